@@ -1,0 +1,277 @@
+"""The command: python -m generator VERB [operator ...].
+
+Exit codes: 0 fine, 1 differences, 2 errors in specs or templates, 3 a bug of the generator.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import time
+import traceback
+from pathlib import Path
+from typing import Any
+
+from generator import lint, model, output, plan
+from generator.diagnostics import Report, suggestion
+from generator.lint import Linted
+from generator.output import Difference
+from generator.plan import File
+from generator.render import Renderer
+
+PROJECT = Path(__file__).resolve().parent.parent
+
+OK, DIFFERENCES, ERRORS, BUG = 0, 1, 2, 3
+
+
+class Stop(Exception):
+    """Ends a verb with an exit code, after its report was shown."""
+
+    def __init__(self, code: int) -> None:
+        super().__init__(code)
+        self.code = code
+
+
+def main(arguments: list[str]) -> int:
+    parser = _parser()
+    options = parser.parse_args(arguments)
+    if options.verb is None:
+        parser.print_help()
+        return OK
+    try:
+        code: int = options.run(options)
+        return code
+    except Stop as stop:
+        return stop.code
+    except OSError as error:
+        print(
+            f"error: {error.strerror or error}: {error.filename or ''}".rstrip(": "),
+            file=sys.stderr,
+        )
+        return ERRORS
+    except KeyboardInterrupt:
+        print("interrupted; every file is whole, run the command again", file=sys.stderr)
+        return ERRORS
+    except Exception:
+        traceback.print_exc()
+        print("error: this is a bug of the generator, not of your spec", file=sys.stderr)
+        return BUG
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="python -m generator",
+        description="Specs go through templates into generated/.",
+        epilog="Exit codes: 0 fine, 1 differences, 2 errors in specs or templates, 3 a bug of the generator.",
+    )
+    verbs = parser.add_subparsers(dest="verb", metavar="VERB")
+
+    def verb(name: str, run: Any, help: str, operators: bool = True) -> argparse.ArgumentParser:
+        sub = verbs.add_parser(name, help=help, description=help[0].upper() + help[1:] + ".")
+        sub.add_argument(
+            "--root",
+            type=Path,
+            default=PROJECT,
+            help="the folder with specs/ (default: this project)",
+        )
+        sub.add_argument(
+            "--format",
+            choices=("text", "json", "github"),
+            default="text",
+            help="how errors are shown",
+        )
+        if operators:
+            sub.add_argument(
+                "operators",
+                nargs="*",
+                metavar="operator",
+                help="for example argmax or directml/argmax (default: all)",
+            )
+        sub.set_defaults(run=run)
+        return sub
+
+    generate = verb(
+        "generate", _generate, "write what changed in generated/, remove what no spec asks for"
+    )
+    generate.add_argument(
+        "--dry-run", action="store_true", help="show what would change, write nothing"
+    )
+    generate.add_argument(
+        "--force", action="store_true", help="overwrite files that were edited by hand"
+    )
+    verb(
+        "check",
+        _check,
+        "compare generated/ with the specs and fail on any difference; never writes",
+    )
+    verb("lint", _lint, "check the specs alone, with their tests of themselves")
+    return parser
+
+
+# --- shared steps ----------------------------------------------------------------------------------------------------
+
+
+def show(report: Report, format: str) -> None:
+    """Errors on standard error for people, on standard output for programs."""
+    if format == "text":
+        print(report.text(), file=sys.stderr)
+    else:
+        print(report.json() if format == "json" else report.github())
+
+
+def fail(report: Report, options: argparse.Namespace) -> None:
+    if report:
+        show(report, options.format)
+        raise Stop(ERRORS)
+
+
+def linted(options: argparse.Namespace) -> Linted:
+    """The specs below --root, or the end of the run with all that is wrong with them."""
+    report = Report()
+    tree = model.load_tree(options.root, report)
+    fail(report, options)
+    assert tree is not None
+    result = lint.lint(tree, report)
+    fail(report, options)
+    return result
+
+
+def chosen(specs: Linted, options: argparse.Namespace) -> list[str]:
+    """The ids of the operators that are named on the command line; all where none is."""
+    ids = [f"{o.source.dialect}/{o.source.name}" for o in specs.operators]
+    out = []
+    report = Report()
+    for name in getattr(options, "operators", []):
+        found = [i for i in ids if name in (i, i.split("/")[1])]
+        if not found:
+            report.add(
+                "E001",
+                f"there is no operator `{name}`",
+                help=suggestion(name, [*(i.split("/")[1] for i in ids), *ids]),
+            )
+        out += found
+    fail(report, options)
+    return out or ids
+
+
+def rendered(specs: Linted, options: argparse.Namespace) -> dict[File, bytes]:
+    """Every file of generated/ but the manifest."""
+    templates = options.root / "templates"
+    renderer = Renderer(templates if templates.is_dir() else PROJECT / "templates")
+    report = Report()
+    out = {}
+    for file in plan.files(specs, renderer.templates):
+        text = renderer.render(file, report)
+        if text is not None:
+            out[file] = text.encode()
+    fail(report, options)
+    return out
+
+
+def wanted(options: argparse.Namespace) -> tuple[dict[str, bytes], dict[str, File], bool, Linted]:
+    """The chosen files with their bytes, their plans, and whether these are all there are."""
+    specs = linted(options)
+    ids = set(chosen(specs, options))
+    everything = rendered(specs, options)
+    whole = not getattr(options, "operators", [])
+    files = {f.path: f for f in everything if whole or ids & set(f.operators)}
+    return {f.path: data for f, data in everything.items() if f.path in files}, files, whole, specs
+
+
+# --- verbs -----------------------------------------------------------------------------------------------------------
+
+
+def _generate(options: argparse.Namespace) -> int:
+    start = time.perf_counter()
+    data, files, whole, specs = wanted(options)
+    folder = options.root / "generated"
+    state = output.read(folder)
+    differences = output.compare(state, data, whole)
+    edited = [d for d in differences if d.kind == "edited"]
+    if edited and not options.force and not options.dry_run:
+        report = Report()
+        for difference in edited:
+            template = f"templates/{files[difference.path].template}"
+            report.add("E301", f"generated/{difference.path} was edited by hand",
+                       help=f"move the change to {template}; `--force` overwrites it")  # fmt: skip
+        fail(report, options)
+    if options.dry_run:
+        for difference in differences:
+            print(f"{difference.kind}: generated/{difference.path}")
+    else:
+        output.write(folder, state, data, differences)
+    counts = {kind: sum(d.kind in kinds for d in differences) for kind, kinds in _COUNTED.items()}
+    summary = [f"{n} {kind}" for kind, n in counts.items() if n]
+    unchanged = len(data) - sum(n for kind, n in counts.items() if kind != "removed")
+    would = "would be: " if options.dry_run else ""
+    seconds = time.perf_counter() - start
+    print(
+        f"{_count(len(specs.operators), 'operator')}, {_count(len(data), 'file')}: {would}{', '.join([*summary, f'{unchanged} unchanged'])} ({seconds:.1f} s)"
+    )
+    return OK
+
+
+_COUNTED = {"updated": ("stale", "edited"), "new": ("missing",), "removed": ("orphan",)}
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number} {noun}{'s' if number != 1 else ''}"
+
+
+def _check(options: argparse.Namespace) -> int:
+    data, files, whole, _ = wanted(options)
+    differences = output.compare(output.read(options.root / "generated"), data, whole)
+    if not differences:
+        print(f"{_count(len(data), 'file')} up to date" if options.format != "json" else "[]")
+        return OK
+    records = [_difference(d, files.get(d.path)) for d in differences]
+    if options.format == "json":
+        print(json.dumps(records, indent=2))
+    elif options.format == "github":
+        for r in records:
+            print(f"::error file={r['file']},title={r['kind']}::{r['message']}; {r['help']}")
+    else:
+        for d, r in zip(differences, records, strict=True):
+            source = (
+                files[d.path].sources or (f"templates/{files[d.path].template}",)
+                if d.path in files
+                else ("no spec",)
+            )
+            print(f"error: {r['message']}\n{d.diff(', '.join(source))}\n  = help: {r['help']}\n")
+    return DIFFERENCES
+
+
+_SAID = {
+    "stale": "is out of date",
+    "missing": "is missing",
+    "orphan": "belongs to no spec",
+    "edited": "was edited by hand",
+}
+
+
+def _difference(difference: Difference, file: File | None) -> dict[str, str]:
+    path = f"generated/{difference.path}"
+    help = "run `python -m generator generate` and commit the result"
+    if difference.kind == "edited" and file is not None:
+        help = f"move the change to templates/{file.template}, then run `python -m generator generate --force`"
+    return {
+        "kind": difference.kind,
+        "file": path,
+        "message": f"{path} {_SAID[difference.kind]}",
+        "help": help,
+    }
+
+
+def _lint(options: argparse.Namespace) -> int:
+    specs = linted(options)
+    ids = chosen(specs, options)
+    operators = [o for o in specs.operators if f"{o.source.dialect}/{o.source.name}" in ids]
+    constraints = sum(len(o.rules) for o in operators)
+    examples = sum(len(o.spec.examples) for o in operators)
+    if options.format == "json":
+        print("[]")
+    else:
+        counts = f"{_count(constraints, 'constraint')}, {_count(examples, 'example')}"
+        print(f"{_count(len(operators), 'spec')} ok ({counts})")
+    return OK

@@ -1,0 +1,149 @@
+"""Errors with a code, a place, a caret and one line of help; all of them together, sorted by place."""
+
+from __future__ import annotations
+
+import difflib
+import json
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True, order=True)
+class Span:
+    """A place in a text file: line and column count from 1, length in characters on that line."""
+
+    file: str
+    line: int
+    column: int
+    length: int = 1
+
+    def shifted(self, columns: int, length: int) -> Span:
+        return Span(self.file, self.line, self.column + columns, max(1, length))
+
+
+@dataclass(frozen=True)
+class Note:
+    """A second place that explains the first."""
+
+    span: Span
+    label: str
+
+
+@dataclass(frozen=True)
+class Diagnostic:
+    code: str
+    message: str
+    span: Span | None = None
+    label: str = ""
+    notes: tuple[Note, ...] = ()
+    help: str = ""
+
+
+@dataclass
+class Report:
+    """Collects diagnostics; knows the text of each file, to show the line."""
+
+    diagnostics: list[Diagnostic] = field(default_factory=list)
+    lines: dict[str, list[str]] = field(default_factory=dict)
+
+    def add(
+        self,
+        code: str,
+        message: str,
+        span: Span | None = None,
+        label: str = "",
+        *,
+        notes: Iterable[Note] = (),
+        help: str = "",
+    ) -> None:
+        self.diagnostics.append(Diagnostic(code, message, span, label, tuple(notes), help))
+
+    def __bool__(self) -> bool:
+        return bool(self.diagnostics)
+
+    def sorted(self) -> list[Diagnostic]:
+        def place(d: Diagnostic) -> tuple[str, int, int, str, str]:
+            span = d.span or Span("", 0, 0)
+            return (span.file, span.line, span.column, d.code, d.message)
+
+        return sorted(set(self.diagnostics), key=place)
+
+    def text(self) -> str:
+        return "\n".join(self._text(d) for d in self.sorted())
+
+    def json(self) -> str:
+        return json.dumps([_record(d) for d in self.sorted()], indent=2)
+
+    def github(self) -> str:
+        return "\n".join(_annotation(d) for d in self.sorted())
+
+    def _text(self, d: Diagnostic) -> str:
+        out = [f"error[{d.code}]: {d.message}"]
+        gutter = " "
+        if d.span is not None:
+            places = [(d.span, d.label, "^"), *((n.span, n.label, "-") for n in d.notes)]
+            gutter = " " * max(len(str(span.line)) for span, _, _ in places)
+            out.append(f"{gutter}--> {d.span.file}:{d.span.line}:{d.span.column}")
+            for span, label, mark in places:
+                out.append(f"{gutter} |")
+                if span.file != d.span.file:
+                    out.append(f"{gutter}::: {span.file}:{span.line}:{span.column}")
+                text = self._line(span)
+                under = " " * (span.column - 1) + mark * span.length
+                out.append(f"{span.line:>{len(gutter)}} | {text}")
+                out.append(f"{gutter} | {under} {label}".rstrip())
+        if d.help:
+            out.append(f"{gutter} = help: {d.help}")
+        return "\n".join(out) + "\n"
+
+    def _line(self, span: Span) -> str:
+        lines = self.lines.get(span.file, [])
+        return lines[span.line - 1] if 0 < span.line <= len(lines) else ""
+
+
+def suggestion(word: str, known: Iterable[str]) -> str:
+    """`did you mean ...?` where one of the known words is close, else the known words."""
+    known = list(known)
+    close = difflib.get_close_matches(word, known, n=1)
+    if close:
+        return f"did you mean `{close[0]}`?"
+    shown = ", ".join(f"`{k}`" for k in known[:20])
+    return f"known here: {shown}" + (", ..." if len(known) > 20 else "") if known else ""
+
+
+def _record(d: Diagnostic) -> dict[str, object]:
+    record: dict[str, object] = {"code": d.code, "message": d.message}
+    if d.span is not None:
+        record |= {
+            "file": d.span.file,
+            "line": d.span.line,
+            "column": d.span.column,
+            "length": d.span.length,
+        }
+    if d.label:
+        record["label"] = d.label
+    if d.notes:
+        record["notes"] = [
+            {"file": n.span.file, "line": n.span.line, "column": n.span.column, "label": n.label}
+            for n in d.notes
+        ]
+    if d.help:
+        record["help"] = d.help
+    return record
+
+
+def _annotation(d: Diagnostic) -> str:
+    """One line of GitHub's workflow commands, whose escapes are fixed by GitHub."""
+    message = (
+        f"{d.message}"
+        + (f" ({d.label})" if d.label else "")
+        + (f"; help: {d.help}" if d.help else "")
+    )
+    for char, code in (("%", "%25"), ("\r", "%0D"), ("\n", "%0A")):
+        message = message.replace(char, code)
+    place = (
+        f" file={d.span.file},line={d.span.line},col={d.span.column},title={d.code}"
+        if d.span
+        else f" title={d.code}"
+    )
+    return f"::error{place}::{message}"

@@ -1,0 +1,514 @@
+"""The constraint language: a small total subset of Python's expressions.
+
+Parsed with `ast`, accepted node by node, typed, and either evaluated here (for the linter's self-tests) or written out
+as Python (for the generated validators). Evaluation always ends, and soon: loops run over ranks, lengths and the
+elements of arrays, which have at most 64 entries; there are no powers, shifts or string operations. An index outside
+its array, and a division by zero, make a constraint false.
+"""
+
+from __future__ import annotations
+
+import ast
+import itertools
+import math
+import operator
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from generator.diagnostics import suggestion
+
+Type = str  # "int", "bool", "str", "ints", "tensor"
+
+ATTRIBUTES: dict[str, Type] = {
+    "sizes": "ints",
+    "strides": "ints",
+    "dtype": "str",
+    "flags": "str",
+    "dimension_count": "int",
+    "total_bytes": "int",
+    "alignment": "int",
+}
+
+FUNCTIONS: dict[str, tuple[tuple[Type, ...], Type]] = {
+    "rank": (("tensor",), "int"),
+    "len": (("ints",), "int"),
+    "range": (("int",), "ints"),
+    "unique": (("ints",), "bool"),
+    "product": (("ints",), "int"),
+    "all": (("bools",), "bool"),
+    "any": (("bools",), "bool"),
+    "greatest": (("str",), "int"),
+    "bytes": (("str",), "int"),
+    "implied_bytes": (("tensor",), "int"),
+    "distinct_addresses": (("tensor",), "bool"),
+    "power_of_two": (("int",), "bool"),
+}
+
+_ARITHMETIC: dict[type, Callable[[int, int], int]] = {
+    ast.Add: operator.add,
+    ast.Sub: operator.sub,
+    ast.Mult: operator.mul,
+    ast.FloorDiv: operator.floordiv,
+    ast.Mod: operator.mod,
+}
+_COMPARE: dict[type, Callable[[Any, Any], bool]] = {
+    ast.Eq: operator.eq,
+    ast.NotEq: operator.ne,
+    ast.Lt: operator.lt,
+    ast.LtE: operator.le,
+    ast.Gt: operator.gt,
+    ast.GtE: operator.ge,
+    ast.In: lambda a, b: a in b,
+    ast.NotIn: lambda a, b: a not in b,
+}
+
+MAX_LOOPS = 2
+MAX_NODES = 200
+MAX_INTEGER = 2**127
+
+
+class ExpressionError(Exception):
+    """What is wrong with an expression, and where in its text."""
+
+    def __init__(
+        self, code: str, message: str, label: str, offset: int = 0, length: int = 1, help: str = ""
+    ) -> None:
+        super().__init__(message)
+        self.code, self.message, self.label = code, message, label
+        self.offset, self.length, self.help = offset, length, help
+
+
+@dataclass(frozen=True)
+class Expr:
+    """A checked expression: its text, its tree, its type, and what it reads, as "Axes" or "InputTensor.sizes"."""
+
+    text: str
+    tree: ast.expr
+    type: Type
+    reads: tuple[str, ...]
+
+    def rename(self, names: Mapping[str, str]) -> Expr:
+        """The same expression over other names."""
+        text = self.text
+        places = [n for n in ast.walk(self.tree) if isinstance(n, ast.Name) and n.id in names]
+        for node in sorted(places, key=lambda n: -n.col_offset):
+            text = text[: node.col_offset] + names[node.id] + text[node.end_col_offset :]
+        heads = [(read.split(".")[0], read) for read in self.reads]
+        reads = tuple(names.get(head, head) + read.removeprefix(head) for head, read in heads)
+        return Expr(text, ast.parse(text, mode="eval").body, self.type, reads)
+
+    def names(self) -> list[str]:
+        """The fields that occur, in the order of their first occurrence in `reads`."""
+        return list(dict.fromkeys(read.split(".")[0] for read in self.reads))
+
+    def statement(self, keyword: str, width: int) -> list[str]:
+        """`keyword expression` as lines of at most `width`, broken as a formatter would."""
+        line = f"{keyword} {self.text}"
+        if len(line) <= width:
+            return [line]
+        if isinstance(self.tree, ast.Call) and isinstance(self.tree.args[0], ast.GeneratorExp):
+            loop = self.tree.args[0]
+            return [
+                f"{keyword} {self.part(self.tree.func)}(",
+                *(f"    {part}" for part in self.loop(loop)),
+                ")",
+            ]
+        if isinstance(self.tree, ast.BoolOp):
+            word = "and" if isinstance(self.tree.op, ast.And) else "or"
+            return [f"{keyword} (", *(f"    {part}" for part in self.operands(self.tree, word)), ")"]
+        if isinstance(self.tree, ast.ListComp):
+            return [f"{keyword} [", *(f"    {part}" for part in self.loop(self.tree)), "]"]
+        return [line]
+
+    def loop(self, node: ast.GeneratorExp | ast.ListComp) -> list[str]:
+        clause = node.generators[0]
+        element = (
+            self.text[node.elt.col_offset : clause.target.col_offset]
+            .rstrip()
+            .removesuffix("for")
+            .rstrip()
+        )
+        return [element, f"for {self.part(clause.target)} in {self.part(clause.iter)}"]
+
+    def operands(self, node: ast.BoolOp, word: str) -> list[str]:
+        """The operands of `and` or `or` with their parentheses, each but the first behind the word."""
+        cuts = [0, *(self.text.rindex(word, 0, v.col_offset) for v in node.values[1:]), len(self.text)]
+        return [self.text[a:b].strip() for a, b in itertools.pairwise(cuts)]
+
+    def part(self, node: ast.expr) -> str:
+        return self.text[node.col_offset : node.end_col_offset]
+
+    def evaluate(self, values: Mapping[str, Any], data_types: Mapping[str, Any]) -> Any:
+        return _Evaluator(data_types).value(self.tree, dict(values))
+
+    def holds(self, values: Mapping[str, Any], data_types: Mapping[str, Any]) -> bool:
+        """Whether a constraint holds; an index outside its array, a division by zero or a huge number make it false."""
+        try:
+            return bool(self.evaluate(values, data_types))
+        except (IndexError, ArithmeticError):
+            return False
+
+
+def parse(text: str, scope: Mapping[str, Type], want: Type) -> Expr:
+    """Check an expression over the names in `scope`. Raises ExpressionError."""
+    if not text.isascii() or not text.isprintable():
+        raise ExpressionError("E201", "an expression is one line of ASCII", "here")
+    try:
+        tree = ast.parse(text, mode="eval").body
+    except SyntaxError as error:
+        offset = max(0, (error.offset or 1) - 1)
+        raise ExpressionError(
+            "E201", f"cannot read this expression: {error.msg}", "here", min(offset, len(text))
+        ) from None
+    except (ValueError, RecursionError, MemoryError):
+        raise ExpressionError(
+            "E201", "cannot read this expression: it is nested too deeply", "here"
+        ) from None
+    if sum(1 for _ in ast.walk(tree)) > MAX_NODES:
+        raise ExpressionError(
+            "E202", f"an expression has at most {MAX_NODES} parts", "too long", 0, len(text)
+        )
+    checker = _Checker(scope)
+    found = checker.type(tree, dict(scope))
+    if found != want:
+        raise ExpressionError("E204", f"expected {_a(want)}", f"this is {_a(found)}", 0, len(text))
+    return Expr(text.replace("'", '"'), tree, want, tuple(dict.fromkeys(checker.reads)))
+
+
+def _a(type: Type) -> str:
+    names = {
+        "bool": "a condition",
+        "int": "a number",
+        "ints": "a list of numbers",
+        "str": "a word",
+        "tensor": "a tensor",
+    }
+    return names.get(type, "a condition for each element")
+
+
+class _Checker:
+    """Types an expression, node by node; what is not named here is refused."""
+
+    def __init__(self, fields: Mapping[str, Type]) -> None:
+        self.fields = fields
+        self.reads: list[str] = []
+        self.loops = 0
+
+    def type(self, node: ast.expr, scope: dict[str, Type]) -> Type:
+        method = getattr(self, f"_{type(node).__name__.lower()}", None)
+        if method is None:
+            raise self.error(
+                "E202", node, "this is not part of the constraint language", "not allowed"
+            )
+        found: Type = method(node, scope)
+        return found
+
+    def want(self, node: ast.expr, scope: dict[str, Type], *types: Type) -> Type:
+        found = self.type(node, scope)
+        if found not in types:
+            raise self.error("E204", node, f"expected {_a(types[0])}", f"this is {_a(found)}")
+        return found
+
+    def error(
+        self, code: str, node: ast.expr, message: str, label: str, help: str = ""
+    ) -> ExpressionError:
+        end = node.end_col_offset if node.end_col_offset is not None else node.col_offset + 1
+        return ExpressionError(code, message, label, node.col_offset, end - node.col_offset, help)
+
+    def _constant(self, node: ast.Constant, scope: dict[str, Type]) -> Type:
+        if isinstance(node.value, bool) or not isinstance(node.value, int | str):
+            raise self.error(
+                "E202", node, "a literal is a whole number or a word in quotes", "not allowed"
+            )
+        if isinstance(node.value, int) and node.value >= 2**64:
+            raise self.error("E202", node, "a number has at most 64 bits", "too large")
+        if isinstance(node.value, str) and not node.value.replace("_", "").isalnum():
+            raise self.error("E202", node, "a word has letters, digits and _", "not allowed")
+        return "int" if isinstance(node.value, int) else "str"
+
+    def _name(self, node: ast.Name, scope: dict[str, Type]) -> Type:
+        if node.id not in scope:
+            known = [n for n in scope if n not in FUNCTIONS]
+            raise self.error(
+                "E203",
+                node,
+                f"`{node.id}` is not a field of this operator",
+                "unknown name",
+                suggestion(node.id, known),
+            )
+        if node.id in self.fields and self.fields[node.id] != "tensor":
+            self.reads.append(node.id)
+        return scope[node.id]
+
+    def _attribute(self, node: ast.Attribute, scope: dict[str, Type]) -> Type:
+        self.want(node.value, scope, "tensor")
+        if node.attr not in ATTRIBUTES:
+            raise self.error(
+                "E203",
+                node,
+                f"a tensor has no `{node.attr}`",
+                "unknown",
+                suggestion(node.attr, ATTRIBUTES),
+            )
+        if isinstance(node.value, ast.Name):
+            self.reads.append(f"{node.value.id}.{node.attr}")
+        return ATTRIBUTES[node.attr]
+
+    def _subscript(self, node: ast.Subscript, scope: dict[str, Type]) -> Type:
+        self.want(node.value, scope, "ints")
+        index = node.slice
+        if not self.never_negative(index, scope):
+            raise self.error(
+                "E202", index, "an index may not become negative", "could be negative",
+                "an index is a loop variable, a number, or one of these plus a number",
+            )  # fmt: skip
+        self.want(index, scope, "int")
+        return "int"
+
+    def never_negative(self, node: ast.expr, scope: dict[str, Type]) -> bool:
+        if isinstance(node, ast.Name):
+            return node.id in scope and node.id not in self.fields
+        if isinstance(node, ast.Constant):
+            return True
+        return (
+            isinstance(node, ast.BinOp)
+            and isinstance(node.op, ast.Add)
+            and self.never_negative(node.left, scope)
+            and self.never_negative(node.right, scope)
+        )
+
+    def _call(self, node: ast.Call, scope: dict[str, Type]) -> Type:
+        name = node.func.id if isinstance(node.func, ast.Name) else ""
+        if name not in FUNCTIONS:
+            raise self.error("E203", node.func, f"`{ast.unparse(node.func)}` is not a function of the constraint language",
+                             "unknown function", suggestion(name, FUNCTIONS))  # fmt: skip
+        parameters, result = FUNCTIONS[name]
+        if node.keywords or len(node.args) != len(parameters):
+            raise self.error(
+                "E204",
+                node,
+                f"`{name}` takes {len(parameters)} argument",
+                f"given {len(node.args)}",
+            )
+        argument, wanted = node.args[0], parameters[0]
+        if isinstance(argument, ast.GeneratorExp):
+            if wanted not in ("ints", "bools") or name == "len":
+                raise self.error("E204", argument, f"`{name}` takes {_a(wanted)}", "not a loop")
+            self.loop(argument, scope, "bool" if wanted == "bools" else "int")
+        elif wanted == "bools":
+            raise self.error(
+                "E204",
+                argument,
+                f"`{name}` takes a loop, as in `{name}(... for i in ...)`",
+                "not a loop",
+            )
+        else:
+            if name == "range" and not self.short(argument):
+                raise self.error(
+                    "E202",
+                    argument,
+                    "`range` takes a rank, a length or a number up to 64",
+                    "could be long",
+                )
+            self.want(argument, scope, wanted)
+            if name in ("rank", "implied_bytes", "distinct_addresses") and isinstance(
+                argument, ast.Name
+            ):
+                used = {"rank": ["sizes"]}.get(
+                    name, ["sizes", "strides", "dtype"][: 2 + (name == "implied_bytes")]
+                )
+                self.reads += [f"{argument.id}.{attribute}" for attribute in used]
+        return result
+
+    def short(self, node: ast.expr) -> bool:
+        if isinstance(node, ast.Constant):
+            return isinstance(node.value, int) and node.value <= 64
+        if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add | ast.Sub):
+            return self.short(node.left) and self.short(node.right)
+        return (
+            isinstance(node, ast.Call)
+            and isinstance(node.func, ast.Name)
+            and node.func.id in ("rank", "len")
+        )
+
+    def loop(
+        self, node: ast.GeneratorExp | ast.ListComp, scope: dict[str, Type], element: Type
+    ) -> None:
+        if len(node.generators) != 1:
+            raise self.error("E202", node, "a loop has one `for`", "not allowed")
+        clause = node.generators[0]
+        if clause.ifs or clause.is_async or not isinstance(clause.target, ast.Name):
+            raise self.error("E202", node, "a loop is `... for name in ...`", "not allowed")
+        if clause.target.id in scope or clause.target.id in FUNCTIONS:
+            raise self.error(
+                "E202",
+                clause.target,
+                f"`{clause.target.id}` already has a meaning",
+                "choose another name",
+            )
+        self.loops += 1
+        if self.loops > MAX_LOOPS:
+            raise self.error(
+                "E202", node, f"at most {MAX_LOOPS} loops in an expression", "one too many"
+            )
+        self.want(clause.iter, scope, "ints")
+        self.want(node.elt, {**scope, clause.target.id: "int"}, element)
+
+    def _listcomp(self, node: ast.ListComp, scope: dict[str, Type]) -> Type:
+        self.loop(node, scope, "int")
+        return "ints"
+
+    def _list(self, node: ast.List, scope: dict[str, Type]) -> Type:
+        for element in node.elts:
+            self.want(element, scope, "int")
+        return "ints"
+
+    def _boolop(self, node: ast.BoolOp, scope: dict[str, Type]) -> Type:
+        for value in node.values:
+            self.want(value, scope, "bool")
+        return "bool"
+
+    def _unaryop(self, node: ast.UnaryOp, scope: dict[str, Type]) -> Type:
+        if isinstance(node.op, ast.Not):
+            return self.want(node.operand, scope, "bool")
+        if isinstance(node.op, ast.USub):
+            return self.want(node.operand, scope, "int")
+        raise self.error(
+            "E202", node, "this operator is not part of the constraint language", "not allowed"
+        )
+
+    def _binop(self, node: ast.BinOp, scope: dict[str, Type]) -> Type:
+        if type(node.op) not in _ARITHMETIC:
+            raise self.error("E202", node, "this operator is not part of the constraint language", "not allowed",
+                             "arithmetic is + - * // %")  # fmt: skip
+        self.want(node.left, scope, "int")
+        return self.want(node.right, scope, "int")
+
+    def _compare(self, node: ast.Compare, scope: dict[str, Type]) -> Type:
+        left = self.want(node.left, scope, "int", "str", "ints", "bool")
+        for op, right in zip(node.ops, node.comparators, strict=True):
+            if type(op) not in _COMPARE:
+                raise self.error(
+                    "E202",
+                    node,
+                    "this comparison is not part of the constraint language",
+                    "not allowed",
+                )
+            if isinstance(op, ast.In | ast.NotIn):
+                self.want(node.left, scope, "int")
+                self.want(right, scope, "ints")
+            else:
+                self.want(right, scope, left)
+                if left != "int" and not isinstance(op, ast.Eq | ast.NotEq):
+                    raise self.error(
+                        "E204", node, "only numbers have an order", f"these are {_a(left)}"
+                    )
+        return "bool"
+
+    def _ifexp(self, node: ast.IfExp, scope: dict[str, Type]) -> Type:
+        self.want(node.test, scope, "bool")
+        found = self.type(node.body, scope)
+        return self.want(node.orelse, scope, found)
+
+
+class _Evaluator:
+    """Evaluates a checked tree; numbers beyond 128 bits raise OverflowError."""
+
+    def __init__(self, data_types: Mapping[str, Any]) -> None:
+        self.data_types = data_types
+
+    def value(self, node: ast.expr, scope: dict[str, Any]) -> Any:
+        match node:
+            case ast.Constant():
+                return node.value
+            case ast.Name():
+                return scope[node.id]
+            case ast.Attribute():
+                return getattr(self.value(node.value, scope), node.attr)
+            case ast.Subscript():
+                return self.value(node.value, scope)[self.value(node.slice, scope)]
+            case ast.BoolOp():
+                test = all if isinstance(node.op, ast.And) else any
+                return test(self.value(v, scope) for v in node.values)
+            case ast.UnaryOp():
+                operand = self.value(node.operand, scope)
+                return not operand if isinstance(node.op, ast.Not) else -operand
+            case ast.BinOp():
+                return self.limited(
+                    _ARITHMETIC[type(node.op)](
+                        self.value(node.left, scope), self.value(node.right, scope)
+                    )
+                )
+            case ast.Compare():
+                values = [self.value(v, scope) for v in (node.left, *node.comparators)]
+                return all(
+                    _COMPARE[type(op)](a, b)
+                    for op, a, b in zip(node.ops, values, values[1:], strict=False)
+                )
+            case ast.IfExp():
+                return self.value(node.body if self.value(node.test, scope) else node.orelse, scope)
+            case ast.List():
+                return tuple(self.value(v, scope) for v in node.elts)
+            case ast.ListComp() | ast.GeneratorExp():
+                return tuple(self.loop(node, scope))
+            case ast.Call(func=ast.Name(id=name)):
+                return self.call(name, node.args[0], scope)
+        raise AssertionError(f"unchecked node {node!r}")
+
+    def loop(self, node: ast.ListComp | ast.GeneratorExp, scope: dict[str, Any]) -> Iterator[Any]:
+        clause = node.generators[0]
+        assert isinstance(clause.target, ast.Name)
+        for item in self.value(clause.iter, scope):
+            yield self.value(node.elt, {**scope, clause.target.id: item})
+
+    def call(self, name: str, argument: ast.expr, scope: dict[str, Any]) -> Any:
+        if name in ("all", "any"):
+            assert isinstance(argument, ast.GeneratorExp)
+            return {"all": all, "any": any}[name](self.loop(argument, scope))
+        value = self.value(argument, scope)
+        match name:
+            case "rank":
+                return len(value.sizes)
+            case "len":
+                return len(value)
+            case "range":
+                return range(value)
+            case "unique":
+                return len(set(value)) == len(value)
+            case "product":
+                return self.limited(math.prod(value))
+            case "greatest":
+                entry = self.data_types[value]
+                return 2 ** (8 * entry.bytes - (entry.kind == "signed")) - 1
+            case "bytes":
+                return self.data_types[value].bytes
+            case "implied_bytes":
+                return implied_bytes(value.sizes, value.strides, self.data_types[value.dtype].bytes)
+            case "distinct_addresses":
+                return distinct_addresses(value.sizes, value.strides)
+            case "power_of_two":
+                return value > 0 and value & (value - 1) == 0
+        raise AssertionError(f"unchecked function {name}")
+
+    @staticmethod
+    def limited(value: int) -> int:
+        if abs(value) >= MAX_INTEGER:
+            raise OverflowError("more than 128 bits")
+        return value
+
+
+def implied_bytes(sizes: tuple[int, ...], strides: tuple[int, ...], item: int) -> int:
+    """The bytes from the first to the last element, rounded up to a multiple of 4."""
+    last = sum((size - 1) * stride for size, stride in zip(sizes, strides, strict=False))
+    return -(-(last + 1) * item // 4) * 4
+
+
+def distinct_addresses(sizes: tuple[int, ...], strides: tuple[int, ...]) -> bool:
+    """Sorted by stride, each dimension steps over all that lies inside it: so no two elements share memory."""
+    reach = 0
+    for stride, size in sorted(zip(strides, sizes, strict=False)):
+        if size > 1 and stride <= reach:
+            return False
+        reach += (size - 1) * stride
+    return True

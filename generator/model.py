@@ -1,0 +1,434 @@
+"""The typed form of specs/: what a vocabulary and an operator's spec may say.
+
+pydantic checks structure and reports all errors with their paths; source.py knows the place of each path. What needs
+more than one field is in lint.py.
+"""
+
+from __future__ import annotations
+
+import keyword
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ConfigDict,
+    Field,
+    StringConstraints,
+    ValidationError,
+    ValidationInfo,
+)
+from pydantic_core import PydanticCustomError
+
+from generator import schema, source
+from generator.diagnostics import Report, suggestion
+from generator.source import Document, Path_
+
+DIALECTS = ("directml", "plain")
+
+_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]*\Z")
+
+
+def _printable(text: str) -> str:
+    """Text that goes into docstrings and comments: one line, no control characters, nothing that ends a docstring."""
+    if not text.isprintable() or not text.isascii():
+        raise PydanticCustomError("text", "text must be printable ASCII on one line")
+    if '"""' in text or "\\" in text:
+        raise PydanticCustomError("text", "text may not hold a backslash or three quotes")
+    return text
+
+
+def _python_name(name: str) -> str:
+    if not _NAME.match(name) or keyword.iskeyword(name) or len(name) > 64:
+        raise PydanticCustomError(
+            "identifier", "a name has letters, digits and _, and is no Python keyword"
+        )
+    return name
+
+
+def _word(section: str) -> Any:
+    def check(value: str, info: ValidationInfo) -> str:
+        allowed = info.context[section]
+        if value not in allowed:
+            raise PydanticCustomError("unknown_word", "unknown", {"allowed": list(allowed)})
+        return value
+
+    return Annotated[str, AfterValidator(check), schema.WordOf(section)]
+
+
+Name = Annotated[str, StringConstraints(max_length=64), AfterValidator(_python_name)]
+Text = Annotated[str, StringConstraints(min_length=1, max_length=400), AfterValidator(_printable)]
+Expression = Annotated[str, StringConstraints(min_length=1, max_length=400)]
+Address = Annotated[str, StringConstraints(pattern=r"^https://[A-Za-z0-9./_#-]+$", max_length=200)]
+DataType = _word("data_types")
+Level = _word("feature_levels")
+FieldType = _word("field_types")
+Kernel = _word("kernels")
+Tree = Literal["input", "output", "attribute"]
+
+
+class Strict(BaseModel):
+    model_config = ConfigDict(strict=True, extra="forbid", frozen=True)
+
+
+# --- vocabulary.yaml -------------------------------------------------------------------------------------------------
+
+
+class DataTypeEntry(Strict):
+    bytes: Literal[1, 2, 4, 8]
+    kind: Literal["float", "signed", "unsigned", "bool"]
+    numpy: Name
+    code: int | None = None
+
+
+class LevelEntry(Strict):
+    directml: Annotated[str, StringConstraints(pattern=r"^[0-9]+\.[0-9]+\.[0-9]+$")]
+    code: int
+
+
+class EnumEntry(Strict):
+    doc: Text
+    values: dict[Name, int]
+
+
+class Parameter(Strict):
+    """What a kernel can be told: one of some values, or an expression."""
+
+    doc: Text
+    values: dict[Name, Text] | None = None
+    expression: Literal["ints"] | None = None
+
+
+class KernelEntry(Strict):
+    doc: Text
+    parameters: dict[Name, Parameter]
+
+
+class SharedConstraint(Strict):
+    parameters: list[Name]
+    require: Expression
+    allowed: Text
+
+
+class PageEntry(Strict):
+    title: Text
+    address: Address
+    revision: Text
+
+
+class TensorConstraint(Strict):
+    id: Name
+    field: Name
+    require: Expression
+    allowed: Text
+    only: Literal["input", "output"] | None = None
+    page: Text | None = None
+    decided: Text | None = None
+    needs: list[Name] = Field(default_factory=list)
+    violate: dict[Name, Any]
+
+
+class Vocabulary(Strict):
+    data_types: dict[Name, DataTypeEntry]
+    feature_levels: dict[str, LevelEntry]
+    enums: dict[Name, EnumEntry]
+    kernels: dict[Name, KernelEntry]
+    constraints: dict[Name, SharedConstraint]
+    tensor_page: PageEntry
+    tensor_constraints: list[TensorConstraint]
+
+    def words(self) -> dict[str, list[str]]:
+        """The allowed words of each section, in the vocabulary's order: the context of validation and of the schema."""
+        return {
+            "data_types": list(self.data_types),
+            "feature_levels": list(self.feature_levels),
+            "kernels": list(self.kernels),
+            "field_types": ["tensor", "uint", "uint[]", "bool", *self.enums],
+        }
+
+
+# --- an operator's spec ----------------------------------------------------------------------------------------------
+
+
+class FieldSpec(Strict):
+    """One member of the operator's struct, in the struct's order."""
+
+    name: Name
+    kind: Tree
+    type: FieldType
+    doc: Text
+    length_of: Name | None = None  # this uint is the length of that array
+    axes_of: Name | None = None  # this array holds axes of that tensor
+    default: bool | int | str | None = None
+    sizes: Expression | None = None  # of an output, from the inputs and attributes
+    dtype: DataType | None = None  # of an output, where the caller names none
+
+
+class TensorSupport(Strict):
+    ranks: Annotated[str, StringConstraints(pattern=r"^[0-9]{1,2}\.\.[0-9]{1,2}$")]
+    dtypes: Annotated[list[DataType], Field(min_length=1)]
+
+    @property
+    def low(self) -> int:
+        return int(self.ranks.split("..")[0])
+
+    @property
+    def high(self) -> int:
+        return int(self.ranks.split("..")[1])
+
+
+class SupportRow(BaseModel):
+    """One table of the page: what each tensor may be from a feature level on. The other keys are tensor fields."""
+
+    model_config = ConfigDict(strict=True, extra="allow", frozen=True)
+    __pydantic_extra__: dict[str, TensorSupport] = Field(init=False)
+    since: Level | None = None
+
+    @property
+    def tensors(self) -> dict[str, TensorSupport]:
+        return self.__pydantic_extra__
+
+
+class Constraint(Strict):
+    """A rule between fields. `violate` is the smallest change of the first example that breaks it."""
+
+    id: Name
+    field: Name
+    use: Expression | None = None
+    require: Expression | None = None
+    allowed: Text | None = None
+    page: Text | None = None
+    decided: Text | None = None
+    needs: list[Name] = Field(default_factory=list)
+    violate: dict[str, Any]
+
+
+class Meaning(Strict):
+    """What one kernel parameter is set to: a value, or a value for each value of a field."""
+
+    value: Expression | None = None
+    by: Name | None = None
+    values: dict[str, Name] | None = None
+    page: Text | None = None
+    decided: Text | None = None
+
+
+class Semantics(BaseModel):
+    """The kernel and what it is told. The other keys are the kernel's parameters."""
+
+    model_config = ConfigDict(strict=True, extra="allow", frozen=True)
+    __pydantic_extra__: dict[str, Meaning] = Field(init=False)
+    kernel: Kernel
+
+    @property
+    def meanings(self) -> dict[str, Meaning]:
+        return self.__pydantic_extra__
+
+
+class TensorData(Strict):
+    dtype: DataType
+    data: Any
+
+
+class Example(Strict):
+    id: Name
+    page: Text | None = None
+    decided: Text | None = None
+    given: dict[Name, Any]
+    expect: dict[Name, TensorData]
+
+
+class Erratum(Strict):
+    """A mistake on the page: what stands there, and what is right."""
+
+    id: Name
+    page: Text
+    printed: Text
+    right: Text
+
+
+class OperatorSpec(Strict):
+    operator: Name
+    summary: Text
+    introduced: Level | None = None
+    page: PageEntry
+    fields: Annotated[list[FieldSpec], Field(min_length=1)]
+    support: Annotated[list[SupportRow], Field(min_length=1)]
+    constraints: list[Constraint]
+    semantics: Semantics
+    examples: Annotated[list[Example], Field(min_length=1)]
+    errata: list[Erratum]
+
+    def field(self, name: str) -> FieldSpec:
+        return next(f for f in self.fields if f.name == name)
+
+    def tensors(self, kind: str | None = None) -> list[FieldSpec]:
+        return [f for f in self.fields if f.type == "tensor" and kind in (None, f.kind)]
+
+
+# --- loading ---------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Spec:
+    """One operator's spec with its file and the place of everything in it."""
+
+    dialect: str
+    name: str
+    document: Document
+    spec: OperatorSpec
+
+    @property
+    def file(self) -> str:
+        return self.document.file
+
+
+@dataclass(frozen=True)
+class Tree_:
+    """All of specs/."""
+
+    vocabulary: Vocabulary
+    document: Document
+    specs: tuple[Spec, ...]
+
+
+def load_tree(root: Path, report: Report) -> Tree_ | None:
+    """Read all of `root`/specs. None with the reasons in the report when anything is wrong with its structure."""
+    document = source.load(root / "specs" / "vocabulary.yaml", "specs/vocabulary.yaml", report)
+    vocabulary = document and _validate(Vocabulary, document, {}, report)
+    if document is None or vocabulary is None:
+        return None
+    words = vocabulary.words()
+    specs = []
+    for dialect in DIALECTS:
+        for path in sorted((root / "specs" / dialect).glob("*.yaml"), key=lambda p: p.name):
+            file = f"specs/{dialect}/{path.name}"
+            text = source.load(path, file, report)
+            if text is None:
+                continue
+            if not re.fullmatch(r"[a-z][a-z0-9_]{0,63}", path.stem):
+                report.add(
+                    "E105",
+                    f"the file name `{path.name}` becomes a module: use a-z, 0-9 and _",
+                    text.span(()),
+                )
+            spec = _validate(OperatorSpec, text, words, report)
+            if spec is not None:
+                specs.append(Spec(dialect, path.stem, text, spec))
+    return None if report else Tree_(vocabulary, document, tuple(specs))
+
+
+def validate_tensor(
+    data: object, path: Path_, document: Document, vocabulary: Vocabulary, report: Report
+) -> TensorData | None:
+    """A tensor in `given` of an example."""
+    return _validate(TensorData, document, vocabulary.words(), report, data=data, path=path)
+
+
+def _validate(
+    model: Any,
+    document: Document,
+    words: dict[str, list[str]],
+    report: Report,
+    *,
+    data: Any = None,
+    path: Path_ = (),
+) -> Any:
+    try:
+        return model.model_validate(document.data if not path else data, context=words)
+    except ValidationError as error:
+        errors = [{**e, "loc": (*path, *_plain(e["loc"]))} for e in error.errors(include_url=False)]
+    _structure_errors(model, words, errors, document, report)
+    return None
+
+
+def _plain(loc: tuple[int | str, ...]) -> Path_:
+    """pydantic marks a dictionary's key and a union's branch inside the path; neither is part of the data."""
+    return tuple(
+        part for part in loc if part not in ("[key]", "bool", "int", "str", "__pydantic_extra__")
+    )
+
+
+def _structure_errors(
+    model: Any, words: dict[str, list[str]], errors: list[Any], document: Document, report: Report
+) -> None:
+    missing = {tuple(e["loc"]) for e in errors if e["type"] == "missing"}
+    told: set[Path_] = set()
+    for e in errors:
+        path, kind = tuple(e["loc"]), e["type"]
+        if kind == "extra_forbidden":
+            known = [*(p[-1] for p in missing if p[:-1] == path[:-1])] or _keys(
+                model, words, path[:-1]
+            )
+            hint = suggestion(str(path[-1]), [str(k) for k in known])
+            near = {
+                (*path[:-1], k)
+                for k in known
+                if hint.startswith("did you mean") and f"`{k}`" in hint
+            } & missing
+            told |= near
+            lack = f", and `{next(iter(near))[-1]}` is missing" if near else ""
+            report.add(
+                "E101",
+                f"`{path[-1]}` is not a key here{lack}",
+                document.key_span(path),
+                "unknown key",
+                help=hint,
+            )
+    for e in errors:
+        path, kind = tuple(e["loc"]), e["type"]
+        span = document.span(path)
+        if kind == "extra_forbidden" or (kind == "missing" and path in told):
+            continue
+        if kind == "missing":
+            report.add("E102", f"`{path[-1]}` is missing", document.key_span(path[:-1]), "in here")
+        elif kind == "unknown_word":
+            found = _found(e)
+            report.add("E103", f"{found} is not one of the allowed values", span, "unknown value",
+                       help=suggestion(str(e["input"]), e["ctx"]["allowed"]))  # fmt: skip
+        elif kind == "literal_error":
+            report.add("E103", f"{_found(e)} is not one of the allowed values", span, "unknown value",
+                       help=f"allowed: {e['ctx']['expected']}")  # fmt: skip
+        elif kind == "identifier":
+            span = document.keys.get(path, span)
+            report.add("E105", f"{_found(e)} is not a name", span, help=e["msg"])
+        elif kind in (
+            "text",
+            "string_pattern_mismatch",
+            "string_too_long",
+            "string_too_short",
+            "too_short",
+        ):
+            report.add("E106", e["msg"][0].lower() + e["msg"][1:], span, f"found {_found(e)}")
+        else:
+            expected = e["msg"].removeprefix("Input should be ")
+            report.add("E104", f"expected {expected}", span, f"found {_found(e)}")
+
+
+def _found(error: Any) -> str:
+    value = error["input"]
+    if isinstance(value, dict):
+        return "a mapping"
+    if isinstance(value, list):
+        return "a list"
+    text = (
+        {True: "true", False: "false", None: "nothing"}.get(value, str(value))
+        if not isinstance(value, str)
+        else value
+    )
+    return f"`{text[:40]}`"
+
+
+def _keys(model: Any, words: dict[str, list[str]], path: Path_) -> list[str]:
+    """The keys that a spec may have at a path, for suggestions."""
+    node = schema.of(model, words)
+    for part in path:
+        node = (
+            node.get("items", {})
+            if isinstance(part, int)
+            else node.get("properties", {}).get(part) or node.get("additionalProperties") or {}
+        )
+    return list(node.get("properties", {}))

@@ -1,0 +1,186 @@
+"""generated/ on disk: what is there, what differs, and writing it so that no moment finds half a file.
+
+generated/MANIFEST has the sha256 of each file as it was generated. A file that differs from it was edited by hand.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import difflib
+import hashlib
+import os
+import tempfile
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Literal
+
+MANIFEST = "MANIFEST"
+_TEMPORARY = ".specops-"
+
+Kind = Literal["stale", "missing", "orphan", "edited"]
+
+
+@dataclass(frozen=True)
+class Difference:
+    """A file of generated/ that is not what the specs ask for."""
+
+    kind: Kind
+    path: str
+    old: str
+    new: str
+
+    def diff(self, source: str, limit: int = 40) -> str:
+        lines = list(
+            difflib.unified_diff(
+                self.old.splitlines(),
+                self.new.splitlines(),
+                f"generated/{self.path}",
+                f"from {source}",
+                lineterm="",
+                n=2,
+            )
+        )
+        more = len(lines) - limit
+        return "\n".join(lines[:limit] + ([f"... {more} more lines"] if more > 0 else []))
+
+
+@dataclass
+class State:
+    """What is on disk."""
+
+    texts: dict[str, bytes] = field(default_factory=dict)
+    manifest: dict[str, set[str]] = field(default_factory=dict)
+
+
+def digest(data: bytes) -> str:
+    return hashlib.sha256(data).hexdigest()
+
+
+def manifest_text(hashes: Mapping[str, Iterable[str]]) -> str:
+    return "".join(f"{h}  {path}\n" for path in sorted(hashes) for h in sorted(hashes[path]))
+
+
+def read(folder: Path) -> State:
+    """All files below generated/; caches of Python and of Numba are nobody's files."""
+    state = State()
+    if not folder.is_dir():
+        return state
+    for current, folders, names in os.walk(folder):
+        folders[:] = sorted(
+            f
+            for f in folders
+            if f not in ("__pycache__", ".pytest_cache", ".ruff_cache", ".mypy_cache")
+        )
+        for name in sorted(names):
+            path = Path(current, name)
+            relative = path.relative_to(folder).as_posix()
+            if not name.startswith(_TEMPORARY):
+                state.texts[relative] = path.read_bytes()
+    for line in state.texts.pop(MANIFEST, b"").decode("utf-8", "replace").splitlines():
+        digest_, _, path_ = line.partition("  ")
+        state.manifest.setdefault(path_, set()).add(digest_)
+    return state
+
+
+def compare(state: State, wanted: Mapping[str, bytes], whole: bool) -> list[Difference]:
+    """The differences, sorted by path; `whole`: everything that is not wanted is an orphan."""
+    out = []
+    for path in sorted(wanted):
+        old, new = state.texts.get(path), wanted[path]
+        if old is None:
+            out.append(Difference("missing", path, "", new.decode()))
+        elif old != new:
+            known = digest(old) in state.manifest.get(path, ())
+            out.append(
+                Difference(
+                    "stale" if known else "edited",
+                    path,
+                    old.decode("utf-8", "replace"),
+                    new.decode(),
+                )
+            )
+    if whole:
+        out += [
+            Difference("orphan", p, state.texts[p].decode("utf-8", "replace"), "")
+            for p in sorted(state.texts)
+            if p not in wanted
+        ]
+    return sorted(out, key=lambda d: d.path)
+
+
+def write(
+    folder: Path, state: State, wanted: Mapping[str, bytes], differences: Iterable[Difference]
+) -> None:
+    """Make the differences good, each file atomically.
+
+    First the manifest with old and new hashes, then the files, then the manifest as it should be: so a run that is
+    interrupted anywhere leaves nothing that looks edited by hand.
+    """
+    differences = list(differences)
+    final = {path: {digest(data)} for path, data in wanted.items()}
+    for path, hashes in state.manifest.items():
+        if (
+            path in state.texts
+            and path not in final
+            and not any(d.path == path for d in differences)
+        ):
+            final[path] = hashes
+    if differences:
+        both = {path: set(hashes) for path, hashes in final.items()}
+        for path, data in state.texts.items():
+            if path in final and digest(data) in state.manifest.get(path, ()):
+                both[path].add(digest(data))
+        _replace(folder / MANIFEST, manifest_text(both).encode())
+    for difference in differences:
+        target = folder / difference.path
+        if difference.kind == "orphan":
+            target.unlink(missing_ok=True)
+            _remove_empty(target.parent, folder)
+        else:
+            _replace(target, wanted[difference.path])
+    text = manifest_text(final).encode()
+    if not (folder / MANIFEST).is_file() or (folder / MANIFEST).read_bytes() != text:
+        _replace(folder / MANIFEST, text)
+    for leftover in folder.rglob(f"{_TEMPORARY}*"):
+        leftover.unlink(missing_ok=True)
+
+
+def _replace(target: Path, data: bytes) -> None:
+    """Write beside the target, then rename: readers see the old file or the new one.
+
+    Another generator may tidy away our temporary file in between; then we write it again.
+    """
+    target.parent.mkdir(parents=True, exist_ok=True)
+    for attempt in range(10):
+        handle, temporary = tempfile.mkstemp(prefix=_TEMPORARY, dir=target.parent)
+        try:
+            with os.fdopen(handle, "wb") as file:
+                file.write(data)
+            os.chmod(temporary, 0o644)
+            os.replace(temporary, target)
+            return
+        except FileNotFoundError:
+            if attempt == 9:
+                raise
+        except BaseException:
+            with contextlib.suppress(OSError):
+                os.unlink(temporary)
+            raise
+
+
+def _remove_empty(folder: Path, top: Path) -> None:
+    while (
+        folder != top
+        and folder.is_dir()
+        and not any(p.name != "__pycache__" for p in folder.iterdir())
+    ):
+        with contextlib.suppress(OSError):
+            for cached in (folder / "__pycache__").glob("*"):
+                cached.unlink()
+            (folder / "__pycache__").rmdir()
+        try:
+            folder.rmdir()
+        except OSError:
+            return
+        folder = folder.parent

@@ -1,0 +1,234 @@
+"""From a structurally valid spec to one whose names and expressions are resolved.
+
+A shared constraint is written out with its arguments here, so that all later stages see only plain ones.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from generator import expr
+from generator.diagnostics import Report, suggestion
+from generator.expr import Expr, ExpressionError
+from generator.model import Constraint, OperatorSpec, Spec, TensorConstraint, Tree_, Vocabulary
+from generator.source import Document, Path_
+
+
+@dataclass(frozen=True)
+class Rule:
+    """A constraint, resolved."""
+
+    id: str
+    field: str
+    require: Expr
+    allowed: str
+    page: str | None
+    decided: str | None
+    needs: tuple[str, ...]
+    violate: dict[str, Any]
+    path: Path_
+
+
+@dataclass(frozen=True)
+class Operator:
+    """A spec with its resolved expressions: what plan.py makes values for templates of."""
+
+    source: Spec
+    rules: tuple[Rule, ...]
+    sizes: Mapping[str, Expr]  # of each output
+    meanings: Mapping[str, Expr]  # of the kernel parameters that are expressions
+
+    @property
+    def spec(self) -> OperatorSpec:
+        return self.source.spec
+
+
+def scope(spec: OperatorSpec, vocabulary: Vocabulary) -> dict[str, str]:
+    """The type of each field in expressions; an enum's value is a word."""
+    types = {"tensor": "tensor", "uint": "int", "uint[]": "ints", "bool": "bool"}
+    return {f.name: types.get(f.type, "str") for f in spec.fields}
+
+
+def tensor_rules(tree: Tree_, report: Report) -> tuple[tuple[Rule, TensorConstraint], ...]:
+    """The rules that hold for every tensor, over the one name `tensor`."""
+    out = []
+    for i, constraint in enumerate(tree.vocabulary.tensor_constraints):
+        path: Path_ = ("tensor_constraints", i)
+        require = _expression(
+            constraint.require,
+            {"tensor": "tensor"},
+            "bool",
+            tree.document,
+            (*path, "require"),
+            report,
+        )
+        if require is not None:
+            out.append(
+                (_rule(constraint, constraint.field, require, constraint.allowed, path), constraint)
+            )
+    return tuple(out)
+
+
+def operator(source: Spec, tree: Tree_, report: Report) -> Operator:
+    """Resolve one spec. What cannot be resolved is in the report and left out."""
+    spec, document = source.spec, source.document
+    names = scope(spec, tree.vocabulary)
+    rules = []
+    for i, constraint in enumerate(spec.constraints):
+        path: Path_ = ("constraints", i)
+        resolved = _constraint(constraint, path, names, source, tree, report)
+        if resolved is not None:
+            rules.append(_rule(constraint, constraint.field, *resolved, path))
+    inputs = {name: type for name, type in names.items() if spec.field(name).kind != "output"}
+    sizes = {}
+    for i, field in enumerate(spec.fields):
+        if field.sizes is not None:
+            expression = _expression(
+                field.sizes, inputs, "ints", document, ("fields", i, "sizes"), report
+            )
+            if expression is not None:
+                sizes[field.name] = expression
+    meanings = {}
+    kernel = tree.vocabulary.kernels[spec.semantics.kernel]
+    for name, meaning in spec.semantics.meanings.items():
+        parameter = kernel.parameters.get(name)
+        if parameter is not None and parameter.expression is not None and meaning.value is not None:
+            path = ("semantics", name, "value")
+            expression = _expression(
+                meaning.value, inputs, parameter.expression, document, path, report
+            )
+            if expression is not None:
+                meanings[name] = expression
+    return Operator(source, tuple(rules), sizes, meanings)
+
+
+def _rule(
+    constraint: Constraint | TensorConstraint, field: str, require: Expr, allowed: str, path: Path_
+) -> Rule:
+    c = constraint
+    return Rule(c.id, field, require, allowed, c.page, c.decided, tuple(c.needs), c.violate, path)
+
+
+def _expression(
+    text: str, names: Mapping[str, str], want: str, document: Document, path: Path_, report: Report
+) -> Expr | None:
+    try:
+        return expr.parse(text, names, want)
+    except ExpressionError as error:
+        span = document.within(path, error.offset, error.length)
+        report.add(error.code, error.message, span, error.label, help=error.help)
+        return None
+
+
+def _constraint(
+    constraint: Constraint,
+    path: Path_,
+    names: dict[str, str],
+    source: Spec,
+    tree: Tree_,
+    report: Report,
+) -> tuple[Expr, str] | None:
+    document = source.document
+    if (constraint.use is None) == (constraint.require is None):
+        report.add(
+            "E212",
+            f"constraint `{constraint.id}` needs one of `use` and `require`",
+            document.span((*path, "id")),
+        )
+        return None
+    if constraint.require is not None:
+        if constraint.allowed is None:
+            report.add("E102", "`allowed` is missing", document.span((*path, "id")), "in here",
+                       help="say in one sentence what is allowed; it becomes part of the error message")  # fmt: skip
+        require = _expression(
+            constraint.require, names, "bool", document, (*path, "require"), report
+        )
+        return (
+            (require, constraint.allowed)
+            if require is not None and constraint.allowed is not None
+            else None
+        )
+    return _use(constraint, (*path, "use"), names, document, tree, report)
+
+
+def _use(
+    constraint: Constraint,
+    path: Path_,
+    names: dict[str, str],
+    document: Document,
+    tree: Tree_,
+    report: Report,
+) -> tuple[Expr, str] | None:
+    text = constraint.use or ""
+    span = document.span(path)
+    call = _call(text)
+    if call is None:
+        report.add(
+            "E201",
+            "cannot read `use`",
+            span,
+            "here",
+            help="write it as `use: same_rank(InputTensor, OutputTensor)`",
+        )
+        return None
+    name, arguments = call
+    shared = tree.vocabulary.constraints.get(name)
+    if shared is None:
+        help = suggestion(name, tree.vocabulary.constraints)
+        report.add(
+            "E203",
+            f"`{name}` is not a shared constraint",
+            document.within(path, 0, len(name)),
+            "unknown",
+            help=help,
+        )
+        return None
+    if len(arguments) != len(shared.parameters):
+        wanted = ", ".join(shared.parameters)
+        report.add(
+            "E204",
+            f"`{name}` takes {len(shared.parameters)} fields",
+            span,
+            f"given {len(arguments)}",
+            help=f"{name}({wanted})",
+        )
+        return None
+    for argument in arguments:
+        if argument not in names:
+            place = document.within(path, text.index(argument), len(argument))
+            report.add(
+                "E203",
+                f"`{argument}` is not a field of this operator",
+                place,
+                "unknown name",
+                help=suggestion(argument, names),
+            )
+            return None
+    bound = dict(zip(shared.parameters, arguments, strict=True))
+    try:
+        require = expr.parse(shared.require, {p: names[a] for p, a in bound.items()}, "bool")
+    except ExpressionError as error:
+        report.add("E204", f"`{name}` does not fit these fields: {error.message}", span, "used here",
+                   help=f"`{name}` requires {shared.require}")  # fmt: skip
+        return None
+    return require.rename(bound), constraint.allowed or _fill(shared.allowed, bound)
+
+
+def _fill(sentence: str, bound: Mapping[str, str]) -> str:
+    for parameter, field in bound.items():
+        sentence = sentence.replace("{" + parameter + "}", field)
+    return sentence
+
+
+def _call(text: str) -> tuple[str, list[str]] | None:
+    try:
+        node = ast.parse(text, mode="eval").body
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return None
+    if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Name) or node.keywords:
+        return None
+    names = [a.id for a in node.args if isinstance(a, ast.Name)]
+    return (node.func.id, names) if len(names) == len(node.args) else None

@@ -1,0 +1,261 @@
+"""YAML text -> plain data, with the place of every key and value.
+
+Only the part of YAML that cannot surprise: no anchors, aliases, tags or several documents, no duplicate keys, and no
+plain scalar that YAML 1.1 and YAML 1.2 read differently (`no`, `3_0`, `0o17`). Built from parser events with a stack of
+our own, so that neither nesting nor aliases can exhaust memory or the interpreter's stack.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from generator.diagnostics import Note, Report, Span
+
+MAX_BYTES = 1 << 20
+MAX_DEPTH = 40
+
+Path_ = tuple[str | int, ...]
+
+_C_LOADER = getattr(yaml, "CLoader", None)
+
+_INT = re.compile(r"[-+]?(0|[1-9][0-9]*)\Z")
+_HEX = re.compile(r"0x[0-9a-fA-F]+\Z")
+_FLOAT = re.compile(r"[-+]?([0-9]+\.[0-9]*|\.[0-9]+|[0-9]+(?=[eE]))([eE][-+]?[0-9]+)?\Z")
+_SPECIAL = {
+    ".inf": float("inf"),
+    "+.inf": float("inf"),
+    "-.inf": float("-inf"),
+    ".nan": float("nan"),
+}
+_WORDS: dict[str, object] = {"true": True, "false": False, "null": None, "~": None, "": None}
+# What some YAML reader takes for a boolean or a number, and a person for a word or a version.
+_AMBIGUOUS = re.compile(
+    r"(y|n|yes|no|on|off|true|false|null)\Z|[-+]?[0-9][0-9_]*\Z|0[ob][0-9]+\Z|[-+]?[0-9]+(:[0-9]+)+(\.[0-9]*)?\Z"
+    r"|[-+]?[0-9][0-9_]*\.[0-9_]*\Z|[-+]?\.(inf|nan)\Z|[0-9]{4}-[0-9]{1,2}-[0-9]{1,2}\Z",
+    re.IGNORECASE,
+)
+
+
+@dataclass
+class Document:
+    """The data of one file; `values` and `keys` map a path such as ("fields", 0, "name") to its place."""
+
+    file: str
+    data: Any = None
+    values: dict[Path_, Span] = field(default_factory=dict)
+    keys: dict[Path_, Span] = field(default_factory=dict)
+    exact: set[Path_] = field(default_factory=set)
+
+    def span(self, path: Path_) -> Span:
+        """The value's place, or that of the nearest enclosing one."""
+        while path and path not in self.values:
+            path = path[:-1]
+        return self.values.get(path, Span(self.file, 1, 1))
+
+    def key_span(self, path: Path_) -> Span:
+        return self.keys.get(path) or self.span(path)
+
+    def within(self, path: Path_, offset: int, length: int) -> Span:
+        """A part of a scalar's text, where the text stands in the file letter by letter."""
+        span = self.span(path)
+        return span.shifted(offset, length) if path in self.exact else span
+
+
+def load(path: Path, name: str, report: Report) -> Document | None:
+    """Read one YAML file; `name` is how messages call it. None when it could not be read: the report says why."""
+    try:
+        raw = path.read_bytes()
+    except OSError as error:
+        report.add("E005", f"cannot read `{name}`: {error.strerror}", Span(name, 1, 1))
+        return None
+    if len(raw) > MAX_BYTES:
+        report.add(
+            "E005", f"`{name}` has {len(raw)} bytes, at most {MAX_BYTES} are read", Span(name, 1, 1)
+        )
+        return None
+    try:
+        text = raw.decode("utf-8").replace("\r\n", "\n")
+    except UnicodeDecodeError as error:
+        line = raw.count(b"\n", 0, error.start) + 1
+        report.add(
+            "E005",
+            f"byte {error.start} is not UTF-8",
+            Span(name, line, 1),
+            help="save the file as UTF-8",
+        )
+        return None
+    return parse(text, name, report)
+
+
+def parse(text: str, name: str, report: Report, *, loader: Any = _C_LOADER) -> Document | None:
+    """Read YAML text. The C parser where PyYAML has it; its errors are told by the Python parser, so that they are equal."""
+    report.lines[name] = text.split("\n")
+    before = len(report.diagnostics)
+    try:
+        document = _Builder(name, report).build(yaml.parse(text, Loader=loader or yaml.SafeLoader))
+    except yaml.YAMLError as error:
+        if loader is not None:
+            del report.diagnostics[before:]
+            return parse(text, name, report, loader=None)
+        _syntax_error(error, name, text, report)
+        return None
+    return document if len(report.diagnostics) == before else None
+
+
+def _syntax_error(error: yaml.YAMLError, name: str, text: str, report: Report) -> None:
+    if isinstance(error, yaml.MarkedYAMLError):
+        mark = error.problem_mark or error.context_mark
+        message = " ".join(part for part in (error.context, error.problem) if part)
+        span = Span(name, mark.line + 1, mark.column + 1) if mark else Span(name, 1, 1)
+        report.add("E001", f"not readable as YAML: {message}", span, "here")
+        return
+    position = getattr(error, "position", 0)
+    position = position if isinstance(position, int) else 0
+    line = text.count("\n", 0, position) + 1
+    column = position - (text.rfind("\n", 0, position) + 1) + 1
+    report.add("E001", "a character that YAML does not allow", Span(name, line, column), "here")
+
+
+class _Builder:
+    """Builds one document from events."""
+
+    def __init__(self, file: str, report: Report) -> None:
+        self.report = report
+        self.document = Document(file)
+        self.stack: list[tuple[Any, Path_]] = []
+        self.pending: list[
+            str | None
+        ] = []  # the key that waits for its value, one for each open container
+        self.documents = 0
+
+    def build(self, events: Any) -> Document:
+        for event in events:
+            if isinstance(event, yaml.DocumentStartEvent):
+                self.documents += 1
+                if self.documents > 1:
+                    self.report.add("E003", "more than one document in a file", self.place(event))
+                    break
+            elif isinstance(event, yaml.AliasEvent):
+                self.report.add(
+                    "E003", "aliases are not allowed", self.place(event), help="write the value out"
+                )
+                self.accept(None, event)
+            elif isinstance(event, yaml.NodeEvent):
+                self.node(event)
+            elif isinstance(event, yaml.MappingEndEvent | yaml.SequenceEndEvent):
+                self.stack.pop()
+                self.pending.pop()
+            if len(self.stack) > MAX_DEPTH:
+                self.report.add(
+                    "E005", f"nested more than {MAX_DEPTH} levels deep", self.place(event)
+                )
+                break
+        if self.documents == 0:
+            self.report.add("E001", "the file is empty", Span(self.document.file, 1, 1))
+        return self.document
+
+    def node(self, event: Any) -> None:
+        if event.anchor is not None:
+            self.report.add(
+                "E003", "anchors are not allowed", self.place(event), help="write the value out"
+            )
+        if event.tag is not None:
+            self.report.add(
+                "E003", "tags are not allowed", self.place(event), help="leave the tag out"
+            )
+        if isinstance(event, yaml.ScalarEvent):
+            self.scalar(event)
+            return
+        container: Any = {} if isinstance(event, yaml.MappingStartEvent) else []
+        path = self.accept(container, event)
+        self.stack.append((container, path))
+        self.pending.append(None)
+
+    def scalar(self, event: Any) -> None:
+        plain = event.style in (None, "")
+        if self.expects_key():
+            self.key(event, plain)
+            return
+        value = self.plain_value(event) if plain and event.tag is None else event.value
+        path = self.accept(value, event)
+        quoted = event.style in ('"', "'")
+        same_line = event.start_mark.line == event.end_mark.line
+        width = event.end_mark.column - event.start_mark.column
+        if isinstance(value, str) and same_line and width == len(event.value) + 2 * quoted:
+            self.document.exact.add(path)
+            if quoted:
+                span = self.document.values[path]
+                self.document.values[path] = span.shifted(1, span.length - 2)
+
+    def plain_value(self, event: Any) -> object:
+        text = event.value
+        if text in _WORDS:
+            return _WORDS[text]
+        if _INT.match(text) and len(text) <= 40:
+            return int(text)
+        if _HEX.match(text) and len(text) <= 40:
+            return int(text, 16)
+        if text in _SPECIAL:
+            return _SPECIAL[text]
+        if _FLOAT.match(text) and len(text) <= 400:
+            return float(text)
+        if _AMBIGUOUS.match(text):
+            self.report.add(
+                "E004", f"`{text[:40]}` is read differently by different YAML readers", self.place(event), "ambiguous",
+                help=f'quote it, "{text[:40]}", or write a plain decimal number, true or false',
+            )  # fmt: skip
+        return text
+
+    def expects_key(self) -> bool:
+        return bool(self.stack) and isinstance(self.stack[-1][0], dict) and self.pending[-1] is None
+
+    def key(self, event: Any, plain: bool) -> None:
+        mapping, path = self.stack[-1]
+        key, place = event.value, self.place(event)
+        if plain and not isinstance(self.plain_value(event), str):
+            self.report.add(
+                "E004", f"the key `{key}` is not a word", place, help=f'quote it: "{key}"'
+            )
+        if key in mapping:
+            first = Note(self.document.keys[(*path, key)], "first here")
+            self.report.add(
+                "E002",
+                f"duplicate key `{key}`",
+                place,
+                "the second value would silently win",
+                notes=[first],
+            )
+        else:
+            self.document.keys[(*path, key)] = place
+        self.pending[-1] = key
+
+    def accept(self, value: Any, event: Any) -> Path_:
+        """Put a value where it belongs; its path."""
+        if not self.stack:
+            self.document.data = value
+            path: Path_ = ()
+        else:
+            container, parent = self.stack[-1]
+            if isinstance(container, list):
+                path = (*parent, len(container))
+                container.append(value)
+            elif (key := self.pending[-1]) is not None:
+                path = (*parent, key)
+                container.setdefault(key, value)
+                self.pending[-1] = None
+            else:
+                self.report.add("E003", "a key must be a word", self.place(event))
+                path = (*parent, "?")
+                self.pending[-1] = None
+        self.document.values.setdefault(path, self.place(event))
+        return path
+
+    def place(self, event: Any) -> Span:
+        start, end = event.start_mark, event.end_mark
+        length = end.column - start.column if end.line == start.line else 1
+        return Span(self.document.file, start.line + 1, start.column + 1, max(1, length))

@@ -1,0 +1,232 @@
+"""Vectors of order keys: the greatest key of a contiguous block, where it stands, folding rows into columns.
+
+Explicit LLVM vectors, because LLVM's own vectoriser leaves a search scalar, a tail scalar, and rows shorter than a vector too.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from llvmlite import ir
+from numba import njit, types
+from numba.core import cgutils
+from numba.extending import intrinsic
+
+from order_key import VECTOR_BYTES, _load, _order_key, _pointer, _rule, _splat, item_size
+
+FOLD = 4  # rows folded while a strip's best keys stay in registers
+
+
+def _lanes(element: Any) -> Any:
+    """The vector type of VECTOR_BYTES bytes."""
+    return ir.VectorType(element, VECTOR_BYTES * 8 // element.width)
+
+
+def _mask(builder: Any, vector: Any, count: Any) -> Any:
+    """True in the first `count` lanes."""
+    numbers = ir.Constant(vector, list(range(vector.count)))
+    limit = count
+    if vector.element.width < 64:
+        limit = builder.trunc(count, vector.element)
+    return builder.icmp_signed("<", numbers, _splat(builder, limit, vector))
+
+
+def _masked_load(builder: Any, pointer: Any, mask: Any, vector: Any) -> Any:
+    """Load the masked lanes, touch no other memory; the rest is 0."""
+    name = f"llvm.masked.load.v{vector.count}i{vector.element.width}.p0"
+    typed = builder.bitcast(pointer, vector.as_pointer())
+    i32 = ir.IntType(32)
+    fnty = ir.FunctionType(vector, [typed.type, i32, mask.type, vector])
+    function = cgutils.get_or_insert_function(builder.module, fnty, name)
+    return builder.call(function, [typed, i32(1), mask, ir.Constant(vector, None)])
+
+
+def _greater(builder: Any, a: Any, b: Any) -> Any:
+    return builder.select(builder.icmp_signed(">", a, b), a, b)
+
+
+def _greatest_lane(builder: Any, keys: Any) -> Any:
+    """Horizontal maximum."""
+    vector = keys.type
+    name = f"llvm.vector.reduce.smax.v{vector.count}i{vector.element.width}"
+    fnty = ir.FunctionType(vector.element, [vector])
+    return builder.call(cgutils.get_or_insert_function(builder.module, fnty, name), [keys])
+
+
+@intrinsic
+def greatest_key(_context: Any, address: Any, n: Any, flip: Any, nan_key: Any, inf: Any) -> Any:
+    """The greatest key of n contiguous elements, n at least one vector.
+
+    The last vector overlaps the one before it: no scalar tail.
+    """
+
+    def codegen(_context: Any, builder: Any, signature: Any, values: Any) -> Any:
+        address, n, flip = values[:3]
+        vector = _lanes(flip.type)
+        i64 = n.type
+        rule = _rule(signature, values)
+        size = i64(flip.type.width // 8)
+        start = _pointer(builder, address)
+
+        def keys(offset: Any) -> Any:
+            return _order_key(builder, _load(builder, builder.gep(start, [offset]), vector), rule)
+
+        last = builder.mul(builder.sub(n, i64(vector.count)), size)
+        best = cgutils.alloca_once_value(builder, keys(last))
+        with cgutils.for_range_slice(builder, i64(0), last, i64(VECTOR_BYTES), i64) as (offset, _):
+            builder.store(_greater(builder, keys(offset), builder.load(best)), best)
+        return _greatest_lane(builder, builder.load(best))
+
+    return flip(types.int64, types.int64, flip, nan_key, inf), codegen
+
+
+@intrinsic
+def greatest_lane(_context: Any, address: Any, n: Any, flip: Any, nan_key: Any, inf: Any) -> Any:
+    """The greatest key of n contiguous elements, n at most one vector."""
+
+    def codegen(_context: Any, builder: Any, signature: Any, values: Any) -> Any:
+        address, n, flip = values[:3]
+        vector = _lanes(flip.type)
+        mask = _mask(builder, vector, n)
+        bits = _masked_load(builder, _pointer(builder, address), mask, vector)
+        keys = _order_key(builder, bits, _rule(signature, values))
+        least = ir.Constant(vector, [-(2 ** (flip.type.width - 1))] * vector.count)
+        return _greatest_lane(builder, builder.select(mask, keys, least))
+
+    return flip(types.int64, types.int64, flip, nan_key, inf), codegen
+
+
+@intrinsic
+def equal_lanes(
+    _context: Any, address: Any, n: Any, key: Any, flip: Any, nan_key: Any, inf: Any
+) -> Any:
+    """Bit i: the key of element i equals `key`. n elements, or a whole vector where n is None."""
+
+    def codegen(_context: Any, builder: Any, signature: Any, values: Any) -> Any:
+        address, n, key, flip = values[:4]
+        vector = _lanes(flip.type)
+        pointer = _pointer(builder, address)
+        rule = _rule(signature, values)
+        if signature.args[1] == types.none:
+            keys = _order_key(builder, _load(builder, pointer, vector), rule)
+            equal = builder.icmp_signed("==", keys, _splat(builder, key, vector))
+        else:
+            mask = _mask(builder, vector, n)
+            keys = _order_key(builder, _masked_load(builder, pointer, mask, vector), rule)
+            equal = builder.icmp_signed("==", keys, _splat(builder, key, vector))
+            equal = builder.and_(mask, equal)
+        bits = builder.bitcast(equal, ir.IntType(vector.count))
+        return builder.zext(bits, ir.IntType(64)) if vector.count < 64 else bits
+
+    return types.int64(types.int64, n, key, flip, nan_key, inf), codegen
+
+
+@intrinsic
+def lowest_bit(_context: Any, mask: Any) -> Any:
+    """Number of the lowest bit set in a mask that is not 0."""
+
+    def codegen(_context: Any, builder: Any, _signature: Any, values: Any) -> Any:
+        return builder.cttz(values[0], ir.IntType(1)(1))
+
+    return types.int64(types.int64), codegen
+
+
+@intrinsic
+def highest_bit(_context: Any, mask: Any) -> Any:
+    """Number of the highest bit set in a mask that is not 0."""
+
+    def codegen(_context: Any, builder: Any, _signature: Any, values: Any) -> Any:
+        return builder.sub(ir.IntType(64)(63), builder.ctlz(values[0], ir.IntType(1)(1)))
+
+    return types.int64(types.int64), codegen
+
+
+@njit
+def find_key(address, n, key, late, flip, nan_key, inf):  # type: ignore[no-untyped-def]
+    """Position of the first (`late`: last) of n contiguous elements, at least one vector, whose key is `key`."""
+    size = item_size(flip)
+    lanes = VECTOR_BYTES // size
+    position = n - lanes if late else 0
+    while True:
+        mask = equal_lanes(address + position * size, None, key, flip, nan_key, inf)
+        if late:
+            if mask != 0:
+                return position + highest_bit(mask)
+            if position == 0:
+                return 0
+            position = max(position - lanes, 0)
+        else:
+            if mask != 0:
+                return position + lowest_bit(mask)
+            if position == n - lanes:
+                return 0  # only if another thread changed the input meanwhile
+            position = min(position + lanes, n - lanes)
+
+
+@intrinsic
+def fold_rows(
+    _context: Any,
+    best: Any,
+    where: Any,
+    address: Any,
+    offsets: Any,
+    row: Any,
+    columns: Any,
+    masked: Any,
+    flip: Any,
+    nan_key: Any,
+    inf: Any,
+) -> Any:
+    """Fold FOLD rows of contiguous columns into the best keys and the row numbers where they stand.
+
+    best, where: addresses of scratch in the keys' own width, a vector at least. Row r begins at
+    address + offsets[r]; rows `row` to `row + FOLD - 1` are folded; only a greater key replaces the best, so
+    folding a column or a row twice does no harm and strips may overlap. `masked` is True for
+    fewer columns than a vector has lanes, None otherwise.
+    """
+
+    def codegen(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+        best, where, address, offsets, row, columns, _masked, flip = values[:8]
+        vector = _lanes(flip.type)
+        i64 = columns.type
+        size = i64(flip.type.width // 8)
+        rule = _rule(signature, values)
+        table = builder.bitcast(_pointer(builder, offsets), i64.as_pointer())
+        rows = []
+        for r in range(FOLD):
+            number = builder.add(row, i64(r))
+            start = _pointer(builder, address, builder.load(builder.gep(table, [number])))
+            if flip.type.width < 64:
+                number = builder.trunc(number, flip.type)
+            rows.append((start, _splat(builder, number, vector)))
+
+        def fold(offset: Any, mask: Any) -> None:
+            best_at = builder.bitcast(_pointer(builder, best, offset), vector.as_pointer())
+            where_at = builder.bitcast(_pointer(builder, where, offset), vector.as_pointer())
+            keys = builder.load(best_at, align=1)
+            numbers = builder.load(where_at, align=1)
+            for start, number in rows:
+                pointer = builder.gep(start, [offset])
+                if mask is None:
+                    bits = _load(builder, pointer, vector)
+                else:
+                    bits = _masked_load(builder, pointer, mask, vector)
+                new = _order_key(builder, bits, rule)
+                greater = builder.icmp_signed(">", new, keys)
+                keys = builder.select(greater, new, keys)
+                numbers = builder.select(greater, number, numbers)
+            builder.store(keys, best_at, align=1)
+            builder.store(numbers, where_at, align=1)
+
+        if signature.args[6] != types.none:
+            fold(i64(0), _mask(builder, vector, columns))
+        else:
+            last = builder.mul(builder.sub(columns, i64(vector.count)), size)
+            strip = cgutils.for_range_slice(builder, i64(0), last, i64(VECTOR_BYTES), i64)
+            with strip as (offset, _):
+                fold(offset, None)
+            fold(last, None)
+        return context.get_dummy_value()
+
+    i64 = types.int64
+    return types.void(i64, i64, i64, i64, i64, i64, masked, flip, nan_key, inf), codegen

@@ -1,0 +1,111 @@
+"""Order keys: signed integers that stand in the same order as the elements, so one comparison serves all types."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from llvmlite import ir
+from numba import types
+from numba.core import cgutils
+from numba.extending import intrinsic
+
+VECTOR_BYTES = 64  # one AVX-512 register or cache line; LLVM splits it where registers are narrower
+
+
+def _splat(builder: Any, value: Any, type_: Any) -> Any:
+    """The scalar `value` in every lane of the vector type `type_` (or itself for a scalar type)."""
+    if not isinstance(type_, ir.VectorType):
+        return value
+    one = builder.insert_element(ir.Constant(type_, ir.Undefined), value, ir.IntType(32)(0))
+    zeros = ir.Constant(ir.VectorType(ir.IntType(32), type_.count), None)
+    return builder.shuffle_vector(one, ir.Constant(type_, ir.Undefined), zeros)
+
+
+def _pointer(builder: Any, address: Any, offset: Any = None) -> Any:
+    """A byte pointer at `address + offset`."""
+    pointer = builder.inttoptr(address, ir.IntType(8).as_pointer())
+    return pointer if offset is None else builder.gep(pointer, [offset])
+
+
+def _load(builder: Any, pointer: Any, type_: Any) -> Any:
+    """Load a value of any alignment."""
+    return builder.load(builder.bitcast(pointer, type_.as_pointer()), align=1)
+
+
+def _order_key(builder: Any, bits: Any, rule: tuple[Any, Any, Any]) -> Any:
+    """Key of `bits` (a scalar or a vector); `rule` is (flip, nan_key, inf), inf None for integers.
+
+    Integers: `bits ^ flip`. Floats: sign and magnitude become two's complement (so -0.0 == +0.0),
+    then `^ flip`; a magnitude above infinity's is NaN and gets `nan_key`. All in the elements' own
+    width: Numba would widen to 64 bits and lose the lanes.
+    """
+    flip, nan_key, inf = (None if r is None else _splat(builder, r, bits.type) for r in rule)
+    if inf is None:
+        return builder.xor(bits, flip)
+    element = bits.type.element if isinstance(bits.type, ir.VectorType) else bits.type
+    width = element.width
+    sign = builder.ashr(bits, _splat(builder, element(width - 1), bits.type))
+    magnitude = builder.and_(bits, _splat(builder, element(2 ** (width - 1) - 1), bits.type))
+    key = builder.xor(builder.sub(builder.xor(magnitude, sign), sign), flip)
+    return builder.select(builder.icmp_signed(">", magnitude, inf), nan_key, key)
+
+
+def _rule(signature: Any, values: Any) -> tuple[Any, Any, Any]:
+    """The last three arguments (flip, nan_key, inf) of an intrinsic."""
+    return values[-3], values[-2], None if signature.args[-1] == types.none else values[-1]
+
+
+@intrinsic
+def item_size(_context: Any, flip: Any) -> Any:
+    """Bytes of an element, a constant."""
+
+    def codegen(_context: Any, _builder: Any, _signature: Any, _values: Any) -> Any:
+        return ir.IntType(64)(flip.bitwidth // 8)
+
+    return types.int64(flip), codegen
+
+
+@intrinsic
+def least_key(_context: Any, flip: Any) -> Any:
+    """The least key of `flip`'s width."""
+
+    def codegen(_context: Any, _builder: Any, _signature: Any, values: Any) -> Any:
+        return values[0].type(-(2 ** (flip.bitwidth - 1)))
+
+    return flip(flip), codegen
+
+
+@intrinsic
+def load_integer(_context: Any, like: Any, address: Any) -> Any:
+    """The integer of `like`'s type at `address`."""
+
+    def codegen(_context: Any, builder: Any, _signature: Any, values: Any) -> Any:
+        return _load(builder, _pointer(builder, values[1]), values[0].type)
+
+    return like(like, types.int64), codegen
+
+
+@intrinsic
+def store_integer(_context: Any, like: Any, address: Any, value: Any) -> Any:
+    """Store `value`, cut to `like`'s type, at `address`."""
+
+    def codegen(_context: Any, builder: Any, _signature: Any, values: Any) -> Any:
+        value = values[2]
+        if value.type.width > values[0].type.width:
+            value = builder.trunc(value, values[0].type)
+        pointer = _pointer(builder, values[1])
+        builder.store(value, builder.bitcast(pointer, value.type.as_pointer()), align=1)
+        return _context.get_dummy_value()
+
+    return types.void(like, types.int64, value), codegen
+
+
+@intrinsic
+def load_key(_context: Any, address: Any, offset: Any, flip: Any, nan_key: Any, inf: Any) -> Any:
+    """Key of the element at `address + offset`."""
+
+    def codegen(_context: Any, builder: Any, signature: Any, values: Any) -> Any:
+        bits = _load(builder, _pointer(builder, values[0], values[1]), values[2].type)
+        return _order_key(builder, bits, _rule(signature, values))
+
+    return flip(types.int64, types.int64, flip, nan_key, inf), codegen

@@ -1,0 +1,117 @@
+"""Arrays in and out: what is taken as an input, and what may be written to."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from specops.tensor import Tensor, nested
+from specops.validation import Operator
+from specops.vocabulary import DATA_TYPES
+
+_NAMES = {entry.numpy: name for name, entry in DATA_TYPES.items()}
+
+
+def as_array(value: object, operator: Operator, field: str) -> np.ndarray:
+    """A NumPy array over the caller's own memory; what would have to be copied is refused."""
+    if type(value) is np.ndarray:
+        return value
+    if isinstance(value, np.ma.MaskedArray):
+        allowed = "an array without a mask: use x.filled(value)"
+        raise operator.refusal("array", field, "a masked array", allowed)
+    if isinstance(value, np.ndarray | np.generic):
+        return np.asarray(value)
+    if (
+        not isinstance(value, list | tuple | str | bytes | bool | int | float | complex)
+        and value is not None
+    ):
+        for attempt in (_dlpack, _array_interface, _buffer):
+            array = attempt(value)
+            if array is not None:
+                return array
+    allowed = "a NumPy array, or an object that shares its memory: use numpy.asarray(x)"
+    raise operator.refusal("array", field, f"a value of type {type(value).__name__}", allowed)
+
+
+def _dlpack(value: object) -> np.ndarray | None:
+    if not hasattr(value, "__dlpack__"):
+        return None
+    try:
+        return np.from_dlpack(value)  # type: ignore[arg-type]
+    except Exception:  # other libraries raise what they like
+        return None
+
+
+def _array_interface(value: object) -> np.ndarray | None:
+    if not any(
+        hasattr(value, name) for name in ("__array__", "__array_interface__", "__array_struct__")
+    ):
+        return None
+    try:
+        array = np.asarray(value, copy=False)
+    except Exception:  # other libraries raise what they like
+        return None
+    return array if type(array) is np.ndarray else np.asarray(array)
+
+
+def _buffer(value: object) -> np.ndarray | None:
+    try:
+        return np.asarray(memoryview(value))  # type: ignore[arg-type]
+    except (TypeError, ValueError, BufferError):
+        return None
+
+
+def data_type(array: np.ndarray, operator: Operator, field: str) -> str:
+    """The vocabulary's name of an array's data type."""
+    name = _NAMES.get(array.dtype) if array.dtype.isnative else None
+    if name is None:
+        if not array.dtype.isnative and array.dtype.newbyteorder("=") in _NAMES:
+            allowed = 'native byte order: use x.astype(x.dtype.newbyteorder("="))'
+            raise operator.refusal("byte_order", field, f"dtype {array.dtype.str}", allowed)
+        raise operator.refusal(
+            "data_type", field, f"dtype {array.dtype}", f"one of {', '.join(_NAMES.values())}"
+        )
+    return name
+
+
+def check(array: np.ndarray, tensor: Tensor, operator: Operator, field: str) -> None:
+    """An array must have the described data type and sizes; its strides are its own."""
+    if array.dtype != tensor.numpy_dtype or not array.dtype.isnative:
+        data_type(array, operator, field)
+        raise operator.refusal(
+            "data_type", field, f"dtype {array.dtype}", f"dtype {tensor.numpy_dtype}"
+        )
+    if array.shape != tensor.sizes:
+        raise operator.refusal("shape", field, f"shape {array.shape}", f"shape {tensor.sizes}")
+
+
+def check_output(
+    array: object, inputs: tuple[np.ndarray, ...], operator: Operator, field: str
+) -> np.ndarray:
+    """An output must be a writable array whose elements share memory with nothing else."""
+    if not isinstance(array, np.ndarray) or isinstance(array, np.ma.MaskedArray):
+        raise operator.refusal(
+            "array", field, f"a value of type {type(array).__name__}", "a NumPy array to write to"
+        )
+    if not array.flags.writeable:
+        raise operator.refusal("writable", field, "a read-only array", "a writable array")
+    if not array.flags.c_contiguous and array.size > 1:
+        item = array.dtype.itemsize
+        steps = [abs(stride) for stride in array.strides]
+        if (
+            not nested(array.shape, steps)
+            or min(s for s, n in zip(steps, array.shape, strict=True) if n > 1) < item
+        ):
+            found = f"strides {array.strides} for shape {array.shape}"
+            raise operator.refusal(
+                "output_overlap", field, found, "strides that keep the elements apart"
+            )
+    if any(np.may_share_memory(array, x) for x in inputs):
+        raise operator.refusal("overlap", field, "memory shared with an input", "memory of its own")
+    return np.asarray(array)
+
+
+def view(buffer: np.ndarray, byte_offset: int, tensor: Tensor) -> np.ndarray:
+    """The described view of a buffer of bytes."""
+    item = tensor.numpy_dtype.itemsize
+    strides = tuple(stride * item for stride in tensor.strides)
+    return np.ndarray(tensor.sizes, tensor.numpy_dtype, buffer, byte_offset, strides)

@@ -1,0 +1,233 @@
+"""What all DirectML operator descriptions share: DML_BUFFER_TENSOR_DESC, validation and compilation."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+from typing import Any, ClassVar
+
+import numpy as np
+
+from specops import arrays, tensor, validation
+from specops.directml.tensor_rules import TENSOR_RULES
+from specops.errors import ValidationError, Violation
+from specops.operator import CompiledOperator
+from specops.tensor import Tensor
+from specops.validation import NotUnderstood, Operator
+from specops.vocabulary import TENSOR_PAGE
+
+_UINT64_MAX = 2**64 - 1
+
+
+@dataclass(frozen=True)
+class TensorDesc:
+    """DML_BUFFER_TENSOR_DESC: a tensor in a buffer.
+
+    Nothing is checked here: `validate` of an operator's description reports all that is wrong with its tensors.
+
+    Args:
+        DataType: "FLOAT32", "DML_TENSOR_DATA_TYPE_FLOAT32" or a NumPy dtype.
+        Sizes: 1 to 8 sizes, each at least 1, outermost first.
+        Strides: elements from one index to the next, one for each dimension; 0 repeats an input along a dimension;
+            None for row-major without gaps.
+        Flags: "NONE", or "OWNED_BY_DML" for an input.
+        DimensionCount: the length of Sizes; None takes it from there.
+        TotalTensorSizeInBytes: the size of the buffer; None takes the least, a multiple of 4.
+        GuaranteedBaseOffsetAlignment: 0, or a power of two not below the size of an element.
+
+    >>> from specops.directml import TensorDesc
+    >>> TensorDesc("FLOAT16", [3, 3]).implied_bytes
+    20
+    >>> TensorDesc("FLOAT32", [2, 3], Strides=[4, 1]).empty().strides
+    (16, 4)
+    """
+
+    DataType: Any
+    Sizes: Sequence[int]
+    Strides: Sequence[int] | None = None
+    Flags: Any = "NONE"
+    DimensionCount: int | None = None
+    TotalTensorSizeInBytes: int | None = None
+    GuaranteedBaseOffsetAlignment: int = 0
+
+    @property
+    def implied_bytes(self) -> int:
+        """The least size of the buffer in bytes, a multiple of 4."""
+        return tensor.implied_bytes(self._tensor())
+
+    def empty(self) -> np.ndarray:
+        """A new uninitialised array of the described layout."""
+        described = self._tensor()
+        return arrays.view(np.empty(described.total_bytes, np.uint8), 0, described)
+
+    def view(self, buffer: Any, byte_offset: int = 0) -> np.ndarray:
+        """The described view of a raw buffer.
+
+        Args:
+            buffer: any contiguous object with the buffer protocol: bytes, bytearray, memoryview, a NumPy array.
+            byte_offset: where in it the tensor begins.
+
+        Raises:
+            ValidationError: the described tensor is not inside the buffer, or the description is itself not valid.
+        """
+        described = self._tensor()
+        try:
+            raw = np.frombuffer(buffer, np.uint8)
+        except (TypeError, ValueError, BufferError) as error:
+            raise ValidationError(
+                [_tensor_violation("buffer", f"{error}", "a contiguous buffer of bytes")]
+            ) from None
+        last = sum((n - 1) * s for n, s in zip(described.sizes, described.strides, strict=True))
+        needed = (last + 1) * described.numpy_dtype.itemsize
+        try:
+            offset = validation.integer(byte_offset, _UINT64_MAX)
+        except NotUnderstood as problem:
+            raise ValidationError(
+                [_tensor_violation("byte_offset", problem.found, problem.allowed)]
+            ) from None
+        if offset + needed > raw.size:
+            found = f"{raw.size} bytes, of which {offset} are skipped"
+            raise ValidationError(
+                [_tensor_violation("buffer", found, f"at least {needed} bytes from byte_offset on")]
+            )
+        return arrays.view(raw, offset, described)
+
+    def _tensor(self) -> Tensor:
+        """The described tensor, checked for its own sake."""
+        found: list[Violation] = []
+        described = read_tensor(self, "TensorDesc", _TENSOR_ONLY, found)
+        if described is not None and not found:
+            for rule in TENSOR_RULES:
+                if rule.only is None and not rule.holds({"tensor": described}):
+                    found.append(_tensor_violation(rule.field, rule.id, rule.allowed))
+        if described is None or found:
+            raise ValidationError(found)
+        return described
+
+
+_TENSOR_ONLY = Operator("DML_BUFFER_TENSOR_DESC", TENSOR_PAGE, None, (), (), ())
+
+
+def _tensor_violation(field: str, found: str, allowed: str) -> Violation:
+    return _TENSOR_ONLY.violation("tensor_desc", field, found, allowed)
+
+
+def read_tensor(
+    given: object, field: str, operator: Operator, found: list[Violation]
+) -> Tensor | None:
+    """The tensor that a TensorDesc describes; None with the reasons in `found` where a value is not of its type."""
+    if not isinstance(given, TensorDesc):
+        text = f"a value of type {type(given).__name__}"
+        found.append(operator.violation("field_type", field, text, "a TensorDesc", field))
+        return None
+    before = len(found)
+
+    def read(name: str, reader: Any, *arguments: Any) -> Any:
+        try:
+            return reader(getattr(given, name), *arguments)
+        except NotUnderstood as problem:
+            found.append(
+                Violation(
+                    "field_type",
+                    operator.name,
+                    f"{field}.{name}",
+                    problem.found,
+                    problem.allowed,
+                    TENSOR_PAGE,
+                )
+            )
+            return None
+
+    dtype = read("DataType", validation.data_type)
+    sizes = read("Sizes", validation.integers)
+    strides = read("Strides", validation.integers) if given.Strides is not None else None
+    flags = read("Flags", validation.enum_value, "DML_TENSOR_FLAGS")
+    count = read("DimensionCount", validation.integer) if given.DimensionCount is not None else None
+    total = (
+        read("TotalTensorSizeInBytes", validation.integer, _UINT64_MAX)
+        if given.TotalTensorSizeInBytes is not None
+        else None
+    )
+    alignment = read("GuaranteedBaseOffsetAlignment", validation.integer)
+    if len(found) > before:
+        return None
+    strides = tensor.packed_strides(sizes) if strides is None else strides
+    total = tensor.buffer_bytes(sizes, strides, tensor.bytes(dtype)) if total is None else total
+    return Tensor(
+        dtype, sizes, strides, len(sizes) if count is None else count, total, alignment, flags
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class OperatorDesc:
+    """The base of all operator descriptions: a frozen dataclass with the page's fields."""
+
+    OPERATOR: ClassVar[Operator]
+
+    def validate(self, feature_level: str | None = None) -> None:
+        """Check every rule of the page.
+
+        Args:
+            feature_level: "4.1", "4_1" or "DML_FEATURE_LEVEL_4_1" to check against that level's tables; None for the
+                newest.
+
+        Raises:
+            ValidationError: with every violation.
+        """
+        self._validated(feature_level)
+
+    def compile(self, feature_level: str | None = None) -> CompiledOperator:
+        """Validate once; the result runs many times.
+
+        Args:
+            feature_level: as for `validate`.
+
+        Raises:
+            ValidationError: with every violation.
+        """
+        values = self._validated(feature_level)
+        operator = self.OPERATOR
+        inputs = {f.name: values[f.name] for f in operator.fields if f.kind == "input"}
+        outputs = {f.name: values[f.name] for f in operator.fields if f.kind == "output"}
+        return CompiledOperator(operator, inputs, outputs, self._lower(values))
+
+    @staticmethod
+    def _lower(values: dict[str, Any]) -> Any:
+        """The kernel for validated values; defined by each operator."""
+        raise NotImplementedError
+
+    def _validated(self, feature_level: object) -> dict[str, Any]:
+        operator, found = self.OPERATOR, list[Violation]()
+        values: dict[str, Any] = {}
+        level = None
+        try:
+            level = validation.feature_level(feature_level)
+        except NotUnderstood as problem:
+            found.append(
+                operator.violation("feature_level", "feature_level", problem.found, problem.allowed)
+            )
+        for field in operator.fields:
+            given = getattr(self, field.name)
+            if field.length_of is not None and given is None:
+                continue
+            if field.type == "tensor":
+                read = read_tensor(given, field.name, operator, found)
+                if read is not None:
+                    values[field.name] = read
+                continue
+            try:
+                values[field.name] = validation.attribute(field, given)
+            except NotUnderstood as problem:
+                found.append(
+                    operator.violation(
+                        "field_type", field.name, problem.found, problem.allowed, field.name
+                    )
+                )
+        for field in operator.fields:
+            if field.length_of in values:
+                values.setdefault(field.name, len(values[field.length_of]))
+        unknown = frozenset(f.name for f in fields(self) if f.name not in values)
+        found += operator.violations(values, level, unknown)
+        if found:
+            raise ValidationError(found)
+        return values

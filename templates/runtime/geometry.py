@@ -1,0 +1,67 @@
+"""Axes as a kernel walks them: byte strides, merged where one stride serves, none of size 1."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+
+class Axis(NamedTuple):
+    """One axis: its size, the input's stride, and a second stride (the output's, or the index weight)."""
+
+    size: int
+    stride: int
+    second: int
+
+
+def index_weights(sizes: Sequence[int]) -> list[int]:
+    """Row-major weights: what one step along each axis adds to the index.
+
+    >>> index_weights([2, 3, 4])
+    [12, 4, 1]
+    """
+    weights = []
+    weight = 1
+    for size in reversed(sizes):
+        weights.append(weight)
+        weight *= size
+    return weights[::-1]
+
+
+def coalesce(axes: Iterable[Axis]) -> list[Axis]:
+    """Drop axes of size 1 and merge neighbours that one stride serves.
+
+    >>> coalesce([Axis(2, 12, 6), Axis(1, 99, 99), Axis(3, 4, 2)])
+    [Axis(size=6, stride=4, second=2)]
+    """
+    merged: list[Axis] = []
+    for axis in axes:
+        if axis.size == 1:
+            continue
+        if merged:
+            outer = merged[-1]
+            if (outer.stride, outer.second) == (axis.stride * axis.size, axis.second * axis.size):
+                merged[-1] = Axis(outer.size * axis.size, axis.stride, axis.second)
+                continue
+        merged.append(axis)
+    return merged
+
+
+def reverse(axis: Axis) -> tuple[Axis, int, int]:
+    """The axis walked from its other end, and how far both of its starting points move."""
+    steps = axis.size - 1
+    flipped = Axis(axis.size, -axis.stride, -axis.second)
+    return flipped, steps * axis.stride, steps * axis.second
+
+
+def by_memory(axes: Iterable[Axis]) -> list[Axis]:
+    """The greatest input stride first, so that memory is walked forward in the innermost loops."""
+    return sorted(axes, key=lambda axis: -abs(axis.stride))
+
+
+def table(axes: Sequence[Axis]) -> npt.NDArray[np.int64]:
+    """Axes as a kernel reads them; at least one row."""
+    return np.array(axes or [Axis(1, 0, 0)], np.int64).reshape(-1, 3)

@@ -1,0 +1,1 @@
+"""The compiled kernels: one module for each meaning, complete in itself."""

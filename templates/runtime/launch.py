@@ -1,0 +1,193 @@
+"""How kernels are run: on how many threads, with a cache on disk where one can be kept, safely after a fork.
+
+    set_num_threads(1)          # serial, for the whole process
+    with num_threads(2): ...    # in this context (thread or task) only
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+import warnings
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor, wait
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import Any
+
+import numba
+from numba.core import config
+
+from .errors import SpecopsError
+
+_limit: int | None = None
+_local_limit: ContextVar[int | None] = ContextVar("specops_num_threads", default=None)
+_lock = threading.Lock()
+_pool: ThreadPoolExecutor | None = None
+_layer: str | None = None  # Numba's threading layer once known; "serial" in a child that must not use it
+_warned = False
+
+
+def get_num_threads() -> int:
+    """Threads that a large call may use: the limit set here, and no more than Numba's own."""
+    limit = _local_limit.get() or _limit
+    available = int(config.NUMBA_NUM_THREADS) if limit == 1 else int(numba.get_num_threads())
+    return available if limit is None else min(limit, available)
+
+
+def set_num_threads(n: int | None) -> None:
+    """Limit the threads of every call in this process; 1 means serial, None means Numba's own limit."""
+    global _limit
+    _limit = None if n is None else _checked(n)
+
+
+@contextmanager
+def num_threads(n: int) -> Iterator[None]:
+    """Limit the threads of the calls made in this block, in this thread or task only."""
+    token = _local_limit.set(_checked(n))
+    try:
+        yield
+    finally:
+        _local_limit.reset(token)
+
+
+def _checked(n: int) -> int:
+    if isinstance(n, bool) or not isinstance(n, int) or n < 1:
+        raise SpecopsError(f"the number of threads must be an int of at least 1, found {n!r}")
+    return n
+
+
+class Kernel:
+    """A serial function over a range of items, and the parallel one that calls it.
+
+    Args:
+        chunk: `chunk(*arguments, begin, end)`, compiled with nogil.
+        parallel: `parallel(*arguments, items, tasks)`.
+    """
+
+    def __init__(self, chunk: Callable[..., Any], parallel: Callable[..., Any]) -> None:
+        self._chunk = guarded(chunk)
+        self._parallel = guarded(parallel)
+
+    def __call__(
+        self, arguments: tuple[Any, ...], items: int, *, large: bool, alive: Any = None
+    ) -> None:
+        """Run all items; on several threads if `large`. `alive` is kept while any thread works."""
+        threads = min(get_num_threads(), items) if large else 1
+        if threads == 1:
+            self._chunk(*arguments, 0, items)
+            return
+        layer = _layer or _find_layer()
+        if layer == "serial":
+            self._chunk(*arguments, 0, items)
+        elif layer == "workqueue":
+            self._share(arguments, items, threads, alive)
+        else:
+            self._parallel(*arguments, items, threads)
+
+    def _share(self, arguments: tuple[Any, ...], items: int, threads: int, alive: Any) -> None:
+        """Chunks on threads of our own: Numba's workqueue aborts the process on concurrent calls."""
+
+        def part(task: int, _alive: Any) -> None:
+            self._chunk(*arguments, items * task // threads, items * (task + 1) // threads)
+
+        pool = _shared_pool()
+        futures: list[Future[None]] = []
+        try:
+            for task in range(1, threads):
+                try:
+                    futures.append(pool.submit(part, task, alive))
+                except RuntimeError:  # the interpreter is shutting down
+                    part(task, alive)
+            part(0, alive)
+        finally:
+            # Also after KeyboardInterrupt: the others still write to the caller's memory.
+            wait(futures)
+        for future in futures:
+            future.result()
+
+
+def guarded(function: Callable[..., Any]) -> Callable[..., Any]:
+    """`function` with Numba's cache on disk, which is dropped, with one warning, where it fails.
+
+    An unwritable folder raises from enable_caching; a truncated file or a full disk from a signature's first call.
+    """
+    if config.DISABLE_JIT:
+
+        def refuse(*_arguments: Any) -> Any:
+            raise SpecopsError(
+                "NUMBA_DISABLE_JIT is set, and the kernels cannot run uncompiled; unset it"
+            )
+
+        return refuse
+    dispatcher: Any = function
+    try:
+        dispatcher.enable_caching()
+    except (RuntimeError, OSError) as error:
+        _warn(error)
+        return function
+
+    def call(*arguments: Any) -> Any:
+        try:
+            return dispatcher(*arguments)
+        except MemoryError:
+            raise
+        except Exception as error:
+            with _lock:
+                if not _drop_cache(dispatcher):
+                    raise
+            _warn(error)
+        return dispatcher(*arguments)
+
+    return call
+
+
+def _drop_cache(dispatcher: Any) -> bool:
+    """Whether there was a cache to drop."""
+    from numba.core.caching import NullCache
+
+    if isinstance(dispatcher._cache, NullCache):
+        return False
+    dispatcher._cache = NullCache()
+    return True
+
+
+def _warn(error: Exception) -> None:
+    global _warned
+    if not _warned:
+        _warned = True
+        text = f"kernels are compiled anew in each process, for the cache failed: {error!r}"
+        warnings.warn(text, RuntimeWarning, stacklevel=2)
+
+
+def _find_layer() -> str:
+    """Start Numba's threading layer (no kernel runs yet) and ask for its name."""
+    global _layer
+    numba.get_num_threads()
+    _layer = str(numba.threading_layer())
+    return _layer
+
+
+def _shared_pool() -> ThreadPoolExecutor:
+    global _pool
+    with _lock:
+        if _pool is None:
+            workers = max(1, int(config.NUMBA_NUM_THREADS) - 1)
+            _pool = ThreadPoolExecutor(workers, thread_name_prefix="specops")
+        return _pool
+
+
+def _after_fork() -> None:
+    """In a child: no threads of the parent's live on, and GNU OpenMP kills a child that uses it again."""
+    global _layer, _pool, _lock
+    _lock = threading.Lock()
+    _pool = None
+    try:
+        if numba.threading_layer() == "omp":
+            _layer = "serial"
+    except ValueError:  # no layer was started: the child may start its own
+        pass
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork)

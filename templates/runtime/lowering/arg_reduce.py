@@ -1,0 +1,202 @@
+"""The host's side of the arg_reduce kernel: order keys by data type, a strategy by strides."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from .. import geometry, launch
+from ..kernels import arg_reduce as kernel
+
+Array = npt.NDArray[Any]
+
+_RUN = launch.Kernel(kernel.chunk, kernel.parallel)
+_COMBINE = launch.guarded(kernel.combine)
+_NO_PARTS = np.empty(0, np.int64)
+
+_INFINITY = {"FLOAT16": 0x7C00, "BFLOAT16": 0x7F80, "FLOAT32": 0x7F800000, "FLOAT64": 0x7FF << 52}
+_WIDTH = {"BFLOAT16": 16, "BOOL": 8}  # the others end in their width
+_PLANS = 64  # sets of strides remembered
+
+TILE_BYTES = 4096  # of one row of a tile: a page, and tile and scratch stay in L1
+PART_BYTES = 1 << 18  # a part smaller than this is not worth a thread
+PART_ITEMS = 64  # items that are enough for any number of threads
+LARGE_BYTES = 1 << 18  # input from which a second thread pays
+
+
+class Tensor(Protocol):
+    """What is needed of a tensor's description."""
+
+    @property
+    def dtype(self) -> str: ...
+    @property
+    def sizes(self) -> tuple[int, ...]: ...
+
+
+class _Plan(NamedTuple):
+    """The walk for one set of strides."""
+
+    how: npt.NDArray[np.int64]
+    kept: npt.NDArray[np.int64]
+    reduced: npt.NDArray[np.int64]
+    shift: int  # bytes from the input's element [0, 0, ..] to the first visited
+    out_shift: int
+    items: int
+    partial: int  # length of the buffer for parts
+    repeated: tuple[slice, ...] | None  # kept axes of stride 0 cut to one element
+
+
+class ArgReduce:
+    """Index of the greatest (or least) element of each reduced group, for fixed types and shape.
+
+    Args:
+        better: "greater" or "less".
+        tie: which of several equal elements wins, "first" or "last".
+        nan: "ignored" (loses to every number; a group of nothing but NaN gives 0) or "extreme" (beats every number).
+        axes: the reduced axes, sorted and unique; may be empty.
+        input, output: the tensors; the output has size 1 along each reduced axis.
+    """
+
+    def __init__(
+        self, *, better: str, tie: str, nan: str, axes: Sequence[int], input: Tensor, output: Tensor
+    ) -> None:
+        self._sizes = input.sizes
+        self._axes = frozenset(axes)
+        self._last = tie == "last"
+        width = _WIDTH.get(input.dtype) or int(input.dtype.lstrip("BFINTLOAU"))
+        self._item_size = width // 8
+        self._out_size = 4 if output.dtype.endswith("32") else 8
+        signed = {8: np.int8, 16: np.int16, 32: np.int32, 64: np.int64}[width]
+        least, greatest = -(1 << (width - 1)), (1 << (width - 1)) - 1
+        infinity = _INFINITY.get(input.dtype)
+        unsigned = input.dtype == "BOOL" or input.dtype.startswith("UINT")
+        flip = least if unsigned else 0
+        nan_key = greatest if nan == "extreme" else least
+        self._rule = (
+            signed(flip if better == "greater" else ~flip),
+            signed(nan_key),
+            None if infinity is None else signed(infinity),
+        )
+        self._blanks = infinity is not None and nan == "ignored"
+        elements = math.prod(self._sizes)
+        self._large = elements * self._item_size >= LARGE_BYTES
+        self._empty = elements == 0
+        self._plans: dict[tuple[tuple[int, ...], tuple[int, ...]], _Plan] = {}
+
+    def __call__(self, x: Array, out: Array) -> None:
+        """Write the indices of `x` to `out`; shapes and types as declared, any strides."""
+        strides = (x.strides, out.strides)
+        plan = self._plans.get(strides)
+        if plan is None:
+            if self._empty:
+                return
+            plan = self._plan(*strides)
+            if len(self._plans) >= _PLANS:
+                self._plans.clear()
+            self._plans[strides] = plan
+        how, kept, reduced, shift, out_shift, items, partial, repeated = plan
+        target = out.__array_interface__["data"][0] + out_shift
+        parts = np.empty(partial, np.int64) if partial else _NO_PARTS
+        source = x.__array_interface__["data"][0] + shift
+        _RUN(
+            (how, kept, reduced, source, target, parts, *self._rule),
+            items,
+            large=self._large,
+            alive=(x, out, parts),
+        )
+        if partial:
+            _COMBINE(how, kept, target, parts, int(self._rule[1]))
+        if repeated is not None:
+            out[...] = out[repeated]
+
+    def _plan(self, strides: tuple[int, ...], out_strides: tuple[int, ...]) -> _Plan:
+        size = self._item_size
+        shift = out_shift = base = 0
+        kept = []
+        repeated: list[slice] = []
+        some_repeated = False
+        for a, (n, stride, out_stride) in enumerate(
+            zip(self._sizes, strides, out_strides, strict=True)
+        ):
+            all_of_it = slice(None)
+            if a not in self._axes and n > 1:
+                if stride == 0:  # computed once, then copied
+                    some_repeated = True
+                    all_of_it = slice(0, 1)
+                else:
+                    axis = geometry.Axis(n, stride, out_stride)
+                    if stride < 0:
+                        axis, moved, out_moved = geometry.reverse(axis)
+                        shift += moved
+                        out_shift += out_moved
+                    kept.append(axis)
+            repeated.append(all_of_it)
+        kept = geometry.coalesce(geometry.by_memory(kept))
+
+        order = sorted(self._axes)
+        weights = geometry.index_weights([self._sizes[a] for a in order])
+        logical = geometry.coalesce(
+            geometry.Axis(self._sizes[a], strides[a], w) for a, w in zip(order, weights, strict=True)
+        )
+        varying = []
+        for axis in logical:
+            if axis.stride:
+                varying.append(axis)
+            elif self._last:  # all its elements are equal: only the preferred one is visited
+                base += (axis.size - 1) * axis.second
+        reduced = geometry.by_memory(varying)
+        ordered = reduced == varying
+        if self._last:  # so that the first visited is the preferred one
+            for i, axis in enumerate(reduced):
+                reduced[i], moved, index = geometry.reverse(axis)
+                shift += moved
+                base += index
+        late = False
+        tile = parts = 1
+        groups = math.prod(axis.size for axis in kept)
+        total = math.prod(axis.size for axis in reduced)
+        if kept and (not reduced or kept[-1].stride < abs(reduced[-1].stride)):
+            strategy = kernel.COLUMNS if kept[-1].stride == size else kernel.SCATTERED
+            tile = TILE_BYTES // size
+            items = groups // kept[-1].size * -(-kept[-1].size // tile)
+            part_bytes = total * size * min(kept[-1].size, tile)
+        else:
+            strategy = kernel.STRIDED
+            items = groups
+            part_bytes = total * size
+            if reduced and abs(reduced[-1].stride) == size:
+                strategy = kernel.ROWS
+                if reduced[-1].stride < 0:
+                    reduced[-1], moved, index = geometry.reverse(reduced[-1])
+                    shift += moved
+                    base += index
+                late = (reduced[-1].second < 0) != self._last
+                if len(reduced) == 1 and total * size <= kernel.VECTOR_BYTES:
+                    strategy = kernel.SHORT
+        if items < PART_ITEMS:
+            parts = max(1, min(part_bytes // PART_BYTES, PART_ITEMS // items))
+            parts = -(-total // -(-total // parts))  # none empty
+        how = np.zeros(kernel.SETTINGS, np.int64)
+        how[kernel.STRATEGY] = strategy
+        how[kernel.LAST] = self._last
+        how[kernel.LATE] = late
+        how[kernel.ORDERED] = ordered
+        how[kernel.BASE] = base
+        how[kernel.TILE] = tile
+        how[kernel.PARTS] = parts
+        how[kernel.WIDTH] = self._out_size
+        how[kernel.BLANKS] = self._blanks
+        return _Plan(
+            how,
+            geometry.table(kept),
+            geometry.table(reduced),
+            shift,
+            out_shift,
+            items * parts,
+            2 * groups * parts if parts > 1 else 0,
+            tuple(repeated) if some_repeated else None,
+        )

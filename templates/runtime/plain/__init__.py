@@ -1,0 +1,1 @@
+"""The functions that speak NumPy, one module each."""

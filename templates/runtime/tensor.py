@@ -1,0 +1,99 @@
+"""A tensor as the rules see it, and the functions that rules call on tensors and arrays of numbers."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from specops.vocabulary import DATA_TYPES
+
+
+@dataclass(frozen=True)
+class Tensor:
+    """Data type (by its vocabulary name), sizes and strides in elements, and what a buffer description adds."""
+
+    dtype: str
+    sizes: tuple[int, ...]
+    strides: tuple[int, ...]
+    dimension_count: int
+    total_bytes: int
+    alignment: int = 0
+    flags: str = "NONE"
+
+    @property
+    def numpy_dtype(self) -> np.dtype:
+        return DATA_TYPES[self.dtype].numpy
+
+
+def packed_strides(sizes: Sequence[int]) -> tuple[int, ...]:
+    """Strides in elements of a row-major tensor without gaps."""
+    return tuple(math.prod(sizes[i + 1 :]) for i in range(len(sizes)))
+
+
+def packed(dtype: str, sizes: tuple[int, ...]) -> Tensor:
+    """A row-major tensor without gaps."""
+    strides = packed_strides(sizes)
+    return Tensor(dtype, sizes, strides, len(sizes), buffer_bytes(sizes, strides, bytes(dtype)))
+
+
+def buffer_bytes(sizes: Sequence[int], strides: Sequence[int], item: int) -> int:
+    """The bytes from the first to the last element, rounded up to a multiple of 4."""
+    last = sum((size - 1) * stride for size, stride in zip(sizes, strides, strict=False))
+    return -(-(last + 1) * item // 4) * 4
+
+
+# --- the functions of the constraint language ---
+
+
+def rank(tensor: Tensor) -> int:
+    """The number of dimensions."""
+    return len(tensor.sizes)
+
+
+def unique(numbers: Iterable[int]) -> bool:
+    """Whether no number occurs twice."""
+    numbers = tuple(numbers)
+    return len(set(numbers)) == len(numbers)
+
+
+def product(numbers: Iterable[int]) -> int:
+    """The product; 1 for no numbers."""
+    return math.prod(numbers)
+
+
+def greatest(dtype: str) -> int:
+    """The greatest value of an integer data type."""
+    return int(np.iinfo(DATA_TYPES[dtype].numpy).max)
+
+
+def bytes(dtype: str) -> int:
+    """The size of one element."""
+    return DATA_TYPES[dtype].numpy.itemsize
+
+
+def implied_bytes(tensor: Tensor) -> int:
+    """The least size of the buffer that holds the tensor: a multiple of 4."""
+    return buffer_bytes(tensor.sizes, tensor.strides, bytes(tensor.dtype))
+
+
+def distinct_addresses(tensor: Tensor) -> bool:
+    """Whether, sorted by stride, each dimension steps over all that lies inside it: no two elements share memory."""
+    return nested(tensor.sizes, tensor.strides)
+
+
+def nested(sizes: Sequence[int], strides: Sequence[int]) -> bool:
+    """`distinct_addresses` on bare sizes and (positive) strides."""
+    reach = 0
+    for stride, size in sorted(zip(strides, sizes, strict=False)):
+        if size > 1 and stride <= reach:
+            return False
+        reach += (size - 1) * stride
+    return True
+
+
+def power_of_two(number: int) -> bool:
+    """Whether a number is 1, 2, 4, 8, ..."""
+    return number > 0 and number & (number - 1) == 0

@@ -1,0 +1,340 @@
+"""The validator: from what a caller gave to typed values, and all violations at once.
+
+An operator's rules, fields and data-type tables are data in its generated module; this module applies them.
+"""
+
+from __future__ import annotations
+
+import operator as python_operator
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from specops.errors import ValidationError, Violation
+from specops.tensor import Tensor
+from specops.vocabulary import DATA_TYPES, ENUMS, FEATURE_LEVELS
+
+MAX_ENTRIES = 64  # of an array in a description; no operator has more dimensions
+_UINT_MAX = 2**32 - 1
+
+
+@dataclass(frozen=True)
+class Field:
+    """One member of an operator's struct."""
+
+    name: str
+    kind: str  # input, output, attribute
+    type: str  # tensor, uint, uint[], bool, or an enum of the vocabulary
+    length_of: str | None = None
+    axes_of: str | None = None
+
+
+@dataclass(frozen=True)
+class Allowed:
+    """What one tensor may be."""
+
+    ranks: tuple[int, int]
+    dtypes: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Support:
+    """One table of the page: what each tensor may be from a feature level on."""
+
+    since: str | None
+    tensors: Mapping[str, Allowed]
+
+
+@dataclass(frozen=True)
+class Rule:
+    """A constraint: `check` takes the fields by name and says whether it holds.
+
+    `reads` lists what decides it; a rule is skipped where one of these could not be understood or where a rule that it
+    `needs` failed, so that each message stands for a mistake of its own.
+    """
+
+    id: str
+    field: str
+    check: Callable[..., bool]
+    allowed: str
+    origin: str
+    reads: tuple[str, ...]
+    needs: tuple[str, ...] = ()
+    only: str | None = None  # a tensor's rule: for inputs or outputs only
+
+    def holds(self, values: Mapping[str, Any]) -> bool:
+        """An index outside its array and a division by zero make a rule false."""
+        try:
+            return self.check(
+                **{name: values[name] for name in {read.split(".")[0] for read in self.reads}}
+            )
+        except (IndexError, ArithmeticError):
+            return False
+
+
+@dataclass(frozen=True)
+class Operator:
+    """All that is known of one operator before any data."""
+
+    name: str
+    page: str
+    introduced: str | None
+    fields: tuple[Field, ...]
+    support: tuple[Support, ...]
+    rules: tuple[Rule, ...]
+    tensor_rules: tuple[Rule, ...] = ()
+    tensor_page: str = ""
+
+    def violation(
+        self, id: str, field: str, found: str, allowed: str, place: str = ""
+    ) -> Violation:
+        return Violation(id, self.name, field, found, allowed, f"{self.page} {place}".strip())
+
+    def refusal(self, id: str, field: str, found: str, allowed: str) -> ValidationError:
+        """An error of one violation."""
+        return ValidationError([self.violation(id, field, found, allowed)])
+
+    def violations(
+        self,
+        values: Mapping[str, Any],
+        feature_level: str | None = None,
+        unknown: frozenset[str] = frozenset(),
+    ) -> list[Violation]:
+        """Every rule that the values break. `unknown` are fields whose value could not be understood."""
+        found: list[Violation] = []
+        unreadable = set(unknown)
+        for field in self.fields:
+            if field.type == "tensor" and isinstance(values.get(field.name), Tensor):
+                self._tensor(field, values[field.name], unreadable, found)
+        self._support(values, feature_level, unreadable, found)
+        failed: set[str] = set()
+        for rule in self.rules:
+            if failed.intersection(rule.needs) or any(
+                _covers(unreadable, read) for read in rule.reads
+            ):
+                failed.update({rule.id} if failed.intersection(rule.needs) else ())
+                continue
+            if not rule.holds(values):
+                failed.add(rule.id)
+                found.append(
+                    self.violation(
+                        rule.id, rule.field, _shown(rule.reads, values), rule.allowed, rule.origin
+                    )
+                )
+        return found
+
+    def _tensor(
+        self, field: Field, tensor: Tensor, unreadable: set[str], found: list[Violation]
+    ) -> None:
+        failed: set[str] = set()
+        for rule in self.tensor_rules:
+            if rule.only not in (None, field.kind) or failed.intersection(rule.needs):
+                continue
+            if not rule.holds({"tensor": tensor}):
+                failed.add(rule.id)
+                unreadable.add(f"{field.name}.{rule.field}")
+                shown = _shown(rule.reads, {"tensor": tensor}).replace("tensor.", f"{field.name}.")
+                page = f"{self.tensor_page} {rule.origin}"
+                found.append(Violation(rule.id, self.name, field.name, shown, rule.allowed, page))
+
+    def _support(
+        self,
+        values: Mapping[str, Any],
+        feature_level: str | None,
+        unreadable: set[str],
+        found: list[Violation],
+    ) -> None:
+        table = self.support[0]
+        if feature_level is not None:
+            levels = list(FEATURE_LEVELS)
+            at = levels.index(feature_level)
+            tables = [
+                t for t in self.support if t.since is not None and levels.index(t.since) <= at
+            ]
+            if not tables:
+                found.append(
+                    self.violation(
+                        "feature_level",
+                        "feature_level",
+                        feature_level,
+                        f"{self.name} exists from feature level {self.introduced} on",
+                        "Availability",
+                    )
+                )
+                return
+            table = tables[0]
+        place = f"Tensor support {table.since}" if table.since else "Tensor support"
+        for name, allowed in table.tensors.items():
+            tensor = values.get(name)
+            if not isinstance(tensor, Tensor):
+                continue
+            if tensor.dtype not in allowed.dtypes:
+                unreadable.add(f"{name}.dtype")
+                later = self._since(name, tensor.dtype)
+                hint = (
+                    f" ({tensor.dtype} from feature level {later} on)"
+                    if later and table.since
+                    else ""
+                )
+                text = f"{', '.join(allowed.dtypes)}{hint}"
+                found.append(self.violation("supported_data_type", name, tensor.dtype, text, place))
+            low, high = allowed.ranks
+            if not low <= len(tensor.sizes) <= high and f"{name}.sizes" not in unreadable:
+                text, shown = f"{low} to {high} dimensions", f"{len(tensor.sizes)} dimensions"
+                found.append(self.violation("supported_dimension_count", name, shown, text, place))
+
+    def _since(self, name: str, dtype: str) -> str | None:
+        """The oldest level that allows a data type for a tensor."""
+        return next(
+            (t.since for t in reversed(self.support) if dtype in t.tensors[name].dtypes), None
+        )
+
+    def check(self, values: Mapping[str, Any], feature_level: str | None = None) -> None:
+        """Raise ValidationError with all violations, if there are any."""
+        found = self.violations(values, feature_level)
+        if found:
+            raise ValidationError(found)
+
+
+def _covers(unreadable: set[str], read: str) -> bool:
+    return read in unreadable or read.split(".", maxsplit=1)[0] in unreadable
+
+
+def _shown(reads: Sequence[str], values: Mapping[str, Any]) -> str:
+    """What was found, as "Axes = [2], InputTensor.sizes = [3, 3]"."""
+    parts = []
+    for read in reads:
+        name, _, attribute = read.partition(".")
+        value = getattr(values[name], attribute) if attribute else values[name]
+        parts.append(f"{read} = {list(value) if isinstance(value, tuple) else value}")
+    return ", ".join(parts)
+
+
+class NotUnderstood(Exception):
+    """A value that is not of its field's type: what was found, and what is allowed."""
+
+    def __init__(self, value: object, allowed: str) -> None:
+        super().__init__()
+        text = repr(value)
+        self.found, self.allowed = text if len(text) <= 60 else f"{text[:57]}...", allowed
+
+
+def integer(value: object, high: int = _UINT_MAX) -> int:
+    """An unsigned integer; Python's and NumPy's are taken, booleans and floats are not."""
+    if isinstance(value, bool | np.bool_):
+        raise NotUnderstood(value, f"an integer from 0 to {high}")
+    try:
+        number = python_operator.index(value)  # type: ignore[arg-type]
+    except TypeError:
+        number = -1
+    if not 0 <= number <= high:
+        raise NotUnderstood(value, f"an integer from 0 to {high}")
+    return number
+
+
+def integers(value: object) -> tuple[int, ...]:
+    """An array of unsigned integers, at most 64 of them."""
+    allowed = f"a sequence of at most {MAX_ENTRIES} integers from 0 to {_UINT_MAX}"
+    if (
+        isinstance(value, str | bytes | Mapping | set)
+        or not hasattr(value, "__len__")
+        or not hasattr(value, "__iter__")
+    ):
+        raise NotUnderstood(value, allowed)
+    if (isinstance(value, np.ndarray) and value.ndim != 1) or len(value) > MAX_ENTRIES:
+        raise NotUnderstood(value, allowed)
+    try:
+        return tuple(integer(v) for v in value)
+    except NotUnderstood:
+        raise NotUnderstood(value, allowed) from None
+
+
+def boolean(value: object) -> bool:
+    """A Python or NumPy boolean."""
+    if not isinstance(value, bool | np.bool_):
+        raise NotUnderstood(value, "True or False")
+    return bool(value)
+
+
+def enum_value(value: object, name: str) -> str:
+    """A value of an enum: its full name, its suffix or its number; the suffix is returned."""
+    values = ENUMS[name]
+    if isinstance(value, str) and value.removeprefix(f"{name}_") in values:
+        return value.removeprefix(f"{name}_")
+    if not isinstance(value, bool | np.bool_) and hasattr(value, "__index__"):
+        number = python_operator.index(value)
+        for suffix, code in values.items():
+            if code == number:
+                return suffix
+    raise NotUnderstood(value, ", ".join(values))
+
+
+def data_type(value: object) -> str:
+    """A data type: full name, suffix, or anything NumPy takes for a dtype; the suffix is returned."""
+    if isinstance(value, str) and value.removeprefix("DML_TENSOR_DATA_TYPE_") in DATA_TYPES:
+        return value.removeprefix("DML_TENSOR_DATA_TYPE_")
+    if value is not None:
+        try:
+            dtype = np.dtype(value)  # type: ignore[call-overload]
+        except (TypeError, ValueError, SyntaxError):
+            raise NotUnderstood(value, ", ".join(DATA_TYPES)) from None
+        for name, entry in DATA_TYPES.items():
+            if entry.numpy == dtype and dtype.isnative:
+                return name
+    raise NotUnderstood(value, ", ".join(DATA_TYPES))
+
+
+def feature_level(value: object) -> str | None:
+    """A feature level as "4.1", "4_1" or "DML_FEATURE_LEVEL_4_1"; None for the general definition."""
+    if value is None:
+        return None
+    if isinstance(value, str):
+        level = value.removeprefix("DML_FEATURE_LEVEL_").replace("_", ".")
+        if level in FEATURE_LEVELS:
+            return level
+    raise NotUnderstood(value, ", ".join(FEATURE_LEVELS))
+
+
+def attribute(field: Field, value: object) -> Any:
+    """A field's value, typed. Raises NotUnderstood."""
+    if field.type == "uint":
+        return integer(value)
+    if field.type == "uint[]":
+        return integers(value)
+    if field.type == "bool":
+        return boolean(value)
+    return enum_value(value, field.type)
+
+
+def axes(value: object, rank: int) -> tuple[int, ...]:
+    """Axes as functions take them: None for all, one integer or a sequence, negative ones counted from the end.
+
+    An axis beyond the last one is left to the operator's own rule.
+    """
+    if value is None:
+        return tuple(range(rank))
+    allowed = f"None, an integer or a sequence of integers, each from {-rank} to {rank - 1}"
+    given = (value,) if hasattr(value, "__index__") and getattr(value, "ndim", 0) == 0 else value
+    if (
+        isinstance(given, str | bytes | Mapping | set)
+        or not hasattr(given, "__iter__")
+        or not hasattr(given, "__len__")
+    ):
+        raise NotUnderstood(value, allowed)
+    if getattr(given, "ndim", 1) != 1 or len(given) > MAX_ENTRIES:
+        raise NotUnderstood(value, allowed)
+    out = []
+    for axis in given:
+        if (
+            isinstance(axis, bool | np.bool_)
+            or not hasattr(axis, "__index__")
+            or getattr(axis, "ndim", 0) != 0
+        ):
+            raise NotUnderstood(value, allowed)
+        number = python_operator.index(axis)
+        if not -rank <= number <= _UINT_MAX:
+            raise NotUnderstood(value, allowed)
+        out.append(number + rank if number < 0 else number)
+    return tuple(out)

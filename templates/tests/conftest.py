@@ -1,0 +1,6 @@
+"""Makes the tables importable as `cases`."""
+
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parent))
