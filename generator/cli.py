@@ -13,12 +13,13 @@ import traceback
 from pathlib import Path
 from typing import Any
 
-from generator import lint, model, output, plan
+from generator import compare, explain, lint, model, output, plan, skeleton
 from generator.diagnostics import Report, suggestion
 from generator.lint import Linted
 from generator.output import Difference
 from generator.plan import File
 from generator.render import Renderer
+from generator.resolve import Operator
 
 PROJECT = Path(__file__).resolve().parent.parent
 
@@ -44,6 +45,12 @@ def main(arguments: list[str]) -> int:
         return code
     except Stop as stop:
         return stop.code
+    except skeleton.Refused as refused:
+        print(f"error: {refused}", file=sys.stderr)
+        return ERRORS
+    except BrokenPipeError:
+        sys.stderr.close()
+        return OK
     except OSError as error:
         print(
             f"error: {error.strerror or error}: {error.filename or ''}".rstrip(": "),
@@ -106,10 +113,33 @@ def _parser() -> argparse.ArgumentParser:
         "compare generated/ with the specs and fail on any difference; never writes",
     )
     verb("lint", _lint, "check the specs alone, with their tests of themselves")
+    verb("list", _list, "one line for each operator")
+    explain = verb(
+        "explain",
+        _explain,
+        "what is known of an operator, a code, a constraint or a file",
+        operators=False,
+    )
+    explain.add_argument(
+        "subject", help="argmax, directml/argmax, E222, axes_in_range, or a file below generated/"
+    )
+    new = verb(
+        "new", _new, "a skeleton of a spec, with a to-do for all that differs", operators=False
+    )
+    new.add_argument("name", help="dialect and name of the new operator, as directml/argmin")
+    new.add_argument("--like", required=True, metavar="OPERATOR", help="the operator to begin from")
+    diff = verb(
+        "diff",
+        _diff,
+        "compare two operators by meaning; exit code 1 where they differ",
+        operators=False,
+    )
+    diff.add_argument("one", metavar="A")
+    diff.add_argument("other", metavar="B")
     return parser
 
 
-# --- shared steps ----------------------------------------------------------------------------------------------------
+# --- shared steps ---
 
 
 def show(report: Report, format: str) -> None:
@@ -139,26 +169,31 @@ def linted(options: argparse.Namespace) -> Linted:
 
 def chosen(specs: Linted, options: argparse.Namespace) -> list[str]:
     """The ids of the operators that are named on the command line; all where none is."""
-    ids = [f"{o.source.dialect}/{o.source.name}" for o in specs.operators]
+    names = getattr(options, "operators", [])
+    return named(specs, names, options) if names else [o.id for o in specs.operators]
+
+
+def named(specs: Linted, names: list[str], options: argparse.Namespace) -> list[str]:
+    """The ids of operators: a name without its dialect stands for the operators of all dialects."""
+    ids = [o.id for o in specs.operators]
     out = []
     report = Report()
-    for name in getattr(options, "operators", []):
+    for name in names:
         found = [i for i in ids if name in (i, i.split("/")[1])]
         if not found:
             report.add(
-                "E001",
+                "E006",
                 f"there is no operator `{name}`",
                 help=suggestion(name, [*(i.split("/")[1] for i in ids), *ids]),
             )
         out += found
     fail(report, options)
-    return out or ids
+    return out
 
 
 def rendered(specs: Linted, options: argparse.Namespace) -> dict[File, bytes]:
     """Every file of generated/ but the manifest."""
-    templates = options.root / "templates"
-    renderer = Renderer(templates if templates.is_dir() else PROJECT / "templates")
+    renderer = Renderer(_templates(options))
     report = Report()
     out = {}
     for file in plan.files(specs, renderer.templates):
@@ -167,6 +202,12 @@ def rendered(specs: Linted, options: argparse.Namespace) -> dict[File, bytes]:
             out[file] = text.encode()
     fail(report, options)
     return out
+
+
+def _templates(options: argparse.Namespace) -> Path:
+    """The tree's own templates where it has some, else the project's."""
+    own: Path = options.root / "templates"
+    return own if own.is_dir() else PROJECT / "templates"
 
 
 def wanted(options: argparse.Namespace) -> tuple[dict[str, bytes], dict[str, File], bool, Linted]:
@@ -179,7 +220,7 @@ def wanted(options: argparse.Namespace) -> tuple[dict[str, bytes], dict[str, Fil
     return {f.path: data for f, data in everything.items() if f.path in files}, files, whole, specs
 
 
-# --- verbs -----------------------------------------------------------------------------------------------------------
+# --- verbs ---
 
 
 def _generate(options: argparse.Namespace) -> int:
@@ -193,8 +234,11 @@ def _generate(options: argparse.Namespace) -> int:
         report = Report()
         for difference in edited:
             template = f"templates/{files[difference.path].template}"
-            report.add("E301", f"generated/{difference.path} was edited by hand",
-                       help=f"move the change to {template}; `--force` overwrites it")  # fmt: skip
+            report.add(
+                "E301",
+                f"generated/{difference.path} was edited by hand",
+                help=f"move the change to {template}; `--force` overwrites it",
+            )
         fail(report, options)
     if options.dry_run:
         for difference in differences:
@@ -206,9 +250,9 @@ def _generate(options: argparse.Namespace) -> int:
     unchanged = len(data) - sum(n for kind, n in counts.items() if kind != "removed")
     would = "would be: " if options.dry_run else ""
     seconds = time.perf_counter() - start
-    print(
-        f"{_count(len(specs.operators), 'operator')}, {_count(len(data), 'file')}: {would}{', '.join([*summary, f'{unchanged} unchanged'])} ({seconds:.1f} s)"
-    )
+    counted = ", ".join([*summary, f"{unchanged} unchanged"])
+    sizes = f"{_count(len(specs.operators), 'operator')}, {_count(len(data), 'file')}"
+    print(f"{sizes}: {would}{counted} ({seconds:.1f} s)")
     return OK
 
 
@@ -266,7 +310,7 @@ def _difference(difference: Difference, file: File | None) -> dict[str, str]:
 def _lint(options: argparse.Namespace) -> int:
     specs = linted(options)
     ids = chosen(specs, options)
-    operators = [o for o in specs.operators if f"{o.source.dialect}/{o.source.name}" in ids]
+    operators = [o for o in specs.operators if o.id in ids]
     constraints = sum(len(o.rules) for o in operators)
     examples = sum(len(o.spec.examples) for o in operators)
     if options.format == "json":
@@ -275,3 +319,60 @@ def _lint(options: argparse.Namespace) -> int:
         counts = f"{_count(constraints, 'constraint')}, {_count(examples, 'example')}"
         print(f"{_count(len(operators), 'spec')} ok ({counts})")
     return OK
+
+
+def _list(options: argparse.Namespace) -> int:
+    specs = linted(options)
+    ids = chosen(specs, options)
+    rows = explain.rows(specs, [o for o in specs.operators if o.id in ids])
+    print(json.dumps(rows, indent=2) if options.format == "json" else explain.table(rows))
+    return OK
+
+
+def _explain(options: argparse.Namespace) -> int:
+    subject = options.subject.removeprefix("./")
+    text = explain.code(subject)
+    if text is None:
+        specs = linted(options)
+        text = explain.operators(specs, subject) or explain.constraint(specs, subject)
+    if text is None:
+        paths = {f"generated/{f.path}": f for f in plan.files(specs, _templates(options))}
+        text = explain.file(paths[subject], options.root) if subject in paths else None
+        if text is None:
+            report = Report()
+            known = explain.subjects(specs) + list(paths)
+            report.add("E006", f"nothing is known of `{subject}`", help=suggestion(subject, known))
+            fail(report, options)
+    print(text)
+    return OK
+
+
+def _new(options: argparse.Namespace) -> int:
+    specs = linted(options)
+    like = _one(specs, options.like, options)
+    path = skeleton.write(options.root, options.name, like)
+    print(
+        f"specs/{path} begun from {like.id}: fill in each TODO, then run `python -m generator lint`"
+    )
+    return OK
+
+
+def _diff(options: argparse.Namespace) -> int:
+    specs = linted(options)
+    lines = compare.operators(
+        _one(specs, options.one, options), _one(specs, options.other, options)
+    )
+    print("\n".join(lines) if lines else "no difference in meaning")
+    return DIFFERENCES if lines else OK
+
+
+def _one(specs: Linted, name: str, options: argparse.Namespace) -> Operator:
+    """The one operator of a name; a name that several dialects have needs its dialect."""
+    ids = named(specs, [name], options)
+    if len(ids) > 1:
+        report = Report()
+        report.add(
+            "E006", f"`{name}` is in several dialects", help=f"say which: {' or '.join(ids)}"
+        )
+        fail(report, options)
+    return next(o for o in specs.operators if o.id == ids[0])

@@ -116,7 +116,11 @@ class Expr:
             ]
         if isinstance(self.tree, ast.BoolOp):
             word = "and" if isinstance(self.tree.op, ast.And) else "or"
-            return [f"{keyword} (", *(f"    {part}" for part in self.operands(self.tree, word)), ")"]
+            return [
+                f"{keyword} (",
+                *(f"    {part}" for part in self.operands(self.tree, word)),
+                ")",
+            ]
         if isinstance(self.tree, ast.ListComp):
             return [f"{keyword} [", *(f"    {part}" for part in self.loop(self.tree)), "]"]
         return [line]
@@ -133,7 +137,11 @@ class Expr:
 
     def operands(self, node: ast.BoolOp, word: str) -> list[str]:
         """The operands of `and` or `or` with their parentheses, each but the first behind the word."""
-        cuts = [0, *(self.text.rindex(word, 0, v.col_offset) for v in node.values[1:]), len(self.text)]
+        cuts = [
+            0,
+            *(self.text.rindex(word, 0, v.col_offset) for v in node.values[1:]),
+            len(self.text),
+        ]
         return [self.text[a:b].strip() for a, b in itertools.pairwise(cuts)]
 
     def part(self, node: ast.expr) -> str:
@@ -260,9 +268,12 @@ class _Checker:
         index = node.slice
         if not self.never_negative(index, scope):
             raise self.error(
-                "E202", index, "an index may not become negative", "could be negative",
+                "E202",
+                index,
+                "an index may not become negative",
+                "could be negative",
                 "an index is a loop variable, a number, or one of these plus a number",
-            )  # fmt: skip
+            )
         self.want(index, scope, "int")
         return "int"
 
@@ -281,8 +292,13 @@ class _Checker:
     def _call(self, node: ast.Call, scope: dict[str, Type]) -> Type:
         name = node.func.id if isinstance(node.func, ast.Name) else ""
         if name not in FUNCTIONS:
-            raise self.error("E203", node.func, f"`{ast.unparse(node.func)}` is not a function of the constraint language",
-                             "unknown function", suggestion(name, FUNCTIONS))  # fmt: skip
+            raise self.error(
+                "E203",
+                node.func,
+                f"`{ast.unparse(node.func)}` is not a function of the constraint language",
+                "unknown function",
+                suggestion(name, FUNCTIONS),
+            )
         parameters, result = FUNCTIONS[name]
         if node.keywords or len(node.args) != len(parameters):
             raise self.error(
@@ -380,8 +396,13 @@ class _Checker:
 
     def _binop(self, node: ast.BinOp, scope: dict[str, Type]) -> Type:
         if type(node.op) not in _ARITHMETIC:
-            raise self.error("E202", node, "this operator is not part of the constraint language", "not allowed",
-                             "arithmetic is + - * // %")  # fmt: skip
+            raise self.error(
+                "E202",
+                node,
+                "this operator is not part of the constraint language",
+                "not allowed",
+                "arithmetic is + - * // %",
+            )
         self.want(node.left, scope, "int")
         return self.want(node.right, scope, "int")
 

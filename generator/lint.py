@@ -5,6 +5,7 @@ A constraint must be broken by its own `violate` and by nothing else; an example
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
@@ -47,8 +48,8 @@ def lint(tree: Tree_, report: Report) -> Linted:
     tensor_rules = resolve.tensor_rules(tree, report)
     operators = []
     for source in tree.specs:
-        _todo(source.document, report)
         before = len(report.diagnostics)
+        _todo(source.document, report)
         operator = resolve.operator(source, tree, report)
         _Spec(operator, tree, report).check()
         if len(report.diagnostics) == before and len(tensor_rules) == len(
@@ -91,8 +92,11 @@ def _vocabulary(tree: Tree_, report: Report) -> None:
     for name, kernel in tree.vocabulary.kernels.items():
         for parameter, entry in kernel.parameters.items():
             if (entry.values is None) == (entry.expression is None):
-                report.add("E212", f"parameter `{parameter}` needs one of `values` and `expression`",
-                           tree.document.key_span(("kernels", name, "parameters", parameter)))  # fmt: skip
+                report.add(
+                    "E212",
+                    f"parameter `{parameter}` needs one of `values` and `expression`",
+                    tree.document.key_span(("kernels", name, "parameters", parameter)),
+                )
 
 
 def _origin(
@@ -106,8 +110,12 @@ def _origin(
 ) -> None:
     if (page is None) == (decided is None):
         found = "no origin" if page is None else "two origins"
-        report.add("E210", f"{what} `{id}` has {found}", document.span((*path, "id") if (*path, "id") in document.values else path),
-                   help="name the place on the page with `page:`, or own the choice with `decided:` and its reason")  # fmt: skip
+        report.add(
+            "E210",
+            f"{what} `{id}` has {found}",
+            document.span((*path, "id") if (*path, "id") in document.values else path),
+            help="name the place on the page with `page:`, or own the choice with `decided:` and its reason",
+        )
 
 
 def _unique(
@@ -132,8 +140,13 @@ def _needs(
     known = [e for e in earlier if e != id]
     for i, need in enumerate(needs):
         if need not in known:
-            report.add("E213", f"`{need}` is not a constraint above this one", document.span((*path, "needs", i)), "unknown",
-                       help=suggestion(need, known))  # fmt: skip
+            report.add(
+                "E213",
+                f"`{need}` is not a constraint above this one",
+                document.span((*path, "needs", i)),
+                "unknown",
+                help=suggestion(need, known),
+            )
 
 
 class _Spec:
@@ -170,8 +183,13 @@ class _Spec:
         known = list(known)
         if name in known:
             return False
-        self.report.add("E203", f"`{name}` is not {what}", self.document.key_span(path), "unknown name",
-                        help=suggestion(name, known))  # fmt: skip
+        self.report.add(
+            "E203",
+            f"`{name}` is not {what}",
+            self.document.key_span(path),
+            "unknown name",
+            help=suggestion(name, known),
+        )
         return True
 
     def fields(self) -> None:
@@ -189,11 +207,19 @@ class _Spec:
                 )
             seen.setdefault(field.name, i)
             if (field.type == "tensor") == (field.kind == "attribute"):
-                self.report.add("E214", f"`{field.name}` is {field.kind} but its type is {field.type}", self.document.span((*path, "type")),
-                                help="inputs and outputs are tensors, attributes are not")  # fmt: skip
+                self.report.add(
+                    "E214",
+                    f"`{field.name}` is {field.kind} but its type is {field.type}",
+                    self.document.span((*path, "type")),
+                    help="inputs and outputs are tensors, attributes are not",
+                )
             if field.kind == "output" and (field.sizes is None or field.dtype is None):
-                self.report.add("E214", f"output `{field.name}` needs `sizes` and `dtype`", self.document.span((*path, "name")),
-                                help="the functions allocate it; say how large it is, and its data type where none is asked for")  # fmt: skip
+                self.report.add(
+                    "E214",
+                    f"output `{field.name}` needs `sizes` and `dtype`",
+                    self.document.span((*path, "name")),
+                    help="the functions allocate it; say how large it is, and its data type where none is asked for",
+                )
             for key, kinds in (("length_of", ["uint[]"]), ("axes_of", ["tensor"])):
                 target = getattr(field, key)
                 known = [f.name for f in self.spec.fields if f.type in kinds]
@@ -258,23 +284,35 @@ class _Spec:
                             "again",
                         )
         rows = [(i, row) for i, row in enumerate(self.spec.support) if row.since is not None]
-        for (i, newer), (j, older) in zip(rows, rows[1:], strict=False):
+        for (i, newer), (j, older) in itertools.pairwise(rows):
             assert newer.since and older.since
             if levels.index(newer.since) <= levels.index(older.since):
-                self.report.add("E231", f"level {older.since} stands after {newer.since}", self.document.span(("support", j, "since")),
-                                "newest first")  # fmt: skip
+                self.report.add(
+                    "E231",
+                    f"level {older.since} stands after {newer.since}",
+                    self.document.span(("support", j, "since")),
+                    "newest first",
+                )
             for name in older.tensors.keys() & newer.tensors.keys():
                 for k, dtype in enumerate(older.tensors[name].dtypes):
                     if dtype not in newer.tensors[name].dtypes:
                         still = Note(
                             self.document.span(("support", j, name, "dtypes", k)), "still here"
                         )
-                        self.report.add("E230", f"{name} loses {dtype} at level {newer.since}",
-                                        self.document.key_span(("support", i, name)), f"level {older.since} has it", notes=[still],
-                                        help="a newer level never removes a type")  # fmt: skip
+                        self.report.add(
+                            "E230",
+                            f"{name} loses {dtype} at level {newer.since}",
+                            self.document.key_span(("support", i, name)),
+                            f"level {older.since} has it",
+                            notes=[still],
+                            help="a newer level never removes a type",
+                        )
         if rows and self.spec.introduced is not None and rows[-1][1].since != self.spec.introduced:
-            self.report.add("E231", f"the oldest table is of level {rows[-1][1].since}, but the operator is of {self.spec.introduced}",
-                            self.document.span(("support", rows[-1][0], "since")))  # fmt: skip
+            self.report.add(
+                "E231",
+                f"the oldest table is of level {rows[-1][1].since}, but the operator is of {self.spec.introduced}",
+                self.document.span(("support", rows[-1][0], "since")),
+            )
 
     def constraints(self) -> None:
         ids: dict[str, Path_] = {}
@@ -343,8 +381,13 @@ class _Spec:
                 self.chosen(meaning, path, parameter)
 
     def value(self, value: str, path: Path_, known: Iterable[str]) -> None:
-        self.report.add("E103", f"`{value}` is not one of the allowed values", self.document.span(path), "unknown value",
-                        help=suggestion(value, known))  # fmt: skip
+        self.report.add(
+            "E103",
+            f"`{value}` is not one of the allowed values",
+            self.document.span(path),
+            "unknown value",
+            help=suggestion(value, known),
+        )
 
     def chosen(self, meaning: model.Meaning, path: Path_, parameter: model.Parameter) -> None:
         """A meaning chosen by a field: one value for each of the field's."""
@@ -360,11 +403,10 @@ class _Spec:
         if self.unknown(meaning.by, (*path, "by"), choices, "a field with a fixed set of values"):
             return
         for key in meaning.values:
-            if not self.unknown(
-                key, (*path, "values", key), choices[meaning.by], f"a value of {meaning.by}"
-            ):
-                if meaning.values[key] not in parameter.values:
-                    self.value(meaning.values[key], (*path, "values", key), parameter.values)
+            at: Path_ = (*path, "values", key)
+            known = not self.unknown(key, at, choices[meaning.by], f"a value of {meaning.by}")
+            if known and meaning.values[key] not in parameter.values:
+                self.value(meaning.values[key], (*path, "values", key), parameter.values)
         for key in choices[meaning.by]:
             if key not in meaning.values:
                 self.report.add(
@@ -491,7 +533,7 @@ class _SelfTest:
 
     def representable(self, data: object, dtype: str, path: Path_) -> bool:
         if isinstance(data, list):
-            return all([self.representable(d, dtype, (*path, i)) for i, d in enumerate(data)])
+            return all(self.representable(d, dtype, (*path, i)) for i, d in enumerate(data))
         entry = self.data_types[dtype]
         integer = isinstance(data, int) and not isinstance(data, bool)
         bits = 8 * entry.bytes
@@ -527,8 +569,13 @@ class _SelfTest:
             good = enum is not None and given in enum.values
         if not good:
             shown = list(given) if isinstance(given, tuple) else given
-            self.report.add("E104", f"expected {field.type} for `{field.name}`", self.document.span(path), f"found `{shown}`",
-                            help=suggestion(str(given), enum.values) if enum else "")  # fmt: skip
+            self.report.add(
+                "E104",
+                f"expected {field.type} for `{field.name}`",
+                self.document.span(path),
+                f"found `{shown}`",
+                help=suggestion(str(given), enum.values) if enum else "",
+            )
         return given
 
     def example(self, example: Example, values: dict[str, Any], path: Path_) -> None:
@@ -538,8 +585,13 @@ class _SelfTest:
                 r for r in (*self.operator.rules, *(r for r, _ in self.tensor_rules)) if r.id == id
             )
             note = Note(self.rule_span(rule), "constraint")
-            self.report.add("E220", f"example `{example.id}` breaks constraint `{id}`", span,
-                            "an example must satisfy every constraint", notes=[note])  # fmt: skip
+            self.report.add(
+                "E220",
+                f"example `{example.id}` breaks constraint `{id}`",
+                span,
+                "an example must satisfy every constraint",
+                notes=[note],
+            )
         for field in self.spec.tensors():
             support = self.spec.support[0].tensors[field.name]
             tensor = values[field.name]
@@ -547,13 +599,21 @@ class _SelfTest:
                 tensor.dtype not in support.dtypes
                 or not support.low <= len(tensor.sizes) <= support.high
             ):
-                self.report.add("E224", f"example `{example.id}`: {field.name} is {tensor.dtype} of rank {len(tensor.sizes)}", span,
-                                "not in the newest table of `support`")  # fmt: skip
+                self.report.add(
+                    "E224",
+                    f"example `{example.id}`: {field.name} is {tensor.dtype} of rank {len(tensor.sizes)}",
+                    span,
+                    "not in the newest table of `support`",
+                )
             if field.name in self.operator.sizes and not self.report:
                 inferred = tuple(self.operator.sizes[field.name].evaluate(values, self.data_types))
                 if inferred != tensor.sizes:
-                    self.report.add("E224", f"example `{example.id}`: {field.name} has sizes {list(tensor.sizes)}", span,
-                                    f"`sizes` of the field gives {list(inferred)}")  # fmt: skip
+                    self.report.add(
+                        "E224",
+                        f"example `{example.id}`: {field.name} has sizes {list(tensor.sizes)}",
+                        span,
+                        f"`sizes` of the field gives {list(inferred)}",
+                    )
 
     def rule_span(self, rule: Rule) -> Span:
         """Where the rule's expression stands; a tensor's rule stands in the vocabulary."""
@@ -581,8 +641,13 @@ class _SelfTest:
                 "this case still satisfies the constraint",
             )
         if others:
-            self.report.add("E222", f"`violate` breaks more than `{rule.id}`", span, f"also breaks {', '.join(others)}",
-                            help="change one thing at a time, so that the generated test proves which check fired")  # fmt: skip
+            self.report.add(
+                "E222",
+                f"`violate` breaks more than `{rule.id}`",
+                span,
+                f"also breaks {', '.join(others)}",
+                help="change one thing at a time, so that the generated test proves which check fired",
+            )
 
     def patched(self, first: dict[str, Any], patch: Mapping[str, Any]) -> dict[str, Any]:
         values = dict(first)

@@ -49,24 +49,26 @@ def _python_name(name: str) -> str:
     return name
 
 
-def _word(section: str) -> Any:
+def _word(section: str) -> AfterValidator:
+    """Checks that a string is a word of one section of the vocabulary."""
+
     def check(value: str, info: ValidationInfo) -> str:
-        allowed = info.context[section]
+        allowed = (info.context or {})[section]
         if value not in allowed:
             raise PydanticCustomError("unknown_word", "unknown", {"allowed": list(allowed)})
         return value
 
-    return Annotated[str, AfterValidator(check), schema.WordOf(section)]
+    return AfterValidator(check)
 
 
 Name = Annotated[str, StringConstraints(max_length=64), AfterValidator(_python_name)]
 Text = Annotated[str, StringConstraints(min_length=1, max_length=400), AfterValidator(_printable)]
 Expression = Annotated[str, StringConstraints(min_length=1, max_length=400)]
 Address = Annotated[str, StringConstraints(pattern=r"^https://[A-Za-z0-9./_#-]+$", max_length=200)]
-DataType = _word("data_types")
-Level = _word("feature_levels")
-FieldType = _word("field_types")
-Kernel = _word("kernels")
+DataType = Annotated[str, _word("data_types"), schema.WordOf("data_types")]
+Level = Annotated[str, _word("feature_levels"), schema.WordOf("feature_levels")]
+FieldType = Annotated[str, _word("field_types"), schema.WordOf("field_types")]
+Kernel = Annotated[str, _word("kernels"), schema.WordOf("kernels")]
 Tree = Literal["input", "output", "attribute"]
 
 
@@ -74,7 +76,7 @@ class Strict(BaseModel):
     model_config = ConfigDict(strict=True, extra="forbid", frozen=True)
 
 
-# --- vocabulary.yaml -------------------------------------------------------------------------------------------------
+# --- vocabulary.yaml ---
 
 
 class DataTypeEntry(Strict):
@@ -150,7 +152,7 @@ class Vocabulary(Strict):
         }
 
 
-# --- an operator's spec ----------------------------------------------------------------------------------------------
+# --- an operator's spec ---
 
 
 class FieldSpec(Strict):
@@ -269,7 +271,7 @@ class OperatorSpec(Strict):
         return [f for f in self.fields if f.type == "tensor" and kind in (None, f.kind)]
 
 
-# --- loading ---------------------------------------------------------------------------------------------------------
+# --- loading ---
 
 
 @dataclass(frozen=True)
@@ -298,8 +300,10 @@ class Tree_:
 def load_tree(root: Path, report: Report) -> Tree_ | None:
     """Read all of `root`/specs. None with the reasons in the report when anything is wrong with its structure."""
     document = source.load(root / "specs" / "vocabulary.yaml", "specs/vocabulary.yaml", report)
-    vocabulary = document and _validate(Vocabulary, document, {}, report)
-    if document is None or vocabulary is None:
+    if document is None:
+        return None
+    vocabulary: Vocabulary | None = _validate(Vocabulary, document, {}, report)
+    if vocabulary is None:
         return None
     words = vocabulary.words()
     specs = []
@@ -325,7 +329,10 @@ def validate_tensor(
     data: object, path: Path_, document: Document, vocabulary: Vocabulary, report: Report
 ) -> TensorData | None:
     """A tensor in `given` of an example."""
-    return _validate(TensorData, document, vocabulary.words(), report, data=data, path=path)
+    tensor: TensorData | None = _validate(
+        TensorData, document, vocabulary.words(), report, data=data, path=path
+    )
+    return tensor
 
 
 def _validate(
@@ -387,11 +394,21 @@ def _structure_errors(
             report.add("E102", f"`{path[-1]}` is missing", document.key_span(path[:-1]), "in here")
         elif kind == "unknown_word":
             found = _found(e)
-            report.add("E103", f"{found} is not one of the allowed values", span, "unknown value",
-                       help=suggestion(str(e["input"]), e["ctx"]["allowed"]))  # fmt: skip
+            report.add(
+                "E103",
+                f"{found} is not one of the allowed values",
+                span,
+                "unknown value",
+                help=suggestion(str(e["input"]), e["ctx"]["allowed"]),
+            )
         elif kind == "literal_error":
-            report.add("E103", f"{_found(e)} is not one of the allowed values", span, "unknown value",
-                       help=f"allowed: {e['ctx']['expected']}")  # fmt: skip
+            report.add(
+                "E103",
+                f"{_found(e)} is not one of the allowed values",
+                span,
+                "unknown value",
+                help=f"allowed: {e['ctx']['expected']}",
+            )
         elif kind == "identifier":
             span = document.keys.get(path, span)
             report.add("E105", f"{_found(e)} is not a name", span, help=e["msg"])

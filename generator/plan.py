@@ -45,7 +45,7 @@ def files(linted: Linted, templates: Path) -> list[File]:
     kernels: dict[str, list[str]] = {}
     for operator in linted.operators:
         out += _operator_files(operator, linted)
-        kernels.setdefault(operator.spec.semantics.kernel, []).append(_id(operator))
+        kernels.setdefault(operator.spec.semantics.kernel, []).append(operator.id)
     for kernel, users in kernels.items():
         entry = linted.tree.vocabulary.kernels[kernel]
         values = {
@@ -63,10 +63,6 @@ def files(linted: Linted, templates: Path) -> list[File]:
             )
         )
     return sorted(out, key=lambda f: f.path)
-
-
-def _id(operator: Operator) -> str:
-    return f"{operator.source.dialect}/{operator.source.name}"
 
 
 def _verbatim(templates: Path) -> Iterator[File]:
@@ -106,7 +102,9 @@ def _shared(linted: Linted) -> Iterator[File]:
     for dialect in DIALECTS:
         operators = [o for o in linted.operators if o.source.dialect == dialect]
         members = [{"module": o.source.name, "names": _exports(o)} for o in operators]
-        members += [{"module": "descriptor", "names": ["TensorDesc"]}] if dialect == "directml" else []
+        members += (
+            [{"module": "descriptor", "names": ["TensorDesc"]}] if dialect == "directml" else []
+        )
         members.sort(key=lambda m: str(m["module"]))
         exports = [name for m in members for name in m["names"]] + _FIXED_EXPORTS[dialect]
         path = "specops/__init__.py" if dialect == "plain" else f"specops/{dialect}/__init__.py"
@@ -117,6 +115,12 @@ def _shared(linted: Linted) -> Iterator[File]:
             {"members": members, "exports": sorted(exports, key=_export_order)},
             (),
         )
+    decided = [_decisions(o) for o in linted.operators]
+    tensors = [{"id": r.id, "text": r.decided} for r, _ in linted.tensor_rules if r.decided]
+    files = ("specs/vocabulary.yaml", *(o.source.file for o in linted.operators))
+    yield File(
+        "DECIDED.md", files, "decided.md.jinja", {"operators": decided, "tensors": tensors}, ()
+    )
     everything = [{"dialect": o.source.dialect, "name": o.source.name} for o in linted.operators]
     yield File("tests/cases/__init__.py", (), "cases_init.py.jinja", {"operators": everything}, ())
 
@@ -186,7 +190,7 @@ def _kernel_parameters(vocabulary: Vocabulary, kernel: str) -> list[dict[str, An
     ]
 
 
-# --- one operator ----------------------------------------------------------------------------------------------------
+# --- one operator ---
 
 
 def _operator_files(operator: Operator, linted: Linted) -> Iterator[File]:
@@ -198,10 +202,10 @@ def _operator_files(operator: Operator, linted: Linted) -> Iterator[File]:
         sources,
         f"{dialect}/operator.py.jinja",
         values,
-        (_id(operator),),
+        (operator.id,),
     )
     yield File(
-        f"tests/cases/{dialect}_{name}.py", sources, "cases.py.jinja", values, (_id(operator),)
+        f"tests/cases/{dialect}_{name}.py", sources, "cases.py.jinja", values, (operator.id,)
     )
 
 
@@ -212,7 +216,7 @@ def _operator(operator: Operator, linted: Linted) -> dict[str, Any]:
     attributes = [f for f in spec.fields if f.kind == "attribute"]
     inputs, outputs = spec.tensors("input"), spec.tensors("output")
     return {
-        "id": _id(operator),
+        "id": operator.id,
         "dialect": operator.source.dialect,
         "name": name,
         "class_name": _class(name),
@@ -239,9 +243,7 @@ def _operator(operator: Operator, linted: Linted) -> dict[str, Any]:
         "decided": _decided(operator),
         "errata": spec.errata,
         "special_floats": _special_floats([e.given for e in spec.examples]),
-        "examples": [_example(e, operator, linted) for e in spec.examples],
-        "violations": _violations(operator, linted),
-        "unsupported": _unsupported(operator, linted),
+        **cases(operator, linted),
     }
 
 
@@ -380,20 +382,32 @@ def _lower_reads(operator: Operator, kernel: Any) -> list[tuple[str, str]]:
     ]
 
 
-def _decided(operator: Operator) -> list[str]:
+def _decided(operator: Operator) -> list[dict[str, str]]:
     """What the page leaves open, in the order of the spec."""
     spec = operator.spec
-    rules = [f"{c.id}: {c.decided}" for c in spec.constraints if c.decided]
-    meanings = [f"{name}: {m.decided}" for name, m in spec.semantics.meanings.items() if m.decided]
-    return rules + meanings
+    rules = [{"id": c.id, "text": c.decided} for c in spec.constraints if c.decided]
+    meanings = spec.semantics.meanings.items()
+    return rules + [{"id": name, "text": m.decided} for name, m in meanings if m.decided]
 
 
-# --- cases -----------------------------------------------------------------------------------------------------------
+def _decisions(operator: Operator) -> dict[str, Any]:
+    errata = [e.model_dump() for e in operator.spec.errata]
+    page = operator.spec.page
+    return {
+        "name": operator.spec.operator,
+        "id": operator.id,
+        "page": page,
+        "decided": _decided(operator),
+        "errata": errata,
+    }
+
+
+# --- cases ---
 
 
 def _example(example: Any, operator: Operator, linted: Linted) -> dict[str, Any]:
     spec = operator.spec
-    given = {
+    given: dict[str, Any] = {
         f.name: f.default for f in spec.fields if f.kind == "attribute" and f.default is not None
     }
     given |= example.given
@@ -440,6 +454,15 @@ def _special_floats(data: Any) -> list[str]:
 
 def _shape(data: Any) -> list[int]:
     return [len(data), *(_shape(data[0]) if data else [])] if isinstance(data, list) else []
+
+
+def cases(operator: Operator, linted: Linted) -> dict[str, list[Any]]:
+    """The rows of an operator's case table."""
+    return {
+        "examples": [_example(e, operator, linted) for e in operator.spec.examples],
+        "violations": _violations(operator, linted),
+        "unsupported": _unsupported(operator, linted),
+    }
 
 
 def _violations(operator: Operator, linted: Linted) -> list[dict[str, Any]]:

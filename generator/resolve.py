@@ -45,6 +45,11 @@ class Operator:
     def spec(self) -> OperatorSpec:
         return self.source.spec
 
+    @property
+    def id(self) -> str:
+        """Its name everywhere: "directml/argmax"."""
+        return f"{self.source.dialect}/{self.source.name}"
+
 
 def scope(spec: OperatorSpec, vocabulary: Vocabulary) -> dict[str, str]:
     """The type of each field in expressions; an enum's value is a word."""
@@ -141,8 +146,13 @@ def _constraint(
         return None
     if constraint.require is not None:
         if constraint.allowed is None:
-            report.add("E102", "`allowed` is missing", document.span((*path, "id")), "in here",
-                       help="say in one sentence what is allowed; it becomes part of the error message")  # fmt: skip
+            report.add(
+                "E102",
+                "`allowed` is missing",
+                document.span((*path, "id")),
+                "in here",
+                help="say in one sentence what is allowed; it becomes part of the error message",
+            )
         require = _expression(
             constraint.require, names, "bool", document, (*path, "require"), report
         )
@@ -211,8 +221,13 @@ def _use(
     try:
         require = expr.parse(shared.require, {p: names[a] for p, a in bound.items()}, "bool")
     except ExpressionError as error:
-        report.add("E204", f"`{name}` does not fit these fields: {error.message}", span, "used here",
-                   help=f"`{name}` requires {shared.require}")  # fmt: skip
+        report.add(
+            "E204",
+            f"`{name}` does not fit these fields: {error.message}",
+            span,
+            "used here",
+            help=f"`{name}` requires {shared.require}",
+        )
         return None
     return require.rename(bound), constraint.allowed or _fill(shared.allowed, bound)
 

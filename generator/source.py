@@ -93,7 +93,7 @@ def load(path: Path, name: str, report: Report) -> Document | None:
 
 
 def parse(text: str, name: str, report: Report, *, loader: Any = _C_LOADER) -> Document | None:
-    """Read YAML text. The C parser where PyYAML has it; its errors are told by the Python parser, so that they are equal."""
+    """Read YAML text with the C parser where PyYAML has it; errors are told by the Python parser, so they are equal."""
     report.lines[name] = text.split("\n")
     before = len(report.diagnostics)
     try:
@@ -206,9 +206,12 @@ class _Builder:
             return float(text)
         if _AMBIGUOUS.match(text):
             self.report.add(
-                "E004", f"`{text[:40]}` is read differently by different YAML readers", self.place(event), "ambiguous",
+                "E004",
+                f"`{text[:40]}` is read differently by different YAML readers",
+                self.place(event),
+                "ambiguous",
                 help=f'quote it, "{text[:40]}", or write a plain decimal number, true or false',
-            )  # fmt: skip
+            )
         return text
 
     def expects_key(self) -> bool:

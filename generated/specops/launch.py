@@ -3,12 +3,13 @@
 # Regenerate with: python -m generator generate
 """How kernels are run: on how many threads, with a cache on disk where one can be kept, safely after a fork.
 
-    set_num_threads(1)          # serial, for the whole process
-    with num_threads(2): ...    # in this context (thread or task) only
+set_num_threads(1)          # serial, for the whole process
+with num_threads(2): ...    # in this context (thread or task) only
 """
 
 from __future__ import annotations
 
+import ctypes
 import os
 import threading
 import warnings
@@ -19,6 +20,8 @@ from contextvars import ContextVar
 from typing import Any
 
 import numba
+import numpy as np
+import numpy.typing as npt
 from numba.core import config
 
 from .errors import SpecopsError
@@ -27,7 +30,9 @@ _limit: int | None = None
 _local_limit: ContextVar[int | None] = ContextVar("specops_num_threads", default=None)
 _lock = threading.Lock()
 _pool: ThreadPoolExecutor | None = None
-_layer: str | None = None  # Numba's threading layer once known; "serial" in a child that must not use it
+_layer: str | None = (
+    None  # Numba's threading layer once known; "serial" in a child that must not use it
+)
 _warned = False
 
 
@@ -143,6 +148,32 @@ def guarded(function: Callable[..., Any]) -> Callable[..., Any]:
         return dispatcher(*arguments)
 
     return call
+
+
+def _public_address(x: npt.NDArray[Any]) -> int:
+    return int(x.__array_interface__["data"][0])
+
+
+def _quick_address(x: npt.NDArray[Any]) -> int:
+    return _pointer_at(id(x) + _DATA).value or 0
+
+
+_pointer_at = ctypes.c_void_p.from_address
+_DATA = (
+    object.__basicsize__
+)  # in NumPy's ABI the data pointer is the first field after the object's header
+
+
+def _choose_address() -> Callable[[npt.NDArray[Any]], int]:
+    """The public way takes 0.9 us, a third of a small call; the quick one is taken where it proves right."""
+    if hasattr(np.ndarray, "__array_interface__") and _DATA == 2 * ctypes.sizeof(ctypes.c_void_p):
+        probe = np.zeros(4, np.int8)
+        if all(_quick_address(p) == _public_address(p) for p in (probe, probe[1:], probe[::-1])):
+            return _quick_address
+    return _public_address
+
+
+address = _choose_address()  # of an array's element [0, 0, ..]
 
 
 def _drop_cache(dispatcher: Any) -> bool:

@@ -8,11 +8,11 @@ from __future__ import annotations
 from typing import Any
 
 from llvmlite import ir
-from numba import njit, types
+from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
-from order_key import VECTOR_BYTES, _load, _order_key, _pointer, _rule, _splat, item_size
+from order_key import VECTOR_BYTES, _load, _order_key, _pointer, _rule, _splat, helper, item_size
 
 FOLD = 4  # rows folded while a strip's best keys stay in registers
 
@@ -141,7 +141,7 @@ def highest_bit(_context: Any, mask: Any) -> Any:
     return types.int64(types.int64), codegen
 
 
-@njit
+@helper
 def find_key(address, n, key, late, flip, nan_key, inf):  # type: ignore[no-untyped-def]
     """Position of the first (`late`: last) of n contiguous elements, at least one vector, whose key is `key`."""
     size = item_size(flip)

@@ -19,7 +19,7 @@ Constraints:
     axis_count: AxisCount is the length of Axes (AxisCount)
     same_rank: OutputTensor and InputTensor have the same number of dimensions (Tensor constraints)
     axes_in_range: each of Axes is less than the number of dimensions of InputTensor (Axes)
-    axes_unique: Axes has no value twice (decided)
+    axes_unique: no value of Axes is repeated (decided)
     reduced_sizes: OutputTensor has the sizes of InputTensor, with 1 for each of Axes (OutputTensor)
     index_fits: the greatest possible index fits the data type of OutputTensor (decided)
 
@@ -75,7 +75,7 @@ def axes_in_range(InputTensor: Tensor, Axes: tuple[int, ...]) -> bool:
 
 
 def axes_unique(Axes: tuple[int, ...]) -> bool:
-    """Axes has no value twice.
+    """No value of Axes is repeated.
 
     Decided: The page is silent. A repeated axis has no meaning for an index within the reduced
     axes.
@@ -195,7 +195,7 @@ OPERATOR = Operator(
             "axes_unique",
             field="Axes",
             check=axes_unique,
-            allowed="Axes has no value twice",
+            allowed="no value of Axes is repeated",
             origin="(decided)",
             reads=("Axes",),
         ),

@@ -34,7 +34,7 @@ WIDTH = 7  # bytes of an output element
 BLANKS = 8  # a group of nothing but NaN gives index 0
 SETTINGS = 9
 
-SHORT = 0  # one contiguous run, at most a vector long
+SHORT = 0  # one contiguous run, at most BLOCK_BYTES
 ROWS = 1  # the innermost reduced axis is contiguous
 STRIDED = 2  # it is not
 COLUMNS = 3  # the innermost axis is kept and contiguous
@@ -45,6 +45,9 @@ BLOCK_ROWS = 128  # rows whose numbers fit the narrowest key
 
 
 VECTOR_BYTES = 64  # one AVX-512 register or cache line; LLVM splits it where registers are narrower
+
+# Called by kernels only: without the entries from Python a kernel compiles in two thirds of the time.
+helper = njit(error_model="numpy", no_cpython_wrapper=True, no_cfunc_wrapper=True)
 
 
 def _splat(builder: Any, value: Any, type_: Any) -> Any:
@@ -144,6 +147,7 @@ def load_key(_context: Any, address: Any, offset: Any, flip: Any, nan_key: Any, 
         return _order_key(builder, bits, _rule(signature, values))
 
     return flip(types.int64, types.int64, flip, nan_key, inf), codegen
+
 
 FOLD = 4  # rows folded while a strip's best keys stay in registers
 
@@ -272,7 +276,7 @@ def highest_bit(_context: Any, mask: Any) -> Any:
     return types.int64(types.int64), codegen
 
 
-@njit
+@helper
 def find_key(address, n, key, late, flip, nan_key, inf):  # type: ignore[no-untyped-def]
     """Position of the first (`late`: last) of n contiguous elements, at least one vector, whose key is `key`."""
     size = item_size(flip)
@@ -362,7 +366,8 @@ def fold_rows(
     i64 = types.int64
     return types.void(i64, i64, i64, i64, i64, i64, masked, flip, nan_key, inf), codegen
 
-@njit
+
+@helper
 def _unravel(axes, count, position):  # type: ignore[no-untyped-def]
     """Sums of (stride, second stride) for a row-major position in the first `count` axes."""
     first = 0
@@ -380,7 +385,7 @@ def _unravel(axes, count, position):  # type: ignore[no-untyped-def]
     return first, second
 
 
-@njit
+@helper
 def _store_index(address, index, width):  # type: ignore[no-untyped-def]
     if width == 4:
         store_integer(np.int32(0), address, index)
@@ -388,9 +393,26 @@ def _store_index(address, index, width):  # type: ignore[no-untyped-def]
         store_integer(np.int64(0), address, index)
 
 
-@njit
+@helper
+def _block_key(address, n, flip, nan_key, inf):  # type: ignore[no-untyped-def]
+    if n >= VECTOR_BYTES // item_size(flip):
+        return greatest_key(address, n, flip, nan_key, inf)
+    return greatest_lane(address, n, flip, nan_key, inf)
+
+
+@helper
+def _locate(address, n, key, late, flip, nan_key, inf):  # type: ignore[no-untyped-def]
+    if n >= VECTOR_BYTES // item_size(flip):
+        return find_key(address, n, key, late, flip, nan_key, inf)
+    mask = equal_lanes(address, n, key, flip, nan_key, inf)
+    if mask == 0:
+        return 0  # only if another thread changed the input meanwhile
+    return highest_bit(mask) if late else lowest_bit(mask)
+
+
+@helper
 def _short_rows(how, kept, reduced, x, out, flip, nan_key, inf, begin, end):  # type: ignore[no-untyped-def]
-    """One masked vector per row (65536x16 float32: a fifth of the time of a scalar loop)."""
+    """Rows of one contiguous run, a block at most: no bookkeeping (65536x100 float32: half the time of _rows)."""
     inner = kept.shape[0] - 1
     run, step, out_step = kept[inner, 0], kept[inner, 1], kept[inner, 2]
     n, weight, base = reduced[0, 0], reduced[0, 2], how[BASE]
@@ -405,9 +427,8 @@ def _short_rows(how, kept, reduced, x, out, flip, nan_key, inf, begin, end):  # 
         out_address = out + out_offset + digit * out_step
         count = min(run - digit, end - item)
         for _ in range(count):
-            best = greatest_lane(address, n, flip, nan_key, inf)
-            mask = equal_lanes(address, n, best, flip, nan_key, inf)
-            index = base + (highest_bit(mask) if late else lowest_bit(mask)) * weight
+            best = _block_key(address, n, flip, nan_key, inf)
+            index = base + _locate(address, n, best, late, flip, nan_key, inf) * weight
             if blanks and best == nan_key:
                 index = 0
             _store_index(out_address, index, width)
@@ -416,24 +437,7 @@ def _short_rows(how, kept, reduced, x, out, flip, nan_key, inf, begin, end):  # 
         item += count
 
 
-@njit
-def _block_key(address, n, flip, nan_key, inf):  # type: ignore[no-untyped-def]
-    if n >= VECTOR_BYTES // item_size(flip):
-        return greatest_key(address, n, flip, nan_key, inf)
-    return greatest_lane(address, n, flip, nan_key, inf)
-
-
-@njit
-def _locate(address, n, key, late, flip, nan_key, inf):  # type: ignore[no-untyped-def]
-    if n >= VECTOR_BYTES // item_size(flip):
-        return find_key(address, n, key, late, flip, nan_key, inf)
-    mask = equal_lanes(address, n, key, flip, nan_key, inf)
-    if mask == 0:
-        return 0  # only if another thread changed the input meanwhile
-    return highest_bit(mask) if late else lowest_bit(mask)
-
-
-@njit
+@helper
 def _row(how, reduced, x, flip, nan_key, inf, begin, end):  # type: ignore[no-untyped-def]
     """(key, index) of positions begin to end of one group whose innermost runs are contiguous.
 
@@ -490,7 +494,7 @@ def _row(how, reduced, x, flip, nan_key, inf, begin, end):  # type: ignore[no-un
     return best, index
 
 
-@njit
+@helper
 def _strided_row(how, reduced, x, flip, nan_key, inf, begin, end):  # type: ignore[no-untyped-def]
     """(key, index) of positions begin to end of one group, element by element."""
     inner = reduced.shape[0] - 1
@@ -523,7 +527,7 @@ def _strided_row(how, reduced, x, flip, nan_key, inf, begin, end):  # type: igno
     return best, index
 
 
-@njit
+@helper
 def _rows(how, kept, reduced, x, out, partial, flip, nan_key, inf, begin, end):  # type: ignore[no-untyped-def]
     axes, parts, width = kept.shape[0], how[PARTS], how[WIDTH]
     contiguous = how[STRATEGY] == ROWS
@@ -548,7 +552,7 @@ def _rows(how, kept, reduced, x, out, partial, flip, nan_key, inf, begin, end): 
             _store_index(out + out_offset, 0 if blanks and best == nan_key else index, width)
 
 
-@njit
+@helper
 def _fold_scattered(best, where, address, offsets, rows, columns, step, flip, nan_key, inf):  # type: ignore[no-untyped-def]
     """As fold_rows, for columns that are `step` bytes apart."""
     size = item_size(flip)
@@ -561,8 +565,10 @@ def _fold_scattered(best, where, address, offsets, rows, columns, step, flip, na
                 store_integer(flip, where + c * size, r)
 
 
-@njit
-def _columns(how, kept, reduced, x, out, partial, flip, nan_key, inf, begin, end, scratch, table, winner):  # type: ignore[no-untyped-def]
+@helper
+def _columns(
+    how, kept, reduced, x, out, partial, flip, nan_key, inf, begin, end, scratch, table, winner
+):  # type: ignore[no-untyped-def]
     """Tiles of columns; down the rows outside, compare and select along the columns inside.
 
     Best keys and row numbers stand in the keys' own width, so nothing is widened; row numbers therefore
@@ -621,11 +627,35 @@ def _columns(how, kept, reduced, x, out, partial, flip, nan_key, inf, begin, end
                     offsets[r] = offsets[rows - 1]
                 for r in range(0, rows, FOLD):
                     if columns < lanes:
-                        fold_rows(best_at, where_at, start, offsets_at, r, columns, True, flip, nan_key, inf)
+                        fold_rows(
+                            best_at,
+                            where_at,
+                            start,
+                            offsets_at,
+                            r,
+                            columns,
+                            True,
+                            flip,
+                            nan_key,
+                            inf,
+                        )
                     else:
-                        fold_rows(best_at, where_at, start, offsets_at, r, columns, None, flip, nan_key, inf)
+                        fold_rows(
+                            best_at,
+                            where_at,
+                            start,
+                            offsets_at,
+                            r,
+                            columns,
+                            None,
+                            flip,
+                            nan_key,
+                            inf,
+                        )
             else:
-                _fold_scattered(best_at, where_at, start, offsets, rows, columns, step, flip, nan_key, inf)
+                _fold_scattered(
+                    best_at, where_at, start, offsets, rows, columns, step, flip, nan_key, inf
+                )
             if first_block and position >= stop and parts == 1:
                 for c in range(columns):
                     index = indices[np.uint64(load_integer(flip, where_at + c * size))]
@@ -658,7 +688,7 @@ def _columns(how, kept, reduced, x, out, partial, flip, nan_key, inf, begin, end
                     _store_index(target + c * out_step, index, width)
 
 
-@njit(nogil=True)
+@njit(nogil=True, error_model="numpy")
 def chunk(how, kept, reduced, x, out, partial, flip, nan_key, inf, begin, end):  # type: ignore[no-untyped-def]
     """Items begin to end. An item is a group or a tile of groups, times a part."""
     strategy = how[STRATEGY]
@@ -673,11 +703,24 @@ def chunk(how, kept, reduced, x, out, partial, flip, nan_key, inf, begin, end): 
         table = np.empty((2, BLOCK_ROWS), np.int64)
         winner = np.empty((2, tile), np.int64)
         _columns(
-            how, kept, reduced, x, out, partial, flip, nan_key, inf, begin, end, scratch, table, winner
+            how,
+            kept,
+            reduced,
+            x,
+            out,
+            partial,
+            flip,
+            nan_key,
+            inf,
+            begin,
+            end,
+            scratch,
+            table,
+            winner,
         )
 
 
-@njit(nogil=True)
+@njit(nogil=True, error_model="numpy")
 def combine(how, kept, out, partial, blank):  # type: ignore[no-untyped-def]
     """The best part of each group; `blank` is the key that ranks NaN."""
     parts, width, last = how[PARTS], how[WIDTH], how[LAST] != 0
@@ -693,7 +736,7 @@ def combine(how, kept, out, partial, blank):  # type: ignore[no-untyped-def]
         _store_index(out + out_offset, 0 if blanks and best == blank else index, width)
 
 
-@njit(parallel=True, nogil=True)
+@njit(parallel=True, nogil=True, error_model="numpy")
 def parallel(how, kept, reduced, x, out, partial, flip, nan_key, inf, items, tasks):  # type: ignore[no-untyped-def]
     """All items, in `tasks` chunks of (nearly) equal size."""
     for task in prange(tasks):

@@ -26,7 +26,9 @@ _WIDTH = {"BFLOAT16": 16, "BOOL": 8}  # the others end in their width
 _PLANS = 64  # sets of strides remembered
 
 TILE_BYTES = 4096  # of one row of a tile: a page, and tile and scratch stay in L1
+TILE_COLUMNS = 1024
 PART_BYTES = 1 << 18  # a part smaller than this is not worth a thread
+PARTIALS = 1 << 15  # (key, index) pairs, half a MiB
 PART_ITEMS = 64  # items that are enough for any number of threads
 LARGE_BYTES = 1 << 18  # input from which a second thread pays
 
@@ -102,9 +104,9 @@ class ArgReduce:
                 self._plans.clear()
             self._plans[strides] = plan
         how, kept, reduced, shift, out_shift, items, partial, repeated = plan
-        target = out.__array_interface__["data"][0] + out_shift
+        target = launch.address(out) + out_shift
         parts = np.empty(partial, np.int64) if partial else _NO_PARTS
-        source = x.__array_interface__["data"][0] + shift
+        source = launch.address(x) + shift
         _RUN(
             (how, kept, reduced, source, target, parts, *self._rule),
             items,
@@ -143,7 +145,8 @@ class ArgReduce:
         order = sorted(self._axes)
         weights = geometry.index_weights([self._sizes[a] for a in order])
         logical = geometry.coalesce(
-            geometry.Axis(self._sizes[a], strides[a], w) for a, w in zip(order, weights, strict=True)
+            geometry.Axis(self._sizes[a], strides[a], w)
+            for a, w in zip(order, weights, strict=True)
         )
         varying = []
         for axis in logical:
@@ -164,7 +167,7 @@ class ArgReduce:
         total = math.prod(axis.size for axis in reduced)
         if kept and (not reduced or kept[-1].stride < abs(reduced[-1].stride)):
             strategy = kernel.COLUMNS if kept[-1].stride == size else kernel.SCATTERED
-            tile = TILE_BYTES // size
+            tile = min(TILE_BYTES // size, TILE_COLUMNS)
             items = groups // kept[-1].size * -(-kept[-1].size // tile)
             part_bytes = total * size * min(kept[-1].size, tile)
         else:
@@ -178,11 +181,13 @@ class ArgReduce:
                     shift += moved
                     base += index
                 late = (reduced[-1].second < 0) != self._last
-                if len(reduced) == 1 and total * size <= kernel.VECTOR_BYTES:
-                    strategy = kernel.SHORT
         if items < PART_ITEMS:
-            parts = max(1, min(part_bytes // PART_BYTES, PART_ITEMS // items))
+            parts = min(part_bytes // PART_BYTES, PART_ITEMS // items, PARTIALS // groups)
+            parts = max(1, parts)
             parts = -(-total // -(-total // parts))  # none empty
+        short = len(reduced) == parts == 1 and total * size <= kernel.BLOCK_BYTES
+        if strategy == kernel.ROWS and short:
+            strategy = kernel.SHORT
         how = np.zeros(kernel.SETTINGS, np.int64)
         how[kernel.STRATEGY] = strategy
         how[kernel.LAST] = self._last

@@ -13,7 +13,7 @@ Data types:
 
 Constraints:
     axis_in_range: each of axis is less than the number of dimensions of x (axis)
-    axis_unique: axis has no value twice (decided)
+    axis_unique: no value of axis is repeated (decided)
     reduced_not_empty: every reduced axis has at least one element (Notes)
 
 Decided where the page is silent:
@@ -45,7 +45,7 @@ def axis_in_range(x: Tensor, axis: tuple[int, ...]) -> bool:
 
 
 def axis_unique(axis: tuple[int, ...]) -> bool:
-    """Axis has no value twice.
+    """No value of axis is repeated.
 
     Decided: A repeated axis has no meaning; numpy.max refuses it too.
     """
@@ -118,7 +118,7 @@ OPERATOR = Operator(
             "axis_unique",
             field="axis",
             check=axis_unique,
-            allowed="axis has no value twice",
+            allowed="no value of axis is repeated",
             origin="(decided)",
             reads=("axis",),
         ),

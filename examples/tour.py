@@ -1,0 +1,124 @@
+"""Runs every page example through the generated kernels, then argmax on a large tensor beside NumPy's.
+
+python examples/tour.py
+"""
+
+from __future__ import annotations
+
+import importlib
+import statistics
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import specops
+from specops import directml as dml
+from specops.vocabulary import DATA_TYPES
+
+ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT / "generated" / "tests"))
+
+
+def examples() -> list[tuple[str, ...]]:
+    """One row for each example: operator, example, arguments, what it gives, whether that is right."""
+    from cases import TABLES  # noqa: PLC0415  (found on the path that is set above)
+
+    rows = []
+    for table in TABLES:
+        module: Any = (
+            specops
+            if table.DIALECT == "plain"
+            else importlib.import_module(f"specops.{table.DIALECT}")
+        )
+        fields = importlib.import_module(
+            f"specops.{table.DIALECT}.{table.FUNCTION}"
+        ).OPERATOR.fields
+        (given,) = (f.name for f in fields if f.kind == "input")
+        (expected,) = (f.name for f in fields if f.kind == "output")
+        extra = {"keepdims": True} if table.DIALECT == "plain" else {}
+        for example in table.EXAMPLES:
+            dtype, data = example["tensors"][given]
+            x = np.array(data, DATA_TYPES[dtype].numpy)
+            result = getattr(module, table.FUNCTION)(x, **{**example["arguments"], **extra})
+            right = result.tolist() == example["tensors"][expected][1]
+            arguments = ", ".join(
+                f"{k}={v}" for k, v in example["arguments"].items() if k != "keepdims"
+            )
+            name = f"{table.DIALECT}.{table.FUNCTION}"
+            rows.append(
+                (name, example["id"], arguments, str(result.tolist()), "ok" if right else "WRONG")
+            )
+    return rows
+
+
+def table(heads: tuple[str, ...], rows: list[tuple[str, ...]]) -> str:
+    """Aligned columns."""
+    widths = [max(len(row[i]) for row in (heads, *rows)) for i in range(len(heads))]
+    return "\n".join(
+        "  ".join(c.ljust(w) for c, w in zip(row, widths, strict=True)).rstrip()
+        for row in (heads, *rows)
+    )
+
+
+def milliseconds(
+    call: Callable[[], object], other: Callable[[], object], rounds: int = 15
+) -> tuple[float, float]:
+    """The medians of two calls, timed in turn."""
+    times: tuple[list[float], list[float]] = ([], [])
+    for _ in range(rounds):
+        for function, found in zip((call, other), times, strict=True):
+            start = time.perf_counter()
+            function()
+            found.append(1e3 * (time.perf_counter() - start))
+    return statistics.median(times[0]), statistics.median(times[1])
+
+
+def beside_numpy() -> list[tuple[str, ...]]:
+    """argmax of a batch of feature maps, 64 x 256 x 28 x 28, over different axes."""
+    rows = []
+    for dtype in (np.float32, np.float16, np.uint8):
+        x = (np.random.default_rng(0).random((64, 256, 28, 28)) * 200).astype(dtype)
+        for axes in ((3,), (1,), (0, 2, 3)):
+            moved = np.moveaxis(x, axes, range(-len(axes), 0))
+            flat = moved.reshape(*moved.shape[: -len(axes)], -1)
+            assert np.array_equal(specops.argmax(x, axes), flat.argmax(-1))
+
+            def by_numpy(x: np.ndarray = x, axes: tuple[int, ...] = axes) -> object:
+                if len(axes) == 1:
+                    return x.argmax(axes[0])
+                moved = np.moveaxis(x, axes, range(-len(axes), 0))
+                return moved.reshape(*moved.shape[: -len(axes)], -1).argmax(-1)
+
+            ours, theirs = milliseconds(lambda x=x, axes=axes: specops.argmax(x, axes), by_numpy)
+            row = (
+                x.dtype.name,
+                str(axes),
+                f"{ours:.2f} ms",
+                f"{theirs:.2f} ms",
+                f"{theirs / ours:.1f}x",
+            )
+            rows.append(row)
+    return rows
+
+
+def main() -> int:
+    rows = examples()
+    print(table(("operator", "example", "arguments", "result", ""), rows))
+    wrong = sum(row[-1] != "ok" for row in rows)
+    print(f"\n{len(rows) - wrong} of {len(rows)} examples as expected")
+    x = np.array([3, 2, 1, 2, 3], np.float32)
+    print(f"\nThe page's tie: dml.argmax({x.tolist()}) = {dml.argmax(x)[0]}", end=", ")
+    print(f"with axis_direction DECREASING = {dml.argmax(x, axis_direction='DECREASING')[0]}")
+    print(
+        "\nspecops.argmax of a tensor of shape (64, 256, 28, 28), beside numpy (medians, in turn):\n"
+    )
+    print(table(("dtype", "axes", "specops", "numpy", "ratio"), beside_numpy()))
+    return 1 if wrong else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

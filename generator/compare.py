@@ -1,0 +1,75 @@
+"""`diff`: two operators compared by meaning, not by text."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from generator.resolve import Operator
+
+
+def operators(one: Operator, other: Operator) -> list[str]:
+    """One line for each difference; nothing where both mean the same."""
+    out: list[str] = []
+    _section(out, "", {"introduced": one.spec.introduced}, {"introduced": other.spec.introduced})
+    _section(out, "field", _fields(one), _fields(other))
+    order = [f.name for f in one.spec.fields], [f.name for f in other.spec.fields]
+    if order[0] != order[1] and sorted(order[0]) == sorted(order[1]):
+        out.append(f"~ order of fields: {', '.join(order[0])} -> {', '.join(order[1])}")
+    _section(out, "data types of", _support(one), _support(other))
+    _section(out, "constraint", _rules(one), _rules(other))
+    _section(out, "semantics", _semantics(one), _semantics(other))
+    _section(out, "erratum", _errata(one), _errata(other))
+    return out
+
+
+def _section(out: list[str], what: str, one: Mapping[str, Any], other: Mapping[str, Any]) -> None:
+    for key in [*one, *(k for k in other if k not in one)]:
+        name = f"{what} {key}".strip()
+        if key not in other:
+            out.append(f"- {name}: {one[key]}")
+        elif key not in one:
+            out.append(f"+ {name}: {other[key]}")
+        elif one[key] != other[key]:
+            out.append(f"~ {name}: {one[key]} -> {other[key]}")
+
+
+def _fields(o: Operator) -> dict[str, str]:
+    def text(f: Any) -> str:
+        default = f", default {f.default}" if f.default is not None else ""
+        sizes = f", sizes {o.sizes[f.name].text}" if f.name in o.sizes else ""
+        dtype = f", {f.dtype} where none is asked for" if f.dtype is not None else ""
+        return f"{f.kind} {f.type}{default}{sizes}{dtype}"
+
+    return {f.name: text(f) for f in o.spec.fields}
+
+
+def _support(o: Operator) -> dict[str, str]:
+    return {
+        f"{name} from {row.since}"
+        if row.since
+        else name: f"{t.ranks} dimensions, {', '.join(sorted(t.dtypes))}"
+        for row in o.spec.support
+        for name, t in row.tensors.items()
+    }
+
+
+def _rules(o: Operator) -> dict[str, str]:
+    return {
+        r.id: f"{r.require.text}" + (f" needs {', '.join(r.needs)}" if r.needs else "")
+        for r in o.rules
+    }
+
+
+def _semantics(o: Operator) -> dict[str, str]:
+    def text(m: Any) -> str:
+        return str(m.value) if m.value is not None else f"by {m.by}: {m.values}"
+
+    return {
+        "kernel": o.spec.semantics.kernel,
+        **{n: text(m) for n, m in o.spec.semantics.meanings.items()},
+    }
+
+
+def _errata(o: Operator) -> dict[str, str]:
+    return {e.id: f"printed {e.printed}; right is {e.right}" for e in o.spec.errata}

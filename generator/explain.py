@@ -1,0 +1,228 @@
+"""What is known, as text for a terminal: operators, constraints, codes of diagnostics, generated files."""
+
+from __future__ import annotations
+
+import textwrap
+from pathlib import Path
+from typing import Any
+
+from generator import output, plan
+from generator.lint import Linted
+from generator.plan import File
+from generator.resolve import Operator
+
+WIDTH = 96
+
+CODES = {
+    "E001": "The file is not readable as YAML.",
+    "E002": "A key stands twice in one mapping; YAML readers would silently keep the second.",
+    "E003": "A part of YAML that specs do without: anchors, aliases, tags, several documents, keys that are no words.",
+    "E004": "A plain scalar that YAML 1.1 and YAML 1.2 read differently, as no, 3_0 or 2:30. Quote it.",
+    "E005": "The file cannot be read: missing, not UTF-8, too large, or nested too deeply.",
+    "E006": "A name on the command line that is not known, or that stands for several operators.",
+    "E101": "A key that a spec does not have at this place.",
+    "E102": "A key that a spec must have at this place.",
+    "E103": "A word that is not one of the allowed ones; the vocabulary lists data types, levels, enums and kernels.",
+    "E104": "A value of another type than the spec needs, as the number 3.0 where a level \"3.0\" is a string.",
+    "E105": "A name that cannot be a name in Python: letters, digits and _ only, and no keyword.",
+    "E106": "A text or list that is too long, too short, or has characters that cannot stand in a docstring.",
+    "E201": "An expression that Python's grammar does not accept, or that is not one line of ASCII.",
+    "E202": "A part of Python that the constraint language does without, so that evaluation always ends.",
+    "E203": "A name that is not a field, a function, a shared constraint or a part of a tensor.",
+    "E204": "A value of another type than an expression needs at this place.",
+    "E210": "A rule without an origin. Each rule names the place on the page, or owns the choice with a reason.",
+    "E211": "The same id, field or data type twice.",
+    "E212": "Exactly one of two keys must be given.",
+    "E213": "`needs` names rules above this one; they decide whether this one has a meaning.",
+    "E214": "A field whose kind, type and keys do not fit together.",
+    "E220": "An example must satisfy every constraint; one of the two is wrong.",
+    "E221": "`violate` must break its constraint: it becomes the constraint's negative test.",
+    "E222": "`violate` must break its constraint and no other, so that the test proves which check fired.",
+    "E223": "Data that does not fit its data type or is not rectangular, or a change that does not fit the field.",
+    "E224": "An example that the spec's own tables or sizes do not allow.",
+    "E230": "A newer feature level never removes a data type, and only dialects with levels name them.",
+    "E231": "Tables stand newest first; the oldest is of the level that introduced the operator; ranks go upwards.",
+    "E250": "A skeleton has a TODO for all that must be filled in.",
+    "E301": "A generated file was edited by hand. Its template is the place for the change.",
+    "E401": "A template failed while rendering, mostly for a name that is not defined.",
+    "E402": "A template that Jinja cannot read.",
+    "E403": "A template that is not there.",
+    "E404": "A template whose output is not Python.",
+}  # fmt: skip
+
+
+def rows(specs: Linted, operators: list[Operator]) -> list[dict[str, Any]]:
+    """One record for each operator, for `list`."""
+    out = []
+    for o in operators:
+        cases = plan.cases(o, specs)
+        out.append(
+            {
+                "operator": o.id,
+                "since": o.spec.introduced or "",
+                "kernel": o.spec.semantics.kernel,
+                "fields": len(o.spec.fields),
+                "constraints": len(o.rules),
+                "examples": len(o.spec.examples),
+                "tests": sum(
+                    len(cases[name]) for name in ("examples", "violations", "unsupported")
+                ),
+            }
+        )
+    return out
+
+
+def table(records: list[dict[str, Any]]) -> str:
+    """Records as aligned columns: words to the left, numbers to the right."""
+    if not records:
+        return "no operators"
+    heads = list(records[0])
+    cells = [heads, *([str(r[h]) for h in heads] for r in records)]
+    widths = [max(len(row[i]) for row in cells) for i in range(len(heads))]
+    numeric = [isinstance(records[0][h], int) for h in heads]
+    return "\n".join(
+        "  ".join(
+            c.rjust(w) if n else c.ljust(w) for c, w, n in zip(row, widths, numeric, strict=True)
+        ).rstrip()
+        for row in cells
+    )
+
+
+def subjects(specs: Linted) -> list[str]:
+    """All that `explain` knows by name, for suggestions."""
+    rules = [r.id for o in specs.operators for r in o.rules] + [r.id for r, _ in specs.tensor_rules]
+    return [
+        *(o.source.name for o in specs.operators),
+        *(o.id for o in specs.operators),
+        *rules,
+        *CODES,
+    ]
+
+
+def code(subject: str) -> str | None:
+    text = CODES.get(subject.upper())
+    return None if text is None else f"{subject.upper()}: {text}"
+
+
+def operators(specs: Linted, subject: str) -> str | None:
+    """The pages of the operators of a name: of one dialect, or of all that have it."""
+    found = [o for o in specs.operators if subject in (o.id, o.source.name, o.spec.operator)]
+    return "\n\n\n".join(_operator(o, specs) for o in found) or None
+
+
+def _operator(o: Operator, specs: Linted) -> str:
+    spec = o.spec
+    since = f", since feature level {spec.introduced}" if spec.introduced else ""
+    out = [f"{spec.operator} ({o.id}{since})", f"  {spec.summary}"]
+    out += [f"  {spec.page.title}", f"  {spec.page.address} ({spec.page.revision})", "", "Fields"]
+    for f in spec.fields:
+        default = f", default {_word(f.default)}" if f.default is not None else ""
+        out += _item(f"{f.name} ({f.kind}, {f.type}{default})", f.doc)
+    out += ["", "Data types"]
+    for row in spec.support:
+        for name, t in row.tensors.items():
+            since = f" from level {row.since}" if row.since else ""
+            out += _item(f"{name}{since}: {t.low} to {t.high} dimensions", ", ".join(t.dtypes))
+    out += ["", "Constraints"]
+    for r in o.rules:
+        out += _item(
+            f"{r.id} ({_origin(r.page, None)})", f"{r.allowed}.", r.require.text, r.decided
+        )
+    if o.source.dialect == "directml":
+        out.append("  and for each tensor: " + ", ".join(r.id for r, _ in specs.tensor_rules))
+    out += ["", f"Semantics: kernel {spec.semantics.kernel}"]
+    for name, m in spec.semantics.meanings.items():
+        chosen = ", ".join(f"{v} where {m.by} is {k}" for k, v in (m.values or {}).items())
+        out += _item(f"{name}: {m.value or chosen} ({_origin(m.page, None)})", m.decided)
+    out += ["", "Examples"]
+    for e in spec.examples:
+        given = ", ".join(f"{k} = {_data(v)}" for k, v in e.given.items())
+        expect = ", ".join(f"{k} = {_data(v.model_dump())}" for k, v in e.expect.items())
+        out += _item(f"{e.id} ({_origin(e.page, e.decided)})", given, f"gives {expect}")
+    if spec.errata:
+        out += ["", "Wrong on the page"]
+        for erratum in spec.errata:
+            out += _item(
+                f"{erratum.id} ({erratum.page})",
+                f"printed {erratum.printed}; right is {erratum.right}",
+            )
+    return "\n".join(out)
+
+
+def _word(value: object) -> str:
+    return (
+        {True: "true", False: "false"}.get(value, str(value))
+        if isinstance(value, bool)
+        else str(value)
+    )
+
+
+def _data(value: Any) -> str:
+    return (
+        f"{value['dtype']} {value['data']}"
+        if isinstance(value, dict) and "data" in value
+        else str(value)
+    )
+
+
+def _origin(page: str | None, decided: str | None) -> str:
+    return f"page: {page}" if page else f"decided: {decided}" if decided else "decided"
+
+
+def _item(head: str, *texts: str | None) -> list[str]:
+    lines = [f"  {head}"]
+    for text in texts:
+        if text:
+            lines += textwrap.wrap(text, WIDTH, initial_indent="      ", subsequent_indent="      ")
+    return lines
+
+
+def constraint(specs: Linted, subject: str) -> str | None:
+    """A constraint wherever it occurs."""
+    out = []
+    for o in specs.operators:
+        for r in o.rules:
+            if r.id == subject:
+                line = o.source.document.span((*r.path, "id")).line
+                out += [f"{subject} of {o.id} ({o.source.file}:{line})"]
+                out += _item(
+                    f"{r.allowed}.",
+                    r.require.text,
+                    _origin(r.page, r.decided),
+                    f"broken by {r.violate}",
+                )
+    for r, _ in specs.tensor_rules:
+        if r.id == subject:
+            line = specs.tree.document.span((*r.path, "id")).line
+            out += [f"{subject} of each tensor of DirectML (specs/vocabulary.yaml:{line})"]
+            out += _item(
+                f"{r.allowed}.",
+                r.require.text,
+                _origin(r.page, r.decided),
+                f"broken by {r.violate}",
+            )
+    return "\n".join(out) or None
+
+
+def file(planned: File, root: Path) -> str:
+    """Where a generated file comes from, and whether it is as it was generated."""
+    state = output.read(root / "generated")
+    data = state.texts.get(planned.path)
+    known = state.manifest.get(planned.path, set())
+    found = (
+        "missing"
+        if data is None
+        else "as generated"
+        if output.digest(data) in known
+        else "edited by hand"
+    )
+    out = [f"generated/{planned.path}: {found}"]
+    if planned.sources:
+        out.append(f"  from {', '.join(planned.sources)}")
+    if planned.template:
+        out.append(f"  by templates/{planned.template}")
+    if planned.operators:
+        out.append(f"  for {', '.join(planned.operators)}")
+    if data is not None:
+        out.append(f"  sha256 {output.digest(data)}")
+    return "\n".join(out)
