@@ -110,7 +110,7 @@ def _shared(linted: Linted) -> Iterator[File]:
         path = "specops/__init__.py" if dialect == "plain" else f"specops/{dialect}/__init__.py"
         yield File(
             path,
-            tuple(o.source.file for o in operators),
+            (f"specs/{dialect}/",),
             f"{dialect}/init.py.jinja",
             {"members": members, "exports": sorted(exports, key=_export_order)},
             (),
@@ -122,7 +122,9 @@ def _shared(linted: Linted) -> Iterator[File]:
         "DECIDED.md", files, "decided.md.jinja", {"operators": decided, "tensors": tensors}, ()
     )
     everything = [{"dialect": o.source.dialect, "name": o.source.name} for o in linted.operators]
-    yield File("tests/cases/__init__.py", (), "cases_init.py.jinja", {"operators": everything}, ())
+    yield File(
+        "tests/cases/__init__.py", ("specs/",), "cases_init.py.jinja", {"operators": everything}, ()
+    )
 
 
 _FIXED_EXPORTS = {

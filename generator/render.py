@@ -162,6 +162,8 @@ def literal(value: Any, indent: int = 0, prefix: int = 0, suffix: int = 1) -> st
 
 def _flat(value: Any) -> str:
     if isinstance(value, str):
+        if value.isascii() and value.isprintable() and '"' not in value and "\\" not in value:
+            return f'"{value}"'
         body = "".join(
             c if c.isprintable() and c.isascii() and c not in '\\"' else _escaped(c) for c in value
         )

@@ -142,7 +142,7 @@ def highest_bit(_context: Any, mask: Any) -> Any:
 
 
 @helper
-def find_key(address, n, key, late, flip, nan_key, inf):  # type: ignore[no-untyped-def]
+def find_key(address, n, key, late, flip, nan_key, inf):
     """Position of the first (`late`: last) of n contiguous elements, at least one vector, whose key is `key`."""
     size = item_size(flip)
     lanes = VECTOR_BYTES // size

@@ -11,7 +11,8 @@ from numba.extending import intrinsic
 VECTOR_BYTES = 64  # one AVX-512 register or cache line; LLVM splits it where registers are narrower
 
 # Called by kernels only: without the entries from Python a kernel compiles in two thirds of the time.
-helper = njit(error_model="numpy", no_cpython_wrapper=True, no_cfunc_wrapper=True)
+_OPTIONS: Any = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
+helper = njit(error_model="numpy", **_OPTIONS)
 
 
 def _splat(builder: Any, value: Any, type_: Any) -> Any:

@@ -20,6 +20,7 @@ import numba
 import numpy as np
 import numpy.typing as npt
 from numba.core import config
+from numba.np.ufunc.parallel import threading_layer
 
 from .errors import SpecopsError
 
@@ -36,7 +37,7 @@ _warned = False
 def get_num_threads() -> int:
     """Threads that a large call may use: the limit set here, and no more than Numba's own."""
     limit = _local_limit.get() or _limit
-    available = int(config.NUMBA_NUM_THREADS) if limit == 1 else int(numba.get_num_threads())
+    available = 1 if limit == 1 else int(numba.get_num_threads())
     return available if limit is None else min(limit, available)
 
 
@@ -72,7 +73,7 @@ class Kernel:
 
     def __init__(self, chunk: Callable[..., Any], parallel: Callable[..., Any]) -> None:
         self._chunk = guarded(chunk)
-        self._parallel = guarded(parallel)
+        self._parallel = guarded(parallel, chunk)
 
     def __call__(
         self, arguments: tuple[Any, ...], items: int, *, large: bool, alive: Any = None
@@ -112,12 +113,12 @@ class Kernel:
             future.result()
 
 
-def guarded(function: Callable[..., Any]) -> Callable[..., Any]:
+def guarded(function: Callable[..., Any], *called: Callable[..., Any]) -> Callable[..., Any]:
     """`function` with Numba's cache on disk, which is dropped, with one warning, where it fails.
 
-    An unwritable folder raises from enable_caching; a truncated file or a full disk from a signature's first call.
+    `called` are the cached functions that it calls: their files are read when it is compiled. An unwritable folder raises from enable_caching; a truncated file or a full disk from a signature's first call.
     """
-    if config.DISABLE_JIT:
+    if getattr(config, "DISABLE_JIT"):  # noqa: B009 (Numba sets it at run time)
 
         def refuse(*_arguments: Any) -> Any:
             raise SpecopsError(
@@ -139,7 +140,7 @@ def guarded(function: Callable[..., Any]) -> Callable[..., Any]:
             raise
         except Exception as error:
             with _lock:
-                if not _drop_cache(dispatcher):
+                if not any([_drop_cache(d) for d in (dispatcher, *called)]):
                     raise
             _warn(error)
         return dispatcher(*arguments)
@@ -195,7 +196,7 @@ def _find_layer() -> str:
     """Start Numba's threading layer (no kernel runs yet) and ask for its name."""
     global _layer
     numba.get_num_threads()
-    _layer = str(numba.threading_layer())
+    _layer = str(threading_layer())
     return _layer
 
 
@@ -203,7 +204,7 @@ def _shared_pool() -> ThreadPoolExecutor:
     global _pool
     with _lock:
         if _pool is None:
-            workers = max(1, int(config.NUMBA_NUM_THREADS) - 1)
+            workers = max(1, int(numba.get_num_threads()) - 1)
             _pool = ThreadPoolExecutor(workers, thread_name_prefix="specops")
         return _pool
 
@@ -214,7 +215,7 @@ def _after_fork() -> None:
     _lock = threading.Lock()
     _pool = None
     try:
-        if numba.threading_layer() == "omp":
+        if threading_layer() == "omp":
             _layer = "serial"
     except ValueError:  # no layer was started: the child may start its own
         pass

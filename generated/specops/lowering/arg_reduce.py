@@ -17,7 +17,8 @@ from ..kernels import arg_reduce as kernel
 
 Array = npt.NDArray[Any]
 
-_RUN = launch.Kernel(kernel.chunk, kernel.parallel)
+_ROWS = launch.Kernel(kernel.rows, kernel.rows_parallel)
+_COLUMNS = launch.Kernel(kernel.columns, kernel.columns_parallel)
 _COMBINE = launch.guarded(kernel.combine)
 _NO_PARTS = np.empty(0, np.int64)
 
@@ -45,6 +46,7 @@ class Tensor(Protocol):
 class _Plan(NamedTuple):
     """The walk for one set of strides."""
 
+    run: launch.Kernel
     how: npt.NDArray[np.int64]
     kept: npt.NDArray[np.int64]
     reduced: npt.NDArray[np.int64]
@@ -81,7 +83,8 @@ class ArgReduce:
         unsigned = input.dtype == "BOOL" or input.dtype.startswith("UINT")
         flip = least if unsigned else 0
         nan_key = greatest if nan == "extreme" else least
-        self._rule = (
+        self._blank = nan_key
+        self._rule: tuple[Any, ...] = (
             signed(flip if better == "greater" else ~flip),
             signed(nan_key),
             None if infinity is None else signed(infinity),
@@ -103,18 +106,18 @@ class ArgReduce:
             if len(self._plans) >= _PLANS:
                 self._plans.clear()
             self._plans[strides] = plan
-        how, kept, reduced, shift, out_shift, items, partial, repeated = plan
+        run, how, kept, reduced, shift, out_shift, items, partial, repeated = plan
         target = launch.address(out) + out_shift
         parts = np.empty(partial, np.int64) if partial else _NO_PARTS
         source = launch.address(x) + shift
-        _RUN(
+        run(
             (how, kept, reduced, source, target, parts, *self._rule),
             items,
             large=self._large,
             alive=(x, out, parts),
         )
         if partial:
-            _COMBINE(how, kept, target, parts, int(self._rule[1]))
+            _COMBINE(how, kept, target, parts, self._blank)
         if repeated is not None:
             out[...] = out[repeated]
 
@@ -199,6 +202,7 @@ class ArgReduce:
         how[kernel.WIDTH] = self._out_size
         how[kernel.BLANKS] = self._blanks
         return _Plan(
+            _COLUMNS if strategy in (kernel.COLUMNS, kernel.SCATTERED) else _ROWS,
             how,
             geometry.table(kept),
             geometry.table(reduced),
