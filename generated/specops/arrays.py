@@ -39,7 +39,7 @@ def _dlpack(value: object) -> np.ndarray | None:
     if not hasattr(value, "__dlpack__"):
         return None
     try:
-        return np.from_dlpack(value)  # type: ignore[arg-type]
+        return np.from_dlpack(value)
     except Exception:  # other libraries raise what they like
         return None
 

@@ -1,0 +1,124 @@
+"""The package as users get it: wheel, source distribution, documentation that runs."""
+
+from __future__ import annotations
+
+import doctest
+import importlib
+import pkgutil
+import subprocess
+import sys
+import tarfile
+import zipfile
+from pathlib import Path
+
+import pytest
+
+import specops
+
+PROJECT = Path(__file__).resolve().parent.parent
+
+
+def run(*command: str, cwd: Path) -> str:
+    done = subprocess.run(command, cwd=cwd, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with the source distribution and the wheel that is built from it."""
+    folder = tmp_path_factory.mktemp("dist")
+    run(
+        sys.executable,
+        "-m",
+        "build",
+        "--no-isolation",
+        "--outdir",
+        str(folder),
+        str(PROJECT),
+        cwd=folder,
+    )
+    return folder
+
+
+def test_the_wheel_holds_the_package_and_nothing_else(built: Path) -> None:
+    (wheel,) = built.glob("*.whl")
+    names = zipfile.ZipFile(wheel).namelist()
+    assert all(
+        n.startswith(("specops/", f"specops-{specops.__version__}.dist-info/")) for n in names
+    )
+    package = {
+        p.relative_to(PROJECT / "generated").as_posix()
+        for p in (PROJECT / "generated/specops").rglob("*.py")
+    }
+    assert package <= set(names)
+    assert "specops/py.typed" in names
+
+
+def test_the_source_distribution_holds_specs_and_templates(built: Path) -> None:
+    (sdist,) = built.glob("*.tar.gz")
+    with tarfile.open(sdist) as archive:
+        names = {name.split("/", 1)[-1] for name in archive.getnames()}
+    assert {
+        "specs/directml/argmax.yaml",
+        "templates/cases.py.jinja",
+        "generator/cli.py",
+        "generated/MANIFEST",
+    } <= names
+
+
+def test_the_installed_wheel_runs_outside_the_checkout(built: Path, tmp_path: Path) -> None:
+    (wheel,) = built.glob("*.whl")
+    target = tmp_path / "site"
+    pip = [
+        sys.executable,
+        "-m",
+        "pip",
+        "install",
+        "--quiet",
+        "--no-deps",
+        "--no-index",
+        "--target",
+        str(target),
+    ]
+    run(*pip, str(wheel), cwd=tmp_path)
+    code = (
+        f"import sys; sys.path.insert(0, {str(target)!r})\n"
+        "import numpy as np, specops\n"
+        f"assert specops.__file__.startswith({str(target)!r}), specops.__file__\n"
+        "print(specops.argmax(np.array([1, 3, 2], np.float16)), specops.__version__)\n"
+    )
+    assert run(sys.executable, "-c", code, cwd=tmp_path).split() == ["1", specops.__version__]
+
+
+def modules() -> list[str]:
+    return [m.name for m in pkgutil.walk_packages(specops.__path__, "specops.")]
+
+
+@pytest.mark.parametrize("name", ["specops", *modules()])
+def test_examples_in_docstrings(name: str) -> None:
+    failed, _ = doctest.testmod(importlib.import_module(name))
+    assert failed == 0
+
+
+def test_there_are_examples_in_docstrings() -> None:
+    """A parser that finds nothing would pass everywhere."""
+    finder = doctest.DocTestFinder(exclude_empty=True)
+    found = sum(
+        bool(t.examples) for n in modules() for t in finder.find(importlib.import_module(n))
+    )
+    assert found >= 5
+
+
+def test_examples_in_the_readme() -> None:
+    failed, attempted = doctest.testfile(str(PROJECT / "README.md"), module_relative=False)
+    assert failed == 0
+    assert attempted >= 12
+
+
+def test_the_tour_shows_every_example() -> None:
+    sys.path.insert(0, str(PROJECT / "examples"))
+    tour = importlib.import_module("tour")
+    rows = tour.examples()
+    assert len(rows) >= 10
+    assert {row[-1] for row in rows} == {"ok"}
