@@ -714,10 +714,12 @@ class _SelfTest:
                     failed_here.append(rule.id)
                     bad.add(f"{field.name}.{rule.field}")
             failed += failed_here
+        unsettled = set(failed)  # rules that failed or could not be asked
         for rule in self.operator.rules:
-            if bad & set(rule.require.reads) or any(need in failed for need in rule.needs):
-                continue
-            if not rule.require.holds(values, self.data_types):
+            if unsettled.intersection(rule.needs) or bad.intersection(rule.require.reads):
+                unsettled.add(rule.id)
+            elif not rule.require.holds(values, self.data_types):
+                unsettled.add(rule.id)
                 failed.append(rule.id)
         return failed
 

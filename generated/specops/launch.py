@@ -23,17 +23,16 @@ import numba
 import numpy as np
 import numpy.typing as npt
 from numba.core import config
+from numba.core.caching import NullCache
 from numba.np.ufunc.parallel import threading_layer
 
-from .errors import SpecopsError
+from specops.errors import SpecopsError
 
 _limit: int | None = None
 _local_limit: ContextVar[int | None] = ContextVar("specops_num_threads", default=None)
 _lock = threading.Lock()
 _pool: ThreadPoolExecutor | None = None
-_layer: str | None = (
-    None  # Numba's threading layer once known; "serial" in a child that must not use it
-)
+_layer: str | None = None  # Numba's, once known; "serial" in a child that must not use it
 _warned = False
 
 
@@ -119,7 +118,8 @@ class Kernel:
 def guarded(function: Callable[..., Any], *called: Callable[..., Any]) -> Callable[..., Any]:
     """`function` with Numba's cache on disk, which is dropped, with one warning, where it fails.
 
-    `called` are the cached functions that it calls: their files are read when it is compiled. An unwritable folder raises from enable_caching; a truncated file or a full disk from a signature's first call.
+    `called` are the cached functions that it calls: their files are read when it is compiled. An unwritable folder
+    raises from enable_caching; a truncated file or a full disk from a signature's first call.
     """
     if getattr(config, "DISABLE_JIT"):  # noqa: B009 (Numba sets it at run time)
 
@@ -143,7 +143,8 @@ def guarded(function: Callable[..., Any], *called: Callable[..., Any]) -> Callab
             raise
         except Exception as error:
             with _lock:
-                if not any([_drop_cache(d) for d in (dispatcher, *called)]):
+                dropped = [_drop_cache(d) for d in (dispatcher, *called)]
+                if True not in dropped:
                     raise
             _warn(error)
         return dispatcher(*arguments)
@@ -156,18 +157,19 @@ def _public_address(x: npt.NDArray[Any]) -> int:
 
 
 def _quick_address(x: npt.NDArray[Any]) -> int:
+    if not isinstance(x, np.ndarray):  # a NumPy scalar has no data pointer: the read would crash
+        raise TypeError(f"expected a NumPy array, found {type(x).__name__}")
     return _pointer_at(id(x) + _DATA).value or 0
 
 
 _pointer_at = ctypes.c_void_p.from_address
-_DATA = (
-    object.__basicsize__
-)  # in NumPy's ABI the data pointer is the first field after the object's header
+# In NumPy's ABI the data pointer comes first, after the object's header.
+_DATA = object.__basicsize__
 
 
 def _choose_address() -> Callable[[npt.NDArray[Any]], int]:
     """The public way takes 0.9 us, a third of a small call; the quick one is taken where it proves right."""
-    if hasattr(np.ndarray, "__array_interface__") and _DATA == 2 * ctypes.sizeof(ctypes.c_void_p):
+    if hasattr(np.ndarray, "__array_interface__") and 2 * ctypes.sizeof(ctypes.c_void_p) == _DATA:
         probe = np.zeros(4, np.int8)
         if all(_quick_address(p) == _public_address(p) for p in (probe, probe[1:], probe[::-1])):
             return _quick_address
@@ -179,8 +181,6 @@ address = _choose_address()  # of an array's element [0, 0, ..]
 
 def _drop_cache(dispatcher: Any) -> bool:
     """Whether there was a cache to drop."""
-    from numba.core.caching import NullCache
-
     if isinstance(dispatcher._cache, NullCache):
         return False
     dispatcher._cache = NullCache()

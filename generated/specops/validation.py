@@ -112,20 +112,16 @@ class Operator:
             if field.type == "tensor" and isinstance(values.get(field.name), Tensor):
                 self._tensor(field, values[field.name], unreadable, found)
         self._support(values, feature_level, unreadable, found)
-        failed: set[str] = set()
+        unsettled: set[str] = set()  # rules that failed or could not be asked
         for rule in self.rules:
-            if failed.intersection(rule.needs) or any(
-                _covers(unreadable, read) for read in rule.reads
+            if unsettled.intersection(rule.needs) or any(
+                _covers(unreadable, r) for r in rule.reads
             ):
-                failed.update({rule.id} if failed.intersection(rule.needs) else ())
-                continue
-            if not rule.holds(values):
-                failed.add(rule.id)
-                found.append(
-                    self.violation(
-                        rule.id, rule.field, _shown(rule.reads, values), rule.allowed, rule.origin
-                    )
-                )
+                unsettled.add(rule.id)
+            elif not rule.holds(values):
+                unsettled.add(rule.id)
+                shown = _shown(rule.reads, values)
+                found.append(self.violation(rule.id, rule.field, shown, rule.allowed, rule.origin))
         return found
 
     def _tensor(

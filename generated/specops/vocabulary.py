@@ -59,4 +59,6 @@ ENUMS: dict[str, dict[str, int]] = {
     "DML_TENSOR_FLAGS": {"NONE": 0, "OWNED_BY_DML": 1},
 }
 
-TENSOR_PAGE = "https://learn.microsoft.com/windows/win32/api/directml/ns-directml-dml_buffer_tensor_desc"
+TENSOR_PAGE = (
+    "https://learn.microsoft.com/windows/win32/api/directml/ns-directml-dml_buffer_tensor_desc"
+)

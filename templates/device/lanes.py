@@ -1,6 +1,7 @@
 """Vectors of order keys: the greatest key of a contiguous block, where it stands, folding rows into columns.
 
-Explicit LLVM vectors, because LLVM's own vectoriser leaves a search scalar, a tail scalar, and rows shorter than a vector too.
+Explicit LLVM vectors, because LLVM's own vectoriser leaves a search scalar, a tail scalar, and rows shorter than a
+vector too.
 """
 
 from __future__ import annotations

@@ -10,7 +10,7 @@ from numba.extending import intrinsic
 
 VECTOR_BYTES = 64  # one AVX-512 register or cache line; LLVM splits it where registers are narrower
 
-# Called by kernels only: without the entries from Python a kernel compiles in two thirds of the time.
+# Called by kernels only: without entries from Python there is less to compile.
 _OPTIONS: Any = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
 helper = njit(error_model="numpy", **_OPTIONS)
 

@@ -321,7 +321,11 @@ def argmax(
     """
     array = arrays.as_array(x, OPERATOR, "InputTensor")
     compiled: CompiledOperator = functions.cached(
-        _compiled, array, axes, axis_direction, output_dtype
+        _compiled,
+        array,
+        axes,
+        axis_direction,
+        output_dtype,
     )
     result: np.ndarray = compiled(array, out=out)
     return result

@@ -6,7 +6,7 @@
 
 Elements are compared by order keys (`flip` turns the order round, `nan_key` ranks NaN). Addresses are raw and strides are
 in bytes, so that only the element's width, and whether it is a float, make a new compiled version. `rows` and `columns` are
-apart because a call needs one of them: half the time to compile.
+apart because a call needs one of them: half the time to compile (5.8 s to 2.8 s).
 
     how      the settings below
     kept     rows of (size, input stride, output stride), one at least
@@ -48,7 +48,7 @@ BLOCK_ROWS = 128  # rows whose numbers fit the narrowest key
 
 VECTOR_BYTES = 64  # one AVX-512 register or cache line; LLVM splits it where registers are narrower
 
-# Called by kernels only: without the entries from Python a kernel compiles in two thirds of the time.
+# Called by kernels only: without entries from Python there is less to compile.
 _OPTIONS: Any = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
 helper = njit(error_model="numpy", **_OPTIONS)
 
@@ -415,7 +415,7 @@ def _locate(address, n, key, late, flip, nan_key, inf):
 
 @helper
 def _short_rows(how, kept, reduced, x, out, flip, nan_key, inf, begin, end):
-    """Rows of one contiguous run, a block at most: no bookkeeping (65536x100 float32: half the time of _rows)."""
+    """Rows of one contiguous run, a block at most: no bookkeeping, which would take longer than the row."""
     inner = kept.shape[0] - 1
     run, step, out_step = kept[inner, 0], kept[inner, 1], kept[inner, 2]
     n, weight, base = reduced[0, 0], reduced[0, 2], how[BASE]

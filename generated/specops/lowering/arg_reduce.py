@@ -12,8 +12,8 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from .. import geometry, launch
-from ..kernels import arg_reduce as kernel
+from specops import geometry, launch
+from specops.kernels import arg_reduce as kernel
 
 Array = npt.NDArray[Any]
 

@@ -185,7 +185,11 @@ def argmax(
     """
     array = arrays.as_array(x, OPERATOR, "x")
     reduction: Reduction = functions.cached(
-        _compiled, array, axis, keepdims, last
+        _compiled,
+        array,
+        axis,
+        keepdims,
+        last,
     )
     return reduction(array, out, OPERATOR)
 

@@ -87,11 +87,15 @@ VIOLATIONS = [
     ("axes_in_range", "Axes", {"Axes": [2]}),
     ("axes_unique", "Axes", {"Axes": [0, 0], "AxisCount": 2}),
     ("reduced_sizes", "OutputTensor", {"OutputTensor.sizes": [3, 3]}),
-    ("index_fits", "OutputTensor", {
-        "InputTensor.sizes": [3000000000, 1],
-        "OutputTensor.sizes": [1, 1],
-        "OutputTensor.dtype": "INT32",
-    }),
+    (
+        "index_fits",
+        "OutputTensor",
+        {
+            "InputTensor.sizes": [3000000000, 1],
+            "OutputTensor.sizes": [1, 1],
+            "OutputTensor.dtype": "INT32",
+        },
+    ),
     ("dimension_count", "InputTensor", {"InputTensor.dimension_count": 9}),
     ("dimension_count", "OutputTensor", {"OutputTensor.dimension_count": 9}),
     ("sizes_positive", "InputTensor", {"InputTensor.sizes": 0}),
