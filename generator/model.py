@@ -69,7 +69,18 @@ DataType = Annotated[str, _word("data_types"), schema.WordOf("data_types")]
 Level = Annotated[str, _word("feature_levels"), schema.WordOf("feature_levels")]
 FieldType = Annotated[str, _word("field_types"), schema.WordOf("field_types")]
 Kernel = Annotated[str, _word("kernels"), schema.WordOf("kernels")]
-Tree = Literal["input", "output", "attribute"]
+FieldKind = Literal["input", "output", "attribute"]
+
+
+_PAGE = "Where the page says it."
+_DECIDED = "Why it was decided so, where the page is silent."
+
+
+def _key(description: str, default: Any = ...) -> Any:
+    """A key of a spec, with what editors show of it."""
+    if isinstance(default, list):
+        return Field(default_factory=list, description=description)
+    return Field(default, description=description)
 
 
 class Strict(BaseModel):
@@ -158,15 +169,15 @@ class Vocabulary(Strict):
 class FieldSpec(Strict):
     """One member of the operator's struct, in the struct's order."""
 
-    name: Name
-    kind: Tree
+    name: Name = _key("The page's name of the field.")
+    kind: FieldKind
     type: FieldType
-    doc: Text
-    length_of: Name | None = None  # this uint is the length of that array
-    axes_of: Name | None = None  # this array holds axes of that tensor
-    default: bool | int | str | None = None
-    sizes: Expression | None = None  # of an output, from the inputs and attributes
-    dtype: DataType | None = None  # of an output, where the caller names none
+    doc: Text = _key("What it is, in one sentence of our own.")
+    length_of: Name | None = _key("This number is the length of that array.", None)
+    axes_of: Name | None = _key("This array holds axes of that tensor.", None)
+    default: bool | int | str | None = _key("The functions' default.", None)
+    sizes: Expression | None = _key("Of an output: its sizes, from inputs and attributes.", None)
+    dtype: DataType | None = _key("Of an output: its data type where the caller names none.", None)
 
 
 class TensorSupport(Strict):
@@ -195,27 +206,27 @@ class SupportRow(BaseModel):
 
 
 class Constraint(Strict):
-    """A rule between fields. `violate` is the smallest change of the first example that breaks it."""
+    """A rule between fields."""
 
-    id: Name
-    field: Name
-    use: Expression | None = None
-    require: Expression | None = None
-    allowed: Text | None = None
-    page: Text | None = None
-    decided: Text | None = None
-    needs: list[Name] = Field(default_factory=list)
-    violate: dict[str, Any]
+    id: Name = _key("Its name in validator, messages, tests and docstrings.")
+    field: Name = _key("The field to blame.")
+    use: Expression | None = _key("A shared constraint with its fields.", None)
+    require: Expression | None = _key("What must hold, in the constraint language.", None)
+    allowed: Text | None = _key("What is allowed, in words; part of the error message.", None)
+    page: Text | None = _key(_PAGE, None)
+    decided: Text | None = _key(_DECIDED, None)
+    needs: list[Name] = _key("Rules above it without which it has no meaning.", [])
+    violate: dict[str, Any] = _key("The smallest change of the first example that breaks it.")
 
 
 class Meaning(Strict):
     """What one kernel parameter is set to: a value, or a value for each value of a field."""
 
-    value: Expression | None = None
-    by: Name | None = None
-    values: dict[str, Name] | None = None
-    page: Text | None = None
-    decided: Text | None = None
+    value: Expression | None = _key("A fixed value, or an expression.", None)
+    by: Name | None = _key("The field that chooses.", None)
+    values: dict[str, Name] | None = _key("For each value of that field one of the kernel's.", None)
+    page: Text | None = _key(_PAGE, None)
+    decided: Text | None = _key(_DECIDED, None)
 
 
 class Semantics(BaseModel):
@@ -253,16 +264,18 @@ class Erratum(Strict):
 
 
 class OperatorSpec(Strict):
-    operator: Name
-    summary: Text
-    introduced: Level | None = None
-    page: PageEntry
-    fields: Annotated[list[FieldSpec], Field(min_length=1)]
-    support: Annotated[list[SupportRow], Field(min_length=1)]
-    constraints: list[Constraint]
-    semantics: Semantics
-    examples: Annotated[list[Example], Field(min_length=1)]
-    errata: list[Erratum]
+    operator: Name = _key("The page's name of the operator.")
+    summary: Text = _key("What it does, in one sentence.")
+    introduced: Level | None = _key("The feature level that brought it.", None)
+    page: PageEntry = _key("The page, so that a changed page can be traced.")
+    fields: Annotated[list[FieldSpec], Field(min_length=1)] = _key("In the struct's order.")
+    support: Annotated[list[SupportRow], Field(min_length=1)] = _key(
+        "Tables by level, newest first."
+    )
+    constraints: list[Constraint] = _key("Rules between fields.")
+    semantics: Semantics = _key("The kernel, and what it is told.")
+    examples: Annotated[list[Example], Field(min_length=1)] = _key("The page's own; literals.")
+    errata: list[Erratum] = _key("Mistakes on the page.")
 
     def field(self, name: str) -> FieldSpec:
         return next(f for f in self.fields if f.name == name)

@@ -33,13 +33,14 @@ class WordOf:
 def of(model: type[BaseModel], words: dict[str, list[str]]) -> Schema:
     """The schema of one model; `words` are the allowed values of each section of the vocabulary."""
     hints = get_type_hints(model, include_extras=True)
-    properties = {name: _annotation(hints[name], words) for name in model.model_fields}
+    properties = {}
+    for name, field in model.model_fields.items():
+        properties[name] = _annotation(hints[name], words)
+        if field.description:
+            properties[name] = {"description": field.description, **properties[name]}
     required = [name for name, field in model.model_fields.items() if field.is_required()]
     extra = hints.get("__pydantic_extra__") if model.model_config.get("extra") == "allow" else None
-    out: Schema = {"type": "object"}
-    if model.__doc__ and model.__doc__ != BaseModel.__doc__:
-        out["description"] = model.__doc__
-    out["properties"] = properties
+    out: Schema = {"type": "object", "properties": properties}
     if required:
         out["required"] = required
     out["additionalProperties"] = _annotation(get_args(extra)[1], words) if extra else False
