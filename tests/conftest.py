@@ -1,0 +1,63 @@
+"""Fixtures of the generator's tests, and the option that accepts new texts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import trees
+
+from generator import cli
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--accept", action="store_true", help="write expected texts anew instead of comparing them"
+    )
+
+
+@pytest.fixture
+def run(capsys: pytest.CaptureFixture[str]) -> Callable[[list[str]], trees.Result]:
+    """Runs the command in this process."""
+
+    def run(arguments: list[str]) -> trees.Result:
+        capsys.readouterr()
+        code = cli.main(arguments)
+        captured = capsys.readouterr()
+        return trees.Result(code, captured.out, captured.err)
+
+    return run
+
+
+@pytest.fixture
+def tree(tmp_path: Path, run: Callable[[list[str]], trees.Result]) -> trees.Tree:
+    """A copy of the project's specs and templates, not yet generated."""
+    return trees.Tree(trees.copy(tmp_path / "tree"), run)
+
+
+@pytest.fixture
+def generated(tree: trees.Tree) -> trees.Tree:
+    """The same, generated."""
+    assert tree("generate").code == 0
+    return tree
+
+
+@pytest.fixture
+def expect(request: pytest.FixtureRequest) -> Callable[[Path, str], None]:
+    """Compares a text with a file; `--accept` writes the file instead."""
+
+    def expect(path: Path, text: str) -> None:
+        if request.config.getoption("--accept"):
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(text.encode("utf-8"))
+            return
+        expected = path.read_text(encoding="utf-8") if path.is_file() else ""
+        name = path.relative_to(trees.PROJECT).as_posix()
+        file = Path(request.path).relative_to(trees.PROJECT).as_posix()
+        assert text == expected, (
+            f"{name} has another text; where the new one is right, accept it with\n"
+            f"    python -m pytest {file} --accept\nand read the diff"
+        )
+
+    return expect

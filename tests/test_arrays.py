@@ -1,0 +1,832 @@
+"""What is taken and what is refused: arrays, outputs, descriptions, errors, and the process around them."""
+
+from __future__ import annotations
+
+import array
+import os
+import pickle
+import subprocess
+import sys
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import specops
+from specops import SpecopsError, ValidationError, Violation
+from specops import directml as dml
+from specops.directml import ArgmaxOperatorDesc, TensorDesc
+
+PAGE = np.array([[1, 2, 3], [3, 0, 4], [2, 5, 2]], np.float32)
+FORMS = [
+    pytest.param(specops.argmax, id="plain"),
+    pytest.param(dml.argmax, id="directml"),
+    pytest.param(lambda x, **k: described(x)(x, **k), id="compiled"),
+]
+
+
+def described(x: Any) -> Any:
+    """The compiled argmax over all axes of float32 [3, 3]."""
+    return ArgmaxOperatorDesc(
+        InputTensor=TensorDesc("FLOAT32", [3, 3]),
+        OutputTensor=TensorDesc("UINT32", [1, 1]),
+        Axes=[0, 1],
+        AxisDirection="INCREASING",
+    ).compile()
+
+
+def refused(call: Callable[[], Any]) -> Violation:
+    """The one violation that a call is refused for."""
+    with pytest.raises(ValidationError) as caught:
+        call()
+    (violation,) = caught.value.violations
+    assert violation.found in str(caught.value) and violation.allowed in str(caught.value)
+    return violation
+
+
+# --- inputs ---
+
+
+class Dlpack:
+    """An array of another library, exported by DLPack."""
+
+    def __init__(self, x: np.ndarray) -> None:
+        self._x = x
+
+    def __dlpack__(self, **options: Any) -> Any:
+        return self._x.__dlpack__(**options)
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return self._x.__dlpack_device__()
+
+
+class Wrapped:
+    """An object that gives its own memory through `__array__`."""
+
+    def __init__(self, x: np.ndarray) -> None:
+        self._x = x
+
+    def __array__(self, dtype: Any = None, copy: Any = None) -> np.ndarray:
+        assert dtype is None and not copy
+        return self._x
+
+
+class Copying:
+    """An object whose `__array__` cannot do without a copy."""
+
+    def __array__(self, dtype: Any = None, copy: Any = None) -> np.ndarray:
+        if copy is False:
+            raise ValueError("a copy is needed")
+        return PAGE.copy()
+
+
+class Interface:
+    """An object with NumPy's array interface."""
+
+    def __init__(self, x: np.ndarray) -> None:
+        self.__array_interface__ = x.__array_interface__
+        self._x = x
+
+
+TAKEN = {
+    "memoryview": memoryview,
+    "dlpack": Dlpack,
+    "__array__": Wrapped,
+    "__array_interface__": Interface,
+    "matrix": lambda x: x.view(np.matrix),
+    "subclass": lambda x: x.view(type("Subclass", (np.ndarray,), {})),
+    "memmap": lambda x: x.view(np.memmap),
+    "read-only": lambda x: (x.flags.__setattr__("writeable", False), x)[1],
+}
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("kind", TAKEN)
+@pytest.mark.filterwarnings("ignore::PendingDeprecationWarning")
+def test_taken(kind: str, form: Any) -> None:
+    """Whatever shares its memory is taken, and no subclass comes back."""
+    result = form(TAKEN[kind](PAGE.copy()))
+    assert np.asarray(result).ravel().tolist() == [7]
+    assert type(result) in (np.ndarray, np.int64)
+
+
+@pytest.mark.parametrize("code", "bBhHiIlLqQfd")
+def test_array_module(code: str) -> None:
+    """The standard library's arrays are taken, in each type that has a NumPy counterpart."""
+    x = array.array(code, [1, 5, 2])
+    assert specops.argmax(x) == 1
+    if code != "d":
+        assert dml.argmax(x).tolist() == [1]
+
+
+def test_other_buffers() -> None:
+    """A bytearray is bytes; scalars of NumPy are arrays of rank 0."""
+    assert specops.argmax(bytearray(b"adcb")) == 1
+    assert specops.argmax(np.float32(3)) == 0
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize(
+    "value",
+    [[[1.0, 2.0]], (1, 2), 1, 2.5, True, None, "abc", b"abc", 1j, {}, {1}, object(), iter([1])],
+    ids=repr,
+)
+def test_no_array(value: Any, form: Any) -> None:
+    """What would have to be copied is refused, with the way to an array."""
+    violation = refused(lambda: form(value))
+    assert violation.id == "array" and type(value).__name__ in violation.found
+    assert "numpy.asarray" in violation.allowed
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_a_copy_is_never_made(form: Any) -> None:
+    """An object that can only be copied is refused."""
+    assert refused(lambda: form(Copying())).id == "array"
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_masked_array(form: Any) -> None:
+    """The mask would be ignored, so the array is refused, with a hint."""
+    violation = refused(lambda: form(np.ma.masked_array(PAGE, PAGE > 4)))
+    assert violation.id == "array" and "filled" in violation.allowed
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize(
+    "dtype", ["O", "c8", "c16", "U3", "S2", "M8[s]", "m8[s]", "V4", "f4,f4", "g"]
+)
+def test_other_data_types(dtype: str, form: Any) -> None:
+    """Data types without a meaning here are refused by name."""
+    x = np.zeros((3, 3), dtype)
+    violation = refused(lambda: form(x))
+    assert violation.id == "data_type" and str(x.dtype) in violation.found
+    assert "float32" in violation.allowed.lower()
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_byte_order(form: Any) -> None:
+    """The other byte order is refused, with the call that mends it."""
+    x = PAGE.astype(PAGE.dtype.newbyteorder())
+    violation = refused(lambda: form(x))
+    assert violation.id == "byte_order" and 'newbyteorder("=")' in violation.allowed
+    hint = x.astype(x.dtype.newbyteorder("="))
+    assert np.asarray(form(hint)).ravel().tolist() == [7]
+
+
+def test_a_compiled_operator_checks_its_arrays() -> None:
+    """Type, shape and number of arrays must be as described."""
+    operator = described(PAGE)
+    assert refused(lambda: operator(PAGE.astype(np.float64))).id == "data_type"
+    assert refused(lambda: operator(PAGE[:2])).id == "shape"
+    assert refused(lambda: operator(PAGE[None])).id == "shape"
+    for arguments in ((), (PAGE, PAGE)):
+        with pytest.raises(SpecopsError, match=f"found {len(arguments)}"):
+            operator(*arguments)
+
+
+def test_a_description_does_not_bind_strides() -> None:
+    """A compiled operator honours the strides of each array that it is given."""
+    operator = described(PAGE)
+    wide = np.zeros((5, 9), np.float32)
+    for x in (PAGE, PAGE.T.copy().T, wide[1:4, ::4]):
+        x[...] = PAGE
+        assert operator(x).tolist() == [[7]]
+
+
+# --- arguments ---
+
+
+@pytest.mark.parametrize(
+    "axis",
+    [1.0, "0", True, [True], [0.5], {0}, {0: 1}, -3, [-3], [[0]], np.array([[0]]), object()]
+    + [np.array(0.5), np.array([0.5]), np.array("a"), [np.array(0.5)], [np.array([0])], list],
+    ids=repr,
+)
+@pytest.mark.parametrize("form", [FORMS[0], FORMS[1]])
+def test_axes_that_are_none(axis: Any, form: Any) -> None:
+    """What is no axis is refused as such, and nothing but a ValidationError is raised."""
+    assert refused(lambda: form(PAGE, axis)).id == "field_type"
+
+
+@pytest.mark.parametrize(
+    "axis",
+    [1, -1, np.int8(1), np.array(1), [1], (1,), np.array([1]), [np.uint8(1)], range(1, 2), [-1]],
+    ids=repr,
+)
+def test_axes_of_any_form(axis: Any) -> None:
+    """An integer or a sequence of them, Python's or NumPy's, negative or not."""
+    assert specops.argmax(PAGE, axis).tolist() == [2, 2, 1]
+    assert dml.argmax(PAGE, axis).tolist() == [[2], [2], [1]]
+
+
+def test_axes_beyond_the_rank() -> None:
+    """Out of range and repeated axes are refused under the ids of their rules."""
+    assert refused(lambda: specops.argmax(PAGE, 2)).id == "axis_in_range"
+    assert refused(lambda: specops.argmax(PAGE, (0, -2))).id == "axis_unique"
+    assert refused(lambda: dml.argmax(PAGE, [2])).id == "axes_in_range"
+    assert refused(lambda: dml.argmax(PAGE, [1, -1])).id == "axes_unique"
+    assert refused(lambda: specops.argmax(np.zeros((2, 0)))).id == "reduced_not_empty"
+    assert refused(lambda: dml.argmax(np.zeros((2, 0), np.int8))).id == "sizes_positive"
+    for rank in (0, 9):
+        with pytest.raises(ValidationError) as caught:
+            dml.argmax(np.zeros((1,) * rank, np.int8))
+        assert {v.id for v in caught.value.violations} == {"supported_dimension_count"}
+
+
+@pytest.mark.parametrize("value", [1, 0, "yes", None, np.array([True]), [True]], ids=repr)
+def test_flags_are_booleans(value: Any) -> None:
+    """`keepdims` and `last` take True and False, Python's or NumPy's."""
+    assert refused(lambda: specops.argmax(PAGE, 0, keepdims=value)).field == "keepdims"
+    assert refused(lambda: specops.argmax(PAGE, 0, last=value)).field == "last"
+    assert specops.argmax(PAGE, 0, np.True_, np.False_).shape == (1, 3)
+
+
+@pytest.mark.parametrize(
+    "direction",
+    ["increasing", "", None, 2, -1, True, 1.0, b"INCREASING", [0], np.array([1]), np.array(0.5)],
+    ids=repr,
+)
+def test_directions_that_are_none(direction: Any) -> None:
+    """A direction is a name or a number of the enum; True is neither."""
+    assert refused(lambda: dml.argmax(PAGE, 0, direction)).id == "field_type"
+
+
+def test_directions_of_any_form() -> None:
+    """Full name, suffix and number are the same."""
+    x = np.array([3, 2, 3], np.int8)
+    for first, last in (("INCREASING", "DECREASING"), (0, 1), (np.uint8(0), np.int64(1))):
+        assert dml.argmax(x, 0, first).tolist() == [0]
+        assert dml.argmax(x, 0, last).tolist() == [2]
+    assert dml.argmax(x, 0, "DML_AXIS_DIRECTION_DECREASING").tolist() == [2]
+
+
+@pytest.mark.parametrize(
+    "dtype", [None, "FLOAT33", ">i4", 3, "", {}, {"a": 1}, [("a",)], object(), "i4,i4"], ids=repr
+)
+def test_data_types_that_are_none(dtype: Any) -> None:
+    """What names no data type is refused as such."""
+    assert refused(lambda: dml.argmax(PAGE, 0, output_dtype=dtype)).id == "field_type"
+
+
+def test_data_types_of_any_form() -> None:
+    """Full name, suffix and NumPy's dtypes; those that the page does not list are refused."""
+    for dtype in ("INT64", "DML_TENSOR_DATA_TYPE_INT64", "int64", np.int64, np.dtype("i8"), int):
+        assert dml.argmax(PAGE, 0, output_dtype=dtype).dtype == np.int64
+    for dtype in ("FLOAT32", float, np.uint8, bool, "INT16"):
+        violation = refused(lambda dtype=dtype: dml.argmax(PAGE, 0, output_dtype=dtype))
+        assert violation.id == "supported_data_type"
+
+
+# --- outputs ---
+
+
+def buffer(size: int) -> np.ndarray:
+    return np.zeros(size, np.uint8)
+
+
+OUTPUTS: dict[str, tuple[Callable[[np.ndarray], Any], str]] = {
+    "list": (lambda x: [0, 0, 0], "array"),
+    "masked": (lambda x: np.ma.zeros((1, 3), np.uint32), "array"),
+    "read-only": (lambda x: np.broadcast_to(np.zeros((), np.uint32), (1, 3)), "writable"),
+    "frozen": (lambda x: np.frombuffer(bytes(12), np.uint32).reshape(1, 3), "writable"),
+    "dtype": (lambda x: np.zeros((1, 3), np.int32), "data_type"),
+    "byte order": (lambda x: np.zeros((1, 3), np.dtype(np.uint32).newbyteorder()), "byte_order"),
+    "object": (lambda x: np.zeros((1, 3), object), "data_type"),
+    "shape": (lambda x: np.zeros((3, 1), np.uint32), "shape"),
+    "rank": (lambda x: np.zeros(3, np.uint32), "shape"),
+    "input": (lambda x: x.view(np.uint32)[:1], "overlap"),
+    "beside": (lambda x: x.view(np.uint32)[1:2], "overlap"),
+    "repeated": (
+        lambda x: np.lib.stride_tricks.as_strided(np.zeros(3, np.uint32), (1, 3), (4, 0)),
+        "output_overlap",
+    ),
+    "by 2 bytes": (
+        lambda x: np.ndarray((1, 3), np.uint32, buffer(99), 0, (4, 2)),
+        "output_overlap",
+    ),
+}
+
+
+@pytest.mark.parametrize("kind", OUTPUTS)
+def test_refused_outputs(kind: str) -> None:
+    """An output of the wrong type, shape or memory is an error, and nothing is written."""
+    make, id = OUTPUTS[kind]
+    x = PAGE.copy()
+    out = make(x)
+    before = np.array(out, copy=True)
+    assert refused(lambda: dml.argmax(x, [0], out=out)).id == id
+    compiled = ArgmaxOperatorDesc(
+        InputTensor=TensorDesc("FLOAT32", [3, 3]),
+        OutputTensor=TensorDesc("UINT32", [1, 3]),
+        Axes=[0],
+        AxisDirection=0,
+    ).compile()
+    assert refused(lambda: compiled(x, out=out)).id == id
+    np.testing.assert_array_equal(np.array(out), before)
+    np.testing.assert_array_equal(x, PAGE)
+
+
+@pytest.mark.parametrize("kind", ["list", "read-only", "repeated", "dtype", "shape", "input"])
+def test_refused_outputs_of_the_plain_form(kind: str) -> None:
+    """The same for `specops.argmax`, whose output is int64 and drops the axes."""
+    x = np.arange(9.0).reshape(3, 3)
+    strided = np.lib.stride_tricks.as_strided
+    out = {
+        "list": [0, 0, 0],
+        "read-only": np.broadcast_to(np.int64(0), (3,)),
+        "repeated": strided(np.zeros(1, np.int64), (3,), (0,)),
+        "dtype": np.zeros(3, np.int32),
+        "shape": np.zeros((1, 3), np.int64),
+        "input": x.view(np.int64)[0],
+    }[kind]
+    ids = {"list": "array", "read-only": "writable", "repeated": "output_overlap"}
+    ids |= {"dtype": "data_type", "input": "overlap"}
+    assert refused(lambda: specops.argmax(x, 0, out=out)).id == ids.get(kind, kind)
+
+
+def test_elements_that_overlap_by_bytes() -> None:
+    """Strides of 4 and 6 bytes put one element of 4 bytes upon half of another."""
+    out = np.ndarray((2, 2), np.uint32, buffer(64), 0, (6, 4))
+    x = np.zeros((2, 2, 3), np.int8)
+    call = lambda: dml.argmax(x[..., :1], [], out=out[..., None])  # noqa: E731
+    assert refused(call).id == "output_overlap"
+
+
+def test_strides_of_a_size_1_axis_mean_nothing() -> None:
+    """They are neither an overlap nor read; for an output of one element none matter."""
+    strided = np.lib.stride_tricks.as_strided
+    out = strided(np.zeros(3, np.uint32), (1, 3), (0, 4))
+    assert dml.argmax(PAGE, 0, out=out) is out and out.tolist() == [[1, 2, 1]]
+    out = strided(np.zeros(3, np.uint32), (1, 1), (0, 0))
+    assert dml.argmax(PAGE, out=out).tolist() == [[7]]
+    out = strided(np.zeros(0, np.int64), (0, 3), (0, 0))
+    assert specops.argmax(np.zeros((0, 3, 2)), 2, out=out) is out
+
+
+def test_out_of_a_subclass() -> None:
+    """The caller's own object is written to and returned."""
+    out = np.zeros((1, 3), np.uint32).view(type("Subclass", (np.ndarray,), {}))
+    assert dml.argmax(PAGE, 0, out=out) is out
+    assert np.asarray(out).tolist() == [[1, 2, 1]]
+
+
+def test_an_output_beside_the_input_in_one_buffer() -> None:
+    """Separate parts of one allocation share no memory."""
+    memory = np.zeros(36 + 12, np.uint8)
+    x = memory[:36].view(np.float32).reshape(3, 3)
+    x[...] = PAGE
+    out = memory[36:].view(np.uint32).reshape(1, 3)
+    assert dml.argmax(x, 0, out=out).tolist() == [[1, 2, 1]]
+
+
+# --- descriptions ---
+
+
+def test_the_view_of_a_description() -> None:
+    """Padding, broadcasting and an offset, on any contiguous buffer, sharing its memory."""
+    padded = TensorDesc("FLOAT32", [2, 3], Strides=[4, 1])
+    assert padded.implied_bytes == 28
+    memory = bytearray(40)
+    view = padded.view(memory, 8)
+    assert view.shape == (2, 3) and view.strides == (16, 4)
+    view[...] = [[1, 2, 3], [4, 5, 6]]
+    assert np.frombuffer(memory, np.float32).tolist() == [0, 0, 1, 2, 3, 0, 4, 5, 6, 0]
+    repeated = TensorDesc("INT16", [3, 2], Strides=[0, 1]).view(np.array([7, 8], np.int16))
+    assert repeated.tolist() == [[7, 8]] * 3
+    assert TensorDesc("UINT8", [2]).view(b"abc", 1).tolist() == [98, 99]
+    assert not TensorDesc("UINT8", [2]).view(b"abc").flags.writeable
+    odd = TensorDesc("FLOAT32", [1]).view(bytearray(5), 1)
+    odd[...] = 1.5
+    assert specops.argmax(odd) == 0
+
+
+def test_implied_bytes() -> None:
+    """From the first to the last element, rounded up to a multiple of 4."""
+    assert TensorDesc("FLOAT16", [3, 3]).implied_bytes == 20
+    assert TensorDesc("UINT8", [5]).implied_bytes == 8
+    assert TensorDesc("INT64", [2, 2], Strides=[10, 3]).implied_bytes == 112
+    assert TensorDesc("INT64", [1000, 1000], Strides=[0, 0]).implied_bytes == 8
+
+
+@pytest.mark.parametrize(
+    ("memory", "offset"),
+    [
+        (bytes(35), 0),
+        (bytes(36), 1),
+        (bytes(99), 64),
+        (b"", 0),
+        (bytes(36), -1),
+        (bytes(36), 0.0),
+        (bytes(36), None),
+        (bytes(36), 2**63),
+        (bytes(36), 2**64),
+        ([0] * 36, 0),
+        (None, 0),
+        (np.zeros(200, np.uint8)[::2], 0),
+        (np.zeros(36, object), 0),
+        ("a" * 36, 0),
+    ],
+    ids=lambda value: repr(value)[:20],
+)
+def test_refused_buffers(memory: Any, offset: Any) -> None:
+    """A buffer that is too small or none at all gives one violation, never memory beyond it."""
+    assert refused(lambda: TensorDesc("FLOAT32", [3, 3]).view(memory, offset)).id == "tensor_desc"
+
+
+def test_descriptions_without_a_view() -> None:
+    """A description that is itself wrong has no view, no array and no size."""
+    for wrong in (
+        TensorDesc("FLOAT33", [3]),
+        TensorDesc("FLOAT32", [0]),
+        TensorDesc("FLOAT32", [3], Strides=[1, 1]),
+        TensorDesc("FLOAT32", [3], TotalTensorSizeInBytes=8),
+    ):
+        for call in (wrong.empty, lambda wrong=wrong: wrong.view(bytes(99))):
+            with pytest.raises(ValidationError):
+                call()
+        with pytest.raises(ValidationError):
+            _ = wrong.implied_bytes
+
+
+def test_the_described_output_is_allocated() -> None:
+    """Without `out`, an output with strides is a view of the described buffer."""
+    compiled = ArgmaxOperatorDesc(
+        InputTensor=TensorDesc("FLOAT32", [3, 3]),
+        OutputTensor=TensorDesc("UINT32", [3, 1], Strides=[5, 2], TotalTensorSizeInBytes=64),
+        Axes=[1],
+        AxisDirection="INCREASING",
+    ).compile("3.0")
+    out = compiled(PAGE)
+    assert out.tolist() == [[2], [2], [1]] and out.strides == (20, 8)
+    base = out
+    while isinstance(base.base, np.ndarray):
+        base = base.base
+    assert base.nbytes == 64
+    plain = np.zeros((3, 1), np.uint32)
+    assert compiled(PAGE, out=plain) is plain
+    empty = TensorDesc("UINT32", [3, 1], Strides=[5, 2]).empty()
+    assert empty.strides == (20, 8) and compiled(PAGE, out=empty).tolist() == [[2], [2], [1]]
+
+
+# --- errors ---
+
+
+def test_all_violations_come_together() -> None:
+    """Independent mistakes are reported in one error, with all that is known of each."""
+    with pytest.raises(ValidationError) as caught:
+        ArgmaxOperatorDesc(
+            InputTensor=TensorDesc("FLOAT64", [3, 3], GuaranteedBaseOffsetAlignment=12),
+            OutputTensor=TensorDesc("FLOAT32", [1, 3], Flags="OWNED_BY_DML"),
+            AxisCount=4,
+            Axes=[0, 0],
+            AxisDirection="SIDEWAYS",
+        ).validate("4.1")
+    error = caught.value
+    assert isinstance(error, SpecopsError) and isinstance(error, ValueError)
+    assert sorted((v.id, v.field) for v in error.violations) == [
+        ("alignment", "InputTensor"),
+        ("axes_unique", "Axes"),
+        ("axis_count", "AxisCount"),
+        ("field_type", "AxisDirection"),
+        ("owned_by_dml", "OutputTensor"),
+        ("supported_data_type", "InputTensor"),
+        ("supported_data_type", "OutputTensor"),
+    ]
+    for violation in error.violations:
+        assert violation.operator == "DML_OPERATOR_ARGMAX"
+        assert violation.page.startswith("https://learn.microsoft.com/")
+        for part in (violation.id, violation.field, violation.found, violation.allowed):
+            assert part and part in str(error)
+    assert "7 violations" in str(error)
+
+
+def test_int64_and_the_feature_level() -> None:
+    """At level 3.0 an INT64 input is refused, and the message names the level that brings it."""
+    desc = ArgmaxOperatorDesc(
+        InputTensor=TensorDesc("INT64", [4]),
+        OutputTensor=TensorDesc("UINT32", [1]),
+        Axes=[0],
+        AxisDirection="INCREASING",
+    )
+    violation = refused(lambda: desc.validate(feature_level="3.0"))
+    assert (violation.id, violation.field) == ("supported_data_type", "InputTensor")
+    assert "INT64 from feature level 4.1 on" in violation.allowed
+    assert violation.found == "INT64" and violation.page.endswith("Tensor support 3.0")
+    desc.validate()
+    for level in ("4.1", "4_1", "DML_FEATURE_LEVEL_4_1", "6.4"):
+        assert desc.compile(level)(np.arange(4)).tolist() == [3]
+    for level in ("2.1", "9.9", 4.1, 3, "", b"4.1", [], True):
+        assert refused(lambda level=level: desc.validate(level)).id == "feature_level"
+
+
+def test_errors_are_pickled() -> None:
+    """An error passes from one process to another with its violations and its text."""
+    with pytest.raises(ValidationError) as caught:
+        dml.argmax(PAGE, [2])
+    copy = pickle.loads(pickle.dumps(caught.value))
+    assert type(copy) is ValidationError and str(copy) == str(caught.value)
+    assert copy.violations == caught.value.violations
+    assert isinstance(copy.violations[0], Violation)
+
+
+def test_descriptions_and_operators_show_themselves() -> None:
+    """Descriptions are values: equal, immutable, picklable."""
+    desc = TensorDesc("FLOAT32", (3, 3))
+    assert desc == TensorDesc("FLOAT32", (3, 3)) and pickle.loads(pickle.dumps(desc)) == desc
+    with pytest.raises(AttributeError):
+        desc.Sizes = (1,)  # type: ignore[misc]
+    assert "FLOAT32" in repr(described(PAGE)) and "DML_OPERATOR_ARGMAX" in repr(described(PAGE))
+
+
+# --- threads ---
+
+
+def test_the_limit_of_threads() -> None:
+    """Process-wide and local limits nest; wrong numbers are refused."""
+    all_of_them = specops.get_num_threads()
+    assert all_of_them >= 1
+    with specops.num_threads(1):
+        assert specops.get_num_threads() == 1
+        with specops.num_threads(10**6):
+            assert specops.get_num_threads() == all_of_them
+        with ThreadPoolExecutor(1) as pool:  # another thread has a context of its own
+            assert pool.submit(specops.get_num_threads).result() == all_of_them
+    try:
+        specops.set_num_threads(1)
+        assert specops.get_num_threads() == 1
+        with ThreadPoolExecutor(1) as pool:
+            assert pool.submit(specops.get_num_threads).result() == 1
+    finally:
+        specops.set_num_threads(None)
+    assert specops.get_num_threads() == all_of_them
+    for wrong in (0, -1, True, 1.0, "1", None):
+        with pytest.raises(SpecopsError), specops.num_threads(wrong):  # type: ignore[arg-type]
+            pass
+    for wrong in (0, -1, True, 1.0, "1"):
+        with pytest.raises(SpecopsError):
+            specops.set_num_threads(wrong)  # type: ignore[arg-type]
+    assert specops.get_num_threads() == all_of_them
+
+
+def test_concurrent_calls() -> None:
+    """Sixteen threads at once, large and small calls, each with its own limit: all right."""
+    random = np.random.default_rng(1)
+    inputs = [random.random((n, 700), np.float32) for n in (3, 300, 900, 31) for _ in range(4)]
+    expected = [(x.argmax(0), x.argmax(1), x.argmax()) for x in inputs]
+
+    def work(number: int) -> None:
+        x, wanted = inputs[number % 16], expected[number % 16]
+        with specops.num_threads(1 + number % 3):
+            for axis, result in ((0, wanted[0]), (1, wanted[1]), (None, wanted[2])):
+                np.testing.assert_array_equal(specops.argmax(x, axis), result)
+
+    with ThreadPoolExecutor(16) as pool:
+        list(pool.map(work, range(320)))
+
+
+# --- the process ---
+
+SMALL = """
+import sys, warnings
+import numpy as np
+import specops
+x = np.array([[1, 9, 3], [4, 5, 6]], np.float32)
+print(specops.argmax(x), specops.argmax(x, 0).tolist())
+"""
+SMALL_RESULT = "1 [1, 0, 1]\n"
+KERNELS = """
+from specops.kernels import arg_reduce
+kernels = [k for k in vars(arg_reduce).values() if hasattr(k, "signatures")]
+assert len(kernels) > 3
+"""
+PARALLEL = """
+import sys
+import numpy as np
+import specops
+from concurrent.futures import ThreadPoolExecutor
+x = np.random.default_rng(1).random((600, 700), np.float32)
+def check(_=None):
+    for axis in (0, 1, None):
+        assert np.array_equal(specops.argmax(x, axis), x.argmax(axis))
+"""
+
+
+def python(
+    code: str, *arguments: str, options: tuple[str, ...] = (), **environment: str
+) -> subprocess.CompletedProcess[str]:
+    """Run code in a new process."""
+    command = [sys.executable, *options, "-c", code, *arguments]
+    return subprocess.run(
+        command,
+        capture_output=True,
+        text=True,
+        timeout=200,
+        check=False,
+        env={**os.environ, **environment},
+    )
+
+
+def done(result: subprocess.CompletedProcess[str], stdout: str = "done\n") -> None:
+    assert (result.returncode, result.stdout) == (0, stdout), result.stderr
+
+
+def test_import_is_quick_and_compiles_nothing() -> None:
+    """An import of the package reads no compiled code and makes none; Numba's own import is the most of it."""
+    code = """
+import time
+import numba, ml_dtypes
+from numba.core import event
+recorder = event.RecordingListener()
+with event.install_listener("numba:compile", recorder):
+    start = time.perf_counter()
+    import specops, specops.directml
+    took = time.perf_counter() - start
+assert recorder.buffer == [], recorder.buffer
+assert took < 1.5, took
+"""
+    checks = """
+assert not any(kernel.signatures for kernel in kernels)
+print("done")
+"""
+    done(python(code + KERNELS + checks))
+
+
+def test_disabled_jit() -> None:
+    """Under NUMBA_DISABLE_JIT the import works and a call gives one clear error."""
+    code = """
+import numpy as np
+import specops
+try:
+    specops.argmax(np.zeros(3))
+except specops.SpecopsError as error:
+    assert "NUMBA_DISABLE_JIT" in str(error)
+    print("done")
+"""
+    done(python(code, NUMBA_DISABLE_JIT="1"))
+
+
+def test_a_cache_folder_that_cannot_be_made(tmp_path: Path) -> None:
+    """Where the cache's folder is a file, each process compiles anew, with one warning at most."""
+    file = tmp_path / "file"
+    file.write_text("no folder")
+    for folder in (file, file / "below"):
+        result = python(SMALL, NUMBA_CACHE_DIR=str(folder))
+        done(result, SMALL_RESULT)
+        assert result.stderr.count("RuntimeWarning") <= 1, result.stderr
+    assert file.read_text() == "no folder"
+
+
+def test_a_read_only_cache_folder(tmp_path: Path) -> None:
+    """A folder that cannot be written to is no reason to fail."""
+    folder = tmp_path / "cache"
+    folder.mkdir(mode=0o500)
+    result = python(SMALL, NUMBA_CACHE_DIR=str(folder))
+    done(result, SMALL_RESULT)
+    assert result.stderr.count("RuntimeWarning") <= 1, result.stderr
+
+
+@pytest.mark.parametrize("content", [b"", b"no cache", b"\x80\x05"], ids=["empty", "text", "cut"])
+@pytest.mark.parametrize("suffix", [".nbi", ".nbc"])
+def test_a_damaged_cache(
+    warm_cache: dict[Path, bytes], tmp_path: Path, suffix: str, content: bytes
+) -> None:
+    """Files that a crash or a full disk left behind cost one compilation and one warning, not the result."""
+    damaged = 0
+    for path, data in warm_cache.items():
+        target = tmp_path / path
+        target.parent.mkdir(parents=True, exist_ok=True)
+        damaged += path.suffix == suffix
+        target.write_bytes(content if path.suffix == suffix else data)
+    assert damaged
+    result = python(SMALL, NUMBA_CACHE_DIR=str(tmp_path))
+    done(result, SMALL_RESULT)
+    assert result.stderr.count("RuntimeWarning") == 1, result.stderr
+
+
+@pytest.fixture(scope="module")
+def warm_cache(tmp_path_factory: pytest.TempPathFactory) -> dict[Path, bytes]:
+    """The files that one process leaves in an empty cache."""
+    folder = tmp_path_factory.mktemp("cache")
+    done(python(SMALL, NUMBA_CACHE_DIR=str(folder)), SMALL_RESULT)
+    files = {p.relative_to(folder): p.read_bytes() for p in folder.rglob("*") if p.is_file()}
+    assert {path.suffix for path in files} == {".nbi", ".nbc"}
+    return files
+
+
+def test_the_cache_is_used(warm_cache: dict[Path, bytes], tmp_path: Path) -> None:
+    """A second process finds what the first one compiled, and says nothing."""
+    for path, data in warm_cache.items():
+        (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / path).write_bytes(data)
+    checks = """
+assert sum(sum(kernel.stats.cache_hits.values()) for kernel in kernels) >= 1
+assert not any(kernel.stats.cache_misses for kernel in kernels)
+"""
+    result = python(SMALL + KERNELS + checks, NUMBA_CACHE_DIR=str(tmp_path))
+    done(result, SMALL_RESULT)
+    assert result.stderr == ""
+
+
+def test_signatures_follow_from_widths_alone() -> None:
+    """Ranks, layouts, axes, directions and output types compile nothing new."""
+    code = """
+import numpy as np
+import specops
+from specops import directml as dml
+for dtype in ("INT32", "UINT32"):
+    for rank in (1, 2, 5, 8):
+        x = np.zeros((2,) * rank, dtype.lower())
+        for output in ("UINT32", "INT64"):
+            for direction in (0, 1):
+                for y in (x, x.T, x[..., ::-1], np.broadcast_to(x[:1], x.shape)):
+                    dml.argmax(y, 0, direction, output)
+                    dml.argmax(y, None, direction, output)
+        specops.argmax(x)
+assert all(len(kernel.signatures) <= 1 for kernel in kernels), kernels
+assert any(kernel.signatures for kernel in kernels)
+print("done")
+"""
+    done(python(KERNELS + code))
+
+
+@pytest.mark.parametrize(
+    "layer", ["workqueue", "omp"] if sys.platform == "linux" else ["workqueue"]
+)
+def test_threading_layers(layer: str) -> None:
+    """Concurrent large calls work on each of Numba's threading layers."""
+    code = (
+        PARALLEL
+        + """
+check()
+with ThreadPoolExecutor(4) as pool:
+    list(pool.map(check, range(40)))
+print("done")
+"""
+    )
+    done(python(code, NUMBA_THREADING_LAYER=layer, NUMBA_NUM_THREADS="2"))
+
+
+@pytest.mark.parametrize("layer", ["workqueue", "omp"] if sys.platform == "linux" else [])
+def test_fork(layer: str) -> None:
+    """A child that is forked after a parallel call computes on, on either layer, and so does its parent."""
+    code = (
+        PARALLEL
+        + """
+import os
+check()
+children = []
+for _ in range(3):
+    child = os.fork()
+    if child == 0:
+        check()
+        os._exit(42)
+    children.append(child)
+codes = [os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) for child in children]
+assert codes == [42] * 3, codes
+check()
+print("done")
+"""
+    )
+    done(
+        python(
+            code,
+            options=("-W", "ignore::DeprecationWarning"),
+            NUMBA_THREADING_LAYER=layer,
+            NUMBA_NUM_THREADS="2",
+        )
+    )
+
+
+def test_one_thread_starts_none() -> None:
+    """With the limit 1 a large call stays on the caller's thread, and no threading layer is started."""
+    code = (
+        PARALLEL
+        + """
+import threading, numba
+specops.set_num_threads(1)
+before = threading.active_count()
+check()
+assert threading.active_count() == before
+try:
+    numba.threading_layer()
+except ValueError:
+    print("done")
+"""
+    )
+    done(python(code))
+
+
+def test_a_processor_without_half_precision() -> None:
+    """float16 is compared by its bits: right on a processor that is told to have no extensions."""
+    code = """
+import sys
+sys.path.insert(0, sys.argv[1])
+from test_contract import check_case
+for number in range(60):
+    check_case("FLOAT16", number)
+print("done")
+"""
+    done(python(code, str(Path(__file__).parent), NUMBA_CPU_NAME="generic", NUMBA_CPU_FEATURES=""))

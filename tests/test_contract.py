@@ -1,0 +1,550 @@
+"""The contract of argmax on arrays: each type, shape, layout, tie and NaN, against the oracle.
+
+Every case follows from its data type and its number alone: `check_case("FLOAT16", 217)` repeats one.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import subprocess
+import sys
+import tracemalloc
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from oracle import arg_reduce
+
+import specops
+from specops import directml as dml
+from specops.directml import ArgmaxOperatorDesc, TensorDesc
+from specops.lowering import arg_reduce as lowering
+from specops.lowering.arg_reduce import ArgReduce
+from specops.tensor import packed
+from specops.vocabulary import DATA_TYPES
+
+FLOAT_TYPES = ["FLOAT32", "FLOAT16"]
+INTEGER_TYPES = [f"{sign}INT{width}" for sign in ("", "U") for width in (64, 32, 16, 8)]
+PAGE_TYPES = [*FLOAT_TYPES, *INTEGER_TYPES]  # of DML_ARGMAX
+TYPES = [*PAGE_TYPES, "FLOAT64", "BFLOAT16", "BOOL"]
+OUTPUT_TYPES = ["UINT32", "INT32", "UINT64", "INT64"]
+CASES = 320  # for each type
+BATCH = 80
+POISON = 0xA5
+GUARD = 64  # bytes on each side of a tensor
+EDGES = [15, 16, 17, 31, 33, 63, 64, 65, 127, 128, 129, 255, 256, 257, 511, 512, 513]
+WIDE_EDGES = [*EDGES, 1023, 1024, 1025, 2047, 2048, 2049, 4095, 4096, 4097]
+FLOATS = {"FLOAT16": (5, 10), "BFLOAT16": (8, 7), "FLOAT32": (8, 23), "FLOAT64": (11, 52)}
+Random = np.random.Generator
+
+
+def numpy_type(name: str) -> np.dtype:
+    return DATA_TYPES[name].numpy
+
+
+# --- values ---
+
+
+def special_bits(name: str) -> list[int]:
+    """Bit patterns where orders go wrong."""
+    width = numpy_type(name).itemsize * 8
+    if name == "BOOL":
+        return [0, 1]
+    if name in FLOATS:
+        exponent, mantissa = FLOATS[name]
+        inf, sign, quiet = ((1 << exponent) - 1) << mantissa, 1 << (width - 1), 1 << (mantissa - 1)
+        magnitudes = [
+            0,  # zero
+            1,  # the least subnormal
+            (1 << mantissa) - 1,  # the greatest subnormal
+            1 << mantissa,  # the least normal
+            ((1 << (exponent - 1)) - 1) << mantissa,  # one
+            inf - 1,  # the greatest number
+            inf,
+            inf + 1,  # NaN: signalling, quiet, with a payload, all bits
+            inf + quiet,
+            inf + quiet + 5,
+            sign - 1,
+        ]
+        return [m | s for m in magnitudes for s in (0, sign)]
+    top = 1 << (width - 1)
+    beyond = [2**53, 2**53 + 1] if width == 64 else []
+    return [0, 1, 2, top - 2, top - 1, top, top + 1, 2 * top - 2, 2 * top - 1, *beyond]
+
+
+def values(random: Random, name: str, shape: tuple[int, ...]) -> np.ndarray:
+    """Random values of a type: all bit patterns, special ones, or a few, so that ties are frequent."""
+    item = numpy_type(name).itemsize
+    unsigned = np.dtype(f"u{item}")
+    special = np.array(special_bits(name), unsigned)
+    flavour = random.integers(4)
+    if flavour == 0 and name != "BOOL":
+        bits = random.integers(0, 256, (*shape, item), np.uint8).view(unsigned).reshape(shape)
+    else:
+        count = (len(special), 3, 2, 1)[flavour]
+        bits = random.choice(random.permutation(special)[:count], shape)
+    if random.random() < 0.1 and bits.size:  # one element stands out
+        bits = np.full(shape, special[0])
+        bits.flat[random.integers(bits.size)] = special[-1]
+    return np.ascontiguousarray(bits, unsigned).view(numpy_type(name)).reshape(shape)
+
+
+# --- layouts ---
+
+
+@dataclass(frozen=True)
+class Layout:
+    """Where elements stand: byte strides, and the offset of element [0, 0, ..] in a buffer of so many bytes."""
+
+    strides: tuple[int, ...]
+    offset: int
+    bytes: int
+
+    def view(self, buffer: np.ndarray, shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
+        return np.ndarray(shape, dtype, buffer, self.offset, self.strides)
+
+
+LAYOUTS = ["c", "fortran", "permuted", "sliced", "negative", "misaligned", "field", "any"]
+INPUT_LAYOUTS = [*LAYOUTS, "broadcast"]
+
+
+def layout(random: Random, kind: str, shape: tuple[int, ...], item: int) -> Layout:
+    """A random layout of a kind; "broadcast" has strides of 0, the others keep elements apart."""
+    rank = len(shape)
+    mixed = kind in ("any", "broadcast")
+    order = list(range(rank))[::-1]
+    if kind == "fortran":
+        order = order[::-1]
+    elif kind == "permuted" or mixed:
+        order = [int(d) for d in random.permutation(rank)]
+    step = item
+    if kind == "field" or (mixed and random.random() < 0.3):
+        step = item + int(random.integers(1, 2 * item + 1))
+    offset = GUARD
+    if kind == "misaligned" or (mixed and random.random() < 0.3):
+        offset += 1
+    strides = [0] * rank
+    for d in order:
+        if kind == "broadcast" and random.random() < 0.5:
+            continue
+        gap = int(random.integers(1, 4)) if kind == "sliced" or mixed else 1
+        strides[d] = step * gap
+        step = strides[d] * max(shape[d], 1)
+        if kind == "negative" or (mixed and random.random() < 0.3):
+            offset += (max(shape[d], 1) - 1) * strides[d]
+            strides[d] = -strides[d]
+    return Layout(tuple(strides), offset, 2 * GUARD + 1 + step + 2 * item)
+
+
+def laid_out(random: Random, x: np.ndarray, kind: str) -> tuple[np.ndarray, np.ndarray]:
+    """The values in a layout, with poison around and between them; and the buffer that they stand in.
+
+    With "broadcast" the values along an axis of stride 0 become those of its last index.
+    """
+    place = layout(random, kind, x.shape, x.dtype.itemsize)
+    buffer = np.full(place.bytes, POISON, np.uint8)
+    view = place.view(buffer, x.shape, np.dtype(f"u{x.dtype.itemsize}"))
+    view[...] = x.view(view.dtype)
+    return view.view(x.dtype), buffer
+
+
+def random_shape(random: Random, highest: int, lowest: int = 1) -> tuple[int, ...]:
+    """Sizes of at most a few thousand elements, 1 being frequent, some at the edge of a vector, block or tile."""
+    rank = int(random.integers(lowest, highest + 1))
+    shape = [1] * rank
+    left = int(random.choice([30, 300, 3000]))
+    for d in random.permutation(rank):
+        shape[d] = int(random.choice([1, random.integers(1, max(2, min(left, 12)))]))
+        left //= shape[d]
+    if rank and random.random() < 0.3:
+        edge = int(random.choice(WIDE_EDGES if random.random() < 0.3 else EDGES))
+        d = random.integers(rank)
+        rest = math.prod(shape) // shape[d]
+        if rest * edge <= 20000:
+            shape[d] = edge
+    return tuple(shape)
+
+
+def random_axes(random: Random, rank: int) -> tuple[int, ...]:
+    chosen = [d for d in range(rank) if random.random() < random.choice([0.2, 0.5, 0.9])]
+    return tuple(int(d) for d in random.permutation(chosen))
+
+
+# --- one case ---
+
+
+def check_output(
+    run: Any, random: Random, shape: tuple[int, ...], dtype: np.dtype, expected: np.ndarray
+) -> None:
+    """`run(out)` writes the expected elements, and not one byte between or around them."""
+    kind = str(random.choice(LAYOUTS))
+    place = layout(random, kind, shape, dtype.itemsize)
+    buffer = np.full(place.bytes, POISON, np.uint8)
+    wanted = buffer.copy()
+    place.view(wanted, shape, dtype)[...] = expected.reshape(shape)
+    out = place.view(buffer, shape, dtype)
+    assert run(out) is out
+    np.testing.assert_array_equal(out, expected.reshape(shape), err_msg=f"out: {kind}")
+    assert np.array_equal(buffer, wanted), f"bytes outside the elements of out ({kind}) changed"
+
+
+def check_case(name: str, number: int) -> None:
+    """One random case, through each of the forms that take the type."""
+    random = np.random.default_rng([TYPES.index(name), number])
+    plain_only = name not in PAGE_TYPES
+    shape = random_shape(random, 8, 0 if plain_only or number % 8 == 0 else 1)
+    axes = random_axes(random, len(shape))
+    last = bool(random.integers(2))
+    kind = str(random.choice(INPUT_LAYOUTS))
+    x, buffer = laid_out(random, values(random, name, shape), kind)
+    before = buffer.copy()
+    if random.random() < 0.3:
+        x.flags.writeable = False
+    output_type = str(random.choice(OUTPUT_TYPES))
+    try:
+        if not plain_only and shape:
+            check_directml(random, name, x, axes, last, output_type)
+        check_plain(random, x, axes, last)
+        check_lowering(random, name, x, axes, last, output_type)
+        assert np.array_equal(buffer, before), "the input was changed"
+    except Exception as error:
+        text = (
+            f"check_case({name!r}, {number}): {kind} {shape} {x.strides}, axes {axes}, last {last}"
+        )
+        raise AssertionError(f"{text}: {error}") from error
+
+
+def check_directml(
+    random: Random,
+    name: str,
+    x: np.ndarray,
+    axes: tuple[int, ...],
+    last: bool,
+    output_type: str,
+) -> None:
+    """`directml.argmax` and the compiled description: any output type, NaN ignored."""
+    expected = arg_reduce(x, axes, "greater", last, "ignored")
+    direction = ["INCREASING", "DECREASING"][last]
+    dtype = numpy_type(output_type)
+    signed_axes = [a - x.ndim if random.random() < 0.3 else a for a in axes]
+    result = dml.argmax(x, signed_axes, direction, output_type)
+    np.testing.assert_array_equal(result, expected.astype(dtype), strict=True)
+
+    def function(out: np.ndarray) -> np.ndarray:
+        return dml.argmax(x, axes, direction, output_type, out=out)
+
+    check_output(function, random, expected.shape, dtype, expected)
+    described = ArgmaxOperatorDesc(
+        InputTensor=TensorDesc(name, x.shape),
+        OutputTensor=TensorDesc(output_type, expected.shape),
+        Axes=axes,
+        AxisDirection=direction,
+    )
+    compiled = described.compile("5.0")
+    np.testing.assert_array_equal(compiled(x), expected.astype(dtype), strict=True)
+
+    def operator(out: np.ndarray) -> np.ndarray:
+        return compiled(x, out=out)
+
+    check_output(operator, random, expected.shape, dtype, expected)
+
+
+def check_plain(random: Random, x: np.ndarray, axes: tuple[int, ...], last: bool) -> None:
+    """`specops.argmax`: int64, the first or last NaN wins, axes dropped or kept."""
+    expected = arg_reduce(x, axes, "greater", last, "extreme")
+    keepdims = bool(random.integers(2))
+    kept = [n for d, n in enumerate(expected.shape) if keepdims or d not in axes]
+    axis: Any = axes
+    if len(axes) == 1 and random.random() < 0.5:
+        axis = axes[0]
+    elif len(axes) == x.ndim and random.random() < 0.5:
+        axis = None
+    result = specops.argmax(x, axis, keepdims, last)
+    np.testing.assert_array_equal(np.asarray(result), expected.reshape(kept), strict=True)
+
+    def function(out: np.ndarray) -> np.ndarray:
+        return specops.argmax(x, axis, keepdims, last, out=out)
+
+    check_output(function, random, tuple(kept), np.dtype(np.int64), expected)
+
+
+def check_lowering(
+    random: Random,
+    name: str,
+    x: np.ndarray,
+    axes: tuple[int, ...],
+    last: bool,
+    output_type: str,
+) -> None:
+    """The kernel behind every dialect: both directions of the search, both rules for NaN."""
+    better = str(random.choice(["greater", "less"]))
+    nan = str(random.choice(["ignored", "extreme"]))
+    expected = arg_reduce(x, axes, better, last, nan)
+    kernel = ArgReduce(
+        better=better,
+        tie="last" if last else "first",
+        nan=nan,
+        axes=sorted(axes),
+        input=packed(name, x.shape),
+        output=packed(output_type, expected.shape),
+    )
+
+    def run(out: np.ndarray) -> np.ndarray:
+        kernel(x, out)
+        return out
+
+    check_output(run, random, expected.shape, numpy_type(output_type), expected)
+
+
+@pytest.mark.parametrize("batch", range(CASES // BATCH))
+@pytest.mark.parametrize("name", TYPES)
+def test_random_cases(name: str, batch: int) -> None:
+    """Random shapes, axes, layouts, values and outputs give what the oracle gives."""
+    for number in range(batch * BATCH, (batch + 1) * BATCH):
+        check_case(name, number)
+
+
+def test_the_random_cases_are_many() -> None:
+    """Fewer cases, types or layouts would be noticed."""
+    assert CASES // BATCH * BATCH * len(TYPES) >= 4000
+    assert set(TYPES) == set(DATA_TYPES)
+    assert len(INPUT_LAYOUTS) >= 9
+
+
+# --- splitting: threads, parts, tiles, blocks ---
+
+
+@pytest.mark.parametrize("name", TYPES)
+def test_parts_and_tiles(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Cut into parts of a few elements and narrow tiles, over threads, small cases give the same."""
+    monkeypatch.setattr(lowering, "LARGE_BYTES", 0)
+    monkeypatch.setattr(lowering, "PART_BYTES", 48)
+    monkeypatch.setattr(lowering, "TILE_BYTES", 256)
+    for number in range(100):
+        random = np.random.default_rng([TYPES.index(name), number, 1])
+        shape = random_shape(random, 5)
+        axes = random_axes(random, len(shape))
+        x, _ = laid_out(random, values(random, name, shape), str(random.choice(INPUT_LAYOUTS)))
+        last = bool(random.integers(2))
+        try:
+            check_lowering(random, name, x, axes, last, str(random.choice(OUTPUT_TYPES)))
+        except AssertionError as error:
+            text = f"{name} {number}: {shape} {x.strides}, axes {axes}, last {last}"
+            raise AssertionError(f"{text}: {error}") from error
+
+
+LARGE = [  # shape, axes
+    ((3_000_001,), (0,)),  # one long row
+    ((5, 700_001), (1,)),
+    ((300, 9_001), (0,)),  # wide columns
+    ((70_001, 40), (0,)),  # few columns, many rows
+    ((20_011, 33), (1,)),  # many short rows
+    ((7, 1_000, 129), (1,)),  # an axis in the middle
+    ((16, 512, 129), (0, 2)),
+    ((16, 512, 129), (0, 1, 2)),
+    ((2, 129, 3, 1_025), (1, 3)),
+]
+
+
+@pytest.mark.parametrize("name", ["UINT8", "FLOAT16", "FLOAT32", "INT64"])
+@pytest.mark.parametrize(("shape", "axes"), LARGE, ids=str)
+def test_large(name: str, shape: tuple[int, ...], axes: tuple[int, ...]) -> None:
+    """Inputs that are split over threads: right, and the same on one thread, on two and on all."""
+    random = np.random.default_rng(math.prod(shape))
+    dtype = numpy_type(name)
+    several = [random.integers(0, 2, shape).astype(dtype), np.zeros(shape, dtype)]
+    several[1].flat[random.integers(0, math.prod(shape), 3)] = 1  # few winners, far apart
+    for number, packed_values in enumerate(several):
+        kind = INPUT_LAYOUTS[(LARGE.index((shape, axes)) + number) % len(INPUT_LAYOUTS)]
+        if dtype.kind == "f":
+            packed_values.flat[random.integers(0, packed_values.size, 5)] = np.nan
+        x, _ = laid_out(random, packed_values, kind)
+        for last in (False, True):
+            expected = arg_reduce(x, axes, "greater", last, "extreme")
+            found = [specops.argmax(x, axes, keepdims=True, last=last)]
+            for threads in (1, 2):
+                with specops.num_threads(threads):
+                    found.append(specops.argmax(x, axes, keepdims=True, last=last))
+            for result in found:
+                np.testing.assert_array_equal(result, expected, err_msg=kind, strict=True)
+            if shape == LARGE[0][0]:
+                ignored = arg_reduce(x, axes, "greater", last, "ignored")
+                direction = ["INCREASING", "DECREASING"][last]
+                assert dml.argmax(x, axes, direction).tolist() == ignored.tolist()
+
+
+@pytest.mark.parametrize("length", WIDE_EDGES)
+@pytest.mark.parametrize("name", ["INT8", "FLOAT16", "UINT32", "FLOAT32", "FLOAT64"])
+def test_the_winner_may_stand_anywhere(name: str, length: int) -> None:
+    """Rows and columns of each length around a vector, block or tile; the winner at, before and after each edge."""
+    places = sorted(
+        {p for edge in (*WIDE_EDGES, length, 0) for p in (edge - 1, edge) if 0 <= p < length}
+    )
+    rows = np.zeros((len(places), length), numpy_type(name))
+    rows[np.arange(len(places)), places] = 1
+    expected = np.array(places)
+    ties = np.maximum(rows, rows[:, ::-1])
+    for last in (False, True):
+        mirrored = length - 1 - expected
+        tied = np.maximum(expected, mirrored) if last else np.minimum(expected, mirrored)
+        for given, wanted in ((rows, expected), (ties, tied)):
+            columns = np.ascontiguousarray(given.T)
+            np.testing.assert_array_equal(specops.argmax(given, 1, last=last), wanted)
+            np.testing.assert_array_equal(specops.argmax(columns, 0, last=last), wanted)
+            back = (
+                length - 1 - wanted if given is rows else wanted
+            )  # ties are their own mirror image
+            np.testing.assert_array_equal(specops.argmax(given[:, ::-1], 1, last=last), back)
+            np.testing.assert_array_equal(specops.argmax(columns[::-1], 0, last=last), back)
+
+
+@pytest.mark.parametrize("columns", WIDE_EDGES)
+@pytest.mark.parametrize("name", ["INT8", "FLOAT16", "FLOAT32", "FLOAT64"])
+def test_each_column_is_its_own(name: str, columns: int) -> None:
+    """As many columns as fill a vector or a tile, one less, one more: none is missed or mixed up."""
+    random = np.random.default_rng(columns)
+    x = random.integers(0, 5, (7, columns)).astype(numpy_type(name))
+    expected = np.argmax(x, 0)
+    np.testing.assert_array_equal(specops.argmax(x, 0), expected)
+    np.testing.assert_array_equal(specops.argmax(x[:, ::-1], 0), expected[::-1])
+    np.testing.assert_array_equal(specops.argmax(x.T.copy(), 1), expected)
+
+
+# --- layouts that NumPy makes itself ---
+
+
+@pytest.mark.parametrize("name", TYPES)
+def test_field_of_a_structured_array(name: str) -> None:
+    """A field of packed records: strides that are no multiple of the element's size, addresses of any alignment."""
+    random = np.random.default_rng(1)
+    dtype = numpy_type(name)
+    records = np.zeros((9, 11), [("before", "u1"), ("x", f"V{dtype.itemsize}"), ("after", "u2")])
+    x = records["x"].view(dtype)
+    x[...] = values(random, name, x.shape)
+    for axes in ((0,), (1,), (0, 1)):
+        expected = arg_reduce(x, axes, "greater", False, "extreme")
+        np.testing.assert_array_equal(specops.argmax(x, axes, keepdims=True), expected)
+
+
+@pytest.mark.parametrize("name", PAGE_TYPES)
+def test_channels_last(name: str) -> None:
+    """NHWC memory under NCHW sizes, as a description with strides and as a transposed array."""
+    random = np.random.default_rng(2)
+    n, c, h, w = 2, 5, 7, 6
+    memory = values(random, name, (n, h, w, c))
+    x = memory.transpose(0, 3, 1, 2)
+    strides = [h * w * c, 1, w * c, c]
+    tensor = TensorDesc(name, [n, c, h, w], Strides=strides)
+    described = tensor.view(memory)
+    assert described.strides == x.strides
+    for axes in ([1], [2, 3], [0, 1, 2, 3]):
+        expected = arg_reduce(x, tuple(axes))
+        sizes = list(expected.shape)
+        compiled = ArgmaxOperatorDesc(
+            InputTensor=tensor,
+            OutputTensor=TensorDesc("UINT32", sizes),
+            Axes=axes,
+            AxisDirection="INCREASING",
+        ).compile()
+        np.testing.assert_array_equal(compiled(described), expected)
+        np.testing.assert_array_equal(dml.argmax(x, axes), expected)
+
+
+def test_the_shapes_of_edge_cases() -> None:
+    """Rank 0, rank above 8, empty results, no axes: as NumPy has them."""
+    zero_d = specops.argmax(np.array(5.0))
+    assert zero_d.shape == () and zero_d == 0
+    assert specops.argmax(np.array(5.0), axis=()).shape == ()
+    assert specops.argmax(np.zeros((3, 0, 2)), axis=0).shape == (0, 2)
+    assert specops.argmax(np.zeros((3, 0, 2)), axis=(0, 2), keepdims=True).shape == (1, 0, 1)
+    deep = np.arange(2**12).reshape((2,) * 12)
+    assert specops.argmax(deep) == 2**12 - 1
+    assert specops.argmax(deep, axis=tuple(range(0, 12, 2)), last=True).shape == (2,) * 6
+    assert (specops.argmax(deep, axis=()) == 0).all()
+    assert dml.argmax(np.array([[4, 5]], np.int8), []).tolist() == [[0, 0]]
+
+
+# --- memory ---
+
+MEBI = 1 << 20
+MEMORY_LAYOUTS = [*INPUT_LAYOUTS, "read-only"]
+
+
+def of_8_mebibytes(kind: str, dtype: np.dtype) -> np.ndarray:
+    """An array of 8 MiB and three dimensions, in a layout."""
+    random = np.random.default_rng(3)
+    shape = (64, 128, 8 * MEBI // dtype.itemsize // (64 * 128))
+    place = layout(random, "c" if kind == "read-only" else kind, shape, dtype.itemsize)
+    if kind == "broadcast":  # 8 MiB of elements on less memory
+        strides = (0, dtype.itemsize * shape[2], dtype.itemsize)
+        place = Layout(strides, GUARD, place.bytes + shape[1] * shape[2] * dtype.itemsize + GUARD)
+    x = place.view(np.zeros(place.bytes, np.uint8), shape, dtype)
+    x.flags.writeable = kind != "read-only"
+    return x
+
+
+@pytest.mark.parametrize("kind", MEMORY_LAYOUTS)
+@pytest.mark.parametrize("name", TYPES)
+def test_no_copy_is_made(name: str, kind: str) -> None:
+    """The memory that NumPy and Python take beyond the output stays under 1 MiB."""
+    x = of_8_mebibytes(kind, numpy_type(name))
+    calls = [
+        lambda x, axes=axes: specops.argmax(x, axes) for axes in ((0,), (2,), (0, 2), None, ())
+    ]
+    if name in PAGE_TYPES:
+        calls.append(lambda x: dml.argmax(x, [1, 2]))
+    tracemalloc.start()
+    try:
+        for number, call in enumerate(calls):
+            call(x)  # compiles, and starts the threads
+            tracemalloc.reset_peak()
+            before = tracemalloc.get_traced_memory()[0]
+            result = call(x)
+            extra = tracemalloc.get_traced_memory()[1] - before - np.asarray(result).nbytes
+            assert extra < MEBI, f"call {number} took {extra} bytes beyond the output"
+            del result
+    finally:
+        tracemalloc.stop()
+
+
+RESIDENT = """
+import sys
+import numpy as np
+sys.path.insert(0, sys.argv[1])
+import specops
+from test_contract import MEBI, MEMORY_LAYOUTS, numpy_type, of_8_mebibytes
+
+def peak():
+    with open("/proc/self/status") as file:
+        (line,) = [line for line in file if line.startswith("VmHWM")]
+    return int(line.split()[1]) * 1024
+
+for name in sys.argv[2:]:
+    for kind in MEMORY_LAYOUTS:
+        x = of_8_mebibytes(kind, numpy_type(name))
+        for axes in ((0,), (2,), (0, 1, 2), ()):
+            out = np.zeros([n for d, n in enumerate(x.shape) if d not in axes], np.int64)
+            specops.argmax(x, axes, out=out)  # compiles, touches every page, starts the threads
+            with open("/proc/self/clear_refs", "w") as file:
+                file.write("5")  # the peak begins anew
+            before = peak()
+            specops.argmax(x, axes, out=out)
+            extra = peak() - before
+            assert extra < MEBI, f"{name} {kind} {axes}: {extra} bytes"
+print("done")
+"""
+
+
+def test_compiled_code_makes_no_copy() -> None:
+    """What compiled code allocates by itself is seen in the process's resident memory (of Linux)."""
+    types = TYPES if sys.platform == "linux" else []
+    command = [sys.executable, "-c", RESIDENT, str(Path(__file__).parent), *types]
+    # What is freed goes back to the system, or the first call's memory would hide the second's.
+    environment = {**os.environ, "MALLOC_MMAP_THRESHOLD_": "65536", "MALLOC_TRIM_THRESHOLD_": "0"}
+    done = subprocess.run(
+        command, capture_output=True, text=True, timeout=200, check=False, env=environment
+    )
+    assert done.stdout == "done\n", done.stderr

@@ -1,0 +1,390 @@
+"""Every diagnostic, with the bad input beside the exact text it gives: diagnostics/NAME.yaml and NAME.txt.
+
+A case is a change of the small good tree in diagnostics/base:
+
+    in: the changed file, where it is not the spec
+    replace, with: a piece of the file, which must be there once, and what stands there instead
+    write: the whole text of the file; remove: there is no such file; move: it has another name
+    encoding: of the file; pad: so many blanks are added to it
+    command: the verb and its operators, where it is not `lint`
+    edited: a generated file that somebody edits before the command runs
+"""
+
+from __future__ import annotations
+
+import json
+import random
+import re
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import trees
+import yaml
+
+from generator import cli, source
+from generator.diagnostics import Report, Span
+
+FOLDER = Path(__file__).parent / "diagnostics"
+BASE = FOLDER / "base"
+CASES = sorted(path.stem for path in FOLDER.glob("*.yaml"))
+
+Run = Callable[[list[str]], trees.Result]
+
+
+def bad_tree(name: str, root: Path, run: Run) -> list[str]:
+    """Make the tree of a case; the command to run on it."""
+    case: dict[str, Any] = yaml.safe_load((FOLDER / f"{name}.yaml").read_text(encoding="utf-8"))
+    known = {"in", "replace", "with", "write", "remove", "move", "encoding", "pad", "command"}
+    assert case.keys() <= {*known, "edited"}, "a case has another key"
+    shutil.copytree(BASE, root)
+    command = case.get("command", ["lint"])
+    file = case.get("in", trees.ARGMAX)
+    if command[0] != "lint":
+        shutil.copytree(trees.PROJECT / "templates", root / "templates")
+    tree = trees.Tree(root, run)
+    if "edited" in case:
+        assert tree("generate").code == 0
+        tree.write(case["edited"], "by hand\n")
+    if "replace" in case:
+        tree.edit(file, case["replace"], case["with"])
+    if "write" in case:
+        tree.write(file, case["write"])
+    if "encoding" in case:
+        tree.path(file).write_bytes(tree.text(file).encode(case["encoding"]))
+    if "pad" in case:
+        tree.write(file, tree.text(file) + " " * case["pad"])
+    if "remove" in case:
+        tree.path(file).unlink()
+    if "move" in case:
+        tree.path(file).rename(tree.path(case["move"]))
+    return [*command, "--root", str(root)]
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_text(name: str, tmp_path: Path, run: Run, expect: Callable[[Path, str], None]) -> None:
+    """The command prints exactly the text beside the case, says the code of its name, and exits with 2."""
+    result = run(bad_tree(name, tmp_path / "tree", run))
+    expect(FOLDER / f"{name}.txt", result.err)
+    assert result.code == cli.ERRORS
+    assert result.out == ""
+    assert f"error[{name.split('_', maxsplit=1)[0]}]: " in result.err
+
+
+def test_base_is_good(run: Run) -> None:
+    """What the cases change is without errors, so that each error comes from the change."""
+    result = run(["lint", "--root", str(BASE)])
+    assert (result.code, result.err) == (cli.OK, "")
+
+
+def test_every_code_has_a_case() -> None:
+    """No code without a case, no case without a code, no text without a case."""
+    sources = [p.read_text(encoding="utf-8") for p in (trees.PROJECT / "generator").glob("*.py")]
+    codes = {code for text in sources for code in re.findall(r'"(E\d{3})"', text)}
+    assert codes
+    shown = {re.match(r"E\d{3}", name)[0] for name in CASES}  # type: ignore[index]
+    assert shown == codes, (
+        "write tests/diagnostics/CODE_what_it_shows.yaml, then\n"
+        "    python -m pytest tests/test_diagnostics.py --accept"
+    )
+    assert sorted(path.stem for path in FOLDER.glob("*.txt")) == CASES
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_form(name: str) -> None:
+    """Lower case, no full stop, one line for each sentence, and a caret that lies on the line it marks."""
+    text = (FOLDER / f"{name}.txt").read_text(encoding="utf-8")
+    assert text.startswith("error[")
+    for line in text.splitlines():
+        assert re.match(r"error\[E\d{3}\]: | *(-->|:::|=|\|)|\d+ \||$", line.lstrip() or line), line
+    for head in re.findall(r"^error\[E\d{3}\]: (.+)$", text, re.MULTILINE):
+        assert not head.endswith(".")
+        assert not re.match(r"[A-Z][a-z]+ ", head), "lower case"
+    for shown, marks in re.findall(r"^ *\d+ \| (.*)\n *\| ( *[\^-]+)", text, re.MULTILINE):
+        assert len(marks) <= max(len(shown), marks.index(marks.strip()[0]) + 1)
+
+
+# What the first caret of a case must mark: the wrong word itself, where it is a word.
+MARKED = {
+    "E002_duplicate_key": "summary",
+    "E004_octal": "010",
+    "E101_misspelt_key": "sumary",
+    "E103_default": "UP",
+    "E103_default_of_number": "one",
+    "E103_unknown_data_type": "INT7",
+    "E104_number_for_level": "3.0",
+    "E105_code": "x): import os #",
+    "E105_hyphen": "axes-unique",
+    "E105_key": "Output-Tensor",
+    "E105_keyword": "lambda",
+    "E106_pattern": "1-8",
+    "E202_division": "len(Axes) / 2",
+    "E202_fraction": "1.5",
+    "E202_power": "2 ** len(Axes)",
+    "E203_axes_of_no_tensor": "Axes",
+    "E203_by": "Axes",
+    "E203_field_of_constraint": "Axis",
+    "E203_length_of_no_array": "AxisDirection",
+    "E203_unknown_field": "InputTenser",
+    "E203_unknown_field_in_use": "Axis",
+    "E203_unknown_shared_constraint": "no_repeat",
+    "E203_unknown_tensor_in_table": "InTensor",
+    "E203_violate": "Axis",
+    "E204_argument": "Axes",
+    "E211_field": "Axes",
+    "E213_unknown": "axes_in_rang",
+    "E223_out_of_range": "-1",
+    "E223_value": "three",
+    "E231_empty_ranks": "8..1",
+}
+
+
+@pytest.mark.parametrize("name", MARKED)
+def test_caret(name: str) -> None:
+    """The caret stands under the wrong word, not beside it and not under its key."""
+    text = (FOLDER / f"{name}.txt").read_text(encoding="utf-8")
+    found = re.search(r"^ *\d+ \| (.*)\n *\| ( *)(\^+)", text, re.MULTILINE)
+    assert found
+    line, blanks, carets = found.groups()
+    assert line[len(blanks) : len(blanks) + len(carets)] == MARKED[name]
+
+
+def test_json_and_github(tmp_path: Path, run: Run) -> None:
+    """The same errors for programs: on standard output, and nothing else there."""
+    command = bad_tree("E211_field", tmp_path / "tree", run)
+    result = run([*command, "--format", "json"])
+    assert (result.code, result.err) == (cli.ERRORS, "")
+    assert json.loads(result.out) == [
+        {
+            "code": "E211",
+            "message": "field `Axes` is named twice",
+            "file": "specs/directml/argmax.yaml",
+            "line": 18,
+            "column": 12,
+            "length": 4,
+            "label": "again",
+            "notes": [
+                {
+                    "file": "specs/directml/argmax.yaml",
+                    "line": 17,
+                    "column": 12,
+                    "label": "first here",
+                }
+            ],
+        }
+    ]
+    result = run([*command, "--format", "github"])
+    assert (result.code, result.err) == (cli.ERRORS, "")
+    assert result.out == (
+        "::error file=specs/directml/argmax.yaml,line=18,col=12,title=E211::"
+        "field `Axes` is named twice (again)\n"
+    )
+
+
+def test_github_escapes() -> None:
+    """A percent sign or a line break of a spec cannot end GitHub's command."""
+    report = Report()
+    report.add("E001", "100%\n::error::x", Span("a.yaml", 1, 2), "b\r\nc", help="d\ne")
+    assert report.github() == (
+        "::error file=a.yaml,line=1,col=2,title=E001::100%25%0A::error::x (b%0D%0Ac); help: d%0Ae"
+    )
+
+
+def test_all_errors_at_once_sorted_by_place(tmp_path: Path, run: Run) -> None:
+    """Errors of several files and lines come together, in the order in which one reads the files."""
+    tree = trees.Tree(shutil.copytree(BASE, tmp_path / "tree"), run)
+    tree.write("specs/directml/argmin.yaml", tree.text(trees.ARGMAX))
+    for name in ("argmin", "argmax"):
+        file = f"specs/directml/{name}.yaml"
+        tree.edit(file, "violate: {Axes: [2]}", "violate: {Axes: [2], Axis: [2]}")
+        tree.edit(file, "field: Axes\n    page: Axes", "field: Axs\n    page: Axes")
+        tree.edit(file, "type: uint, length_of: Axes,", "type: uint, length_of: Axis,")
+        tree.edit(file, "value: greater,", "value: great,")
+    tree.edit(trees.VOCABULARY, "require: all(s > 0", "require: all(z > 0")
+    records = json.loads(tree("lint", "--format", "json").out)
+    places = [(r["file"], r["line"], r["column"]) for r in records]
+    assert places == sorted(places)
+    assert [r["code"] for r in records] == ["E203", "E203", "E203", "E103"] * 2 + ["E203"]
+
+
+def test_structure_errors_at_once(tmp_path: Path, run: Run) -> None:
+    """The same for what pydantic finds, in several files."""
+    tree = trees.Tree(shutil.copytree(BASE, tmp_path / "tree"), run)
+    tree.write("specs/directml/argmin.yaml", tree.text(trees.ARGMAX))
+    for name in ("argmin", "argmax"):
+        file = f"specs/directml/{name}.yaml"
+        tree.edit(file, "kind: input,", "kind: in,")
+        tree.edit(file, "summary:", "sumary:")
+        tree.edit(file, "[FLOAT32, INT8]", "[FLOAT32, INT9]")
+    records = json.loads(tree("lint", "--format", "json").out)
+    assert [(r["code"], r["line"]) for r in records] == [
+        ("E101", 2),
+        ("E103", 10),
+        ("E103", 23),
+    ] * 2
+
+
+# --- the two parsers of PyYAML ---------------------------------------------------------------------------------------
+
+
+def read_with(loader: Any, text: str) -> Any:
+    report = Report()
+    document = source.parse(text, "x.yaml", report, loader=loader)
+    found = document and (document.data, document.values, document.keys, document.exact)
+    return repr(found), report.sorted()
+
+
+def test_parsers_agree(tmp_path: Path, run: Run) -> None:
+    """The C parser and the Python one give the same data, places and diagnostics, on good files and bad ones."""
+    assert yaml.__with_libyaml__, "this Python has no C parser, so there is nothing to compare"
+    texts = [p.read_text(encoding="utf-8") for p in (trees.PROJECT / "specs").rglob("*.yaml")]
+    assert len(texts) >= 3
+    for name in CASES:
+        if name != "E005_too_large":
+            root = tmp_path / name
+            bad_tree(name, root, run)
+            raw = [path.read_bytes() for path in sorted(root.rglob("*.yaml"))]
+            texts += [r.decode("utf-8", "replace") for r in raw]
+    for text in dict.fromkeys(texts):
+        assert read_with(yaml.CLoader, text) == read_with(None, text)
+
+
+# --- whatever is fed to it -------------------------------------------------------------------------------------------
+
+SNIPPETS = [
+    "&a [*a, *a]",
+    "*a",
+    "!!python/object/apply:os.system ['true']",
+    "!<tag:yaml.org,2002:binary> aGk=",
+    "{" * 60,
+    "[" * 3000,
+    "? [a, b]\n: c",
+    "- - - - x",
+    "<<: {a: 1}",
+    "9" * 5000,
+    "-9" + "9" * 300,
+    "1e999",
+    "0x" + "f" * 50,
+    ".nan",
+    "-.inf",
+    "é\u202e\u0000",
+    "\U0001f600",
+    "\ufeff",
+    "\x85\u2028",
+    "'unclosed",
+    '"\\x41\\U0001F600\\0"',
+    "%YAML 9.9\n---",
+    "--- |\n text",
+    "true",
+    "~",
+    "",
+    "[]",
+    "{}",
+    "tensor",
+    "TODO",
+    "a.b.c",
+    "x" * 500,
+    "\t",
+    "...",
+    "#",
+    ": ",
+    "all(a for a in " * 30,
+    "2**2**2**99",
+    "(" * 300,
+    "{{ header }}",
+    '"""',
+]
+
+
+def mutated(text: str, random_: random.Random) -> str:
+    lines = text.split("\n")
+    for _ in range(random_.choice((1, 1, 1, 2, 4))):
+        i, j = random_.randrange(len(lines)), random_.randrange(len(lines))
+        tokens = re.split(r"(\W)", lines[i])
+        k = random_.randrange(len(tokens))
+        match random_.randrange(9):
+            case 0:
+                del lines[i]
+            case 1:
+                lines.insert(j, lines[i])
+            case 2:
+                lines[i], lines[j] = lines[j], lines[i]
+            case 3:
+                tokens[k] = random_.choice(SNIPPETS)
+                lines[i] = "".join(tokens)
+            case 4:
+                del tokens[k]
+                lines[i] = "".join(tokens)
+            case 5:
+                other = re.split(r"(\W)", lines[j])
+                tokens[k] = random_.choice(other)
+                lines[i] = "".join(tokens)
+            case 6:
+                c = random_.randrange(len(lines[i]) + 1)
+                lines[i] = lines[i][:c] + chr(random_.randrange(0x250)) + lines[i][c + 1 :]
+            case 7:
+                lines[i] = " " * random_.randrange(8) + lines[i].lstrip()
+            case 8:
+                key, colon, _ = lines[i].partition(": ")
+                lines[i] = key + colon + random_.choice(SNIPPETS)
+        if not lines:
+            lines = [""]
+    return "\n".join(lines)
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_no_input_gives_a_traceback(seed: int, tmp_path: Path, run: Run) -> None:
+    """Specs with random damage give diagnostics or are fine; the generator itself never fails."""
+    random_ = random.Random(seed)
+    tree = trees.Tree(shutil.copytree(BASE, tmp_path / "tree"), run)
+    good = {name: tree.text(name) for name in (trees.ARGMAX, trees.VOCABULARY)}
+    good["specs/plain/argmax.yaml"] = (trees.PROJECT / "specs/plain/argmax.yaml").read_text(
+        encoding="utf-8"
+    )
+    outcomes = set()
+    for _ in range(60):
+        name = random_.choice([trees.ARGMAX, trees.ARGMAX, *good])
+        text = mutated(good[name], random_)
+        tree.write(name, text.encode("utf-8", "surrogatepass").decode("utf-8", "replace"))
+        result = tree("lint")
+        assert result.code in (cli.OK, cli.ERRORS), f"{result.said}\n{text}"
+        assert (result.code == cli.ERRORS) == result.err.startswith("error[E"), result.err
+        outcomes.add(result.code)
+        for file in good:
+            tree.path(file).unlink(missing_ok=True)
+        for file in (trees.ARGMAX, trees.VOCABULARY):
+            tree.write(file, good[file])
+    assert outcomes == {cli.OK, cli.ERRORS}
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_no_bytes_give_a_traceback(seed: int, tmp_path: Path, run: Run) -> None:
+    """The same for damaged bytes, which need not be text."""
+    random_ = random.Random(1000 + seed)
+    tree = trees.Tree(shutil.copytree(BASE, tmp_path / "tree"), run)
+    good = tree.path(trees.ARGMAX).read_bytes()
+    for _ in range(25):
+        data = bytearray(good)
+        for _ in range(random_.choice((1, 3, 30))):
+            data[random_.randrange(len(data))] = random_.randrange(256)
+        tree.path(trees.ARGMAX).write_bytes(data[: random_.choice((len(data), 700))])
+        result = tree("lint")
+        assert result.code in (cli.OK, cli.ERRORS), f"{result.said}\n{bytes(data)!r}"
+
+
+def test_no_good_spec_gives_a_traceback(tmp_path: Path, run: Run) -> None:
+    """What the linter takes can be generated, or has an error in its template: it is no bug of the generator."""
+    random_ = random.Random(77)
+    tree = trees.Tree(shutil.copytree(BASE, tmp_path / "tree"), run)
+    good = tree.text(trees.ARGMAX)
+    generated = 0
+    for _ in range(150):
+        text = mutated(good, random_)
+        tree.write(trees.ARGMAX, text.encode("utf-8", "replace").decode())
+        if tree("lint").code == cli.OK:
+            result = tree("generate", "--dry-run")
+            assert result.code == cli.OK, f"{result.said}\n{text}"
+            generated += 1
+    assert generated > 5

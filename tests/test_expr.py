@@ -1,0 +1,574 @@
+"""The constraint language: what it takes, what it refuses, and that linter and validator mean the same by it."""
+
+from __future__ import annotations
+
+import ast
+import random
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from types import CodeType
+from typing import Any
+
+import pytest
+import trees
+from trees import PROJECT, VOCABULARY, Tree
+
+from generator import cli, expr, lint, model
+from generator.diagnostics import Report
+from generator.expr import ExpressionError
+from specops import tensor as runtime
+
+FIELDS = {
+    "x": "tensor",
+    "y": "tensor",
+    "axes": "ints",
+    "count": "int",
+    "flag": "bool",
+    "mode": "str",
+}
+
+
+@pytest.fixture(scope="module")
+def data_types() -> dict[str, Any]:
+    tree = model.load_tree(PROJECT, Report())
+    assert tree is not None
+    return tree.vocabulary.data_types
+
+
+ACCEPTED = [
+    ("rank(x) == rank(y)", "bool"),
+    ("count == len(axes)", "bool"),
+    ("all(a < rank(x) for a in axes)", "bool"),
+    ("any(x.sizes[d] > y.sizes[d] for d in range(rank(x)))", "bool"),
+    ("all(all(a + b < 9 for a in axes) for b in x.sizes)", "bool"),
+    ("unique(axes) and not flag or count >= 3", "bool"),
+    ("1 <= count < 3", "bool"),
+    ("1 in axes and 2 not in x.sizes", "bool"),
+    ('x.dtype == "FLOAT32" or y.dtype != "INT8"', "bool"),
+    ('mode == "SAME_UPPER"', "bool"),
+    ("product(x.sizes[a] for a in axes) - 1 <= greatest(y.dtype)", "bool"),
+    ("x.total_bytes >= implied_bytes(x) and distinct_addresses(x)", "bool"),
+    ("x.alignment == 0 or power_of_two(x.alignment)", "bool"),
+    ("(count if flag else 0) == 0", "bool"),
+    ("[1 if d in axes else x.sizes[d] for d in range(rank(x))]", "ints"),
+    ("[1, count, rank(x) * 2]", "ints"),
+    ("axes", "ints"),
+    ("[s // 2 + s % 3 - -1 for s in x.sizes]", "ints"),
+    ("x.sizes[0 + 1]", "int"),
+    ("0x10 + 1_000", "int"),
+    ("x.sizes if flag else axes", "ints"),
+    ("18446744073709551615", "int"),
+]
+
+
+@pytest.mark.parametrize(("text", "type_"), ACCEPTED)
+def test_accepted(text: str, type_: str) -> None:
+    parsed = expr.parse(text, FIELDS, type_)
+    assert (parsed.text, parsed.type) == (text, type_)
+
+
+REFUSED = {
+    # No way out of the language.
+    "__import__('os').system('true')": "E203",
+    "open": "E203",
+    "eval('1') == 1": "E203",
+    "x.__class__": "E203",
+    "x.sizes.__class__": "E204",
+    "x.sizes.count(1) == 1": "E203",
+    "axes.sizes == axes": "E204",
+    "len.sizes == axes": "E203",
+    "(lambda: True)()": "E203",
+    "lambda: flag": "E202",
+    "(n := count) == 1": "E202",
+    "f'{count}' == 'a'": "E202",
+    "'a b' == mode": "E202",
+    "'' == mode": "E202",
+    "b'a' == mode": "E202",
+    "{1: 2} == count": "E202",
+    "{1} == count": "E202",
+    "(1, 2) == axes": "E202",
+    "{a for a in axes} == axes": "E202",
+    "[*axes] == axes": "E202",
+    "print(count)": "E203",
+    "rank(*x)": "E202",
+    "rank(tensor=x) == 1": "E204",
+    "await count": "E202",
+    "yield": "E201",
+    "count; count": "E201",
+    "import os": "E201",
+    "count = 1": "E201",
+    # No way to run long.
+    "2 ** count == 1": "E202",
+    "1 << count == 1": "E202",
+    "count >> 1 == 1": "E202",
+    "count / 2 == 1": "E202",
+    "count @ 2 == 1": "E202",
+    "count & 1 == 1": "E202",
+    "~count == 1": "E202",
+    "+count == 1": "E202",
+    "all(i > 0 for i in range(count))": "E202",
+    "all(i > 0 for i in range(65))": "E202",
+    "all(i > 0 for i in range(rank(x) * 99))": "E202",
+    "all(i > 0 for i in range(x.sizes[0]))": "E202",
+    "all(all(all(a < b + c for a in axes) for b in axes) for c in axes)": "E202",
+    "all(a < 1 for a in axes) or all(a < 2 for a in axes) or all(a < 3 for a in axes)": "E202",
+    "all(a < 1 for a in axes for b in axes)": "E202",
+    "all(a < 1 for a in axes if a)": "E202",
+    "all(a < 1 for a, b in axes)": "E202",
+    "18446744073709551616 == count": "E202",
+    "mode * 99 == mode": "E204",
+    "axes * 99 == axes": "E204",
+    "axes + axes == axes": "E204",
+    "1+" * 150 + "1 == count": "E202",
+    "(" * 250 + "1" + ")" * 250: "E201",
+    "-" * 300 + "1 == count": "E202",
+    # No surprises.
+    "True": "E202",
+    "None == count": "E202",
+    "... == count": "E202",
+    "1.5 == count": "E202",
+    "1j == count": "E202",
+    "1e3 == count": "E202",
+    "axes[-1] == 1": "E202",
+    "axes[count] == 1": "E202",
+    "axes[0:1] == axes": "E202",
+    "axes[rank(x) - 1] == 1": "E202",
+    "mode[0] == 1": "E204",
+    "all(axes > 1 for axes in x.sizes)": "E202",
+    "all(len > 1 for len in axes)": "E202",
+    "all(a > 1 for a in axes) and a > 1": "E203",
+    "count is 1": "E202",
+    "count is not 1": "E202",
+    "mode < 'B'": "E204",
+    "axes < axes": "E204",
+    "flag < flag": "E204",
+    "x == y": "E204",
+    "count == mode": "E204",
+    "count in mode": "E204",
+    "mode in axes": "E204",
+    "count and flag": "E204",
+    "not count": "E204",
+    "flag + 1 == 2": "E204",
+    "count if count else count": "E204",
+    "(count if flag else mode) == 1": "E204",
+    "all(axes)": "E204",
+    "all([1, 2])": "E204",
+    "all(a for a in axes)": "E204",
+    "all(flag for a in mode)": "E204",
+    "unique(a > 1 for a in axes)": "E204",
+    "len(a for a in axes) == 1": "E204",
+    "len(x) == 1": "E204",
+    "rank(axes) == 1": "E204",
+    "rank() == 1": "E204",
+    "product() == 1": "E204",
+    "[flag]": "E204",
+    "[[1]] == axes": "E204",
+    "count": "E204",
+    "x": "E204",
+    "": "E201",
+    "  ": "E201",
+    "count ==": "E201",
+    "count == 1\n": "E201",
+    "count\t== 1": "E201",
+    "größe == 1": "E201",
+    "count == \uff11": "E201",
+    "count == 1 # one": "E201",
+    "count == 010": "E201",
+    "\\x41 == 1": "E201",
+}
+
+
+@pytest.mark.parametrize("text", REFUSED)
+def test_refused(text: str) -> None:
+    """With its code, and a place that lies within the text."""
+    with pytest.raises(ExpressionError) as caught:
+        expr.parse(text, FIELDS, "bool")
+    error = caught.value
+    assert error.code == REFUSED[text]
+    assert 0 <= error.offset <= len(text)
+    assert error.length >= 1
+    assert error.message
+    assert error.label
+
+
+def test_a_comment_is_refused() -> None:
+    """It would end the line that the expression is written into."""
+    for text, type_ in (("axes # all", "ints"), ("flag # )", "bool")):
+        with pytest.raises(ExpressionError):
+            expr.parse(text, FIELDS, type_)
+
+
+def test_an_index_from_a_list_may_not_be_negative() -> None:
+    """A loop variable that takes any number is no safe index: -1 would be the last element."""
+    for text in (
+        "all(axes[i] > 0 for i in [0 - 1])",
+        "all(axes[i] > 0 for i in [-1])",
+        "all(axes[i] > 0 for i in [a - 5 for a in axes])",
+    ):
+        with pytest.raises(ExpressionError) as caught:
+            expr.parse(text, FIELDS, "bool")
+        assert caught.value.code == "E202"
+
+
+def test_all_fields_are_read() -> None:
+    """A field that occurs is among those that the validator hands over."""
+    for text, type_ in [
+        *ACCEPTED,
+        ("rank(x if flag else y) == 1", "bool"),
+        ("(x if flag else y).sizes == axes", "bool"),
+    ]:
+        try:
+            parsed = expr.parse(text, FIELDS, type_)
+        except ExpressionError:
+            continue  # what is refused cannot be incomplete
+        occurring = {n.id for n in ast.walk(parsed.tree) if isinstance(n, ast.Name)} & FIELDS.keys()
+        assert set(parsed.names()) == occurring, text
+
+
+# --- the same meaning twice ------------------------------------------------------------------------------------------
+
+FUNCTIONS = {name: getattr(runtime, name) for name in expr.FUNCTIONS if hasattr(runtime, name)}
+FUNCTIONS |= {"all": all, "any": any, "len": len, "range": range}
+
+
+def by_python(code: CodeType, values: dict[str, Any]) -> Any:
+    """What the generated validator makes of the text: Python itself, with the functions of the package."""
+    try:
+        return eval(code, {"__builtins__": {}, **FUNCTIONS, **values})
+    except (IndexError, ArithmeticError) as error:
+        return type(error)
+
+
+def by_linter(parsed: expr.Expr, values: dict[str, Any], data_types: dict[str, Any]) -> Any:
+    try:
+        return parsed.evaluate(values, data_types)
+    except (IndexError, ArithmeticError) as error:
+        return type(error)
+
+
+def same(a: Any, b: Any) -> bool:
+    if isinstance(a, type) or isinstance(b, type):
+        return a is b
+    return (
+        list(a) == list(b) if isinstance(a, list | tuple | range) else type(a) is type(b) and a == b
+    )
+
+
+class Writer:
+    """Writes random expressions of a type."""
+
+    def __init__(self, random_: random.Random) -> None:
+        self.random = random_
+        self.variables: list[str] = []
+
+    def __call__(self, type_: str, depth: int) -> str:
+        options: list[Callable[[int], str]] = getattr(self, f"{type_}_options")(depth)
+        return self.random.choice(options)(depth - 1)
+
+    def int_options(self, depth: int) -> list[Callable[[int], str]]:
+        leaf: list[Callable[[int], str]] = [
+            lambda d: str(self.random.randrange(6)),
+            lambda d: "count",
+            lambda d: f"rank({self.tensor()})",
+            lambda d: self.random.choice(self.variables or ["count"]),
+            lambda d: f"{self.tensor()}.{self.random.choice(['total_bytes', 'alignment'])}",
+            lambda d: f"{self.random.choice(['greatest', 'bytes'])}({self.tensor()}.dtype)",
+        ]
+        if depth <= 0:
+            return leaf
+        return [
+            *leaf,
+            *[
+                lambda d: (
+                    f"({self('int', d)} {self.random.choice(['+', '-', '*', '//', '%'])} {self('int', d)})"
+                )
+            ]
+            * 3,
+            lambda d: f"-{self('int', d)}",
+            lambda d: f"({self('int', d)} if {self('bool', d)} else {self('int', d)})",
+            lambda d: f"len({self('ints', d)})",
+            lambda d: f"product({self.loop('int', d)})",
+            lambda d: f"{self('plain', 0)}[{self.random.choice([*self.variables, '0', '1 + 1'])}]",
+        ]
+
+    def bool_options(self, depth: int) -> list[Callable[[int], str]]:
+        if depth <= 0:
+            return [
+                lambda d: "flag",
+                lambda d: "count > 2",
+                lambda d: f"unique({self('plain', 0)})",
+            ]
+        return [
+            lambda d: "flag",
+            *[lambda d: f"{self('int', d)} {self.compare()} {self('int', d)}"] * 2,
+            lambda d: (
+                f"{self('int', d)} {self.compare()} {self('int', d)} {self.compare()} {self('int', d)}"
+            ),
+            lambda d: f"({self('bool', d)} {self.random.choice(['and', 'or'])} {self('bool', d)})",
+            lambda d: f"(not {self('bool', d)})",
+            lambda d: f"{self('int', d)} {self.random.choice(['in', 'not in'])} {self('ints', d)}",
+            lambda d: f"{self.random.choice(['all', 'any'])}({self.loop('bool', d)})",
+            lambda d: f"{self('ints', d)} {self.random.choice(['==', '!='])} {self('ints', d)}",
+            lambda d: f'{self.tensor()}.dtype {self.random.choice(["==", "!="])} "INT32"',
+            lambda d: f"power_of_two({self('int', d)})",
+            lambda d: f"distinct_addresses({self.tensor()})",
+            lambda d: f"({self('bool', d)} if {self('bool', d)} else {self('bool', d)})",
+        ]
+
+    def ints_options(self, depth: int) -> list[Callable[[int], str]]:
+        if depth <= 0:
+            return self.plain_options(0)
+        return [
+            *self.plain_options(0),
+            lambda d: f"[{self('int', d)}, {self('int', d)}]",
+            lambda d: f"[{self.loop('int', d)}]",
+            lambda d: f"range(rank({self.tensor()}))",
+        ]
+
+    def plain_options(self, depth: int) -> list[Callable[[int], str]]:
+        return [
+            lambda d: "axes",
+            lambda d: f"{self.tensor()}.sizes",
+            lambda d: f"{self.tensor()}.strides",
+        ]
+
+    def tensor(self) -> str:
+        return self.random.choice("xy")
+
+    def compare(self) -> str:
+        return self.random.choice(["==", "!=", "<", "<=", ">", ">="])
+
+    def loop(self, element: str, depth: int) -> str:
+        over = self("ints", depth)
+        name = "ijklmn"[len(self.variables) % 6]
+        self.variables.append(name)
+        inner = self(element, depth)
+        self.variables.pop()
+        return f"{inner} for {name} in {over}"
+
+
+def some_tensor(random_: random.Random, data_types: dict[str, Any]) -> Any:
+    sizes = tuple(random_.choice((1, 1, 2, 3, 5)) for _ in range(random_.randrange(4)))
+    dtype = random_.choice(["INT8", "UINT16", "INT32", "UINT64"])
+    made = lint.make_tensor(dtype, sizes, data_types)
+    strides = tuple(random_.choice((s, s, 0, 1)) for s in made.strides)
+    return runtime.Tensor(
+        dtype, sizes, strides, len(sizes), made.total_bytes, random_.choice((0, 4))
+    )
+
+
+def some_values(random_: random.Random, data_types: dict[str, Any]) -> dict[str, Any]:
+    return {
+        "x": some_tensor(random_, data_types),
+        "y": some_tensor(random_, data_types),
+        "axes": tuple(random_.randrange(4) for _ in range(random_.randrange(4))),
+        "count": random_.randrange(5),
+        "flag": random_.random() < 0.5,
+        "mode": random_.choice(["SAME", "VALID"]),
+    }
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_linter_and_validator_agree(seed: int, data_types: dict[str, Any]) -> None:
+    """On random expressions and values: the same result, or the same error."""
+    random_ = random.Random(seed)
+    accepted = 0
+    for _ in range(1500):
+        type_ = random_.choice(["bool", "bool", "int", "ints"])
+        text = Writer(random_)(type_, random_.choice((1, 2, 3)))
+        try:
+            parsed = expr.parse(text, FIELDS, type_)
+        except ExpressionError as error:
+            assert error.code in ("E202", "E204"), text
+            continue
+        accepted += 1
+        code = compile(parsed.text, "constraint", "eval")
+        for _ in range(4):
+            values = some_values(random_, data_types)
+            a, b = by_linter(parsed, values, data_types), by_python(code, values)
+            if a is not OverflowError:  # which only the linter has
+                assert same(a, b), f"{text}\nlinter: {a}\nvalidator: {b}\n{values}"
+        assert (
+            set(parsed.names())
+            >= {n.id for n in ast.walk(parsed.tree) if isinstance(n, ast.Name)} & FIELDS.keys()
+        )
+    assert accepted > 500
+
+
+# What the random ones would seldom show, each by itself.
+AGREE = [
+    "axes == [0, 1]",
+    "[0, 1] == axes",
+    "x.sizes == [s for s in x.sizes]",
+    "axes == range(2)",
+    "not (1 > 2 > 1 // 0)",
+    "not (2 in axes in axes)",
+    "flag == (count > 1)",
+    "7 % -3 == -2 and -7 // 2 == -4",
+    "count in range(3)",
+    "not 1 // 0 == 1",
+    "any(axes[i] == 1 for i in range(3))",
+]
+
+
+@pytest.mark.parametrize("text", AGREE)
+def test_agree(text: str, data_types: dict[str, Any]) -> None:
+    try:
+        parsed = expr.parse(text, FIELDS, "bool")
+    except ExpressionError as error:
+        assert error.code in ("E202", "E204")
+        return
+    random_ = random.Random(1)
+    for axes in ((0, 1), (), (1,), (2, 0, 1)):
+        values = {**some_values(random_, data_types), "axes": axes}
+        a = by_linter(parsed, values, data_types)
+        b = by_python(compile(parsed.text, "constraint", "eval"), values)
+        assert same(a, b), f"linter: {a}, validator: {b}"
+
+
+def test_agree_on_data_types(data_types: dict[str, Any]) -> None:
+    """`greatest` and `bytes` know the same of each data type, also where there is no greatest integer."""
+    for name in data_types:
+        values = {"x": runtime.packed(name, (2, 3))}
+        for text in ("greatest(x.dtype)", "bytes(x.dtype)", "implied_bytes(x)"):
+            parsed = expr.parse(text, FIELDS, "int")
+            a = by_linter(parsed, values, data_types)
+            b = by_python(compile(text, "constraint", "eval"), values)
+            assert same(a, b), f"{text} of {name}; linter: {a}, validator: {b}"
+
+
+def test_agree_on_tensors(data_types: dict[str, Any]) -> None:
+    """A packed tensor of the linter is that of the package."""
+    for sizes in ((), (0,), (5,), (2, 3), (1, 0, 7), (4, 1, 1, 3)):
+        for name in data_types:
+            a, b = lint.make_tensor(name, sizes, data_types), runtime.packed(name, sizes)
+            assert vars(a) == vars(b)
+
+
+# --- written out -----------------------------------------------------------------------------------------------------
+
+LONG = [
+    "all((a < rank(x)) for a in axes)",
+    "(all(a < rank(x) for a in axes))",
+    "all(x.sizes[d] == (1 if d in axes else y.sizes[d]) for d in range(rank(x)))",
+    "any(a < 3 for a in (axes))",
+    "(flag) or (count > 3 and flag) or (not flag)",
+    "((flag and count > 2) and (count < 9))",
+    "flag and mode == 'for' and count > 3",
+    "rank(x) == 1 or all(a < 1 for a in axes) or count == 1",
+]
+
+
+@pytest.mark.parametrize("text", LONG)
+def test_broken_over_lines(text: str) -> None:
+    """A long expression is broken into lines that mean the same."""
+    parsed = expr.parse(text, FIELDS, "bool")
+    for width in (10, 30, 200):
+        lines = parsed.statement("return", width)
+        written = ast.parse("def f():\n" + "\n".join(f"    {line}" for line in lines))
+        (returned,) = written.body[0].body  # type: ignore[attr-defined]
+        assert ast.dump(returned.value) == ast.dump(ast.parse(text, mode="eval").body), lines
+
+
+def test_rename() -> None:
+    """All names at once, so that two may change places; parts of words and loop variables stay."""
+    scope = {"one": "tensor", "other": "tensor", "a": "ints"}
+    text = "rank(one) == rank(other) and all(one.sizes[i] > i for i in a)"
+    renamed = expr.parse(text, scope, "bool").rename({"one": "other", "other": "one", "a": "axes"})
+    assert renamed.text == "rank(other) == rank(one) and all(other.sizes[i] > i for i in axes)"
+    assert renamed.reads == ("other.sizes", "one.sizes", "axes")
+    assert ast.dump(renamed.tree) == ast.dump(ast.parse(renamed.text, mode="eval").body)
+
+
+# --- limits ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("text", "result"),
+    [
+        ("x.sizes[9] == 1", False),
+        ("not x.sizes[9] == 1", False),
+        ("1 // 0 == 0", False),
+        ("1 % 0 == 0", False),
+        ("0 != " + " * ".join(["18446744073709551615"] * 3), False),
+        ("0 != " + " * ".join(["18446744073709551615"] * 2), False),
+        ("product(a + 4294967295 for a in axes) > 0", False),
+        ("flag or 1 // 0 == 0", True),
+    ],
+)
+def test_limits(text: str, result: bool, data_types: dict[str, Any]) -> None:
+    """An index outside its array, a division by zero and a number beyond 128 bits make a constraint false."""
+    x = lint.make_tensor("INT8", (1, 2), data_types)
+    values = {"x": x, "axes": (1,) * 64, "flag": True}
+    parsed = expr.parse(text, FIELDS, "bool")
+    assert parsed.holds(values, data_types) is result
+
+
+BASE = Path(__file__).parent / "diagnostics" / "base"
+SPEC = trees.ARGMAX
+
+
+@pytest.fixture
+def small(tmp_path: Path, run: Callable[[list[str]], trees.Result]) -> Tree:
+    """The small good tree of the diagnostics."""
+    return Tree(shutil.copytree(BASE, tmp_path / "tree"), run)
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("      Axes: [0]\n", f"      Axes: {list(range(65))}\n"),
+        ("violate: {Axes: [0, 0]}", f"violate: {{Axes: {[0] * 65}}}"),
+        (
+            "violate: {OutputTensor.sizes: [1, 2, 1]}",
+            f"violate: {{OutputTensor.sizes: {[1] * 65}}}",
+        ),
+    ],
+)
+def test_arrays_are_short(small: Tree, old: str, new: str) -> None:
+    """Loops run over arrays: one of many thousand numbers in a spec would keep the linter busy for hours."""
+    small.edit(SPEC, old, new)
+    result = small("lint")
+    assert result.code == cli.ERRORS
+    assert "at most 64" in result.err
+
+
+# --- names that would collide in generated Python --------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["rank", "unique", "len", "all", "lower", "argmax"])
+def test_a_constraint_cannot_take_a_name_of_the_module(small: Tree, name: str) -> None:
+    """The id becomes a function: it may not replace what the module imports, calls or defines."""
+    small.write(SPEC, small.text(SPEC).replace("axes_in_range", name))
+    result = small("generate")
+    assert result.code == cli.ERRORS, "accepted"
+    assert name in result.err
+
+
+@pytest.mark.parametrize("name", ["rank", "len", "all", "range"])
+def test_a_field_cannot_take_the_name_of_a_function(small: Tree, name: str) -> None:
+    """The field becomes a parameter of the rules' functions, which could not call the function any more."""
+    small.write(SPEC, small.text(SPEC).replace("AxisCount", name))
+    result = small("generate")
+    assert result.code == cli.ERRORS, "accepted"
+    assert name in result.err
+
+
+def test_a_field_named_as_a_loop_variable(small: Tree) -> None:
+    """A shared constraint with a loop means the same whatever the fields are called."""
+    small.edit(
+        VOCABULARY,
+        "    require: unique(array)\n",
+        "    require: all(array[i] < 9 for i in range(len(array)))\n",
+    )
+    text = (
+        small.text(SPEC).replace("Axes", "i").replace("violate: {i: [0, 0]}", "violate: {i: [9]}")
+    )
+    text = text.replace("    needs: [axes_in_range]\n", "").replace(
+        "all(a < rank", "all(a < 9 + rank"
+    )
+    text = text.replace("violate: {i: [2]}", "violate: {i: [99]}")
+    small.write(SPEC, text)
+    result = small("lint")
+    assert result.code in (cli.OK, cli.ERRORS), result.err

@@ -1,0 +1,643 @@
+"""`generate` and `check`: what they write, what they refuse, and that nothing but the specs decides the output."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import random
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import trees
+from trees import ARGMAX, PROJECT, Tree
+
+from generator import cli, output
+
+VALIDATOR = "generated/specops/directml/argmax.py"
+CASES = "generated/tests/cases/directml_argmax.py"
+# A change of the spec that leaves it good.
+SENTENCE = ("doc: Tensor to search.", "doc: Tensor to look through.")
+
+
+def times(tree: Tree) -> dict[str, int]:
+    folder = tree.root / "generated"
+    return {p.as_posix(): p.stat().st_mtime_ns for p in folder.rglob("*") if p.is_file()}
+
+
+# --- what is written -------------------------------------------------------------------------------------------------
+
+
+def test_first_run_writes_all_and_second_nothing(tree: Tree) -> None:
+    """The second run touches no file, and `check` agrees that there is nothing to do."""
+    first = tree("generate")
+    assert first.code == cli.OK
+    count = len(tree.generated()) - 1
+    assert re.fullmatch(
+        rf"2 operators, {count} files: {count} new, 0 unchanged \(\d+\.\d s\)\n", first.out
+    )
+    before = times(tree)
+    second = tree("generate")
+    assert (second.code, second.err) == (cli.OK, "")
+    assert f"{count} files: {count} unchanged" in second.out
+    assert times(tree) == before
+    checked = tree("check")
+    assert (checked.code, checked.out, checked.err) == (cli.OK, f"{count} files up to date\n", "")
+    assert times(tree) == before
+
+
+def test_project_is_up_to_date() -> None:
+    """The committed files are what the committed specs and templates give."""
+    assert cli.main(["check"]) == cli.OK
+
+
+def test_only_what_changed_is_written(generated: Tree) -> None:
+    """A changed sentence of one spec touches that operator's files and the manifest, nothing else."""
+    before = times(generated)
+    generated.edit(ARGMAX, *SENTENCE)
+    assert "1 updated" in generated("generate").out
+    changed = {Path(p).name for p, t in times(generated).items() if before[p] != t}
+    assert changed == {"argmax.py", "MANIFEST"}
+    assert b"look through" in generated.generated()["specops/directml/argmax.py"]
+
+
+def test_dry_run_writes_nothing(generated: Tree) -> None:
+    """--dry-run lists each change with its kind and leaves the folder as it is."""
+    generated.edit(ARGMAX, *SENTENCE)
+    generated.path("generated/specops/py.typed").unlink()
+    generated.write("generated/specops/old.py", "x = 1\n")
+    generated.write("generated/specops/tensor.py", "x = 1\n")
+    before, at = generated.generated(), times(generated)
+    result = generated("generate", "--dry-run")
+    assert result.code == cli.OK
+    *listed, summary = result.out.splitlines()
+    assert listed == [
+        "stale: generated/specops/directml/argmax.py",
+        "orphan: generated/specops/old.py",
+        "missing: generated/specops/py.typed",
+        "edited: generated/specops/tensor.py",
+    ]
+    assert "would be: 2 updated, 1 new, 1 removed" in summary
+    assert (generated.generated(), times(generated)) == (before, at)
+
+
+def test_dry_run_on_nothing_makes_no_folder(tree: Tree) -> None:
+    assert tree("generate", "--dry-run").code == cli.OK
+    assert not tree.path("generated").exists()
+
+
+def test_orphans_go_with_their_folders(generated: Tree) -> None:
+    """What no spec asks for is removed, and the folders that it leaves empty."""
+    generated.write("generated/specops/onnx/old/hardmax.py", "x = 1\n")
+    generated.write("generated/specops/onnx/old/__pycache__/hardmax.pyc", "")
+    generated.path("specs/plain/argmax.yaml").unlink()
+    result = generated("generate")
+    assert result.code == cli.OK
+    assert "3 removed" in result.out
+    assert not generated.path("generated/specops/onnx").exists()
+    assert not generated.path("generated/specops/plain/argmax.py").exists()
+    assert not generated.path("generated/tests/cases/plain_argmax.py").exists()
+    assert "plain_argmax" not in generated.text("generated/tests/cases/__init__.py")
+    assert generated("check").code == cli.OK
+
+
+def test_partial_generate(generated: Tree) -> None:
+    """With a name only that operator's files are compared and written; the others keep their state."""
+    generated.edit(ARGMAX, *SENTENCE)
+    generated.edit(
+        "specs/plain/argmax.yaml", "doc: Array to search.", "doc: Array to look through."
+    )
+    generated.write("generated/specops/old.py", "x = 1\n")
+    assert generated("check", "directml/argmax").out.count("error: ") == 1
+    assert generated("check", "argmax").out.count("error: ") == 2
+    before = generated.generated()
+    assert "1 updated" in generated("generate", "directml/argmax").out
+    after = generated.generated()
+    assert {p for p in after if after[p] != before[p]} == {"specops/directml/argmax.py", "MANIFEST"}
+    assert generated("check", "directml/argmax").code == cli.OK
+    result = generated("check", "plain/argmax")
+    assert result.code == cli.DIFFERENCES
+    assert "plain/argmax.py is out of date" in result.out, "not taken for a hand edit"
+    assert generated("generate", "argmax").code == cli.OK
+    assert generated.path("generated/specops/old.py").exists(), "only a full run removes orphans"
+    assert "old.py" in generated("check").out
+    assert generated("generate").code == cli.OK
+    assert generated("check").code == cli.OK
+
+
+# --- check turns red -------------------------------------------------------------------------------------------------
+
+
+def red(tree: Tree, file: str, said: str, help: str) -> str:
+    """`check` exits with 1, names this file and no other, shows a diff and the command that mends it."""
+    before = tree.generated()
+    result = tree("check")
+    assert result.code == cli.DIFFERENCES
+    assert re.findall(r"^error: (.+)$", result.out, re.MULTILINE) == [f"{file} {said}"]
+    assert f"--- {file}\n+++ from " in result.out
+    assert f"  = help: {help}" in result.out
+    assert tree.generated() == before, "check never writes"
+    github = tree("check", "--format", "github")
+    assert github.code == cli.DIFFERENCES
+    assert github.out.startswith(f"::error file={file},")
+    return result.out
+
+
+GENERATE = "run `python -m generator generate` and commit the result"
+
+
+def test_check_stale(generated: Tree) -> None:
+    generated.edit(ARGMAX, *SENTENCE)
+    out = red(generated, VALIDATOR, "is out of date", GENERATE)
+    assert "+++ from specs/directml/argmax.yaml" in out
+    assert "-        InputTensor: Tensor to search." in out
+    assert "+        InputTensor: Tensor to look through." in out
+
+
+def test_check_stale_template(generated: Tree) -> None:
+    generated.edit("templates/runtime/errors.py", "from __future__", "# more\nfrom __future__")
+    out = red(generated, "generated/specops/errors.py", "is out of date", GENERATE)
+    assert "+++ from templates/runtime/errors.py" in out
+    assert "+# more" in out
+
+
+def test_check_missing(generated: Tree) -> None:
+    generated.path(CASES).unlink()
+    out = red(generated, CASES, "is missing", GENERATE)
+    assert '+DIALECT = "directml"' in out
+
+
+def test_check_orphan(generated: Tree) -> None:
+    generated.write("generated/specops/directml/argmean.py", "x = 1\n")
+    out = red(generated, "generated/specops/directml/argmean.py", "belongs to no spec", GENERATE)
+    assert "-x = 1" in out
+
+
+def test_check_hand_edited(generated: Tree) -> None:
+    text = generated.text(VALIDATOR)
+    generated.write(VALIDATOR, text.replace("ranks=(1, 8)", "ranks=(1, 9)"))
+    help = (
+        "move the change to templates/directml/operator.py.jinja,"
+        " then run `python -m generator generate --force`"
+    )
+    out = red(generated, VALIDATOR, "was edited by hand", help)
+    assert "-                    ranks=(1, 9)," in out
+    assert "+                    ranks=(1, 8)," in out
+
+
+def test_check_hand_edited_with_manifest(generated: Tree) -> None:
+    """An edit whose hash was written into the manifest is no hand edit then, but still a difference."""
+    text = generated.text(VALIDATOR)
+    edited = text.replace("ranks=(1, 8)", "ranks=(1, 9)")
+    generated.write(VALIDATOR, edited)
+    old, new = (hashlib.sha256(t.encode()).hexdigest() for t in (text, edited))
+    generated.edit("generated/MANIFEST", old, new)
+    red(generated, VALIDATOR, "is out of date", GENERATE)
+
+
+def test_check_looks_at_the_manifest(generated: Tree) -> None:
+    """A manifest that is gone or damaged is a difference too: without it nobody can tell who edited a file."""
+    manifest = generated.path("generated/MANIFEST")
+    manifest.unlink()
+    result = generated("check")
+    assert result.code == cli.DIFFERENCES
+    assert "generated/MANIFEST" in result.out
+    assert generated("generate").code == cli.OK
+    generated.write("generated/MANIFEST", generated.text("generated/MANIFEST").replace("a", "b"))
+    assert generated("check").code == cli.DIFFERENCES
+    assert generated("generate").code == cli.OK
+    assert generated("check").code == cli.OK
+
+
+def test_check_json(generated: Tree) -> None:
+    generated.path(CASES).unlink()
+    result = generated("check", "--format", "json")
+    assert result.code == cli.DIFFERENCES
+    assert result.out == (
+        '[\n  {\n    "kind": "missing",\n'
+        f'    "file": "{CASES}",\n'
+        f'    "message": "{CASES} is missing",\n'
+        f'    "help": "{GENERATE}"\n'
+        "  }\n]\n"
+    )
+    assert generated("generate").code == cli.OK
+    assert generated("check", "--format", "json").out == "[]\n"
+
+
+# --- what is refused -------------------------------------------------------------------------------------------------
+
+
+def test_generate_refuses_a_hand_edit(generated: Tree) -> None:
+    """E301, and nothing at all is written then, not even files that nobody edited."""
+    generated.write("generated/specops/tensor.py", "x = 1\n")
+    generated.edit(ARGMAX, *SENTENCE)
+    generated.path(CASES).unlink()
+    before, at = generated.generated(), times(generated)
+    result = generated("generate")
+    assert (result.code, result.out) == (cli.ERRORS, "")
+    assert result.err == (
+        "error[E301]: generated/specops/tensor.py was edited by hand\n"
+        "  = help: move the change to templates/runtime/tensor.py; `--force` overwrites it\n\n"
+    )
+    assert (generated.generated(), times(generated)) == (before, at)
+    assert generated("generate", "--force").code == cli.OK
+    assert generated("check").code == cli.OK
+    assert b"look through" in generated.generated()["specops/directml/argmax.py"]
+
+
+@pytest.mark.parametrize("verb", ["generate", "check", "lint"])
+def test_an_error_in_any_spec_stops_all(generated: Tree, verb: str) -> None:
+    """With one bad spec nothing is written, also nothing of the good ones, and also with a good one's name."""
+    generated.edit(ARGMAX, *SENTENCE)
+    generated.edit("specs/plain/argmax.yaml", "kernel: arg_reduce", "kernel: arg_redcue")
+    before, at = generated.generated(), times(generated)
+    for names in ([], ["directml/argmax"]):
+        result = generated(verb, *names)
+        assert result.code == cli.ERRORS
+        assert "specs/plain/argmax.yaml" in result.err
+        assert (generated.generated(), times(generated)) == (before, at)
+
+
+def test_an_error_in_a_template_writes_nothing(generated: Tree) -> None:
+    generated.edit(ARGMAX, *SENTENCE)
+    generated.edit("templates/plain/init.py.jinja", "{{ header }}", "{{ headr }}")
+    before = generated.generated()
+    result = generated("generate")
+    assert result.code == cli.ERRORS
+    assert "error[E401]: 'headr' is undefined" in result.err
+    assert generated.generated() == before
+
+
+@pytest.mark.parametrize("verb", ["generate", "check", "lint"])
+def test_unknown_operator(generated: Tree, verb: str) -> None:
+    before = generated.generated()
+    result = generated(verb, "argmx")
+    assert result.code == cli.ERRORS
+    assert "there is no operator `argmx`\n  = help: did you mean `argmax`?" in result.err
+    assert generated.generated() == before
+
+
+def test_no_verb_prints_help(capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main([]) == cli.OK
+    out = capsys.readouterr().out
+    for word in ("usage: python -m generator", "generate", "check", "lint", "Exit codes"):
+        assert word in out
+
+
+def test_unknown_verb(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as caught:
+        cli.main(["generat"])
+    assert caught.value.code == cli.ERRORS
+    assert "generat" in capsys.readouterr().err
+
+
+def test_a_bug_of_the_generator(tree: Tree, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An unexpected exception shows its traceback, says whose fault it is, and has an exit code of its own."""
+
+    def fail(*_: object) -> None:
+        raise ZeroDivisionError("planted")
+
+    monkeypatch.setattr(cli.plan, "files", fail)
+    result = tree("generate")
+    assert result.code == cli.BUG
+    assert "planted" in result.err
+    assert "bug of the generator" in result.err
+    assert not tree.path("generated").exists()
+
+
+# --- files and folders that cannot be written ------------------------------------------------------------------------
+
+
+def clear_error(result: trees.Result) -> None:
+    assert result.code == cli.ERRORS
+    assert result.err.startswith("error: ")
+    assert "Traceback" not in result.said
+
+
+def test_a_file_where_a_folder_should_be(tree: Tree) -> None:
+    """It is an orphan, and goes before the folder is made."""
+    tree.write("generated/specops", "in the way\n")
+    assert tree("generate").code == cli.OK
+    assert tree("check").code == cli.OK
+
+
+def test_a_file_in_place_of_generated(tree: Tree) -> None:
+    tree.write("generated", "in the way\n")
+    clear_error(tree("generate"))
+    assert tree.text("generated") == "in the way\n"
+
+
+def test_a_folder_where_a_file_should_be(tree: Tree) -> None:
+    tree.write("generated/specops/tensor.py/keep", "in the way\n")
+    clear_error(tree("generate", "--force"))
+
+
+def test_no_specs(tmp_path: Path, run: Callable[[list[str]], trees.Result]) -> None:
+    result = run(["generate", "--root", str(tmp_path / "nowhere")])
+    assert result.code == cli.ERRORS
+    assert "specs/vocabulary.yaml" in result.err
+
+
+@pytest.mark.parametrize(
+    "error", [PermissionError(13, "Permission denied"), OSError(28, "No space left")]
+)
+def test_a_folder_that_cannot_be_written(
+    generated: Tree, monkeypatch: pytest.MonkeyPatch, error: OSError
+) -> None:
+    """A clear message with the file's name; no temporary file stays behind; all is as before."""
+    generated.edit(ARGMAX, *SENTENCE)
+    before = generated.generated()
+
+    def fail(source: object, target: object) -> None:
+        raise type(error)(error.errno, error.strerror, str(target))
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "replace", fail)
+        result = generated("generate")
+    clear_error(result)
+    assert str(error.strerror) in result.err
+    assert "generated" in result.err
+    assert generated.generated() == before
+
+
+# --- interruption ----------------------------------------------------------------------------------------------------
+
+
+def old_or_new(tree: Tree, old: dict[str, bytes], new: dict[str, bytes]) -> None:
+    now = tree.generated()
+    now = {path: data for path, data in now.items() if not Path(path).name.startswith(".specops-")}
+    for path in (old.keys() | new.keys()) - {"MANIFEST"}:
+        assert now.get(path) in (old.get(path), new.get(path)), f"{path} is neither old nor new"
+    assert now.keys() <= old.keys() | new.keys()
+
+
+@pytest.fixture
+def two_states(generated: Tree) -> tuple[Tree, dict[str, bytes], dict[str, bytes]]:
+    """A tree in its old state whose specs and templates ask for a new one that differs in several files."""
+    old = generated.generated()
+    generated.edit(ARGMAX, *SENTENCE)
+    generated.edit(ARGMAX, "id: columns", "id: each_column")
+    generated.edit("templates/runtime/errors.py", "from __future__", "# more\nfrom __future__")
+    generated.write("templates/runtime/extra/new.py", '"""New."""\n')
+    generated.path("specs/plain/argmax.yaml").rename(generated.path("specs/plain/arg_max.yaml"))
+    return generated, old, {}
+
+
+def test_interruption_at_every_write(
+    two_states: tuple[Tree, dict[str, bytes], dict[str, bytes]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Stopped at the n-th write, for every n: each file is whole, and a later run with other specs mends all."""
+    tree, old, _ = two_states
+    start = tree.root.parent / "start"
+    shutil.copytree(tree.root / "generated", start)
+    assert tree("generate").code == cli.OK
+    new = tree.generated()
+    assert len({p for p in new if new[p] != old.get(p)}) >= 8
+    spec = tree.text(ARGMAX)
+    later = spec.replace("look through", "read through").replace("each_column", "every_column")
+    real = {name: getattr(os, name) for name in ("replace", "unlink")}
+    n = 0
+    while True:
+        shutil.rmtree(tree.root / "generated")
+        shutil.copytree(start, tree.root / "generated")
+        tree.write(ARGMAX, spec)
+        calls = 0
+
+        def stop(*arguments: str, _n: int = n) -> None:
+            nonlocal calls
+            calls += 1
+            if calls > _n:
+                raise KeyboardInterrupt
+            real["replace"](*arguments)
+
+        with monkeypatch.context() as patch:
+            patch.setattr(os, "replace", stop)
+            result = tree("generate")
+        if calls <= n:
+            assert result.code == cli.OK
+            break
+        assert result.code == cli.ERRORS
+        assert "interrupted" in result.err
+        old_or_new(tree, old, new)
+        differences = tree("check")
+        assert differences.code == cli.DIFFERENCES
+        assert "edited by hand" not in differences.out
+        tree.write(ARGMAX, later)
+        mended = tree("generate")
+        assert mended.code == cli.OK, mended.err
+        assert tree("check").code == cli.OK
+        assert not list(tree.root.rglob(".specops-*"))
+        n += 1
+    assert n >= 9, "the manifest twice and seven files"
+
+
+def test_killed_while_writing(two_states: tuple[Tree, dict[str, bytes], dict[str, bytes]]) -> None:
+    """A real SIGKILL, at the start of the run's writing or a moment later."""
+    tree, old, _ = two_states
+    start = tree.root.parent / "start"
+    shutil.copytree(tree.root / "generated", start)
+    assert tree("generate").code == cli.OK
+    new = tree.generated()
+    spec = tree.text(ARGMAX)
+    random_ = random.Random(7)
+    # Writing is made slow, so that the signal falls into it.
+    slow = (
+        "import os, sys, time\nreal = os.replace\n"
+        "def replace(*a):\n    time.sleep(0.01)\n    real(*a)\n    time.sleep(0.01)\n"
+        "os.replace = replace\nfrom generator.cli import main\n"
+        "print('ready', flush=True)\nsys.exit(main(sys.argv[1:]))\n"
+    )
+    killed = 0
+    for _ in range(5):
+        shutil.rmtree(tree.root / "generated")
+        shutil.copytree(start, tree.root / "generated")
+        tree.write(ARGMAX, spec)
+        with subprocess.Popen(
+            [sys.executable, "-c", slow, "generate", "--root", str(tree.root)],
+            cwd=PROJECT,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+        ) as process:
+            assert process.stdout is not None
+            process.stdout.readline()
+            manifest = tree.path("generated/MANIFEST")
+            before = manifest.read_bytes()
+            while manifest.read_bytes() == before and process.poll() is None:
+                time.sleep(0.001)
+            time.sleep(random_.random() * 0.2)
+            process.kill()
+            process.wait()
+            killed += process.returncode == -signal.SIGKILL if os.name == "posix" else 1
+        old_or_new(tree, old, new)
+        tree.write(ARGMAX, spec.replace("look through", "read through"))
+        mended = tree("generate")
+        assert mended.code == cli.OK, mended.err
+        assert tree("check").code == cli.OK
+        assert not list(tree.root.rglob(".specops-*"))
+    assert killed >= 1
+
+
+def test_two_generators_at_once(
+    two_states: tuple[Tree, dict[str, bytes], dict[str, bytes]],
+) -> None:
+    """Two runs in the same folder both succeed and leave what one run leaves."""
+    tree, _, _ = two_states
+    start = tree.root.parent / "start"
+    shutil.copytree(tree.root / "generated", start)
+    assert tree("generate").code == cli.OK
+    new = tree.generated()
+    for _ in range(3):
+        shutil.rmtree(tree.root / "generated")
+        shutil.copytree(start, tree.root / "generated")
+        command = [sys.executable, "-m", "generator", "generate", "--root", str(tree.root)]
+        both = [
+            subprocess.Popen(
+                command, cwd=PROJECT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+            )
+            for _ in range(2)
+        ]
+        ends = [process.communicate(timeout=60) for process in both]
+        assert [process.returncode for process in both] == [cli.OK, cli.OK], ends
+        assert tree.generated() == new
+
+
+# --- determinism -----------------------------------------------------------------------------------------------------
+
+
+def pythons() -> list[str]:
+    """This interpreter, and the others on the machine that have what the generator needs."""
+    found = [sys.executable]
+    for minor in range(11, 16):
+        path = shutil.which(f"python3.{minor}")
+        if path is not None and minor != sys.version_info.minor:
+            ready = trees.spawn("-c", "import jinja2, yaml, pydantic", python=path)
+            found += [path] if ready.code == 0 else []
+    return found
+
+
+SETTINGS = [
+    {"PYTHONHASHSEED": "0", "LC_ALL": "C", "TZ": "UTC"},
+    {"PYTHONHASHSEED": "1", "LC_ALL": "tr_TR.UTF-8", "LANG": "tr_TR.UTF-8", "PYTHONUTF8": "0"},
+    {
+        "PYTHONHASHSEED": "random",
+        "TZ": "Pacific/Kiritimati",
+        "COLUMNS": "20",
+        "PYTHONOPTIMIZE": "2",
+    },
+    {"PYTHONHASHSEED": "2", "PYTHONUTF8": "1", "PYTHONWARNINGS": "error", "NO_COLOR": "1"},
+]
+
+
+def test_output_depends_on_nothing_else(tmp_path: Path) -> None:
+    """Other folders, hash seeds, locales, time zones, Python versions: the bytes of the committed files."""
+    committed = trees.contents(PROJECT / "generated")
+    assert len(committed) > 20
+    interpreters = pythons()
+    assert interpreters
+    runs = [(python, setting) for python in interpreters for setting in SETTINGS]
+    for i, (python, setting) in enumerate(runs):
+        root = trees.copy(tmp_path / f"tree {i}" / "çşğ")
+        elsewhere = tmp_path / f"elsewhere {i}"
+        elsewhere.mkdir()
+        result = trees.spawn(
+            *(
+                "-m",
+                "generator",
+                "generate",
+                "--root",
+                str(root) if i % 2 else os.path.relpath(root, elsewhere),
+            ),
+            python=python,
+            cwd=elsewhere,
+            environment={"PYTHONPATH": str(PROJECT), **setting},
+        )
+        assert result.code == cli.OK, (python, setting, result.err)
+        assert trees.contents(root / "generated") == committed, (python, setting)
+
+
+def test_windows_line_ends_change_nothing(tree: Tree) -> None:
+    """A checkout with CRLF gives the same bytes."""
+    for path in [*tree.path("specs").rglob("*.yaml"), *tree.path("templates").rglob("*")]:
+        if path.is_file():
+            path.write_bytes(path.read_bytes().replace(b"\n", b"\r\n"))
+    assert tree("generate").code == cli.OK
+    assert tree.generated() == trees.contents(PROJECT / "generated")
+
+
+# --- what generated files say of themselves --------------------------------------------------------------------------
+
+
+def test_headers(generated: Tree) -> None:
+    """Three stable lines: who, from which existing files, how; no date, version or line number in them."""
+    files = [p for p in generated.generated() if p.endswith(".py")]
+    assert len(files) > 20
+    for file in files:
+        lines = generated.text(f"generated/{file}").split("\n")
+        assert lines[0] == "# Generated by the specops generator: edits here are overwritten."
+        match = re.fullmatch(r"# From ([^ ]+(?:, [^ ]+)*)\.", lines[1])
+        assert match, lines[1]
+        sources = match[1].split(", ")
+        assert sources[-1].startswith("templates/")
+        for name in sources:
+            assert generated.path(name).exists(), name
+        assert re.fullmatch(
+            r"# Regenerate with: python -m generator generate(?: [a-z0-9_]+)*", lines[2]
+        )
+        assert not re.search(r"\d{4}-\d\d|\d+:\d+|line \d|v\d", "".join(lines[:3]))
+
+
+def test_command_of_a_header_mends_the_file(generated: Tree) -> None:
+    """What the third line says brings the file up to date again."""
+    for file in ("specops/directml/argmax.py", "specops/tensor.py"):
+        text = generated.text(f"generated/{file}")
+        arguments = text.split("\n")[2].partition("python -m generator ")[2].split()
+        generated.path(f"generated/{file}").unlink()
+        assert generated(*arguments).code == cli.OK
+        assert generated.text(f"generated/{file}") == text
+
+
+def test_manifest(generated: Tree) -> None:
+    """Each file once with the hash of its bytes, in the form that sha256sum reads."""
+    files = generated.generated()
+    lines = files.pop("MANIFEST").decode().splitlines()
+    assert lines == [f"{hashlib.sha256(files[p]).hexdigest()}  {p}" for p in sorted(files)]
+
+
+def test_files_end_well(generated: Tree) -> None:
+    """UTF-8 without surprises: no CR, no tab, no trailing blank, one line end at the end."""
+    for file, data in generated.generated().items():
+        text = data.decode("utf-8")
+        assert not re.search(r"[\r\t]| +$", text, re.MULTILINE), file
+        assert text == "" or (text.endswith("\n") and not text.endswith("\n\n")), file
+
+
+def test_golden(
+    tmp_path: Path, run: Callable[[list[str]], trees.Result], expect: Callable[[Path, str], None]
+) -> None:
+    """One small operator with everything that is generated for it, as one reads it in a review."""
+    golden = PROJECT / "tests" / "golden"
+    root = tmp_path / "tree"
+    shutil.copytree(golden / "specs", root / "specs")
+    shutil.copytree(PROJECT / "templates", root / "templates")
+    assert run(["generate", "--root", str(root)]).code == cli.OK
+    written = trees.contents(root / "generated")
+    own = [p for p in written if b"specs/directml/argmin_small.yaml" in written[p][:300]]
+    assert "specops/directml/argmin_small.py" in own
+    assert "tests/cases/directml_argmin_small.py" in own
+    for path in own:
+        expect(golden / "generated" / path, written[path].decode())
+    assert sorted(trees.contents(golden / "generated")) == sorted(own)
+
+
+def test_leftovers_are_tidied(generated: Tree) -> None:
+    """Temporary files of a run that was killed go with the next run."""
+    generated.write(f"generated/specops/{output._TEMPORARY}abc", "half")
+    assert generated("check").code == cli.OK
+    assert generated("generate").code == cli.OK
+    assert not list(generated.root.rglob(f"{output._TEMPORARY}*"))

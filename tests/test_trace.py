@@ -1,0 +1,229 @@
+"""Nothing is lost on the way: each constraint's id arrives everywhere, and the counts have floors.
+
+A run that collects nothing, or a spec that lost a rule together with its test, is red here.
+"""
+
+from __future__ import annotations
+
+import ast
+import importlib.util
+import re
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+import trees
+import yaml
+from trees import PROJECT
+
+GENERATED = PROJECT / "generated"
+
+SPECS = sorted(
+    path.relative_to(PROJECT / "specs").with_suffix("").as_posix()
+    for path in (PROJECT / "specs").glob("*/*.yaml")
+)
+
+
+def read(path: Path) -> Any:
+    return yaml.safe_load(path.read_text(encoding="utf-8"))
+
+
+def table(spec: str) -> ModuleType:
+    """The generated table of cases of one operator."""
+    name = spec.replace("/", "_")
+    found = importlib.util.spec_from_file_location(
+        f"traced_{name}", GENERATED / "tests" / "cases" / f"{name}.py"
+    )
+    assert found is not None and found.loader is not None
+    module = importlib.util.module_from_spec(found)
+    found.loader.exec_module(module)
+    return module
+
+
+def rule_ids(tree: ast.Module) -> dict[str, str]:
+    """The id of each `Rule(...)` of a module, with the name of the function that checks it."""
+    out = {}
+    for node in ast.walk(tree):
+        if (
+            isinstance(node, ast.Call)
+            and isinstance(node.func, ast.Name)
+            and node.func.id == "Rule"
+        ):
+            id = node.args[0]
+            assert isinstance(id, ast.Constant)
+            check = next(k.value for k in node.keywords if k.arg == "check")
+            assert isinstance(check, ast.Name)
+            out[str(id.value)] = check.id
+    return out
+
+
+def listed(tree: ast.Module) -> list[str]:
+    """The ids that the docstring lists under `Constraints:`."""
+    text = (ast.get_docstring(tree) or "").partition("Constraints:\n")[2]
+    return re.findall(r"^    (\w+): ", text.split("\n\n")[0], re.MULTILINE)
+
+
+@pytest.mark.parametrize("spec", SPECS)
+def test_each_constraint_arrives(spec: str) -> None:
+    """In the validator's table and as its function, in the docstring, and in the table of violations."""
+    ids = [c["id"] for c in read(PROJECT / "specs" / f"{spec}.yaml")["constraints"]]
+    assert ids
+    source = (GENERATED / "specops" / f"{spec}.py").read_text(encoding="utf-8")
+    tree = ast.parse(source)
+    assert rule_ids(tree) == {id: id for id in ids}
+    functions = {node.name for node in tree.body if isinstance(node, ast.FunctionDef)}
+    assert set(ids) <= functions
+    assert listed(tree) == ids
+    own = [id for id, _, _ in table(spec).VIOLATIONS]
+    assert own[: len(ids)] == ids
+
+
+@pytest.mark.parametrize("spec", [s for s in SPECS if s.startswith("directml/")])
+def test_each_constraint_of_tensors_arrives(spec: str) -> None:
+    """For each tensor that it holds for, in the table of violations; and in the module of tensor rules."""
+    constraints = read(PROJECT / "specs/vocabulary.yaml")["tensor_constraints"]
+    tree = ast.parse((GENERATED / "specops/directml/tensor_rules.py").read_text(encoding="utf-8"))
+    assert rule_ids(tree) == {c["id"]: c["id"] for c in constraints}
+    data = read(PROJECT / "specs" / f"{spec}.yaml")
+    wanted = {
+        (c["id"], f["name"])
+        for c in constraints
+        for f in data["fields"]
+        if f["type"] == "tensor" and c.get("only") in (None, f["kind"])
+    }
+    own = {c["id"] for c in data["constraints"]}
+    found = {(id, field) for id, field, _ in table(spec).VIOLATIONS if id not in own}
+    assert found == wanted
+
+
+@pytest.mark.parametrize("spec", SPECS)
+def test_each_example_arrives(spec: str) -> None:
+    ids = [e["id"] for e in read(PROJECT / "specs" / f"{spec}.yaml")["examples"]]
+    assert [e["id"] for e in table(spec).EXAMPLES] == ids
+
+
+def test_violations_are_asserted_by_id() -> None:
+    """The one body of the tests compares the ids of all violations with the row's id, both for both dialects."""
+    body = (GENERATED / "tests/test_cases.py").read_text(encoding="utf-8")
+    compared = "assert [(v.id, v.field) for v in caught.value.violations] == [(id, field)]"
+    assert body.count(compared) == 2
+    collected = collect()
+    for spec in SPECS:
+        for id, field, _ in table(spec).VIOLATIONS:
+            name = rf"test_violation_of_a_\w+\[{re.escape(spec)}:{id}-{field}"
+            assert re.search(name, collected), (spec, id, field)
+
+
+# --- floors ----------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Floors:
+    """How much there is of everything. Raise a floor when something is added; it never sinks unnoticed."""
+
+    operators: int
+    constraints: int
+    tensor_constraints: int
+    examples: int
+    data_types: int  # pairs of a data type and a tensor, over all tables
+
+    @staticmethod
+    def of(root: Path) -> Floors:
+        specs = [read(path) for path in sorted((root / "specs").glob("*/*.yaml"))]
+        return Floors(
+            operators=len(specs),
+            constraints=sum(len(s["constraints"]) for s in specs),
+            tensor_constraints=len(read(root / "specs/vocabulary.yaml")["tensor_constraints"]),
+            examples=sum(len(s["examples"]) for s in specs),
+            data_types=sum(
+                len(tensor["dtypes"])
+                for s in specs
+                for row in s["support"]
+                for tensor in row.values()
+                if isinstance(tensor, dict)
+            ),
+        )
+
+    def missing(self) -> list[str]:
+        """What there is less of than the floor says."""
+        return [
+            f"{name}: {getattr(self, name)} < {floor}"
+            for name, floor in vars(FLOORS).items()
+            if getattr(self, name) < floor
+        ]
+
+
+FLOORS = Floors(operators=2, constraints=9, tensor_constraints=9, examples=10, data_types=40)
+TESTS = {"generated/tests": 70, "tests": 400}
+DIAGNOSTICS = 150
+
+
+def collect(folder: str = "generated/tests") -> str:
+    result = trees.spawn(
+        *("-m", "pytest", folder, "--collect-only", "-q", "-p", "no:cacheprovider"),
+        environment={"PYTHONPATH": f"{PROJECT / 'generated'}"},
+    )
+    assert result.code == 0, result.said
+    return result.out
+
+
+def test_floors() -> None:
+    assert Floors.of(PROJECT).missing() == []
+
+
+@pytest.mark.parametrize("folder", TESTS)
+def test_floor_of_collected_tests(folder: str) -> None:
+    found = re.search(r"(\d+) tests collected", collect(folder))
+    assert found
+    assert int(found[1]) >= TESTS[folder]
+
+
+def test_floor_of_diagnostics() -> None:
+    assert len(list((PROJECT / "tests/diagnostics").glob("*.yaml"))) >= DIAGNOSTICS
+
+
+# --- what may not be there -------------------------------------------------------------------------------------------
+
+
+def test_nothing_by_hand_below_generated() -> None:
+    """Each file is in the manifest, and the manifest names no other."""
+    lines = (GENERATED / "MANIFEST").read_text(encoding="utf-8").splitlines()
+    named = {line.partition("  ")[2] for line in lines}
+    assert named | {"MANIFEST"} == set(trees.contents(GENERATED))
+
+
+def test_nothing_is_skipped() -> None:
+    """No test is marked as skipped or as expected to fail."""
+    marks = re.compile(
+        r"\b(?:pytest\.(?:skip|xfail|importorskip)|mark\.(?:skip|skipif|xfail)|unittest\.skip)\b"
+    )
+    files = [*(PROJECT / "tests").rglob("*.py"), *(PROJECT / "templates/tests").rglob("*")]
+    assert len(files) > 5
+    for path in files:
+        if path.is_file() and path != Path(__file__) and "__pycache__" not in path.parts:
+            assert not marks.search(path.read_text(encoding="utf-8")), path
+
+
+def test_generated_package_imports_only_what_it_may() -> None:
+    """numpy, numba (with llvmlite), ml_dtypes, the standard library and itself: nothing of the generator."""
+    allowed = {*sys.stdlib_module_names, "numpy", "numba", "llvmlite", "ml_dtypes", "specops"}
+    for path in (GENERATED / "specops").rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            names = [a.name for a in node.names] if isinstance(node, ast.Import) else []
+            if isinstance(node, ast.ImportFrom) and node.level == 0:
+                names = [node.module or ""]
+            assert {n.split(".")[0] for n in names} <= allowed, path
+
+
+def test_kernels_stand_alone() -> None:
+    """A kernel imports nothing of this package: a cache on disk does not see changes of other files."""
+    kernels = [p for p in (GENERATED / "specops/kernels").glob("*.py") if p.stem != "__init__"]
+    assert kernels
+    for path in kernels:
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.ImportFrom):
+                assert node.level == 0, path
+                assert not (node.module or "").startswith("specops"), path

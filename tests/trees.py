@@ -1,0 +1,109 @@
+"""Temporary trees of specs and templates, and the command run on them: what the tests of the generator share."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+PROJECT = Path(__file__).resolve().parent.parent
+ARGMAX = "specs/directml/argmax.yaml"
+VOCABULARY = "specs/vocabulary.yaml"
+
+
+@dataclass(frozen=True)
+class Result:
+    """What a command left behind."""
+
+    code: int
+    out: str
+    err: str
+
+    @property
+    def said(self) -> str:
+        return self.out + self.err
+
+
+class Tree:
+    """A folder with specs/ and templates/ that a test may change."""
+
+    def __init__(self, root: Path, run: Callable[[list[str]], Result]) -> None:
+        self.root = root
+        self._run = run
+
+    def __call__(self, verb: str, *arguments: str) -> Result:
+        """Run `python -m generator VERB` in this process."""
+        return self._run([verb, *arguments, "--root", str(self.root)])
+
+    def path(self, name: str) -> Path:
+        return self.root / name
+
+    def text(self, name: str) -> str:
+        return self.path(name).read_text(encoding="utf-8")
+
+    def write(self, name: str, text: str) -> None:
+        self.path(name).parent.mkdir(parents=True, exist_ok=True)
+        self.path(name).write_bytes(text.encode("utf-8"))
+
+    def edit(self, name: str, old: str, new: str) -> None:
+        """Replace `old`, which must be there, and only once."""
+        text = self.text(name)
+        assert text.count(old) == 1, f"{name} has {text.count(old)} times: {old}"
+        self.write(name, text.replace(old, new))
+
+    def generated(self) -> dict[str, bytes]:
+        """All files of generated/, with the manifest, without caches."""
+        return contents(self.root / "generated")
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    return {
+        path.relative_to(folder).as_posix(): path.read_bytes()
+        for path in sorted(folder.rglob("*"))
+        if path.is_file() and not {"__pycache__", ".pytest_cache"} & set(path.parts)
+    }
+
+
+def copy(target: Path, *, generated: bool = False) -> Path:
+    """The project's specs and templates (and generated files) in a new folder."""
+    for name in ("specs", "templates", *(["generated"] if generated else [])):
+        shutil.copytree(
+            PROJECT / name,
+            target / name,
+            ignore=shutil.ignore_patterns("__pycache__", ".*_cache", "*.md"),
+        )
+    return target
+
+
+def spawn(
+    *arguments: str,
+    python: str = sys.executable,
+    cwd: Path = PROJECT,
+    environment: Mapping[str, str] | None = None,
+    timeout: float = 120,
+) -> Result:
+    """Run a Python interpreter with these arguments."""
+    done = subprocess.run(
+        [python, *arguments],
+        cwd=cwd,
+        env={**os.environ, "PYTHONPATH": str(PROJECT), **(environment or {})},
+        capture_output=True,
+        encoding="utf-8",
+        timeout=timeout,
+        check=False,
+    )
+    return Result(done.returncode, done.stdout, done.stderr)
+
+
+def run_generated(root: Path, *arguments: str, timeout: float = 300) -> Result:
+    """Run Python with the package below `root`/generated, and a cache of its own for the kernels."""
+    environment = {
+        "PYTHONPATH": str(root / "generated"),
+        "NUMBA_CACHE_DIR": str(root / "numba"),
+        "PYTHONDONTWRITEBYTECODE": "1",
+    }
+    return spawn(*arguments, cwd=root, environment=environment, timeout=timeout)
