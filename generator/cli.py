@@ -13,7 +13,7 @@ import traceback
 from pathlib import Path
 from typing import Any
 
-from generator import compare, explain, lint, model, output, plan, skeleton
+from generator import compare, explain, lint, output, plan, skeleton, structure
 from generator.diagnostics import Report, suggestion
 from generator.lint import Linted
 from generator.output import Difference
@@ -159,7 +159,7 @@ def fail(report: Report, options: argparse.Namespace) -> None:
 def linted(options: argparse.Namespace) -> Linted:
     """The specs below --root, or the end of the run with all that is wrong with them."""
     report = Report()
-    tree = model.load_tree(options.root, report)
+    tree = structure.load_tree(options.root, report)
     fail(report, options)
     assert tree is not None
     result = lint.lint(tree, report)
@@ -265,7 +265,10 @@ def _count(number: int, noun: str) -> str:
 
 def _check(options: argparse.Namespace) -> int:
     data, files, whole, _ = wanted(options)
-    differences = output.compare(output.read(options.root / "generated"), data, whole)
+    folder = options.root / "generated"
+    differences = output.compare(output.read(folder), data, whole)
+    if whole and not differences:
+        differences = output.compare_manifest(folder, data)
     if not differences:
         print(f"{_count(len(data), 'file')} up to date" if options.format != "json" else "[]")
         return OK

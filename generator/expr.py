@@ -64,6 +64,7 @@ _COMPARE: dict[type, Callable[[Any, Any], bool]] = {
 }
 
 MAX_LOOPS = 2
+MAX_ENTRIES = 64  # of an array
 MAX_NODES = 200
 MAX_INTEGER = 2**127
 
@@ -98,6 +99,11 @@ class Expr:
         reads = tuple(names.get(head, head) + read.removeprefix(head) for head, read in heads)
         return Expr(text, ast.parse(text, mode="eval").body, self.type, reads)
 
+    def variables(self) -> set[str]:
+        """The loop variables."""
+        loops = [n for n in ast.walk(self.tree) if isinstance(n, ast.comprehension)]
+        return {loop.target.id for loop in loops if isinstance(loop.target, ast.Name)}
+
     def names(self) -> list[str]:
         """The fields that occur, in the order of their first occurrence in `reads`."""
         return list(dict.fromkeys(read.split(".")[0] for read in self.reads))
@@ -108,12 +114,8 @@ class Expr:
         if len(line) <= width:
             return [line]
         if isinstance(self.tree, ast.Call) and isinstance(self.tree.args[0], ast.GeneratorExp):
-            loop = self.tree.args[0]
-            return [
-                f"{keyword} {self.part(self.tree.func)}(",
-                *(f"    {part}" for part in self.loop(loop)),
-                ")",
-            ]
+            parts = self.loop(self.tree.args[0], self.tree.func.end_col_offset or 0)
+            return [f"{keyword} {self.part(self.tree.func)}(", *(f"    {p}" for p in parts), ")"]
         if isinstance(self.tree, ast.BoolOp):
             word = "and" if isinstance(self.tree.op, ast.And) else "or"
             return [
@@ -122,18 +124,16 @@ class Expr:
                 ")",
             ]
         if isinstance(self.tree, ast.ListComp):
-            return [f"{keyword} [", *(f"    {part}" for part in self.loop(self.tree)), "]"]
+            parts = self.loop(self.tree, self.tree.col_offset)
+            return [f"{keyword} [", *(f"    {p}" for p in parts), "]"]
         return [line]
 
-    def loop(self, node: ast.GeneratorExp | ast.ListComp) -> list[str]:
-        clause = node.generators[0]
-        element = (
-            self.text[node.elt.col_offset : clause.target.col_offset]
-            .rstrip()
-            .removesuffix("for")
-            .rstrip()
-        )
-        return [element, f"for {self.part(clause.target)} in {self.part(clause.iter)}"]
+    def loop(self, node: ast.GeneratorExp | ast.ListComp, opening: int) -> list[str]:
+        """What stands between the bracket at `opening` and its closing one, in two lines."""
+        target = node.generators[0].target
+        element = self.text[opening + 1 : target.col_offset].rstrip().removesuffix("for").strip()
+        rest = self.text[target.col_offset : (node.end_col_offset or 0) - 1].strip()
+        return [element, f"for {rest}"]
 
     def operands(self, node: ast.BoolOp, word: str) -> list[str]:
         """The operands of `and` or `or` with their parentheses, each but the first behind the word."""
@@ -162,10 +162,14 @@ def parse(text: str, scope: Mapping[str, Type], want: Type) -> Expr:
     """Check an expression over the names in `scope`. Raises ExpressionError."""
     if not text.isascii() or not text.isprintable():
         raise ExpressionError("E201", "an expression is one line of ASCII", "here")
+    for character in "#\\":
+        if character in text:
+            message = f"`{character}` has no meaning in an expression"
+            raise ExpressionError("E201", message, "here", text.index(character))
     try:
         tree = ast.parse(text, mode="eval").body
     except SyntaxError as error:
-        offset = max(0, (error.offset or 1) - 1)
+        offset = error.offset - 1 if error.offset else len(text)
         raise ExpressionError(
             "E201", f"cannot read this expression: {error.msg}", "here", min(offset, len(text))
         ) from None
@@ -202,6 +206,7 @@ class _Checker:
         self.fields = fields
         self.reads: list[str] = []
         self.loops = 0
+        self.indices: set[str] = set()  # loop variables that are never negative
 
     def type(self, node: ast.expr, scope: dict[str, Type]) -> Type:
         method = getattr(self, f"_{type(node).__name__.lower()}", None)
@@ -279,7 +284,7 @@ class _Checker:
 
     def never_negative(self, node: ast.expr, scope: dict[str, Type]) -> bool:
         if isinstance(node, ast.Name):
-            return node.id in scope and node.id not in self.fields
+            return node.id in self.indices
         if isinstance(node, ast.Constant):
             return True
         return (
@@ -369,7 +374,17 @@ class _Checker:
                 "E202", node, f"at most {MAX_LOOPS} loops in an expression", "one too many"
             )
         self.want(clause.iter, scope, "ints")
-        self.want(node.elt, {**scope, clause.target.id: "int"}, element)
+        name = clause.target.id
+        if self.unsigned(clause.iter, scope):
+            self.indices.add(name)
+        self.want(node.elt, {**scope, name: "int"}, element)
+        self.indices.discard(name)
+
+    def unsigned(self, node: ast.expr, scope: dict[str, Type]) -> bool:
+        """Whether a list of numbers has none below 0: a field, a part of a tensor, a range."""
+        if isinstance(node, ast.List):
+            return all(self.never_negative(element, scope) for element in node.elts)
+        return isinstance(node, ast.Name | ast.Attribute | ast.Call)
 
     def _listcomp(self, node: ast.ListComp, scope: dict[str, Type]) -> Type:
         self.loop(node, scope, "int")
@@ -407,7 +422,7 @@ class _Checker:
         return self.want(node.right, scope, "int")
 
     def _compare(self, node: ast.Compare, scope: dict[str, Type]) -> Type:
-        left = self.want(node.left, scope, "int", "str", "ints", "bool")
+        left = self.want(node.left, scope, "int", "str", "bool")
         for op, right in zip(node.ops, node.comparators, strict=True):
             if type(op) not in _COMPARE:
                 raise self.error(
@@ -429,7 +444,7 @@ class _Checker:
 
     def _ifexp(self, node: ast.IfExp, scope: dict[str, Type]) -> Type:
         self.want(node.test, scope, "bool")
-        found = self.type(node.body, scope)
+        found = self.want(node.body, scope, "int", "bool", "str", "ints")
         return self.want(node.orelse, scope, found)
 
 
@@ -462,11 +477,7 @@ class _Evaluator:
                     )
                 )
             case ast.Compare():
-                values = [self.value(v, scope) for v in (node.left, *node.comparators)]
-                return all(
-                    _COMPARE[type(op)](a, b)
-                    for op, a, b in zip(node.ops, values, values[1:], strict=False)
-                )
+                return self.compare(node, scope)
             case ast.IfExp():
                 return self.value(node.body if self.value(node.test, scope) else node.orelse, scope)
             case ast.List():
@@ -476,6 +487,16 @@ class _Evaluator:
             case ast.Call(func=ast.Name(id=name)):
                 return self.call(name, node.args[0], scope)
         raise AssertionError(f"unchecked node {node!r}")
+
+    def compare(self, node: ast.Compare, scope: dict[str, Any]) -> bool:
+        """As in Python, nothing is evaluated beyond the first comparison that is false."""
+        left = self.value(node.left, scope)
+        for op, comparator in zip(node.ops, node.comparators, strict=True):
+            right = self.value(comparator, scope)
+            if not _COMPARE[type(op)](left, right):
+                return False
+            left = right
+        return True
 
     def loop(self, node: ast.ListComp | ast.GeneratorExp, scope: dict[str, Any]) -> Iterator[Any]:
         clause = node.generators[0]
@@ -501,6 +522,8 @@ class _Evaluator:
                 return self.limited(math.prod(value))
             case "greatest":
                 entry = self.data_types[value]
+                if entry.kind not in ("signed", "unsigned"):
+                    raise ArithmeticError(f"{value} has no greatest integer")
                 return 2 ** (8 * entry.bytes - (entry.kind == "signed")) - 1
             case "bytes":
                 return self.data_types[value].bytes

@@ -9,7 +9,6 @@ from __future__ import annotations
 import keyword
 import re
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from pydantic import (
@@ -18,14 +17,12 @@ from pydantic import (
     ConfigDict,
     Field,
     StringConstraints,
-    ValidationError,
     ValidationInfo,
 )
 from pydantic_core import PydanticCustomError
 
-from generator import schema, source
-from generator.diagnostics import Report, suggestion
-from generator.source import Document, Path_
+from generator import schema
+from generator.source import Document
 
 DIALECTS = ("directml", "plain")
 
@@ -61,10 +58,14 @@ def _word(section: str) -> AfterValidator:
     return AfterValidator(check)
 
 
+ADDRESS = r"^https://[A-Za-z0-9./_#-]+$"
+RANKS = r"^[0-9]{1,2}\.\.[0-9]{1,2}$"
+VERSION = r"^[0-9]+\.[0-9]+\.[0-9]+$"
+
 Name = Annotated[str, StringConstraints(max_length=64), AfterValidator(_python_name)]
 Text = Annotated[str, StringConstraints(min_length=1, max_length=400), AfterValidator(_printable)]
 Expression = Annotated[str, StringConstraints(min_length=1, max_length=400)]
-Address = Annotated[str, StringConstraints(pattern=r"^https://[A-Za-z0-9./_#-]+$", max_length=200)]
+Address = Annotated[str, StringConstraints(pattern=ADDRESS, max_length=200)]
 DataType = Annotated[str, _word("data_types"), schema.WordOf("data_types")]
 Level = Annotated[str, _word("feature_levels"), schema.WordOf("feature_levels")]
 FieldType = Annotated[str, _word("field_types"), schema.WordOf("field_types")]
@@ -98,7 +99,7 @@ class DataTypeEntry(Strict):
 
 
 class LevelEntry(Strict):
-    directml: Annotated[str, StringConstraints(pattern=r"^[0-9]+\.[0-9]+\.[0-9]+$")]
+    directml: Annotated[str, StringConstraints(pattern=VERSION)]
     code: int
 
 
@@ -181,7 +182,7 @@ class FieldSpec(Strict):
 
 
 class TensorSupport(Strict):
-    ranks: Annotated[str, StringConstraints(pattern=r"^[0-9]{1,2}\.\.[0-9]{1,2}$")]
+    ranks: Annotated[str, StringConstraints(pattern=RANKS)]
     dtypes: Annotated[list[DataType], Field(min_length=1)]
 
     @property
@@ -302,163 +303,9 @@ class Spec:
 
 
 @dataclass(frozen=True)
-class Tree_:
+class SpecTree:
     """All of specs/."""
 
     vocabulary: Vocabulary
     document: Document
     specs: tuple[Spec, ...]
-
-
-def load_tree(root: Path, report: Report) -> Tree_ | None:
-    """Read all of `root`/specs. None with the reasons in the report when anything is wrong with its structure."""
-    document = source.load(root / "specs" / "vocabulary.yaml", "specs/vocabulary.yaml", report)
-    if document is None:
-        return None
-    vocabulary: Vocabulary | None = _validate(Vocabulary, document, {}, report)
-    if vocabulary is None:
-        return None
-    words = vocabulary.words()
-    specs = []
-    for dialect in DIALECTS:
-        for path in sorted((root / "specs" / dialect).glob("*.yaml"), key=lambda p: p.name):
-            file = f"specs/{dialect}/{path.name}"
-            text = source.load(path, file, report)
-            if text is None:
-                continue
-            if not re.fullmatch(r"[a-z][a-z0-9_]{0,63}", path.stem):
-                report.add(
-                    "E105",
-                    f"the file name `{path.name}` becomes a module: use a-z, 0-9 and _",
-                    text.span(()),
-                )
-            spec = _validate(OperatorSpec, text, words, report)
-            if spec is not None:
-                specs.append(Spec(dialect, path.stem, text, spec))
-    return None if report else Tree_(vocabulary, document, tuple(specs))
-
-
-def validate_tensor(
-    data: object, path: Path_, document: Document, vocabulary: Vocabulary, report: Report
-) -> TensorData | None:
-    """A tensor in `given` of an example."""
-    tensor: TensorData | None = _validate(
-        TensorData, document, vocabulary.words(), report, data=data, path=path
-    )
-    return tensor
-
-
-def _validate(
-    model: Any,
-    document: Document,
-    words: dict[str, list[str]],
-    report: Report,
-    *,
-    data: Any = None,
-    path: Path_ = (),
-) -> Any:
-    try:
-        return model.model_validate(document.data if not path else data, context=words)
-    except ValidationError as error:
-        errors = [{**e, "loc": (*path, *_plain(e["loc"]))} for e in error.errors(include_url=False)]
-    _structure_errors(model, words, errors, document, report)
-    return None
-
-
-def _plain(loc: tuple[int | str, ...]) -> Path_:
-    """pydantic marks a dictionary's key and a union's branch inside the path; neither is part of the data."""
-    return tuple(
-        part for part in loc if part not in ("[key]", "bool", "int", "str", "__pydantic_extra__")
-    )
-
-
-def _structure_errors(
-    model: Any, words: dict[str, list[str]], errors: list[Any], document: Document, report: Report
-) -> None:
-    missing = {tuple(e["loc"]) for e in errors if e["type"] == "missing"}
-    told: set[Path_] = set()
-    for e in errors:
-        path, kind = tuple(e["loc"]), e["type"]
-        if kind == "extra_forbidden":
-            known = [*(p[-1] for p in missing if p[:-1] == path[:-1])] or _keys(
-                model, words, path[:-1]
-            )
-            hint = suggestion(str(path[-1]), [str(k) for k in known])
-            near = {
-                (*path[:-1], k)
-                for k in known
-                if hint.startswith("did you mean") and f"`{k}`" in hint
-            } & missing
-            told |= near
-            lack = f", and `{next(iter(near))[-1]}` is missing" if near else ""
-            report.add(
-                "E101",
-                f"`{path[-1]}` is not a key here{lack}",
-                document.key_span(path),
-                "unknown key",
-                help=hint,
-            )
-    for e in errors:
-        path, kind = tuple(e["loc"]), e["type"]
-        span = document.span(path)
-        if kind == "extra_forbidden" or (kind == "missing" and path in told):
-            continue
-        if kind == "missing":
-            report.add("E102", f"`{path[-1]}` is missing", document.key_span(path[:-1]), "in here")
-        elif kind == "unknown_word":
-            found = _found(e)
-            report.add(
-                "E103",
-                f"{found} is not one of the allowed values",
-                span,
-                "unknown value",
-                help=suggestion(str(e["input"]), e["ctx"]["allowed"]),
-            )
-        elif kind == "literal_error":
-            report.add(
-                "E103",
-                f"{_found(e)} is not one of the allowed values",
-                span,
-                "unknown value",
-                help=f"allowed: {e['ctx']['expected']}",
-            )
-        elif kind == "identifier":
-            span = document.keys.get(path, span)
-            report.add("E105", f"{_found(e)} is not a name", span, help=e["msg"])
-        elif kind in (
-            "text",
-            "string_pattern_mismatch",
-            "string_too_long",
-            "string_too_short",
-            "too_short",
-        ):
-            report.add("E106", e["msg"][0].lower() + e["msg"][1:], span, f"found {_found(e)}")
-        else:
-            expected = e["msg"].removeprefix("Input should be ")
-            report.add("E104", f"expected {expected}", span, f"found {_found(e)}")
-
-
-def _found(error: Any) -> str:
-    value = error["input"]
-    if isinstance(value, dict):
-        return "a mapping"
-    if isinstance(value, list):
-        return "a list"
-    text = (
-        {True: "true", False: "false", None: "nothing"}.get(value, str(value))
-        if not isinstance(value, str)
-        else value
-    )
-    return f"`{text[:40]}`"
-
-
-def _keys(model: Any, words: dict[str, list[str]], path: Path_) -> list[str]:
-    """The keys that a spec may have at a path, for suggestions."""
-    node = schema.of(model, words)
-    for part in path:
-        node = (
-            node.get("items", {})
-            if isinstance(part, int)
-            else node.get("properties", {}).get(part) or node.get("additionalProperties") or {}
-        )
-    return list(node.get("properties", {}))

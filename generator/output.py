@@ -76,7 +76,8 @@ def read(folder: Path) -> State:
             path = Path(current, name)
             relative = path.relative_to(folder).as_posix()
             if not name.startswith(_TEMPORARY):
-                state.texts[relative] = path.read_bytes()
+                with contextlib.suppress(FileNotFoundError):  # removed by another generator
+                    state.texts[relative] = path.read_bytes()
     for line in state.texts.pop(MANIFEST, b"").decode("utf-8", "replace").splitlines():
         digest_, _, path_ = line.partition("  ")
         state.manifest.setdefault(path_, set()).add(digest_)
@@ -107,6 +108,16 @@ def compare(state: State, wanted: Mapping[str, bytes], whole: bool) -> list[Diff
             if p not in wanted
         ]
     return sorted(out, key=lambda d: d.path)
+
+
+def compare_manifest(folder: Path, wanted: Mapping[str, bytes]) -> list[Difference]:
+    """The manifest where it is not that of the wanted files: without it nobody can tell who edited a file."""
+    new = manifest_text({path: {digest(data)} for path, data in wanted.items()})
+    path = folder / MANIFEST
+    old = path.read_bytes().decode("utf-8", "replace") if path.is_file() else None
+    if old == new:
+        return []
+    return [Difference("missing" if old is None else "stale", MANIFEST, old or "", new)]
 
 
 def write(
@@ -151,10 +162,11 @@ def _replace(target: Path, data: bytes) -> None:
 
     Another generator may tidy away our temporary file in between; then we write it again.
     """
-    target.parent.mkdir(parents=True, exist_ok=True)
     for attempt in range(10):
-        handle, temporary = tempfile.mkstemp(prefix=_TEMPORARY, dir=target.parent)
+        temporary = ""
         try:
+            target.parent.mkdir(parents=True, exist_ok=True)
+            handle, temporary = tempfile.mkstemp(prefix=_TEMPORARY, dir=target.parent)
             with os.fdopen(handle, "wb") as file:
                 file.write(data)
             os.chmod(temporary, 0o644)

@@ -17,6 +17,7 @@ from generator import schema
 from generator.expr import Expr
 from generator.lint import Linted
 from generator.model import DIALECTS, FieldSpec, OperatorSpec, Vocabulary
+from generator.names import description_class, snake_case
 from generator.resolve import Operator, Rule
 
 WIDTH = 100
@@ -148,15 +149,7 @@ def _export_order(name: str) -> tuple[bool, str]:
 
 def _exports(operator: Operator) -> list[str]:
     name = operator.source.name
-    return sorted([name] if operator.source.dialect == "plain" else [name, _class(name)])
-
-
-def _class(name: str) -> str:
-    return "".join(part.capitalize() for part in name.split("_")) + "OperatorDesc"
-
-
-def snake_case(name: str) -> str:
-    return re.sub(r"(?<=[a-z0-9])([A-Z])", r"_\1", name).lower()
+    return sorted([name] if operator.source.dialect == "plain" else [name, description_class(name)])
 
 
 def _vocabulary(vocabulary: Vocabulary) -> dict[str, Any]:
@@ -221,7 +214,7 @@ def _operator(operator: Operator, linted: Linted) -> dict[str, Any]:
         "id": operator.id,
         "dialect": operator.source.dialect,
         "name": name,
-        "class_name": _class(name),
+        "class_name": description_class(name),
         "operator": spec.operator,
         "summary": spec.summary,
         "introduced": spec.introduced,

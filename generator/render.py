@@ -52,7 +52,7 @@ class Renderer:
             name = f"templates/{error.name}"
             report.add(
                 "E402",
-                f"cannot read this template: {error.message}",
+                f"cannot read this template: {(error.message or '').rstrip('.')}",
                 self.place(name, error.lineno, report),
             )
             return None

@@ -13,8 +13,8 @@ from typing import Any
 from generator import expr
 from generator.diagnostics import Report, suggestion
 from generator.expr import Expr, ExpressionError
-from generator.model import Constraint, OperatorSpec, Spec, TensorConstraint, Tree_, Vocabulary
-from generator.source import Document, Path_
+from generator.model import Constraint, OperatorSpec, Spec, SpecTree, TensorConstraint, Vocabulary
+from generator.source import Document, KeyPath
 
 
 @dataclass(frozen=True)
@@ -29,7 +29,7 @@ class Rule:
     decided: str | None
     needs: tuple[str, ...]
     violate: dict[str, Any]
-    path: Path_
+    path: KeyPath
 
 
 @dataclass(frozen=True)
@@ -57,11 +57,11 @@ def scope(spec: OperatorSpec, vocabulary: Vocabulary) -> dict[str, str]:
     return {f.name: types.get(f.type, "str") for f in spec.fields}
 
 
-def tensor_rules(tree: Tree_, report: Report) -> tuple[tuple[Rule, TensorConstraint], ...]:
+def tensor_rules(tree: SpecTree, report: Report) -> tuple[tuple[Rule, TensorConstraint], ...]:
     """The rules that hold for every tensor, over the one name `tensor`."""
     out = []
     for i, constraint in enumerate(tree.vocabulary.tensor_constraints):
-        path: Path_ = ("tensor_constraints", i)
+        path: KeyPath = ("tensor_constraints", i)
         require = _expression(
             constraint.require,
             {"tensor": "tensor"},
@@ -77,13 +77,13 @@ def tensor_rules(tree: Tree_, report: Report) -> tuple[tuple[Rule, TensorConstra
     return tuple(out)
 
 
-def operator(source: Spec, tree: Tree_, report: Report) -> Operator:
+def operator(source: Spec, tree: SpecTree, report: Report) -> Operator:
     """Resolve one spec. What cannot be resolved is in the report and left out."""
     spec, document = source.spec, source.document
     names = scope(spec, tree.vocabulary)
     rules = []
     for i, constraint in enumerate(spec.constraints):
-        path: Path_ = ("constraints", i)
+        path: KeyPath = ("constraints", i)
         resolved = _constraint(constraint, path, names, source, tree, report)
         if resolved is not None:
             rules.append(_rule(constraint, constraint.field, *resolved, path))
@@ -111,14 +111,23 @@ def operator(source: Spec, tree: Tree_, report: Report) -> Operator:
 
 
 def _rule(
-    constraint: Constraint | TensorConstraint, field: str, require: Expr, allowed: str, path: Path_
+    constraint: Constraint | TensorConstraint,
+    field: str,
+    require: Expr,
+    allowed: str,
+    path: KeyPath,
 ) -> Rule:
     c = constraint
     return Rule(c.id, field, require, allowed, c.page, c.decided, tuple(c.needs), c.violate, path)
 
 
 def _expression(
-    text: str, names: Mapping[str, str], want: str, document: Document, path: Path_, report: Report
+    text: str,
+    names: Mapping[str, str],
+    want: str,
+    document: Document,
+    path: KeyPath,
+    report: Report,
 ) -> Expr | None:
     try:
         return expr.parse(text, names, want)
@@ -130,10 +139,10 @@ def _expression(
 
 def _constraint(
     constraint: Constraint,
-    path: Path_,
+    path: KeyPath,
     names: dict[str, str],
     source: Spec,
-    tree: Tree_,
+    tree: SpecTree,
     report: Report,
 ) -> tuple[Expr, str] | None:
     document = source.document
@@ -166,10 +175,10 @@ def _constraint(
 
 def _use(
     constraint: Constraint,
-    path: Path_,
+    path: KeyPath,
     names: dict[str, str],
     document: Document,
-    tree: Tree_,
+    tree: SpecTree,
     report: Report,
 ) -> tuple[Expr, str] | None:
     text = constraint.use or ""
@@ -200,7 +209,7 @@ def _use(
         wanted = ", ".join(shared.parameters)
         report.add(
             "E204",
-            f"`{name}` takes {len(shared.parameters)} fields",
+            f"`{name}` takes {wanted}",
             span,
             f"given {len(arguments)}",
             help=f"{name}({wanted})",
@@ -227,6 +236,14 @@ def _use(
             span,
             "used here",
             help=f"`{name}` requires {shared.require}",
+        )
+        return None
+    clash = sorted(require.variables() & set(arguments))
+    if clash:
+        place = document.within(path, text.index(clash[0]), len(clash[0]))
+        message = f"`{name}` has a loop variable of the name `{clash[0]}`"
+        report.add(
+            "E204", message, place, "used here", help="rename the loop variable in the vocabulary"
         )
         return None
     return require.rename(bound), constraint.allowed or _fill(shared.allowed, bound)

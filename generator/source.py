@@ -19,7 +19,7 @@ from generator.diagnostics import Note, Report, Span
 MAX_BYTES = 1 << 20
 MAX_DEPTH = 40
 
-Path_ = tuple[str | int, ...]
+KeyPath = tuple[str | int, ...]
 
 _C_LOADER = getattr(yaml, "CLoader", None)
 
@@ -47,20 +47,20 @@ class Document:
 
     file: str
     data: Any = None
-    values: dict[Path_, Span] = field(default_factory=dict)
-    keys: dict[Path_, Span] = field(default_factory=dict)
-    exact: set[Path_] = field(default_factory=set)
+    values: dict[KeyPath, Span] = field(default_factory=dict)
+    keys: dict[KeyPath, Span] = field(default_factory=dict)
+    exact: set[KeyPath] = field(default_factory=set)
 
-    def span(self, path: Path_) -> Span:
+    def span(self, path: KeyPath) -> Span:
         """The value's place, or that of the nearest enclosing one."""
         while path and path not in self.values:
             path = path[:-1]
         return self.values.get(path, Span(self.file, 1, 1))
 
-    def key_span(self, path: Path_) -> Span:
+    def key_span(self, path: KeyPath) -> Span:
         return self.keys.get(path) or self.span(path)
 
-    def within(self, path: Path_, offset: int, length: int) -> Span:
+    def within(self, path: KeyPath, offset: int, length: int) -> Span:
         """A part of a scalar's text, where the text stands in the file letter by letter."""
         span = self.span(path)
         return span.shifted(offset, length) if path in self.exact else span
@@ -127,7 +127,7 @@ class _Builder:
     def __init__(self, file: str, report: Report) -> None:
         self.report = report
         self.document = Document(file)
-        self.stack: list[tuple[Any, Path_]] = []
+        self.stack: list[tuple[Any, KeyPath]] = []
         self.pending: list[
             str | None
         ] = []  # the key that waits for its value, one for each open container
@@ -237,11 +237,11 @@ class _Builder:
             self.document.keys[(*path, key)] = place
         self.pending[-1] = key
 
-    def accept(self, value: Any, event: Any) -> Path_:
+    def accept(self, value: Any, event: Any) -> KeyPath:
         """Put a value where it belongs; its path."""
         if not self.stack:
             self.document.data = value
-            path: Path_ = ()
+            path: KeyPath = ()
         else:
             container, parent = self.stack[-1]
             if isinstance(container, list):

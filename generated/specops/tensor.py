@@ -68,7 +68,9 @@ def product(numbers: Iterable[int]) -> int:
 
 
 def greatest(dtype: str) -> int:
-    """The greatest value of an integer data type."""
+    """The greatest value of an integer data type; other types make the rule false."""
+    if DATA_TYPES[dtype].kind not in ("signed", "unsigned"):
+        raise ArithmeticError(f"{dtype} has no greatest integer")
     return int(np.iinfo(DATA_TYPES[dtype].numpy).max)
 
 
@@ -87,9 +89,9 @@ def distinct_addresses(tensor: Tensor) -> bool:
     return nested(tensor.sizes, tensor.strides)
 
 
-def nested(sizes: Sequence[int], strides: Sequence[int]) -> bool:
-    """`distinct_addresses` on bare sizes and (positive) strides."""
-    reach = 0
+def nested(sizes: Sequence[int], strides: Sequence[int], item: int = 1) -> bool:
+    """`distinct_addresses` on bare sizes and (positive) strides, for elements of `item` units."""
+    reach = item - 1
     for stride, size in sorted(zip(strides, sizes, strict=False)):
         if size > 1 and stride <= reach:
             return False

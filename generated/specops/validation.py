@@ -162,8 +162,8 @@ class Operator:
                         "Availability",
                     )
                 )
-                return
-            table = tables[0]
+            else:
+                table = tables[0]
         place = f"Tensor support {table.since}" if table.since else "Tensor support"
         for name, allowed in table.tensors.items():
             tensor = values.get(name)
@@ -216,19 +216,36 @@ class NotUnderstood(Exception):
 
     def __init__(self, value: object, allowed: str) -> None:
         super().__init__()
-        text = repr(value)
+        try:
+            text = repr(value)
+        except Exception:  # an integer of too many digits, or what a class likes
+            text = f"a value of type {type(value).__name__}"
         self.found, self.allowed = text if len(text) <= 60 else f"{text[:57]}...", allowed
+
+
+def _index(value: object) -> int | None:
+    """The value as an integer; None for booleans and for what is none."""
+    if isinstance(value, bool | np.bool_):
+        return None
+    try:
+        return python_operator.index(value)  # type: ignore[arg-type]
+    except Exception:  # a class may raise what it likes
+        return None
+
+
+def _length(value: object) -> int:
+    """The length of a sequence (or set of numbers); beyond what is allowed for all else."""
+    if isinstance(value, str | bytes | Mapping | set | type) or getattr(value, "ndim", 1) != 1:
+        return MAX_ENTRIES + 1
+    if not hasattr(value, "__len__") or not hasattr(value, "__iter__"):
+        return MAX_ENTRIES + 1
+    return len(value)
 
 
 def integer(value: object, high: int = _UINT_MAX) -> int:
     """An unsigned integer; Python's and NumPy's are taken, booleans and floats are not."""
-    if isinstance(value, bool | np.bool_):
-        raise NotUnderstood(value, f"an integer from 0 to {high}")
-    try:
-        number = python_operator.index(value)  # type: ignore[arg-type]
-    except TypeError:
-        number = -1
-    if not 0 <= number <= high:
+    number = _index(value)
+    if number is None or not 0 <= number <= high:
         raise NotUnderstood(value, f"an integer from 0 to {high}")
     return number
 
@@ -236,16 +253,10 @@ def integer(value: object, high: int = _UINT_MAX) -> int:
 def integers(value: object) -> tuple[int, ...]:
     """An array of unsigned integers, at most 64 of them."""
     allowed = f"a sequence of at most {MAX_ENTRIES} integers from 0 to {_UINT_MAX}"
-    if (
-        isinstance(value, str | bytes | Mapping | set)
-        or not hasattr(value, "__len__")
-        or not hasattr(value, "__iter__")
-    ):
-        raise NotUnderstood(value, allowed)
-    if (isinstance(value, np.ndarray) and value.ndim != 1) or len(value) > MAX_ENTRIES:
+    if _length(value) > MAX_ENTRIES:
         raise NotUnderstood(value, allowed)
     try:
-        return tuple(integer(v) for v in value)
+        return tuple(integer(v) for v in value)  # type: ignore[attr-defined]
     except NotUnderstood:
         raise NotUnderstood(value, allowed) from None
 
@@ -262,11 +273,10 @@ def enum_value(value: object, name: str) -> str:
     values = ENUMS[name]
     if isinstance(value, str) and value.removeprefix(f"{name}_") in values:
         return value.removeprefix(f"{name}_")
-    if not isinstance(value, bool | np.bool_) and hasattr(value, "__index__"):
-        number = python_operator.index(value)
-        for suffix, code in values.items():
-            if code == number:
-                return suffix
+    number = _index(value)
+    for suffix, code in values.items():
+        if code == number:
+            return suffix
     raise NotUnderstood(value, ", ".join(values))
 
 
@@ -315,25 +325,13 @@ def axes(value: object, rank: int) -> tuple[int, ...]:
     if value is None:
         return tuple(range(rank))
     allowed = f"None, an integer or a sequence of integers, each from {-rank} to {rank - 1}"
-    given = (value,) if hasattr(value, "__index__") and getattr(value, "ndim", 0) == 0 else value
-    if (
-        isinstance(given, str | bytes | Mapping | set)
-        or not hasattr(given, "__iter__")
-        or not hasattr(given, "__len__")
-    ):
-        raise NotUnderstood(value, allowed)
-    if getattr(given, "ndim", 1) != 1 or len(given) > MAX_ENTRIES:
+    given: Any = value if _index(value) is None or bool(getattr(value, "ndim", 0)) else (value,)
+    if _length(given) > MAX_ENTRIES:
         raise NotUnderstood(value, allowed)
     out = []
     for axis in given:
-        if (
-            isinstance(axis, bool | np.bool_)
-            or not hasattr(axis, "__index__")
-            or getattr(axis, "ndim", 0) != 0
-        ):
-            raise NotUnderstood(value, allowed)
-        number = python_operator.index(axis)
-        if not -rank <= number <= _UINT_MAX:
+        number = _index(axis)
+        if number is None or not -rank <= number <= _UINT_MAX:
             raise NotUnderstood(value, allowed)
         out.append(number + rank if number < 0 else number)
     return tuple(out)

@@ -95,12 +95,8 @@ def check_output(
     if not array.flags.writeable:
         raise operator.refusal("writable", field, "a read-only array", "a writable array")
     if not array.flags.c_contiguous and array.size > 1:
-        item = array.dtype.itemsize
         steps = [abs(stride) for stride in array.strides]
-        if (
-            not nested(array.shape, steps)
-            or min(s for s, n in zip(steps, array.shape, strict=True) if n > 1) < item
-        ):
+        if not nested(array.shape, steps, array.dtype.itemsize):
             found = f"strides {array.strides} for shape {array.shape}"
             raise operator.refusal(
                 "output_overlap", field, found, "strides that keep the elements apart"

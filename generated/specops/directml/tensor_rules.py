@@ -78,7 +78,8 @@ def alignment_covers_element(tensor: Tensor) -> bool:
 
 
 def output_overlap(tensor: Tensor) -> bool:
-    """No two elements of an output share memory.
+    """Sorted by stride, each dimension of an output steps over all that lies inside it, so that no
+    elements share memory.
 
     Decided: The page is silent. A stride that makes elements of an output share memory leaves their
     value to the order of writing.
@@ -156,7 +157,7 @@ TENSOR_RULES = (
         "output_overlap",
         field="strides",
         check=output_overlap,
-        allowed="no two elements of an output share memory",
+        allowed="sorted by stride, each dimension of an output steps over all that lies inside it, so that no elements share memory",
         origin="(decided)",
         reads=("tensor.sizes", "tensor.strides"),
         needs=("sizes_positive", "strides_length"),

@@ -34,6 +34,17 @@ PART_ITEMS = 64  # items that are enough for any number of threads
 LARGE_BYTES = 1 << 18  # input from which a second thread pays
 
 
+def _spread(out: Array, source: Array) -> None:
+    """Copy the computed elements to those that repeat them, in blocks: NumPy copies a source that overlaps."""
+    if out.nbytes <= 1 << 18:
+        out[...] = source
+        return
+    axis = out.shape.index(max(out.shape))
+    for half in (slice(0, out.shape[axis] // 2), slice(out.shape[axis] // 2, None)):
+        block = (slice(None),) * axis + (half,)
+        _spread(out[block], source if source.shape[axis] == 1 else source[block])
+
+
 class Tensor(Protocol):
     """What is needed of a tensor's description."""
 
@@ -119,7 +130,7 @@ class ArgReduce:
         if partial:
             _COMBINE(how, kept, target, parts, self._blank)
         if repeated is not None:
-            out[...] = out[repeated]
+            _spread(out, out[repeated])
 
     def _plan(self, strides: tuple[int, ...], out_strides: tuple[int, ...]) -> _Plan:
         size = self._item_size

@@ -72,6 +72,8 @@ class TensorDesc:
         """
         described = self._tensor()
         try:
+            if "O" in (memoryview(buffer).format or ""):
+                raise TypeError("references to objects are no bytes")
             raw = np.frombuffer(buffer, np.uint8)
         except (TypeError, ValueError, BufferError) as error:
             raise ValidationError(

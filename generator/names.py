@@ -1,0 +1,21 @@
+"""Names: from those of a page to those of Python."""
+
+from __future__ import annotations
+
+import re
+
+
+def snake_case(name: str) -> str:
+    """
+    >>> snake_case("AxisDirection")
+    'axis_direction'
+    """
+    return re.sub(r"(?<=[a-z0-9])([A-Z])", r"_\1", name).lower()
+
+
+def description_class(name: str) -> str:
+    """
+    >>> description_class("max_pooling1")
+    'MaxPooling1OperatorDesc'
+    """
+    return "".join(part.capitalize() for part in name.split("_")) + "OperatorDesc"

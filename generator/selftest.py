@@ -1,0 +1,347 @@
+"""A spec's test of itself.
+
+An example must satisfy every constraint; a constraint must be broken by its own `violate` and by nothing else.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from generator import expr, model, structure
+from generator.diagnostics import Note, Report, Span, suggestion
+from generator.model import Example, SpecTree, TensorConstraint
+from generator.resolve import Operator, Rule
+from generator.source import Document, KeyPath
+
+
+@dataclass(frozen=True)
+class Tensor:
+    """A tensor as constraints see it."""
+
+    dtype: str
+    sizes: tuple[int, ...]
+    strides: tuple[int, ...]
+    dimension_count: int
+    total_bytes: int
+    alignment: int = 0
+    flags: str = "NONE"
+
+
+class SelfTest:
+    """Examples must satisfy the constraints; each `violate` must break its constraint and no other."""
+
+    def __init__(
+        self,
+        operator: Operator,
+        tree: SpecTree,
+        tensor_rules: tuple[tuple[Rule, TensorConstraint], ...],
+        remembered: dict[tuple[str, Tensor], bool],
+        report: Report,
+    ) -> None:
+        self.operator, self.spec, self.document = operator, operator.spec, operator.source.document
+        self.tree, self.report = tree, report
+        self.data_types = tree.vocabulary.data_types
+        self.remembered = remembered
+        self.tensor_rules = tensor_rules if operator.source.dialect == "directml" else ()
+
+    def run(self) -> None:
+        first: dict[str, Any] | None = None
+        for i, example in enumerate(self.spec.examples):
+            values = self.values(example, ("examples", i))
+            if values is None:
+                return
+            first = first or values
+            self.example(example, values, ("examples", i))
+        if self.report or first is None:
+            return
+        for rule in self.operator.rules:
+            self.violate(rule, first, rule.violate, self.document)
+        for rule, constraint in self.tensor_rules:
+            for field in self.spec.tensors():
+                if constraint.only in (None, field.kind):
+                    patch = {f"{field.name}.{key}": value for key, value in rule.violate.items()}
+                    self.violate(rule, first, patch, self.tree.document)
+
+    def values(self, example: Example, path: KeyPath) -> dict[str, Any] | None:
+        """The fields' values in an example. None, with reasons in the report, when they do not fit the fields."""
+        before = len(self.report.diagnostics)
+        values: dict[str, Any] = {}
+        names = {f.name for f in self.spec.fields}
+        for part in ("given", "expect"):
+            for name in getattr(example, part):
+                good = [
+                    f.name for f in self.spec.fields if (f.kind == "output") == (part == "expect")
+                ]
+                if name not in good:
+                    message = (
+                        f"`{name}` is not a field of this operator"
+                        if name not in names
+                        else f"`{name}` does not belong in `{part}`"
+                    )
+                    self.report.add(
+                        "E203",
+                        message,
+                        self.document.key_span((*path, part, name)),
+                        "here",
+                        help=suggestion(name, good),
+                    )
+        for field in self.spec.fields:
+            part = "expect" if field.kind == "output" else "given"
+            place: KeyPath = (*path, part, field.name)
+            given = getattr(example, part).get(field.name, field.default)
+            if given is None and field.length_of is None:
+                self.report.add(
+                    "E102",
+                    f"`{field.name}` is missing",
+                    self.document.key_span((*path, part)),
+                    "in here",
+                )
+            elif field.type == "tensor":
+                values[field.name] = self.tensor(given, place)
+            elif given is not None:
+                values[field.name] = self.attribute(field, given, place)
+        for field in self.spec.fields:
+            if field.length_of is not None and isinstance(values.get(field.length_of), tuple):
+                values.setdefault(field.name, len(values[field.length_of]))
+        return values if len(self.report.diagnostics) == before else None
+
+    def tensor(self, given: object, path: KeyPath) -> Tensor | None:
+        data = given
+        if not isinstance(given, model.TensorData):
+            data = structure.validate_tensor(
+                given, path, self.document, self.tree.vocabulary, self.report
+            )
+        if not isinstance(data, model.TensorData):
+            return None
+        sizes = self.shape(data.data, (*path, "data"))
+        if sizes is None or not self.representable(data.data, data.dtype, (*path, "data")):
+            return None
+        return make_tensor(data.dtype, sizes, self.data_types)
+
+    def shape(self, data: object, path: KeyPath) -> tuple[int, ...] | None:
+        if not isinstance(data, list):
+            return ()
+        inner = [self.shape(d, (*path, i)) for i, d in enumerate(data)]
+        if None in inner:
+            return None
+        for i, shape in enumerate(inner):
+            if shape != inner[0]:
+                self.report.add(
+                    "E223",
+                    "the data is not rectangular",
+                    self.document.span((*path, i)),
+                    "differs from the first",
+                )
+                return None
+        first = inner[0] if inner else ()
+        assert first is not None
+        return (len(data), *first)
+
+    def representable(self, data: object, dtype: str, path: KeyPath) -> bool:
+        if isinstance(data, list):
+            return all(self.representable(d, dtype, (*path, i)) for i, d in enumerate(data))
+        entry = self.data_types[dtype]
+        integer = isinstance(data, int) and not isinstance(data, bool)
+        bits = 8 * entry.bytes
+        low, high = (
+            (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1)
+            if entry.kind == "signed"
+            else (0, 2**bits - 1)
+        )
+        good = {
+            "float": integer or isinstance(data, float),
+            "bool": isinstance(data, bool),
+            "signed": integer and low <= data <= high,  # type: ignore[operator]
+            "unsigned": integer and low <= data <= high,  # type: ignore[operator]
+        }[entry.kind]
+        if not good:
+            self.report.add(
+                "E223", f"`{data}` is not a value of {dtype}", self.document.span(path), "here"
+            )
+        return good
+
+    def attribute(self, field: model.FieldSpec, given: Any, path: KeyPath) -> object:
+        enum = self.tree.vocabulary.enums.get(field.type)
+        if field.type == "uint[]":
+            good = isinstance(given, list) and all(type(g) is int and 0 <= g < 2**32 for g in given)
+            given = tuple(given) if isinstance(given, list) else given
+            if good and len(given) > expr.MAX_ENTRIES:
+                self.report.add(
+                    "E223",
+                    f"an array has at most {expr.MAX_ENTRIES} entries",
+                    self.document.span(path),
+                    f"{len(given)} entries",
+                )
+                return None
+        elif field.type == "uint":
+            good = isinstance(given, int) and not isinstance(given, bool) and 0 <= given < 2**32
+        elif field.type == "bool":
+            good = isinstance(given, bool)
+        else:
+            good = enum is not None and given in enum.values
+        if not good:
+            shown = list(given) if isinstance(given, tuple) else given
+            self.report.add(
+                "E104",
+                f"expected {field.type} for `{field.name}`",
+                self.document.span(path),
+                f"found `{shown}`",
+                help=suggestion(str(given), enum.values) if enum else "",
+            )
+        return given
+
+    def example(self, example: Example, values: dict[str, Any], path: KeyPath) -> None:
+        span = self.document.span((*path, "id"))
+        for id in self.broken(values):
+            rule = next(
+                r for r in (*self.operator.rules, *(r for r, _ in self.tensor_rules)) if r.id == id
+            )
+            note = Note(self.rule_span(rule), "constraint")
+            self.report.add(
+                "E220",
+                f"example `{example.id}` breaks constraint `{id}`",
+                span,
+                "an example must satisfy every constraint",
+                notes=[note],
+            )
+        for field in self.spec.tensors():
+            support = self.spec.support[0].tensors[field.name]
+            tensor = values[field.name]
+            if (
+                tensor.dtype not in support.dtypes
+                or not support.low <= len(tensor.sizes) <= support.high
+            ):
+                self.report.add(
+                    "E224",
+                    f"example `{example.id}`: {field.name} is {tensor.dtype} of rank {len(tensor.sizes)}",
+                    span,
+                    "not in the newest table of `support`",
+                )
+            if field.name in self.operator.sizes and not self.report:
+                inferred = tuple(self.operator.sizes[field.name].evaluate(values, self.data_types))
+                if inferred != tensor.sizes:
+                    self.report.add(
+                        "E224",
+                        f"example `{example.id}`: {field.name} has sizes {list(tensor.sizes)}",
+                        span,
+                        f"`sizes` of the field gives {list(inferred)}",
+                    )
+
+    def rule_span(self, rule: Rule) -> Span:
+        """Where the rule's expression stands; a tensor's rule stands in the vocabulary."""
+        document = self.document if rule.path[0] == "constraints" else self.tree.document
+        return document.span(
+            (*rule.path, "require" if (*rule.path, "require") in document.values else "use")
+        )
+
+    def violate(
+        self, rule: Rule, first: dict[str, Any], patch: dict[str, Any], document: Document
+    ) -> None:
+        span = document.key_span((*rule.path, "violate"))
+        try:
+            values = self.patched(first, patch)
+        except (TypeError, ValueError) as error:
+            self.report.add("E223", f"`violate` of `{rule.id}` does not fit: {error}", span)
+            return
+        broken = self.broken(values)
+        others = [id for id in broken if id != rule.id]
+        if rule.id not in broken:
+            self.report.add(
+                "E221",
+                f"`violate` does not break `{rule.id}`",
+                span,
+                "this case still satisfies the constraint",
+            )
+        if others:
+            self.report.add(
+                "E222",
+                f"`violate` breaks more than `{rule.id}`",
+                span,
+                f"also breaks {', '.join(others)}",
+                help="change one thing at a time, so that the generated test proves which check fired",
+            )
+
+    def patched(self, first: dict[str, Any], patch: Mapping[str, Any]) -> dict[str, Any]:
+        values = dict(first)
+        # A change of sizes or data type makes a packed tensor; so these come first.
+        for target, value in sorted(
+            patch.items(), key=lambda item: not item[0].endswith((".sizes", ".dtype"))
+        ):
+            name, _, attribute = target.partition(".")
+            given = tuple(value) if isinstance(value, list) else value
+            if not attribute:
+                values[name] = self.typed(given, first[name], target)
+                continue
+            tensor: Tensor = values[name]
+            if isinstance(getattr(tensor, attribute), tuple) and type(given) is int:
+                given = (given,) * len(tensor.sizes)
+            given = self.typed(given, getattr(tensor, attribute), target)
+            if attribute in ("sizes", "dtype"):
+                sizes = given if attribute == "sizes" else tensor.sizes
+                values[name] = make_tensor(
+                    given if attribute == "dtype" else tensor.dtype, sizes, self.data_types
+                )
+            else:
+                values[name] = replace(tensor, **{attribute: given})
+                if attribute == "strides" and "total_bytes" not in patch:
+                    item = self.data_types[tensor.dtype].bytes
+                    values[name] = replace(
+                        values[name], total_bytes=expr.implied_bytes(tensor.sizes, given, item)
+                    )
+        for field in self.spec.fields:
+            if field.length_of is not None and field.name not in patch and field.length_of in patch:
+                values[field.name] = len(values[field.length_of])
+        return values
+
+    def typed(self, value: Any, like: Any, target: str) -> Any:
+        if target.endswith(".dtype") and value not in self.data_types:
+            raise ValueError(f"`{value}` is not a data type")
+        numbers = isinstance(value, tuple) and all(type(v) is int and 0 <= v < 2**32 for v in value)
+        if isinstance(value, tuple) and len(value) > expr.MAX_ENTRIES:
+            raise ValueError(f"an array has at most {expr.MAX_ENTRIES} entries")
+        if type(value) is not type(like) or (isinstance(like, tuple) and not numbers):
+            raise ValueError(f"`{target}` is not {value!r}")
+        return value
+
+    def tensor_holds(self, rule: Rule, tensor: Tensor) -> bool:
+        """Remembered, since examples and their changes have few different tensors."""
+        key = (rule.id, tensor)
+        if key not in self.remembered:
+            self.remembered[key] = rule.require.holds({"tensor": tensor}, self.data_types)
+        return self.remembered[key]
+
+    def broken(self, values: Mapping[str, Any]) -> list[str]:
+        """The ids of the constraints that fail. Tensors come first; a rule that reads what failed there is skipped."""
+        failed: list[str] = []
+        bad: set[str] = set()
+        for field in self.spec.tensors():
+            failed_here: list[str] = []
+            for rule, constraint in self.tensor_rules:
+                if constraint.only not in (None, field.kind) or any(
+                    need in failed_here for need in rule.needs
+                ):
+                    continue
+                if not self.tensor_holds(rule, values[field.name]):
+                    failed_here.append(rule.id)
+                    bad.add(f"{field.name}.{rule.field}")
+            failed += failed_here
+        unsettled = set(failed)  # rules that failed or could not be asked
+        for rule in self.operator.rules:
+            if unsettled.intersection(rule.needs) or bad.intersection(rule.require.reads):
+                unsettled.add(rule.id)
+            elif not rule.require.holds(values, self.data_types):
+                unsettled.add(rule.id)
+                failed.append(rule.id)
+        return failed
+
+
+def make_tensor(
+    dtype: str, sizes: tuple[int, ...], data_types: Mapping[str, model.DataTypeEntry]
+) -> Tensor:
+    """A packed tensor."""
+    strides = tuple(math.prod(sizes[i + 1 :]) for i in range(len(sizes)))
+    total = expr.implied_bytes(sizes, strides, data_types[dtype].bytes)
+    return Tensor(dtype, sizes, strides, len(sizes), total)

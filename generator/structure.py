@@ -1,0 +1,195 @@
+"""Text of specs/ -> the typed model; what does not fit becomes diagnostics, all at once."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+from pydantic import ValidationError
+
+from generator import schema, source
+from generator.diagnostics import Report, suggestion
+from generator.model import (
+    ADDRESS,
+    DIALECTS,
+    RANKS,
+    VERSION,
+    OperatorSpec,
+    Spec,
+    SpecTree,
+    TensorData,
+    Vocabulary,
+)
+from generator.source import Document, KeyPath
+
+
+def load_tree(root: Path, report: Report) -> SpecTree | None:
+    """Read all of `root`/specs. None with the reasons in the report when anything is wrong with its structure."""
+    document = source.load(root / "specs" / "vocabulary.yaml", "specs/vocabulary.yaml", report)
+    if document is None:
+        return None
+    vocabulary: Vocabulary | None = _validate(Vocabulary, document, {}, report)
+    if vocabulary is None:
+        return None
+    words = vocabulary.words()
+    specs = []
+    for dialect in DIALECTS:
+        for path in sorted((root / "specs" / dialect).glob("*.yaml"), key=lambda p: p.name):
+            file = f"specs/{dialect}/{path.name}"
+            text = source.load(path, file, report)
+            if text is None:
+                continue
+            if not re.fullmatch(r"[a-z][a-z0-9_]{0,63}", path.stem):
+                report.add(
+                    "E105",
+                    f"the file name `{path.name}` becomes a module: use a-z, 0-9 and _",
+                    text.span(()),
+                )
+            spec = _validate(OperatorSpec, text, words, report)
+            if spec is not None:
+                specs.append(Spec(dialect, path.stem, text, spec))
+    return None if report else SpecTree(vocabulary, document, tuple(specs))
+
+
+def validate_tensor(
+    data: object, path: KeyPath, document: Document, vocabulary: Vocabulary, report: Report
+) -> TensorData | None:
+    """A tensor in `given` of an example."""
+    tensor: TensorData | None = _validate(
+        TensorData, document, vocabulary.words(), report, data=data, path=path
+    )
+    return tensor
+
+
+def _validate(
+    model: Any,
+    document: Document,
+    words: dict[str, list[str]],
+    report: Report,
+    *,
+    data: Any = None,
+    path: KeyPath = (),
+) -> Any:
+    try:
+        return model.model_validate(document.data if not path else data, context=words)
+    except ValidationError as error:
+        errors = [
+            {**e, "loc": (*path, *_plain(e["loc"])), "of_key": "[key]" in e["loc"]}
+            for e in error.errors(include_url=False)
+        ]
+    _structure_errors(model, words, errors, document, report)
+    return None
+
+
+def _plain(loc: tuple[int | str, ...]) -> KeyPath:
+    """pydantic marks a dictionary's key and a union's branch inside the path; neither is part of the data."""
+    parts = [part for part in loc if part not in ("[key]", "__pydantic_extra__")]
+    if "default" in parts:  # the one union of the model
+        parts = parts[: parts.index("default") + 1]
+    return tuple(parts)
+
+
+_EXPECTED = {
+    "model_type": "a mapping",
+    "dict_type": "a mapping",
+    "list_type": "a list",
+    "string_type": "a text",
+    "int_type": "a whole number",
+    "bool_type": "true or false",
+}
+_PATTERNS = {
+    RANKS: "ranks are two numbers, as in `1..8`",
+    ADDRESS: "an address begins with https:// and has no blanks",
+    VERSION: "a version is three numbers, as in `1.4.0`",
+}
+
+
+def _structure_errors(
+    model: Any, words: dict[str, list[str]], errors: list[Any], document: Document, report: Report
+) -> None:
+    missing = {e["loc"] for e in errors if e["type"] == "missing"}
+    told: set[KeyPath] = set()
+    for e in errors:
+        if e["type"] == "extra_forbidden":
+            told |= _unknown_key(model, words, e["loc"], missing, document, report)
+    for e in errors:
+        if e["type"] == "missing" and e["loc"] not in told:
+            path = e["loc"]
+            report.add("E102", f"`{path[-1]}` is missing", document.key_span(path[:-1]), "in here")
+        elif e["type"] not in ("extra_forbidden", "missing"):
+            _wrong_value(e, document, report)
+
+
+def _unknown_key(
+    model: Any,
+    words: dict[str, list[str]],
+    path: KeyPath,
+    missing: set[KeyPath],
+    document: Document,
+    report: Report,
+) -> set[KeyPath]:
+    """Tell of a key that is none, and in the same breath of the missing one that it may stand for."""
+    absent = [str(p[-1]) for p in missing if p[:-1] == path[:-1]]
+    hint = suggestion(str(path[-1]), absent or _keys(model, words, path[:-1]))
+    meant = [name for name in absent if hint == f"did you mean `{name}`?"]
+    lack = f", and `{meant[0]}` is missing" if meant else ""
+    message = f"`{path[-1]}` is not a key here{lack}"
+    report.add("E101", message, document.key_span(path), "unknown key", help=hint)
+    return {(*path[:-1], name) for name in meant}
+
+
+def _wrong_value(error: Any, document: Document, report: Report) -> None:
+    kind, path, context = error["type"], error["loc"], error.get("ctx", {})
+    span, found = document.span(path), _found(error["input"])
+    if kind == "unknown_word":
+        help = suggestion(str(error["input"]), context["allowed"])
+        report.add(
+            "E103", f"{found} is not one of the allowed values", span, "unknown value", help=help
+        )
+    elif kind == "literal_error":
+        help = f"allowed: {context['expected']}"
+        report.add(
+            "E103", f"{found} is not one of the allowed values", span, "unknown value", help=help
+        )
+    elif kind == "identifier":
+        place = document.key_span(path) if error["of_key"] else span
+        report.add("E105", f"{found} is not a name", place, help=error["msg"])
+    elif kind == "text":
+        report.add("E106", error["msg"], span, f"found {found}")
+    elif kind == "string_pattern_mismatch":
+        message = _PATTERNS.get(context["pattern"], "this text has not the right form")
+        report.add("E106", message, span, f"found {found}")
+    elif kind == "string_too_long":
+        message = f"a text here has at most {context['max_length']} characters"
+        report.add("E106", message, span, f"found {len(error['input'])}")
+    elif kind in ("string_too_short", "too_short"):
+        what = "a text" if kind == "string_too_short" else "at least one entry"
+        report.add("E106", f"{what} is needed here", span, "empty")
+    else:
+        expected = _EXPECTED.get(kind, error["msg"].removeprefix("Input should be "))
+        quotable = kind == "string_type" and type(error["input"]) in (int, float, bool)
+        help = f'quote it: "{found.strip("`")}"' if quotable else ""
+        report.add("E104", f"expected {expected}", span, f"found {found}", help=help)
+
+
+def _found(value: object) -> str:
+    if isinstance(value, dict | list):
+        return "a mapping" if isinstance(value, dict) else "a list"
+    if value is None:
+        return "nothing"
+    text = str(value).lower() if isinstance(value, bool) else str(value)
+    shown = "".join(c if c.isprintable() else ascii(c)[1:-1] for c in text[:40])
+    return f"`{shown}`"
+
+
+def _keys(model: Any, words: dict[str, list[str]], path: KeyPath) -> list[str]:
+    """The keys that a spec may have at a path, for suggestions."""
+    node = schema.of(model, words)
+    for part in path:
+        node = (
+            node.get("items", {})
+            if isinstance(part, int)
+            else node.get("properties", {}).get(part) or node.get("additionalProperties") or {}
+        )
+    return list(node.get("properties", {}))
