@@ -42,7 +42,7 @@ STRIDED = 2  # it is not
 COLUMNS = 3  # the innermost axis is kept and contiguous
 SCATTERED = 4  # the innermost axis is kept, not contiguous
 
-BLOCK_BYTES = 2048  # scanned for its greatest key before the position matters
+BLOCK_BYTES = 4096  # scanned for its greatest key before the position matters
 BLOCK_ROWS = 128  # rows whose numbers fit the narrowest key
 
 
