@@ -250,7 +250,7 @@ class ArgmaxOperatorDesc(OperatorDesc):
 
     Attributes:
         InputTensor: Tensor to search.
-        OutputTensor: Receives one index for each reduced group; the rank is preserved.
+        OutputTensor: One index for each reduced group; the rank is preserved.
         AxisCount: Length of Axes.
         Axes: Axes to reduce. Their order does not matter. An empty list reduces nothing, so that
             every index is 0.
@@ -306,7 +306,7 @@ def argmax(
             input.
 
     Returns:
-        Receives one index for each reduced group; the rank is preserved.
+        One index for each reduced group; the rank is preserved.
 
     Raises:
         ValidationError: the page does not allow the arguments; with every violation.

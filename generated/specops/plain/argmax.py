@@ -170,7 +170,7 @@ def argmax(
         out: Array of dtype int64 to write to; it may not share memory with the input.
 
     Returns:
-        Receives one index for each reduced group.
+        One index for each reduced group; reduced axes are dropped unless `keepdims`.
 
     Raises:
         ValidationError: the arguments are not allowed; with every violation.
