@@ -19,6 +19,7 @@ def operators(one: Operator, other: Operator) -> list[str]:
     _section(out, "data types of", _support(one), _support(other))
     _section(out, "constraint", _rules(one), _rules(other))
     _section(out, "semantics", _semantics(one), _semantics(other))
+    _section(out, "decided", _silent(one), _silent(other))
     _section(out, "erratum", _errata(one), _errata(other))
     return out
 
@@ -73,3 +74,7 @@ def _semantics(o: Operator) -> dict[str, str]:
 
 def _errata(o: Operator) -> dict[str, str]:
     return {e.id: f"printed {e.printed}; right is {e.right}" for e in o.spec.errata}
+
+
+def _silent(o: Operator) -> dict[str, str]:
+    return {d.id: d.decided for d in o.spec.silent}

@@ -139,6 +139,10 @@ def _operator(o: Operator, specs: Linted) -> str:
         given = ", ".join(f"{k} = {_data(v)}" for k, v in e.given.items())
         expect = ", ".join(f"{k} = {_data(v.model_dump())}" for k, v in e.expect.items())
         out += _item(f"{e.id} ({_origin(e.page, e.decided)})", given, f"gives {expect}")
+    if spec.silent:
+        out += ["", "Also decided, where the page is silent"]
+        for decision in spec.silent:
+            out += _item(decision.id, decision.decided)
     if spec.errata:
         out += ["", "Wrong on the page"]
         for erratum in spec.errata:

@@ -170,6 +170,9 @@ class _Spec:
         self.support()
         self.constraints()
         self.semantics()
+        silent: dict[str, KeyPath] = {}
+        for i, decision in enumerate(self.spec.silent):
+            _unique(silent, decision.id, ("silent", i), self.document, self.report)
         ids: dict[str, KeyPath] = {}
         for i, example in enumerate(self.spec.examples):
             _unique(ids, example.id, ("examples", i), self.document, self.report)

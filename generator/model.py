@@ -264,6 +264,13 @@ class Erratum(Strict):
     right: Text
 
 
+class Decision(Strict):
+    """What the page leaves open and no constraint or meaning says."""
+
+    id: Name
+    decided: Text
+
+
 class OperatorSpec(Strict):
     operator: Name = _key("The page's name of the operator.")
     summary: Text = _key("What it does, in one sentence.")
@@ -276,6 +283,7 @@ class OperatorSpec(Strict):
     constraints: list[Constraint] = _key("Rules between fields.")
     semantics: Semantics = _key("The kernel, and what it is told.")
     examples: Annotated[list[Example], Field(min_length=1)] = _key("The page's own; literals.")
+    silent: list[Decision] = _key("What else the page leaves open, and what was decided.", [])
     errata: list[Erratum] = _key("Mistakes on the page.")
 
     def field(self, name: str) -> FieldSpec:

@@ -381,8 +381,10 @@ def _decided(operator: Operator) -> list[dict[str, str]]:
     """What the page leaves open, in the order of the spec."""
     spec = operator.spec
     rules = [{"id": c.id, "text": c.decided} for c in spec.constraints if c.decided]
-    meanings = spec.semantics.meanings.items()
-    return rules + [{"id": name, "text": m.decided} for name, m in meanings if m.decided]
+    meanings = [
+        {"id": n, "text": m.decided} for n, m in spec.semantics.meanings.items() if m.decided
+    ]
+    return [*rules, *meanings, *({"id": d.id, "text": d.decided} for d in spec.silent)]
 
 
 def _decisions(operator: Operator) -> dict[str, Any]:

@@ -29,6 +29,17 @@ Decided where the page is silent:
     index_fits: The page is silent. An index that wraps around would be a wrong answer.
     nan: The page is silent. Direct3D compares false with NaN, and DirectML is reported to ignore it
         (webnn#811).
+    axes_empty: An empty list of axes reduces nothing, so that every index is 0. WebNN does the
+        same.
+    axes_order: The order of Axes does not matter. The index counts row-major over the reduced axes
+        in ascending order.
+    zeros: -0.0 and +0.0 are equal, a tie, as Direct3D compares them.
+    subnormals: Subnormal numbers are kept. Direct3D flushes those of float32, so that they may tie
+        with 0 there.
+    output_dtype: The function's output is UINT32 where the caller names no data type, as DirectMLX
+        does.
+    shared_memory: An output that may share memory with an input is refused; the operator has no
+        in-place form.
 """
 
 from __future__ import annotations

@@ -19,6 +19,12 @@ Constraints:
 Decided where the page is silent:
     axis_unique: A repeated axis has no meaning; numpy.max refuses it too.
     nan: NumPy's rule, which its page does not state: the first NaN wins.
+    axes_several: Over several axes the index counts row-major over them in ascending order;
+        numpy.argmax takes one axis.
+    axes_empty: An empty tuple of axes reduces nothing, so that every index is 0.
+    last: numpy.argmax always takes the first of several equal elements; `last` is added.
+    zeros: -0.0 and +0.0 are equal, a tie, as in NumPy.
+    bool: False is less than True, as in NumPy.
 """
 
 from __future__ import annotations
