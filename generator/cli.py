@@ -86,7 +86,7 @@ def _parser() -> argparse.ArgumentParser:
             "--format",
             choices=("text", "json", "github"),
             default="text",
-            help="how errors are shown",
+            help="for people, for programs, or as annotations of GitHub",
         )
         if operators:
             sub.add_argument(
@@ -184,7 +184,7 @@ def named(specs: Linted, names: list[str], options: argparse.Namespace) -> list[
             report.add(
                 "E006",
                 f"there is no operator `{name}`",
-                help=suggestion(name, [*(i.split("/")[1] for i in ids), *ids]),
+                help=suggestion(name, dict.fromkeys([*(i.split("/")[1] for i in ids), *ids])),
             )
         out += found
     fail(report, options)
@@ -216,7 +216,7 @@ def wanted(options: argparse.Namespace) -> tuple[dict[str, bytes], dict[str, Fil
     ids = set(chosen(specs, options))
     everything = rendered(specs, options)
     whole = not getattr(options, "operators", [])
-    files = {f.path: f for f in everything if whole or ids & set(f.operators)}
+    files = {f.path: f for f in everything if whole or not f.operators or ids & set(f.operators)}
     return {f.path: data for f, data in everything.items() if f.path in files}, files, whole, specs
 
 

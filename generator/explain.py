@@ -90,13 +90,11 @@ def table(records: list[dict[str, Any]]) -> str:
 
 def subjects(specs: Linted) -> list[str]:
     """All that `explain` knows by name, for suggestions."""
+    own = [d.id for o in specs.operators for d in o.spec.silent]
+    own += [e.id for o in specs.operators for e in o.spec.errata]
     rules = [r.id for o in specs.operators for r in o.rules] + [r.id for r, _ in specs.tensor_rules]
-    return [
-        *(o.source.name for o in specs.operators),
-        *(o.id for o in specs.operators),
-        *rules,
-        *CODES,
-    ]
+    names = [o.source.name for o in specs.operators] + [o.id for o in specs.operators]
+    return list(dict.fromkeys([*names, *rules, *own, *CODES]))
 
 
 def code(subject: str) -> str | None:
@@ -182,9 +180,18 @@ def _item(head: str, *texts: str | None) -> list[str]:
 
 
 def constraint(specs: Linted, subject: str) -> str | None:
-    """A constraint wherever it occurs."""
+    """A constraint, a decision or an erratum wherever it occurs."""
     out = []
     for o in specs.operators:
+        for d in o.spec.silent:
+            if d.id == subject:
+                out += [f"{subject} of {o.id}", *_item(f"decided: {d.decided}")]
+        for e in o.spec.errata:
+            if e.id == subject:
+                out += [
+                    f"{subject} of {o.id} ({e.page})",
+                    *_item(f"printed {e.printed}; right is {e.right}"),
+                ]
         for r in o.rules:
             if r.id == subject:
                 line = o.source.document.span((*r.path, "id")).line

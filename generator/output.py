@@ -10,6 +10,7 @@ import difflib
 import hashlib
 import os
 import tempfile
+import time
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -17,6 +18,8 @@ from typing import Literal
 
 MANIFEST = "MANIFEST"
 _TEMPORARY = ".specops-"
+
+_PASSING = (FileNotFoundError, PermissionError) if os.name == "nt" else (FileNotFoundError,)
 
 Kind = Literal["stale", "missing", "orphan", "edited"]
 
@@ -160,7 +163,7 @@ def write(
 def _replace(target: Path, data: bytes) -> None:
     """Write beside the target, then rename: readers see the old file or the new one.
 
-    Another generator may tidy away our temporary file in between; then we write it again.
+    Another generator may tidy away our temporary file in between, or, on Windows, hold the target; then we try again.
     """
     for attempt in range(10):
         temporary = ""
@@ -172,13 +175,12 @@ def _replace(target: Path, data: bytes) -> None:
             os.chmod(temporary, 0o644)
             os.replace(temporary, target)
             return
-        except FileNotFoundError:
-            if attempt == 9:
-                raise
-        except BaseException:
+        except BaseException as error:
             with contextlib.suppress(OSError):
                 os.unlink(temporary)
-            raise
+            if attempt == 9 or not isinstance(error, _PASSING):
+                raise
+            time.sleep(0.01 * attempt)
 
 
 def _remove_empty(folder: Path, top: Path) -> None:

@@ -181,7 +181,7 @@ class SelfTest:
         elif field.type == "bool":
             good = isinstance(given, bool)
         else:
-            good = enum is not None and given in enum.values
+            good = enum is not None and isinstance(given, str) and given in enum.values
         if not good:
             shown = list(given) if isinstance(given, tuple) else given
             self.report.add(

@@ -826,3 +826,66 @@ for number in range(60):
 print("done")
 """
     done(python(code, str(Path(__file__).parent), NUMBA_CPU_NAME="generic", NUMBA_CPU_FEATURES=""))
+
+
+class Raises:
+    """An object of another library, at its worst: whatever it is asked, it raises."""
+
+    def __getattr__(self, name: str) -> object:
+        raise RuntimeError(name)
+
+    def __len__(self) -> int:
+        raise RuntimeError("len")
+
+    def __iter__(self) -> object:
+        raise RuntimeError("iter")
+
+    def __hash__(self) -> int:
+        raise RuntimeError("hash")
+
+    def __eq__(self, other: object) -> bool:
+        raise RuntimeError("eq")
+
+    def __repr__(self) -> str:
+        raise RuntimeError("repr")
+
+
+@pytest.mark.parametrize("name", ["x", "axes", "axis_direction", "output_dtype", "out"])
+def test_objects_that_raise(name: str) -> None:
+    """What an argument raises when it is looked at never reaches the caller as it is."""
+    arguments: dict[str, Any] = {"x": np.ones((2, 3), np.float32), name: Raises()}
+    with pytest.raises(ValidationError):
+        dml.argmax(**arguments)
+
+
+@pytest.mark.parametrize("member", ["DataType", "Sizes", "Strides", "Flags", "DimensionCount"])
+def test_members_that_raise(member: str) -> None:
+    members: dict[str, Any] = {"DataType": "FLOAT32", "Sizes": [2, 3], member: Raises()}
+    with pytest.raises(ValidationError):
+        dml.TensorDesc(**members).empty()
+
+
+def test_a_sequence_that_never_ends() -> None:
+    """A sequence that lies about its length is read no further than its limit."""
+
+    class Endless:
+        def __len__(self) -> int:
+            return 1
+
+        def __iter__(self) -> Any:
+            return iter(int, 1)
+
+    with pytest.raises(ValidationError):
+        specops.argmax(np.ones(3), Endless())
+
+
+def test_a_threading_layer_that_is_not_there() -> None:
+    """Numba's own complaint becomes the package's error."""
+    code = """
+import numpy as np, specops
+try:
+    specops.argmax(np.zeros((4096, 1000), np.float32), 1)
+except specops.SpecopsError as error:
+    print("done" if "threading layer" in str(error) else error)
+"""
+    done(python(code, NUMBA_THREADING_LAYER="bogus"))

@@ -85,11 +85,16 @@ def compiled(
     return CompiledOperator(operator, tensors["input"], tensors["output"], kernel)
 
 
+_FROZEN = (str, int, np.integer, np.bool_, np.dtype, type)
+
+
 def frozen(value: Any) -> Any:
     """The value as part of a cache's key; a TypeError where it has no form in which equal means same."""
     if isinstance(value, list | tuple | np.ndarray):
         return tuple(v if type(v) is int else _index(v) for v in value)
-    return value
+    if value is None or isinstance(value, _FROZEN):
+        return value
+    raise TypeError(f"{type(value).__name__} is no key")
 
 
 def _index(value: object) -> int:

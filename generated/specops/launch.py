@@ -39,8 +39,16 @@ _warned = False
 def get_num_threads() -> int:
     """Threads that a large call may use: the limit set here, and no more than Numba's own."""
     limit = _local_limit.get() or _limit
-    available = 1 if limit == 1 else int(numba.get_num_threads())
+    available = 1 if limit == 1 else _available()
     return available if limit is None else min(limit, available)
+
+
+def _available() -> int:
+    """Numba's own limit; asking for it starts the threading layer."""
+    try:
+        return int(numba.get_num_threads())
+    except ValueError as error:
+        raise SpecopsError(f"Numba's threading layer cannot start: {error}") from error
 
 
 def set_num_threads(n: int | None) -> None:
@@ -198,7 +206,7 @@ def _warn(error: Exception) -> None:
 def _find_layer() -> str:
     """Start Numba's threading layer (no kernel runs yet) and ask for its name."""
     global _layer
-    numba.get_num_threads()
+    _available()
     _layer = str(threading_layer())
     return _layer
 
@@ -207,7 +215,7 @@ def _shared_pool() -> ThreadPoolExecutor:
     global _pool
     with _lock:
         if _pool is None:
-            workers = max(1, int(numba.get_num_threads()) - 1)
+            workers = max(1, _available() - 1)
             _pool = ThreadPoolExecutor(workers, thread_name_prefix="specops")
         return _pool
 

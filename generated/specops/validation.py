@@ -8,6 +8,7 @@ An operator's rules, fields and data-type tables are data in its generated modul
 
 from __future__ import annotations
 
+import itertools
 import operator as python_operator
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -233,13 +234,17 @@ def _index(value: object) -> int | None:
         return None
 
 
-def _length(value: object) -> int:
-    """The length of a sequence (or set of numbers); beyond what is allowed for all else."""
-    if isinstance(value, str | bytes | Mapping | set | type) or getattr(value, "ndim", 1) != 1:
-        return MAX_ENTRIES + 1
-    if not hasattr(value, "__len__") or not hasattr(value, "__iter__"):
-        return MAX_ENTRIES + 1
-    return len(value)
+def _entries(value: object) -> list[Any] | None:
+    """The entries of a sequence, at most 64; None for all else."""
+    if isinstance(value, str | bytes | Mapping | set | type):
+        return None
+    try:
+        if getattr(value, "ndim", 1) != 1 or len(value) > MAX_ENTRIES:  # type: ignore[arg-type]
+            return None
+        entries = list(itertools.islice(iter(value), MAX_ENTRIES + 1))  # type: ignore[call-overload]
+    except Exception:  # a class may raise what it likes
+        return None
+    return entries if len(entries) <= MAX_ENTRIES else None
 
 
 def integer(value: object, high: int = _UINT_MAX) -> int:
@@ -253,10 +258,11 @@ def integer(value: object, high: int = _UINT_MAX) -> int:
 def integers(value: object) -> tuple[int, ...]:
     """An array of unsigned integers, at most 64 of them."""
     allowed = f"a sequence of at most {MAX_ENTRIES} integers from 0 to {_UINT_MAX}"
-    if _length(value) > MAX_ENTRIES:
+    entries = _entries(value)
+    if entries is None:
         raise NotUnderstood(value, allowed)
     try:
-        return tuple(integer(v) for v in value)  # type: ignore[attr-defined]
+        return tuple(integer(v) for v in entries)
     except NotUnderstood:
         raise NotUnderstood(value, allowed) from None
 
@@ -287,7 +293,7 @@ def data_type(value: object) -> str:
     if value is not None:
         try:
             dtype = np.dtype(value)  # type: ignore[call-overload]
-        except (TypeError, ValueError, SyntaxError):
+        except Exception:  # a class may raise what it likes
             raise NotUnderstood(value, ", ".join(DATA_TYPES)) from None
         for name, entry in DATA_TYPES.items():
             if entry.numpy == dtype and dtype.isnative:
@@ -325,11 +331,13 @@ def axes(value: object, rank: int) -> tuple[int, ...]:
     if value is None:
         return tuple(range(rank))
     allowed = f"None, an integer or a sequence of integers, each from {-rank} to {rank - 1}"
-    given: Any = value if _index(value) is None or bool(getattr(value, "ndim", 0)) else (value,)
-    if _length(given) > MAX_ENTRIES:
+    entries = _entries(value)
+    if entries is None and _index(value) is not None:
+        entries = [value]
+    if entries is None:
         raise NotUnderstood(value, allowed)
     out = []
-    for axis in given:
+    for axis in entries:
         number = _index(axis)
         if number is None or not -rank <= number <= _UINT_MAX:
             raise NotUnderstood(value, allowed)

@@ -33,20 +33,17 @@ def as_array(value: object, operator: Operator, field: str) -> np.ndarray:
 
 
 def _dlpack(value: object) -> np.ndarray | None:
-    if not hasattr(value, "__dlpack__"):
-        return None
     try:
-        return np.from_dlpack(value)
+        return np.from_dlpack(value) if hasattr(value, "__dlpack__") else None
     except Exception:  # other libraries raise what they like
         return None
 
 
 def _array_interface(value: object) -> np.ndarray | None:
-    if not any(
-        hasattr(value, name) for name in ("__array__", "__array_interface__", "__array_struct__")
-    ):
-        return None
+    names = ("__array__", "__array_interface__", "__array_struct__")
     try:
+        if not any(hasattr(value, name) for name in names):
+            return None
         array = np.asarray(value, copy=False)
     except Exception:  # other libraries raise what they like
         return None
