@@ -211,7 +211,6 @@ def _operator(operator: Operator, linted: Linted) -> dict[str, Any]:
     attributes = [f for f in spec.fields if f.kind == "attribute"]
     inputs, outputs = spec.tensors("input"), spec.tensors("output")
     return {
-        "id": operator.id,
         "dialect": operator.source.dialect,
         "name": name,
         "class_name": description_class(name),
@@ -222,7 +221,6 @@ def _operator(operator: Operator, linted: Linted) -> dict[str, Any]:
         "fields": [_field(f, linted) for f in spec.fields],
         "inputs": [_field(f, linted) for f in inputs],
         "outputs": [_output(f, operator, linted) for f in outputs],
-        "attributes": [_field(f, linted) for f in attributes],
         "parameters": [_field(f, linted) for f in attributes if f.length_of is None],
         "support": [_support(row) for row in spec.support],
         "rules": [_rule(rule, linted, operator=operator) for rule in operator.rules],
@@ -234,7 +232,6 @@ def _operator(operator: Operator, linted: Linted) -> dict[str, Any]:
         "lowered": _lowered(operator),
         "lower_reads": _lower_reads(operator, kernel),
         "arguments": _arguments(attributes),
-        "squeezes": any(f.name == "keepdims" for f in attributes),
         "decided": _decided(operator),
         "errata": spec.errata,
         "special_floats": _special_floats([e.given for e in spec.examples]),
