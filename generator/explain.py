@@ -8,8 +8,9 @@ from typing import Any
 
 from generator import output, plan
 from generator.lint import Linted
+from generator.names import yaml_word
 from generator.plan import File
-from generator.resolve import Operator
+from generator.resolve import Operator, Rule
 
 WIDTH = 96
 
@@ -114,7 +115,7 @@ def _operator(o: Operator, specs: Linted) -> str:
     out = [f"{spec.operator} ({o.id}{since})", f"  {spec.summary}"]
     out += [f"  {spec.page.title}", f"  {spec.page.address} ({spec.page.revision})", "", "Fields"]
     for f in spec.fields:
-        default = f", default {_word(f.default)}" if f.default is not None else ""
+        default = f", default {yaml_word(f.default)}" if f.default is not None else ""
         out += _item(f"{f.name} ({f.kind}, {f.type}{default})", f.doc)
     out += ["", "Data types"]
     for row in spec.support:
@@ -151,14 +152,6 @@ def _operator(o: Operator, specs: Linted) -> str:
     return "\n".join(out)
 
 
-def _word(value: object) -> str:
-    return (
-        {True: "true", False: "false"}.get(value, str(value))
-        if isinstance(value, bool)
-        else str(value)
-    )
-
-
 def _data(value: Any) -> str:
     return (
         f"{value['dtype']} {value['data']}"
@@ -179,6 +172,11 @@ def _item(head: str, *texts: str | None) -> list[str]:
     return lines
 
 
+def _rule(r: Rule) -> list[str]:
+    origin = _origin(r.page, r.decided)
+    return _item(f"{r.allowed}.", r.require.text, origin, f"broken by {r.violate}")
+
+
 def constraint(specs: Linted, subject: str) -> str | None:
     """A constraint, a decision or an erratum wherever it occurs."""
     out = []
@@ -196,22 +194,12 @@ def constraint(specs: Linted, subject: str) -> str | None:
             if r.id == subject:
                 line = o.source.document.span((*r.path, "id")).line
                 out += [f"{subject} of {o.id} ({o.source.file}:{line})"]
-                out += _item(
-                    f"{r.allowed}.",
-                    r.require.text,
-                    _origin(r.page, r.decided),
-                    f"broken by {r.violate}",
-                )
+                out += _rule(r)
     for r, _ in specs.tensor_rules:
         if r.id == subject:
             line = specs.tree.document.span((*r.path, "id")).line
             out += [f"{subject} of each tensor of DirectML (specs/vocabulary.yaml:{line})"]
-            out += _item(
-                f"{r.allowed}.",
-                r.require.text,
-                _origin(r.page, r.decided),
-                f"broken by {r.violate}",
-            )
+            out += _rule(r)
     return "\n".join(out) or None
 
 

@@ -275,7 +275,7 @@ class _Spec:
             )
             self.report.add(
                 "E103",
-                f"`{_shown(field.default)}` is not a value of {field.type}",
+                f"`{names.yaml_word(field.default)}` is not a value of {field.type}",
                 self.document.span(path),
                 "unknown value",
                 help=help,
@@ -462,8 +462,3 @@ class _Spec:
             return ["false", "true"]
         enum = self.vocabulary.enums.get(type)
         return list(enum.values) if enum else []
-
-
-def _shown(value: object) -> str:
-    """A scalar as YAML writes it."""
-    return str(value).lower() if isinstance(value, bool) else str(value)

@@ -19,3 +19,12 @@ def description_class(name: str) -> str:
     'MaxPooling1OperatorDesc'
     """
     return "".join(part.capitalize() for part in name.split("_")) + "OperatorDesc"
+
+
+def yaml_word(value: object) -> str:
+    """A scalar as YAML writes it.
+
+    >>> yaml_word(True)
+    'true'
+    """
+    return str(value).lower() if isinstance(value, bool) else str(value)

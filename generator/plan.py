@@ -89,9 +89,7 @@ def _shared(linted: Linted) -> Iterator[File]:
         text = json.dumps(document, indent=1) + "\n"
         yield File(f"{name}.schema.json", source if name == "spec" else (), "", {}, (), text)
     yield File("specops/vocabulary.py", source, "vocabulary.py.jinja", _vocabulary(vocabulary), ())
-    rules = [
-        _rule(rule, linted, tensor=constraint.only) for rule, constraint in linted.tensor_rules
-    ]
+    rules = [_rule(rule, tensor=constraint.only) for rule, constraint in linted.tensor_rules]
     values = {
         "rules": rules,
         "functions": _functions([r for r, _ in linted.tensor_rules]),
@@ -207,7 +205,6 @@ def _operator_files(operator: Operator, linted: Linted) -> Iterator[File]:
 def _operator(operator: Operator, linted: Linted) -> dict[str, Any]:
     """The values that operator and case templates lay out."""
     spec, name = operator.spec, operator.source.name
-    kernel = linted.tree.vocabulary.kernels[spec.semantics.kernel]
     attributes = [f for f in spec.fields if f.kind == "attribute"]
     inputs, outputs = spec.tensors("input"), spec.tensors("output")
     return {
@@ -223,14 +220,14 @@ def _operator(operator: Operator, linted: Linted) -> dict[str, Any]:
         "outputs": [_output(f, operator, linted) for f in outputs],
         "parameters": [_field(f, linted) for f in attributes if f.length_of is None],
         "support": [_support(row) for row in spec.support],
-        "rules": [_rule(rule, linted, operator=operator) for rule in operator.rules],
+        "rules": [_rule(rule, operator=operator) for rule in operator.rules],
         "functions": _functions(
             operator.rules, *operator.sizes.values(), *operator.meanings.values()
         ),
         "kernel": spec.semantics.kernel,
         "lowering": "".join(part.capitalize() for part in spec.semantics.kernel.split("_")),
         "lowered": _lowered(operator),
-        "lower_reads": _lower_reads(operator, kernel),
+        "lower_reads": _lower_reads(operator),
         "arguments": _arguments(attributes),
         "decided": _decided(operator),
         "errata": spec.errata,
@@ -298,7 +295,7 @@ def _support(row: Any) -> dict[str, Any]:
 
 
 def _rule(
-    rule: Rule, linted: Linted, *, operator: Operator | None = None, tensor: str | None = None
+    rule: Rule, *, operator: Operator | None = None, tensor: str | None = None
 ) -> dict[str, Any]:
     return {
         "id": rule.id,
@@ -363,7 +360,7 @@ def _lowered(operator: Operator) -> list[dict[str, Any]]:
     return out
 
 
-def _lower_reads(operator: Operator, kernel: Any) -> list[tuple[str, str]]:
+def _lower_reads(operator: Operator) -> list[tuple[str, str]]:
     """The fields that lowering takes: all tensors, and the attributes that the semantics name."""
     used = {m.by for m in operator.spec.semantics.meanings.values()}
     used |= {name for e in operator.meanings.values() for name in e.names()}
