@@ -42,27 +42,9 @@ class File:
 
 def files(linted: Linted, templates: Path) -> list[File]:
     """All files of generated/ but the manifest, sorted by path."""
-    out = [*_verbatim(templates), *_shared(linted)]
-    kernels: dict[str, list[str]] = {}
+    out = [*_verbatim(templates), *_kernels(templates), *_shared(linted)]
     for operator in linted.operators:
         out += _operator_files(operator, linted)
-        kernels.setdefault(operator.spec.semantics.kernel, []).append(operator.id)
-    for kernel, users in kernels.items():
-        entry = linted.tree.vocabulary.kernels[kernel]
-        values = {
-            "name": kernel,
-            "doc": entry.doc,
-            "parameters": _kernel_parameters(linted.tree.vocabulary, kernel),
-        }
-        out.append(
-            File(
-                f"specops/kernels/{kernel}.py",
-                (),
-                f"kernels/{kernel}.py.jinja",
-                values,
-                tuple(users),
-            )
-        )
     return sorted(out, key=lambda f: f.path)
 
 
@@ -74,6 +56,12 @@ def _verbatim(templates: Path) -> Iterator[File]:
                 name = path.relative_to(templates / folder).as_posix()
                 text = path.read_bytes().decode("utf-8").replace("\r\n", "\n")
                 yield File(f"{target}/{name}", (), f"{folder}/{name}", {}, (), text)
+
+
+def _kernels(templates: Path) -> Iterator[File]:
+    """Each kernel; several operators, and several of their `semantics`, may run on one."""
+    for path in sorted((templates / "kernels").glob("*.py.jinja")):
+        yield File(f"specops/kernels/{path.stem}", (), f"kernels/{path.name}", {}, ())
 
 
 def _shared(linted: Linted) -> Iterator[File]:
@@ -170,17 +158,6 @@ def _vocabulary(vocabulary: Vocabulary) -> dict[str, Any]:
 
 def _numpy(name: str) -> str:
     return "bool_" if name == "bool" else name
-
-
-def _kernel_parameters(vocabulary: Vocabulary, kernel: str) -> list[dict[str, Any]]:
-    return [
-        {
-            "name": name,
-            "doc": p.doc,
-            "values": [{"name": v, "doc": d} for v, d in (p.values or {}).items()],
-        }
-        for name, p in vocabulary.kernels[kernel].parameters.items()
-    ]
 
 
 # --- one operator ---
