@@ -13,6 +13,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 
 import specops
@@ -29,30 +30,39 @@ def examples() -> list[tuple[str, ...]]:
 
     rows = []
     for table in TABLES:
-        module: Any = (
-            specops
-            if table.DIALECT == "plain"
-            else importlib.import_module(f"specops.{table.DIALECT}")
-        )
-        fields = importlib.import_module(
-            f"specops.{table.DIALECT}.{table.FUNCTION}"
-        ).OPERATOR.fields
+        package = "specops" if table.DIALECT == "plain" else f"specops.{table.DIALECT}"
+        function: Any = getattr(importlib.import_module(package), table.FUNCTION)
+        fields = importlib.import_module(f"specops.{table.DIALECT}.{table.MODULE}").OPERATOR.fields
         (given,) = (f.name for f in fields if f.kind == "input")
-        (expected,) = (f.name for f in fields if f.kind == "output")
-        extra = {"keepdims": True} if table.DIALECT == "plain" else {}
+        expected = [f.name for f in fields if f.kind == "output"]
+        version = {} if table.VERSION is None else {"opset": table.VERSION}
         for example in table.EXAMPLES:
             dtype, data = example["tensors"][given]
             x = np.array(data, DATA_TYPES[dtype].numpy)
-            result = getattr(module, table.FUNCTION)(x, **{**example["arguments"], **extra})
-            right = result.tolist() == example["tensors"][expected][1]
-            arguments = ", ".join(
-                f"{k}={v}" for k, v in example["arguments"].items() if k != "keepdims"
+            result = function(x, **example["arguments"], **version)
+            results = result if isinstance(result, tuple) else (result,)
+            wanted = [
+                example["tensors"][name][1] for name in expected if name in example["tensors"]
+            ]
+            right = len(results) == len(wanted) and all(map(same, results, wanted))
+            arguments = ", ".join(f"{k}={v}" for k, v in example["arguments"].items())
+            shown = ", ".join(
+                str(r.tolist() if r.dtype.kind in "iu" else r.astype(float).round(4).tolist())
+                for r in results
             )
-            name = f"{table.DIALECT}.{table.FUNCTION}"
-            rows.append(
-                (name, example["id"], arguments, str(result.tolist()), "ok" if right else "WRONG")
-            )
+            name = f"{table.DIALECT}.{table.MODULE}"
+            rows.append((name, example["id"], arguments, shown, "ok" if right else "WRONG"))
     return rows
+
+
+def same(result: np.ndarray, wanted: Any) -> bool:
+    """Equal but for the rounding of the data type."""
+    exact = np.array(wanted, np.float64)
+    unit = 0.0 if result.dtype.kind in "iu" else float(ml_dtypes.finfo(result.dtype).eps)
+    return bool(
+        result.shape == exact.shape
+        and np.allclose(result.astype(np.float64), exact, rtol=unit, atol=unit, equal_nan=True)
+    )
 
 
 def table(heads: tuple[str, ...], rows: list[tuple[str, ...]]) -> str:

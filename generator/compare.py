@@ -11,14 +11,16 @@ from generator.resolve import Operator
 def operators(one: Operator, other: Operator) -> list[str]:
     """One line for each difference; nothing where both mean the same."""
     out: list[str] = []
-    _section(out, "", {"introduced": one.spec.introduced}, {"introduced": other.spec.introduced})
+    _section(out, "", _since(one), _since(other))
     _section(out, "field", _fields(one), _fields(other))
     order = [f.name for f in one.spec.fields], [f.name for f in other.spec.fields]
     if order[0] != order[1] and sorted(order[0]) == sorted(order[1]):
         out.append(f"~ order of fields: {', '.join(order[0])} -> {', '.join(order[1])}")
+    _section(out, "derived", _derived(one), _derived(other))
     _section(out, "data types of", _support(one), _support(other))
     _section(out, "constraint", _rules(one), _rules(other))
     _section(out, "semantics", _semantics(one), _semantics(other))
+    _section(out, "equivalence", _equivalences(one), _equivalences(other))
     _section(out, "decided", _silent(one), _silent(other))
     _section(out, "erratum", _errata(one), _errata(other))
     return out
@@ -35,12 +37,27 @@ def _section(out: list[str], what: str, one: Mapping[str, Any], other: Mapping[s
             out.append(f"~ {name}: {one[key]} -> {other[key]}")
 
 
+def _since(o: Operator) -> dict[str, Any]:
+    if o.spec.since_version is not None:
+        return {"version": o.spec.since_version}
+    return {"introduced": o.spec.introduced}
+
+
+def _derived(o: Operator) -> dict[str, str]:
+    return {name: expression.text for name, expression in o.derived.items()}
+
+
+def _equivalences(o: Operator) -> dict[str, str]:
+    return {e.id: f"{e.operator}: {e.says}" for e in o.spec.equivalences}
+
+
 def _fields(o: Operator) -> dict[str, str]:
     def text(f: Any) -> str:
         default = f", default {f.default}" if f.default is not None else ""
         sizes = f", sizes {o.sizes[f.name].text}" if f.name in o.sizes else ""
         dtype = f", {f.dtype} where none is asked for" if f.dtype is not None else ""
-        return f"{f.kind} {f.type}{default}{sizes}{dtype}"
+        optional = f", present if {f.optional}" if f.optional is not None else ""
+        return f"{f.kind} {f.type}{default}{sizes}{dtype}{optional}"
 
     return {f.name: text(f) for f in o.spec.fields}
 

@@ -6,7 +6,7 @@ import textwrap
 from pathlib import Path
 from typing import Any
 
-from generator import output, plan
+from generator import cases, output
 from generator.lint import Linted
 from generator.names import yaml_word
 from generator.plan import File
@@ -56,18 +56,16 @@ def rows(specs: Linted, operators: list[Operator]) -> list[dict[str, Any]]:
     """One record for each operator, for `list`."""
     out = []
     for o in operators:
-        cases = plan.cases(o, specs)
+        tables = cases.tables(o, specs)
         out.append(
             {
                 "operator": o.id,
-                "since": o.spec.introduced or "",
+                "since": str(o.spec.introduced or o.spec.since_version or ""),
                 "kernel": o.spec.semantics.kernel,
                 "fields": len(o.spec.fields),
                 "constraints": len(o.rules),
                 "examples": len(o.spec.examples),
-                "tests": sum(
-                    len(cases[name]) for name in ("examples", "violations", "unsupported")
-                ),
+                "tests": sum(len(table) for table in tables.values()),
             }
         )
     return out
@@ -112,11 +110,17 @@ def operators(specs: Linted, subject: str) -> str | None:
 def _operator(o: Operator, specs: Linted) -> str:
     spec = o.spec
     since = f", since feature level {spec.introduced}" if spec.introduced else ""
+    if spec.since_version is not None:
+        since = f", version {spec.since_version}"
     out = [f"{spec.operator} ({o.id}{since})", f"  {spec.summary}"]
     out += [f"  {spec.page.title}", f"  {spec.page.address} ({spec.page.revision})", "", "Fields"]
     for f in spec.fields:
         default = f", default {yaml_word(f.default)}" if f.default is not None else ""
         out += _item(f"{f.name} ({f.kind}, {f.type}{default})", f.doc)
+    if spec.derived:
+        out += ["", "Derived"]
+        for entry in spec.derived:
+            out += _item(entry.name, entry.doc, entry.value)
     out += ["", "Data types"]
     for row in spec.support:
         for name, t in row.tensors.items():
@@ -138,6 +142,10 @@ def _operator(o: Operator, specs: Linted) -> str:
         given = ", ".join(f"{k} = {_data(v)}" for k, v in e.given.items())
         expect = ", ".join(f"{k} = {_data(v.model_dump())}" for k, v in e.expect.items())
         out += _item(f"{e.id} ({_origin(e.page, e.decided)})", given, f"gives {expect}")
+    if spec.equivalences:
+        out += ["", "The same by other operators"]
+        for same in spec.equivalences:
+            out += _item(f"{same.operator} ({_origin(same.page, same.decided)})", same.says)
     if spec.silent:
         out += ["", "Also decided, where the page is silent"]
         for decision in spec.silent:

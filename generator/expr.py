@@ -34,6 +34,8 @@ FUNCTIONS: dict[str, tuple[tuple[Type, ...], Type]] = {
     "rank": (("tensor",), "int"),
     "len": (("ints",), "int"),
     "range": (("int",), "ints"),
+    "min": (("int", "int"), "int"),
+    "max": (("int", "int"), "int"),
     "unique": (("ints",), "bool"),
     "product": (("ints",), "int"),
     "all": (("bools",), "bool"),
@@ -43,6 +45,14 @@ FUNCTIONS: dict[str, tuple[tuple[Type, ...], Type]] = {
     "implied_bytes": (("tensor",), "int"),
     "distinct_addresses": (("tensor",), "bool"),
     "power_of_two": (("int",), "bool"),
+    "windows_hold_input": (("ints",) * 6, "bool"),
+}
+
+# What a function of a tensor reads of it.
+_READS = {
+    "rank": ("sizes",),
+    "distinct_addresses": ("sizes", "strides"),
+    "implied_bytes": ("sizes", "strides", "dtype"),
 }
 
 _ARITHMETIC: dict[type, Callable[[int, int], int]] = {
@@ -67,6 +77,7 @@ MAX_LOOPS = 2
 MAX_ENTRIES = 64  # of an array
 MAX_NODES = 200
 MAX_INTEGER = 2**127
+MAX_WINDOWS = 65536  # that windows_hold_input looks at along an axis
 
 
 class ExpressionError(Exception):
@@ -113,36 +124,51 @@ class Expr:
         line = f"{keyword} {self.text}"
         if len(line) <= width:
             return [line]
-        if isinstance(self.tree, ast.Call) and isinstance(self.tree.args[0], ast.GeneratorExp):
-            parts = self.loop(self.tree.args[0], self.tree.func.end_col_offset or 0)
-            return [f"{keyword} {self.part(self.tree.func)}(", *(f"    {p}" for p in parts), ")"]
-        if isinstance(self.tree, ast.BoolOp):
-            word = "and" if isinstance(self.tree.op, ast.And) else "or"
-            return [
-                f"{keyword} (",
-                *(f"    {part}" for part in self.operands(self.tree, word)),
+        tree = self.tree
+        if isinstance(tree, ast.Call):
+            opening, closing, parts = (
+                f"{keyword} {self.part(tree.func)}(",
                 ")",
-            ]
-        if isinstance(self.tree, ast.ListComp):
-            parts = self.loop(self.tree, self.tree.col_offset)
-            return [f"{keyword} [", *(f"    {p}" for p in parts), "]"]
-        return [line]
+                self.arguments(tree),
+            )
+        elif isinstance(tree, ast.ListComp):
+            opening, closing, parts = f"{keyword} [", "]", self.loop(tree)
+        elif isinstance(tree, ast.BoolOp | ast.IfExp):
+            opening, closing, parts = f"{keyword} (", ")", self.operands(tree)
+        else:
+            return [line]
+        flat = " ".join(parts).removesuffix(",")
+        body = [flat] if len(flat) + 4 <= width else parts
+        return [opening, *(f"    {part}" for part in body), closing]
 
-    def loop(self, node: ast.GeneratorExp | ast.ListComp, opening: int) -> list[str]:
-        """What stands between the bracket at `opening` and its closing one, in two lines."""
-        target = node.generators[0].target
-        element = self.text[opening + 1 : target.col_offset].rstrip().removesuffix("for").strip()
-        rest = self.text[target.col_offset : (node.end_col_offset or 0) - 1].strip()
-        return [element, f"for {rest}"]
+    def arguments(self, node: ast.Call) -> list[str]:
+        """The arguments of a function, each on its line; of a loop its parts."""
+        first = node.args[0]
+        if isinstance(first, ast.GeneratorExp):
+            return self.loop(first)
+        return [f"{self.part(argument)}," for argument in node.args]
 
-    def operands(self, node: ast.BoolOp, word: str) -> list[str]:
-        """The operands of `and` or `or` with their parentheses, each but the first behind the word."""
-        cuts = [
-            0,
-            *(self.text.rindex(word, 0, v.col_offset) for v in node.values[1:]),
-            len(self.text),
-        ]
-        return [self.text[a:b].strip() for a, b in itertools.pairwise(cuts)]
+    def loop(self, node: ast.GeneratorExp | ast.ListComp) -> list[str]:
+        """A loop in lines: its element, its `for`, its `if`."""
+        clause = node.generators[0]
+        marks = [self.text.rindex("for", 0, clause.target.col_offset)]
+        marks += [self.text.rindex("if", 0, c.col_offset) for c in clause.ifs]
+        # Its brackets, of a generator those of the call, are within its own columns.
+        return self.cut([node.col_offset + 1, *marks, (node.end_col_offset or 0) - 1])
+
+    def operands(self, node: ast.BoolOp | ast.IfExp) -> list[str]:
+        """The operands of `and`, `or` and `if .. else` with their parentheses, each but the first behind its word."""
+        if isinstance(node, ast.IfExp):
+            test = self.text.rindex("if", 0, node.test.col_offset)
+            other = self.text.rindex("else", 0, node.orelse.col_offset)
+            return self.cut([0, test, other, len(self.text)])
+        word = "and" if isinstance(node.op, ast.And) else "or"
+        words = [self.text.rindex(word, 0, v.col_offset) for v in node.values[1:]]
+        return self.cut([0, *words, len(self.text)])
+
+    def cut(self, places: list[int]) -> list[str]:
+        """The pieces of the text between these places."""
+        return [self.text[a:b].strip() for a, b in itertools.pairwise(places)]
 
     def part(self, node: ast.expr) -> str:
         return self.text[node.col_offset : node.end_col_offset]
@@ -158,8 +184,8 @@ class Expr:
             return False
 
 
-def parse(text: str, scope: Mapping[str, Type], want: Type) -> Expr:
-    """Check an expression over the names in `scope`. Raises ExpressionError."""
+def parse(text: str, scope: Mapping[str, Type], want: Type | None) -> Expr:
+    """Check an expression over the names in `scope`; any value will do where `want` is None. Raises ExpressionError."""
     if not text.isascii() or not text.isprintable():
         raise ExpressionError("E201", "an expression is one line of ASCII", "here")
     for character in "#\\":
@@ -183,9 +209,11 @@ def parse(text: str, scope: Mapping[str, Type], want: Type) -> Expr:
         )
     checker = _Checker(scope)
     found = checker.type(tree, dict(scope))
-    if found != want:
+    if want is None and found in ("tensor", "str"):
+        want = "ints"
+    if want is not None and found != want:
         raise ExpressionError("E204", f"expected {_a(want)}", f"this is {_a(found)}", 0, len(text))
-    return Expr(text.replace("'", '"'), tree, want, tuple(dict.fromkeys(checker.reads)))
+    return Expr(text.replace("'", '"'), tree, found, tuple(dict.fromkeys(checker.reads)))
 
 
 def _a(type: Type) -> str:
@@ -287,9 +315,14 @@ class _Checker:
             return node.id in self.indices
         if isinstance(node, ast.Constant):
             return True
+        if isinstance(node, ast.Call):
+            return isinstance(node.func, ast.Name) and node.func.id in ("rank", "len")
+        if not isinstance(node, ast.BinOp):
+            return False
+        if isinstance(node.op, ast.Mod):  # as in Python: the sign of what stands on the right
+            return self.never_negative(node.right, scope)
         return (
-            isinstance(node, ast.BinOp)
-            and isinstance(node.op, ast.Add)
+            isinstance(node.op, ast.Add)
             and self.never_negative(node.left, scope)
             and self.never_negative(node.right, scope)
         )
@@ -305,42 +338,53 @@ class _Checker:
                 suggestion(name, FUNCTIONS),
             )
         parameters, result = FUNCTIONS[name]
+        if name == "range" and len(node.args) == 2:
+            parameters = ("int", "int")
         if node.keywords or len(node.args) != len(parameters):
+            plural = "s" if len(parameters) > 1 else ""
             raise self.error(
                 "E204",
                 node,
-                f"`{name}` takes {len(parameters)} argument",
+                f"`{name}` takes {len(parameters)} argument{plural}",
                 f"given {len(node.args)}",
             )
-        argument, wanted = node.args[0], parameters[0]
-        if isinstance(argument, ast.GeneratorExp):
-            if wanted not in ("ints", "bools") or name == "len":
-                raise self.error("E204", argument, f"`{name}` takes {_a(wanted)}", "not a loop")
-            self.loop(argument, scope, "bool" if wanted == "bools" else "int")
-        elif wanted == "bools":
+        if name == "range":
+            self.bounded(node)
+        for argument, wanted in zip(node.args, parameters, strict=True):
+            self.argument(name, argument, wanted, scope)
+        return result
+
+    def argument(self, name: str, node: ast.expr, wanted: Type, scope: dict[str, Type]) -> None:
+        """One argument of a function: a loop where the function takes one, or a value of its type."""
+        if isinstance(node, ast.GeneratorExp):
+            if wanted not in ("ints", "bools") or name in ("len", "windows_hold_input"):
+                raise self.error("E204", node, f"`{name}` takes {_a(wanted)}", "not a loop")
+            self.loop(node, scope, "bool" if wanted == "bools" else "int")
+            return
+        if wanted == "bools":
             raise self.error(
                 "E204",
-                argument,
+                node,
                 f"`{name}` takes a loop, as in `{name}(... for i in ...)`",
                 "not a loop",
             )
-        else:
-            if name == "range" and not self.short(argument):
-                raise self.error(
-                    "E202",
-                    argument,
-                    "`range` takes a rank, a length or a number up to 64",
-                    "could be long",
-                )
-            self.want(argument, scope, wanted)
-            if name in ("rank", "implied_bytes", "distinct_addresses") and isinstance(
-                argument, ast.Name
-            ):
-                used = {"rank": ["sizes"]}.get(
-                    name, ["sizes", "strides", "dtype"][: 2 + (name == "implied_bytes")]
-                )
-                self.reads += [f"{argument.id}.{attribute}" for attribute in used]
-        return result
+        self.want(node, scope, wanted)
+        if name in _READS and isinstance(node, ast.Name):
+            self.reads += [f"{node.id}.{attribute}" for attribute in _READS[name]]
+
+    def bounded(self, node: ast.Call) -> None:
+        """A range is short, and never begins below 0."""
+        if not self.short(node.args[-1]):
+            raise self.error(
+                "E202",
+                node.args[-1],
+                "`range` ends at a rank, a length or a number up to 64",
+                "could be long",
+            )
+        if len(node.args) == 2 and not self.never_negative(node.args[0], {}):
+            raise self.error(
+                "E202", node.args[0], "`range` may not begin below 0", "could be negative"
+            )
 
     def short(self, node: ast.expr) -> bool:
         if isinstance(node, ast.Constant):
@@ -359,8 +403,9 @@ class _Checker:
         if len(node.generators) != 1:
             raise self.error("E202", node, "a loop has one `for`", "not allowed")
         clause = node.generators[0]
-        if clause.ifs or clause.is_async or not isinstance(clause.target, ast.Name):
-            raise self.error("E202", node, "a loop is `... for name in ...`", "not allowed")
+        if len(clause.ifs) > 1 or clause.is_async or not isinstance(clause.target, ast.Name):
+            message = "a loop is `... for name in ...`, with one `if` at most"
+            raise self.error("E202", node, message, "not allowed")
         if clause.target.id in scope or clause.target.id in FUNCTIONS:
             raise self.error(
                 "E202",
@@ -377,13 +422,21 @@ class _Checker:
         name = clause.target.id
         if self.unsigned(clause.iter, scope):
             self.indices.add(name)
-        self.want(node.elt, {**scope, name: "int"}, element)
+        inner = {**scope, name: "int"}
+        for condition in clause.ifs:
+            self.want(condition, inner, "bool")
+        self.want(node.elt, inner, element)
         self.indices.discard(name)
 
     def unsigned(self, node: ast.expr, scope: dict[str, Type]) -> bool:
         """Whether a list of numbers has none below 0: a field, a part of a tensor, a range."""
         if isinstance(node, ast.List):
-            return all(self.never_negative(element, scope) for element in node.elts)
+            return all(
+                self.unsigned(element.value, scope)
+                if isinstance(element, ast.Starred)
+                else self.never_negative(element, scope)
+                for element in node.elts
+            )
         return isinstance(node, ast.Name | ast.Attribute | ast.Call)
 
     def _listcomp(self, node: ast.ListComp, scope: dict[str, Type]) -> Type:
@@ -392,7 +445,10 @@ class _Checker:
 
     def _list(self, node: ast.List, scope: dict[str, Type]) -> Type:
         for element in node.elts:
-            self.want(element, scope, "int")
+            if isinstance(element, ast.Starred):
+                self.want(element.value, scope, "ints")
+            else:
+                self.want(element, scope, "int")
         return "ints"
 
     def _boolop(self, node: ast.BoolOp, scope: dict[str, Type]) -> Type:
@@ -481,12 +537,18 @@ class _Evaluator:
             case ast.IfExp():
                 return self.value(node.body if self.value(node.test, scope) else node.orelse, scope)
             case ast.List():
-                return tuple(self.value(v, scope) for v in node.elts)
+                return tuple(itertools.chain(*(self.entries(v, scope) for v in node.elts)))
             case ast.ListComp() | ast.GeneratorExp():
                 return tuple(self.loop(node, scope))
             case ast.Call(func=ast.Name(id=name)):
-                return self.call(name, node.args[0], scope)
+                return self.call(name, node.args, scope)
         raise AssertionError(f"unchecked node {node!r}")
+
+    def entries(self, node: ast.expr, scope: dict[str, Any]) -> tuple[int, ...]:
+        """What an element of a list stands for: itself, or with a star the entries of a list."""
+        if isinstance(node, ast.Starred):
+            return tuple(self.value(node.value, scope))
+        return (self.value(node, scope),)
 
     def compare(self, node: ast.Compare, scope: dict[str, Any]) -> bool:
         """As in Python, nothing is evaluated beyond the first comparison that is false."""
@@ -502,20 +564,28 @@ class _Evaluator:
         clause = node.generators[0]
         assert isinstance(clause.target, ast.Name)
         for item in self.value(clause.iter, scope):
-            yield self.value(node.elt, {**scope, clause.target.id: item})
+            inner = {**scope, clause.target.id: item}
+            if all(self.value(condition, inner) for condition in clause.ifs):
+                yield self.value(node.elt, inner)
 
-    def call(self, name: str, argument: ast.expr, scope: dict[str, Any]) -> Any:
+    def call(self, name: str, arguments: list[ast.expr], scope: dict[str, Any]) -> Any:
         if name in ("all", "any"):
-            assert isinstance(argument, ast.GeneratorExp)
-            return {"all": all, "any": any}[name](self.loop(argument, scope))
-        value = self.value(argument, scope)
+            loop = arguments[0]
+            assert isinstance(loop, ast.GeneratorExp)
+            return {"all": all, "any": any}[name](self.loop(loop, scope))
+        values = [self.value(argument, scope) for argument in arguments]
+        value = values[0]
         match name:
             case "rank":
                 return len(value.sizes)
             case "len":
                 return len(value)
             case "range":
-                return range(value)
+                return range(*values)
+            case "min":
+                return min(values)
+            case "max":
+                return max(values)
             case "unique":
                 return len(set(value)) == len(value)
             case "product":
@@ -533,6 +603,8 @@ class _Evaluator:
                 return distinct_addresses(value.sizes, value.strides)
             case "power_of_two":
                 return value > 0 and value & (value - 1) == 0
+            case "windows_hold_input":
+                return windows_hold_input(*values)
         raise AssertionError(f"unchecked function {name}")
 
     @staticmethod
@@ -555,4 +627,42 @@ def distinct_addresses(sizes: tuple[int, ...], strides: tuple[int, ...]) -> bool
         if size > 1 and stride <= reach:
             return False
         reach += (size - 1) * stride
+    return True
+
+
+def windows_hold_input(
+    sizes: tuple[int, ...],
+    counts: tuple[int, ...],
+    window: tuple[int, ...],
+    strides: tuple[int, ...],
+    dilations: tuple[int, ...],
+    start: tuple[int, ...],
+) -> bool:
+    """Whether no window lies wholly in the padding, along each axis.
+
+    Each list has one entry for each axis: the input's size, the number of windows, the entries of a window, the steps
+    between windows and between entries, and the padding before the input.
+    """
+    if len({len(x) for x in (sizes, counts, window, strides, dilations, start)}) > 1:
+        return False
+    axes = zip(sizes, counts, window, strides, dilations, start, strict=True)
+    return all(_windows_hold_input(*axis) for axis in axes)
+
+
+def _windows_hold_input(
+    size: int, count: int, window: int, stride: int, dilation: int, start: int
+) -> bool:
+    if (count - 1) * stride - start >= size:
+        return False
+    early = min(count, -(-start // stride))  # windows that begin in the padding before the input
+    # The first of them reaches least far. Their entries can step over an input smaller than a dilation, which
+    # repeats after `dilation` windows; no more than MAX_WINDOWS are tried, and more than that are refused.
+    tried = min(early, dilation if dilation > size else 1)
+    if tried > MAX_WINDOWS:
+        return False
+    for i in range(tried):
+        begin = i * stride - start
+        steps = -(begin // dilation)
+        if steps >= window or begin + steps * dilation >= size:
+            return False
     return True

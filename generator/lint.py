@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 from generator import expr, model, names, resolve
 from generator.diagnostics import Note, Report, suggestion
+from generator.expr import Expr
 from generator.model import SpecTree, TensorConstraint
 from generator.resolve import Operator, Rule
 from generator.selftest import SelfTest, Tensor
@@ -18,24 +19,16 @@ TODO = "TODO"
 
 # Names with a meaning in generated modules, besides Python's own and the functions of expressions.
 _MODULE_NAMES = {
-    "Allowed", "Any", "ClassVar", "CompiledOperator", "Field", "OPERATOR", "Operator", "OperatorDesc", "Reduction",
-    "Rule", "Sequence", "Support", "TENSOR_PAGE", "TENSOR_RULES", "Tensor", "TensorDesc", "arrays", "compile",
-    "dataclass", "functions", "lower", "lru_cache", "np", "tensor", "validate", "values",
+    "Allowed", "Any", "Asked", "ClassVar", "CompiledOperator", "Computed", "Field", "OPERATOR", "Operator",
+    "OperatorDesc", "Rule", "Sequence", "Support", "TENSOR_PAGE", "TENSOR_RULES", "Tensor", "TensorDesc", "VERSIONS",
+    "VersionedOperator", "Versions", "arrays", "compile", "dataclass", "functions", "lower", "lru_cache", "np",
+    "tensor", "validate", "values",
 }  # fmt: skip
-_ARGUMENTS = {
-    "array",
-    "compiled",
-    "dtype",
-    "kernel",
-    "out",
-    "output_dtype",
-    "reduction",
-    "result",
-    "shape",
-    "x",
-}
+_ARGUMENTS = {"array", "compiled", "dtype", "opset", "out", "output_dtype", "shape", "x"}
+_BUILTINS = {*dir(builtins)} - {"input"}  # ONNX has tensors of that name, and no module asks a user
 
-_DEFAULTS = {"bool": "true or false", "uint": "a whole number"}
+_DEFAULTS = {"bool": "true or false", "uint": "a whole number", "int": "a whole number"}
+_LINE = 96  # of generated code, within a function
 
 
 @dataclass(frozen=True)
@@ -162,14 +155,17 @@ class _Spec:
         self.operator, self.spec, self.document = operator, operator.spec, operator.source.document
         self.vocabulary, self.report = tree.vocabulary, report
         self.names = [f.name for f in self.spec.fields]
+        self.others = {f"{s.dialect}/{s.name}": s.spec for s in tree.specs}
 
     def check(self) -> None:
-        if self.operator.source.dialect == "directml" and self.spec.introduced is None:
-            self.report.add("E102", "`introduced` is missing", self.document.span(()), "in here")
+        self.version()
         self.fields()
+        self.derived()
         self.support()
         self.constraints()
         self.semantics()
+        self.layout()
+        self.equivalences()
         silent: dict[str, KeyPath] = {}
         for i, decision in enumerate(self.spec.silent):
             _unique(silent, decision.id, ("silent", i), self.document, self.report)
@@ -185,6 +181,61 @@ class _Spec:
                 self.document,
                 self.report,
             )
+
+    def version(self) -> None:
+        """What says from when on the operator exists; ONNX's file names end in it."""
+        source = self.operator.source
+        given = {"introduced": self.spec.introduced, "since_version": self.spec.since_version}
+        wanted = {"directml": "introduced", "onnx": "since_version"}.get(source.dialect)
+        for key, value in given.items():
+            if key == wanted and value is None:
+                self.report.add("E102", f"`{key}` is missing", self.document.span(()), "in here")
+            elif key != wanted and value is not None:
+                self.report.add(
+                    "E230",
+                    f"`{key}` has no meaning in the dialect {source.dialect}",
+                    self.document.key_span((key,)),
+                    "not here",
+                )
+        if source.dialect == "onnx" and self.spec.since_version is not None:
+            ending = f"_{self.spec.since_version}"
+            if not source.name.endswith(ending):
+                self.report.add(
+                    "E105",
+                    f"the file name `{source.name}.yaml` does not end in the version",
+                    self.document.span(("since_version",)),
+                    help=f"name it {names.family(source.name)}{ending}.yaml",
+                )
+
+    def layout(self) -> None:
+        """Expressions are written into generated modules, where lines are not endless."""
+        places: list[tuple[Expr, KeyPath]] = []
+        for i, field in enumerate(self.spec.fields):
+            for key, found in (("default", self.operator.defaults), ("sizes", self.operator.sizes)):
+                if field.name in found:
+                    places.append((found[field.name], ("fields", i, key)))
+        for i, entry in enumerate(self.spec.derived):
+            if entry.name in self.operator.derived:
+                places.append((self.operator.derived[entry.name], ("derived", i, "value")))
+        for rule in self.operator.rules:
+            written: KeyPath = (*rule.path, "require")
+            path = written if written in self.document.values else (*rule.path, "use")
+            places.append((rule.require, path))
+        for expression, path in places:
+            if max(map(len, expression.statement("return", _LINE))) > _LINE:
+                self.too_long(path)
+        for name, expression in self.operator.meanings.items():
+            if len(f"    {name}={expression.text},") > _LINE:
+                self.too_long(("semantics", name, "value"))
+
+    def too_long(self, path: KeyPath) -> None:
+        self.report.add(
+            "E202",
+            "this expression does not fit the lines of a generated module",
+            self.document.span(path),
+            "too long",
+            help="name a part of it under `derived`",
+        )
 
     def unknown(
         self, name: str, path: KeyPath, known: Iterable[str], what: str = "a field of this operator"
@@ -206,7 +257,7 @@ class _Spec:
     def taken(self, name: str, path: KeyPath, also: Iterable[str] = ()) -> None:
         """Names become functions and parameters of a generated module, where they may not replace another."""
         source = self.operator.source.name
-        if name in {*dir(builtins), *expr.FUNCTIONS, *_MODULE_NAMES, source, *also}:
+        if name in {*_BUILTINS, *expr.FUNCTIONS, *_MODULE_NAMES, source, *also}:
             self.report.add(
                 "E105",
                 f"`{name}` has another meaning in the generated module",
@@ -249,13 +300,7 @@ class _Spec:
                     self.document.span((*path, "type")),
                     help="inputs and outputs are tensors, attributes are not",
                 )
-            if field.kind == "output" and (field.sizes is None or field.dtype is None):
-                self.report.add(
-                    "E214",
-                    f"output `{field.name}` needs `sizes` and `dtype`",
-                    self.document.span((*path, "name")),
-                    help="the functions allocate it; say how large it is, and its data type where none is asked for",
-                )
+            self.output(field, path)
             for key, kinds in (("length_of", ["uint[]"]), ("axes_of", ["tensor"])):
                 target = getattr(field, key)
                 known = [f.name for f in self.spec.fields if f.type in kinds]
@@ -263,12 +308,46 @@ class _Spec:
                     self.unknown(target, (*path, key), known)
             self.default(field, (*path, "default"))
 
+    def output(self, field: model.FieldSpec, path: KeyPath) -> None:
+        """What only outputs have, and all of them."""
+        keys = ("sizes", "dtype", "sizes_argument", "optional")
+        if field.kind != "output":
+            for key in keys:
+                if getattr(field, key) is not None:
+                    self.report.add(
+                        "E214",
+                        f"`{key}` belongs to an output, and `{field.name}` is none",
+                        self.document.key_span((*path, key)),
+                        "not here",
+                    )
+            return
+        if field.sizes is None or field.dtype is None:
+            self.report.add(
+                "E214",
+                f"output `{field.name}` needs `sizes` and `dtype`",
+                self.document.span((*path, "name")),
+                help="the functions allocate it; say how large it is, and its data type where none is asked for",
+            )
+        if field.dtype is not None:
+            known = [
+                *self.vocabulary.data_types,
+                *(f"{t.name}.dtype" for t in self.spec.tensors("input")),
+            ]
+            if field.dtype not in known:
+                self.value(field.dtype, (*path, "dtype"), known)
+        for key in ("sizes_argument", "optional"):
+            argument = getattr(field, key)
+            if argument is not None:
+                self.taken(argument, (*path, key), _ARGUMENTS)
+
     def default(self, field: model.FieldSpec, path: KeyPath) -> None:
         if field.default is None:
             return
+        if field.type.endswith("[]") and isinstance(field.default, str):
+            return  # an expression
         enum = self.vocabulary.enums.get(field.type)
         known = list(enum.values) if enum else []
-        of_type = {"bool": bool, "uint": int}.get(field.type, str if enum else None)
+        of_type = {"bool": bool, "uint": int, "int": int}.get(field.type, str if enum else None)
         if type(field.default) is not of_type or (enum and field.default not in known):
             help = suggestion(str(field.default), known) or _DEFAULTS.get(
                 field.type, "leave it out"
@@ -280,6 +359,20 @@ class _Spec:
                 "unknown value",
                 help=help,
             )
+
+    def derived(self) -> None:
+        """Their names stand beside those of fields, in expressions and as functions."""
+        seen: dict[str, KeyPath] = {}
+        for i, entry in enumerate(self.spec.derived):
+            path: KeyPath = ("derived", i)
+            self.taken(entry.name, (*path, "name"), self.names)
+            if entry.name in seen:
+                first = Note(self.document.span((*seen[entry.name], "name")), "first here")
+                span = self.document.span((*path, "name"))
+                self.report.add(
+                    "E211", f"`{entry.name}` is named twice", span, "again", notes=[first]
+                )
+            seen.setdefault(entry.name, path)
 
     def support(self) -> None:
         tensors = [f.name for f in self.spec.tensors()]
@@ -293,9 +386,13 @@ class _Spec:
                 self.report.add(
                     "E102", f"`{absent[0]}` is missing", self.document.span(path), "in this table"
                 )
-            if leveled and row.since is None:
+            if leveled and row.since is None and i > 0:
                 self.report.add(
-                    "E102", "`since` is missing", self.document.span(path), "in this table"
+                    "E102",
+                    "`since` is missing",
+                    self.document.span(path),
+                    "in this table",
+                    help="only the first table, the operator's general definition, may do without",
                 )
             elif not leveled and row.since is not None:
                 self.report.add(
@@ -358,8 +455,10 @@ class _Spec:
         for i, constraint in enumerate(self.spec.constraints):
             path: KeyPath = ("constraints", i)
             self.unknown(constraint.field, (*path, "field"), self.names)
-            sizes = [f"{names.snake_case(f.name)}_sizes" for f in self.spec.tensors("output")]
-            self.taken(constraint.id, (*path, "id"), [*self.names, *sizes])
+            functions = [f"{names.snake_case(f.name)}_sizes" for f in self.spec.tensors("output")]
+            functions += [f"{names.snake_case(f.name)}_default" for f in self.spec.fields]
+            functions += [d.name for d in self.spec.derived]
+            self.taken(constraint.id, (*path, "id"), [*self.names, *functions])
             _origin(
                 constraint.page,
                 constraint.decided,
@@ -420,6 +519,26 @@ class _Spec:
                 self.value(meaning.value, (*path, "value"), parameter.values)
             elif meaning.by is not None:
                 self.chosen(meaning, path, parameter)
+
+    def equivalences(self) -> None:
+        ids: dict[str, KeyPath] = {}
+        for i, entry in enumerate(self.spec.equivalences):
+            path: KeyPath = ("equivalences", i)
+            _unique(ids, entry.id, path, self.document, self.report)
+            _origin(
+                entry.page, entry.decided, "equivalence", entry.id, path, self.document, self.report
+            )
+            other = self.others.get(entry.operator)
+            if other is None:
+                known = [o for o in self.others if o != self.operator.id]
+                self.unknown(entry.operator, (*path, "operator"), known, "an operator")
+                continue
+            for j, case in enumerate(entry.cases):
+                for side, spec in (("this", self.spec), ("that", other)):
+                    known = [f.name for f in spec.fields if f.kind == "attribute"]
+                    for name in getattr(case, side):
+                        at: KeyPath = (*path, "cases", j, side, name)
+                        self.unknown(name, at, known, f"an attribute of {spec.operator}")
 
     def value(self, value: str, path: KeyPath, known: Iterable[str]) -> None:
         self.report.add(

@@ -24,7 +24,7 @@ from pydantic_core import PydanticCustomError
 from generator import schema
 from generator.source import Document
 
-DIALECTS = ("directml", "plain")
+DIALECTS = ("directml", "onnx", "plain")
 
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]*\Z")
 
@@ -60,6 +60,7 @@ def _word(section: str) -> AfterValidator:
 
 ADDRESS = r"^https://[A-Za-z0-9./_#-]+$"
 RANKS = r"^[0-9]{1,2}\.\.[0-9]{1,2}$"
+OPERATOR_ID = r"^[a-z]+/[a-z][a-z0-9_]*$"
 VERSION = r"^[0-9]+\.[0-9]+\.[0-9]+$"
 
 Name = Annotated[str, StringConstraints(max_length=64), AfterValidator(_python_name)]
@@ -70,6 +71,7 @@ DataType = Annotated[str, _word("data_types"), schema.WordOf("data_types")]
 Level = Annotated[str, _word("feature_levels"), schema.WordOf("feature_levels")]
 FieldType = Annotated[str, _word("field_types"), schema.WordOf("field_types")]
 Kernel = Annotated[str, _word("kernels"), schema.WordOf("kernels")]
+FIELD_TYPES = ("tensor", "uint", "uint[]", "int", "int[]", "bool")
 FieldKind = Literal["input", "output", "attribute"]
 
 
@@ -103,6 +105,10 @@ class LevelEntry(Strict):
     code: int
 
 
+class OpsetEntry(Strict):
+    newest: int
+
+
 class EnumEntry(Strict):
     doc: Text
     values: dict[Name, int]
@@ -117,7 +123,15 @@ class Parameter(Strict):
 
 
 class KernelEntry(Strict):
+    """What a kernel computes: from which tensors, into which, and what it is told.
+
+    A spec's inputs and outputs fill `inputs` and `outputs` in order; what is missing at the end is absent.
+    """
+
     doc: Text
+    inputs: list[Name]
+    outputs: list[Name]
+    exact: bool = _key("Whether results are exact, or right but for the rounding of the data type.")
     parameters: dict[Name, Parameter]
 
 
@@ -151,6 +165,7 @@ class Vocabulary(Strict):
     enums: dict[Name, EnumEntry]
     kernels: dict[Name, KernelEntry]
     constraints: dict[Name, SharedConstraint]
+    opsets: OpsetEntry
     tensor_page: PageEntry
     tensor_constraints: list[TensorConstraint]
 
@@ -160,7 +175,7 @@ class Vocabulary(Strict):
             "data_types": list(self.data_types),
             "feature_levels": list(self.feature_levels),
             "kernels": list(self.kernels),
-            "field_types": ["tensor", "uint", "uint[]", "bool", *self.enums],
+            "field_types": [*FIELD_TYPES, *self.enums],
         }
 
 
@@ -176,9 +191,25 @@ class FieldSpec(Strict):
     doc: Text = _key("What it is, in one sentence of our own.")
     length_of: Name | None = _key("This number is the length of that array.", None)
     axes_of: Name | None = _key("This array holds axes of that tensor.", None)
-    default: bool | int | str | None = _key("The functions' default.", None)
-    sizes: Expression | None = _key("Of an output: its sizes, from inputs and attributes.", None)
-    dtype: DataType | None = _key("Of an output: its data type where the caller names none.", None)
+    default: bool | int | str | None = _key(
+        "The functions' default; of an array an expression.", None
+    )
+    sizes: Expression | None = _key("Of an output: its sizes, from what stands above it.", None)
+    sizes_argument: Name | None = _key("The functions' argument that asks for other sizes.", None)
+    dtype: Expression | None = _key(
+        "Of an output: its data type, or that of a tensor as `x.dtype`.", None
+    )
+    optional: Name | None = _key(
+        "Of an output that may be absent: the functions' argument that asks for it.", None
+    )
+
+
+class Derived(Strict):
+    """A value that follows from inputs and attributes, named because several expressions need it."""
+
+    name: Name
+    value: Expression
+    doc: Text
 
 
 class TensorSupport(Strict):
@@ -255,6 +286,27 @@ class Example(Strict):
     expect: dict[Name, TensorData]
 
 
+class EquivalenceCase(Strict):
+    """One call of both operators on an input of these sizes; attributes not named take their defaults."""
+
+    sizes: list[int]
+    this: dict[Name, Any]
+    that: dict[Name, Any]
+
+
+class Equivalence(Strict):
+    """Another operator that gives the same results in these cases."""
+
+    id: Name
+    page: Text | None = _key(_PAGE, None)
+    decided: Text | None = _key(_DECIDED, None)
+    says: Text = _key("When the two are the same, in one sentence.")
+    operator: Annotated[str, StringConstraints(pattern=OPERATOR_ID)] = _key(
+        "The other operator, as `directml/argmax`."
+    )
+    cases: Annotated[list[EquivalenceCase], Field(min_length=1)]
+
+
 class Erratum(Strict):
     """A mistake on the page: what stands there, and what is right."""
 
@@ -274,15 +326,18 @@ class Decision(Strict):
 class OperatorSpec(Strict):
     operator: Name = _key("The page's name of the operator.")
     summary: Text = _key("What it does, in one sentence.")
-    introduced: Level | None = _key("The feature level that brought it.", None)
+    introduced: Level | None = _key("DirectML: the feature level that brought it.", None)
+    since_version: int | None = _key("ONNX: the version of the operator.", None)
     page: PageEntry = _key("The page, so that a changed page can be traced.")
     fields: Annotated[list[FieldSpec], Field(min_length=1)] = _key("In the struct's order.")
+    derived: list[Derived] = _key("What follows from the fields and has a name.", [])
     support: Annotated[list[SupportRow], Field(min_length=1)] = _key(
         "Tables by level, newest first."
     )
     constraints: list[Constraint] = _key("Rules between fields.")
     semantics: Semantics = _key("The kernel, and what it is told.")
     examples: Annotated[list[Example], Field(min_length=1)] = _key("The page's own; literals.")
+    equivalences: list[Equivalence] = _key("Operators that give the same results.", [])
     silent: list[Decision] = _key("What else the page leaves open, and what was decided.", [])
     errata: list[Erratum] = _key("Mistakes on the page.")
 

@@ -21,6 +21,15 @@ def description_class(name: str) -> str:
     return "".join(part.capitalize() for part in name.split("_")) + "OperatorDesc"
 
 
+def family(name: str) -> str:
+    """The name of all versions of an operator.
+
+    >>> family("log_softmax_13")
+    'log_softmax'
+    """
+    return re.sub(r"_[0-9]+$", "", name)
+
+
 def yaml_word(value: object) -> str:
     """A scalar as YAML writes it.
 

@@ -6,13 +6,16 @@ import ast
 import math
 import textwrap
 import traceback
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import jinja2
 
 from generator.diagnostics import Report, Span
-from generator.plan import WIDTH, File
+from generator.plan import File
+
+WIDTH = 100  # of a line of code
 
 
 class Renderer:
@@ -33,6 +36,11 @@ class Renderer:
             "wrap": wrap,
             "indent": indent,
             "imported": imported,
+            "call": call,
+            "define": define,
+            "names": names,
+            "keywords": keywords,
+            "mapping": mapping,
         }
         self.environment.globals = {"device": device_code(templates / "device")}
 
@@ -194,6 +202,50 @@ def imported(names: list[str], module: str) -> str:
     if len(line) <= WIDTH:
         return line
     return "\n".join([f"from {module} import (", *(f"    {name}," for name in names), ")"])
+
+
+def names(values: Sequence[str]) -> str:
+    """A tuple of words."""
+    return _flat(tuple(values))
+
+
+def keywords(arguments: Mapping[str, Any]) -> str:
+    """Further arguments of a call: ", axis=1"."""
+    return "".join(f", {name}={_flat(value)}" for name, value in arguments.items())
+
+
+def mapping(pairs: Sequence[tuple[str, str]], indent: int) -> str:
+    """A dictionary of words to Python text as a formatter would lay it out; a comma follows it."""
+    entries = [f'"{key}": {text}' for key, text in pairs]
+    flat = "{" + ", ".join(entries) + "}"
+    if indent + len(flat) + 1 <= WIDTH:
+        return flat
+    pad = " " * (indent + 4)
+    return "\n".join(["{", *(f"{pad}{entry}," for entry in entries), " " * indent + "}"])
+
+
+def call(arguments: Sequence[str], function: str, indent: int, prefix: int = 0) -> str:
+    """A call as a formatter would lay it out, from the text of its arguments; one character follows it.
+
+    `indent` is the column of the statement, `prefix` how much stands before the call on its line.
+    """
+    flat = f"{function}({', '.join(arguments)})"
+    if indent + prefix + len(flat) + 1 <= WIDTH:
+        return flat
+    pad = " " * (indent + 4)
+    return "\n".join([f"{function}(", *(f"{pad}{a}," for a in arguments), " " * indent + ")"])
+
+
+def define(function: Mapping[str, Any], returns: str) -> str:
+    """The first lines of a function with these `parameters`, as a formatter would lay them out."""
+    parameters = [f"{name}: {type}" for name, type in function["parameters"]]
+    head = f"def {function.get('name') or function['id']}("
+    flat = f"{head}{', '.join(parameters)}) -> {returns}:"
+    if len(flat) <= WIDTH:
+        return flat
+    inner = "    " + ", ".join(parameters)
+    lines = [inner] if len(inner) <= WIDTH else [f"    {p}," for p in parameters]
+    return "\n".join([head, *lines, f") -> {returns}:"])
 
 
 def wrap(text: str, indent: int = 0, hang: int = 0, first: int = 0) -> str:

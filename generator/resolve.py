@@ -13,7 +13,7 @@ from typing import Any
 from generator import expr
 from generator.diagnostics import Report, suggestion
 from generator.expr import Expr, ExpressionError
-from generator.model import Constraint, OperatorSpec, Spec, SpecTree, TensorConstraint, Vocabulary
+from generator.model import Constraint, OperatorSpec, Spec, SpecTree, TensorConstraint
 from generator.source import Document, KeyPath
 
 
@@ -38,6 +38,8 @@ class Operator:
 
     source: Spec
     rules: tuple[Rule, ...]
+    defaults: Mapping[str, Expr]  # of each array that has one
+    derived: Mapping[str, Expr]
     sizes: Mapping[str, Expr]  # of each output
     meanings: Mapping[str, Expr]  # of the kernel parameters that are expressions
 
@@ -51,10 +53,19 @@ class Operator:
         return f"{self.source.dialect}/{self.source.name}"
 
 
-def scope(spec: OperatorSpec, vocabulary: Vocabulary) -> dict[str, str]:
+_TYPES = {
+    "tensor": "tensor",
+    "uint": "int",
+    "uint[]": "ints",
+    "int": "int",
+    "int[]": "ints",
+    "bool": "bool",
+}
+
+
+def scope(spec: OperatorSpec) -> dict[str, str]:
     """The type of each field in expressions; an enum's value is a word."""
-    types = {"tensor": "tensor", "uint": "int", "uint[]": "ints", "bool": "bool"}
-    return {f.name: types.get(f.type, "str") for f in spec.fields}
+    return {f.name: _TYPES.get(f.type, "str") for f in spec.fields}
 
 
 def tensor_rules(tree: SpecTree, report: Report) -> tuple[tuple[Rule, TensorConstraint], ...]:
@@ -80,34 +91,50 @@ def tensor_rules(tree: SpecTree, report: Report) -> tuple[tuple[Rule, TensorCons
 def operator(source: Spec, tree: SpecTree, report: Report) -> Operator:
     """Resolve one spec. What cannot be resolved is in the report and left out."""
     spec, document = source.spec, source.document
-    names = scope(spec, tree.vocabulary)
+
+    def parse(
+        text: str, names: Mapping[str, str], want: str | None, *path: str | int
+    ) -> Expr | None:
+        return _expression(text, names, want, document, path, report)
+
+    fields = scope(spec)
+    given = {name: type for name, type in fields.items() if spec.field(name).kind != "output"}
+    defaults: dict[str, Expr] = {}
+    derived: dict[str, Expr] = {}
+    sizes: dict[str, Expr] = {}
+    meanings: dict[str, Expr] = {}
+    for i, field in enumerate(spec.fields):
+        if isinstance(field.default, str) and field.type.endswith("[]"):
+            _keep(defaults, field.name, parse(field.default, given, "ints", "fields", i, "default"))
+    names = dict(given)
+    for i, entry in enumerate(spec.derived):
+        expression = parse(entry.value, names, None, "derived", i, "value")
+        _keep(derived, entry.name, expression)
+        names.setdefault(entry.name, expression.type if expression else "ints")
+    known = dict(names)
+    for i, field in enumerate(spec.fields):
+        if field.sizes is not None:
+            _keep(sizes, field.name, parse(field.sizes, known, "ints", "fields", i, "sizes"))
+        if field.kind == "output":
+            known[field.name] = "tensor"
     rules = []
     for i, constraint in enumerate(spec.constraints):
         path: KeyPath = ("constraints", i)
-        resolved = _constraint(constraint, path, names, source, tree, report)
+        resolved = _constraint(constraint, path, {**names, **fields}, source, tree, report)
         if resolved is not None:
             rules.append(_rule(constraint, constraint.field, *resolved, path))
-    inputs = {name: type for name, type in names.items() if spec.field(name).kind != "output"}
-    sizes = {}
-    for i, field in enumerate(spec.fields):
-        if field.sizes is not None:
-            expression = _expression(
-                field.sizes, inputs, "ints", document, ("fields", i, "sizes"), report
-            )
-            if expression is not None:
-                sizes[field.name] = expression
-    meanings = {}
     kernel = tree.vocabulary.kernels[spec.semantics.kernel]
     for name, meaning in spec.semantics.meanings.items():
         parameter = kernel.parameters.get(name)
         if parameter is not None and parameter.expression is not None and meaning.value is not None:
-            path = ("semantics", name, "value")
-            expression = _expression(
-                meaning.value, inputs, parameter.expression, document, path, report
-            )
-            if expression is not None:
-                meanings[name] = expression
-    return Operator(source, tuple(rules), sizes, meanings)
+            want = parameter.expression
+            _keep(meanings, name, parse(meaning.value, names, want, "semantics", name, "value"))
+    return Operator(source, tuple(rules), defaults, derived, sizes, meanings)
+
+
+def _keep(into: dict[str, Expr], name: str, expression: Expr | None) -> None:
+    if expression is not None:
+        into[name] = expression
 
 
 def _rule(
@@ -124,7 +151,7 @@ def _rule(
 def _expression(
     text: str,
     names: Mapping[str, str],
-    want: str,
+    want: str | None,
     document: Document,
     path: KeyPath,
     report: Report,

@@ -16,6 +16,9 @@ from generator.model import Example, SpecTree, TensorConstraint
 from generator.resolve import Operator, Rule
 from generator.source import Document, KeyPath
 
+_UNSIGNED, _SIGNED = (0, 2**32 - 1), (-(2**63), 2**63 - 1)
+RANGES = {"uint": _UNSIGNED, "uint[]": _UNSIGNED, "int": _SIGNED, "int[]": _SIGNED}
+
 
 @dataclass(frozen=True)
 class Tensor:
@@ -54,19 +57,19 @@ class SelfTest:
             if values is None:
                 return
             first = first or values
-            self.example(example, values, ("examples", i))
+            self.example(example, self.complete(values), ("examples", i))
         if self.report or first is None:
             return
         for rule in self.operator.rules:
             self.violate(rule, first, rule.violate, self.document)
         for rule, constraint in self.tensor_rules:
             for field in self.spec.tensors():
-                if constraint.only in (None, field.kind):
+                if constraint.only in (None, field.kind) and first[field.name] is not None:
                     patch = {f"{field.name}.{key}": value for key, value in rule.violate.items()}
                     self.violate(rule, first, patch, self.tree.document)
 
     def values(self, example: Example, path: KeyPath) -> dict[str, Any] | None:
-        """The fields' values in an example. None, with reasons in the report, when they do not fit the fields."""
+        """What an example gives, and literal defaults; None, with reasons in the report, where it is no good."""
         before = len(self.report.diagnostics)
         values: dict[str, Any] = {}
         names = {f.name for f in self.spec.fields}
@@ -91,22 +94,49 @@ class SelfTest:
         for field in self.spec.fields:
             part = "expect" if field.kind == "output" else "given"
             place: KeyPath = (*path, part, field.name)
-            given = getattr(example, part).get(field.name, field.default)
-            if given is None and field.length_of is None:
-                self.report.add(
-                    "E102",
-                    f"`{field.name}` is missing",
-                    self.document.key_span((*path, part)),
-                    "in here",
-                )
-            elif field.type == "tensor":
-                values[field.name] = self.tensor(given, place)
+            given = getattr(example, part).get(field.name)
+            if field.type == "tensor":
+                if given is not None:
+                    values[field.name] = self.tensor(given, place)
+                elif field.optional is not None:
+                    values[field.name] = None
+                else:
+                    self.missing(field.name, (*path, part))
             elif given is not None:
                 values[field.name] = self.attribute(field, given, place)
-        for field in self.spec.fields:
-            if field.length_of is not None and isinstance(values.get(field.length_of), tuple):
-                values.setdefault(field.name, len(values[field.length_of]))
+            elif not self.computed(field):
+                if field.default is None:
+                    self.missing(field.name, (*path, part))
+                values[field.name] = field.default
         return values if len(self.report.diagnostics) == before else None
+
+    def missing(self, name: str, path: KeyPath) -> None:
+        self.report.add("E102", f"`{name}` is missing", self.document.key_span(path), "in here")
+
+    def computed(self, field: model.FieldSpec) -> bool:
+        """Whether other fields give its value where it is left out."""
+        return field.length_of is not None or field.name in self.operator.defaults
+
+    def complete(self, values: dict[str, Any]) -> dict[str, Any]:
+        """With the defaults of arrays, the lengths and the derived values; what cannot be computed is left out."""
+        values = dict(values)
+        for name, default in self.operator.defaults.items():
+            if name not in values:
+                self.compute(values, name, default)
+        for field in self.spec.fields:
+            if field.length_of in values:
+                values.setdefault(field.name, len(values[field.length_of]))
+        for name, expression in self.operator.derived.items():
+            self.compute(values, name, expression)
+        return values
+
+    def compute(self, values: dict[str, Any], name: str, expression: expr.Expr) -> None:
+        values.pop(name, None)
+        try:
+            result = expression.evaluate(values, self.data_types)
+        except (KeyError, IndexError, ArithmeticError):
+            return
+        values[name] = tuple(result) if isinstance(result, range) else result
 
     def tensor(self, given: object, path: KeyPath) -> Tensor | None:
         data = given
@@ -165,8 +195,11 @@ class SelfTest:
 
     def attribute(self, field: model.FieldSpec, given: Any, path: KeyPath) -> object:
         enum = self.tree.vocabulary.enums.get(field.type)
-        if field.type == "uint[]":
-            good = isinstance(given, list) and all(type(g) is int and 0 <= g < 2**32 for g in given)
+        low, high = RANGES.get(field.type, (0, 0))
+        if field.type.endswith("[]"):
+            good = isinstance(given, list) and all(
+                type(g) is int and low <= g <= high for g in given
+            )
             given = tuple(given) if isinstance(given, list) else given
             if good and len(given) > expr.MAX_ENTRIES:
                 self.report.add(
@@ -176,8 +209,8 @@ class SelfTest:
                     f"{len(given)} entries",
                 )
                 return None
-        elif field.type == "uint":
-            good = isinstance(given, int) and not isinstance(given, bool) and 0 <= given < 2**32
+        elif field.type in RANGES:
+            good = type(given) is int and low <= given <= high
         elif field.type == "bool":
             good = isinstance(given, bool)
         else:
@@ -210,6 +243,8 @@ class SelfTest:
         for field in self.spec.tensors():
             support = self.spec.support[0].tensors[field.name]
             tensor = values[field.name]
+            if tensor is None:
+                continue
             if (
                 tensor.dtype not in support.dtypes
                 or not support.low <= len(tensor.sizes) <= support.high
@@ -220,7 +255,8 @@ class SelfTest:
                     span,
                     "not in the newest table of `support`",
                 )
-            if field.name in self.operator.sizes and not self.report:
+            free = field.sizes_argument is not None
+            if field.name in self.operator.sizes and not free and not self.report:
                 inferred = tuple(self.operator.sizes[field.name].evaluate(values, self.data_types))
                 if inferred != tensor.sizes:
                     self.report.add(
@@ -265,7 +301,7 @@ class SelfTest:
             )
 
     def patched(self, first: dict[str, Any], patch: Mapping[str, Any]) -> dict[str, Any]:
-        values = dict(first)
+        values, whole = dict(first), self.complete(first)
         # A change of sizes or data type makes a packed tensor; so these come first.
         for target, value in sorted(
             patch.items(), key=lambda item: not item[0].endswith((".sizes", ".dtype"))
@@ -273,12 +309,14 @@ class SelfTest:
             name, _, attribute = target.partition(".")
             given = tuple(value) if isinstance(value, list) else value
             if not attribute:
-                values[name] = self.typed(given, first[name], target)
+                values[name] = self.typed(given, whole[name], target, self.spec.field(name).type)
                 continue
-            tensor: Tensor = values[name]
+            tensor: Tensor | None = values[name]
+            if tensor is None:
+                raise ValueError(f"the first example has no `{name}`")
             if isinstance(getattr(tensor, attribute), tuple) and type(given) is int:
                 given = (given,) * len(tensor.sizes)
-            given = self.typed(given, getattr(tensor, attribute), target)
+            given = self.typed(given, getattr(tensor, attribute), target, "uint[]")
             if attribute in ("sizes", "dtype"):
                 sizes = given if attribute == "sizes" else tensor.sizes
                 values[name] = make_tensor(
@@ -292,14 +330,29 @@ class SelfTest:
                         values[name], total_bytes=expr.implied_bytes(tensor.sizes, given, item)
                     )
         for field in self.spec.fields:
-            if field.length_of is not None and field.name not in patch and field.length_of in patch:
-                values[field.name] = len(values[field.length_of])
+            if field.length_of in patch and field.name not in patch:
+                values.pop(field.name, None)
+        values = self.complete(values)
+        if self.operator.source.dialect != "directml":
+            self.allocate(values)
         return values
 
-    def typed(self, value: Any, like: Any, target: str) -> Any:
+    def allocate(self, values: dict[str, Any]) -> None:
+        """Outputs as the functions make them: nobody describes them."""
+        for field in self.spec.tensors("output"):
+            if values[field.name] is not None and field.name in self.operator.sizes:
+                tensor = values[field.name]
+                self.compute(values, field.name, self.operator.sizes[field.name])
+                sizes = values.get(field.name, tensor.sizes)
+                values[field.name] = make_tensor(tensor.dtype, tuple(sizes), self.data_types)
+
+    def typed(self, value: Any, like: Any, target: str, type_: str) -> Any:
         if target.endswith(".dtype") and value not in self.data_types:
             raise ValueError(f"`{value}` is not a data type")
-        numbers = isinstance(value, tuple) and all(type(v) is int and 0 <= v < 2**32 for v in value)
+        low, high = RANGES.get(type_, (0, 0))
+        numbers = isinstance(value, tuple) and all(
+            type(v) is int and low <= v <= high for v in value
+        )
         if isinstance(value, tuple) and len(value) > expr.MAX_ENTRIES:
             raise ValueError(f"an array has at most {expr.MAX_ENTRIES} entries")
         if type(value) is not type(like) or (isinstance(like, tuple) and not numbers):
@@ -318,6 +371,8 @@ class SelfTest:
         failed: list[str] = []
         bad: set[str] = set()
         for field in self.spec.tensors():
+            if values[field.name] is None:
+                continue
             failed_here: list[str] = []
             for rule, constraint in self.tensor_rules:
                 if constraint.only not in (None, field.kind) or any(
@@ -330,7 +385,15 @@ class SelfTest:
             failed += failed_here
         unsettled = set(failed)  # rules that failed or could not be asked
         for rule in self.operator.rules:
-            if unsettled.intersection(rule.needs) or bad.intersection(rule.require.reads):
+            heads = {read.split(".")[0] for read in rule.require.reads}
+            if any(name in values and values[name] is None for name in heads):
+                continue  # about a tensor that is absent
+            unknown = any(name not in values for name in heads)  # derived, and not computable
+            if (
+                unknown
+                or unsettled.intersection(rule.needs)
+                or bad.intersection(rule.require.reads)
+            ):
                 unsettled.add(rule.id)
             elif not rule.require.holds(values, self.data_types):
                 unsettled.add(rule.id)

@@ -13,6 +13,7 @@ from generator.diagnostics import Report, suggestion
 from generator.model import (
     ADDRESS,
     DIALECTS,
+    OPERATOR_ID,
     RANKS,
     VERSION,
     OperatorSpec,
@@ -101,6 +102,7 @@ _EXPECTED = {
 _PATTERNS = {
     RANKS: "ranks are two numbers, as in `1..8`",
     ADDRESS: "an address begins with https:// and has no blanks",
+    OPERATOR_ID: "an operator is a dialect and a name, as in `directml/argmax`",
     VERSION: "a version is three numbers, as in `1.4.0`",
 }
 

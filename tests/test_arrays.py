@@ -236,12 +236,13 @@ def test_axes_beyond_the_rank() -> None:
         assert {v.id for v in caught.value.violations} == {"supported_dimension_count"}
 
 
-@pytest.mark.parametrize("value", [1, 0, "yes", None, np.array([True]), [True]], ids=repr)
+@pytest.mark.parametrize("value", [2, -1, 1.0, "yes", None, np.array([True]), [True]], ids=repr)
 def test_flags_are_booleans(value: Any) -> None:
-    """`keepdims` and `last` take True and False, Python's or NumPy's."""
+    """`keepdims` and `last` take True and False, Python's or NumPy's, and 1 and 0 as ONNX writes them."""
     assert refused(lambda: specops.argmax(PAGE, 0, keepdims=value)).field == "keepdims"
     assert refused(lambda: specops.argmax(PAGE, 0, last=value)).field == "last"
     assert specops.argmax(PAGE, 0, np.True_, np.False_).shape == (1, 3)
+    assert specops.argmax(PAGE, 0, 1, 0).shape == (1, 3)
 
 
 @pytest.mark.parametrize(

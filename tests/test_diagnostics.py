@@ -59,6 +59,7 @@ def bad_tree(name: str, root: Path, run: Run) -> list[str]:
     if "remove" in case:
         tree.path(file).unlink()
     if "move" in case:
+        tree.path(case["move"]).parent.mkdir(exist_ok=True)
         tree.path(file).rename(tree.path(case["move"]))
     return [*command, "--root", str(root)]
 

@@ -59,6 +59,13 @@ ACCEPTED = [
     ("0x10 + 1_000", "int"),
     ("x.sizes if flag else axes", "ints"),
     ("18446744073709551615", "int"),
+    ("[s for s in x.sizes if s > 1 and s not in axes]", "ints"),
+    ("[x.sizes[0], *axes, *x.sizes]", "ints"),
+    ("range(count % rank(x), rank(x))", "ints"),
+    ("x.sizes[count % rank(x)]", "int"),
+    ("[axes[i + len(axes)] for i in range(1, 1 + rank(x))]", "ints"),
+    ("max(min(count, 3), rank(x) - 1)", "int"),
+    ("windows_hold_input(x.sizes, y.sizes, axes, axes, axes, [0 for a in axes])", "bool"),
 ]
 
 
@@ -89,7 +96,9 @@ REFUSED = {
     "{1} == count": "E202",
     "(1, 2) == axes": "E202",
     "{a for a in axes} == axes": "E202",
-    "[*axes] == axes": "E202",
+    "[*count] == axes": "E204",
+    "[*axes, *axes[0]] == axes": "E204",
+    "*axes": "E201",
     "print(count)": "E203",
     "rank(*x)": "E202",
     "rank(tensor=x) == 1": "E204",
@@ -114,7 +123,15 @@ REFUSED = {
     "all(all(all(a < b + c for a in axes) for b in axes) for c in axes)": "E202",
     "all(a < 1 for a in axes) or all(a < 2 for a in axes) or all(a < 3 for a in axes)": "E202",
     "all(a < 1 for a in axes for b in axes)": "E202",
-    "all(a < 1 for a in axes if a)": "E202",
+    "all(a < 1 for a in axes if a)": "E204",
+    "all(a < 1 for a in axes if a > 0 if a > 1)": "E202",
+    "all(i > 0 for i in range(count, rank(x)))": "E202",
+    "all(i > 0 for i in range(0, count))": "E202",
+    "range(1, 2, 3) == axes": "E204",
+    "min(axes) == 1": "E204",
+    "min(1, 2, 3) == 1": "E204",
+    "windows_hold_input(axes, axes, axes)": "E204",
+    "windows_hold_input(axes, axes, axes, axes, axes, count)": "E204",
     "all(a < 1 for a, b in axes)": "E202",
     "18446744073709551616 == count": "E202",
     "mode * 99 == mode": "E204",
@@ -229,7 +246,7 @@ def test_all_fields_are_read() -> None:
 # --- the same meaning twice ------------------------------------------------------------------------------------------
 
 FUNCTIONS = {name: getattr(runtime, name) for name in expr.FUNCTIONS if hasattr(runtime, name)}
-FUNCTIONS |= {"all": all, "any": any, "len": len, "range": range}
+FUNCTIONS |= {"all": all, "any": any, "len": len, "range": range, "min": min, "max": max}
 
 
 def by_python(code: CodeType, values: dict[str, Any]) -> Any:
@@ -289,6 +306,8 @@ class Writer:
             lambda d: f"({self('int', d)} if {self('bool', d)} else {self('int', d)})",
             lambda d: f"len({self('ints', d)})",
             lambda d: f"product({self.loop('int', d)})",
+            lambda d: f"{self.random.choice(['min', 'max'])}({self('int', d)}, {self('int', d)})",
+            lambda d: f"{self('plain', 0)}[{self('int', d)} % rank({self.tensor()})]",
             lambda d: f"{self('plain', 0)}[{self.random.choice([*self.variables, '0', '1 + 1'])}]",
         ]
 
@@ -324,6 +343,9 @@ class Writer:
             lambda d: f"[{self('int', d)}, {self('int', d)}]",
             lambda d: f"[{self.loop('int', d)}]",
             lambda d: f"range(rank({self.tensor()}))",
+            lambda d: f"range({self.random.randrange(3)}, rank({self.tensor()}))",
+            lambda d: f"[{self('int', d)}, *{self('plain', 0)}]",
+            lambda d: f"[*{self('plain', 0)}, *{self('plain', 0)}]",
         ]
 
     def plain_options(self, depth: int) -> list[Callable[[int], str]]:
@@ -344,8 +366,9 @@ class Writer:
         name = "ijklmn"[len(self.variables) % 6]
         self.variables.append(name)
         inner = self(element, depth)
+        condition = f" if {self('bool', 0)}" if self.random.random() < 0.3 else ""
         self.variables.pop()
-        return f"{inner} for {name} in {over}"
+        return f"{inner} for {name} in {over}{condition}"
 
 
 def some_tensor(random_: random.Random, data_types: dict[str, Any]) -> Any:
@@ -572,3 +595,41 @@ def test_a_field_named_as_a_loop_variable(small: Tree) -> None:
     small.write(SPEC, text)
     result = small("lint")
     assert result.code in (cli.OK, cli.ERRORS), result.err
+
+
+def holds_slowly(
+    size: int, count: int, window: int, stride: int, dilation: int, start: int
+) -> bool:
+    return all(
+        any(0 <= o * stride - start + j * dilation < size for j in range(window))
+        for o in range(count)
+    )
+
+
+def test_windows_hold_input() -> None:
+    """The generator's form and the package's agree with looking at each entry of each window."""
+    random_ = random.Random(5)
+    seen = set()
+    for _ in range(20_000):
+        axis = (
+            random_.randrange(1, 8),
+            random_.randrange(1, 9),
+            random_.randrange(1, 5),
+            random_.randrange(1, 5),
+            random_.randrange(1, 12),
+            random_.randrange(20),
+        )
+        wanted = holds_slowly(*axis)
+        seen.add(wanted)
+        for function in (expr.windows_hold_input, runtime.windows_hold_input):
+            assert function(*[(value,) for value in axis]) is wanted, axis
+    assert seen == {True, False}
+
+
+def test_windows_hold_input_soon() -> None:
+    """Huge numbers are answered at once, lists of different lengths are refused."""
+    huge = 2**32 - 1
+    for function in (expr.windows_hold_input, runtime.windows_hold_input):
+        assert not function((1,), (huge,), (huge,), (1,), (huge,), (huge,))
+        assert function((huge,), (huge,), (huge,), (1,), (huge,), (0,))
+        assert not function((1, 2), (1,), (1,), (1,), (1,), (0,))

@@ -94,13 +94,13 @@ def test_dry_run_on_nothing_makes_no_folder(tree: Tree) -> None:
 
 def test_orphans_go_with_their_folders(generated: Tree) -> None:
     """What no spec asks for is removed, and the folders that it leaves empty."""
-    generated.write("generated/specops/onnx/old/hardmax.py", "x = 1\n")
-    generated.write("generated/specops/onnx/old/__pycache__/hardmax.pyc", "")
+    generated.write("generated/specops/webnn/old/hardmax.py", "x = 1\n")
+    generated.write("generated/specops/webnn/old/__pycache__/hardmax.pyc", "")
     generated.path("specs/plain/argmax.yaml").unlink()
     result = generated("generate")
     assert result.code == cli.OK
     assert "3 removed" in result.out
-    assert not generated.path("generated/specops/onnx").exists()
+    assert not generated.path("generated/specops/webnn").exists()
     assert not generated.path("generated/specops/plain/argmax.py").exists()
     assert not generated.path("generated/tests/cases/plain_argmax.py").exists()
     assert "plain_argmax" not in generated.text("generated/tests/cases/__init__.py")

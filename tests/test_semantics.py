@@ -120,7 +120,7 @@ class LastIndex:
         out[...] = kernel.last(self._count)
 '''
 KERNEL = '''{{ header }}
-"""Another meaning: {{ doc }}"""
+"""Another meaning."""
 
 from numba import njit
 

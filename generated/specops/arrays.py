@@ -60,15 +60,15 @@ def _buffer(value: object) -> np.ndarray | None:
         return None
 
 
-def data_type(array: np.ndarray, operator: Operator, field: str) -> str:
+def data_type(dtype: np.dtype, operator: Operator, field: str) -> str:
     """The vocabulary's name of an array's data type."""
-    name = _NAMES.get(array.dtype) if array.dtype.isnative else None
+    name = _NAMES.get(dtype) if dtype.isnative else None
     if name is None:
-        if not array.dtype.isnative and array.dtype.newbyteorder("=") in _NAMES:
+        if not dtype.isnative and dtype.newbyteorder("=") in _NAMES:
             allowed = 'native byte order: use x.astype(x.dtype.newbyteorder("="))'
-            raise operator.refusal("byte_order", field, f"dtype {array.dtype.str}", allowed)
+            raise operator.refusal("byte_order", field, f"dtype {dtype.str}", allowed)
         raise operator.refusal(
-            "data_type", field, f"dtype {array.dtype}", f"one of {', '.join(_NAMES.values())}"
+            "data_type", field, f"dtype {dtype}", f"one of {', '.join(_NAMES.values())}"
         )
     return name
 
@@ -76,7 +76,7 @@ def data_type(array: np.ndarray, operator: Operator, field: str) -> str:
 def check(array: np.ndarray, tensor: Tensor, operator: Operator, field: str) -> None:
     """An array must have the described data type and sizes; its strides are its own."""
     if array.dtype != tensor.numpy_dtype or not array.dtype.isnative:
-        data_type(array, operator, field)
+        data_type(array.dtype, operator, field)
         raise operator.refusal(
             "data_type", field, f"dtype {array.dtype}", f"dtype {tensor.numpy_dtype}"
         )

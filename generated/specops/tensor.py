@@ -102,3 +102,44 @@ def nested(sizes: Sequence[int], strides: Sequence[int], item: int = 1) -> bool:
 def power_of_two(number: int) -> bool:
     """Whether a number is 1, 2, 4, 8, ..."""
     return number > 0 and number & (number - 1) == 0
+
+
+_MAX_WINDOWS = 65536
+
+
+def windows_hold_input(
+    sizes: Sequence[int],
+    counts: Sequence[int],
+    window: Sequence[int],
+    strides: Sequence[int],
+    dilations: Sequence[int],
+    start: Sequence[int],
+) -> bool:
+    """Whether no window lies wholly in the padding, along each axis.
+
+    Each list has one entry for each axis: the input's size, the number of windows, the entries of a window, the steps
+    between windows and between entries, and the padding before the input.
+    """
+    axes = (sizes, counts, window, strides, dilations, start)
+    if len({len(entries) for entries in axes}) > 1:
+        return False
+    return all(_windows_hold_input(*axis) for axis in zip(*axes, strict=True))
+
+
+def _windows_hold_input(
+    size: int, count: int, window: int, stride: int, dilation: int, start: int
+) -> bool:
+    if (count - 1) * stride - start >= size:
+        return False
+    early = min(count, -(-start // stride))  # windows that begin in the padding before the input
+    # The first of them reaches least far. Their entries can step over an input smaller than a dilation, which
+    # repeats after `dilation` windows; more than _MAX_WINDOWS are not tried but refused.
+    tried = min(early, dilation if dilation > size else 1)
+    if tried > _MAX_WINDOWS:
+        return False
+    for i in range(tried):
+        begin = i * stride - start
+        steps = -(begin // dilation)
+        if steps >= window or begin + steps * dilation >= size:
+            return False
+    return True

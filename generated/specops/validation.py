@@ -10,8 +10,9 @@ from __future__ import annotations
 
 import itertools
 import operator as python_operator
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -22,17 +23,39 @@ from specops.vocabulary import DATA_TYPES, ENUMS, FEATURE_LEVELS
 
 MAX_ENTRIES = 64  # of an array in a description; no operator has more dimensions
 _UINT_MAX = 2**32 - 1
+_INT_MAX = 2**63 - 1
+
+
+@dataclass(frozen=True)
+class Computed:
+    """A value that follows from fields: `function` takes those that it `reads`, by name."""
+
+    function: Callable[..., Any]
+    reads: tuple[str, ...]
+
+    def __call__(self, values: Mapping[str, Any]) -> Any:
+        """The value. Raises KeyError, IndexError or ArithmeticError where the fields do not give one."""
+        return self.function(**{name: values[name] for name in self.reads})
 
 
 @dataclass(frozen=True)
 class Field:
-    """One member of an operator's struct."""
+    """One member of an operator's struct.
+
+    `default` is a literal, or of an array a Computed; None where callers must give a value. Of an output, `sizes` and
+    `dtype` (a data type, or "x.dtype" for that of an input) say what the functions allocate, and `optional` is their
+    argument that asks for it.
+    """
 
     name: str
     kind: str  # input, output, attribute
-    type: str  # tensor, uint, uint[], bool, or an enum of the vocabulary
+    type: str  # tensor, uint, uint[], int, int[], bool, or an enum of the vocabulary
     length_of: str | None = None
     axes_of: str | None = None
+    default: Any = None
+    sizes: Computed | None = None
+    dtype: str | None = None
+    optional: str | None = None
 
 
 @dataclass(frozen=True)
@@ -68,12 +91,15 @@ class Rule:
     needs: tuple[str, ...] = ()
     only: str | None = None  # a tensor's rule: for inputs or outputs only
 
+    @cached_property
+    def names(self) -> frozenset[str]:
+        """The fields and derived values that `check` takes."""
+        return frozenset(read.split(".")[0] for read in self.reads)
+
     def holds(self, values: Mapping[str, Any]) -> bool:
         """An index outside its array and a division by zero make a rule false."""
         try:
-            return self.check(
-                **{name: values[name] for name in {read.split(".")[0] for read in self.reads}}
-            )
+            return self.check(**{name: values[name] for name in self.names})
         except (IndexError, ArithmeticError):
             return False
 
@@ -88,8 +114,29 @@ class Operator:
     fields: tuple[Field, ...]
     support: tuple[Support, ...]
     rules: tuple[Rule, ...]
+    lower: Computed  # to its kernel
+    derived: Mapping[str, Computed]
     tensor_rules: tuple[Rule, ...] = ()
     tensor_page: str = ""
+
+    def attributes(self) -> Iterator[Field]:
+        """What a caller tells besides tensors; lengths of arrays follow from these."""
+        return (f for f in self.fields if f.kind == "attribute" and f.length_of is None)
+
+    def complete(self, values: dict[str, Any], given: Container[str]) -> None:
+        """Add to inputs and attributes what follows from them; what cannot be computed is left out.
+
+        No default stands in for a field that was `given`, though it may not have been understood.
+        """
+        for field in self.fields:
+            absent = field.name not in values and field.name not in given
+            if isinstance(field.default, Computed) and absent:
+                _compute(values, field.name, field.default)
+        for field in self.fields:
+            if field.length_of in values:
+                values.setdefault(field.name, len(values[field.length_of]))
+        for name, computed in self.derived.items():
+            _compute(values, name, computed)
 
     def violation(
         self, id: str, field: str, found: str, allowed: str, place: str = ""
@@ -108,13 +155,15 @@ class Operator:
     ) -> list[Violation]:
         """Every rule that the values break. `unknown` are fields whose value could not be understood."""
         found: list[Violation] = []
-        unreadable = set(unknown)
+        unreadable = {*unknown, *(name for name in self.derived if name not in values)}
         for field in self.fields:
             if field.type == "tensor" and isinstance(values.get(field.name), Tensor):
                 self._tensor(field, values[field.name], unreadable, found)
         self._support(values, feature_level, unreadable, found)
         unsettled: set[str] = set()  # rules that failed or could not be asked
         for rule in self.rules:
+            if any(values.get(read, values) is None for read in rule.names):
+                continue  # about a tensor that is absent
             if unsettled.intersection(rule.needs) or any(
                 _covers(unreadable, r) for r in rule.reads
             ):
@@ -123,7 +172,14 @@ class Operator:
                 unsettled.add(rule.id)
                 shown = _shown(rule.reads, values)
                 found.append(self.violation(rule.id, rule.field, shown, rule.allowed, rule.origin))
+        lost = [name for name in self.derived if name not in values]
+        if lost and not found and not unknown:
+            found.append(self.not_computable(lost[0]))
         return found
+
+    def not_computable(self, name: str) -> Violation:
+        """A value that nothing gives, though no rule says why: it may not pass for all that."""
+        return self.violation("not_computable", name, "no value", "fields that give one")
 
     def _tensor(
         self, field: Field, tensor: Tensor, unreadable: set[str], found: list[Violation]
@@ -198,6 +254,14 @@ class Operator:
             raise ValidationError(found)
 
 
+def _compute(values: dict[str, Any], name: str, computed: Computed) -> None:
+    try:
+        value = computed(values)
+    except (KeyError, IndexError, ArithmeticError):
+        return
+    values[name] = tuple(value) if isinstance(value, list | range) else value
+
+
 def _covers(unreadable: set[str], read: str) -> bool:
     return read in unreadable or read.split(".", maxsplit=1)[0] in unreadable
 
@@ -247,31 +311,31 @@ def _entries(value: object) -> list[Any] | None:
     return entries if len(entries) <= MAX_ENTRIES else None
 
 
-def integer(value: object, high: int = _UINT_MAX) -> int:
-    """An unsigned integer; Python's and NumPy's are taken, booleans and floats are not."""
+def integer(value: object, high: int = _UINT_MAX, low: int = 0) -> int:
+    """An integer; Python's and NumPy's are taken, booleans and floats are not."""
     number = _index(value)
-    if number is None or not 0 <= number <= high:
-        raise NotUnderstood(value, f"an integer from 0 to {high}")
+    if number is None or not low <= number <= high:
+        raise NotUnderstood(value, f"an integer from {low} to {high}")
     return number
 
 
-def integers(value: object) -> tuple[int, ...]:
-    """An array of unsigned integers, at most 64 of them."""
-    allowed = f"a sequence of at most {MAX_ENTRIES} integers from 0 to {_UINT_MAX}"
+def integers(value: object, high: int = _UINT_MAX, low: int = 0) -> tuple[int, ...]:
+    """An array of integers, at most 64 of them."""
+    allowed = f"a sequence of at most {MAX_ENTRIES} integers from {low} to {high}"
     entries = _entries(value)
     if entries is None:
         raise NotUnderstood(value, allowed)
     try:
-        return tuple(integer(v) for v in entries)
+        return tuple(integer(v, high, low) for v in entries)
     except NotUnderstood:
         raise NotUnderstood(value, allowed) from None
 
 
 def boolean(value: object) -> bool:
-    """A Python or NumPy boolean."""
-    if not isinstance(value, bool | np.bool_):
-        raise NotUnderstood(value, "True or False")
-    return bool(value)
+    """A Python or NumPy boolean, or 0 or 1 as attributes of ONNX have it."""
+    if isinstance(value, bool | np.bool_) or _index(value) in (0, 1):
+        return bool(value)
+    raise NotUnderstood(value, "True or False")
 
 
 def enum_value(value: object, name: str) -> str:
@@ -318,6 +382,10 @@ def attribute(field: Field, value: object) -> Any:
         return integer(value)
     if field.type == "uint[]":
         return integers(value)
+    if field.type == "int":
+        return integer(value, _INT_MAX, -_INT_MAX - 1)
+    if field.type == "int[]":
+        return integers(value, _INT_MAX, -_INT_MAX - 1)
     if field.type == "bool":
         return boolean(value)
     return enum_value(value, field.type)

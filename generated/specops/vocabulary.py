@@ -54,6 +54,9 @@ FEATURE_LEVELS = {
     "6.4": "1.15.0",
 }
 
+# ONNX: the newest operator set whose operators are known.
+NEWEST_OPSET = 28
+
 ENUMS: dict[str, dict[str, int]] = {
     "DML_AXIS_DIRECTION": {"INCREASING": 0, "DECREASING": 1},
     "DML_TENSOR_FLAGS": {"NONE": 0, "OWNED_BY_DML": 1},

@@ -6,9 +6,11 @@
 from __future__ import annotations
 
 import importlib
+from functools import partial
 from types import ModuleType
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 import pytest
 from cases import TABLES
@@ -19,42 +21,88 @@ from specops.tensor import packed_strides
 from specops.vocabulary import DATA_TYPES, FEATURE_LEVELS
 
 
-def rows(name: str, dialect: str | None = None) -> list[Any]:
-    """All rows of one table, named by operator and row."""
+def label(table: ModuleType) -> str:
+    return f"{table.DIALECT}/{table.MODULE}"
+
+
+def rows(name: str, *dialects: str) -> list[Any]:
+    """All rows of one table, named by operator and row; of these dialects, or of all."""
     out = []
     for table in TABLES:
-        if dialect in (None, table.DIALECT):
+        if not dialects or table.DIALECT in dialects:
             for row in getattr(table, name):
-                label = (
-                    row["id"]
-                    if isinstance(row, dict)
-                    else "-".join(str(part) for part in row[:3] if part)
-                )
-                out.append(pytest.param(table, row, id=f"{table.DIALECT}/{table.FUNCTION}:{label}"))
+                parts = [row["id"]] if isinstance(row, dict) else [str(p) for p in row[:3] if p]
+                out.append(pytest.param(table, row, id=f"{label(table)}:{'-'.join(parts)}"))
     return out
 
 
-def module(table: ModuleType) -> Any:
-    return importlib.import_module(
-        "specops" if table.DIALECT == "plain" else f"specops.{table.DIALECT}"
-    )
+def package(dialect: str) -> Any:
+    return importlib.import_module("specops" if dialect == "plain" else f"specops.{dialect}")
+
+
+def function(dialect: str, name: str, version: int | None) -> Any:
+    """An operator's function; one of ONNX at the operator set that brought the version."""
+    found = getattr(package(dialect), name)
+    return found if version is None else partial(found, opset=version)
+
+
+def function_of(table: ModuleType) -> Any:
+    return function(table.DIALECT, table.FUNCTION, table.VERSION)
+
+
+def operator(table: ModuleType) -> Any:
+    return operator_of(table.DIALECT, table.MODULE)
+
+
+def operator_of(dialect: str, name: str) -> Any:
+    return importlib.import_module(f"specops.{dialect}.{name}").OPERATOR
 
 
 def array(tensor: tuple[str, Any]) -> np.ndarray:
     return np.array(tensor[1], DATA_TYPES[tensor[0]].numpy)
 
 
-def operator(table: ModuleType) -> Any:
-    return importlib.import_module(f"specops.{table.DIALECT}.{table.FUNCTION}").OPERATOR
+def names(table: ModuleType, kind: str) -> list[str]:
+    return [f.name for f in operator(table).fields if f.kind == kind]
 
 
-def split(table: ModuleType, example: dict[str, Any]) -> tuple[list[np.ndarray], list[np.ndarray]]:
-    """The example's inputs and outputs, in the order of the fields."""
-    fields = [f for f in operator(table).fields if f.type == "tensor"]
-    data = {f.name: array(example["tensors"][f.name]) for f in fields}
-    return [data[f.name] for f in fields if f.kind == "input"], [
-        data[f.name] for f in fields if f.kind == "output"
-    ]
+def inputs_of(table: ModuleType, example: dict[str, Any]) -> list[np.ndarray]:
+    return [array(example["tensors"][name]) for name in names(table, "input")]
+
+
+def outputs_of(table: ModuleType, example: dict[str, Any]) -> list[tuple[str, Any]]:
+    """The outputs that the example has, each as (data type, values)."""
+    return [example["tensors"][n] for n in names(table, "output") if n in example["tensors"]]
+
+
+def listed(result: Any) -> list[Any]:
+    return list(result) if isinstance(result, tuple) else [result]
+
+
+def check(table: ModuleType, example: dict[str, Any], result: Any) -> None:
+    """The outputs are those of the example: exactly, or within the rounding of their data type."""
+    wanted = outputs_of(table, example)
+    results = listed(result)
+    assert len(results) == len(wanted)
+    for found, (dtype, values) in zip(results, wanted, strict=True):
+        assert found.dtype == DATA_TYPES[dtype].numpy
+        assert found.shape == np.shape(values)
+        if table.EXACT:
+            np.testing.assert_array_equal(found, array((dtype, values)))
+        else:
+            close(found, np.array(values, np.float64))
+
+
+# One unit in the last place of 1, for each type that results are rounded to.
+PRECISION = {"float16": 2.0**-10, "bfloat16": 2.0**-7, "float32": 2.0**-23, "float64": 2.0**-52}
+
+
+def close(found: np.ndarray, exact: np.ndarray) -> None:
+    """Within half a unit in the last place beside the error of computing in float32 (or of a few units in float64)."""
+    unit = PRECISION[found.dtype.name]
+    least = float(ml_dtypes.finfo(found.dtype).smallest_subnormal)
+    bound = unit / 2 + (2e-15 if found.dtype == np.float64 else 1e-6)
+    np.testing.assert_allclose(found.astype(np.float64), exact, rtol=bound, atol=least)
 
 
 def description(
@@ -77,7 +125,7 @@ def description(
             [value] * rank if member in ("Sizes", "Strides") and isinstance(value, int) else value
         )
     described = {name: TensorDesc(**members) for name, members in tensors.items()}
-    return getattr(module(table), table.DESCRIPTION)(**described, **attributes)
+    return getattr(package(table.DIALECT), table.DESCRIPTION)(**described, **attributes)
 
 
 MEMBERS = {
@@ -93,30 +141,35 @@ MEMBERS = {
 
 @pytest.mark.parametrize(("table", "example"), rows("EXAMPLES"))
 def test_function(table: ModuleType, example: dict[str, Any]) -> None:
-    """The function gives the example's output, and writes the same into `out`."""
-    inputs, outputs = split(table, example)
-    function = getattr(module(table), table.FUNCTION)
-    extra = (
-        {"keepdims": True} if table.DIALECT == "plain" else {"output_dtype": str(outputs[0].dtype)}
-    )
-    arguments = {**example["arguments"], **extra}
-    result = function(*inputs, **arguments)
-    assert result.dtype == outputs[0].dtype
-    np.testing.assert_array_equal(result, outputs[0], strict=True)
-    out = np.full_like(outputs[0], 99)
-    assert function(*inputs, **arguments, out=out) is out
-    np.testing.assert_array_equal(out, outputs[0], strict=True)
+    """The function gives the example's outputs, and writes the same into `out`."""
+    inputs, wanted = inputs_of(table, example), outputs_of(table, example)
+    call = partial(function_of(table), *inputs, **example["arguments"])
+    check(table, example, call())
+    outs = tuple(np.full_like(array(tensor), 99) for tensor in wanted)
+    out = outs if len(outs) > 1 else outs[0]
+    assert call(out=out) is out
+    check(table, example, out)
 
 
 @pytest.mark.parametrize(("table", "example"), rows("EXAMPLES", "directml"))
 def test_description(table: ModuleType, example: dict[str, Any]) -> None:
-    """The description compiles at the operator's first level, and the compiled operator gives the example's output."""
-    inputs, outputs = split(table, example)
-    compiled = description(table, example).compile(feature_level=table.INTRODUCED)
-    np.testing.assert_array_equal(compiled(*inputs), outputs[0], strict=True)
-    out = np.full_like(outputs[0], 99)
+    """The description compiles at the first level that has its data types, and the compiled operator gives the same."""
+    inputs, wanted = inputs_of(table, example), outputs_of(table, example)
+    compiled = description(table, example).compile(feature_level=example["level"])
+    check(table, example, compiled(*inputs))
+    outs = tuple(np.full_like(array(tensor), 99) for tensor in wanted)
+    out = outs if len(outs) > 1 else outs[0]
     compiled(*inputs, out=out)
-    np.testing.assert_array_equal(out, outputs[0], strict=True)
+    check(table, example, out)
+
+
+@pytest.mark.parametrize(("table", "example"), rows("EXAMPLES", "onnx"))
+def test_compiled_node(table: ModuleType, example: dict[str, Any]) -> None:
+    """The operator that holds a node's attributes compiles for a data type and a shape, and gives the same."""
+    (x,) = inputs_of(table, example)
+    name = operator(table).name.split("-")[0]
+    node = getattr(package("onnx"), name)(**example["arguments"], opset=table.VERSION)
+    check(table, example, node.compile(x.dtype, x.shape)(x))
 
 
 @pytest.mark.parametrize(("table", "row"), rows("VIOLATIONS", "directml"))
@@ -135,25 +188,24 @@ def test_violation_of_a_description(
     assert violation.found in str(caught.value)
 
 
-@pytest.mark.parametrize(("table", "row"), rows("VIOLATIONS", "plain"))
+@pytest.mark.parametrize(("table", "row"), rows("VIOLATIONS", "onnx", "plain"))
 def test_violation_of_a_call(table: ModuleType, row: tuple[str, str, dict[str, Any]]) -> None:
     """The same for functions that have no description: the change is made to the array and the arguments."""
     id, field, patch = row
     example = table.EXAMPLES[0]
-    inputs, _ = split(table, example)
+    (x,) = inputs_of(table, example)
     arguments = dict(example["arguments"])
+    (first,) = names(table, "input")
     for target, value in patch.items():
         name, _, attribute = target.partition(".")
         if not attribute:
             arguments[name] = value
-        elif (
-            name in example["tensors"]
-            and attribute == "sizes"
-            and name == operator(table).fields[0].name
-        ):
-            inputs[0] = np.broadcast_to(np.zeros((), inputs[0].dtype), value)
+        elif name == first:
+            dtype = DATA_TYPES[value].numpy if attribute == "dtype" else x.dtype
+            sizes = value if attribute == "sizes" else x.shape
+            x = np.broadcast_to(np.zeros((), dtype), sizes)
     with pytest.raises(ValidationError) as caught:
-        getattr(module(table), table.FUNCTION)(*inputs, **arguments)
+        function_of(table)(x, **arguments)
     assert [(v.id, v.field) for v in caught.value.violations] == [(id, field)]
 
 
@@ -161,57 +213,62 @@ def test_violation_of_a_call(table: ModuleType, row: tuple[str, str, dict[str, A
 def test_unsupported_data_type(table: ModuleType, row: tuple[str, str, str, str | None]) -> None:
     """A level's table refuses what it does not list, and says from which level on it is allowed."""
     level, field, dtype, later = row
+    example = table.EXAMPLES[0]
+    patch = {f"{field}.dtype": dtype}
+    allowed = next(s for s in operator(table).support if s.since == level)
+    for name, (own, _) in example["tensors"].items():  # the others are of types that the level has
+        if name != field and own not in allowed.tensors[name].dtypes:
+            patch[f"{name}.dtype"] = allowed.tensors[name].dtypes[0]
     with pytest.raises(ValidationError) as caught:
-        description(table, table.EXAMPLES[0], {f"{field}.dtype": dtype}).validate(
-            feature_level=level
-        )
-    (violation,) = caught.value.violations
-    assert (violation.id, violation.field, violation.found) == ("supported_data_type", field, dtype)
-    assert later is None or f"{dtype} from feature level {later} on" in violation.allowed
+        description(table, example, patch).validate(feature_level=level)
+    found = [v for v in caught.value.violations if v.id == "supported_data_type"]
+    assert [(v.field, v.found) for v in found] == [(field, dtype)]
+    assert later is None or f"{dtype} from feature level {later} on" in found[0].allowed
 
 
-@pytest.mark.parametrize(
-    "table", [t for t in TABLES if t.DIALECT == "plain"], ids=lambda t: t.FUNCTION
-)
+@pytest.mark.parametrize("table", [t for t in TABLES if t.DIALECT != "directml"], ids=label)
 def test_data_types_of_a_function(table: ModuleType) -> None:
     """A function takes exactly the data types of its table."""
-    inputs, _ = split(table, table.EXAMPLES[0])
-    first = operator(table).fields[0].name
+    example = table.EXAMPLES[0]
+    (x,) = inputs_of(table, example)
+    (first,) = names(table, "input")
     allowed = operator(table).support[0].tensors[first].dtypes
     refused = {row[2] for row in table.UNSUPPORTED if row[1] == first}
     assert {*allowed, *refused} == set(DATA_TYPES)
     for name in refused:
-        with pytest.raises(ValidationError):
-            getattr(module(table), table.FUNCTION)(inputs[0].astype(DATA_TYPES[name].numpy))
+        with pytest.raises(ValidationError) as caught:
+            function_of(table)(x.astype(DATA_TYPES[name].numpy), **example["arguments"])
+        assert [(v.id, v.field) for v in caught.value.violations] == [
+            ("supported_data_type", first)
+        ]
 
 
-@pytest.mark.parametrize(
-    "table", [t for t in TABLES if t.DIALECT == "directml"], ids=lambda t: t.FUNCTION
-)
+@pytest.mark.parametrize("table", [t for t in TABLES if t.DIALECT == "directml"], ids=label)
 def test_feature_levels(table: ModuleType) -> None:
     """The operator exists from its level on, under each spelling of the level."""
     levels = list(FEATURE_LEVELS)
-    desc = description(table, table.EXAMPLES[0])
+    example = table.EXAMPLES[0]
+    desc = description(table, example)
     for level in levels:
         for spelling in (
             level,
             level.replace(".", "_"),
             f"DML_FEATURE_LEVEL_{level.replace('.', '_')}",
         ):
-            if levels.index(level) >= levels.index(table.INTRODUCED):
+            if example["level"] and levels.index(level) >= levels.index(example["level"]):
                 desc.validate(feature_level=spelling)
-                continue
-            with pytest.raises(SpecopsError, match=table.INTRODUCED):
-                desc.validate(feature_level=spelling)
+            elif levels.index(level) < levels.index(table.INTRODUCED):
+                with pytest.raises(SpecopsError, match=table.INTRODUCED):
+                    desc.validate(feature_level=spelling)
 
 
-@pytest.mark.parametrize("table", TABLES, ids=lambda t: f"{t.DIALECT}/{t.FUNCTION}")
+@pytest.mark.parametrize("table", [t for t in TABLES if t.DIALECT == "directml"], ids=label)
 def test_ranks(table: ModuleType) -> None:
     """Each tensor has the dimensions of its table, and no more."""
-    if table.DIALECT != "directml":
-        return
     for support in operator(table).support:
         for name, allowed in support.tensors.items():
+            if name not in table.EXAMPLES[0]["tensors"]:
+                continue
             for rank in (allowed.ranks[0] - 1, allowed.ranks[1] + 1):
                 sizes = [1] * rank
                 patch = {f"{name}.sizes": sizes, f"{name}.strides": list(packed_strides(sizes))}
@@ -220,3 +277,35 @@ def test_ranks(table: ModuleType) -> None:
                         feature_level=support.since
                     )
                 assert "supported_dimension_count" in [v.id for v in caught.value.violations]
+
+
+def drawn(sizes: list[int], name: str, nan: bool) -> np.ndarray:
+    """Data with many ties, infinities among floats, and NaN where it may be."""
+    random = np.random.default_rng(len(sizes) + sum(sizes))
+    dtype = DATA_TYPES[name]
+    low = 0 if dtype.kind in ("unsigned", "bool") else -3
+    data = random.integers(low, 2 if dtype.kind == "bool" else 4, sizes).astype(dtype.numpy)
+    if dtype.kind == "float":
+        special = [np.inf, -np.inf, -0.0, 0.5, *([np.nan, -np.nan] if nan else [])]
+        places = random.random(sizes) < 0.15
+        data[places] = random.choice(special, int(places.sum())).astype(dtype.numpy)
+    return data
+
+
+@pytest.mark.parametrize(("table", "row"), rows("EQUIVALENCES"))
+def test_equivalence(table: ModuleType, row: dict[str, Any]) -> None:
+    """Both operators give the same, for each data type that both have."""
+    dialect, name, _, _ = row["other"]
+    other = operator_of(dialect, name)
+    types = [
+        set(op.support[0].tensors[next(f.name for f in op.fields if f.kind == "input")].dtypes)
+        for op in (operator(table), other)
+    ]
+    assert types[0] & types[1]
+    for dtype in sorted(types[0] & types[1]):
+        x = drawn(row["sizes"], dtype, row["nan"])
+        here = listed(function_of(table)(x, **row["this"]))
+        there = listed(function(dialect, *row["other"][2:])(x, **row["that"]))
+        assert len(here) == len(there)
+        for a, b in zip(here, there, strict=True):
+            np.testing.assert_array_equal(np.ravel(a), np.ravel(b), err_msg=dtype)

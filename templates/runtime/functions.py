@@ -1,8 +1,9 @@
-"""What the functions on arrays share: from arrays and arguments to the validated values of an operator."""
+"""What the functions on arrays share: from arrays and arguments to an operator that is ready to run."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -10,76 +11,104 @@ import numpy as np
 from specops import arrays, tensor, validation
 from specops.errors import ValidationError, Violation
 from specops.operator import CompiledOperator
-from specops.tensor import Tensor
-from specops.validation import NotUnderstood, Operator
+from specops.validation import Computed, Field, NotUnderstood, Operator
+
+_OWN = object()
 
 
-def values(
+@dataclass(frozen=True)
+class Asked:
+    """What a caller asks of an output: that it is there at all, a data type, other sizes than its own."""
+
+    wanted: object = True
+    dtype: object = _OWN
+    sizes: object = None
+
+
+def compiled(
     operator: Operator,
     inputs: Mapping[str, tuple[np.dtype, tuple[int, ...]]],
     attributes: Mapping[str, object],
-    outputs: Mapping[str, tuple[object, Callable[..., list[int]], tuple[str, ...]]],
-) -> dict[str, Any]:
-    """The validated value of each field.
+    outputs: Mapping[str, Asked],
+) -> CompiledOperator:
+    """The operator for arrays and arguments.
 
     Args:
         operator: whose fields they are.
-        inputs: data type and shape of each input array.
-        attributes: the arguments, by the field's name.
-        outputs: for each output its data type, the function that gives its sizes, and the fields this function takes.
+        inputs: data type and shape of each input array, by the field's name.
+        attributes: the arguments; of one that is not named, the default.
+        outputs: what is asked of outputs; of one that is not named, nothing.
 
     Raises:
         ValidationError: with every violation.
     """
     found: list[Violation] = []
-    read: dict[str, Any] = {}
-    for name, (dtype, shape) in inputs.items():
-        read[name] = tensor.packed(arrays.data_type(np.empty(0, dtype), operator, name), shape)
-    for field in operator.fields:
-        if field.name not in attributes:
-            continue
+    values: dict[str, Any] = {}
+
+    def read(field: Field, reader: Any, *arguments: Any) -> None:
         try:
-            if field.axes_of is not None:
-                read[field.name] = validation.axes(
-                    attributes[field.name], len(read[field.axes_of].sizes)
-                )
-            else:
-                read[field.name] = validation.attribute(field, attributes[field.name])
+            values[field.name] = reader(*arguments)
         except NotUnderstood as problem:
             found.append(
                 operator.violation(
                     "field_type", field.name, problem.found, problem.allowed, field.name
                 )
             )
+        except (KeyError, IndexError, ArithmeticError):
+            pass  # an output's sizes follow from fields that a rule refuses
+
+    for name, (dtype, shape) in inputs.items():
+        values[name] = tensor.packed(arrays.data_type(dtype, operator, name), shape)
+    for field in operator.attributes():
+        given = attributes.get(field.name, field.default)
+        if field.axes_of is not None:
+            read(field, validation.axes, given, len(values[field.axes_of].sizes))
+        elif not isinstance(field.default, Computed) or (
+            given is not None and given is not field.default
+        ):
+            read(field, validation.attribute, field, given)
+    operator.complete(values, {v.field for v in found})
     for field in operator.fields:
-        if field.length_of in read:
-            read[field.name] = len(read[field.length_of])
-    for name, (asked, sizes, reads) in outputs.items():
-        try:
-            dtype_name = validation.data_type(asked)
-        except NotUnderstood as problem:
-            found.append(
-                operator.violation("field_type", name, problem.found, problem.allowed, name)
-            )
-            continue
-        if all(r in read for r in reads):
-            read[name] = tensor.packed(dtype_name, tuple(sizes(**{r: read[r] for r in reads})))
-    unknown = frozenset(f.name for f in operator.fields if f.name not in read)
-    found += operator.violations(read, None, unknown)
+        if field.kind == "output":
+            read(field, _output, field, values, outputs.get(field.name, _UNASKED))
+    unread = frozenset(f.name for f in operator.fields if f.name not in values)
+    found += operator.violations(values, None, unread)
+    if unread and not found:
+        found = [operator.not_computable(min(unread))]
     if found:
-        raise ValidationError(found)
-    return read
+        raise ValidationError(_without_echoes(found, operator))
+    return CompiledOperator(operator, values)
 
 
-def compiled(
-    operator: Operator, read: Mapping[str, Any], kernel: Callable[..., None]
-) -> CompiledOperator:
-    """The operator for validated values."""
-    tensors = {
-        kind: {f.name: read[f.name] for f in operator.fields if f.kind == kind}
-        for kind in ("input", "output")
-    }
-    return CompiledOperator(operator, tensors["input"], tensors["output"], kernel)
+def _without_echoes(found: list[Violation], operator: Operator) -> list[Violation]:
+    """An output that has its rank or data type of an input repeats what is wrong with the input: told once."""
+    fields = {f.name: f for f in operator.fields}
+    inputs = {v.id for v in found if v.field in fields and fields[v.field].kind == "input"}
+    return [
+        v
+        for v in found
+        if not v.id.startswith("supported_")
+        or v.id not in inputs
+        or fields[v.field].kind == "input"
+    ]
+
+
+_UNASKED = Asked()
+
+
+def _output(field: Field, values: Mapping[str, Any], asked: Asked) -> tensor.Tensor | None:
+    """The tensor that is allocated for an output; None for one that nobody asks for."""
+    if field.optional is not None and not validation.boolean(asked.wanted):
+        return None
+    assert field.dtype is not None and field.sizes is not None
+    like, _, part = field.dtype.partition(".")
+    if asked.dtype is not _OWN:
+        dtype = validation.data_type(asked.dtype)
+    else:
+        dtype = values[like].dtype if part else like
+    if asked.sizes is not None:
+        return tensor.packed(dtype, validation.integers(asked.sizes))
+    return tensor.packed(dtype, tuple(field.sizes(values)))
 
 
 _FROZEN = (str, int, np.integer, np.bool_, np.dtype, type)
@@ -108,22 +137,6 @@ def cached(make: Any, array: np.ndarray, *arguments: Any) -> Any:
         return make.__wrapped__(array.dtype, array.shape, *arguments)
 
 
-class Reduction:
-    """A compiled operator whose output keeps reduced axes with size 1, or drops them, as NumPy's functions do."""
-
-    def __init__(
-        self, operator: CompiledOperator, output: Tensor, axes: tuple[int, ...], keepdims: bool
-    ) -> None:
-        self._operator, self._axes, self._keepdims = operator, axes, keepdims
-        kept = tuple(n for d, n in enumerate(output.sizes) if keepdims or d not in axes)
-        self._output = tensor.packed(output.dtype, kept)
-
-    def __call__(self, x: np.ndarray, out: np.ndarray | None, operator: Operator) -> Any:
-        """Run on `x`; a scalar where no axis is left, as NumPy does."""
-        if out is None:
-            result = self._operator(x)
-            return result if self._keepdims else result.reshape(self._output.sizes)[()]
-        arrays.check_output(out, (x,), operator, "out")
-        arrays.check(out, self._output, operator, "out")
-        self._operator(x, out=out if self._keepdims else np.expand_dims(out, self._axes))
-        return out
+def unwrapped(result: Any) -> Any:
+    """An array without dimensions as a scalar, as NumPy's functions return it."""
+    return result[()] if isinstance(result, np.ndarray) and result.ndim == 0 else result

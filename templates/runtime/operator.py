@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -19,19 +19,13 @@ class CompiledOperator:
     Each call checks data type, shape and overlap, nothing else, and honours each array's own strides.
     """
 
-    def __init__(
-        self,
-        operator: Operator,
-        inputs: dict[str, Tensor],
-        outputs: dict[str, Tensor],
-        kernel: Callable[..., None],
-    ) -> None:
-        self._operator, self._inputs, self._outputs, self._kernel = (
-            operator,
-            inputs,
-            outputs,
-            kernel,
-        )
+    def __init__(self, operator: Operator, values: Mapping[str, Any]) -> None:
+        """From the validated value of each field; None for an optional output that is not there."""
+        self._operator = operator
+        tensors = [(f, values[f.name]) for f in operator.fields if f.type == "tensor"]
+        self._inputs = {f.name: t for f, t in tensors if f.kind == "input" and t is not None}
+        self._outputs = {f.name: t for f, t in tensors if f.kind == "output" and t is not None}
+        self._kernel: Callable[..., None] = operator.lower(values)
 
     def __repr__(self) -> str:
         tensors = {**self._inputs, **self._outputs}
@@ -63,25 +57,53 @@ class CompiledOperator:
             arrays.check(array, tensor, operator, field)
             given.append(array)
         sources = tuple(given)
-        single = len(self._outputs) == 1
-        outs = (out,) if single else out if out is not None else (None,) * len(self._outputs)
-        results = tuple(
-            self._allocate(tensor) if o is None else self._output(o, sources, field, tensor)
-            for o, (field, tensor) in zip(outs, self._outputs.items(), strict=True)
-        )
+        if len(self._outputs) == 1:
+            ((field, tensor),) = self._outputs.items()
+            result = self._result(out, sources, field, tensor)
+            self._kernel(*sources, result)
+            return result if out is None else out
+        results: list[np.ndarray] = []
+        for array, (field, tensor) in zip(self._several(out), self._outputs.items(), strict=True):
+            results.append(self._result(array, (*sources, *results), field, tensor))
         self._kernel(*sources, *results)
-        if out is not None:
-            return out
-        return results[0] if single else results
+        return tuple(results) if out is None else out
+
+    def _several(self, out: Any) -> Sequence[Any]:
+        """One entry for each output: an array to write to, or None."""
+        count = len(self._outputs)
+        if out is None:
+            return (None,) * count
+        if not isinstance(out, tuple | list) or len(out) != count:
+            found = f"{len(out)}" if isinstance(out, tuple | list) else f"a {type(out).__name__}"
+            raise SpecopsError(
+                f"{self._operator.name} has {count} outputs ({', '.join(self._outputs)}): `out` is a tuple of "
+                f"{count} arrays, found {found}"
+            )
+        return out
+
+    def _result(
+        self, out: Any, others: tuple[np.ndarray, ...], field: str, tensor: Tensor
+    ) -> np.ndarray:
+        return (
+            self._allocate(field, tensor)
+            if out is None
+            else self._output(out, others, field, tensor)
+        )
 
     def _output(
-        self, out: Any, sources: tuple[np.ndarray, ...], field: str, tensor: Tensor
+        self, out: Any, others: tuple[np.ndarray, ...], field: str, tensor: Tensor
     ) -> np.ndarray:
-        array = arrays.check_output(out, sources, self._operator, field)
+        array = arrays.check_output(out, others, self._operator, field)
         arrays.check(array, tensor, self._operator, field)
         return array
 
-    def _allocate(self, tensor: Tensor) -> np.ndarray:
-        if tensor.strides == packed_strides(tensor.sizes):
-            return np.empty(tensor.sizes, tensor.numpy_dtype)
-        return arrays.view(np.empty(tensor.total_bytes, np.uint8), 0, tensor)
+    def _allocate(self, field: str, tensor: Tensor) -> np.ndarray:
+        try:
+            if tensor.strides == packed_strides(tensor.sizes):
+                return np.empty(tensor.sizes, tensor.numpy_dtype)
+            return arrays.view(np.empty(tensor.total_bytes, np.uint8), 0, tensor)
+        except (MemoryError, ValueError):
+            sizes = list(tensor.sizes)
+            raise SpecopsError(
+                f"{self._operator.name}: no memory for {field} of sizes {sizes}"
+            ) from None

@@ -54,10 +54,11 @@ import numpy as np
 from specops import arrays, functions
 from specops.directml.descriptor import OperatorDesc, TensorDesc
 from specops.directml.tensor_rules import TENSOR_RULES
+from specops.functions import Asked
 from specops.lowering.arg_reduce import ArgReduce
 from specops.operator import CompiledOperator
 from specops.tensor import Tensor, greatest, product, rank, unique
-from specops.validation import Allowed, Field, Operator, Rule, Support
+from specops.validation import Allowed, Computed, Field, Operator, Rule, Support
 from specops.vocabulary import TENSOR_PAGE
 
 
@@ -113,9 +114,28 @@ def index_fits(InputTensor: Tensor, OutputTensor: Tensor, Axes: tuple[int, ...])
     return product(InputTensor.sizes[a] for a in Axes) - 1 <= greatest(OutputTensor.dtype)
 
 
-def output_tensor_sizes(InputTensor: Tensor, Axes: tuple[int, ...]) -> list[int]:
+def output_tensor_sizes(InputTensor: Tensor, Axes: tuple[int, ...]) -> Sequence[int]:
     """The sizes of OutputTensor that follow from the other fields."""
     return [1 if d in Axes else InputTensor.sizes[d] for d in range(rank(InputTensor))]
+
+
+def lower(
+    InputTensor: Tensor,
+    OutputTensor: Tensor,
+    Axes: tuple[int, ...],
+    AxisDirection: str,
+) -> ArgReduce:
+    """The kernel for validated values."""
+    return ArgReduce(
+        axes=Axes,
+        better="greater",
+        tie={"INCREASING": "first", "DECREASING": "last"}[AxisDirection],
+        # Decided: The page is silent. Direct3D compares false with NaN, and DirectML is reported to
+        # ignore it (webnn#811).
+        nan="ignored",
+        input=InputTensor,
+        output=OutputTensor,
+    )
 
 
 OPERATOR = Operator(
@@ -124,10 +144,16 @@ OPERATOR = Operator(
     introduced="3.0",
     fields=(
         Field("InputTensor", "input", "tensor"),
-        Field("OutputTensor", "output", "tensor"),
+        Field(
+            "OutputTensor",
+            "output",
+            "tensor",
+            sizes=Computed(output_tensor_sizes, ("InputTensor", "Axes")),
+            dtype="UINT32",
+        ),
         Field("AxisCount", "attribute", "uint", length_of="Axes"),
         Field("Axes", "attribute", "uint[]", axes_of="InputTensor"),
-        Field("AxisDirection", "attribute", "DML_AXIS_DIRECTION"),
+        Field("AxisDirection", "attribute", "DML_AXIS_DIRECTION", default="INCREASING"),
     ),
     support=(
         Support(
@@ -229,28 +255,11 @@ OPERATOR = Operator(
             needs=("axes_in_range", "axes_unique"),
         ),
     ),
+    lower=Computed(lower, ("InputTensor", "OutputTensor", "Axes", "AxisDirection")),
+    derived={},
     tensor_rules=TENSOR_RULES,
     tensor_page=TENSOR_PAGE,
 )
-
-
-def lower(
-    InputTensor: Tensor,
-    OutputTensor: Tensor,
-    Axes: tuple[int, ...],
-    AxisDirection: str,
-) -> ArgReduce:
-    """The kernel for validated values."""
-    return ArgReduce(
-        axes=sorted(Axes),
-        better="greater",
-        tie={"INCREASING": "first", "DECREASING": "last"}[AxisDirection],
-        # Decided: The page is silent. Direct3D compares false with NaN, and DirectML is reported to
-        # ignore it (webnn#811).
-        nan="ignored",
-        input=InputTensor,
-        output=OutputTensor,
-    )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -286,15 +295,6 @@ class ArgmaxOperatorDesc(OperatorDesc):
     Axes: Sequence[int]
     AxisDirection: str | int
 
-    @staticmethod
-    def _lower(values: dict[str, Any]) -> ArgReduce:
-        return lower(
-            InputTensor=values["InputTensor"],
-            OutputTensor=values["OutputTensor"],
-            Axes=values["Axes"],
-            AxisDirection=values["AxisDirection"],
-        )
-
 
 def argmax(
     x: Any,
@@ -312,7 +312,7 @@ def argmax(
             None means all axes.
         axis_direction: Which of several equal elements wins, the first (INCREASING) or the last
             (DECREASING). One of INCREASING, DECREASING.
-        output_dtype: Data type of the output: INT64, INT32, UINT64, UINT32, or a NumPy dtype.
+        output_dtype: Data type of OutputTensor: INT64, INT32, UINT64, UINT32, or a NumPy dtype.
         out: Array to write to, of the output's data type and shape; it may not share memory with an
             input.
 
@@ -320,7 +320,7 @@ def argmax(
         One index for each reduced group; the rank is preserved.
 
     Raises:
-        ValidationError: the page does not allow the arguments; with every violation.
+        ValidationError: the arguments are not allowed; with every violation.
 
     Page: https://learn.microsoft.com/windows/win32/api/directml/ns-directml-dml_argmax_operator_desc
 
@@ -350,10 +350,9 @@ def _compiled(
     axis_direction: Any,
     output_dtype: Any,
 ) -> CompiledOperator:
-    values = functions.values(
+    return functions.compiled(
         OPERATOR,
         {"InputTensor": (dtype, shape)},
         {"Axes": axes, "AxisDirection": axis_direction},
-        {"OutputTensor": (output_dtype, output_tensor_sizes, ("InputTensor", "Axes"))},
+        {"OutputTensor": Asked(dtype=output_dtype)},
     )
-    return functions.compiled(OPERATOR, values, ArgmaxOperatorDesc._lower(values))

@@ -100,7 +100,7 @@ class TensorDesc:
     def _tensor(self) -> Tensor:
         """The described tensor, checked for its own sake."""
         found: list[Violation] = []
-        described = read_tensor(self, "TensorDesc", _TENSOR_ONLY, found)
+        described = read_tensor(self, "TensorDesc", _NAME, TENSOR_PAGE, found)
         if described is not None and not found:
             for rule in TENSOR_RULES:
                 if rule.only is None and not rule.holds({"tensor": described}):
@@ -110,20 +110,21 @@ class TensorDesc:
         return described
 
 
-_TENSOR_ONLY = Operator("DML_BUFFER_TENSOR_DESC", TENSOR_PAGE, None, (), (), ())
+_NAME = "DML_BUFFER_TENSOR_DESC"
 
 
 def _tensor_violation(field: str, found: str, allowed: str) -> Violation:
-    return _TENSOR_ONLY.violation("tensor_desc", field, found, allowed)
+    return Violation("tensor_desc", _NAME, field, found, allowed, TENSOR_PAGE)
 
 
 def read_tensor(
-    given: object, field: str, operator: Operator, found: list[Violation]
+    given: object, field: str, operator: str, page: str, found: list[Violation]
 ) -> Tensor | None:
     """The tensor that a TensorDesc describes; None with the reasons in `found` where a value is not of its type."""
     if not isinstance(given, TensorDesc):
         text = f"a value of type {type(given).__name__}"
-        found.append(operator.violation("field_type", field, text, "a TensorDesc", field))
+        place = f"{page} {field}"
+        found.append(Violation("field_type", operator, field, text, "a TensorDesc", place))
         return None
     before = len(found)
 
@@ -134,7 +135,7 @@ def read_tensor(
             found.append(
                 Violation(
                     "field_type",
-                    operator.name,
+                    operator,
                     f"{field}.{name}",
                     problem.found,
                     problem.allowed,
@@ -190,16 +191,7 @@ class OperatorDesc:
         Raises:
             ValidationError: with every violation.
         """
-        values = self._validated(feature_level)
-        operator = self.OPERATOR
-        inputs = {f.name: values[f.name] for f in operator.fields if f.kind == "input"}
-        outputs = {f.name: values[f.name] for f in operator.fields if f.kind == "output"}
-        return CompiledOperator(operator, inputs, outputs, self._lower(values))
-
-    @staticmethod
-    def _lower(values: dict[str, Any]) -> Any:
-        """The kernel for validated values; defined by each operator."""
-        raise NotImplementedError
+        return CompiledOperator(self.OPERATOR, self._validated(feature_level))
 
     def _validated(self, feature_level: object) -> dict[str, Any]:
         operator, found = self.OPERATOR, list[Violation]()
@@ -215,8 +207,11 @@ class OperatorDesc:
             given = getattr(self, field.name)
             if field.length_of is not None and given is None:
                 continue
+            if field.optional is not None and given is None:
+                values[field.name] = None
+                continue
             if field.type == "tensor":
-                read = read_tensor(given, field.name, operator, found)
+                read = read_tensor(given, field.name, operator.name, operator.page, found)
                 if read is not None:
                     values[field.name] = read
                 continue
@@ -228,9 +223,7 @@ class OperatorDesc:
                         "field_type", field.name, problem.found, problem.allowed, field.name
                     )
                 )
-        for field in operator.fields:
-            if field.length_of in values:
-                values.setdefault(field.name, len(values[field.length_of]))
+        operator.complete(values, {f.name for f in operator.fields})
         unknown = frozenset(f.name for f in fields(self) if f.name not in values)
         found += operator.violations(values, level, unknown)
         if found:

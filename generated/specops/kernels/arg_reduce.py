@@ -2,16 +2,22 @@
 # From templates/kernels/arg_reduce.py.jinja.
 # Regenerate with: python -m generator generate
 # mypy: allow-untyped-defs, no-check-untyped-defs
-"""Index of the greatest element of each reduced group, for any type, layout, tie rule and NaN rule.
+"""Where the greatest element of each reduced group stands, for any type, layout, tie rule and NaN rule.
+
+The place is stored as an index, one for each group, or as a mark in an output of the input's shape, 0 elsewhere.
 
 Elements are compared by order keys (`flip` turns the order round, `nan_key` ranks NaN). Addresses are raw and strides are
 in bytes, so that only the element's width, and whether it is a float, make a new compiled version. `rows` and `columns` are
 apart because a call needs one of them: half the time to compile (5.8 s to 2.8 s).
 
     how      the settings below
-    kept     rows of (size, input stride, output stride), one at least
-    reduced  rows of (size, input stride, index weight), one at least, visited in this order; the first element
-             visited of several equal ones wins, or, where `ORDERED` is 0, the least (`LAST`: greatest) index
+    axes     four tables of axes, one after the other; their lengths are in `how`
+      kept     (size, input stride, output stride), one row at least
+      reduced  (size, input stride, index weight), one row at least, visited in this order; the first element
+               visited of several equal ones wins, or, where `ORDERED` is 0, the least (`LAST`: greatest) index
+      marks    (size, output stride, 0) of the reduced axes in the order of the index, where marks are stored
+      zeros    (size, output stride, 0) of the reduced axes in the order of memory, where a group's elements are set
+               to 0 as soon as it is searched
     partial  (key, index) of each part of each group, where groups are split into parts
 """
 
@@ -34,7 +40,12 @@ TILE = 5  # COLUMNS, SCATTERED: columns taken together
 PARTS = 6  # parts that each group is split into
 WIDTH = 7  # bytes of an output element
 BLANKS = 8  # a group of nothing but NaN gives index 0
-SETTINGS = 9
+MARK = 9  # the bits stored at the element's place; 0 where its index is stored
+KEPT = 10  # lengths of the tables in `axes`
+REDUCED = 11
+MARKS = 12
+ZEROS = 13
+SETTINGS = 14
 
 SHORT = 0  # one contiguous run, at most BLOCK_BYTES
 ROWS = 1  # the innermost reduced axis is contiguous
@@ -370,6 +381,77 @@ def fold_rows(
     return types.void(i64, i64, i64, i64, i64, i64, masked, flip, nan_key, inf), codegen
 
 
+@intrinsic
+def fill_bytes(_context: Any, address: Any, count: Any, pattern: Any) -> Any:
+    """Repeat `pattern` (8 bytes, one element repeated) over `count` contiguous bytes, whole elements, 2 at least.
+
+    By overlapping stores of one width, so there is no tail: a call of memset costs as much as a short row.
+    """
+
+    def codegen(context: Any, builder: Any, _signature: Any, values: Any) -> Any:
+        address, count, pattern = values
+        i64 = count.type
+        start = _pointer(builder, address)
+        vector = ir.VectorType(i64, VECTOR_BYTES // 8)
+
+        def store(value: Any, offset: Any) -> None:
+            place = builder.bitcast(builder.gep(start, [offset]), value.type.as_pointer())
+            builder.store(value, place, align=1)
+
+        def below(width: int) -> None:
+            """Fewer than 2 * `width` bytes: two stores of `width` bytes."""
+            if width >= 8:
+                value = _splat(builder, pattern, ir.VectorType(i64, width // 8))
+            else:
+                value = builder.trunc(pattern, ir.IntType(width * 8))
+            enough = builder.icmp_signed(">=", count, i64(width))
+            with builder.if_else(enough) as (then, otherwise):
+                with then:
+                    store(value, i64(0))
+                    store(value, builder.sub(count, i64(width)))
+                with otherwise:
+                    if width > 2:
+                        below(width // 2)
+
+        long = builder.icmp_signed(">=", count, i64(VECTOR_BYTES))
+        with builder.if_else(long) as (then, otherwise):
+            with then:
+                value = _splat(builder, pattern, vector)
+                last = builder.sub(count, i64(VECTOR_BYTES))
+                strip = cgutils.for_range_slice(builder, i64(0), last, i64(VECTOR_BYTES), i64)
+                with strip as (offset, _):
+                    store(value, offset)
+                store(value, last)
+            with otherwise:
+                below(VECTOR_BYTES // 2)
+        return context.get_dummy_value()
+
+    return types.void(types.int64, types.int64, types.int64), codegen
+
+
+@helper
+def store_element(address, value, width):
+    """Store the low 2, 4 or 8 bytes of `value`."""
+    if width == 4:
+        store_integer(np.int32(0), address, value)
+    elif width == 8:
+        store_integer(np.int64(0), address, value)
+    else:
+        store_integer(np.int16(0), address, value)
+
+
+@helper
+def fill_run(address, count, step, pattern, width):
+    """Fill `count` elements of `width` bytes that are `step` bytes apart."""
+    if step == width:
+        fill_bytes(address, count * width, pattern)
+    elif step == -width:
+        fill_bytes(address + (count - 1) * step, count * width, pattern)
+    else:
+        for i in range(count):
+            store_element(address + i * step, pattern, width)
+
+
 @helper
 def _unravel(axes, count, position):
     """Sums of (stride, second stride) for a row-major position in the first `count` axes."""
@@ -389,11 +471,46 @@ def _unravel(axes, count, position):
 
 
 @helper
-def _store_index(address, index, width):
-    if width == 4:
-        store_integer(np.int32(0), address, index)
+def _tables(how, axes):
+    """The tables kept, reduced, marks and zeros."""
+    first = how[KEPT]
+    second = first + how[REDUCED]
+    third = second + how[MARKS]
+    return axes[:first], axes[first:second], axes[second:third], axes[third : third + how[ZEROS]]
+
+
+@helper
+def _store(how, marks, address, index):
+    """Store an index at `address`, or a mark at its place in the group that begins there."""
+    mark = how[MARK]
+    if mark == 0:
+        store_element(address, index, how[WIDTH])
     else:
-        store_integer(np.int64(0), address, index)
+        store_element(address + _unravel(marks, marks.shape[0], index)[0], mark, how[WIDTH])
+
+
+@helper
+def _fill(axes, address, pattern, width, begin, end):
+    """Fill the elements at positions begin to end of a row-major walk."""
+    inner = axes.shape[0] - 1
+    n, step = axes[inner, 0], axes[inner, 1]
+    position = begin
+    while position < end:
+        run = position // n if inner > 0 else 0
+        digit = position - run * n
+        offset, _ = _unravel(axes, inner, run)
+        count = min(n - digit, end - position)
+        position += count
+        fill_run(address + offset + digit * step, count, step, pattern, width)
+
+
+@helper
+def _volume(axes):
+    """Elements of all axes together."""
+    total = 1
+    for d in range(axes.shape[0]):
+        total *= axes[d, 0]
+    return total
 
 
 @helper
@@ -414,13 +531,15 @@ def _locate(address, n, key, late, flip, nan_key, inf):
 
 
 @helper
-def _short_rows(how, kept, reduced, x, out, flip, nan_key, inf, begin, end):
+def _short_rows(how, kept, reduced, marks, zeros, x, out, flip, nan_key, inf, begin, end):
     """Rows of one contiguous run, a block at most: no bookkeeping, which would take longer than the row."""
     inner = kept.shape[0] - 1
     run, step, out_step = kept[inner, 0], kept[inner, 1], kept[inner, 2]
     n, weight, base = reduced[0, 0], reduced[0, 2], how[BASE]
     late, width = how[LATE] != 0, how[WIDTH]
     blanks = how[BLANKS] != 0
+    cleared = zeros.shape[0] > 0
+    volume = _volume(zeros)
     item = begin
     while item < end:
         outer = item // run
@@ -434,7 +553,9 @@ def _short_rows(how, kept, reduced, x, out, flip, nan_key, inf, begin, end):
             index = base + _locate(address, n, best, late, flip, nan_key, inf) * weight
             if blanks and best == nan_key:
                 index = 0
-            _store_index(out_address, index, width)
+            if cleared:
+                _fill(zeros, out_address, 0, width, 0, volume)
+            _store(how, marks, out_address, index)
             address += step
             out_address += out_step
         item += count
@@ -531,28 +652,33 @@ def _strided_row(how, reduced, x, flip, nan_key, inf, begin, end):
 
 
 @helper
-def _rows(how, kept, reduced, x, out, partial, flip, nan_key, inf, begin, end):
-    axes, parts, width = kept.shape[0], how[PARTS], how[WIDTH]
+def _rows(how, kept, reduced, marks, zeros, x, out, partial, flip, nan_key, inf, begin, end):
+    parts, width = how[PARTS], how[WIDTH]
     contiguous = how[STRATEGY] == ROWS
     blanks = how[BLANKS] != 0
-    total = 1
-    for d in range(reduced.shape[0]):
-        total *= reduced[d, 0]
+    cleared = zeros.shape[0] > 0
+    volume = _volume(zeros)
+    total = _volume(reduced)
     share = (total + parts - 1) // parts
     for item in range(begin, end):
         group = item // parts if parts > 1 else item
-        first = (item - group * parts) * share
-        offset, out_offset = _unravel(kept, axes, group)
+        part = item - group * parts
+        first = part * share
+        offset, out_offset = _unravel(kept, kept.shape[0], group)
         stop = min(first + share, total)
         if contiguous:
             best, index = _row(how, reduced, x + offset, flip, nan_key, inf, first, stop)
         else:
             best, index = _strided_row(how, reduced, x + offset, flip, nan_key, inf, first, stop)
+        target = out + out_offset
+        if cleared:
+            begin_zero, end_zero = volume * part // parts, volume * (part + 1) // parts
+            _fill(zeros, target, 0, width, begin_zero, end_zero)
         if parts > 1:
             partial[2 * item] = best
             partial[2 * item + 1] = index
         else:
-            _store_index(out + out_offset, 0 if blanks and best == nan_key else index, width)
+            _store(how, marks, target, 0 if blanks and best == nan_key else index)
 
 
 @helper
@@ -570,7 +696,22 @@ def _fold_scattered(best, where, address, offsets, rows, columns, step, flip, na
 
 @helper
 def _columns(
-    how, kept, reduced, x, out, partial, flip, nan_key, inf, begin, end, scratch, table, winner
+    how,
+    kept,
+    reduced,
+    marks,
+    zeros,
+    x,
+    out,
+    partial,
+    flip,
+    nan_key,
+    inf,
+    begin,
+    end,
+    scratch,
+    table,
+    winner,
 ):
     """Tiles of columns; down the rows outside, compare and select along the columns inside.
 
@@ -592,9 +733,9 @@ def _columns(
     tiles = (across + tile - 1) // tile
     inner = reduced.shape[0] - 1
     n, row_step, weight = reduced[inner, 0], reduced[inner, 1], reduced[inner, 2]
-    total = 1
-    for d in range(inner + 1):
-        total *= reduced[d, 0]
+    total = _volume(reduced)
+    cleared = zeros.shape[0] > 0
+    volume = _volume(zeros)
     share = (total + parts - 1) // parts
     for item in range(begin, end):
         rest = item // parts
@@ -607,6 +748,10 @@ def _columns(
         target = out + out_offset + column * out_step
         position = part * share
         stop = min(position + share, total)
+        if cleared:
+            for run in range(volume * part // parts, volume * (part + 1) // parts):
+                zero_offset, _ = _unravel(zeros, zeros.shape[0], run)
+                fill_run(target + zero_offset, columns, out_step, 0, width)
         first_block = True
         while position < stop:
             rows = 0
@@ -664,7 +809,7 @@ def _columns(
                     index = indices[np.uint64(load_integer(flip, where_at + c * size))]
                     if blanks and load_integer(flip, best_at + c * size) == nan_key:
                         index = 0
-                    _store_index(target + c * out_step, index, width)
+                    _store(how, marks, target + c * out_step, index)
                 break
             for c in range(columns):
                 key = np.int64(load_integer(flip, best_at + c * size))
@@ -688,30 +833,34 @@ def _columns(
                     index = winner[1, c]
                     if blanks and winner[0, c] == nan_key:
                         index = 0
-                    _store_index(target + c * out_step, index, width)
+                    _store(how, marks, target + c * out_step, index)
 
 
 @njit(nogil=True, error_model="numpy")
-def rows(how, kept, reduced, x, out, partial, flip, nan_key, inf, begin, end):
+def rows(how, axes, x, out, partial, flip, nan_key, inf, begin, end):
     """Items begin to end of SHORT, ROWS and STRIDED; an item is a part of a group."""
+    kept, reduced, marks, zeros = _tables(how, axes)
     if how[STRATEGY] == SHORT:
-        _short_rows(how, kept, reduced, x, out, flip, nan_key, inf, begin, end)
+        _short_rows(how, kept, reduced, marks, zeros, x, out, flip, nan_key, inf, begin, end)
     else:
-        _rows(how, kept, reduced, x, out, partial, flip, nan_key, inf, begin, end)
+        _rows(how, kept, reduced, marks, zeros, x, out, partial, flip, nan_key, inf, begin, end)
 
 
 @njit(nogil=True, error_model="numpy")
-def columns(how, kept, reduced, x, out, partial, flip, nan_key, inf, begin, end):
+def columns(how, axes, x, out, partial, flip, nan_key, inf, begin, end):
     """Items begin to end of COLUMNS and SCATTERED; an item is a part of a tile of groups."""
     # Arrays owned here, where they outlive the raw addresses that _columns takes of them.
     tile = how[TILE]
     scratch = np.empty(2 * (tile * item_size(flip) // 8 + VECTOR_BYTES), np.int64)
     table = np.empty((2, BLOCK_ROWS), np.int64)
     winner = np.empty((2, tile), np.int64)
+    kept, reduced, marks, zeros = _tables(how, axes)
     _columns(
         how,
         kept,
         reduced,
+        marks,
+        zeros,
         x,
         out,
         partial,
@@ -727,9 +876,10 @@ def columns(how, kept, reduced, x, out, partial, flip, nan_key, inf, begin, end)
 
 
 @njit(nogil=True, error_model="numpy")
-def combine(how, kept, out, partial, blank):
+def combine(how, axes, out, partial, blank):
     """The best part of each group; `blank` is the key that ranks NaN."""
-    parts, width, last = how[PARTS], how[WIDTH], how[LAST] != 0
+    kept, _, marks, _ = _tables(how, axes)
+    parts, last = how[PARTS], how[LAST] != 0
     blanks = how[BLANKS] != 0
     for group in range(partial.size // (2 * parts)):
         place = 2 * group * parts
@@ -739,22 +889,35 @@ def combine(how, kept, out, partial, blank):
             if key > best or (key == best and (other < index) != last):
                 best, index = key, other
         _, out_offset = _unravel(kept, kept.shape[0], group)
-        _store_index(out + out_offset, 0 if blanks and best == blank else index, width)
+        _store(how, marks, out + out_offset, 0 if blanks and best == blank else index)
+
+
+@njit(nogil=True, error_model="numpy")
+def fill(axes, out, pattern, width, begin, end):
+    """Set the elements at positions begin to end of all axes (size, stride, 0) to `pattern`."""
+    _fill(axes, out, pattern, width, begin, end)
 
 
 @njit(parallel=True, nogil=True, error_model="numpy")
-def rows_parallel(how, kept, reduced, x, out, partial, flip, nan_key, inf, items, tasks):
+def rows_parallel(how, axes, x, out, partial, flip, nan_key, inf, items, tasks):
     """All items of `rows`, in `tasks` chunks of (nearly) equal size."""
     for task in prange(tasks):
         begin = items * task // tasks
         end = items * (task + 1) // tasks
-        rows(how, kept, reduced, x, out, partial, flip, nan_key, inf, begin, end)
+        rows(how, axes, x, out, partial, flip, nan_key, inf, begin, end)
 
 
 @njit(parallel=True, nogil=True, error_model="numpy")
-def columns_parallel(how, kept, reduced, x, out, partial, flip, nan_key, inf, items, tasks):
+def columns_parallel(how, axes, x, out, partial, flip, nan_key, inf, items, tasks):
     """All items of `columns`, in `tasks` chunks of (nearly) equal size."""
     for task in prange(tasks):
         begin = items * task // tasks
         end = items * (task + 1) // tasks
-        columns(how, kept, reduced, x, out, partial, flip, nan_key, inf, begin, end)
+        columns(how, axes, x, out, partial, flip, nan_key, inf, begin, end)
+
+
+@njit(parallel=True, nogil=True, error_model="numpy")
+def fill_parallel(axes, out, pattern, width, items, tasks):
+    """All elements of `fill`, in `tasks` chunks of (nearly) equal size."""
+    for task in prange(tasks):
+        fill(axes, out, pattern, width, items * task // tasks, items * (task + 1) // tasks)

@@ -36,10 +36,10 @@ from typing import Any
 import numpy as np
 
 from specops import arrays, functions
-from specops.functions import Reduction
 from specops.lowering.arg_reduce import ArgReduce
+from specops.operator import CompiledOperator
 from specops.tensor import Tensor, rank, unique
-from specops.validation import Allowed, Field, Operator, Rule, Support
+from specops.validation import Allowed, Computed, Field, Operator, Rule, Support
 
 
 def axis_in_range(x: Tensor, axis: tuple[int, ...]) -> bool:
@@ -66,9 +66,27 @@ def reduced_not_empty(x: Tensor, axis: tuple[int, ...]) -> bool:
     return all(x.sizes[a] > 0 for a in axis)
 
 
-def out_sizes(x: Tensor, axis: tuple[int, ...]) -> list[int]:
+def out_sizes(x: Tensor, axis: tuple[int, ...], keepdims: bool) -> Sequence[int]:
     """The sizes of out that follow from the other fields."""
-    return [1 if d in axis else x.sizes[d] for d in range(rank(x))]
+    return [1 if d in axis else x.sizes[d] for d in range(rank(x)) if keepdims or d not in axis]
+
+
+def lower(
+    x: Tensor,
+    out: Tensor,
+    axis: tuple[int, ...],
+    last: bool,
+) -> ArgReduce:
+    """The kernel for validated values."""
+    return ArgReduce(
+        axes=axis,
+        better="greater",
+        tie={False: "first", True: "last"}[last],
+        # Decided: NumPy's rule, which its page does not state: the first NaN wins.
+        nan="extreme",
+        input=x,
+        output=out,
+    )
 
 
 OPERATOR = Operator(
@@ -77,10 +95,16 @@ OPERATOR = Operator(
     introduced=None,
     fields=(
         Field("x", "input", "tensor"),
-        Field("out", "output", "tensor"),
+        Field(
+            "out",
+            "output",
+            "tensor",
+            sizes=Computed(out_sizes, ("x", "keepdims", "axis")),
+            dtype="INT64",
+        ),
         Field("axis", "attribute", "uint[]", axes_of="x"),
-        Field("keepdims", "attribute", "bool"),
-        Field("last", "attribute", "bool"),
+        Field("keepdims", "attribute", "bool", default=False),
+        Field("last", "attribute", "bool", default=False),
     ),
     support=(
         Support(
@@ -138,25 +162,9 @@ OPERATOR = Operator(
             needs=("axis_in_range",),
         ),
     ),
+    lower=Computed(lower, ("x", "out", "axis", "last")),
+    derived={},
 )
-
-
-def lower(
-    x: Tensor,
-    out: Tensor,
-    axis: tuple[int, ...],
-    last: bool,
-) -> ArgReduce:
-    """The kernel for validated values."""
-    return ArgReduce(
-        axes=sorted(axis),
-        better="greater",
-        tie={False: "first", True: "last"}[last],
-        # Decided: NumPy's rule, which its page does not state: the first NaN wins.
-        nan="extreme",
-        input=x,
-        output=out,
-    )
 
 
 def argmax(
@@ -173,7 +181,8 @@ def argmax(
         axis: Axis or axes to reduce; negative ones count from the end, None means all axes.
         keepdims: Keep each reduced axis with size 1.
         last: Take the last of several equal elements instead of the first.
-        out: Array of dtype int64 to write to; it may not share memory with the input.
+        out: Array to write to, of the output's data type and shape; it may not share memory with an
+            input.
 
     Returns:
         One index for each reduced group; reduced axes are dropped unless `keepdims`.
@@ -190,14 +199,15 @@ def argmax(
     [[2], [2], [1]]
     """
     array = arrays.as_array(x, OPERATOR, "x")
-    reduction: Reduction = functions.cached(
+    compiled: CompiledOperator = functions.cached(
         _compiled,
         array,
         axis,
         keepdims,
         last,
     )
-    return reduction(array, out, OPERATOR)
+    result = compiled(array, out=out)
+    return functions.unwrapped(result) if out is None else out
 
 
 @lru_cache(maxsize=256, typed=True)
@@ -207,18 +217,10 @@ def _compiled(
     axis: Any,
     keepdims: Any,
     last: Any,
-) -> Reduction:
-    values = functions.values(
+) -> CompiledOperator:
+    return functions.compiled(
         OPERATOR,
         {"x": (dtype, shape)},
         {"axis": axis, "keepdims": keepdims, "last": last},
-        {"out": ("INT64", out_sizes, ("x", "axis"))},
+        {},
     )
-    kernel = lower(
-        x=values["x"],
-        out=values["out"],
-        axis=values["axis"],
-        last=values["last"],
-    )
-    compiled = functions.compiled(OPERATOR, values, kernel)
-    return Reduction(compiled, values["out"], values["axis"], values["keepdims"])

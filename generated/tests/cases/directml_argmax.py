@@ -9,11 +9,15 @@ Read by ../test_cases.py, which holds the one body of all these tests.
 from math import inf, nan
 
 DIALECT = "directml"
+MODULE = "argmax"
 FUNCTION = "argmax"
+VERSION = None
 DESCRIPTION = "ArgmaxOperatorDesc"
 INTRODUCED = "3.0"
+EXACT = True
 
-# The page's examples: tensors as (data type, values), attributes under the page's names, arguments of the function.
+# The page's examples: tensors as (data type, values), attributes under the page's names, arguments of the function,
+# and the oldest feature level that allows them.
 EXAMPLES = [
     {  # Example 1
         "id": "columns",
@@ -22,7 +26,8 @@ EXAMPLES = [
             "OutputTensor": ("UINT32", [[1, 2, 1]]),
         },
         "attributes": {"Axes": [0], "AxisDirection": "INCREASING"},
-        "arguments": {"axes": [0], "axis_direction": "INCREASING"},
+        "arguments": {"axes": [0], "axis_direction": "INCREASING", "output_dtype": "UINT32"},
+        "level": "3.0",
     },
     {  # Example 2
         "id": "rows",
@@ -31,7 +36,8 @@ EXAMPLES = [
             "OutputTensor": ("UINT32", [[2], [2], [1]]),
         },
         "attributes": {"Axes": [1], "AxisDirection": "INCREASING"},
-        "arguments": {"axes": [1], "axis_direction": "INCREASING"},
+        "arguments": {"axes": [1], "axis_direction": "INCREASING", "output_dtype": "UINT32"},
+        "level": "3.0",
     },
     {  # Example 3
         "id": "all_axes",
@@ -40,7 +46,8 @@ EXAMPLES = [
             "OutputTensor": ("UINT32", [[7]]),
         },
         "attributes": {"Axes": [0, 1], "AxisDirection": "INCREASING"},
-        "arguments": {"axes": [0, 1], "axis_direction": "INCREASING"},
+        "arguments": {"axes": [0, 1], "axis_direction": "INCREASING", "output_dtype": "UINT32"},
+        "level": "3.0",
     },
     {  # AxisDirection, inline example
         "id": "tie_increasing",
@@ -49,7 +56,8 @@ EXAMPLES = [
             "OutputTensor": ("UINT32", [0]),
         },
         "attributes": {"Axes": [0], "AxisDirection": "INCREASING"},
-        "arguments": {"axes": [0], "axis_direction": "INCREASING"},
+        "arguments": {"axes": [0], "axis_direction": "INCREASING", "output_dtype": "UINT32"},
+        "level": "3.0",
     },
     {  # AxisDirection, inline example
         "id": "tie_decreasing",
@@ -58,7 +66,8 @@ EXAMPLES = [
             "OutputTensor": ("UINT32", [4]),
         },
         "attributes": {"Axes": [0], "AxisDirection": "DECREASING"},
-        "arguments": {"axes": [0], "axis_direction": "DECREASING"},
+        "arguments": {"axes": [0], "axis_direction": "DECREASING", "output_dtype": "UINT32"},
+        "level": "3.0",
     },
     {  # (decided)
         "id": "nan_ignored",
@@ -67,7 +76,8 @@ EXAMPLES = [
             "OutputTensor": ("UINT32", [[1], [0]]),
         },
         "attributes": {"Axes": [1], "AxisDirection": "DECREASING"},
-        "arguments": {"axes": [1], "axis_direction": "DECREASING"},
+        "arguments": {"axes": [1], "axis_direction": "DECREASING", "output_dtype": "UINT32"},
+        "level": "3.0",
     },
     {  # (decided)
         "id": "no_axes",
@@ -76,7 +86,8 @@ EXAMPLES = [
             "OutputTensor": ("UINT32", [[0, 0]]),
         },
         "attributes": {"Axes": [], "AxisDirection": "INCREASING"},
-        "arguments": {"axes": [], "axis_direction": "INCREASING"},
+        "arguments": {"axes": [], "axis_direction": "INCREASING", "output_dtype": "UINT32"},
+        "level": "3.0",
     },
 ]
 
@@ -143,3 +154,7 @@ UNSUPPORTED = [
     ("3.0", "OutputTensor", "BFLOAT16", None),
     ("3.0", "OutputTensor", "BOOL", None),
 ]
+
+# The same by another operator (dialect, module, function, version): the sizes of the input, both calls, and whether
+# the data may hold NaN.
+EQUIVALENCES: list[dict[str, object]] = []

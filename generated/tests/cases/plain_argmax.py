@@ -9,9 +9,13 @@ Read by ../test_cases.py, which holds the one body of all these tests.
 from math import nan
 
 DIALECT = "plain"
+MODULE = "argmax"
 FUNCTION = "argmax"
+VERSION = None
+EXACT = True
 
-# The page's examples: tensors as (data type, values), attributes under the page's names, arguments of the function.
+# The page's examples: tensors as (data type, values), attributes under the page's names, arguments of the function,
+# and the oldest feature level that allows them.
 EXAMPLES = [
     {  # (decided)
         "id": "rows",
@@ -19,26 +23,29 @@ EXAMPLES = [
             "x": ("FLOAT32", [[1, 2, 3], [3, 0, 4], [2, 5, 2]]),
             "out": ("INT64", [[2], [2], [1]]),
         },
-        "attributes": {"axis": [1], "keepdims": False, "last": False},
-        "arguments": {"axis": [1], "keepdims": False, "last": False},
+        "attributes": {"axis": [1], "keepdims": True, "last": False},
+        "arguments": {"axis": [1], "keepdims": True, "last": False},
+        "level": None,
     },
     {  # (decided)
         "id": "nan_wins",
         "tensors": {
             "x": ("FLOAT64", [1, nan, 3, nan]),
-            "out": ("INT64", [1]),
+            "out": ("INT64", 1),
         },
         "attributes": {"axis": [0], "keepdims": False, "last": False},
         "arguments": {"axis": [0], "keepdims": False, "last": False},
+        "level": None,
     },
     {  # (decided)
         "id": "last_nan_wins",
         "tensors": {
             "x": ("FLOAT64", [1, nan, 3, nan]),
-            "out": ("INT64", [3]),
+            "out": ("INT64", 3),
         },
         "attributes": {"axis": [0], "keepdims": False, "last": True},
         "arguments": {"axis": [0], "keepdims": False, "last": True},
+        "level": None,
     },
 ]
 
@@ -64,3 +71,7 @@ UNSUPPORTED = [
     (None, "out", "BFLOAT16", None),
     (None, "out", "BOOL", None),
 ]
+
+# The same by another operator (dialect, module, function, version): the sizes of the input, both calls, and whether
+# the data may hold NaN.
+EQUIVALENCES: list[dict[str, object]] = []

@@ -17,7 +17,9 @@ Array = npt.NDArray[Any]
 _ROWS = launch.Kernel(kernel.rows, kernel.rows_parallel)
 _COLUMNS = launch.Kernel(kernel.columns, kernel.columns_parallel)
 _COMBINE = launch.guarded(kernel.combine)
+_FILL = launch.Kernel(kernel.fill, kernel.fill_parallel)
 _NO_PARTS = np.empty(0, np.int64)
+_NO_AXES = np.empty((0, 3), np.int64)
 
 _INFINITY = {"FLOAT16": 0x7C00, "BFLOAT16": 0x7F80, "FLOAT32": 0x7F800000, "FLOAT64": 0x7FF << 52}
 _WIDTH = {"BFLOAT16": 16, "BOOL": 8}  # the others end in their width
@@ -56,35 +58,48 @@ class _Plan(NamedTuple):
 
     run: launch.Kernel
     how: npt.NDArray[np.int64]
-    kept: npt.NDArray[np.int64]
-    reduced: npt.NDArray[np.int64]
+    axes: npt.NDArray[np.int64]
     shift: int  # bytes from the input's element [0, 0, ..] to the first visited
     out_shift: int
     items: int
     partial: int  # length of the buffer for parts
+    zeros: npt.NDArray[np.int64] | None  # axes of an output that is set to 0 beforehand
     repeated: tuple[slice, ...] | None  # kept axes of stride 0 cut to one element
 
 
-class ArgReduce:
-    """Index of the greatest (or least) element of each reduced group, for fixed types and shape.
+class Search:
+    """Where the greatest (or least) element of each reduced group stands, for fixed types and shape.
 
     Args:
         better: "greater" or "less".
         tie: which of several equal elements wins, "first" or "last".
-        nan: "ignored" (loses to every number; a group of nothing but NaN gives 0) or "extreme" (beats every number).
-        axes: the reduced axes, sorted and unique; may be empty.
-        input, output: the tensors; the output has size 1 along each reduced axis.
+        nan: "ignored" (loses to every number; in a group of nothing but NaN the first wins) or "extreme" (beats every
+            number).
+        axes: the reduced axes, in any order, unique; may be empty.
+        input: the tensor.
+        output_bytes: bytes of an output element, 2, 4 or 8.
+        mark: bits that are stored at the element's place in an output of the input's shape, which is 0 elsewhere;
+            None stores the element's index within its group.
     """
 
     def __init__(
-        self, *, better: str, tie: str, nan: str, axes: Sequence[int], input: Tensor, output: Tensor
+        self,
+        *,
+        better: str,
+        tie: str,
+        nan: str,
+        axes: Sequence[int],
+        input: Tensor,
+        output_bytes: int,
+        mark: int | None = None,
     ) -> None:
         self._sizes = input.sizes
         self._axes = frozenset(axes)
         self._last = tie == "last"
         width = _WIDTH.get(input.dtype) or int(input.dtype.lstrip("BFINTLOAU"))
         self._item_size = width // 8
-        self._out_size = 4 if output.dtype.endswith("32") else 8
+        self._out_size = output_bytes
+        self._mark = mark
         signed = {8: np.int8, 16: np.int16, 32: np.int32, 64: np.int64}[width]
         least, greatest = -(1 << (width - 1)), (1 << (width - 1)) - 1
         infinity = _INFINITY.get(input.dtype)
@@ -104,7 +119,7 @@ class ArgReduce:
         self._plans: dict[tuple[tuple[int, ...], tuple[int, ...]], _Plan] = {}
 
     def __call__(self, x: Array, out: Array) -> None:
-        """Write the indices of `x` to `out`; shapes and types as declared, any strides."""
+        """Write the result for `x` to `out`; shapes and types as declared, any strides."""
         strides = (x.strides, out.strides)
         plan = self._plans.get(strides)
         if plan is None:
@@ -114,32 +129,42 @@ class ArgReduce:
             if len(self._plans) >= _PLANS:
                 self._plans.clear()
             self._plans[strides] = plan
-        run, how, kept, reduced, shift, out_shift, items, partial, repeated = plan
+        run, how, axes, shift, out_shift, items, partial, zeros, repeated = plan
         target = launch.address(out) + out_shift
         parts = np.empty(partial, np.int64) if partial else _NO_PARTS
         source = launch.address(x) + shift
+        if zeros is not None:
+            elements = math.prod(int(n) for n in zeros[:, 0])
+            _FILL((zeros, target, 0, self._out_size), elements, large=self._large, alive=out)
         run(
-            (how, kept, reduced, source, target, parts, *self._rule),
+            (how, axes, source, target, parts, *self._rule),
             items,
             large=self._large,
             alive=(x, out, parts),
         )
         if partial:
-            _COMBINE(how, kept, target, parts, self._blank)
+            _COMBINE(how, axes, target, parts, self._blank)
         if repeated is not None:
             _spread(out, out[repeated])
 
     def _plan(self, strides: tuple[int, ...], out_strides: tuple[int, ...]) -> _Plan:
         size = self._item_size
         shift = out_shift = base = 0
+        dropped = len(out_strides) < len(strides)
+        remaining = iter(out_strides)
         kept = []
+        marked = []
         repeated: list[slice] = []
         some_repeated = False
-        for a, (n, stride, out_stride) in enumerate(
-            zip(self._sizes, strides, out_strides, strict=True)
-        ):
+        for a, (n, stride) in enumerate(zip(self._sizes, strides, strict=True)):
+            if a in self._axes:
+                if not dropped:
+                    marked.append(geometry.Axis(n, next(remaining), 0))
+                    repeated.append(slice(None))
+                continue
+            out_stride = next(remaining)
             all_of_it = slice(None)
-            if a not in self._axes and n > 1:
+            if n > 1:
                 if stride == 0:  # computed once, then copied
                     some_repeated = True
                     all_of_it = slice(0, 1)
@@ -176,7 +201,8 @@ class ArgReduce:
         tile = parts = 1
         groups = math.prod(axis.size for axis in kept)
         total = math.prod(axis.size for axis in reduced)
-        if kept and (not reduced or kept[-1].stride < abs(reduced[-1].stride)):
+        columns = bool(kept) and (not reduced or kept[-1].stride < abs(reduced[-1].stride))
+        if columns:
             strategy = kernel.COLUMNS if kept[-1].stride == size else kernel.SCATTERED
             tile = min(TILE_BYTES // size, TILE_COLUMNS)
             items = groups // kept[-1].size * -(-kept[-1].size // tile)
@@ -199,6 +225,22 @@ class ArgReduce:
         short = len(reduced) == parts == 1 and total * size <= kernel.BLOCK_BYTES
         if strategy == kernel.ROWS and short:
             strategy = kernel.SHORT
+
+        tables = [geometry.table(kept), geometry.table(reduced)]
+        zeros = None
+        if self._mark is None:
+            tables += [_NO_AXES, _NO_AXES]
+        else:
+            group = geometry.coalesce(geometry.by_memory(marked))
+            across = [geometry.Axis(axis.size, axis.second, 0) for axis in kept]
+            everything = geometry.by_memory(across + group)
+            tables.append(geometry.table(geometry.coalesce(marked)))
+            # Along with the search where both walk the output the same way, else beforehand in the output's own order.
+            if not self._large or everything[-1:] == (across if columns else group)[-1:]:
+                tables.append(geometry.table(group))
+            else:
+                tables.append(_NO_AXES)
+                zeros = geometry.table(geometry.coalesce(everything))
         how = np.zeros(kernel.SETTINGS, np.int64)
         how[kernel.STRATEGY] = strategy
         how[kernel.LAST] = self._last
@@ -209,14 +251,37 @@ class ArgReduce:
         how[kernel.PARTS] = parts
         how[kernel.WIDTH] = self._out_size
         how[kernel.BLANKS] = self._blanks
+        how[kernel.MARK] = self._mark or 0
+        how[kernel.KEPT : kernel.ZEROS + 1] = [len(table) for table in tables]
         return _Plan(
-            _COLUMNS if strategy in (kernel.COLUMNS, kernel.SCATTERED) else _ROWS,
+            _COLUMNS if columns else _ROWS,
             how,
-            geometry.table(kept),
-            geometry.table(reduced),
+            np.concatenate(tables),
             shift,
             out_shift,
             items * parts,
             2 * groups * parts if parts > 1 else 0,
+            zeros,
             tuple(repeated) if some_repeated else None,
+        )
+
+
+class ArgReduce(Search):
+    """Index of the greatest (or least) element of each reduced group, for fixed types and shape.
+
+    Args:
+        better: "greater" or "less".
+        tie: which of several equal elements wins, "first" or "last".
+        nan: "ignored" (loses to every number; a group of nothing but NaN gives 0) or "extreme" (beats every number).
+        axes: the reduced axes, in any order, unique; may be empty.
+        input, output: the tensors; the output, of a 4- or 8-byte integer type, has size 1 along each reduced axis, or
+            lacks these axes.
+    """
+
+    def __init__(
+        self, *, better: str, tie: str, nan: str, axes: Sequence[int], input: Tensor, output: Tensor
+    ) -> None:
+        output_bytes = 4 if output.dtype.endswith("32") else 8
+        super().__init__(
+            better=better, tie=tie, nan=nan, axes=axes, input=input, output_bytes=output_bytes
         )

@@ -41,7 +41,7 @@ from specops.directml.tensor_rules import TENSOR_RULES
 from specops.lowering.arg_reduce import ArgReduce
 from specops.operator import CompiledOperator
 from specops.tensor import Tensor, rank, unique
-from specops.validation import Allowed, Field, Operator, Rule, Support
+from specops.validation import Allowed, Computed, Field, Operator, Rule, Support
 from specops.vocabulary import TENSOR_PAGE
 
 
@@ -69,9 +69,27 @@ def axes_unique(Axes: tuple[int, ...]) -> bool:
     return unique(Axes)
 
 
-def output_tensor_sizes(InputTensor: Tensor, Axes: tuple[int, ...]) -> list[int]:
+def output_tensor_sizes(InputTensor: Tensor, Axes: tuple[int, ...]) -> Sequence[int]:
     """The sizes of OutputTensor that follow from the other fields."""
     return [1 if d in Axes else InputTensor.sizes[d] for d in range(rank(InputTensor))]
+
+
+def lower(
+    InputTensor: Tensor,
+    OutputTensor: Tensor,
+    Axes: tuple[int, ...],
+    AxisDirection: str,
+) -> ArgReduce:
+    """The kernel for validated values."""
+    return ArgReduce(
+        axes=Axes,
+        better="less",
+        tie={"INCREASING": "first", "DECREASING": "last"}[AxisDirection],
+        # Decided: The page is silent.
+        nan="ignored",
+        input=InputTensor,
+        output=OutputTensor,
+    )
 
 
 OPERATOR = Operator(
@@ -80,7 +98,13 @@ OPERATOR = Operator(
     introduced="3.0",
     fields=(
         Field("InputTensor", "input", "tensor"),
-        Field("OutputTensor", "output", "tensor"),
+        Field(
+            "OutputTensor",
+            "output",
+            "tensor",
+            sizes=Computed(output_tensor_sizes, ("InputTensor", "Axes")),
+            dtype="UINT32",
+        ),
         Field("AxisCount", "attribute", "uint", length_of="Axes"),
         Field("Axes", "attribute", "uint[]", axes_of="InputTensor"),
         Field("AxisDirection", "attribute", "DML_AXIS_DIRECTION"),
@@ -140,27 +164,11 @@ OPERATOR = Operator(
             needs=("axes_in_range",),
         ),
     ),
+    lower=Computed(lower, ("InputTensor", "OutputTensor", "Axes", "AxisDirection")),
+    derived={},
     tensor_rules=TENSOR_RULES,
     tensor_page=TENSOR_PAGE,
 )
-
-
-def lower(
-    InputTensor: Tensor,
-    OutputTensor: Tensor,
-    Axes: tuple[int, ...],
-    AxisDirection: str,
-) -> ArgReduce:
-    """The kernel for validated values."""
-    return ArgReduce(
-        axes=sorted(Axes),
-        better="less",
-        tie={"INCREASING": "first", "DECREASING": "last"}[AxisDirection],
-        # Decided: The page is silent.
-        nan="ignored",
-        input=InputTensor,
-        output=OutputTensor,
-    )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -194,31 +202,20 @@ class ArgminSmallOperatorDesc(OperatorDesc):
     Axes: Sequence[int]
     AxisDirection: str | int
 
-    @staticmethod
-    def _lower(values: dict[str, Any]) -> ArgReduce:
-        return lower(
-            InputTensor=values["InputTensor"],
-            OutputTensor=values["OutputTensor"],
-            Axes=values["Axes"],
-            AxisDirection=values["AxisDirection"],
-        )
-
 
 def argmin_small(
     x: Any,
+    axis_direction: str | int,
     axes: int | Sequence[int] | None = None,
-    axis_direction: str | int = None,
-    output_dtype: Any = "UINT32",
     out: np.ndarray | None = None,
 ) -> np.ndarray:
     """Index of the least element along one or more axes.
 
     Args:
         x: Tensor to search. A NumPy array of any strides, or an object that shares its memory.
+        axis_direction: Which of several equal elements wins. One of INCREASING, DECREASING.
         axes: Axes to reduce. An integer or a sequence of them; negative ones count from the end;
             None means all axes.
-        axis_direction: Which of several equal elements wins. One of INCREASING, DECREASING.
-        output_dtype: Data type of the output: UINT32, or a NumPy dtype.
         out: Array to write to, of the output's data type and shape; it may not share memory with an
             input.
 
@@ -226,7 +223,7 @@ def argmin_small(
         Receives one index for each reduced group.
 
     Raises:
-        ValidationError: the page does not allow the arguments; with every violation.
+        ValidationError: the arguments are not allowed; with every violation.
 
     Page: https://learn.microsoft.com/windows/win32/api/directml/ns-directml-dml_argmin_operator_desc
 
@@ -240,9 +237,8 @@ def argmin_small(
     compiled: CompiledOperator = functions.cached(
         _compiled,
         array,
-        axes,
         axis_direction,
-        output_dtype,
+        axes,
     )
     result: np.ndarray = compiled(array, out=out)
     return result
@@ -252,14 +248,12 @@ def argmin_small(
 def _compiled(
     dtype: np.dtype,
     shape: tuple[int, ...],
-    axes: Any,
     axis_direction: Any,
-    output_dtype: Any,
+    axes: Any,
 ) -> CompiledOperator:
-    values = functions.values(
+    return functions.compiled(
         OPERATOR,
         {"InputTensor": (dtype, shape)},
         {"Axes": axes, "AxisDirection": axis_direction},
-        {"OutputTensor": (output_dtype, output_tensor_sizes, ("InputTensor", "Axes"))},
+        {},
     )
-    return functions.compiled(OPERATOR, values, ArgminSmallOperatorDesc._lower(values))

@@ -9,11 +9,15 @@ Read by ../test_cases.py, which holds the one body of all these tests.
 from math import inf, nan
 
 DIALECT = "directml"
+MODULE = "argmin_small"
 FUNCTION = "argmin_small"
+VERSION = None
 DESCRIPTION = "ArgminSmallOperatorDesc"
 INTRODUCED = "3.0"
+EXACT = True
 
-# The page's examples: tensors as (data type, values), attributes under the page's names, arguments of the function.
+# The page's examples: tensors as (data type, values), attributes under the page's names, arguments of the function,
+# and the oldest feature level that allows them.
 EXAMPLES = [
     {  # (decided)
         "id": "rows",
@@ -23,6 +27,7 @@ EXAMPLES = [
         },
         "attributes": {"Axes": [1], "AxisDirection": "DECREASING"},
         "arguments": {"axes": [1], "axis_direction": "DECREASING"},
+        "level": "3.0",
     },
     {  # Example 1
         "id": "columns",
@@ -32,6 +37,7 @@ EXAMPLES = [
         },
         "attributes": {"Axes": [0], "AxisDirection": "INCREASING"},
         "arguments": {"axes": [0], "axis_direction": "INCREASING"},
+        "level": "3.0",
     },
 ]
 
@@ -60,3 +66,7 @@ UNSUPPORTED = [
     ("3.0", "OutputTensor", "INT8", None),
     ("3.0", "OutputTensor", "BOOL", None),
 ]
+
+# The same by another operator (dialect, module, function, version): the sizes of the input, both calls, and whether
+# the data may hold NaN.
+EQUIVALENCES: list[dict[str, object]] = []

@@ -1,0 +1,236 @@
+"""The rows of an operator's case table: its examples, the changes that break its rules, what its tables refuse."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from generator.lint import Linted
+from generator.model import Equivalence, Example, FieldSpec, OperatorSpec
+from generator.names import family, snake_case
+from generator.resolve import Operator
+from generator.selftest import make_tensor
+
+
+def tables(operator: Operator, linted: Linted) -> dict[str, list[Any]]:
+    """All tables by name."""
+    return {
+        "examples": [_example(e, operator, linted) for e in operator.spec.examples],
+        "violations": _violations(operator, linted),
+        "unsupported": _unsupported(operator, linted),
+        "equivalences": [
+            row for e in operator.spec.equivalences for row in _equivalence(e, operator, linted)
+        ],
+    }
+
+
+# --- examples ---
+
+
+def _example(example: Example, operator: Operator, linted: Linted) -> dict[str, Any]:
+    spec = operator.spec
+    data_types = linted.tree.vocabulary.data_types
+    tensors = {
+        f.name: (example.given[f.name]["dtype"], example.given[f.name]["data"])
+        for f in spec.tensors("input")
+    }
+    tensors |= {name: (t.dtype, t.data) for name, t in example.expect.items()}
+    sizes = {name: shape(data) for name, (_, data) in tensors.items()}
+    given = {
+        f.name: example.given.get(f.name, f.default)
+        for f in spec.fields
+        if f.kind == "attribute" and f.name not in operator.defaults
+    }
+    given |= {n: v for n, v in example.given.items() if n in operator.defaults}
+    given = {n: v for n, v in given.items() if v is not None}
+    values: dict[str, Any] = {
+        name: make_tensor(dtype, tuple(sizes[name]), data_types)
+        for name, (dtype, _) in tensors.items()
+    }
+    values |= {n: tuple(v) if isinstance(v, list) else v for n, v in given.items()}
+    computed = {
+        n: list(e.evaluate(values, data_types))
+        for n, e in operator.defaults.items()
+        if n not in given
+    }
+    values |= {n: tuple(v) for n, v in computed.items()}
+    for name, derived in operator.derived.items():
+        values[name] = derived.evaluate(values, data_types)
+    arguments = {snake_case(n): v for n, v in given.items() if spec.field(n).length_of is None}
+    defaults = {snake_case(f.name): f.default for f in spec.fields}
+    asked = _asked(
+        spec, {n: d for n, (d, _) in tensors.items()}, sizes, operator.sizes, values, linted
+    )
+    called = {n: v for n, v in arguments.items() if v != defaults[n]}
+    return {
+        "id": example.id,
+        "origin": example.page or "(decided)",
+        "tensors": tensors,
+        "sizes": sizes,
+        "attributes": {**given, **computed},
+        "arguments": {**arguments, **asked},
+        "level": _level(operator, tensors, sizes),
+        "call": _call(spec, tensors, {**called, **_not_default(asked, spec)}, linted),
+    }
+
+
+def _asked(
+    spec: OperatorSpec,
+    dtypes: dict[str, str],
+    sizes: dict[str, list[int]],
+    computed: Any,
+    values: dict[str, Any],
+    linted: Linted,
+) -> dict[str, Any]:
+    """The arguments that ask for the outputs as an example has them."""
+    out: dict[str, Any] = {}
+    for field in spec.tensors("output"):
+        if field.optional:
+            out[field.optional] = field.name in dtypes
+        if field.name not in dtypes:
+            continue
+        if "." not in str(field.dtype) and len(spec.support[0].tensors[field.name].dtypes) > 1:
+            out[f"{field.optional or 'output'}_dtype"] = dtypes[field.name]
+        inferred = list(computed[field.name].evaluate(values, linted.tree.vocabulary.data_types))
+        if field.sizes_argument and inferred != sizes[field.name]:
+            out[field.sizes_argument] = sizes[field.name]
+    return out
+
+
+def _not_default(asked: dict[str, Any], spec: OperatorSpec) -> dict[str, Any]:
+    default = {f"{f.optional or 'output'}_dtype": f.dtype for f in spec.tensors("output")}
+    return {n: v for n, v in asked.items() if v is not False and v != default.get(n)}
+
+
+def _level(operator: Operator, tensors: dict[str, Any], sizes: dict[str, list[int]]) -> str | None:
+    """The oldest feature level whose table allows the example; None where only the general one does."""
+    for row in reversed(operator.spec.support):
+        if row.since and all(
+            dtype in row.tensors[name].dtypes
+            and row.tensors[name].low <= len(sizes[name]) <= row.tensors[name].high
+            for name, (dtype, _) in tensors.items()
+        ):
+            return row.since
+    return None
+
+
+def _call(
+    spec: OperatorSpec, tensors: dict[str, Any], arguments: dict[str, Any], linted: Linted
+) -> dict[str, Any]:
+    """An example as the line of a docstring and what it prints."""
+    data_types = linted.tree.vocabulary.data_types
+    (dtype, data), *_ = (tensors[f.name] for f in spec.tensors("input"))
+    outputs = [tensors[f.name] for f in spec.tensors("output") if f.name in tensors]
+    exact = linted.tree.vocabulary.kernels[spec.semantics.kernel].exact
+    printed = [
+        _floats(values, exact) if data_types[t].kind == "float" else values for t, values in outputs
+    ]
+    return {
+        "dtype": data_types[dtype].numpy,
+        "data": data,
+        "arguments": arguments,
+        "several": len(outputs) > 1,
+        "exact": exact,
+        "expected": printed if len(outputs) > 1 else printed[0],
+    }
+
+
+def _floats(data: Any, exact: bool) -> Any:
+    if isinstance(data, list):
+        return [_floats(d, exact) for d in data]
+    return float(data) if exact else round(float(data), 4)
+
+
+def special_floats(data: Any) -> list[str]:
+    """Which of inf and nan occur: literals that Python has no syntax for."""
+    if isinstance(data, dict | list):
+        inner = data.values() if isinstance(data, dict) else data
+        return sorted({name for value in inner for name in special_floats(value)})
+    if not isinstance(data, float) or math.isfinite(data):
+        return []
+    return ["nan" if math.isnan(data) else "inf"]
+
+
+def shape(data: Any) -> list[int]:
+    """The sizes of nested lists."""
+    return [len(data), *(shape(data[0]) if data else [])] if isinstance(data, list) else []
+
+
+# --- what breaks rules ---
+
+
+def _violations(operator: Operator, linted: Linted) -> list[dict[str, Any]]:
+    """Each constraint with its smallest change; for each tensor those of the tensor's own rules."""
+    out = [{"id": rule.id, "field": rule.field, "patch": rule.violate} for rule in operator.rules]
+    if operator.source.dialect != "directml":
+        return out
+    present = {*operator.spec.examples[0].expect, *operator.spec.examples[0].given}
+    for rule, constraint in linted.tensor_rules:
+        for field in operator.spec.tensors():
+            if constraint.only in (None, field.kind) and field.name in present:
+                patch = {f"{field.name}.{key}": value for key, value in rule.violate.items()}
+                out.append({"id": rule.id, "field": field.name, "patch": patch})
+    return out
+
+
+def _unsupported(operator: Operator, linted: Linted) -> list[dict[str, Any]]:
+    """For each table and tensor the data types it does not allow, and the level from which on they are."""
+    out = []
+    every = list(linted.tree.vocabulary.data_types)
+    for row in operator.spec.support:
+        for name, support in row.tensors.items():
+            for dtype in every:
+                if dtype not in support.dtypes:
+                    later = [
+                        r.since
+                        for r in operator.spec.support
+                        if r.since and dtype in r.tensors[name].dtypes
+                    ]
+                    out.append(
+                        {
+                            "level": row.since,
+                            "field": name,
+                            "dtype": dtype,
+                            "later": later[-1] if later else None,
+                        }
+                    )
+    return out
+
+
+# --- the same by another operator ---
+
+
+def _equivalence(entry: Equivalence, operator: Operator, linted: Linted) -> list[dict[str, Any]]:
+    """One row for each case: both calls, and whether their data may hold NaN."""
+    other = next(o for o in linted.operators if o.id == entry.operator)
+    both = len(operator.spec.tensors("output")) == len(other.spec.tensors("output"))
+    return [
+        {
+            "id": f"{entry.id}_{i}" if len(entry.cases) > 1 else entry.id,
+            "says": entry.says,
+            "nan": nan_rule(operator) == nan_rule(other),
+            "sizes": case.sizes,
+            "this": _arguments(case.this, operator, both),
+            "other": caller(other),
+            "that": _arguments(case.that, other, both),
+        }
+        for i, case in enumerate(entry.cases, 1)
+    ]
+
+
+def _arguments(attributes: dict[str, Any], operator: Operator, both: bool) -> dict[str, Any]:
+    out = {snake_case(n): v for n, v in attributes.items()}
+    fields: list[FieldSpec] = operator.spec.tensors("output") if both else []
+    return out | {f.optional: True for f in fields if f.optional}
+
+
+def nan_rule(operator: Operator) -> str | None:
+    """What the spec says of NaN."""
+    meaning = operator.spec.semantics.meanings.get("nan")
+    return meaning.value if meaning else None
+
+
+def caller(operator: Operator) -> tuple[str, str, str, int | None]:
+    """How tests reach an operator: its dialect, its module, its function and its version."""
+    source, version = operator.source, operator.spec.since_version
+    return (source.dialect, source.name, family(source.name) if version else source.name, version)

@@ -1,0 +1,425 @@
+"""The values that the templates of one operator lay out: every decision is made here, none in a template."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from generator import cases
+from generator.expr import Expr
+from generator.lint import Linted
+from generator.model import FieldSpec, OperatorSpec
+from generator.names import description_class, family, snake_case, yaml_word
+from generator.resolve import Operator, Rule
+
+LINE = 96  # of code within a function
+
+# How a field is typed in a description, in the rules' functions, and as an argument.
+_DESCRIBED = {
+    "tensor": "TensorDesc",
+    "uint": "int",
+    "uint[]": "Sequence[int]",
+    "int": "int",
+    "int[]": "Sequence[int]",
+    "bool": "bool",
+}
+_PYTHON_TYPES = {
+    "tensor": "Tensor",
+    "uint": "int",
+    "uint[]": "tuple[int, ...]",
+    "int": "int",
+    "int[]": "tuple[int, ...]",
+    "bool": "bool",
+}
+_EXPRESSION_TYPES = {"int": "int", "ints": "tuple[int, ...]", "bool": "bool"}
+_RETURNED = {"int": "int", "ints": "Sequence[int]", "bool": "bool"}
+
+
+def operator(op: Operator, linted: Linted) -> dict[str, Any]:
+    """One operator, or one version of it."""
+    spec, name = op.spec, op.source.name
+    kernel = spec.semantics.kernel
+    expressions = [*op.defaults.values(), *op.derived.values(), *op.sizes.values()]
+    values: dict[str, Any] = {
+        "dialect": op.source.dialect,
+        "name": name,
+        "class_name": description_class(name),
+        "title": spec.operator + (f"-{spec.since_version}" if spec.since_version else ""),
+        "summary": spec.summary,
+        "introduced": spec.introduced,
+        "version": spec.since_version,
+        "page": spec.page,
+        "fields": [_field(f, op, linted) for f in spec.fields],
+        "inputs": [_field(f, op, linted) for f in spec.tensors("input")],
+        "outputs": [_field(f, op, linted) for f in spec.tensors("output")],
+        "support": [_support(row) for row in spec.support],
+        "rules": [rule(r, op) for r in op.rules],
+        "computed": _computed(op),
+        "derived": [(n, _computed_text(n, e)) for n, e in op.derived.items()],
+        "functions": functions(
+            [*(r.require for r in op.rules), *expressions, *op.meanings.values()]
+        ),
+        "kernel": kernel,
+        "lowering": "".join(part.capitalize() for part in kernel.split("_")),
+        "lowered": _lowered(op, linted),
+        "lower_reads": _lower_reads(op),
+        "decided": decided(op),
+        "errata": spec.errata,
+        "special_floats": cases.special_floats(
+            [[e.given, [t.data for t in e.expect.values()]] for e in spec.examples]
+        ),
+        "parameters": parameters([op], linted),
+        "asked": _asked(op),
+        "attributes": _attributes([op]),
+        "optional": any(f.optional for f in spec.fields),
+        "returns": _returns(op),
+        **cases.tables(op, linted),
+    }
+    values["call"] = values["examples"][0]["call"]
+    return values
+
+
+def versions(ops: Sequence[Operator], linted: Linted) -> dict[str, Any]:
+    """An ONNX operator in all its versions, oldest first. What is said of it is said of the newest."""
+    newest = operator(ops[-1], linted)
+    spec = ops[-1].spec
+    return {
+        **newest,
+        "name": family(ops[-1].source.name),
+        "class_name": spec.operator,
+        "title": spec.operator,
+        "compiled": _compiled(newest),
+        "modules": [{"version": o.spec.since_version, "module": o.source.name} for o in ops],
+        "parameters": [*parameters(ops, linted), _OPSET],
+        "attributes": _attributes(ops),
+    }
+
+
+def _compiled(op: dict[str, Any]) -> str:
+    """What Python shows of the compiled operator of the first example."""
+    example = op["examples"][0]
+    shown = [f"{n}: {t[0]} {example['sizes'][n]}" for n, t in example["tensors"].items()]
+    return f"<{op['title']}({', '.join(shown)})>"
+
+
+# --- fields ---
+
+
+def _field(field: FieldSpec, op: Operator, linted: Linted) -> dict[str, Any]:
+    return {
+        "name": field.name,
+        "doc": field.doc,
+        "annotation": _DESCRIBED.get(field.type, "str | int")
+        + (" | None" if field.length_of or field.optional else ""),
+        "absent": bool(field.length_of or field.optional),
+        "entry": _entry(field, op),
+    }
+
+
+def _entry(field: FieldSpec, op: Operator) -> list[str]:
+    """The arguments of `Field(...)`, as Python text."""
+    out = [f'"{field.name}"', f'"{field.kind}"', f'"{field.type}"']
+    for key in ("length_of", "axes_of"):
+        if getattr(field, key) is not None:
+            out.append(f'{key}="{getattr(field, key)}"')
+    if field.name in op.defaults:
+        default = op.defaults[field.name]
+        out.append(f"default={_computed_text(f'{snake_case(field.name)}_default', default)}")
+    elif field.default is not None:
+        text = f'"{field.default}"' if isinstance(field.default, str) else repr(field.default)
+        out.append(f"default={text}")
+    if field.name in op.sizes:
+        sizes = op.sizes[field.name]
+        out.append(f"sizes={_computed_text(f'{snake_case(field.name)}_sizes', sizes)}")
+    for key in ("dtype", "optional"):
+        if getattr(field, key) is not None:
+            out.append(f'{key}="{getattr(field, key)}"')
+    return out
+
+
+def _computed_text(function: str, expression: Expr) -> str:
+    names = expression.names()
+    return f"Computed({function}, {_tuple(names)})"
+
+
+def _tuple(names: Iterable[str]) -> str:
+    quoted = [f'"{name}"' for name in names]
+    return f"({', '.join(quoted)}{',' if len(quoted) == 1 else ''})"
+
+
+def _computed(op: Operator) -> list[dict[str, Any]]:
+    """The functions of defaults, derived values and sizes, and the derived values by name."""
+    out = []
+    for name, expression in op.defaults.items():
+        out.append(
+            _function(f"{snake_case(name)}_default", expression, op, f"The default of {name}.")
+        )
+    for entry in op.spec.derived:
+        if entry.name in op.derived:
+            out.append(_function(entry.name, op.derived[entry.name], op, entry.doc))
+    for name, expression in op.sizes.items():
+        doc = f"The sizes of {name} that follow from the other fields."
+        out.append(_function(f"{snake_case(name)}_sizes", expression, op, doc))
+    return out
+
+
+def _function(name: str, expression: Expr, op: Operator, doc: str) -> dict[str, Any]:
+    return {
+        "name": name,
+        "parameters": _parameters(op, expression.names()),
+        "returns": _RETURNED[expression.type],
+        "doc": doc,
+        "body": "\n".join(expression.statement("return", LINE)),
+    }
+
+
+def _parameters(op: Operator, names: Iterable[str]) -> list[tuple[str, str]]:
+    """The fields and derived values of these names with their Python types, in the struct's order."""
+    names = set(names)
+    fields = [(f.name, _PYTHON_TYPES.get(f.type, "str")) for f in op.spec.fields if f.name in names]
+    derived = [(n, _EXPRESSION_TYPES[e.type]) for n, e in op.derived.items() if n in names]
+    return fields + derived
+
+
+def _support(row: Any) -> dict[str, Any]:
+    tensors = [
+        {"name": n, "low": t.low, "high": t.high, "dtypes": tuple(t.dtypes)}
+        for n, t in row.tensors.items()
+    ]
+    return {"since": row.since, "tensors": tensors}
+
+
+# --- rules ---
+
+
+def rule(found: Rule, op: Operator | None = None, only: str | None = None) -> dict[str, Any]:
+    """A rule with its function; of an operator, or of each tensor."""
+    parameters = _parameters(op, found.require.names()) if op else [("tensor", "Tensor")]
+    quoted = op is not None and found.allowed.split()[0] in (f.name for f in op.spec.fields)
+    return {
+        "id": found.id,
+        "field": found.field,
+        "allowed": found.allowed,
+        "sentence": found.allowed if quoted else found.allowed[0].upper() + found.allowed[1:],
+        "origin": found.page if found.page is not None else "(decided)",
+        "page": found.page,
+        "decided": found.decided,
+        "needs": found.needs,
+        "reads": found.require.reads,
+        "parameters": parameters,
+        "body": "\n".join(found.require.statement("return", LINE)),
+        "only": only,
+    }
+
+
+def functions(expressions: Iterable[Expr]) -> list[str]:
+    """The functions of specops.tensor that expressions call."""
+    texts = [e.text for e in expressions]
+    known = (
+        "rank",
+        "unique",
+        "product",
+        "greatest",
+        "bytes",
+        "implied_bytes",
+        "distinct_addresses",
+        "power_of_two",
+        "windows_hold_input",
+    )
+    return sorted(name for name in known if any(re.search(rf"\b{name}\(", text) for text in texts))
+
+
+# --- the kernel ---
+
+
+def _lowered(op: Operator, linted: Linted) -> list[dict[str, Any]]:
+    """The kernel's parameters and tensors: each with the Python text of its value and the reason."""
+    out = []
+    for name, meaning in op.spec.semantics.meanings.items():
+        if name in op.meanings:
+            text = op.meanings[name].text
+        elif meaning.by is not None and meaning.values is not None:
+            boolean = op.spec.field(meaning.by).type == "bool"
+            keys = {
+                k: {"true": "True", "false": "False"}[k] if boolean else f'"{k}"'
+                for k in meaning.values
+            }
+            text = (
+                "{"
+                + ", ".join(f'{keys[k]}: "{v}"' for k, v in meaning.values.items())
+                + f"}}[{meaning.by}]"
+            )
+        else:
+            text = f'"{meaning.value}"'
+        out.append({"name": name, "text": text, "decided": meaning.decided})
+    kernel = linted.tree.vocabulary.kernels[op.spec.semantics.kernel]
+    for kind, names in (("input", kernel.inputs), ("output", kernel.outputs)):
+        fields = [f.name for f in op.spec.tensors(kind)]
+        fields += ["None"] * (len(names) - len(fields))
+        out += [{"name": n, "text": f, "decided": None} for n, f in zip(names, fields, strict=True)]
+    return out
+
+
+def _lower_reads(op: Operator) -> list[tuple[str, str]]:
+    """What lowering takes: all tensors, and what the semantics name."""
+    used = {f.name for f in op.spec.tensors()}
+    used |= {m.by for m in op.spec.semantics.meanings.values() if m.by}
+    used |= {name for e in op.meanings.values() for name in e.names()}
+    absent = {f.name for f in op.spec.fields if f.optional}
+    return [
+        (name, f"{type} | None" if name in absent else type) for name, type in _parameters(op, used)
+    ]
+
+
+# --- the functions' arguments ---
+
+
+_OPSET = {
+    "name": "opset",
+    "annotation": "int | None",
+    "default": "None",
+    "doc": "The operator set, which picks the version in force; None means the newest known.",
+}
+
+
+def parameters(ops: Sequence[Operator], linted: Linted) -> list[dict[str, Any]]:
+    """The arguments of an operator's function behind the array; of several versions all that any of them has.
+
+    Those that a caller must give come first. `default` is Python text.
+    """
+    spec = ops[-1].spec
+    versions: dict[str, dict[int, FieldSpec]] = {}  # of each attribute
+    for op in reversed(ops):
+        for field in op.spec.fields:
+            if field.kind == "attribute" and field.length_of is None:
+                versions.setdefault(field.name, {})[op.spec.since_version or 0] = field
+    required: list[dict[str, Any]] = []
+    others: list[dict[str, Any]] = []
+    for having in versions.values():
+        must = all(f.axes_of is None and f.default is None for f in having.values())
+        (required if must else others).append(_parameter(having, must, len(ops), linted))
+    return required + others + [p for f in spec.tensors("output") for p in _of_output(f, spec)]
+
+
+def _parameter(
+    having: dict[int, FieldSpec], must: bool, versions: int, linted: Linted
+) -> dict[str, Any]:
+    """One argument, from the attribute in the versions that have it, the newest first."""
+    field = next(iter(having.values()))
+    enum = linted.tree.vocabulary.enums.get(field.type)
+    doc = [field.doc]
+    annotation = _DESCRIBED.get(field.type, "str | int")
+    default = None if must else f'"{field.default}"' if enum else repr(field.default)
+    if field.axes_of is not None:
+        annotation = "int | Sequence[int] | None"
+        if "None" not in field.doc:
+            doc += [
+                "An integer or a sequence of them; negative ones count from the end;",
+                "None means all axes.",
+            ]
+    elif enum:
+        doc.append(f"One of {', '.join(enum.values)}.")
+    computed = field.type.endswith("[]") and field.axes_of is None
+    if not must and (computed or versions > 1):
+        annotation, default = f"{annotation} | None", "None"
+        doc.append(f"None means {_defaults(having)}.")
+    if versions > 1 and len(having) < versions:
+        doc.append(f"From version {min(having)} on.")
+    return {
+        "name": snake_case(field.name),
+        "annotation": annotation,
+        "default": default,
+        "doc": " ".join(doc),
+    }
+
+
+def _defaults(having: dict[int, FieldSpec]) -> str:
+    """An attribute's default in words, with those that other versions have."""
+    defaults: dict[str, list[int]] = {}
+    for version, field in having.items():
+        defaults.setdefault(_default_doc(yaml_word(field.default)), []).append(version)
+    newest, *older = defaults
+    return newest + "".join(f", before version {min(defaults[newest])} {text}" for text in older)
+
+
+def _default_doc(text: str) -> str:
+    each = re.fullmatch(r"\[(\d+) for \w+ in (\w+)\]", text)
+    return f"{each[1]} for each entry of {snake_case(each[2])}" if each else f"`{text}`"
+
+
+def _of_output(field: FieldSpec, spec: OperatorSpec) -> list[dict[str, Any]]:
+    """What callers may ask of an output."""
+    out = []
+
+    def add(name: str, annotation: str, default: str, doc: str) -> None:
+        out.append({"name": name, "annotation": annotation, "default": default, "doc": doc})
+
+    if field.optional:
+        add(field.optional, "bool", "False", f"Whether to return {field.name} too.")
+    dtypes = spec.support[0].tensors[field.name].dtypes
+    if _dtype_argument(field, spec):
+        doc = f"Data type of {field.name}: {', '.join(dtypes)}, or a NumPy dtype."
+        add(_dtype_argument(field, spec), "Any", f'"{field.dtype}"', doc)
+    if field.sizes_argument:
+        doc = f"Sizes of {field.name}, where not those that follow from the other arguments."
+        add(field.sizes_argument, "Sequence[int] | None", "None", doc)
+    return out
+
+
+def _dtype_argument(field: FieldSpec, spec: OperatorSpec) -> str:
+    """The argument that chooses an output's data type; none where it follows or has no choice."""
+    if "." in str(field.dtype) or len(spec.support[0].tensors[field.name].dtypes) == 1:
+        return ""
+    return f"{field.optional or 'output'}_dtype"
+
+
+def _attributes(ops: Sequence[Operator]) -> list[tuple[str, str]]:
+    """Each attribute's name and its argument's."""
+    names = {
+        f.name: None
+        for o in reversed(ops)
+        for f in o.spec.fields
+        if f.kind == "attribute" and not f.length_of
+    }
+    return [(name, snake_case(name)) for name in names]
+
+
+def _asked(op: Operator) -> list[tuple[str, str]]:
+    """For each output of which something may be asked, the arguments of `Asked(...)`."""
+    out = []
+    for field in op.spec.tensors("output"):
+        parts = [field.optional] if field.optional else []
+        if _dtype_argument(field, op.spec):
+            parts.append(f"dtype={_dtype_argument(field, op.spec)}")
+        if field.sizes_argument:
+            parts.append(f"sizes={field.sizes_argument}")
+        if parts:
+            out.append((field.name, f"Asked({', '.join(parts)})"))
+    return out
+
+
+def _returns(op: Operator) -> str:
+    first, *others = op.spec.tensors("output")
+    return " ".join(
+        [
+            first.doc,
+            *(
+                f"Where `{f.optional}` is true, a tuple of this and {f.name}: {f.doc}"
+                for f in others
+            ),
+        ]
+    )
+
+
+# --- what the page leaves open ---
+
+
+def decided(op: Operator) -> list[dict[str, str]]:
+    """What the page leaves open, in the order of the spec."""
+    spec = op.spec
+    rules = [{"id": c.id, "text": c.decided} for c in spec.constraints if c.decided]
+    meanings = [
+        {"id": n, "text": m.decided} for n, m in spec.semantics.meanings.items() if m.decided
+    ]
+    return [*rules, *meanings, *({"id": d.id, "text": d.decided} for d in spec.silent)]

@@ -1,0 +1,96 @@
+"""The versions of an ONNX operator: which one is in force at an operator set, and what each of them has."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from specops import functions, validation
+from specops.errors import ValidationError, Violation
+from specops.functions import Asked
+from specops.operator import CompiledOperator
+from specops.validation import NotUnderstood, Operator
+from specops.vocabulary import DATA_TYPES, NEWEST_OPSET
+
+
+class Versions:
+    """All versions of one operator.
+
+    Args:
+        name: of the operator.
+        operators: each version by the operator set that brought it, oldest first.
+    """
+
+    def __init__(self, name: str, operators: Mapping[int, Operator]) -> None:
+        self.name, self.operators = name, operators
+        self.newest = operators[max(operators)]
+
+    def in_force(self, opset: object) -> Operator:
+        """The newest version that is no newer than the operator set; None means the newest set.
+
+        Raises:
+            ValidationError: the set is not known, or older than the operator.
+        """
+        first = min(self.operators)
+        if opset is None:
+            return self.newest
+        try:
+            number = validation.integer(opset, NEWEST_OPSET, first)
+        except NotUnderstood as problem:
+            allowed = f"{problem.allowed}: {self.name} is there from {first} on"
+            raise self.newest.refusal("opset", "opset", problem.found, allowed) from None
+        return self.operators[max(v for v in self.operators if v <= number)]
+
+    def unknown(self, operator: Operator, name: str) -> Violation:
+        """That this version lacks an attribute or an output, with the version that brought it."""
+        having = [v for v, o in self.operators.items() if any(f.name == name for f in o.fields)]
+        allowed = f"{self.name} has it from version {min(having)} on"
+        return operator.violation("version", name, f"{operator.name} has no {name}", allowed)
+
+
+class VersionedOperator:
+    """The attributes of a node, and the version of the operator that is in force."""
+
+    def __init__(
+        self,
+        versions: Versions,
+        opset: object,
+        attributes: Mapping[str, object],
+        outputs: Mapping[str, Asked],
+    ) -> None:
+        self._operator = operator = versions.in_force(opset)
+        names = {f.name for f in operator.fields}
+        self._attributes = {n: v for n, v in attributes.items() if v is not None}
+        self._outputs = {n: asked for n, asked in outputs.items() if asked.wanted is not False}
+        given = [*self._attributes, *self._outputs]
+        found = [versions.unknown(operator, name) for name in given if name not in names]
+        if found:
+            raise ValidationError(found)
+
+    def __repr__(self) -> str:
+        given = [f"{n}={v!r}" for n, v in self._attributes.items()]
+        return f"<{self._operator.name}({', '.join(given)})>"
+
+    def compile(self, dtype: Any, shape: Sequence[int]) -> CompiledOperator:
+        """Validate once for inputs of a data type and a shape; the result runs many times.
+
+        Args:
+            dtype: a NumPy dtype or its name; "bfloat16" is that of ml_dtypes.
+            shape: the sizes of the input.
+
+        Raises:
+            ValidationError: with every violation.
+        """
+        operator = self._operator
+        field = next(f for f in operator.fields if f.kind == "input")
+        try:
+            numpy_dtype = DATA_TYPES[validation.data_type(dtype)].numpy
+            sizes = validation.integers(shape, np.iinfo(np.int64).max)
+        except NotUnderstood as problem:
+            raise operator.refusal(
+                "field_type", field.name, problem.found, problem.allowed
+            ) from None
+        inputs = {field.name: (numpy_dtype, sizes)}
+        return functions.compiled(operator, inputs, self._attributes, self._outputs)
