@@ -137,7 +137,7 @@ def test_kernel(generated: Tree) -> None:
     generated.write("templates/runtime/lowering/last_index.py", LOWERING)
     vocabulary = generated.text(VOCABULARY)
     start = vocabulary.index("  arg_reduce:\n")
-    family = vocabulary[start : vocabulary.index("# Constraints that many")].rstrip() + "\n"
+    family = vocabulary[start : vocabulary.index("  hardmax:\n")]
     generated.edit(VOCABULARY, family, family + family.replace("arg_reduce", "last_index"))
     generated.edit(ARGMAX, "kernel: arg_reduce", "kernel: last_index")
     result = generated("generate")

@@ -15,6 +15,10 @@ from specops._version import __version__
 from specops.errors import SpecopsError, ValidationError, Violation
 from specops.launch import get_num_threads, num_threads, set_num_threads
 from specops.plain.argmax import argmax
+from specops.plain.argmin import argmin
+from specops.plain.hardmax import hardmax
+from specops.plain.log_softmax import log_softmax
+from specops.plain.softmax import softmax
 
 __all__ = [
     "SpecopsError",
@@ -22,7 +26,11 @@ __all__ = [
     "Violation",
     "__version__",
     "argmax",
+    "argmin",
     "get_num_threads",
+    "hardmax",
+    "log_softmax",
     "num_threads",
     "set_num_threads",
+    "softmax",
 ]

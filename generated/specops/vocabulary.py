@@ -60,6 +60,7 @@ NEWEST_OPSET = 28
 ENUMS: dict[str, dict[str, int]] = {
     "DML_AXIS_DIRECTION": {"INCREASING": 0, "DECREASING": 1},
     "DML_TENSOR_FLAGS": {"NONE": 0, "OWNED_BY_DML": 1},
+    "ONNX_AUTO_PAD": {"NOTSET": 0, "SAME_UPPER": 1, "SAME_LOWER": 2, "VALID": 3},
 }
 
 TENSOR_PAGE = (

@@ -10,13 +10,40 @@ array([[1],
        [0]], dtype=uint32)
 """
 
+from specops.directml.activation_hardmax import ActivationHardmaxOperatorDesc, activation_hardmax
+from specops.directml.activation_hardmax1 import ActivationHardmax1OperatorDesc, activation_hardmax1
+from specops.directml.activation_log_softmax import (
+    ActivationLogSoftmaxOperatorDesc,
+    activation_log_softmax,
+)
+from specops.directml.activation_log_softmax1 import (
+    ActivationLogSoftmax1OperatorDesc,
+    activation_log_softmax1,
+)
+from specops.directml.activation_softmax import ActivationSoftmaxOperatorDesc, activation_softmax
+from specops.directml.activation_softmax1 import ActivationSoftmax1OperatorDesc, activation_softmax1
 from specops.directml.argmax import ArgmaxOperatorDesc, argmax
+from specops.directml.argmin import ArgminOperatorDesc, argmin
 from specops.directml.descriptor import TensorDesc
 from specops.operator import CompiledOperator
 
 __all__ = [
+    "ActivationHardmax1OperatorDesc",
+    "ActivationHardmaxOperatorDesc",
+    "ActivationLogSoftmax1OperatorDesc",
+    "ActivationLogSoftmaxOperatorDesc",
+    "ActivationSoftmax1OperatorDesc",
+    "ActivationSoftmaxOperatorDesc",
     "ArgmaxOperatorDesc",
+    "ArgminOperatorDesc",
     "CompiledOperator",
     "TensorDesc",
+    "activation_hardmax",
+    "activation_hardmax1",
+    "activation_log_softmax",
+    "activation_log_softmax1",
+    "activation_softmax",
+    "activation_softmax1",
     "argmax",
+    "argmin",
 ]

@@ -14,7 +14,7 @@ Data types:
 Constraints:
     axis_in_range: each of axis is less than the number of dimensions of x (axis)
     axis_unique: no value of axis is repeated (decided)
-    reduced_not_empty: every reduced axis has at least one element (Notes)
+    reduced_not_empty: x has at least one element along each of axis (Notes)
 
 Decided where the page is silent:
     axis_unique: A repeated axis has no meaning; numpy.max refuses it too.
@@ -59,7 +59,7 @@ def axis_unique(axis: tuple[int, ...]) -> bool:
 
 
 def reduced_not_empty(x: Tensor, axis: tuple[int, ...]) -> bool:
-    """Every reduced axis has at least one element.
+    """x has at least one element along each of axis.
 
     Page: Notes.
     """
@@ -156,7 +156,7 @@ OPERATOR = Operator(
             "reduced_not_empty",
             field="x",
             check=reduced_not_empty,
-            allowed="every reduced axis has at least one element",
+            allowed="x has at least one element along each of axis",
             origin="Notes",
             reads=("axis", "x.sizes"),
             needs=("axis_in_range",),

@@ -28,6 +28,46 @@ EXAMPLES = [
         "level": None,
     },
     {  # (decided)
+        "id": "columns",
+        "tensors": {
+            "x": ("FLOAT32", [[1, 2, 3], [3, 0, 4], [2, 5, 2]]),
+            "out": ("INT64", [1, 2, 1]),
+        },
+        "attributes": {"axis": [0], "keepdims": False, "last": False},
+        "arguments": {"axis": [0], "keepdims": False, "last": False},
+        "level": None,
+    },
+    {  # (decided)
+        "id": "all_axes",
+        "tensors": {
+            "x": ("INT16", [[1, 2, 3], [3, 0, 4], [2, 5, 2]]),
+            "out": ("INT64", 7),
+        },
+        "attributes": {"axis": [0, 1], "keepdims": False, "last": False},
+        "arguments": {"axis": [0, 1], "keepdims": False, "last": False},
+        "level": None,
+    },
+    {  # (decided)
+        "id": "tie",
+        "tensors": {
+            "x": ("UINT8", [3, 1, 1, 3]),
+            "out": ("INT64", 0),
+        },
+        "attributes": {"axis": [0], "keepdims": False, "last": False},
+        "arguments": {"axis": [0], "keepdims": False, "last": False},
+        "level": None,
+    },
+    {  # (decided)
+        "id": "tie_last",
+        "tensors": {
+            "x": ("UINT8", [3, 1, 1, 3]),
+            "out": ("INT64", 3),
+        },
+        "attributes": {"axis": [0], "keepdims": False, "last": True},
+        "arguments": {"axis": [0], "keepdims": False, "last": True},
+        "level": None,
+    },
+    {  # (decided)
         "id": "nan_wins",
         "tensors": {
             "x": ("FLOAT64", [1, nan, 3, nan]),
@@ -47,13 +87,23 @@ EXAMPLES = [
         "arguments": {"axis": [0], "keepdims": False, "last": True},
         "level": None,
     },
+    {  # (decided)
+        "id": "no_axes",
+        "tensors": {
+            "x": ("FLOAT16", [[4, 5]]),
+            "out": ("INT64", [[0, 0]]),
+        },
+        "attributes": {"axis": [], "keepdims": False, "last": False},
+        "arguments": {"axis": [], "keepdims": False, "last": False},
+        "level": None,
+    },
 ]
 
 # Each constraint with the smallest change of the first example that breaks it, and it alone.
 VIOLATIONS = [
     ("axis_in_range", "axis", {"axis": [2]}),
     ("axis_unique", "axis", {"axis": [0, 0]}),
-    ("reduced_not_empty", "x", {"x.sizes": [3, 0], "out.sizes": [3, 1]}),
+    ("reduced_not_empty", "x", {"x.sizes": [3, 0]}),
 ]
 
 # (feature level, tensor, data type, the level from which on it is allowed)
@@ -74,4 +124,53 @@ UNSUPPORTED = [
 
 # The same by another operator (dialect, module, function, version): the sizes of the input, both calls, and whether
 # the data may hold NaN.
-EQUIVALENCES: list[dict[str, object]] = []
+EQUIVALENCES: list[dict[str, object]] = [
+    {
+        "id": "onnx_argmax_1",
+        "sizes": [3, 5, 7],
+        "this": {"axis": [1]},
+        "other": ("onnx", "argmax_13", "argmax", 13),
+        "that": {"axis": 1, "select_last_index": False},
+        "nan": True,
+    },
+    {
+        "id": "onnx_argmax_2",
+        "sizes": [40, 11],
+        "this": {"axis": [0], "last": True},
+        "other": ("onnx", "argmax_13", "argmax", 13),
+        "that": {"axis": 0, "select_last_index": True},
+        "nan": True,
+    },
+    {
+        "id": "onnx_argmax_3",
+        "sizes": [19],
+        "this": {"axis": [0], "keepdims": True},
+        "other": ("onnx", "argmax_13", "argmax", 13),
+        "that": {"axis": -1, "select_last_index": False},
+        "nan": True,
+    },
+    {
+        "id": "directml_argmax_1",
+        "sizes": [3, 5, 7],
+        "this": {"axis": [2, 0]},
+        "other": ("directml", "argmax", "argmax", None),
+        "that": {"axes": [2, 0]},
+        "nan": False,
+    },
+    {
+        "id": "directml_argmax_2",
+        "sizes": [4, 1, 9, 2],
+        "this": {"axis": [0, 1, 2, 3], "last": True},
+        "other": ("directml", "argmax", "argmax", None),
+        "that": {"axes": [0, 1, 2, 3], "axis_direction": "DECREASING"},
+        "nan": False,
+    },
+    {
+        "id": "directml_argmax_3",
+        "sizes": [6, 5],
+        "this": {"axis": []},
+        "other": ("directml", "argmax", "argmax", None),
+        "that": {"axes": []},
+        "nan": False,
+    },
+]

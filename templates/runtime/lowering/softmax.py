@@ -1,0 +1,201 @@
+"""The host's side of the softmax kernel: a strategy by strides."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from specops import geometry, launch
+from specops.kernels import softmax as kernel
+
+Array = npt.NDArray[Any]
+
+_ROWS = launch.Kernel(kernel.rows, kernel.rows_parallel)
+_COLUMNS = launch.Kernel(kernel.columns, kernel.columns_parallel)
+_COMBINE = launch.guarded(kernel.combine)
+_NO_PARTS = np.empty(0, np.float64)
+
+_KINDS: dict[str, Any] = {
+    "FLOAT16": np.int16(0),
+    "BFLOAT16": np.uint16(0),
+    "FLOAT32": np.float32(0),
+    "FLOAT64": np.float64(0),
+}
+_WIDTHS = {"FLOAT16": 16, "BFLOAT16": 16, "FLOAT32": 32, "FLOAT64": 64}
+
+_PLANS = 64  # walks kept for one operator
+SCRATCH_BYTES = 1 << 18  # of exponentials, which stay in L2
+BLOCK_BYTES = 1 << 14  # of a long row measured together
+TILE_BYTES = 2048  # of one row of a tile
+LEAST_TILE_BYTES = 256
+BLOCK_ROWS = 32  # of a tall tile measured together
+SHORT_ROW = 8  # shorter rows are taken across
+PART_BYTES = 1 << 17  # a part smaller than this is not worth a thread
+PARTIALS = 1 << 15  # (top, sum) pairs, half a MiB
+PART_ITEMS = 8  # items that are enough for the threads to share
+LARGE_BYTES = 1 << 16  # input from which a second thread pays
+
+
+class Tensor(Protocol):
+    """What is needed of a tensor's description."""
+
+    @property
+    def dtype(self) -> str: ...
+    @property
+    def sizes(self) -> tuple[int, ...]: ...
+
+
+class _Plan(NamedTuple):
+    """The walk for one set of strides."""
+
+    run: launch.Kernel
+    how: npt.NDArray[np.int64]
+    second: npt.NDArray[np.int64] | None  # settings of the phase that writes, where groups are split
+    kept: npt.NDArray[np.int64]
+    reduced: npt.NDArray[np.int64]
+    shift: int  # bytes from the input's element [0, 0, ..] to the first visited
+    out_shift: int
+    items: int
+    partial: int  # length of the buffer for parts
+
+
+class Softmax:
+    """Softmax, or its logarithm, of each group of elements, for a fixed type and shape.
+
+    Args:
+        result: "probability" or "logarithm".
+        nan: "propagates": a NaN or +inf, or nothing but -inf, makes its whole group NaN.
+        axes: the axes along which a group lies; may be empty (each element is its own group).
+        input, output: the tensors, of one shape and type.
+    """
+
+    def __init__(
+        self, *, axes: Sequence[int], result: str, nan: str, input: Tensor, output: Tensor
+    ) -> None:
+        self._sizes = input.sizes
+        self._axes = frozenset(axes)
+        self._logarithm = result == "logarithm"
+        self._kind = _KINDS[input.dtype]
+        self._item_size = _WIDTHS[input.dtype] // 8
+        elements = math.prod(self._sizes)
+        self._empty = elements == 0
+        self._large = elements * self._item_size >= LARGE_BYTES
+        self._plans: dict[tuple[tuple[int, ...], tuple[int, ...]], _Plan] = {}
+
+    def __call__(self, x: Array, out: Array) -> None:
+        """Compute `x` into `out`, both of the described shape and type, at any strides."""
+        strides = (x.strides, out.strides)
+        plan = self._plans.get(strides)
+        if plan is None:
+            if self._empty:
+                return
+            plan = self._plan(*strides)
+            if len(self._plans) >= _PLANS:
+                self._plans.clear()
+            self._plans[strides] = plan
+        run, how, second, kept, reduced, shift, out_shift, items, partial = plan
+        source = launch.address(x) + shift
+        target = launch.address(out) + out_shift
+        parts = np.empty(partial, np.float64) if partial else _NO_PARTS
+        rest = (kept, reduced, source, target, parts, self._kind)
+        alive = (x, out, parts)
+        run((how, *rest), items, large=self._large, alive=alive)
+        if second is not None:
+            _COMBINE(parts, how[kernel.PARTS], self._logarithm)
+            run((second, *rest), items, large=self._large, alive=alive)
+
+    def _plan(self, strides: tuple[int, ...], out_strides: tuple[int, ...]) -> _Plan:
+        size = self._item_size
+        shift = out_shift = 0
+        sides: tuple[list[geometry.Axis], list[geometry.Axis]] = ([], [])
+        for a, (n, stride, out_stride) in enumerate(
+            zip(self._sizes, strides, out_strides, strict=True)
+        ):
+            axis = geometry.Axis(n, stride, out_stride)
+            if n > 1:
+                if stride < 0 or (stride == 0 and out_stride < 0):
+                    axis, moved, out_moved = geometry.reverse(axis)
+                    shift += moved
+                    out_shift += out_moved
+                sides[a in self._axes].append(axis)
+        kept, reduced = (
+            geometry.coalesce(sorted(side, key=lambda axis: (-axis.stride, -abs(axis.second))))
+            for side in sides
+        )
+        lanes = kernel.VECTOR_BYTES // max(size, 4)
+        groups = math.prod(axis.size for axis in kept)
+        total = math.prod(axis.size for axis in reduced)
+        across = self._lanes_across(kept, reduced)
+        tile = parts = 1
+        if across:
+            strategy = kernel.COLUMNS
+            columns = kept[-1].size if kept else 1
+            lane_bytes = max(size, 4)
+            block = SCRATCH_BYTES // lane_bytes // max(1, total) if total else 1
+            tile = min(TILE_BYTES // size, max(block, 1), columns)
+            if tile < min(LEAST_TILE_BYTES // size, columns):
+                tile = min(TILE_BYTES // size, columns)
+                block = BLOCK_ROWS
+            else:
+                block = total
+            tile = min(columns, -(-tile // lanes) * lanes)
+            items = groups // columns * -(-columns // tile)
+            part_bytes = total * size * tile
+        else:
+            strategy = kernel.ROWS
+            inner = reduced[-1].size
+            items = groups
+            part_bytes = total * size
+            vectors = total // inner * -(-inner // lanes)
+            block = BLOCK_BYTES // size
+            if vectors * kernel.VECTOR_BYTES <= SCRATCH_BYTES:
+                block = total
+        if items < PART_ITEMS:
+            parts = min(part_bytes // PART_BYTES, PART_ITEMS // items, PARTIALS // groups)
+            parts = max(1, parts)
+            parts = -(-total // -(-total // parts))  # none empty
+        if not across and len(reduced) == parts == 1 and total <= lanes:
+            if reduced[-1].stride == reduced[-1].second == size:
+                strategy = kernel.SHORT
+        if parts > 1 and block >= total:
+            block = BLOCK_ROWS if across else BLOCK_BYTES // size
+        how = np.zeros(kernel.SETTINGS, np.int64)
+        how[kernel.STRATEGY] = strategy
+        how[kernel.LOGARITHM] = self._logarithm
+        how[kernel.PARTS] = parts
+        how[kernel.BLOCK] = block
+        how[kernel.TILE] = tile
+        second = None
+        if parts > 1:
+            second = how.copy()
+            how[kernel.PHASE] = kernel.MEASURE
+            second[kernel.PHASE] = kernel.WRITE
+        return _Plan(
+            _COLUMNS if across else _ROWS,
+            how,
+            second,
+            geometry.table(kept),
+            geometry.table(reduced),
+            shift,
+            out_shift,
+            items * parts,
+            2 * groups * parts if parts > 1 else 0,
+        )
+
+    def _lanes_across(self, kept: list[geometry.Axis], reduced: list[geometry.Axis]) -> bool:
+        """Whether vectors lie along the innermost kept axis, not along the innermost reduced one."""
+        if not kept or not reduced:
+            return not reduced
+
+        def cost(axis: geometry.Axis) -> tuple[float, int]:
+            size = self._item_size
+            lanes = kernel.VECTOR_BYTES // max(size, 4)
+            contiguous = axis.stride == axis.second == size
+            waste = lanes * -(-axis.size // lanes) / axis.size
+            return waste * (1.0 if contiguous else 4.0), max(axis.stride, abs(axis.second))
+
+        return cost(kept[-1]) < cost(reduced[-1])
