@@ -16,6 +16,7 @@ from typing import Any
 from generator import compare, explain, lint, output, plan, skeleton, structure
 from generator.diagnostics import Report, suggestion
 from generator.lint import Linted
+from generator.names import stands_for
 from generator.output import Difference
 from generator.plan import File
 from generator.render import Renderer
@@ -174,12 +175,12 @@ def chosen(specs: Linted, options: argparse.Namespace) -> list[str]:
 
 
 def named(specs: Linted, names: list[str], options: argparse.Namespace) -> list[str]:
-    """The ids of operators: a name without its dialect stands for the operators of all dialects."""
+    """The ids of operators: a name without its dialect, or its version, stands for all of them."""
     ids = [o.id for o in specs.operators]
     out = []
     report = Report()
     for name in names:
-        found = [i for i in ids if name in (i, i.split("/")[1])]
+        found = [i for i in ids if stands_for(name, i)]
         if not found:
             report.add(
                 "E006",

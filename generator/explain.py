@@ -8,7 +8,7 @@ from typing import Any
 
 from generator import cases, output
 from generator.lint import Linted
-from generator.names import yaml_word
+from generator.names import stands_for, yaml_word
 from generator.plan import File
 from generator.resolve import Operator, Rule
 
@@ -102,8 +102,8 @@ def code(subject: str) -> str | None:
 
 
 def operators(specs: Linted, subject: str) -> str | None:
-    """The pages of the operators of a name: of one dialect, or of all that have it."""
-    found = [o for o in specs.operators if subject in (o.id, o.source.name, o.spec.operator)]
+    """The pages of the operators of a name: of one dialect or version, or of all that have it."""
+    found = [o for o in specs.operators if stands_for(subject, o.id) or subject == o.spec.operator]
     return "\n\n\n".join(_operator(o, specs) for o in found) or None
 
 

@@ -30,6 +30,16 @@ def family(name: str) -> str:
     return re.sub(r"_[0-9]+$", "", name)
 
 
+def stands_for(name: str, id: str) -> bool:
+    """Whether a name on the command line means this operator: with or without dialect, of ONNX also all versions.
+
+    >>> [stands_for(name, "onnx/hardmax_13") for name in ("hardmax", "onnx/hardmax", "hardmax_13", "hardmax_1")]
+    [True, True, True, False]
+    """
+    ids = [id, family(id)] if id.startswith("onnx/") else [id]
+    return any(name in (i, i.split("/")[1]) for i in ids)
+
+
 def yaml_word(value: object) -> str:
     """A scalar as YAML writes it.
 

@@ -180,7 +180,8 @@ def _flat(value: Any) -> str:
     if isinstance(value, float):
         if math.isnan(value):
             return "nan"
-        return {float("inf"): "inf", float("-inf"): "-inf"}.get(value, repr(value))
+        text = repr(value).replace("e+", "e")
+        return {float("inf"): "inf", float("-inf"): "-inf"}.get(value, text)
     if isinstance(value, dict):
         return "{" + ", ".join(f"{_flat(k)}: {_flat(v)}" for k, v in value.items()) + "}"
     if isinstance(value, list):
@@ -233,7 +234,19 @@ def call(arguments: Sequence[str], function: str, indent: int, prefix: int = 0) 
     if indent + prefix + len(flat) + 1 <= WIDTH:
         return flat
     pad = " " * (indent + 4)
-    return "\n".join([f"{function}(", *(f"{pad}{a}," for a in arguments), " " * indent + ")"])
+    body = ", ".join(arguments)
+    if len(pad) + len(body) <= WIDTH:
+        return f"{function}(\n{pad}{body}\n{' ' * indent})"
+    lines = [f"{pad}{_exploded(a, indent + 4)}," for a in arguments]
+    return "\n".join([f"{function}(", *lines, " " * indent + ")"])
+
+
+def _exploded(text: str, indent: int) -> str:
+    """A tuple of words over several lines, where one is too short."""
+    if indent + len(text) + 1 <= WIDTH or not text.startswith("("):
+        return text
+    pad = " " * (indent + 4)
+    return "\n".join(["(", *(f"{pad}{w}," for w in text[1:-1].split(", ")), " " * indent + ")"])
 
 
 def define(function: Mapping[str, Any], returns: str) -> str:

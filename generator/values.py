@@ -56,7 +56,7 @@ def operator(op: Operator, linted: Linted) -> dict[str, Any]:
         "support": [_support(row) for row in spec.support],
         "rules": [rule(r, op) for r in op.rules],
         "computed": _computed(op),
-        "derived": [(n, _computed_text(n, e)) for n, e in op.derived.items()],
+        "derived": [(n, [n, _tuple(e.names())]) for n, e in op.derived.items()],
         "functions": functions(
             [*(r.require for r in op.rules), *expressions, *op.meanings.values()]
         ),
@@ -90,6 +90,7 @@ def versions(ops: Sequence[Operator], linted: Linted) -> dict[str, Any]:
         "class_name": spec.operator,
         "title": spec.operator,
         "compiled": _compiled(newest),
+        "sequences": any(f.type.endswith("[]") for o in ops for f in o.spec.fields),
         "modules": [{"version": o.spec.since_version, "module": o.source.name} for o in ops],
         "parameters": [*parameters(ops, linted), _OPSET],
         "attributes": _attributes(ops),

@@ -18,6 +18,7 @@ from specops.plain.argmax import argmax
 from specops.plain.argmin import argmin
 from specops.plain.hardmax import hardmax
 from specops.plain.log_softmax import log_softmax
+from specops.plain.max_pool import max_pool
 from specops.plain.softmax import softmax
 
 __all__ = [
@@ -30,6 +31,7 @@ __all__ = [
     "get_num_threads",
     "hardmax",
     "log_softmax",
+    "max_pool",
     "num_threads",
     "set_num_threads",
     "softmax",

@@ -189,7 +189,7 @@ def load_lanes(_context: Any, kind: Any, address: Any, step: Any, count: Any) ->
         whole = signature.args[3] == types.none
         mask = _first_lanes(builder, lanes, None if whole else count)
         i32 = ir.IntType(32)
-        name = f"{_suffix(memory)}"
+        name = _suffix(memory)
         zero = ir.Constant(memory, None)
         if signature.args[2] != types.none:
             pointers = _pointers(builder, address, step, lanes)
@@ -217,9 +217,7 @@ def load_lanes(_context: Any, kind: Any, address: Any, step: Any, count: Any) ->
 
 
 @intrinsic
-def store_lanes(
-    _context: Any, kind: Any, address: Any, step: Any, count: Any, lanes: Any
-) -> Any:
+def store_lanes(_context: Any, kind: Any, address: Any, step: Any, count: Any, lanes: Any) -> Any:
     """Store the first `count` lanes, rounded to the elements' type; see load_lanes."""
 
     def codegen(context: Any, builder: Any, signature: Any, values: Any) -> Any:
@@ -232,7 +230,7 @@ def store_lanes(
         whole = signature.args[3] == types.none
         mask = _first_lanes(builder, lanes, None if whole else count)
         i32, void = ir.IntType(32), ir.VoidType()
-        name = f"{_suffix(memory)}"
+        name = _suffix(memory)
         if signature.args[2] != types.none:
             pointers = _pointers(builder, address, step, lanes)
             fnty = ir.FunctionType(void, [memory, pointers.type, i32, mask.type])
@@ -399,7 +397,7 @@ def log_lanes(_context: Any, x: Any) -> Any:
     def codegen(_context: Any, builder: Any, _signature: Any, values: Any) -> Any:
         (value,) = values
         vector = value.type
-        _least, _high, _low, bias, mantissa = _EXP[x.element]
+        _least, _high, _low, _bias, mantissa = _EXP[x.element]
         high, low = (
             (6.9313812256e-01, 9.0580006145e-06)
             if x.element == types.float32
@@ -482,3 +480,40 @@ def set_lane(_context: Any, kind: Any, address: Any, number: Any, value: Any) ->
         return context.get_dummy_value()
 
     return types.void(kind, types.int64, types.int64, types.float64), codegen
+
+
+def _number(builder: Any, address: Any, number: Any, type_: Any) -> Any:
+    pointer = builder.inttoptr(address, type_.as_pointer())
+    return builder.gep(pointer, [number])
+
+
+@intrinsic
+def word(_context: Any, address: Any, number: Any) -> Any:
+    """int64 number `number` at an aligned address."""
+
+    def codegen(_context: Any, builder: Any, _signature: Any, values: Any) -> Any:
+        return builder.load(_number(builder, values[0], values[1], ir.IntType(64)))
+
+    return types.int64(types.int64, types.int64), codegen
+
+
+@intrinsic
+def load_double(_context: Any, address: Any, number: Any) -> Any:
+    """float64 number `number` at an aligned address."""
+
+    def codegen(_context: Any, builder: Any, _signature: Any, values: Any) -> Any:
+        return builder.load(_number(builder, values[0], values[1], ir.DoubleType()))
+
+    return types.float64(types.int64, types.int64), codegen
+
+
+@intrinsic
+def store_double(_context: Any, address: Any, number: Any, value: Any) -> Any:
+    """Store a float64 as number `number` at an aligned address."""
+
+    def codegen(context: Any, builder: Any, _signature: Any, values: Any) -> Any:
+        address, number, value = values
+        builder.store(value, _number(builder, address, number, ir.DoubleType()))
+        return context.get_dummy_value()
+
+    return types.void(types.int64, types.int64, types.float64), codegen

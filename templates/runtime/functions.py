@@ -18,7 +18,7 @@ _OWN = object()
 
 @dataclass(frozen=True)
 class Asked:
-    """What a caller asks of an output: that it is there at all, a data type, other sizes than its own."""
+    """What a caller asks of an output: a data type, other sizes than its own, of an optional one to be there at all."""
 
     wanted: object = True
     dtype: object = _OWN
@@ -37,7 +37,7 @@ def compiled(
         operator: whose fields they are.
         inputs: data type and shape of each input array, by the field's name.
         attributes: the arguments; of one that is not named, the default.
-        outputs: what is asked of outputs; of one that is not named, nothing.
+        outputs: what is asked of outputs; an optional one that is not named is not wanted.
 
     Raises:
         ValidationError: with every violation.
@@ -93,7 +93,7 @@ def _without_echoes(found: list[Violation], operator: Operator) -> list[Violatio
     ]
 
 
-_UNASKED = Asked()
+_UNASKED = Asked(wanted=False)
 
 
 def _output(field: Field, values: Mapping[str, Any], asked: Asked) -> tensor.Tensor | None:

@@ -38,7 +38,7 @@ class CompiledOperator:
         Args:
             inputs: arrays of the described data types and shapes, with any strides; they are never written to.
             out: array of the described data type and shape to write to, or a tuple of them where there are several
-                outputs; allocated where it is None.
+                outputs; allocated where it, or an entry of it, is None.
 
         Returns:
             The output, or a tuple of them.
@@ -63,10 +63,11 @@ class CompiledOperator:
             self._kernel(*sources, result)
             return result if out is None else out
         results: list[np.ndarray] = []
-        for array, (field, tensor) in zip(self._several(out), self._outputs.items(), strict=True):
+        asked = self._several(out)
+        for array, (field, tensor) in zip(asked, self._outputs.items(), strict=True):
             results.append(self._result(array, (*sources, *results), field, tensor))
         self._kernel(*sources, *results)
-        return tuple(results) if out is None else out
+        return tuple(results) if any(array is None for array in asked) else out
 
     def _several(self, out: Any) -> Sequence[Any]:
         """One entry for each output: an array to write to, or None."""

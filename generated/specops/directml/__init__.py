@@ -25,6 +25,9 @@ from specops.directml.activation_softmax1 import ActivationSoftmax1OperatorDesc,
 from specops.directml.argmax import ArgmaxOperatorDesc, argmax
 from specops.directml.argmin import ArgminOperatorDesc, argmin
 from specops.directml.descriptor import TensorDesc
+from specops.directml.max_pooling import MaxPoolingOperatorDesc, max_pooling
+from specops.directml.max_pooling1 import MaxPooling1OperatorDesc, max_pooling1
+from specops.directml.max_pooling2 import MaxPooling2OperatorDesc, max_pooling2
 from specops.operator import CompiledOperator
 
 __all__ = [
@@ -37,6 +40,9 @@ __all__ = [
     "ArgmaxOperatorDesc",
     "ArgminOperatorDesc",
     "CompiledOperator",
+    "MaxPooling1OperatorDesc",
+    "MaxPooling2OperatorDesc",
+    "MaxPoolingOperatorDesc",
     "TensorDesc",
     "activation_hardmax",
     "activation_hardmax1",
@@ -46,4 +52,7 @@ __all__ = [
     "activation_softmax1",
     "argmax",
     "argmin",
+    "max_pooling",
+    "max_pooling1",
+    "max_pooling2",
 ]

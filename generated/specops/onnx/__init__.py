@@ -13,6 +13,7 @@ from specops.onnx.argmax import ArgMax, argmax
 from specops.onnx.argmin import ArgMin, argmin
 from specops.onnx.hardmax import Hardmax, hardmax
 from specops.onnx.log_softmax import LogSoftmax, log_softmax
+from specops.onnx.max_pool import MaxPool, max_pool
 from specops.onnx.softmax import Softmax, softmax
 from specops.operator import CompiledOperator
 
@@ -22,10 +23,12 @@ __all__ = [
     "CompiledOperator",
     "Hardmax",
     "LogSoftmax",
+    "MaxPool",
     "Softmax",
     "argmax",
     "argmin",
     "hardmax",
     "log_softmax",
+    "max_pool",
     "softmax",
 ]

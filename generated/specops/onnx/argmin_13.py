@@ -151,5 +151,7 @@ OPERATOR = Operator(
         ),
     ),
     lower=Computed(lower, ("data", "reduced", "select_last_index", "reduced_axis")),
-    derived={"reduced_axis": Computed(reduced_axis, ("axis", "data"))},
+    derived={
+        "reduced_axis": Computed(reduced_axis, ("axis", "data")),
+    },
 )

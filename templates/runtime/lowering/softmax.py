@@ -17,7 +17,6 @@ Array = npt.NDArray[Any]
 _ROWS = launch.Kernel(kernel.rows, kernel.rows_parallel)
 _COLUMNS = launch.Kernel(kernel.columns, kernel.columns_parallel)
 _COMBINE = launch.guarded(kernel.combine)
-_NO_PARTS = np.empty(0, np.float64)
 
 _KINDS: dict[str, Any] = {
     "FLOAT16": np.int16(0),
@@ -32,6 +31,9 @@ SCRATCH_BYTES = 1 << 18  # of exponentials, which stay in L2
 BLOCK_BYTES = 1 << 14  # of a long row measured together
 TILE_BYTES = 2048  # of one row of a tile
 LEAST_TILE_BYTES = 256
+SHARED_TILES = (
+    4  # narrower tiles are better than split groups, whose exponentials are computed twice
+)
 BLOCK_ROWS = 32  # of a tall tile measured together
 SHORT_ROW = 8  # shorter rows are taken across
 PART_BYTES = 1 << 17  # a part smaller than this is not worth a thread
@@ -53,14 +55,13 @@ class _Plan(NamedTuple):
     """The walk for one set of strides."""
 
     run: launch.Kernel
-    how: npt.NDArray[np.int64]
-    second: npt.NDArray[np.int64] | None  # settings of the phase that writes, where groups are split
-    kept: npt.NDArray[np.int64]
-    reduced: npt.NDArray[np.int64]
+    walk: npt.NDArray[np.int64]
+    walk_at: int  # its address
+    second: npt.NDArray[np.int64] | None  # the walk that writes, where groups are split
     shift: int  # bytes from the input's element [0, 0, ..] to the first visited
     out_shift: int
     items: int
-    partial: int  # length of the buffer for parts
+    groups: int
 
 
 class Softmax:
@@ -97,16 +98,20 @@ class Softmax:
             if len(self._plans) >= _PLANS:
                 self._plans.clear()
             self._plans[strides] = plan
-        run, how, second, kept, reduced, shift, out_shift, items, partial = plan
+        run, walk, walk_at, second, shift, out_shift, items, groups = plan
         source = launch.address(x) + shift
         target = launch.address(out) + out_shift
-        parts = np.empty(partial, np.float64) if partial else _NO_PARTS
-        rest = (kept, reduced, source, target, parts, self._kind)
-        alive = (x, out, parts)
-        run((how, *rest), items, large=self._large, alive=alive)
-        if second is not None:
-            _COMBINE(parts, how[kernel.PARTS], self._logarithm)
-            run((second, *rest), items, large=self._large, alive=alive)
+        if second is None:
+            arguments = (walk_at, source, target, 0, self._kind)
+            run(arguments, items, large=self._large, alive=(x, out, plan))
+            return
+        parts = int(walk[kernel.PARTS])
+        partial = np.empty(2 * groups * parts, np.float64)
+        alive = (x, out, plan, partial)
+        rest = (source, target, launch.address(partial), self._kind)
+        run((walk_at, *rest), items, large=self._large, alive=alive)
+        _COMBINE(launch.address(partial), groups, parts, self._logarithm)
+        run((launch.address(second), *rest), items, large=self._large, alive=alive)
 
     def _plan(self, strides: tuple[int, ...], out_strides: tuple[int, ...]) -> _Plan:
         size = self._item_size
@@ -135,13 +140,15 @@ class Softmax:
             strategy = kernel.COLUMNS
             columns = kept[-1].size if kept else 1
             lane_bytes = max(size, 4)
-            block = SCRATCH_BYTES // lane_bytes // max(1, total) if total else 1
-            tile = min(TILE_BYTES // size, max(block, 1), columns)
-            if tile < min(LEAST_TILE_BYTES // size, columns):
-                tile = min(TILE_BYTES // size, columns)
+            widest = min(TILE_BYTES // lane_bytes, columns)
+            tile = min(SCRATCH_BYTES // lane_bytes // total, widest)
+            if tile < min(LEAST_TILE_BYTES // lane_bytes, columns):
+                tile = widest
                 block = BLOCK_ROWS
             else:
                 block = total
+                while groups // columns * -(-columns // tile) < SHARED_TILES and tile > 2 * lanes:
+                    tile //= 2
             tile = min(columns, -(-tile // lanes) * lanes)
             items = groups // columns * -(-columns // tile)
             part_bytes = total * size * tile
@@ -158,32 +165,37 @@ class Softmax:
             parts = min(part_bytes // PART_BYTES, PART_ITEMS // items, PARTIALS // groups)
             parts = max(1, parts)
             parts = -(-total // -(-total // parts))  # none empty
-        if not across and len(reduced) == parts == 1 and total <= lanes:
-            if reduced[-1].stride == reduced[-1].second == size:
-                strategy = kernel.SHORT
+        short = min(kernel.SUM_VECTORS * lanes, block)
+        one_run = not across and len(reduced) == parts == 1
+        if one_run and total <= short and reduced[0].stride == reduced[0].second == size:
+            strategy = kernel.SHORT
         if parts > 1 and block >= total:
             block = BLOCK_ROWS if across else BLOCK_BYTES // size
-        how = np.zeros(kernel.SETTINGS, np.int64)
-        how[kernel.STRATEGY] = strategy
-        how[kernel.LOGARITHM] = self._logarithm
-        how[kernel.PARTS] = parts
-        how[kernel.BLOCK] = block
-        how[kernel.TILE] = tile
+        settings = np.zeros(kernel.SETTINGS, np.int64)
+        settings[kernel.STRATEGY] = strategy
+        settings[kernel.LOGARITHM] = self._logarithm
+        settings[kernel.PARTS] = parts
+        settings[kernel.BLOCK] = block
+        settings[kernel.TILE] = tile
+        settings[kernel.KEPT] = max(1, len(kept))
+        settings[kernel.REDUCED] = max(1, len(reduced))
+        settings[kernel.TOTAL] = total
+        axes = (geometry.table(kept).ravel(), geometry.table(reduced).ravel())
+        walk = np.concatenate((settings, *axes))
         second = None
         if parts > 1:
-            second = how.copy()
-            how[kernel.PHASE] = kernel.MEASURE
+            second = walk.copy()
+            walk[kernel.PHASE] = kernel.MEASURE
             second[kernel.PHASE] = kernel.WRITE
         return _Plan(
             _COLUMNS if across else _ROWS,
-            how,
+            walk,
+            launch.address(walk),
             second,
-            geometry.table(kept),
-            geometry.table(reduced),
             shift,
             out_shift,
             items * parts,
-            2 * groups * parts if parts > 1 else 0,
+            groups,
         )
 
     def _lanes_across(self, kept: list[geometry.Axis], reduced: list[geometry.Axis]) -> bool:

@@ -1,0 +1,191 @@
+"""ONNX's versions: which one is in force, what each lacks, and the operator that compiles once."""
+
+from __future__ import annotations
+
+import importlib
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+from specops import SpecopsError, ValidationError, Violation
+from specops import onnx as ox
+from specops.vocabulary import NEWEST_OPSET
+
+CUBE = np.array([[[3, 1], [2, 5]], [[4, 4], [0, 9]]], np.float32)
+
+# The versions of each operator, as ONNX's own schemas list them.
+VERSIONS = {
+    "argmax": [1, 11, 12, 13],
+    "argmin": [1, 11, 12, 13],
+    "hardmax": [1, 11, 13],
+    "softmax": [1, 11, 13],
+    "log_softmax": [1, 11, 13],
+    "max_pool": [1, 8, 10, 11, 12, 22],
+}
+
+
+def refused(call: Any) -> list[Violation]:
+    with pytest.raises(ValidationError) as caught:
+        call()
+    return caught.value.violations
+
+
+@pytest.mark.parametrize("name", VERSIONS)
+def test_all_versions_are_there(name: str) -> None:
+    module = importlib.import_module(f"specops.onnx.{name}")
+    assert sorted(module.VERSIONS.operators) == VERSIONS[name]
+
+
+@pytest.mark.parametrize(
+    ("opset", "ones"),
+    [(1, 2), (10, 2), (11, 2), (12, 2), (13, 4), (21, 4), (NEWEST_OPSET, 4), (None, 4)],
+)
+def test_version_in_force(opset: int | None, ones: int) -> None:
+    """Up to operator set 12 axis 1 stands for all axes from 1 on, from 13 on for itself."""
+    assert ox.hardmax(CUBE, axis=1, opset=opset).sum() == ones
+
+
+def test_defaults_of_versions() -> None:
+    """Where no axis is named, 1 up to operator set 12, then the last."""
+    np.testing.assert_array_equal(ox.hardmax(CUBE, opset=12), ox.hardmax(CUBE, axis=1, opset=12))
+    np.testing.assert_array_equal(ox.hardmax(CUBE, opset=13), ox.hardmax(CUBE, axis=2, opset=13))
+    assert (ox.hardmax(CUBE, opset=12) != ox.hardmax(CUBE, opset=13)).any()
+
+
+@pytest.mark.parametrize("opset", [NEWEST_OPSET + 1, 0, -1, 13.0, "13", True, [13]], ids=repr)
+def test_operator_sets_that_are_none(opset: Any) -> None:
+    (violation,) = refused(lambda: ox.softmax(CUBE, opset=opset))
+    assert violation.field == "opset"
+    assert f"{NEWEST_OPSET}" in violation.allowed
+
+
+@pytest.mark.parametrize(
+    ("call", "field", "version"),
+    [
+        (lambda: ox.argmax(CUBE, select_last_index=1, opset=11), "select_last_index", 12),
+        (lambda: ox.max_pool(CUBE, [1], dilations=[1], opset=8), "dilations", 10),
+        (lambda: ox.max_pool(CUBE, [1], ceil_mode=0, opset=9), "ceil_mode", 10),
+        (lambda: ox.max_pool(CUBE, [1], storage_order=0, opset=1), "storage_order", 8),
+        (lambda: ox.max_pool(CUBE, [1], indices=True, opset=7), "Indices", 8),
+    ],
+)
+def test_what_a_version_lacks(call: Any, field: str, version: int) -> None:
+    """Even with the value that is the default elsewhere: the message names the version that brought it."""
+    (violation,) = refused(call)
+    assert (violation.id, violation.field) == ("version", field)
+    assert f"from version {version} on" in violation.allowed
+
+
+def test_attributes_that_are_default_in_a_version_without_them() -> None:
+    """What nobody asks for is no attribute of the node."""
+    np.testing.assert_array_equal(ox.max_pool(CUBE, [2], opset=1), ox.max_pool(CUBE, [2], opset=22))
+    np.testing.assert_array_equal(ox.argmax(CUBE, opset=1), ox.argmax(CUBE))
+
+
+def test_negative_axis() -> None:
+    assert refused(lambda: ox.softmax(CUBE, axis=-1, opset=1))[0].field == "axis"
+    np.testing.assert_array_equal(
+        ox.softmax(CUBE, axis=-1, opset=11), ox.softmax(CUBE, axis=2, opset=11)
+    )
+
+
+@pytest.mark.parametrize("axis", [3, -4, 2**63 - 1, -(2**63), 2**63, None, 1.0, "1", [1]], ids=repr)
+def test_axes_that_are_none(axis: Any) -> None:
+    if axis is None:
+        assert ox.softmax(CUBE, axis=None).shape == CUBE.shape  # the version's default
+        return
+    for opset in (1, 11, 13):
+        assert [v.field for v in refused(lambda: ox.softmax(CUBE, axis=axis, opset=opset))] == [  # noqa: B023
+            "axis"
+        ]
+
+
+def test_bfloat16_by_version() -> None:
+    x = CUBE.astype(ml_dtypes.bfloat16)
+    assert ox.hardmax(x, opset=13).dtype == x.dtype
+    (violation,) = refused(lambda: ox.hardmax(x, opset=12))
+    assert (violation.id, violation.found) == ("supported_data_type", "BFLOAT16")
+    (violation,) = refused(lambda: ox.max_pool(x, [1], opset=21))
+    assert ox.max_pool(x, [1], opset=22).dtype == x.dtype
+
+
+def test_rank_0_and_no_elements() -> None:
+    """Without an axis softmax has no meaning; without elements its result has none."""
+    assert (
+        refused(lambda: ox.softmax(np.zeros((), np.float32)))[0].id == "supported_dimension_count"
+    )
+    for opset in (1, 11, 13):
+        assert ox.softmax(np.zeros((0, 3), np.float32), opset=opset).shape == (0, 3)
+        assert ox.softmax(np.zeros((3, 0), np.float32), opset=opset).shape == (3, 0)
+    assert ox.argmax(np.zeros((3, 0), np.int8), axis=0).shape == (1, 0)
+    assert (
+        refused(lambda: ox.argmax(np.zeros((3, 0), np.int8), axis=1))[0].id == "reduced_not_empty"
+    )
+
+
+# --- the operator that compiles once ---
+
+
+def test_compiled() -> None:
+    operator = ox.Hardmax(axis=-1, opset=13).compile(np.float32, (2, 2, 2))
+    np.testing.assert_array_equal(operator(CUBE), ox.hardmax(CUBE, axis=-1, opset=13))
+    out = np.empty_like(CUBE)
+    assert operator(CUBE[::-1], out=out) is out
+    np.testing.assert_array_equal(out, ox.hardmax(CUBE[::-1]))
+    with pytest.raises(ValidationError, match="shape"):
+        operator(CUBE[0])
+    with pytest.raises(ValidationError, match="float64"):
+        operator(CUBE.astype(np.float64))
+
+
+@pytest.mark.parametrize("dtype", ["bfloat16", ml_dtypes.bfloat16, "BFLOAT16"], ids=repr)
+def test_compiled_for_named_types(dtype: Any) -> None:
+    operator = ox.Softmax().compile(dtype, [2, 2, 2])
+    assert operator(CUBE.astype(ml_dtypes.bfloat16)).dtype == ml_dtypes.bfloat16
+
+
+@pytest.mark.parametrize(
+    ("dtype", "shape"),
+    [("float33", [2]), (None, [2]), ("float32", 2), ("float32", [-1]), ("float32", "22")],
+)
+def test_compiled_for_what_is_no_tensor(dtype: Any, shape: Any) -> None:
+    (violation,) = refused(lambda: ox.Softmax().compile(dtype, shape))
+    assert (violation.id, violation.field) == ("field_type", "input")
+
+
+def test_two_outputs() -> None:
+    """A tuple, also for `out`; without `indices` one array."""
+    pool = ox.MaxPool(kernel_shape=[2], indices=True, opset=12).compile("float32", [2, 2, 2])
+    values, indices = pool(CUBE)
+    assert values.tolist() == [[[3], [5]], [[4], [9]]]
+    assert indices.tolist() == [[[0], [3]], [[4], [7]]]
+    assert indices.dtype == np.int64
+    outs = (np.empty((2, 2, 1), np.float32), np.empty((2, 2, 1), np.int64))
+    assert pool(CUBE, out=outs) is outs
+    assert outs[1].tolist() == indices.tolist()
+    mine, made = pool(CUBE, out=(outs[0], None))
+    assert mine is outs[0]
+    assert made.tolist() == indices.tolist()
+    with pytest.raises(SpecopsError, match="2 outputs"):
+        pool(CUBE, out=outs[0])
+    with pytest.raises(SpecopsError, match="2 outputs"):
+        pool(CUBE, out=outs[:1])
+    with pytest.raises(ValidationError, match="memory of its own"):
+        buffer = np.empty(8, np.int64)
+        shared = buffer.view(np.float32)[:4].reshape(2, 2, 1)
+        pool(CUBE, out=(shared, buffer[:4].reshape(2, 2, 1)))
+
+
+def test_nodes_show_themselves() -> None:
+    assert repr(ox.Hardmax(axis=1, opset=12)) == "<Hardmax-11(axis=1)>"
+    assert repr(ox.Hardmax().compile("float32", [2, 3])) == (
+        "<Hardmax-13(input: FLOAT32 [2, 3], output: FLOAT32 [2, 3])>"
+    )
+
+
+def test_newest_attributes_are_documented_with_their_versions() -> None:
+    text = ox.max_pool.__doc__ or ""
+    assert "From version 10 on." in text.partition("dilations:")[2][:250]
+    assert "before version 13 1" in (ox.softmax.__doc__ or "")
