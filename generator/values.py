@@ -341,7 +341,9 @@ def _defaults(having: dict[int, FieldSpec]) -> str:
     for version, field in having.items():
         defaults.setdefault(_default_doc(yaml_word(field.default)), []).append(version)
     newest, *older = defaults
-    return newest + "".join(f", before version {min(defaults[newest])} {text}" for text in older)
+    return newest + "".join(
+        f"; before version {min(defaults[newest])} it means {text}" for text in older
+    )
 
 
 def _default_doc(text: str) -> str:
