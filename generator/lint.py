@@ -88,6 +88,15 @@ def _vocabulary(tree: SpecTree, report: Report) -> None:
         )
         _unique(ids, constraint.id, path, tree.document, report)
         _needs(constraint.needs, ids, constraint.id, path, tree.document, report)
+    for name, enum in tree.vocabulary.enums.items():
+        if enum.empty is not None and enum.empty not in enum.values:
+            report.add(
+                "E103",
+                f"`{enum.empty}` is not a value of {name}",
+                tree.document.span(("enums", name, "empty")),
+                "unknown value",
+                help=suggestion(enum.empty, enum.values),
+            )
     for name, kernel in tree.vocabulary.kernels.items():
         for parameter, entry in kernel.parameters.items():
             if (entry.values is None) == (entry.expression is None):

@@ -112,6 +112,7 @@ class OpsetEntry(Strict):
 class EnumEntry(Strict):
     doc: Text
     values: dict[Name, int]
+    empty: Name | None = _key("The value that an empty text stands for.", None)
 
 
 class Parameter(Strict):

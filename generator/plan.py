@@ -109,6 +109,7 @@ def _vocabulary(vocabulary: Vocabulary) -> dict[str, Any]:
         "feature_levels": {level: e.directml for level, e in vocabulary.feature_levels.items()},
         "newest_opset": vocabulary.opsets.newest,
         "enums": {name: e.values for name, e in vocabulary.enums.items()},
+        "empty": {name: e.empty for name, e in vocabulary.enums.items() if e.empty},
         "tensor_page": vocabulary.tensor_page.address,
     }
 

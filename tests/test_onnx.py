@@ -125,6 +125,18 @@ def test_rank_0_and_no_elements() -> None:
     )
 
 
+@pytest.mark.parametrize("opset", [1, 8, 10, 11, 12, 22])
+def test_empty_auto_pad(opset: int) -> None:
+    """An empty text counts as NOTSET, as models have it; other texts are refused with a list."""
+    same = ox.max_pool(CUBE, [2], auto_pad="", pads=[1, 1], opset=opset)
+    np.testing.assert_array_equal(same, ox.max_pool(CUBE, [2], pads=[1, 1], opset=opset))
+    (violation,) = refused(lambda: ox.max_pool(CUBE, [2], auto_pad="SAME", opset=opset))
+    assert (violation.field, violation.allowed) == (
+        "auto_pad",
+        "NOTSET, SAME_UPPER, SAME_LOWER, VALID",
+    )
+
+
 # --- the operator that compiles once ---
 
 

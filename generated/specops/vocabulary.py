@@ -63,6 +63,9 @@ ENUMS: dict[str, dict[str, int]] = {
     "ONNX_AUTO_PAD": {"NOTSET": 0, "SAME_UPPER": 1, "SAME_LOWER": 2, "VALID": 3},
 }
 
+# Of an enum, the value that an empty text stands for.
+EMPTY = {"ONNX_AUTO_PAD": "NOTSET"}
+
 TENSOR_PAGE = (
     "https://learn.microsoft.com/windows/win32/api/directml/ns-directml-dml_buffer_tensor_desc"
 )

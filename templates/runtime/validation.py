@@ -16,7 +16,7 @@ import numpy as np
 
 from specops.errors import ValidationError, Violation
 from specops.tensor import Tensor
-from specops.vocabulary import DATA_TYPES, ENUMS, FEATURE_LEVELS
+from specops.vocabulary import DATA_TYPES, EMPTY, ENUMS, FEATURE_LEVELS
 
 MAX_ENTRIES = 64  # of an array in a description; no operator has more dimensions
 _UINT_MAX = 2**32 - 1
@@ -338,6 +338,8 @@ def boolean(value: object) -> bool:
 def enum_value(value: object, name: str) -> str:
     """A value of an enum: its full name, its suffix or its number; the suffix is returned."""
     values = ENUMS[name]
+    if value == "" and name in EMPTY:
+        return EMPTY[name]
     if isinstance(value, str) and value.removeprefix(f"{name}_") in values:
         return value.removeprefix(f"{name}_")
     number = _index(value)
