@@ -12,7 +12,7 @@ import ast
 import itertools
 import math
 import operator
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Container, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -184,8 +184,13 @@ class Expr:
             return False
 
 
-def parse(text: str, scope: Mapping[str, Type], want: Type | None) -> Expr:
-    """Check an expression over the names in `scope`; any value will do where `want` is None. Raises ExpressionError."""
+def parse(
+    text: str, scope: Mapping[str, Type], want: Type | None, signed: Container[str] = ()
+) -> Expr:
+    """Check an expression over the names in `scope`; any value will do where `want` is None. Raises ExpressionError.
+
+    `signed` are the names of lists whose entries may be negative.
+    """
     if not text.isascii() or not text.isprintable():
         raise ExpressionError("E201", "an expression is one line of ASCII", "here")
     for character in "#\\":
@@ -207,7 +212,7 @@ def parse(text: str, scope: Mapping[str, Type], want: Type | None) -> Expr:
         raise ExpressionError(
             "E202", f"an expression has at most {MAX_NODES} parts", "too long", 0, len(text)
         )
-    checker = _Checker(scope)
+    checker = _Checker(scope, signed)
     found = checker.type(tree, dict(scope))
     if want is None and found in ("tensor", "str"):
         want = "ints"
@@ -230,8 +235,8 @@ def _a(type: Type) -> str:
 class _Checker:
     """Types an expression, node by node; what is not named here is refused."""
 
-    def __init__(self, fields: Mapping[str, Type]) -> None:
-        self.fields = fields
+    def __init__(self, fields: Mapping[str, Type], signed: Container[str]) -> None:
+        self.fields, self.signed = fields, signed
         self.reads: list[str] = []
         self.loops = 0
         self.indices: set[str] = set()  # loop variables that are never negative
@@ -437,7 +442,9 @@ class _Checker:
                 else self.never_negative(element, scope)
                 for element in node.elts
             )
-        return isinstance(node, ast.Name | ast.Attribute | ast.Call)
+        if isinstance(node, ast.Name):
+            return node.id not in self.signed
+        return isinstance(node, ast.Attribute | ast.Call)
 
     def _listcomp(self, node: ast.ListComp, scope: dict[str, Type]) -> Type:
         self.loop(node, scope, "int")

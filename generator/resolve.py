@@ -6,7 +6,7 @@ A shared constraint is written out with its arguments here, so that all later st
 from __future__ import annotations
 
 import ast
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -95,9 +95,12 @@ def operator(source: Spec, tree: SpecTree, report: Report) -> Operator:
     def parse(
         text: str, names: Mapping[str, str], want: str | None, *path: str | int
     ) -> Expr | None:
-        return _expression(text, names, want, document, path, report)
+        return _expression(text, names, want, document, path, report, signed)
 
     fields = scope(spec)
+    signed = {
+        f.name for f in spec.fields if f.type == "int[]"
+    }  # lists whose entries may be negative
     given = {name: type for name, type in fields.items() if spec.field(name).kind != "output"}
     defaults: dict[str, Expr] = {}
     derived: dict[str, Expr] = {}
@@ -111,6 +114,7 @@ def operator(source: Spec, tree: SpecTree, report: Report) -> Operator:
         expression = parse(entry.value, names, None, "derived", i, "value")
         _keep(derived, entry.name, expression)
         names.setdefault(entry.name, expression.type if expression else "ints")
+        signed.add(entry.name)
     known = dict(names)
     for i, field in enumerate(spec.fields):
         if field.sizes is not None:
@@ -120,7 +124,7 @@ def operator(source: Spec, tree: SpecTree, report: Report) -> Operator:
     rules = []
     for i, constraint in enumerate(spec.constraints):
         path: KeyPath = ("constraints", i)
-        resolved = _constraint(constraint, path, {**names, **fields}, source, tree, report)
+        resolved = _constraint(constraint, path, {**names, **fields}, signed, source, tree, report)
         if resolved is not None:
             rules.append(_rule(constraint, constraint.field, *resolved, path))
     kernel = tree.vocabulary.kernels[spec.semantics.kernel]
@@ -155,9 +159,10 @@ def _expression(
     document: Document,
     path: KeyPath,
     report: Report,
+    signed: Container[str] = (),
 ) -> Expr | None:
     try:
-        return expr.parse(text, names, want)
+        return expr.parse(text, names, want, signed)
     except ExpressionError as error:
         span = document.within(path, error.offset, error.length)
         report.add(error.code, error.message, span, error.label, help=error.help)
@@ -168,6 +173,7 @@ def _constraint(
     constraint: Constraint,
     path: KeyPath,
     names: dict[str, str],
+    signed: Container[str],
     source: Spec,
     tree: SpecTree,
     report: Report,
@@ -190,20 +196,21 @@ def _constraint(
                 help="say in one sentence what is allowed; it becomes part of the error message",
             )
         require = _expression(
-            constraint.require, names, "bool", document, (*path, "require"), report
+            constraint.require, names, "bool", document, (*path, "require"), report, signed
         )
         return (
             (require, constraint.allowed)
             if require is not None and constraint.allowed is not None
             else None
         )
-    return _use(constraint, (*path, "use"), names, document, tree, report)
+    return _use(constraint, (*path, "use"), names, signed, document, tree, report)
 
 
 def _use(
     constraint: Constraint,
     path: KeyPath,
     names: dict[str, str],
+    signed: Container[str],
     document: Document,
     tree: SpecTree,
     report: Report,
@@ -255,7 +262,9 @@ def _use(
             return None
     bound = dict(zip(shared.parameters, arguments, strict=True))
     try:
-        require = expr.parse(shared.require, {p: names[a] for p, a in bound.items()}, "bool")
+        types = {p: names[a] for p, a in bound.items()}
+        negative = {p for p, a in bound.items() if a in signed}
+        require = expr.parse(shared.require, types, "bool", negative)
     except ExpressionError as error:
         report.add(
             "E204",

@@ -383,6 +383,9 @@ class SelfTest:
                     failed_here.append(rule.id)
                     bad.add(f"{field.name}.{rule.field}")
             failed += failed_here
+        for name, derived in self.operator.derived.items():
+            if any(read in bad or f"{read}.sizes" in bad for read in derived.names()):
+                bad.add(name)
         unsettled = set(failed)  # rules that failed or could not be asked
         for rule in self.operator.rules:
             heads = {read.split(".")[0] for read in rule.require.reads}

@@ -597,6 +597,15 @@ def test_a_field_named_as_a_loop_variable(small: Tree) -> None:
     assert result.code in (cli.OK, cli.ERRORS), result.err
 
 
+def test_entries_that_may_be_negative_are_no_indices() -> None:
+    """ONNX's lists of integers, and lists that are derived."""
+    text = "all(x.sizes[a] > 0 for a in axes)"
+    expr.parse(text, FIELDS, "bool")
+    with pytest.raises(ExpressionError) as caught:
+        expr.parse(text, FIELDS, "bool", {"axes"})
+    assert caught.value.code == "E202"
+
+
 def holds_slowly(
     size: int, count: int, window: int, stride: int, dilation: int, start: int
 ) -> bool:

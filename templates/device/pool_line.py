@@ -1,8 +1,8 @@
 """Lines of ranks: what max pooling keeps of its elements in scratch memory, and vector loops over them.
 
 A rank is an integer of which the greatest is wanted. Without positions (`wide` None) it is as wide as the element
-and turns back into it; with them the order key fills the upper bits and the inverted position the lower ones,
-so that one maximum finds the element and settles ties. The least rank stands for padding.
+and turns back into it. With them the order key fills the upper bits and the inverted position the lower ones, so that
+one maximum finds the element and settles ties; the lowest bit keeps the sign of a zero. The least rank is padding's.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ def _mirror(builder: Any, bits: Any) -> Any:
 
 
 def _rank(builder: Any, bits: Any, position: Any, element: Any, rule: tuple[Any, Any, Any]) -> Any:
-    """Rank of `bits` at `position` (as wide as `element`, the type of a rank; None: without position)."""
+    """Rank of `bits`, of the integer type `element`; `position` is inverted (None: without position)."""
     flip, nan_key, inf = (None if r is None else _splat(builder, r, bits.type) for r in rule)
     if position is None:
         if inf is None:
@@ -69,8 +69,18 @@ def _rank(builder: Any, bits: Any, position: Any, element: Any, rule: tuple[Any,
     low = element.width - width
     key = _resize(builder, key, element)
     key = builder.shl(key, _splat(builder, element(low), key.type))
-    mask = _splat(builder, element(2**low - 1), key.type)
-    return builder.add(key, builder.sub(mask, position))
+    rank = builder.add(key, position)
+    if inf is None:
+        return rank
+    narrow = bits.type.element if isinstance(bits.type, ir.VectorType) else bits.type
+    sign = builder.lshr(bits, _splat(builder, narrow(width - 1), bits.type))
+    return builder.or_(rank, builder.zext(sign, key.type))
+
+
+def _inverted(builder: Any, position: Any, element: Any, low: int) -> Any:
+    """What stands in the lower bits of a rank for a 64-bit position: less for a later one, never 0."""
+    position = _resize(builder, position, element)
+    return builder.shl(builder.sub(element(2 ** (low - 1) - 1), position), element(1))
 
 
 def _greater_rank(builder: Any, a: Any, b: Any) -> Any:
@@ -103,6 +113,32 @@ def _store(builder: Any, value: Any, pointer: Any) -> None:
 
 def _vector(element: Any) -> Any:
     return ir.VectorType(element, VECTOR_BYTES * 8 // element.width)
+
+
+def _runs(builder: Any, vector: Any, n: Any, run: Any) -> None:
+    """`run(first, mask)` for strips of n lanes: overlapping at the end, masked where there is no whole one."""
+    i64 = n.type
+    lanes = i64(vector.count)
+    with builder.if_else(builder.icmp_signed(">=", n, lanes)) as (then, otherwise):
+        with then:
+            last = builder.sub(n, lanes)
+            with cgutils.for_range_slice(builder, i64(0), last, lanes, i64) as (first, _):
+                run(first, None)
+            run(last, None)
+        with otherwise:
+            run(i64(0), _first_lanes(builder, vector.count, n))
+
+
+def _store_lanes(builder: Any, value: Any, start: Any, first: Any, mask: Any) -> None:
+    """Store a vector, or its masked lanes, as the elements from number `first` on."""
+    offset = builder.mul(first, first.type(value.type.element.width // 8))
+    pointer = builder.gep(start, [offset])
+    if mask is None:
+        _store(builder, value, pointer)
+    else:
+        typed = builder.bitcast(pointer, value.type.as_pointer())
+        function = _masked(builder, "store", value.type)
+        builder.call(function, [value, typed, ir.IntType(32)(1), mask])
 
 
 @intrinsic
@@ -159,7 +195,9 @@ def rank_element(
         line, address, position = values[:3]
         element = _rank_type(wide, flip)
         bits = _load(builder, _pointer(builder, address), values[4].type)
-        place = None if wide == types.none else _resize(builder, position, element)
+        place = None
+        if wide != types.none:
+            place = _inverted(builder, position, element, element.width - flip.bitwidth)
         rank = _rank(builder, bits, place, element, _rule(signature, values))
         pointer = _pointer(builder, line)
         _store(builder, _greater_rank(builder, rank, _load(builder, pointer, element)), pointer)
@@ -206,6 +244,8 @@ def rank_rows(
         offset_table = builder.bitcast(_pointer(builder, offsets), i64.as_pointer())
         position_table = builder.bitcast(_pointer(builder, positions), i64.as_pointer())
         best = cgutils.alloca_once(builder, vector)
+        numbers = ir.Constant(vector, list(range(0, 2 * vector.count, 2)))
+        steps = builder.mul(_splat(builder, _resize(builder, along, element), vector), numbers)
 
         def strip(column: Any, mask: Any) -> None:
             place = builder.gep(target, [builder.mul(column, i64(element.width // 8))])
@@ -220,10 +260,8 @@ def rank_rows(
                 if wide != types.none:
                     where = builder.load(builder.gep(position_table, [loop.index]))
                     where = builder.add(where, builder.mul(column, along))
-                    where = _splat(builder, _resize(builder, where, element), vector)
-                    step = _splat(builder, _resize(builder, along, element), vector)
-                    lanes = ir.Constant(vector, list(range(vector.count)))
-                    where = builder.add(where, builder.mul(step, lanes))
+                    where = _inverted(builder, where, element, element.width - flip.bitwidth)
+                    where = builder.sub(_splat(builder, where, vector), steps)
                 if mask is None:
                     bits = _load(builder, pointer, narrow)
                 else:
@@ -237,16 +275,7 @@ def rank_rows(
                 builder.store(_greater_rank(builder, rank, builder.load(best)), best)
             _store(builder, builder.load(best), place)
 
-        lanes = i64(vector.count)
-        whole = builder.icmp_signed(">=", columns, lanes)
-        with builder.if_else(whole) as (then, otherwise):
-            with then:
-                last = builder.sub(columns, lanes)
-                with cgutils.for_range_slice(builder, i64(0), last, lanes, i64) as (column, _):
-                    strip(column, None)
-                strip(last, None)
-            with otherwise:
-                strip(i64(0), _first_lanes(builder, vector.count, columns))
+        _runs(builder, vector, columns, strip)
         return context.get_dummy_value()
 
     i64 = types.int64
@@ -289,63 +318,150 @@ def _element_bits(builder: Any, rank: Any, rule: tuple[Any, Any, Any]) -> Any:
 
 
 @intrinsic
-def store_elements(
-    _context: Any, out: Any, line: Any, step: Any, n: Any, flip: Any, nan_key: Any, inf: Any
-) -> Any:
-    """Store the elements of each rank, or of each second one (`step` 2), as n contiguous elements."""
+def every_second(_context: Any, target: Any, source: Any, n: Any, wide: Any, flip: Any) -> Any:
+    """target[i] = source[2 * i] for n ranks, and up to a vector more; may be in place."""
 
-    def codegen(context: Any, builder: Any, signature: Any, values: Any) -> Any:
-        out, line, step, n = values[:4]
-        vector = _vector(ir.IntType(flip.bitwidth))
-        lanes = vector.count
+    def codegen(context: Any, builder: Any, _signature: Any, values: Any) -> Any:
+        vector = _vector(_rank_type(wide, flip))
         i64 = ir.IntType(64)
-        size = i64(vector.element.width // 8)
-        rule = _rule(signature, values)
-        source, target = _pointer(builder, line), _pointer(builder, out)
-
-        def every(step: int) -> None:
-            def elements(first: Any) -> Any:
-                at = builder.gep(source, [builder.mul(first, builder.mul(size, i64(step)))])
-                ranks = _load(builder, at, vector)
-                if step == 2:
-                    more = _load(builder, builder.gep(at, [i64(VECTOR_BYTES)]), vector)
-                    even = ir.Constant(
-                        ir.VectorType(ir.IntType(32), lanes), list(range(0, 2 * lanes, 2))
-                    )
-                    ranks = builder.shuffle_vector(ranks, more, even)
-                return _element_bits(builder, ranks, rule)
-
-            def place(first: Any) -> Any:
-                return builder.gep(target, [builder.mul(first, size)])
-
-            whole = builder.icmp_signed(">=", n, i64(lanes))
-            with builder.if_else(whole) as (then, otherwise):
-                with then:
-                    last = builder.sub(n, i64(lanes))
-                    with cgutils.for_range_slice(builder, i64(0), last, i64(lanes), i64) as (i, _):
-                        _store(builder, elements(i), place(i))
-                    _store(builder, elements(last), place(last))
-                with otherwise:
-                    mask = _first_lanes(builder, lanes, n)
-                    typed = builder.bitcast(target, vector.as_pointer())
-                    function = _masked(builder, "store", vector)
-                    builder.call(function, [elements(i64(0)), typed, ir.IntType(32)(1), mask])
-
-        with builder.if_else(builder.icmp_signed("==", step, i64(1))) as (one, two):
-            with one:
-                every(1)
-            with two:
-                every(2)
+        target, source = _pointer(builder, values[0]), _pointer(builder, values[1])
+        stop = builder.mul(values[2], i64(vector.element.width // 8))
+        even = ir.Constant(
+            ir.VectorType(ir.IntType(32), vector.count), list(range(0, 2 * vector.count, 2))
+        )
+        with cgutils.for_range_slice(builder, i64(0), stop, i64(VECTOR_BYTES), i64) as (offset, _):
+            at = builder.gep(source, [builder.mul(offset, i64(2))])
+            low = _load(builder, at, vector)
+            high = _load(builder, builder.gep(at, [i64(VECTOR_BYTES)]), vector)
+            ranks = builder.shuffle_vector(low, high, even)
+            _store(builder, ranks, builder.gep(target, [offset]))
         return context.get_dummy_value()
 
     i64 = types.int64
-    return types.void(i64, i64, i64, i64, flip, nan_key, inf), codegen
+    return types.void(i64, i64, i64, wide, flip), codegen
 
 
 @intrinsic
-def store_element(
-    _context: Any, out: Any, line: Any, flip: Any, nan_key: Any, inf: Any
+def copy_rank(_context: Any, target: Any, source: Any, wide: Any, flip: Any) -> Any:
+    """Copy one rank."""
+
+    def codegen(context: Any, builder: Any, _signature: Any, values: Any) -> Any:
+        rank = _load(builder, _pointer(builder, values[1]), _rank_type(wide, flip))
+        _store(builder, rank, _pointer(builder, values[0]))
+        return context.get_dummy_value()
+
+    return types.void(types.int64, types.int64, wide, flip), codegen
+
+
+@intrinsic
+def store_elements(
+    _context: Any, out: Any, line: Any, n: Any, flip: Any, nan_key: Any, inf: Any
 ) -> Any:
+    """Store the elements of n ranks without positions."""
+
+    def codegen(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+        out, line, n = values[:3]
+        vector = _vector(ir.IntType(flip.bitwidth))
+        size = n.type(vector.element.width // 8)
+        rule = _rule(signature, values)
+        source, target = _pointer(builder, line), _pointer(builder, out)
+
+        def run(first: Any, mask: Any) -> None:
+            ranks = _load(builder, builder.gep(source, [builder.mul(first, size)]), vector)
+            _store_lanes(builder, _element_bits(builder, ranks, rule), target, first, mask)
+
+        _runs(builder, vector, n, run)
+        return context.get_dummy_value()
+
+    i64 = types.int64
+    return types.void(i64, i64, i64, flip, nan_key, inf), codegen
+
+
+@intrinsic
+def store_found(
+    _context: Any,
+    out: Any,
+    indices: Any,
+    line: Any,
+    n: Any,
+    base: Any,
+    weight: Any,
+    index: Any,
+    blank: Any,
+    wide: Any,
+    flip: Any,
+    nan_key: Any,
+    inf: Any,
+) -> Any:
+    """Store the elements of n ranks and, of `index`'s type, their indices: base + i * weight + position.
+
+    True if there was a NaN: its bits are not in its rank, and the element stored is to be replaced.
+    """
+
+    def codegen(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+        out, indices, line, n, base, weight, _index, blank = values[:8]
+        flip_value, nan_value, inf_value = _rule(signature, values)
+        vector = _vector(_rank_type(wide, flip))
+        element = vector.element
+        narrow = ir.VectorType(ir.IntType(flip.bitwidth), vector.count)
+        wanted = ir.VectorType(ir.IntType(index.bitwidth), vector.count)
+        low = element.width - flip.bitwidth
+        width = flip.bitwidth
+        i64 = n.type
+        source, target = _pointer(builder, line), _pointer(builder, out)
+        index_target = _pointer(builder, indices)
+        numbers = ir.Constant(wanted, list(range(vector.count)))
+        steps = _splat(builder, _resize(builder, weight, wanted.element), wanted)
+        steps = builder.mul(steps, numbers)
+        bit = ir.IntType(1)
+        found = cgutils.alloca_once_value(builder, bit(0))
+
+        def run(first: Any, mask: Any) -> None:
+            offset = builder.mul(first, i64(element.width // 8))
+            ranks = _load(builder, builder.gep(source, [offset]), vector)
+            padding = builder.icmp_signed("==", ranks, _least(vector))
+            key = builder.ashr(ranks, _splat(builder, element(low), vector))
+            key = builder.trunc(key, narrow)
+            if inf_value is None:
+                bits = builder.xor(key, _splat(builder, flip_value, narrow))
+            else:
+                last = _splat(builder, narrow.element(width - 1), narrow)
+                negative = builder.ashr(key, last)
+                bits = builder.sub(builder.xor(key, negative), negative)
+                sign = builder.shl(builder.trunc(ranks, narrow), last)
+                bits = builder.or_(bits, sign)
+                nan = builder.icmp_signed("==", key, _splat(builder, nan_value, narrow))
+                nan = builder.and_(nan, builder.not_(padding))
+                if mask is not None:
+                    nan = builder.and_(nan, mask)
+                lanes = builder.bitcast(nan, ir.IntType(vector.count))
+                some = builder.icmp_unsigned("!=", lanes, lanes.type(0))
+                builder.store(builder.or_(builder.load(found), some), found)
+            bits = builder.select(padding, _splat(builder, blank, narrow), bits)
+            _store_lanes(builder, bits, target, first, mask)
+            place = builder.lshr(builder.not_(ranks), _splat(builder, element(1), vector))
+            place = builder.and_(place, _splat(builder, element(2 ** (low - 1) - 1), vector))
+            if wanted.element.width < element.width:
+                place = builder.trunc(place, wanted)
+            elif wanted.element.width > element.width:
+                place = builder.zext(place, wanted)
+            start = builder.add(base, builder.mul(first, weight))
+            start = _splat(builder, _resize(builder, start, wanted.element), wanted)
+            place = builder.add(place, builder.add(start, steps))
+            none = ir.Constant(wanted, [-1] * vector.count)
+            place = builder.select(padding, none, place)
+            _store_lanes(builder, place, index_target, first, mask)
+
+        _runs(builder, vector, n, run)
+        return builder.load(found)
+
+    i64 = types.int64
+    args = (i64, i64, i64, i64, i64, i64, index, blank, wide, flip, nan_key, inf)
+    return types.boolean(*args), codegen
+
+
+@intrinsic
+def store_element(_context: Any, out: Any, line: Any, flip: Any, nan_key: Any, inf: Any) -> Any:
     """Store the element of the rank (without position) at `line`."""
 
     def codegen(context: Any, builder: Any, signature: Any, values: Any) -> Any:
@@ -365,9 +481,13 @@ def rank_position(_context: Any, line: Any, wide: Any, flip: Any) -> Any:
         element = _rank_type(wide, flip)
         rank = _load(builder, _pointer(builder, values[0]), element)
         low = element.width - flip.bitwidth
-        place = builder.trunc(builder.not_(rank), ir.IntType(low))
         i64 = ir.IntType(64)
-        place = place if low == 64 else builder.zext(place, i64)
+        place = builder.lshr(builder.not_(rank), element(1))
+        place = builder.and_(place, element(2 ** (low - 1) - 1))
+        if element.width > 64:
+            place = builder.trunc(place, i64)
+        elif element.width < 64:
+            place = builder.zext(place, i64)
         padding = builder.icmp_signed("==", rank, _least(element))
         return builder.select(padding, i64(-1), place)
 

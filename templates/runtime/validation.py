@@ -157,6 +157,9 @@ class Operator:
             if field.type == "tensor" and isinstance(values.get(field.name), Tensor):
                 self._tensor(field, values[field.name], unreadable, found)
         self._support(values, feature_level, unreadable, found)
+        for name, computed in self.derived.items():
+            if any(read in unreadable or f"{read}.sizes" in unreadable for read in computed.reads):
+                unreadable.add(name)
         unsettled: set[str] = set()  # rules that failed or could not be asked
         for rule in self.rules:
             if any(values.get(read, values) is None for read in rule.names):

@@ -13,7 +13,7 @@ compiled version.
     batch    rows of (size, input stride, output stride, indices stride, index weight), one at least
     spatial  rows of (size, output size, window, stride, dilation, padding, input stride, output stride,
              indices stride, position weight), outermost first
-    wide     what holds a rank, see above rank_type; None: no indices are wanted
+    wide     what holds a rank, a dummy of its type or a pair of such; None: no indices are wanted
     blank    the value of a window of nothing but padding
 """
 
@@ -191,7 +191,7 @@ def _mirror(builder: Any, bits: Any) -> Any:
 
 
 def _rank(builder: Any, bits: Any, position: Any, element: Any, rule: tuple[Any, Any, Any]) -> Any:
-    """Rank of `bits` at `position` (as wide as `element`, the type of a rank; None: without position)."""
+    """Rank of `bits`, of the integer type `element`; `position` is inverted (None: without position)."""
     flip, nan_key, inf = (None if r is None else _splat(builder, r, bits.type) for r in rule)
     if position is None:
         if inf is None:
@@ -205,8 +205,18 @@ def _rank(builder: Any, bits: Any, position: Any, element: Any, rule: tuple[Any,
     low = element.width - width
     key = _resize(builder, key, element)
     key = builder.shl(key, _splat(builder, element(low), key.type))
-    mask = _splat(builder, element(2**low - 1), key.type)
-    return builder.add(key, builder.sub(mask, position))
+    rank = builder.add(key, position)
+    if inf is None:
+        return rank
+    narrow = bits.type.element if isinstance(bits.type, ir.VectorType) else bits.type
+    sign = builder.lshr(bits, _splat(builder, narrow(width - 1), bits.type))
+    return builder.or_(rank, builder.zext(sign, key.type))
+
+
+def _inverted(builder: Any, position: Any, element: Any, low: int) -> Any:
+    """What stands in the lower bits of a rank for a 64-bit position: less for a later one, never 0."""
+    position = _resize(builder, position, element)
+    return builder.shl(builder.sub(element(2 ** (low - 1) - 1), position), element(1))
 
 
 def _greater_rank(builder: Any, a: Any, b: Any) -> Any:
@@ -239,6 +249,32 @@ def _store(builder: Any, value: Any, pointer: Any) -> None:
 
 def _vector(element: Any) -> Any:
     return ir.VectorType(element, VECTOR_BYTES * 8 // element.width)
+
+
+def _runs(builder: Any, vector: Any, n: Any, run: Any) -> None:
+    """`run(first, mask)` for strips of n lanes: overlapping at the end, masked where there is no whole one."""
+    i64 = n.type
+    lanes = i64(vector.count)
+    with builder.if_else(builder.icmp_signed(">=", n, lanes)) as (then, otherwise):
+        with then:
+            last = builder.sub(n, lanes)
+            with cgutils.for_range_slice(builder, i64(0), last, lanes, i64) as (first, _):
+                run(first, None)
+            run(last, None)
+        with otherwise:
+            run(i64(0), _first_lanes(builder, vector.count, n))
+
+
+def _store_lanes(builder: Any, value: Any, start: Any, first: Any, mask: Any) -> None:
+    """Store a vector, or its masked lanes, as the elements from number `first` on."""
+    offset = builder.mul(first, first.type(value.type.element.width // 8))
+    pointer = builder.gep(start, [offset])
+    if mask is None:
+        _store(builder, value, pointer)
+    else:
+        typed = builder.bitcast(pointer, value.type.as_pointer())
+        function = _masked(builder, "store", value.type)
+        builder.call(function, [value, typed, ir.IntType(32)(1), mask])
 
 
 @intrinsic
@@ -295,7 +331,9 @@ def rank_element(
         line, address, position = values[:3]
         element = _rank_type(wide, flip)
         bits = _load(builder, _pointer(builder, address), values[4].type)
-        place = None if wide == types.none else _resize(builder, position, element)
+        place = None
+        if wide != types.none:
+            place = _inverted(builder, position, element, element.width - flip.bitwidth)
         rank = _rank(builder, bits, place, element, _rule(signature, values))
         pointer = _pointer(builder, line)
         _store(builder, _greater_rank(builder, rank, _load(builder, pointer, element)), pointer)
@@ -342,6 +380,8 @@ def rank_rows(
         offset_table = builder.bitcast(_pointer(builder, offsets), i64.as_pointer())
         position_table = builder.bitcast(_pointer(builder, positions), i64.as_pointer())
         best = cgutils.alloca_once(builder, vector)
+        numbers = ir.Constant(vector, list(range(0, 2 * vector.count, 2)))
+        steps = builder.mul(_splat(builder, _resize(builder, along, element), vector), numbers)
 
         def strip(column: Any, mask: Any) -> None:
             place = builder.gep(target, [builder.mul(column, i64(element.width // 8))])
@@ -356,10 +396,8 @@ def rank_rows(
                 if wide != types.none:
                     where = builder.load(builder.gep(position_table, [loop.index]))
                     where = builder.add(where, builder.mul(column, along))
-                    where = _splat(builder, _resize(builder, where, element), vector)
-                    step = _splat(builder, _resize(builder, along, element), vector)
-                    lanes = ir.Constant(vector, list(range(vector.count)))
-                    where = builder.add(where, builder.mul(step, lanes))
+                    where = _inverted(builder, where, element, element.width - flip.bitwidth)
+                    where = builder.sub(_splat(builder, where, vector), steps)
                 if mask is None:
                     bits = _load(builder, pointer, narrow)
                 else:
@@ -373,16 +411,7 @@ def rank_rows(
                 builder.store(_greater_rank(builder, rank, builder.load(best)), best)
             _store(builder, builder.load(best), place)
 
-        lanes = i64(vector.count)
-        whole = builder.icmp_signed(">=", columns, lanes)
-        with builder.if_else(whole) as (then, otherwise):
-            with then:
-                last = builder.sub(columns, lanes)
-                with cgutils.for_range_slice(builder, i64(0), last, lanes, i64) as (column, _):
-                    strip(column, None)
-                strip(last, None)
-            with otherwise:
-                strip(i64(0), _first_lanes(builder, vector.count, columns))
+        _runs(builder, vector, columns, strip)
         return context.get_dummy_value()
 
     i64 = types.int64
@@ -425,63 +454,150 @@ def _element_bits(builder: Any, rank: Any, rule: tuple[Any, Any, Any]) -> Any:
 
 
 @intrinsic
-def store_elements(
-    _context: Any, out: Any, line: Any, step: Any, n: Any, flip: Any, nan_key: Any, inf: Any
-) -> Any:
-    """Store the elements of each rank, or of each second one (`step` 2), as n contiguous elements."""
+def every_second(_context: Any, target: Any, source: Any, n: Any, wide: Any, flip: Any) -> Any:
+    """target[i] = source[2 * i] for n ranks, and up to a vector more; may be in place."""
 
-    def codegen(context: Any, builder: Any, signature: Any, values: Any) -> Any:
-        out, line, step, n = values[:4]
-        vector = _vector(ir.IntType(flip.bitwidth))
-        lanes = vector.count
+    def codegen(context: Any, builder: Any, _signature: Any, values: Any) -> Any:
+        vector = _vector(_rank_type(wide, flip))
         i64 = ir.IntType(64)
-        size = i64(vector.element.width // 8)
-        rule = _rule(signature, values)
-        source, target = _pointer(builder, line), _pointer(builder, out)
-
-        def every(step: int) -> None:
-            def elements(first: Any) -> Any:
-                at = builder.gep(source, [builder.mul(first, builder.mul(size, i64(step)))])
-                ranks = _load(builder, at, vector)
-                if step == 2:
-                    more = _load(builder, builder.gep(at, [i64(VECTOR_BYTES)]), vector)
-                    even = ir.Constant(
-                        ir.VectorType(ir.IntType(32), lanes), list(range(0, 2 * lanes, 2))
-                    )
-                    ranks = builder.shuffle_vector(ranks, more, even)
-                return _element_bits(builder, ranks, rule)
-
-            def place(first: Any) -> Any:
-                return builder.gep(target, [builder.mul(first, size)])
-
-            whole = builder.icmp_signed(">=", n, i64(lanes))
-            with builder.if_else(whole) as (then, otherwise):
-                with then:
-                    last = builder.sub(n, i64(lanes))
-                    with cgutils.for_range_slice(builder, i64(0), last, i64(lanes), i64) as (i, _):
-                        _store(builder, elements(i), place(i))
-                    _store(builder, elements(last), place(last))
-                with otherwise:
-                    mask = _first_lanes(builder, lanes, n)
-                    typed = builder.bitcast(target, vector.as_pointer())
-                    function = _masked(builder, "store", vector)
-                    builder.call(function, [elements(i64(0)), typed, ir.IntType(32)(1), mask])
-
-        with builder.if_else(builder.icmp_signed("==", step, i64(1))) as (one, two):
-            with one:
-                every(1)
-            with two:
-                every(2)
+        target, source = _pointer(builder, values[0]), _pointer(builder, values[1])
+        stop = builder.mul(values[2], i64(vector.element.width // 8))
+        even = ir.Constant(
+            ir.VectorType(ir.IntType(32), vector.count), list(range(0, 2 * vector.count, 2))
+        )
+        with cgutils.for_range_slice(builder, i64(0), stop, i64(VECTOR_BYTES), i64) as (offset, _):
+            at = builder.gep(source, [builder.mul(offset, i64(2))])
+            low = _load(builder, at, vector)
+            high = _load(builder, builder.gep(at, [i64(VECTOR_BYTES)]), vector)
+            ranks = builder.shuffle_vector(low, high, even)
+            _store(builder, ranks, builder.gep(target, [offset]))
         return context.get_dummy_value()
 
     i64 = types.int64
-    return types.void(i64, i64, i64, i64, flip, nan_key, inf), codegen
+    return types.void(i64, i64, i64, wide, flip), codegen
 
 
 @intrinsic
-def store_element(
-    _context: Any, out: Any, line: Any, flip: Any, nan_key: Any, inf: Any
+def copy_rank(_context: Any, target: Any, source: Any, wide: Any, flip: Any) -> Any:
+    """Copy one rank."""
+
+    def codegen(context: Any, builder: Any, _signature: Any, values: Any) -> Any:
+        rank = _load(builder, _pointer(builder, values[1]), _rank_type(wide, flip))
+        _store(builder, rank, _pointer(builder, values[0]))
+        return context.get_dummy_value()
+
+    return types.void(types.int64, types.int64, wide, flip), codegen
+
+
+@intrinsic
+def store_elements(
+    _context: Any, out: Any, line: Any, n: Any, flip: Any, nan_key: Any, inf: Any
 ) -> Any:
+    """Store the elements of n ranks without positions."""
+
+    def codegen(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+        out, line, n = values[:3]
+        vector = _vector(ir.IntType(flip.bitwidth))
+        size = n.type(vector.element.width // 8)
+        rule = _rule(signature, values)
+        source, target = _pointer(builder, line), _pointer(builder, out)
+
+        def run(first: Any, mask: Any) -> None:
+            ranks = _load(builder, builder.gep(source, [builder.mul(first, size)]), vector)
+            _store_lanes(builder, _element_bits(builder, ranks, rule), target, first, mask)
+
+        _runs(builder, vector, n, run)
+        return context.get_dummy_value()
+
+    i64 = types.int64
+    return types.void(i64, i64, i64, flip, nan_key, inf), codegen
+
+
+@intrinsic
+def store_found(
+    _context: Any,
+    out: Any,
+    indices: Any,
+    line: Any,
+    n: Any,
+    base: Any,
+    weight: Any,
+    index: Any,
+    blank: Any,
+    wide: Any,
+    flip: Any,
+    nan_key: Any,
+    inf: Any,
+) -> Any:
+    """Store the elements of n ranks and, of `index`'s type, their indices: base + i * weight + position.
+
+    True if there was a NaN: its bits are not in its rank, and the element stored is to be replaced.
+    """
+
+    def codegen(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+        out, indices, line, n, base, weight, _index, blank = values[:8]
+        flip_value, nan_value, inf_value = _rule(signature, values)
+        vector = _vector(_rank_type(wide, flip))
+        element = vector.element
+        narrow = ir.VectorType(ir.IntType(flip.bitwidth), vector.count)
+        wanted = ir.VectorType(ir.IntType(index.bitwidth), vector.count)
+        low = element.width - flip.bitwidth
+        width = flip.bitwidth
+        i64 = n.type
+        source, target = _pointer(builder, line), _pointer(builder, out)
+        index_target = _pointer(builder, indices)
+        numbers = ir.Constant(wanted, list(range(vector.count)))
+        steps = _splat(builder, _resize(builder, weight, wanted.element), wanted)
+        steps = builder.mul(steps, numbers)
+        bit = ir.IntType(1)
+        found = cgutils.alloca_once_value(builder, bit(0))
+
+        def run(first: Any, mask: Any) -> None:
+            offset = builder.mul(first, i64(element.width // 8))
+            ranks = _load(builder, builder.gep(source, [offset]), vector)
+            padding = builder.icmp_signed("==", ranks, _least(vector))
+            key = builder.ashr(ranks, _splat(builder, element(low), vector))
+            key = builder.trunc(key, narrow)
+            if inf_value is None:
+                bits = builder.xor(key, _splat(builder, flip_value, narrow))
+            else:
+                last = _splat(builder, narrow.element(width - 1), narrow)
+                negative = builder.ashr(key, last)
+                bits = builder.sub(builder.xor(key, negative), negative)
+                sign = builder.shl(builder.trunc(ranks, narrow), last)
+                bits = builder.or_(bits, sign)
+                nan = builder.icmp_signed("==", key, _splat(builder, nan_value, narrow))
+                nan = builder.and_(nan, builder.not_(padding))
+                if mask is not None:
+                    nan = builder.and_(nan, mask)
+                lanes = builder.bitcast(nan, ir.IntType(vector.count))
+                some = builder.icmp_unsigned("!=", lanes, lanes.type(0))
+                builder.store(builder.or_(builder.load(found), some), found)
+            bits = builder.select(padding, _splat(builder, blank, narrow), bits)
+            _store_lanes(builder, bits, target, first, mask)
+            place = builder.lshr(builder.not_(ranks), _splat(builder, element(1), vector))
+            place = builder.and_(place, _splat(builder, element(2 ** (low - 1) - 1), vector))
+            if wanted.element.width < element.width:
+                place = builder.trunc(place, wanted)
+            elif wanted.element.width > element.width:
+                place = builder.zext(place, wanted)
+            start = builder.add(base, builder.mul(first, weight))
+            start = _splat(builder, _resize(builder, start, wanted.element), wanted)
+            place = builder.add(place, builder.add(start, steps))
+            none = ir.Constant(wanted, [-1] * vector.count)
+            place = builder.select(padding, none, place)
+            _store_lanes(builder, place, index_target, first, mask)
+
+        _runs(builder, vector, n, run)
+        return builder.load(found)
+
+    i64 = types.int64
+    args = (i64, i64, i64, i64, i64, i64, index, blank, wide, flip, nan_key, inf)
+    return types.boolean(*args), codegen
+
+
+@intrinsic
+def store_element(_context: Any, out: Any, line: Any, flip: Any, nan_key: Any, inf: Any) -> Any:
     """Store the element of the rank (without position) at `line`."""
 
     def codegen(context: Any, builder: Any, signature: Any, values: Any) -> Any:
@@ -501,9 +617,13 @@ def rank_position(_context: Any, line: Any, wide: Any, flip: Any) -> Any:
         element = _rank_type(wide, flip)
         rank = _load(builder, _pointer(builder, values[0]), element)
         low = element.width - flip.bitwidth
-        place = builder.trunc(builder.not_(rank), ir.IntType(low))
         i64 = ir.IntType(64)
-        place = place if low == 64 else builder.zext(place, i64)
+        place = builder.lshr(builder.not_(rank), element(1))
+        place = builder.and_(place, element(2 ** (low - 1) - 1))
+        if element.width > 64:
+            place = builder.trunc(place, i64)
+        elif element.width < 64:
+            place = builder.zext(place, i64)
         padding = builder.icmp_signed("==", rank, _least(element))
         return builder.select(padding, i64(-1), place)
 
@@ -634,9 +754,9 @@ def direct(how, batch, spatial, x, out, indices, flip, nan_key, inf, blank, begi
     blocks = (outputs + share - 1) // share
     for item in range(begin, end):
         outer = item // blocks
-        row = (item - outer * blocks) * share
+        low = (item - outer * blocks) * share
         x_offset, out_offset, index_offset, base = _batch(batch, outer)
-        for row in range(row, min(row + share, outputs)):
+        for row in range(low, min(low + share, outputs)):
             total, start, position, out_start, index_start = _windows(spatial, axes, row, box)
             target = out + out_offset + out_start
             if total == 0:
@@ -663,56 +783,162 @@ def direct(how, batch, spatial, x, out, indices, flip, nan_key, inf, blank, begi
 
 
 @helper
+def _thin(target, source, stride, pitch, count, wide, flip):
+    """Move each `stride`-th place of a line together; may be in place."""
+    if stride == 2 and pitch == 1:
+        every_second(target, source, count, wide, flip)
+        return
+    size = rank_size(wide, flip)
+    for o in range(count):
+        to = target + o * pitch * size
+        place = source + o * stride * pitch * size
+        if pitch * size >= VECTOR_BYTES:
+            # With itself for the maximum this copies; what it writes beyond ends before the next place read.
+            shifted_maximum(to, place, 0, pitch, wide, flip)
+        else:
+            for c in range(pitch):
+                copy_rank(to + c * size, place + c * size, wide, flip)
+
+
+@helper
 def _finish_elements(how, spatial, line, target, count, columns, flip, nan_key, inf):
     """Store the elements of a finished line."""
     inner = spatial.shape[0] - 1
     size = item_size(flip)
     pitch = how[PITCH]
-    stride, out_step, lane_step = spatial[inner, STRIDE], spatial[inner, OUT_STEP], how[LANE_OUT]
-    if pitch == 1 and out_step == size and stride <= 2:
-        store_elements(target, line, stride, count, flip, nan_key, inf)
-    elif pitch > 1 and lane_step == size:
-        for o in range(count):
-            source = line + o * stride * pitch * size
-            store_elements(target + o * out_step, source, 1, columns, flip, nan_key, inf)
-    else:
-        for o in range(count):
-            source = line + o * stride * pitch * size
-            for c in range(columns):
-                address = target + o * out_step + c * lane_step
-                store_element(address, source + c * size, flip, nan_key, inf)
+    out_step, lane_step = spatial[inner, OUT_STEP], how[LANE_OUT]
+    runs, n = count, columns
+    if pitch == 1:
+        runs, n, lane_step = 1, count, out_step
+    elif pitch == columns and lane_step == size and out_step == pitch * size:
+        runs, n = 1, count * pitch
+    for o in range(runs):
+        source = line + o * pitch * size
+        to = target + o * out_step
+        if lane_step == size:
+            store_elements(to, source, n, flip, nan_key, inf)
+        else:
+            for i in range(n):
+                store_element(to + i * lane_step, source + i * size, flip, nan_key, inf)
+
+
+@helper
+def _finish_run(
+    how,
+    spatial,
+    line,
+    plane,
+    plane_step,
+    target,
+    step,
+    index_target,
+    index_step,
+    base,
+    weight,
+    n,
+    blank,
+    wide,
+    flip,
+    nan_key,
+    inf,
+):
+    """Store n elements of a finished line and their indices."""
+    size, width, item = rank_size(wide, flip), how[WIDTH], item_size(flip)
+    column_major = how[COLUMN_MAJOR] != 0
+    if not column_major and step == item and index_step == width:
+        if width == 4:
+            index = np.int32(0)
+            some_nan = store_found(
+                target,
+                index_target,
+                line,
+                n,
+                base,
+                weight,
+                index,
+                blank,
+                wide,
+                flip,
+                nan_key,
+                inf,
+            )
+        else:
+            index = np.int64(0)
+            some_nan = store_found(
+                target,
+                index_target,
+                line,
+                n,
+                base,
+                weight,
+                index,
+                blank,
+                wide,
+                flip,
+                nan_key,
+                inf,
+            )
+        if not some_nan:
+            return
+    for i in range(n):
+        position = rank_position(line + i * size, wide, flip)
+        index = -1
+        if position < 0:
+            store_integer(flip, target + i * step, blank)
+        else:
+            element = _address(how, spatial, plane + i * plane_step, position)
+            store_integer(flip, target + i * step, load_integer(flip, element))
+            if column_major:
+                position = _column_major(spatial, position)
+            index = base + i * weight + position
+        _store_index(index_target + i * index_step, index, width)
 
 
 @helper
 def _finish_positions(
-    how, spatial, line, plane, target, index_target, base, count, columns, wide, flip, blank
+    how,
+    spatial,
+    line,
+    plane,
+    target,
+    index_target,
+    base,
+    count,
+    columns,
+    blank,
+    wide,
+    flip,
+    nan_key,
+    inf,
 ):
-    """Store the elements at the positions of a finished line, and their indices."""
+    """Store the elements of a finished line and their indices."""
     inner = spatial.shape[0] - 1
-    size = rank_size(wide, flip)
-    pitch, width, weight = how[PITCH], how[WIDTH], how[LANE_WEIGHT]
-    lane, out_lane, index_lane = item_size(flip), how[LANE_OUT], how[LANE_INDICES]
-    stride, out_step, index_step = (
-        spatial[inner, STRIDE],
-        spatial[inner, OUT_STEP],
-        spatial[inner, INDEX_STEP],
-    )
-    column_major = how[COLUMN_MAJOR] != 0
-    for o in range(count):
-        source = line + o * stride * pitch * size
-        for c in range(columns):
-            position = rank_position(source + c * size, wide, flip)
-            address = target + o * out_step + c * out_lane
-            index = -1
-            if position < 0:
-                store_integer(flip, address, blank)
-            else:
-                element = _address(how, spatial, plane + c * lane, position)
-                store_integer(flip, address, load_integer(flip, element))
-                if column_major:
-                    position = _column_major(spatial, position)
-                index = base + c * weight + position
-            _store_index(index_target + o * index_step + c * index_lane, index, width)
+    pitch = how[PITCH]
+    step, index_step = spatial[inner, OUT_STEP], spatial[inner, INDEX_STEP]
+    line_step = pitch * rank_size(wide, flip)
+    # One run of all places, or one of the lanes of each place.
+    runs = 1 if pitch == 1 else count
+    n = count if pitch == 1 else columns
+    for o in range(runs):
+        _finish_run(
+            how,
+            spatial,
+            line + o * line_step,
+            plane,
+            0 if pitch == 1 else item_size(flip),
+            target + o * step,
+            step if pitch == 1 else how[LANE_OUT],
+            index_target + o * index_step,
+            index_step if pitch == 1 else how[LANE_INDICES],
+            base,
+            0 if pitch == 1 else how[LANE_WEIGHT],
+            n,
+            blank,
+            wide,
+            flip,
+            nan_key,
+            inf,
+        )
 
 
 @helper
@@ -779,13 +1005,17 @@ def _lines(
         length = (count - 1) * stride + 1 + reach
         low = min(max(-start, 0), length)
         high = max(min(n - start, length), low)
+        # Contiguous runs of elements in each row of the input, and whether their positions count up.
+        runs, n_run, along = high - low, columns, 0
+        if pitch == 1:
+            runs, n_run, along = 1, high - low, 1
+        elif wide is None and columns == pitch and step == pitch * item_bytes:
+            runs, n_run = 1, (high - low) * pitch
         if last_tile != column:
             clear_ranks(folded, length * pitch, wide, flip)
             last_tile = column
         for row in range(block * share, min((block + 1) * share, rows)):
-            total, row_offset, row_position, row_out, row_index = _windows(
-                spatial, inner, row, box
-            )
+            total, row_offset, row_position, row_out, row_index = _windows(spatial, inner, row, box)
             place = folded + low * pitch * size
             address = source + row_offset + (start + low) * step
             row_position += start + low
@@ -800,22 +1030,7 @@ def _lines(
                     offsets[r] = offset
                     positions[r] = row_position + position
                 fresh = done == 0
-                if pitch == 1 and step == item_bytes:
-                    rank_rows(
-                        place,
-                        address,
-                        offsets_at,
-                        positions_at,
-                        some,
-                        high - low,
-                        1,
-                        fresh,
-                        wide,
-                        flip,
-                        nan_key,
-                        inf,
-                    )
-                elif pitch == 1:
+                if pitch == 1 and step != item_bytes:
                     for p in range(high - low):
                         if fresh:
                             reset_rank(place + p * size, wide, flip)
@@ -829,43 +1044,24 @@ def _lines(
                                 nan_key,
                                 inf,
                             )
-                elif (
-                    wide is None
-                    and columns == pitch
-                    and step == pitch * item_bytes
-                ):
+                    continue
+                for p in range(runs):
                     rank_rows(
-                        place,
-                        address,
+                        place + p * pitch * size,
+                        address + p * step,
                         offsets_at,
                         positions_at,
                         some,
-                        (high - low) * pitch,
-                        0,
+                        n_run,
+                        along,
                         fresh,
                         wide,
                         flip,
                         nan_key,
                         inf,
                     )
-                else:
-                    for p in range(high - low):
-                        rank_rows(
-                            place + p * pitch * size,
-                            address + p * step,
-                            offsets_at,
-                            positions_at,
-                            some,
-                            columns,
-                            0,
-                            fresh,
-                            wide,
-                            flip,
-                            nan_key,
-                            inf,
-                        )
-                        for r in range(some):
-                            positions[r] += 1
+                    for r in range(some if runs > 1 else 0):
+                        positions[r] += 1
             finished = folded
             have = 1
             while have < window:
@@ -875,6 +1071,9 @@ def _lines(
                 shifted_maximum(doubled, finished, shift, left, wide, flip)
                 finished = doubled
                 have += more
+            if stride > 1:
+                _thin(doubled, finished, stride, pitch, count, wide, flip)
+                finished = doubled
             if wide is None:
                 _finish_elements(
                     how, spatial, finished, target + row_out, count, columns, flip, nan_key, inf
@@ -890,9 +1089,11 @@ def _lines(
                     base,
                     count,
                     columns,
+                    blank,
                     wide,
                     flip,
-                    blank,
+                    nan_key,
+                    inf,
                 )
 
 
@@ -927,9 +1128,7 @@ def lines(how, batch, spatial, x, out, indices, wide, flip, nan_key, inf, blank,
 
 
 @njit(parallel=True, nogil=True, error_model="numpy")
-def direct_parallel(
-    how, batch, spatial, x, out, indices, flip, nan_key, inf, blank, items, tasks
-):
+def direct_parallel(how, batch, spatial, x, out, indices, flip, nan_key, inf, blank, items, tasks):
     """All items of `direct`, in `tasks` chunks of (nearly) equal size."""
     for task in prange(tasks):
         begin = items * task // tasks

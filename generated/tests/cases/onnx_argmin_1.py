@@ -77,6 +77,16 @@ EXAMPLES = [
         "arguments": {"axis": 1, "keepdims": True},
         "level": None,
     },
+    {  # (decided)
+        "id": "zero_size",
+        "tensors": {
+            "data": ("FLOAT32", [[], []]),
+            "reduced": ("INT64", [[]]),
+        },
+        "attributes": {"axis": 0, "keepdims": True},
+        "arguments": {"axis": 0, "keepdims": True},
+        "level": None,
+    },
 ]
 
 # Each constraint with the smallest change of the first example that breaks it, and it alone.

@@ -117,6 +117,16 @@ EXAMPLES = [
         "arguments": {"axis": 1, "keepdims": True, "select_last_index": False},
         "level": None,
     },
+    {  # (decided)
+        "id": "zero_size",
+        "tensors": {
+            "data": ("FLOAT32", [[], []]),
+            "reduced": ("INT64", [[]]),
+        },
+        "attributes": {"axis": 0, "keepdims": True, "select_last_index": False},
+        "arguments": {"axis": 0, "keepdims": True, "select_last_index": False},
+        "level": None,
+    },
 ]
 
 # Each constraint with the smallest change of the first example that breaks it, and it alone.

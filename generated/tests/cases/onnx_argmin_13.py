@@ -118,6 +118,16 @@ EXAMPLES = [
         "level": None,
     },
     {  # (decided)
+        "id": "zero_size",
+        "tensors": {
+            "data": ("FLOAT32", [[], []]),
+            "reduced": ("INT64", [[]]),
+        },
+        "attributes": {"axis": 0, "keepdims": True, "select_last_index": False},
+        "arguments": {"axis": 0, "keepdims": True, "select_last_index": False},
+        "level": None,
+    },
+    {  # (decided)
         "id": "bfloat16",
         "tensors": {
             "data": ("BFLOAT16", [[4, -1, 4, 2], [0.5, 7, 7, -3], [-2, -3, -2, -3]]),

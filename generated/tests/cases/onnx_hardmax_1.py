@@ -18,7 +18,7 @@ EXACT = True
 # and the oldest feature level that allows them.
 EXAMPLES = [
     {  # (decided)
-        "id": "base",
+        "id": "rows",
         "tensors": {
             "input": ("FLOAT32", [[1, 2, 3], [0.5, -1.5, 0.5]]),
             "output": ("FLOAT32", [[0, 0, 1], [1, 0, 0]]),

@@ -127,6 +127,16 @@ EXAMPLES = [
         "level": None,
     },
     {  # (decided)
+        "id": "empty_spatial",
+        "tensors": {
+            "X": ("FLOAT32", [[[]]]),
+            "Y": ("FLOAT32", [[[-inf, -inf]]]),
+        },
+        "attributes": {"auto_pad": "NOTSET", "kernel_shape": [2], "pads": [1, 2], "strides": [1]},
+        "arguments": {"auto_pad": "NOTSET", "kernel_shape": [2], "pads": [1, 2]},
+        "level": None,
+    },
+    {  # (decided)
         "id": "nan_propagates",
         "tensors": {
             "X": ("FLOAT32", [[[1, nan, 3, -inf, nan, nan, 0]]]),

@@ -241,6 +241,32 @@ EXAMPLES = [
         "level": None,
     },
     {  # (decided)
+        "id": "empty_spatial",
+        "tensors": {
+            "X": ("FLOAT32", [[[]]]),
+            "Y": ("FLOAT32", [[[-inf, -inf]]]),
+            "Indices": ("INT64", [[[-1, -1]]]),
+        },
+        "attributes": {
+            "auto_pad": "NOTSET",
+            "ceil_mode": False,
+            "kernel_shape": [2],
+            "storage_order": False,
+            "pads": [1, 2],
+            "dilations": [1],
+            "strides": [1],
+        },
+        "arguments": {
+            "auto_pad": "NOTSET",
+            "ceil_mode": False,
+            "kernel_shape": [2],
+            "storage_order": False,
+            "pads": [1, 2],
+            "indices": True,
+        },
+        "level": None,
+    },
+    {  # (decided)
         "id": "nan_propagates",
         "tensors": {
             "X": ("FLOAT32", [[[1, nan, 3, -inf, nan, nan, 0]]]),

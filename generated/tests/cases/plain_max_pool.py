@@ -213,6 +213,30 @@ EXAMPLES = [
         "level": None,
     },
     {  # (decided)
+        "id": "empty_spatial",
+        "tensors": {
+            "x": ("FLOAT32", [[[]]]),
+            "out": ("FLOAT32", [[[-inf, -inf]]]),
+            "where": ("INT64", [[[-1, -1]]]),
+        },
+        "attributes": {
+            "window_size": [2],
+            "ceil_mode": False,
+            "start_padding": [1],
+            "end_padding": [2],
+            "strides": [1],
+            "dilations": [1],
+        },
+        "arguments": {
+            "window_size": [2],
+            "ceil_mode": False,
+            "start_padding": [1],
+            "end_padding": [2],
+            "indices": True,
+        },
+        "level": None,
+    },
+    {  # (decided)
         "id": "nan_propagates",
         "tensors": {
             "x": ("FLOAT32", [[[1, nan, 3, -inf, nan, nan, 0]]]),

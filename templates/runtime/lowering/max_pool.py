@@ -51,13 +51,13 @@ class _Plan(NamedTuple):
 def _merge(axes: Sequence[tuple[int, ...]]) -> list[tuple[int, ...]]:
     """Axes as (size, steps..), neighbours merged where every step allows, none of size 1."""
     merged: list[tuple[int, ...]] = []
-    for axis in axes:
-        size = axis[0]
+    for size, *steps in axes:
         if size == 1:
             continue
-        if merged and merged[-1][1:] == tuple(step * size for step in axis[1:]):
-            axis = (merged.pop()[0] * size, *axis[1:])
-        merged.append(axis)
+        whole = size
+        if merged and merged[-1][1:] == tuple(step * size for step in steps):
+            whole *= merged.pop()[0]
+        merged.append((whole, *steps))
     return merged
 
 
@@ -126,7 +126,7 @@ class MaxPool:
         if self._index_size == 0:
             return None, width // 8
         for rank in (32, 64, 128):
-            if rank > width and self._plane < 1 << min(rank - width, 62):
+            if self._plane < 1 << min(max(rank - width - 1, 0), 62):
                 zero = np.int64(0)
                 return {32: np.int32(0), 64: zero, 128: (zero, zero)}[rank], rank // 8
         return None, 0
@@ -174,6 +174,7 @@ class MaxPool:
             (n, self._out_sizes[first + i], *self._windows[i], *steps)
             for i, (n, *steps) in enumerate(axes[first:])
         ]
+        rule: tuple[Any, ...]
         how = np.zeros(kernel.SETTINGS, np.int64)
         how[kernel.WIDTH] = self._index_size
         how[kernel.COLUMN_MAJOR] = self._column_major
@@ -199,7 +200,7 @@ class MaxPool:
         rows = math.prod(axis[1] for axis in spatial[:-1])
         rank = self._rank_size
         line = (out_n - 1) * stride + 1 + reach
-        if self._index_size and rank == 0 or (reach + 1) * rank > LONGEST_LINE:
+        if (self._index_size and rank == 0) or (reach + 1) * rank > LONGEST_LINE:
             if lane[0] > 1:
                 merged.append(lane)
                 planes *= lane[0]
