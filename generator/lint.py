@@ -164,6 +164,8 @@ class _Spec:
         self.operator, self.spec, self.document = operator, operator.spec, operator.source.document
         self.vocabulary, self.report = tree.vocabulary, report
         self.names = [f.name for f in self.spec.fields]
+        directml = operator.source.dialect == "directml"
+        self.of_tensors = {c.id for c in tree.vocabulary.tensor_constraints if directml}
         self.others = {f"{s.dialect}/{s.name}": s.spec for s in tree.specs}
 
     def check(self) -> None:
@@ -478,6 +480,14 @@ class _Spec:
                 self.report,
             )
             _unique(ids, constraint.id, path, self.document, self.report)
+            if constraint.id in self.of_tensors:
+                self.report.add(
+                    "E211",
+                    f"`{constraint.id}` is already a rule of each tensor",
+                    self.document.span((*path, "id")),
+                    "again",
+                    help="choose another id: messages and tests name a rule by it",
+                )
             _needs(constraint.needs, ids, constraint.id, path, self.document, self.report)
             for target in constraint.violate:
                 name, _, attribute = target.partition(".")

@@ -25,7 +25,7 @@ Constraints:
     dimension_count_is_length: DimensionCount is the length of WindowSize (DimensionCount)
     spatial_dimensions: DimensionCount is the number of dimensions of InputTensor but the first two
         (DimensionCount)
-    strides_length: DimensionCount is the length of Strides (DimensionCount)
+    strides_per_dimension: DimensionCount is the length of Strides (DimensionCount)
     start_padding_length: DimensionCount is the length of StartPadding (DimensionCount)
     end_padding_length: DimensionCount is the length of EndPadding (DimensionCount)
     dilations_length: DimensionCount is the length of Dilations (Dilations)
@@ -123,7 +123,7 @@ def spatial_dimensions(InputTensor: Tensor, DimensionCount: int) -> bool:
     return DimensionCount == rank(InputTensor) - 2
 
 
-def strides_length(DimensionCount: int, Strides: tuple[int, ...]) -> bool:
+def strides_per_dimension(DimensionCount: int, Strides: tuple[int, ...]) -> bool:
     """DimensionCount is the length of Strides.
 
     Page: DimensionCount.
@@ -497,9 +497,9 @@ OPERATOR = Operator(
             needs=("dimension_count_is_length",),
         ),
         Rule(
-            "strides_length",
+            "strides_per_dimension",
             field="Strides",
-            check=strides_length,
+            check=strides_per_dimension,
             allowed="DimensionCount is the length of Strides",
             origin="DimensionCount",
             reads=("DimensionCount", "Strides"),

@@ -284,7 +284,7 @@ VIOLATIONS = [
         "DimensionCount",
         {"WindowSize": [1], "Strides": [1], "StartPadding": [0], "EndPadding": [0]},
     ),
-    ("strides_length", "Strides", {"Strides": [1]}),
+    ("strides_per_dimension", "Strides", {"Strides": [1]}),
     ("start_padding_length", "StartPadding", {"StartPadding": [0]}),
     ("end_padding_length", "EndPadding", {"EndPadding": [0]}),
     ("window_size_positive", "WindowSize", {"WindowSize": [0, 3]}),

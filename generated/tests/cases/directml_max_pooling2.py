@@ -357,7 +357,7 @@ VIOLATIONS = [
             "Dilations": [1],
         },
     ),
-    ("strides_length", "Strides", {"Strides": [1]}),
+    ("strides_per_dimension", "Strides", {"Strides": [1]}),
     ("start_padding_length", "StartPadding", {"StartPadding": [0]}),
     ("end_padding_length", "EndPadding", {"EndPadding": [0]}),
     ("dilations_length", "Dilations", {"Dilations": [1]}),
