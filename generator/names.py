@@ -30,6 +30,15 @@ def family(name: str) -> str:
     return re.sub(r"_[0-9]+$", "", name)
 
 
+def natural(name: str) -> list[tuple[int, str]]:
+    """A key by which 8 sorts before 10.
+
+    >>> sorted(["max_pool_10", "max_pool_8"], key=natural)
+    ['max_pool_8', 'max_pool_10']
+    """
+    return [(int(p), "") if p.isdigit() else (0, p) for p in re.split(r"(\d+)", name)]
+
+
 def stands_for(name: str, id: str) -> bool:
     """Whether a name on the command line means this operator: with or without dialect, of ONNX also all versions.
 

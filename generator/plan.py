@@ -15,7 +15,7 @@ from typing import Any
 from generator import cases, schema, values
 from generator.lint import Linted
 from generator.model import DIALECTS, OperatorSpec, Vocabulary
-from generator.names import description_class, family
+from generator.names import description_class, family, natural
 from generator.resolve import Operator
 
 
@@ -88,7 +88,10 @@ def _shared(linted: Linted) -> Iterator[File]:
     files = ("specs/vocabulary.yaml", *(o.source.file for o in linted.operators))
     lists = {"operators": decided, "tensors": of_tensors}
     yield File("DECIDED.md", files, "decided.md.jinja", lists, ())
-    everything = [{"dialect": o.source.dialect, "name": o.source.name} for o in linted.operators]
+    everything = [
+        {"dialect": o.source.dialect, "name": o.source.name}
+        for o in sorted(linted.operators, key=lambda o: natural(o.id))
+    ]
     yield File(
         "tests/cases/__init__.py", ("specs/",), "cases_init.py.jinja", {"operators": everything}, ()
     )

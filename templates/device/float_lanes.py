@@ -127,13 +127,22 @@ def _first_lanes(builder: Any, lanes: Lanes, count: Any) -> Any:
     return builder.icmp_signed("<", ir.Constant(vector, list(range(lanes.count))), limit)
 
 
-def _pointers(builder: Any, address: Any, step: Any, lanes: Lanes) -> Any:
-    """A vector of `lanes.count` pointers, `step` bytes apart."""
-    i64 = ir.VectorType(ir.IntType(64), lanes.count)
-    numbers = ir.Constant(i64, list(range(lanes.count)))
-    offsets = builder.mul(numbers, _splat(builder, step, i64))
-    addresses = builder.add(offsets, _splat(builder, address, i64))
-    return builder.inttoptr(addresses, ir.VectorType(ir.IntType(8).as_pointer(), lanes.count))
+def _pointers(builder: Any, address: Any, step: Any, count: Any, memory: Any) -> list[Any]:
+    """One pointer for each lane, `step` bytes apart; the lanes behind the first `count` repeat the last of these.
+
+    One access for each lane is twice as fast as a masked gather or scatter instruction, and needs no branches.
+    """
+    pointers = []
+    for i in range(memory.count):
+        if i:
+            further = builder.add(address, step)
+            if count is not None:
+                further = builder.select(
+                    builder.icmp_signed("<", ir.IntType(64)(i), count), further, address
+                )
+            address = further
+        pointers.append(builder.inttoptr(address, memory.element.as_pointer()))
+    return pointers
 
 
 def _suffix(memory: Any) -> str:
@@ -192,11 +201,10 @@ def load_lanes(_context: Any, kind: Any, address: Any, step: Any, count: Any) ->
         name = _suffix(memory)
         zero = ir.Constant(memory, None)
         if signature.args[2] != types.none:
-            pointers = _pointers(builder, address, step, lanes)
-            fnty = ir.FunctionType(memory, [pointers.type, i32, mask.type, memory])
-            name = f"llvm.masked.gather.{name}.v{lanes.count}p0"
-            function = cgutils.get_or_insert_function(builder.module, fnty, name)
-            bits = builder.call(function, [pointers, i32(1), mask, zero])
+            bits = ir.Constant(memory, ir.Undefined)
+            pointers = _pointers(builder, address, step, None if whole else count, memory)
+            for i, pointer in enumerate(pointers):
+                bits = builder.insert_element(bits, builder.load(pointer, align=1), i32(i))
         elif whole:
             bits = _load(builder, _pointer(builder, address), memory)
         else:
@@ -232,11 +240,10 @@ def store_lanes(_context: Any, kind: Any, address: Any, step: Any, count: Any, l
         i32, void = ir.IntType(32), ir.VoidType()
         name = _suffix(memory)
         if signature.args[2] != types.none:
-            pointers = _pointers(builder, address, step, lanes)
-            fnty = ir.FunctionType(void, [memory, pointers.type, i32, mask.type])
-            name = f"llvm.masked.scatter.{name}.v{lanes.count}p0"
-            function = cgutils.get_or_insert_function(builder.module, fnty, name)
-            builder.call(function, [value, pointers, i32(1), mask])
+            pointers = _pointers(builder, address, step, None if whole else count, memory)
+            # Backwards: of those that share a place the lowest lane stays.
+            for i, pointer in reversed(list(enumerate(pointers))):
+                builder.store(builder.extract_element(value, i32(i)), pointer, align=1)
         else:
             pointer = builder.bitcast(_pointer(builder, address), memory.as_pointer())
             if whole:
@@ -517,3 +524,19 @@ def store_double(_context: Any, address: Any, number: Any, value: Any) -> Any:
         return context.get_dummy_value()
 
     return types.void(types.int64, types.int64, types.float64), codegen
+
+
+@intrinsic
+def prefetch(_context: Any, address: Any, write: Any) -> Any:
+    """Ask for the cache line at an address, any address; `write` is None or True."""
+    for_write = write != types.none
+
+    def codegen(context: Any, builder: Any, _signature: Any, values: Any) -> Any:
+        i32 = ir.IntType(32)
+        pointer = _pointer(builder, values[0])
+        fnty = ir.FunctionType(ir.VoidType(), [pointer.type, i32, i32, i32])
+        function = cgutils.get_or_insert_function(builder.module, fnty, "llvm.prefetch.p0")
+        builder.call(function, [pointer, i32(int(for_write)), i32(3), i32(1)])
+        return context.get_dummy_value()
+
+    return types.void(types.int64, write), codegen

@@ -1,4 +1,4 @@
-"""float16 and bfloat16 to float32 and back, on scalars and on vectors of bits; round to nearest even, all bits kept."""
+"""float16 and bfloat16 to float32 and back, on scalars and vectors of bits: rounded to nearest even, NaN made quiet."""
 
 from __future__ import annotations
 

@@ -55,6 +55,21 @@ def _greatest_lane(builder: Any, keys: Any) -> Any:
 
 
 @intrinsic
+def prefer_wide_vectors(_context: Any) -> Any:
+    """Compile the calling function, kept apart, to 512-bit vectors where there are any: LLVM prefers 256 bits."""
+
+    def codegen(context: Any, builder: Any, _signature: Any, _values: Any) -> Any:
+        attributes = builder.function.attributes
+        attributes.add("noinline")  # else the caller's attributes win
+        set.add(
+            attributes, '"prefer-vector-width"="512"'
+        )  # llvmlite's own method knows no such name
+        return context.get_dummy_value()
+
+    return types.void(), codegen
+
+
+@intrinsic
 def greatest_key(_context: Any, address: Any, n: Any, flip: Any, nan_key: Any, inf: Any) -> Any:
     """The greatest key of n contiguous elements, n at least one vector.
 
@@ -95,6 +110,83 @@ def greatest_lane(_context: Any, address: Any, n: Any, flip: Any, nan_key: Any, 
         return _greatest_lane(builder, builder.select(mask, keys, least))
 
     return flip(types.int64, types.int64, flip, nan_key, inf), codegen
+
+
+@intrinsic
+def greatest_place(
+    _context: Any,
+    address: Any,
+    n: Any,
+    whole: Any,
+    late: Any,
+    flip: Any,
+    nan_key: Any,
+    inf: Any,
+) -> Any:
+    """(key, position) of the first (`late`: last) greatest of n contiguous elements, n at most one vector.
+
+    Without a search, so that the processor overlaps many short rows. `whole`: a vector's bytes may be read; masked
+    loads take twice as long beyond the cache.
+    """
+
+    def codegen(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+        address, n, whole, late, flip = values[:5]
+        vector = _lanes(flip.type)
+        i64, one = n.type, ir.IntType(1)
+        mask = _mask(builder, vector, n)
+        pointer = _pointer(builder, address)
+        read = cgutils.alloca_once(builder, vector)
+        with builder.if_else(whole) as (then, otherwise):
+            with then:
+                builder.store(_load(builder, pointer, vector), read)
+            with otherwise:
+                builder.store(_masked_load(builder, pointer, mask, vector), read)
+        bits = builder.load(read)
+        keys = _order_key(builder, bits, _rule(signature, values))
+        least = ir.Constant(vector, [-(2 ** (flip.type.width - 1))] * vector.count)
+        key = _greatest_lane(builder, builder.select(mask, keys, least))
+        equal = builder.icmp_signed("==", keys, _splat(builder, key, vector))
+        found = builder.bitcast(builder.and_(mask, equal), ir.IntType(vector.count))
+        found = builder.zext(found, i64) if vector.count < 64 else found
+        highest = builder.sub(i64(63), builder.ctlz(found, one(0)))
+        place = builder.select(late, highest, builder.cttz(found, one(0)))
+        key = builder.sext(key, i64) if flip.type.width < 64 else key
+        return context.make_tuple(builder, signature.return_type, (key, place))
+
+    pair = types.UniTuple(types.int64, 2)
+    i64, flag = types.int64, types.boolean
+    return pair(i64, i64, flag, flag, flip, nan_key, inf), codegen
+
+
+@intrinsic
+def store_one_hot(_context: Any, address: Any, n: Any, place: Any, mark: Any, flip: Any) -> Any:
+    """Store n elements of `flip`'s width, at most one vector: `mark` at `place`, 0 elsewhere."""
+
+    def codegen(context: Any, builder: Any, _signature: Any, values: Any) -> Any:
+        address, n, place, mark, flip = values
+        vector = _lanes(flip.type)
+        if flip.type.width < 64:
+            place = builder.trunc(place, flip.type)
+            mark = builder.trunc(mark, flip.type)
+        numbers = ir.Constant(vector, list(range(vector.count)))
+        here = builder.icmp_signed("==", numbers, _splat(builder, place, vector))
+        bits = builder.select(here, _splat(builder, mark, vector), ir.Constant(vector, None))
+        pointer = builder.bitcast(_pointer(builder, address), vector.as_pointer())
+        mask = _mask(builder, vector, n)
+        name = f"llvm.masked.store.v{vector.count}i{vector.element.width}.p0"
+        arguments = [vector, pointer.type, ir.IntType(32), mask.type]
+        fnty = ir.FunctionType(ir.VoidType(), arguments)
+        function = cgutils.get_or_insert_function(builder.module, fnty, name)
+        full = builder.icmp_signed("==", n, n.type(vector.count))
+        with builder.if_else(full) as (then, otherwise):
+            with then:
+                builder.store(bits, pointer, align=1)
+            with otherwise:
+                builder.call(function, [bits, pointer, ir.IntType(32)(1), mask])
+        return context.get_dummy_value()
+
+    i64 = types.int64
+    return types.void(i64, i64, i64, i64, flip), codegen
 
 
 @intrinsic

@@ -54,7 +54,8 @@ COLUMNS = 3  # the innermost axis is kept and contiguous
 SCATTERED = 4  # the innermost axis is kept, not contiguous
 
 BLOCK_BYTES = 4096  # scanned for its greatest key before the position matters
-BLOCK_ROWS = 128  # rows whose numbers fit the narrowest key
+BLOCK_ROWS = 1024  # rows of columns whose numbers fit the keys
+BYTE_ROWS = 128  # of 8 bits
 
 
 VECTOR_BYTES = 64  # one AVX-512 register or cache line; LLVM splits it where registers are narrower
@@ -203,6 +204,21 @@ def _greatest_lane(builder: Any, keys: Any) -> Any:
 
 
 @intrinsic
+def prefer_wide_vectors(_context: Any) -> Any:
+    """Compile the calling function, kept apart, to 512-bit vectors where there are any: LLVM prefers 256 bits."""
+
+    def codegen(context: Any, builder: Any, _signature: Any, _values: Any) -> Any:
+        attributes = builder.function.attributes
+        attributes.add("noinline")  # else the caller's attributes win
+        set.add(
+            attributes, '"prefer-vector-width"="512"'
+        )  # llvmlite's own method knows no such name
+        return context.get_dummy_value()
+
+    return types.void(), codegen
+
+
+@intrinsic
 def greatest_key(_context: Any, address: Any, n: Any, flip: Any, nan_key: Any, inf: Any) -> Any:
     """The greatest key of n contiguous elements, n at least one vector.
 
@@ -243,6 +259,83 @@ def greatest_lane(_context: Any, address: Any, n: Any, flip: Any, nan_key: Any, 
         return _greatest_lane(builder, builder.select(mask, keys, least))
 
     return flip(types.int64, types.int64, flip, nan_key, inf), codegen
+
+
+@intrinsic
+def greatest_place(
+    _context: Any,
+    address: Any,
+    n: Any,
+    whole: Any,
+    late: Any,
+    flip: Any,
+    nan_key: Any,
+    inf: Any,
+) -> Any:
+    """(key, position) of the first (`late`: last) greatest of n contiguous elements, n at most one vector.
+
+    Without a search, so that the processor overlaps many short rows. `whole`: a vector's bytes may be read; masked
+    loads take twice as long beyond the cache.
+    """
+
+    def codegen(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+        address, n, whole, late, flip = values[:5]
+        vector = _lanes(flip.type)
+        i64, one = n.type, ir.IntType(1)
+        mask = _mask(builder, vector, n)
+        pointer = _pointer(builder, address)
+        read = cgutils.alloca_once(builder, vector)
+        with builder.if_else(whole) as (then, otherwise):
+            with then:
+                builder.store(_load(builder, pointer, vector), read)
+            with otherwise:
+                builder.store(_masked_load(builder, pointer, mask, vector), read)
+        bits = builder.load(read)
+        keys = _order_key(builder, bits, _rule(signature, values))
+        least = ir.Constant(vector, [-(2 ** (flip.type.width - 1))] * vector.count)
+        key = _greatest_lane(builder, builder.select(mask, keys, least))
+        equal = builder.icmp_signed("==", keys, _splat(builder, key, vector))
+        found = builder.bitcast(builder.and_(mask, equal), ir.IntType(vector.count))
+        found = builder.zext(found, i64) if vector.count < 64 else found
+        highest = builder.sub(i64(63), builder.ctlz(found, one(0)))
+        place = builder.select(late, highest, builder.cttz(found, one(0)))
+        key = builder.sext(key, i64) if flip.type.width < 64 else key
+        return context.make_tuple(builder, signature.return_type, (key, place))
+
+    pair = types.UniTuple(types.int64, 2)
+    i64, flag = types.int64, types.boolean
+    return pair(i64, i64, flag, flag, flip, nan_key, inf), codegen
+
+
+@intrinsic
+def store_one_hot(_context: Any, address: Any, n: Any, place: Any, mark: Any, flip: Any) -> Any:
+    """Store n elements of `flip`'s width, at most one vector: `mark` at `place`, 0 elsewhere."""
+
+    def codegen(context: Any, builder: Any, _signature: Any, values: Any) -> Any:
+        address, n, place, mark, flip = values
+        vector = _lanes(flip.type)
+        if flip.type.width < 64:
+            place = builder.trunc(place, flip.type)
+            mark = builder.trunc(mark, flip.type)
+        numbers = ir.Constant(vector, list(range(vector.count)))
+        here = builder.icmp_signed("==", numbers, _splat(builder, place, vector))
+        bits = builder.select(here, _splat(builder, mark, vector), ir.Constant(vector, None))
+        pointer = builder.bitcast(_pointer(builder, address), vector.as_pointer())
+        mask = _mask(builder, vector, n)
+        name = f"llvm.masked.store.v{vector.count}i{vector.element.width}.p0"
+        arguments = [vector, pointer.type, ir.IntType(32), mask.type]
+        fnty = ir.FunctionType(ir.VoidType(), arguments)
+        function = cgutils.get_or_insert_function(builder.module, fnty, name)
+        full = builder.icmp_signed("==", n, n.type(vector.count))
+        with builder.if_else(full) as (then, otherwise):
+            with then:
+                builder.store(bits, pointer, align=1)
+            with otherwise:
+                builder.call(function, [bits, pointer, ir.IntType(32)(1), mask])
+        return context.get_dummy_value()
+
+    i64 = types.int64
+    return types.void(i64, i64, i64, i64, flip), codegen
 
 
 @intrinsic
@@ -382,33 +475,29 @@ def fold_rows(
 
 
 @intrinsic
-def fill_bytes(_context: Any, address: Any, count: Any, pattern: Any) -> Any:
-    """Repeat `pattern` (8 bytes, one element repeated) over `count` contiguous bytes, whole elements, 2 at least.
+def zero_bytes(_context: Any, address: Any, count: Any) -> Any:
+    """Set `count` contiguous bytes to 0, 2 at least and even.
 
-    By overlapping stores of one width, so there is no tail: a call of memset costs as much as a short row.
+    By overlapping stores of one width: calling memset takes longer than a short row.
     """
 
     def codegen(context: Any, builder: Any, _signature: Any, values: Any) -> Any:
-        address, count, pattern = values
+        address, count = values
         i64 = count.type
         start = _pointer(builder, address)
-        vector = ir.VectorType(i64, VECTOR_BYTES // 8)
 
-        def store(value: Any, offset: Any) -> None:
-            place = builder.bitcast(builder.gep(start, [offset]), value.type.as_pointer())
-            builder.store(value, place, align=1)
+        def store(width: int, offset: Any) -> None:
+            type_ = ir.VectorType(ir.IntType(16), width // 2)
+            place = builder.bitcast(builder.gep(start, [offset]), type_.as_pointer())
+            builder.store(ir.Constant(type_, None), place, align=1)
 
         def below(width: int) -> None:
-            """Fewer than 2 * `width` bytes: two stores of `width` bytes."""
-            if width >= 8:
-                value = _splat(builder, pattern, ir.VectorType(i64, width // 8))
-            else:
-                value = builder.trunc(pattern, ir.IntType(width * 8))
+            """Fewer than 2 * `width` bytes."""
             enough = builder.icmp_signed(">=", count, i64(width))
             with builder.if_else(enough) as (then, otherwise):
                 with then:
-                    store(value, i64(0))
-                    store(value, builder.sub(count, i64(width)))
+                    store(width, i64(0))
+                    store(width, builder.sub(count, i64(width)))
                 with otherwise:
                     if width > 2:
                         below(width // 2)
@@ -416,17 +505,20 @@ def fill_bytes(_context: Any, address: Any, count: Any, pattern: Any) -> Any:
         long = builder.icmp_signed(">=", count, i64(VECTOR_BYTES))
         with builder.if_else(long) as (then, otherwise):
             with then:
-                value = _splat(builder, pattern, vector)
+                # Aligned but for both ends: a store across two cache lines takes twice as long.
                 last = builder.sub(count, i64(VECTOR_BYTES))
-                strip = cgutils.for_range_slice(builder, i64(0), last, i64(VECTOR_BYTES), i64)
+                over = builder.and_(address, i64(VECTOR_BYTES - 1))
+                first = builder.sub(i64(VECTOR_BYTES), over)
+                store(VECTOR_BYTES, i64(0))
+                strip = cgutils.for_range_slice(builder, first, last, i64(VECTOR_BYTES), i64)
                 with strip as (offset, _):
-                    store(value, offset)
-                store(value, last)
+                    store(VECTOR_BYTES, offset)
+                store(VECTOR_BYTES, last)
             with otherwise:
                 below(VECTOR_BYTES // 2)
         return context.get_dummy_value()
 
-    return types.void(types.int64, types.int64, types.int64), codegen
+    return types.void(types.int64, types.int64), codegen
 
 
 @helper
@@ -441,76 +533,87 @@ def store_element(address, value, width):
 
 
 @helper
-def fill_run(address, count, step, pattern, width):
-    """Fill `count` elements of `width` bytes that are `step` bytes apart."""
+def zero_run(address, count, step, width):
+    """Set `count` elements of `width` bytes that are `step` bytes apart to 0."""
     if step == width:
-        fill_bytes(address, count * width, pattern)
+        zero_bytes(address, count * width)
     elif step == -width:
-        fill_bytes(address + (count - 1) * step, count * width, pattern)
+        zero_bytes(address + (count - 1) * step, count * width)
     else:
         for i in range(count):
-            store_element(address + i * step, pattern, width)
+            store_element(address + i * step, 0, width)
 
 
 @helper
-def _unravel(axes, count, position):
+def _entry(table, d, column):
+    """One number of a table of axes (address, rows): an array would be counted as a reference in each call."""
+    return load_integer(np.int64(0), table[0] + (3 * d + column) * 8)
+
+
+@helper
+def _axis(table, d):
+    return _entry(table, d, 0), _entry(table, d, 1), _entry(table, d, 2)
+
+
+@helper
+def _unravel(table, count, position):
     """Sums of (stride, second stride) for a row-major position in the first `count` axes."""
     first = 0
     second = 0
     for d in range(count - 1, 0, -1):
-        size = axes[d, 0]
+        size, stride, other = _axis(table, d)
         outer = position // size
         digit = position - outer * size
         position = outer
-        first += digit * axes[d, 1]
-        second += digit * axes[d, 2]
+        first += digit * stride
+        second += digit * other
     if count > 0:
-        first += position * axes[0, 1]
-        second += position * axes[0, 2]
+        first += position * _entry(table, 0, 1)
+        second += position * _entry(table, 0, 2)
     return first, second
 
 
 @helper
+def _volume(table):
+    """Elements of all axes together."""
+    total = 1
+    for d in range(table[1]):
+        total *= _entry(table, d, 0)
+    return total
+
+
+@helper
 def _tables(how, axes):
-    """The tables kept, reduced, marks and zeros."""
-    first = how[KEPT]
-    second = first + how[REDUCED]
-    third = second + how[MARKS]
-    return axes[:first], axes[first:second], axes[second:third], axes[third : third + how[ZEROS]]
+    """The tables kept, reduced, marks and zeros, as (address, rows)."""
+    address = axes.ctypes.data
+    kept = (address, how[KEPT])
+    reduced = (kept[0] + kept[1] * 24, how[REDUCED])
+    marks = (reduced[0] + reduced[1] * 24, how[MARKS])
+    return kept, reduced, marks, (marks[0] + marks[1] * 24, how[ZEROS])
 
 
 @helper
-def _store(how, marks, address, index):
+def _store(address, index, width, mark, marks):
     """Store an index at `address`, or a mark at its place in the group that begins there."""
-    mark = how[MARK]
-    if mark == 0:
-        store_element(address, index, how[WIDTH])
-    else:
-        store_element(address + _unravel(marks, marks.shape[0], index)[0], mark, how[WIDTH])
+    if mark != 0:
+        address += _unravel(marks, marks[1], index)[0]
+        index = mark
+    store_element(address, index, width)
 
 
 @helper
-def _fill(axes, address, pattern, width, begin, end):
-    """Fill the elements at positions begin to end of a row-major walk."""
-    inner = axes.shape[0] - 1
-    n, step = axes[inner, 0], axes[inner, 1]
+def _zero(table, address, width, begin, end):
+    """Set the elements at positions begin to end of a row-major walk to 0."""
+    inner = table[1] - 1
+    n, step, _ = _axis(table, inner)
     position = begin
     while position < end:
         run = position // n if inner > 0 else 0
         digit = position - run * n
-        offset, _ = _unravel(axes, inner, run)
+        offset, _ = _unravel(table, inner, run)
         count = min(n - digit, end - position)
         position += count
-        fill_run(address + offset + digit * step, count, step, pattern, width)
-
-
-@helper
-def _volume(axes):
-    """Elements of all axes together."""
-    total = 1
-    for d in range(axes.shape[0]):
-        total *= axes[d, 0]
-    return total
+        zero_run(address + offset + digit * step, count, step, width)
 
 
 @helper
@@ -533,32 +636,53 @@ def _locate(address, n, key, late, flip, nan_key, inf):
 @helper
 def _short_rows(how, kept, reduced, marks, zeros, x, out, flip, nan_key, inf, begin, end):
     """Rows of one contiguous run, a block at most: no bookkeeping, which would take longer than the row."""
-    inner = kept.shape[0] - 1
-    run, step, out_step = kept[inner, 0], kept[inner, 1], kept[inner, 2]
-    n, weight, base = reduced[0, 0], reduced[0, 2], how[BASE]
-    late, width = how[LATE] != 0, how[WIDTH]
-    blanks = how[BLANKS] != 0
-    cleared = zeros.shape[0] > 0
-    volume = _volume(zeros)
+    prefer_wide_vectors()
+    inner = kept[1] - 1
+    run, step, out_step = _axis(kept, inner)
+    n, _, weight = _axis(reduced, 0)
+    base, late, width = how[BASE], how[LATE] != 0, how[WIDTH]
+    blanks, mark = how[BLANKS] != 0, how[MARK]
+    mark_step = _entry(marks, 0, 1) if mark != 0 else 0
+    zero_count = zero_step = 0
+    if zeros[1] > 0:
+        zero_count, zero_step, _ = _axis(zeros, 0)
+    size = item_size(flip)
+    narrow = n <= VECTOR_BYTES // size
+    # A group's whole run of the output fits one vector, too.
+    one_hot = narrow and zero_count == n and zero_step == size and mark_step == size
     item = begin
     while item < end:
         outer = item // run
         digit = item - outer * run
         offset, out_offset = _unravel(kept, inner, outer)
         address = x + offset + digit * step
+        # Where rows adjoin, the bytes behind one belong to the next.
+        readable = x + offset + run * step if step == n * size else 0
         out_address = out + out_offset + digit * out_step
         count = min(run - digit, end - item)
+        item += count
         for _ in range(count):
-            best = _block_key(address, n, flip, nan_key, inf)
-            index = base + _locate(address, n, best, late, flip, nan_key, inf) * weight
+            if narrow:
+                whole = address + VECTOR_BYTES <= readable
+                best, place = greatest_place(address, n, whole, late, flip, nan_key, inf)
+            else:
+                key = greatest_key(address, n, flip, nan_key, inf)
+                place = find_key(address, n, key, late, flip, nan_key, inf)
+                best = np.int64(key)
+            index = base + place * weight
             if blanks and best == nan_key:
                 index = 0
-            if cleared:
-                _fill(zeros, out_address, 0, width, 0, volume)
-            _store(how, marks, out_address, index)
+            if one_hot:
+                store_one_hot(out_address, n, index, mark, flip)
+            else:
+                if zero_count > 0:
+                    zero_run(out_address, zero_count, zero_step, width)
+                if mark == 0:
+                    store_element(out_address, index, width)
+                else:
+                    store_element(out_address + index * mark_step, mark, width)
             address += step
             out_address += out_step
-        item += count
 
 
 @helper
@@ -569,8 +693,8 @@ def _row(how, reduced, x, flip, nan_key, inf, begin, end):
     """
     size = item_size(flip)
     block = BLOCK_BYTES // size
-    inner = reduced.shape[0] - 1
-    n, weight = reduced[inner, 0], reduced[inner, 2]
+    inner = reduced[1] - 1
+    n, _, weight = _axis(reduced, inner)
     last, late, ordered = how[LAST] != 0, how[LATE] != 0, how[ORDERED] != 0
     best = flip
     none = True
@@ -621,8 +745,8 @@ def _row(how, reduced, x, flip, nan_key, inf, begin, end):
 @helper
 def _strided_row(how, reduced, x, flip, nan_key, inf, begin, end):
     """(key, index) of positions begin to end of one group, element by element."""
-    inner = reduced.shape[0] - 1
-    n, step, weight = reduced[inner, 0], reduced[inner, 1], reduced[inner, 2]
+    inner = reduced[1] - 1
+    n, step, weight = _axis(reduced, inner)
     last, ordered = how[LAST] != 0, how[ORDERED] != 0
     best = flip
     none = True
@@ -653,18 +777,20 @@ def _strided_row(how, reduced, x, flip, nan_key, inf, begin, end):
 
 @helper
 def _rows(how, kept, reduced, marks, zeros, x, out, partial, flip, nan_key, inf, begin, end):
-    parts, width = how[PARTS], how[WIDTH]
+    prefer_wide_vectors()
+    parts, width, mark = how[PARTS], how[WIDTH], how[MARK]
     contiguous = how[STRATEGY] == ROWS
     blanks = how[BLANKS] != 0
-    cleared = zeros.shape[0] > 0
+    cleared = zeros[1] > 0
     volume = _volume(zeros)
     total = _volume(reduced)
     share = (total + parts - 1) // parts
+    groups = _volume(kept)
     for item in range(begin, end):
-        group = item // parts if parts > 1 else item
-        part = item - group * parts
+        part = item // groups if parts > 1 else 0
+        group = item - part * groups
         first = part * share
-        offset, out_offset = _unravel(kept, kept.shape[0], group)
+        offset, out_offset = _unravel(kept, kept[1], group)
         stop = min(first + share, total)
         if contiguous:
             best, index = _row(how, reduced, x + offset, flip, nan_key, inf, first, stop)
@@ -673,12 +799,15 @@ def _rows(how, kept, reduced, marks, zeros, x, out, partial, flip, nan_key, inf,
         target = out + out_offset
         if cleared:
             begin_zero, end_zero = volume * part // parts, volume * (part + 1) // parts
-            _fill(zeros, target, 0, width, begin_zero, end_zero)
+            _zero(zeros, target, width, begin_zero, end_zero)
         if parts > 1:
-            partial[2 * item] = best
-            partial[2 * item + 1] = index
+            place = 2 * (group * parts + part)
+            partial[place] = best
+            partial[place + 1] = index
         else:
-            _store(how, marks, target, 0 if blanks and best == nan_key else index)
+            if blanks and best == nan_key:
+                index = 0
+            _store(target, index, width, mark, marks)
 
 
 @helper
@@ -718,28 +847,31 @@ def _columns(
     Best keys and row numbers stand in the keys' own width, so nothing is widened; row numbers therefore
     count within a block of rows, and blocks are merged into `winner` (key, index).
     """
+    prefer_wide_vectors()
     size = item_size(flip)
     lanes = VECTOR_BYTES // size
-    tile, parts, width = how[TILE], how[PARTS], how[WIDTH]
+    tile, parts, width, mark = how[TILE], how[PARTS], how[WIDTH], how[MARK]
     last, ordered, blanks = how[LAST] != 0, how[ORDERED] != 0, how[BLANKS] != 0
     contiguous = how[STRATEGY] == COLUMNS
     best_at = scratch.ctypes.data
     where_at = best_at + scratch.size // 2 * 8
+    block = table.shape[1]
     offsets = table[0]
     indices = table[1]
     offsets_at = offsets.ctypes.data
-    kept_inner = kept.shape[0] - 1
-    across, step, out_step = kept[kept_inner, 0], kept[kept_inner, 1], kept[kept_inner, 2]
+    kept_inner = kept[1] - 1
+    across, step, out_step = _axis(kept, kept_inner)
     tiles = (across + tile - 1) // tile
-    inner = reduced.shape[0] - 1
-    n, row_step, weight = reduced[inner, 0], reduced[inner, 1], reduced[inner, 2]
+    whole = _volume(kept) // across * tiles
+    inner = reduced[1] - 1
+    n, row_step, weight = _axis(reduced, inner)
     total = _volume(reduced)
-    cleared = zeros.shape[0] > 0
+    cleared = zeros[1] > 0
     volume = _volume(zeros)
     share = (total + parts - 1) // parts
     for item in range(begin, end):
-        rest = item // parts
-        part = item - rest * parts
+        part = item // whole if parts > 1 else 0
+        rest = item - part * whole
         outer = rest // tiles
         column = (rest - outer * tiles) * tile
         columns = min(tile, across - column)
@@ -750,18 +882,18 @@ def _columns(
         stop = min(position + share, total)
         if cleared:
             for run in range(volume * part // parts, volume * (part + 1) // parts):
-                zero_offset, _ = _unravel(zeros, zeros.shape[0], run)
-                fill_run(target + zero_offset, columns, out_step, 0, width)
+                zero_offset, _ = _unravel(zeros, zeros[1], run)
+                zero_run(target + zero_offset, columns, out_step, width)
         first_block = True
         while position < stop:
             rows = 0
-            while position < stop and rows < BLOCK_ROWS and (ordered or rows == 0):
+            while position < stop and rows < block and (ordered or rows == 0):
                 run = position // n if inner > 0 else 0
                 digit = position - run * n
                 row_offset, index = _unravel(reduced, inner, run)
                 row_offset += digit * row_step
                 index += how[BASE] + digit * weight
-                count = min(n - digit, stop - position, BLOCK_ROWS - rows)
+                count = min(n - digit, stop - position, block - rows)
                 for r in range(count):
                     offsets[rows + r] = row_offset + r * row_step
                     indices[rows + r] = index + r * weight
@@ -809,7 +941,7 @@ def _columns(
                     index = indices[np.uint64(load_integer(flip, where_at + c * size))]
                     if blanks and load_integer(flip, best_at + c * size) == nan_key:
                         index = 0
-                    _store(how, marks, target + c * out_step, index)
+                    _store(target + c * out_step, index, width, mark, marks)
                 break
             for c in range(columns):
                 key = np.int64(load_integer(flip, best_at + c * size))
@@ -833,7 +965,7 @@ def _columns(
                     index = winner[1, c]
                     if blanks and winner[0, c] == nan_key:
                         index = 0
-                    _store(how, marks, target + c * out_step, index)
+                    _store(target + c * out_step, index, width, mark, marks)
 
 
 @njit(nogil=True, error_model="numpy")
@@ -852,7 +984,7 @@ def columns(how, axes, x, out, partial, flip, nan_key, inf, begin, end):
     # Arrays owned here, where they outlive the raw addresses that _columns takes of them.
     tile = how[TILE]
     scratch = np.empty(2 * (tile * item_size(flip) // 8 + VECTOR_BYTES), np.int64)
-    table = np.empty((2, BLOCK_ROWS), np.int64)
+    table = np.empty((2, BYTE_ROWS if item_size(flip) == 1 else BLOCK_ROWS), np.int64)
     winner = np.empty((2, tile), np.int64)
     kept, reduced, marks, zeros = _tables(how, axes)
     _columns(
@@ -879,7 +1011,7 @@ def columns(how, axes, x, out, partial, flip, nan_key, inf, begin, end):
 def combine(how, axes, out, partial, blank):
     """The best part of each group; `blank` is the key that ranks NaN."""
     kept, _, marks, _ = _tables(how, axes)
-    parts, last = how[PARTS], how[LAST] != 0
+    parts, width, mark, last = how[PARTS], how[WIDTH], how[MARK], how[LAST] != 0
     blanks = how[BLANKS] != 0
     for group in range(partial.size // (2 * parts)):
         place = 2 * group * parts
@@ -888,14 +1020,16 @@ def combine(how, axes, out, partial, blank):
             key, other = partial[place + 2 * p], partial[place + 2 * p + 1]
             if key > best or (key == best and (other < index) != last):
                 best, index = key, other
-        _, out_offset = _unravel(kept, kept.shape[0], group)
-        _store(how, marks, out + out_offset, 0 if blanks and best == blank else index)
+        _, out_offset = _unravel(kept, kept[1], group)
+        if blanks and best == blank:
+            index = 0
+        _store(out + out_offset, index, width, mark, marks)
 
 
 @njit(nogil=True, error_model="numpy")
-def fill(axes, out, pattern, width, begin, end):
-    """Set the elements at positions begin to end of all axes (size, stride, 0) to `pattern`."""
-    _fill(axes, out, pattern, width, begin, end)
+def zero(axes, out, width, begin, end):
+    """Set the elements at positions begin to end of all axes (size, stride, 0) to 0."""
+    _zero((axes.ctypes.data, axes.shape[0]), out, width, begin, end)
 
 
 @njit(parallel=True, nogil=True, error_model="numpy")
@@ -917,7 +1051,7 @@ def columns_parallel(how, axes, x, out, partial, flip, nan_key, inf, items, task
 
 
 @njit(parallel=True, nogil=True, error_model="numpy")
-def fill_parallel(axes, out, pattern, width, items, tasks):
-    """All elements of `fill`, in `tasks` chunks of (nearly) equal size."""
+def zero_parallel(axes, out, width, items, tasks):
+    """All elements of `zero`, in `tasks` chunks of (nearly) equal size."""
     for task in prange(tasks):
-        fill(axes, out, pattern, width, items * task // tasks, items * (task + 1) // tasks)
+        zero(axes, out, width, items * task // tasks, items * (task + 1) // tasks)

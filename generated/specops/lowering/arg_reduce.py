@@ -20,7 +20,7 @@ Array = npt.NDArray[Any]
 _ROWS = launch.Kernel(kernel.rows, kernel.rows_parallel)
 _COLUMNS = launch.Kernel(kernel.columns, kernel.columns_parallel)
 _COMBINE = launch.guarded(kernel.combine)
-_FILL = launch.Kernel(kernel.fill, kernel.fill_parallel)
+_ZERO = launch.Kernel(kernel.zero, kernel.zero_parallel)
 _NO_PARTS = np.empty(0, np.int64)
 _NO_AXES = np.empty((0, 3), np.int64)
 
@@ -33,6 +33,8 @@ TILE_COLUMNS = 1024
 PART_BYTES = 1 << 18  # a part smaller than this is not worth a thread
 PARTIALS = 1 << 15  # (key, index) pairs, half a MiB
 PART_ITEMS = 64  # items that are enough for any number of threads
+STREAM_BYTES = 1 << 22  # input that no longer stays in a core's own cache
+RUN_BYTES = 1 << 10  # least part of a group that is split for the order of memory
 LARGE_BYTES = 1 << 18  # input from which a second thread pays
 
 
@@ -138,7 +140,7 @@ class Search:
         source = launch.address(x) + shift
         if zeros is not None:
             elements = math.prod(int(n) for n in zeros[:, 0])
-            _FILL((zeros, target, 0, self._out_size), elements, large=self._large, alive=out)
+            _ZERO((zeros, target, self._out_size), elements, large=self._large, alive=out)
         run(
             (how, axes, source, target, parts, *self._rule),
             items,
@@ -224,11 +226,12 @@ class Search:
         if items < PART_ITEMS:
             parts = min(part_bytes // PART_BYTES, PART_ITEMS // items, PARTIALS // groups)
             parts = max(1, parts)
-            parts = -(-total // -(-total // parts))  # none empty
-        short = len(reduced) == parts == 1 and total * size <= kernel.BLOCK_BYTES
-        if strategy == kernel.ROWS and short:
-            strategy = kernel.SHORT
-
+        if parts == 1 and not columns and kept and kept[-1].stride < abs(reduced[0].stride):
+            # Groups lie within the outermost reduced axis: by its parts, memory is walked in order.
+            run_bytes = total * size // reduced[0].size
+            if run_bytes >= RUN_BYTES and groups * total * size >= STREAM_BYTES:
+                parts = max(1, min(reduced[0].size, PARTIALS // groups))
+        parts = -(-total // -(-total // parts))  # none empty
         tables = [geometry.table(kept), geometry.table(reduced)]
         zeros = None
         if self._mark is None:
@@ -244,6 +247,9 @@ class Search:
             else:
                 tables.append(_NO_AXES)
                 zeros = geometry.table(geometry.coalesce(everything))
+        short = len(reduced) == parts == 1 and total * size <= kernel.BLOCK_BYTES
+        if strategy == kernel.ROWS and short and max(len(table) for table in tables[2:]) <= 1:
+            strategy = kernel.SHORT
         how = np.zeros(kernel.SETTINGS, np.int64)
         how[kernel.STRATEGY] = strategy
         how[kernel.LAST] = self._last

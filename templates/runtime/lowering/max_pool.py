@@ -126,7 +126,7 @@ class MaxPool:
         if self._index_size == 0:
             return None, width // 8
         for rank in (32, 64, 128):
-            if self._plane < 1 << min(max(rank - width - 1, 0), 62):
+            if rank > width and self._plane < 1 << min(rank - width - 1, 62):
                 zero = np.int64(0)
                 return {32: np.int32(0), 64: zero, 128: (zero, zero)}[rank], rank // 8
         return None, 0

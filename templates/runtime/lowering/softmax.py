@@ -14,6 +14,7 @@ from specops.kernels import softmax as kernel
 
 Array = npt.NDArray[Any]
 
+_SHORT = launch.Kernel(kernel.short_rows, kernel.short_rows_parallel)
 _ROWS = launch.Kernel(kernel.rows, kernel.rows_parallel)
 _COLUMNS = launch.Kernel(kernel.columns, kernel.columns_parallel)
 _COMBINE = launch.guarded(kernel.combine)
@@ -35,8 +36,8 @@ SHARED_TILES = (
     4  # narrower tiles are better than split groups, whose exponentials are computed twice
 )
 BLOCK_ROWS = 32  # of a tall tile measured together
-SHORT_ROW = 8  # shorter rows are taken across
-PART_BYTES = 1 << 17  # a part smaller than this is not worth a thread
+PART_BYTES = 1 << 18  # a part smaller than this is not worth a thread
+STRIDED_COST = 3.0  # of an element, against one in a full vector of contiguous ones
 PARTIALS = 1 << 15  # (top, sum) pairs, half a MiB
 PART_ITEMS = 8  # items that are enough for the threads to share
 LARGE_BYTES = 1 << 16  # input from which a second thread pays
@@ -137,7 +138,7 @@ class Softmax:
         across = self._lanes_across(kept, reduced)
         tile = parts = 1
         if across:
-            strategy = kernel.COLUMNS
+            run = _COLUMNS
             columns = kept[-1].size if kept else 1
             lane_bytes = max(size, 4)
             widest = min(TILE_BYTES // lane_bytes, columns)
@@ -153,7 +154,7 @@ class Softmax:
             items = groups // columns * -(-columns // tile)
             part_bytes = total * size * tile
         else:
-            strategy = kernel.ROWS
+            run = _ROWS
             inner = reduced[-1].size
             items = groups
             part_bytes = total * size
@@ -168,11 +169,10 @@ class Softmax:
         short = min(kernel.SUM_VECTORS * lanes, block)
         one_run = not across and len(reduced) == parts == 1
         if one_run and total <= short and reduced[0].stride == reduced[0].second == size:
-            strategy = kernel.SHORT
+            run = _SHORT
         if parts > 1 and block >= total:
             block = BLOCK_ROWS if across else BLOCK_BYTES // size
         settings = np.zeros(kernel.SETTINGS, np.int64)
-        settings[kernel.STRATEGY] = strategy
         settings[kernel.LOGARITHM] = self._logarithm
         settings[kernel.PARTS] = parts
         settings[kernel.BLOCK] = block
@@ -188,7 +188,7 @@ class Softmax:
             walk[kernel.PHASE] = kernel.MEASURE
             second[kernel.PHASE] = kernel.WRITE
         return _Plan(
-            _COLUMNS if across else _ROWS,
+            run,
             walk,
             launch.address(walk),
             second,
@@ -208,6 +208,6 @@ class Softmax:
             lanes = kernel.VECTOR_BYTES // max(size, 4)
             contiguous = axis.stride == axis.second == size
             waste = lanes * -(-axis.size // lanes) / axis.size
-            return waste * (1.0 if contiguous else 4.0), max(axis.stride, abs(axis.second))
+            return waste * (1.0 if contiguous else STRIDED_COST), max(axis.stride, abs(axis.second))
 
         return cost(kept[-1]) < cost(reduced[-1])

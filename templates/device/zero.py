@@ -1,0 +1,83 @@
+"""Setting memory to 0, exactly the bytes asked for."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from llvmlite import ir
+from numba import types
+from numba.core import cgutils
+from numba.extending import intrinsic
+
+from order_key import VECTOR_BYTES, _pointer, helper, store_integer
+
+
+@intrinsic
+def zero_bytes(_context: Any, address: Any, count: Any) -> Any:
+    """Set `count` contiguous bytes to 0, 2 at least and even.
+
+    By overlapping stores of one width: calling memset takes longer than a short row.
+    """
+
+    def codegen(context: Any, builder: Any, _signature: Any, values: Any) -> Any:
+        address, count = values
+        i64 = count.type
+        start = _pointer(builder, address)
+
+        def store(width: int, offset: Any) -> None:
+            type_ = ir.VectorType(ir.IntType(16), width // 2)
+            place = builder.bitcast(builder.gep(start, [offset]), type_.as_pointer())
+            builder.store(ir.Constant(type_, None), place, align=1)
+
+        def below(width: int) -> None:
+            """Fewer than 2 * `width` bytes."""
+            enough = builder.icmp_signed(">=", count, i64(width))
+            with builder.if_else(enough) as (then, otherwise):
+                with then:
+                    store(width, i64(0))
+                    store(width, builder.sub(count, i64(width)))
+                with otherwise:
+                    if width > 2:
+                        below(width // 2)
+
+        long = builder.icmp_signed(">=", count, i64(VECTOR_BYTES))
+        with builder.if_else(long) as (then, otherwise):
+            with then:
+                # Aligned but for both ends: a store across two cache lines takes twice as long.
+                last = builder.sub(count, i64(VECTOR_BYTES))
+                over = builder.and_(address, i64(VECTOR_BYTES - 1))
+                first = builder.sub(i64(VECTOR_BYTES), over)
+                store(VECTOR_BYTES, i64(0))
+                strip = cgutils.for_range_slice(builder, first, last, i64(VECTOR_BYTES), i64)
+                with strip as (offset, _):
+                    store(VECTOR_BYTES, offset)
+                store(VECTOR_BYTES, last)
+            with otherwise:
+                below(VECTOR_BYTES // 2)
+        return context.get_dummy_value()
+
+    return types.void(types.int64, types.int64), codegen
+
+
+@helper
+def store_element(address, value, width):
+    """Store the low 2, 4 or 8 bytes of `value`."""
+    if width == 4:
+        store_integer(np.int32(0), address, value)
+    elif width == 8:
+        store_integer(np.int64(0), address, value)
+    else:
+        store_integer(np.int16(0), address, value)
+
+
+@helper
+def zero_run(address, count, step, width):
+    """Set `count` elements of `width` bytes that are `step` bytes apart to 0."""
+    if step == width:
+        zero_bytes(address, count * width)
+    elif step == -width:
+        zero_bytes(address + (count - 1) * step, count * width)
+    else:
+        for i in range(count):
+            store_element(address + i * step, 0, width)
