@@ -10,12 +10,25 @@ import os
 import subprocess
 import sys
 import tracemalloc
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from draw import (
+    INPUT_LAYOUTS,
+    MEBI,
+    MEMORY_LAYOUTS,
+    WIDE_EDGES,
+    Random,
+    check_output,
+    laid_out,
+    numpy_type,
+    of_8_mebibytes,
+    random_axes,
+    random_shape,
+    values,
+)
 from oracle import arg_reduce
 
 import specops
@@ -33,162 +46,8 @@ TYPES = [*PAGE_TYPES, "FLOAT64", "BFLOAT16", "BOOL"]
 OUTPUT_TYPES = ["UINT32", "INT32", "UINT64", "INT64"]
 CASES = 320  # for each type
 BATCH = 80
-POISON = 0xA5
-GUARD = 64  # bytes on each side of a tensor
-EDGES = [15, 16, 17, 31, 33, 63, 64, 65, 127, 128, 129, 255, 256, 257, 511, 512, 513]
-WIDE_EDGES = [*EDGES, 1023, 1024, 1025, 2047, 2048, 2049, 4095, 4096, 4097]
-FLOATS = {"FLOAT16": (5, 10), "BFLOAT16": (8, 7), "FLOAT32": (8, 23), "FLOAT64": (11, 52)}
-Random = np.random.Generator
-
-
-def numpy_type(name: str) -> np.dtype:
-    return DATA_TYPES[name].numpy
-
-
-# --- values ---
-
-
-def special_bits(name: str) -> list[int]:
-    """Bit patterns where orders go wrong."""
-    width = numpy_type(name).itemsize * 8
-    if name == "BOOL":
-        return [0, 1]
-    if name in FLOATS:
-        exponent, mantissa = FLOATS[name]
-        inf, sign, quiet = ((1 << exponent) - 1) << mantissa, 1 << (width - 1), 1 << (mantissa - 1)
-        magnitudes = [
-            0,  # zero
-            1,  # the least subnormal
-            (1 << mantissa) - 1,  # the greatest subnormal
-            1 << mantissa,  # the least normal
-            ((1 << (exponent - 1)) - 1) << mantissa,  # one
-            inf - 1,  # the greatest number
-            inf,
-            inf + 1,  # NaN: signalling, quiet, with a payload, all bits
-            inf + quiet,
-            inf + quiet + 5,
-            sign - 1,
-        ]
-        return [m | s for m in magnitudes for s in (0, sign)]
-    top = 1 << (width - 1)
-    beyond = [2**53, 2**53 + 1] if width == 64 else []
-    return [0, 1, 2, top - 2, top - 1, top, top + 1, 2 * top - 2, 2 * top - 1, *beyond]
-
-
-def values(random: Random, name: str, shape: tuple[int, ...]) -> np.ndarray:
-    """Random values of a type: all bit patterns, special ones, or a few, so that ties are frequent."""
-    item = numpy_type(name).itemsize
-    unsigned = np.dtype(f"u{item}")
-    special = np.array(special_bits(name), unsigned)
-    flavour = random.integers(4)
-    if flavour == 0 and name != "BOOL":
-        bits = random.integers(0, 256, (*shape, item), np.uint8).view(unsigned).reshape(shape)
-    else:
-        count = (len(special), 3, 2, 1)[flavour]
-        bits = random.choice(random.permutation(special)[:count], shape)
-    if random.random() < 0.1 and bits.size:  # one element stands out
-        bits = np.full(shape, special[0])
-        bits.flat[random.integers(bits.size)] = special[-1]
-    return np.ascontiguousarray(bits, unsigned).view(numpy_type(name)).reshape(shape)
-
-
-# --- layouts ---
-
-
-@dataclass(frozen=True)
-class Layout:
-    """Where elements stand: byte strides, and the offset of element [0, 0, ..] in a buffer of so many bytes."""
-
-    strides: tuple[int, ...]
-    offset: int
-    bytes: int
-
-    def view(self, buffer: np.ndarray, shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
-        return np.ndarray(shape, dtype, buffer, self.offset, self.strides)
-
-
-LAYOUTS = ["c", "fortran", "permuted", "sliced", "negative", "misaligned", "field", "any"]
-INPUT_LAYOUTS = [*LAYOUTS, "broadcast"]
-
-
-def layout(random: Random, kind: str, shape: tuple[int, ...], item: int) -> Layout:
-    """A random layout of a kind; "broadcast" has strides of 0, the others keep elements apart."""
-    rank = len(shape)
-    mixed = kind in ("any", "broadcast")
-    order = list(range(rank))[::-1]
-    if kind == "fortran":
-        order = order[::-1]
-    elif kind == "permuted" or mixed:
-        order = [int(d) for d in random.permutation(rank)]
-    step = item
-    if kind == "field" or (mixed and random.random() < 0.3):
-        step = item + int(random.integers(1, 2 * item + 1))
-    offset = GUARD
-    if kind == "misaligned" or (mixed and random.random() < 0.3):
-        offset += 1
-    strides = [0] * rank
-    for d in order:
-        if kind == "broadcast" and random.random() < 0.5:
-            continue
-        gap = int(random.integers(1, 4)) if kind == "sliced" or mixed else 1
-        strides[d] = step * gap
-        step = strides[d] * max(shape[d], 1)
-        if kind == "negative" or (mixed and random.random() < 0.3):
-            offset += (max(shape[d], 1) - 1) * strides[d]
-            strides[d] = -strides[d]
-    return Layout(tuple(strides), offset, 2 * GUARD + 1 + step + 2 * item)
-
-
-def laid_out(random: Random, x: np.ndarray, kind: str) -> tuple[np.ndarray, np.ndarray]:
-    """The values in a layout, with poison around and between them; and the buffer that they stand in.
-
-    With "broadcast" the values along an axis of stride 0 become those of its last index.
-    """
-    place = layout(random, kind, x.shape, x.dtype.itemsize)
-    buffer = np.full(place.bytes, POISON, np.uint8)
-    view = place.view(buffer, x.shape, np.dtype(f"u{x.dtype.itemsize}"))
-    view[...] = x.view(view.dtype)
-    return view.view(x.dtype), buffer
-
-
-def random_shape(random: Random, highest: int, lowest: int = 1) -> tuple[int, ...]:
-    """Sizes of at most a few thousand elements, 1 being frequent, some at the edge of a vector, block or tile."""
-    rank = int(random.integers(lowest, highest + 1))
-    shape = [1] * rank
-    left = int(random.choice([30, 300, 3000]))
-    for d in random.permutation(rank):
-        shape[d] = int(random.choice([1, random.integers(1, max(2, min(left, 12)))]))
-        left //= shape[d]
-    if rank and random.random() < 0.3:
-        edge = int(random.choice(WIDE_EDGES if random.random() < 0.3 else EDGES))
-        d = random.integers(rank)
-        rest = math.prod(shape) // shape[d]
-        if rest * edge <= 20000:
-            shape[d] = edge
-    return tuple(shape)
-
-
-def random_axes(random: Random, rank: int) -> tuple[int, ...]:
-    chosen = [d for d in range(rank) if random.random() < random.choice([0.2, 0.5, 0.9])]
-    return tuple(int(d) for d in random.permutation(chosen))
-
 
 # --- one case ---
-
-
-def check_output(
-    run: Any, random: Random, shape: tuple[int, ...], dtype: np.dtype, expected: np.ndarray
-) -> None:
-    """`run(out)` writes the expected elements, and not one byte between or around them."""
-    kind = str(random.choice(LAYOUTS))
-    place = layout(random, kind, shape, dtype.itemsize)
-    buffer = np.full(place.bytes, POISON, np.uint8)
-    wanted = buffer.copy()
-    place.view(wanted, shape, dtype)[...] = expected.reshape(shape)
-    out = place.view(buffer, shape, dtype)
-    assert run(out) is out
-    np.testing.assert_array_equal(out, expected.reshape(shape), err_msg=f"out: {kind}")
-    assert np.array_equal(buffer, wanted), f"bytes outside the elements of out ({kind}) changed"
 
 
 def check_case(name: str, number: int) -> None:
@@ -469,22 +328,6 @@ def test_the_shapes_of_edge_cases() -> None:
 
 # --- memory ---
 
-MEBI = 1 << 20
-MEMORY_LAYOUTS = [*INPUT_LAYOUTS, "read-only"]
-
-
-def of_8_mebibytes(kind: str, dtype: np.dtype) -> np.ndarray:
-    """An array of 8 MiB and three dimensions, in a layout."""
-    random = np.random.default_rng(3)
-    shape = (64, 128, 8 * MEBI // dtype.itemsize // (64 * 128))
-    place = layout(random, "c" if kind == "read-only" else kind, shape, dtype.itemsize)
-    if kind == "broadcast":  # 8 MiB of elements on less memory
-        strides = (0, dtype.itemsize * shape[2], dtype.itemsize)
-        place = Layout(strides, GUARD, place.bytes + shape[1] * shape[2] * dtype.itemsize + GUARD)
-    x = place.view(np.zeros(place.bytes, np.uint8), shape, dtype)
-    x.flags.writeable = kind != "read-only"
-    return x
-
 
 @pytest.mark.parametrize("kind", MEMORY_LAYOUTS)
 @pytest.mark.parametrize("name", TYPES)
@@ -515,7 +358,7 @@ import sys
 import numpy as np
 sys.path.insert(0, sys.argv[1])
 import specops
-from test_contract import MEBI, MEMORY_LAYOUTS, numpy_type, of_8_mebibytes
+from draw import MEBI, MEMORY_LAYOUTS, numpy_type, of_8_mebibytes
 
 def peak():
     with open("/proc/self/status") as file:

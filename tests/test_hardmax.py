@@ -1,0 +1,369 @@
+"""The contract of hardmax: each type, shape, layout, tie and NaN, against the oracle.
+
+Every case follows from its data type and its number alone: `check_case("FLOAT16", 217)` repeats one.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import numpy as np
+import pytest
+from draw import (
+    EDGES,
+    INPUT_LAYOUTS,
+    LAYOUTS,
+    MEBI,
+    MEMORY_LAYOUTS,
+    WIDE_EDGES,
+    Call,
+    check_output,
+    check_resident_memory,
+    check_traced_memory,
+    laid_out,
+    layout,
+    numpy_type,
+    of_8_mebibytes,
+    output,
+    random_axes,
+    random_shape,
+    values,
+)
+from oracle import NAN_RULES, hardmax
+
+import specops
+from specops.lowering import arg_reduce as lowering
+from specops.lowering.hardmax import Hardmax
+from specops.tensor import packed
+
+TYPES = ["FLOAT32", "FLOAT16", "FLOAT64", "BFLOAT16"]
+CASES = 600  # for each type
+BATCH = 200
+SETS = [(), (0,), (1,), (2,), (0, 2), (0, 1, 2)]  # of axes of a rank of 3
+
+
+def operator(name: str, shape: tuple[int, ...], axes: Any, nan: str) -> Hardmax:
+    return Hardmax(axes=axes, nan=nan, input=packed(name, shape), output=packed(name, shape))
+
+
+def run(name: str, x: np.ndarray, axes: Any, nan: str) -> np.ndarray:
+    out = np.full_like(x, 7)
+    operator(name, x.shape, axes, nan)(x, out)
+    return out
+
+
+def bits(x: np.ndarray) -> np.ndarray:
+    """What tells 0.0 and -0.0 apart."""
+    return x.view(f"u{x.dtype.itemsize}")
+
+
+# --- random cases ---
+
+
+def check_case(name: str, number: int, group: int = 0) -> None:
+    random = np.random.default_rng([TYPES.index(name), number, group])
+    shape = random_shape(random, 8 if number % 4 else 3, 0)
+    axes = random_axes(random, len(shape))
+    nan = str(random.choice(NAN_RULES))
+    kind = str(random.choice(INPUT_LAYOUTS))
+    x, buffer = laid_out(random, values(random, name, shape), kind)
+    before = buffer.copy()
+    if random.random() < 0.3:
+        x.flags.writeable = False
+    kernel = operator(name, shape, [axes, list(axes)][random.integers(2)], nan)
+
+    def run(out: np.ndarray) -> np.ndarray:
+        kernel(x, out)
+        return out
+
+    try:
+        expected = hardmax(x, axes, nan)
+        for _ in range(2):  # two layouts of the output
+            check_output(run, random, shape, numpy_type(name), expected)
+        assert np.array_equal(buffer, before), "the input was changed"
+    except Exception as error:
+        text = f"check_case({name!r}, {number}, {group}): {kind} {shape} {x.strides}, axes {axes}, {nan}"
+        raise AssertionError(f"{text}: {error}") from error
+
+
+@pytest.mark.parametrize("batch", range(CASES // BATCH))
+@pytest.mark.parametrize("name", TYPES)
+def test_random_cases(name: str, batch: int) -> None:
+    """Random shapes, axes, layouts and values give what the oracle gives."""
+    for number in range(batch * BATCH, (batch + 1) * BATCH):
+        check_case(name, number)
+
+
+@pytest.mark.parametrize("name", TYPES)
+def test_parts_and_tiles(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Cut into parts of a few elements and narrow tiles, over threads, small cases give the same."""
+    monkeypatch.setattr(lowering, "LARGE_BYTES", 0)
+    monkeypatch.setattr(lowering, "PART_BYTES", 48)
+    monkeypatch.setattr(lowering, "TILE_BYTES", 256)
+    for number in range(300):
+        check_case(name, number, 1)
+
+
+def test_the_random_cases_are_many() -> None:
+    """Fewer cases, types or layouts would be noticed."""
+    assert CASES // BATCH * BATCH * len(TYPES) >= 2400
+    assert len(INPUT_LAYOUTS) >= 9
+
+
+# --- what is easily wrong ---
+
+NAN, INF = float("nan"), float("inf")
+TIES = [  # a group; where the 1 stands with NaN ignored; with NaN extreme
+    ([3, 2, 1, 2, 3], 0, 0),
+    ([1, 2, 3, 3, 3], 2, 2),
+    ([-0.0, 0.0, -0.0], 0, 0),
+    ([-1, 0.0, -0.0, 0.0], 1, 1),
+    ([-1, -0.0, 0.0], 1, 1),
+    ([NAN, -INF, NAN], 1, 0),
+    ([-NAN, -INF, NAN], 1, 0),
+    ([-INF, -INF], 0, 0),
+    ([-INF, NAN], 0, 1),
+    ([NAN, NAN, NAN], 0, 0),
+    ([1, -NAN, INF, NAN], 2, 1),
+    ([INF, INF, -NAN], 0, 2),
+    ([5], 0, 0),
+    ([NAN], 0, 0),
+]
+
+
+@pytest.mark.parametrize(("group", "ignored", "extreme"), TIES, ids=str)
+@pytest.mark.parametrize("name", TYPES)
+def test_ties_and_nan(name: str, group: list[float], ignored: int, extreme: int) -> None:
+    """A short group by literals: as a row, a column and both, amid others, forward and from behind."""
+    dtype = numpy_type(name)
+    for nan, place in (("ignored", ignored), ("extreme", extreme)):
+        one = np.zeros(len(group), dtype)
+        one[place] = 1
+        for width in (1, 3, 40):
+            rows = np.tile(np.array(group, dtype), (width, 1))
+            expected = np.tile(one, (width, 1))
+            np.testing.assert_array_equal(run(name, rows, (1,), nan), expected)
+            columns = np.ascontiguousarray(rows.T)
+            np.testing.assert_array_equal(run(name, columns, (0,), nan), expected.T)
+            np.testing.assert_array_equal(run(name, columns.T, (1,), nan), expected)
+            backward = np.ascontiguousarray(rows[:, ::-1])[:, ::-1]
+            np.testing.assert_array_equal(run(name, backward, (1,), nan), expected)
+
+
+@pytest.mark.parametrize("name", TYPES)
+def test_a_long_group_of_nothing_but_nan(name: str) -> None:
+    """Its 1 stands at its first element, also where the group is split, reversed or walked by memory."""
+    dtype = numpy_type(name)
+    for shape, axes in (
+        ((300_001,), (0,)),
+        ((3, 200, 700), (1, 2)),
+        ((200, 3, 700), (0, 2)),
+        ((500, 700), (0,)),
+    ):
+        x = np.full(shape, np.nan, dtype)
+        first = np.zeros(shape, bool)
+        first[tuple(slice(0, 1) if d in axes else slice(None) for d in range(len(shape)))] = True
+        backward = tuple(slice(None, None, -1) for _ in shape)
+        for given in (x, x[backward], x.T.copy().T):
+            for nan in NAN_RULES:
+                out = np.full(shape, 7, dtype)
+                operator(name, shape, axes, nan)(given, out)
+                assert np.array_equal(out, first)
+                operator(name, shape, axes, nan)(given, out[backward])
+                assert np.array_equal(out[backward], first)
+
+
+@pytest.mark.parametrize("length", WIDE_EDGES)
+@pytest.mark.parametrize("name", TYPES)
+def test_the_one_may_stand_anywhere(name: str, length: int) -> None:
+    """Rows and columns of each length around a vector, block or tile; the 1 at, before and after each edge."""
+    places = sorted({p for e in (*WIDE_EDGES, length, 0) for p in (e - 1, e) if 0 <= p < length})
+    rows = np.full((len(places), length), -1, numpy_type(name))
+    rows[np.arange(len(places)), places] = 2
+    expected = rows == 2
+    columns = np.ascontiguousarray(rows.T)
+    for given, axis, wanted in (
+        (rows, 1, expected),
+        (rows[:, ::-1], 1, expected[:, ::-1]),
+        (columns, 0, expected.T),
+        (columns[::-1], 0, expected.T[::-1]),
+    ):
+        np.testing.assert_array_equal(run(name, given, (axis,), "extreme"), wanted)
+
+
+@pytest.mark.parametrize("columns", EDGES)
+@pytest.mark.parametrize("name", TYPES)
+def test_each_column_is_its_own(name: str, columns: int) -> None:
+    """As many columns as fill a vector or a tile, one less, one more: none is missed or mixed up."""
+    random = np.random.default_rng(columns)
+    x = random.integers(0, 4, (6, columns)).astype(numpy_type(name))
+    expected = np.arange(6)[:, None] == np.argmax(x, 0)
+    np.testing.assert_array_equal(run(name, x, (0,), "ignored"), expected)
+    np.testing.assert_array_equal(run(name, x[:, ::-1], (0,), "ignored"), expected[:, ::-1])
+
+
+@pytest.mark.parametrize("name", TYPES)
+def test_edge_cases_of_shapes(name: str) -> None:
+    """Rank 0, rank above 8, no elements, no axes, axes in any order and any kind of sequence."""
+    dtype = numpy_type(name)
+    for nan in NAN_RULES:
+        for number in (5, NAN, -INF):
+            assert run(name, np.array(number, dtype), (), nan) == 1
+        everything = run(name, np.full((3, 1, 5), np.nan, dtype), (), nan)
+        assert np.array_equal(everything, np.ones((3, 1, 5)))
+    deep = values(np.random.default_rng(2), name, (2,) * 14)
+    for axes in (range(0, 14, 2), range(7), range(7, 14), range(14)):
+        expected = hardmax(deep, tuple(axes))
+        np.testing.assert_array_equal(run(name, deep, axes, "ignored"), expected)
+    x = values(np.random.default_rng(1), name, (4, 5, 6, 3))
+    for nan, axes in itertools.product(NAN_RULES, itertools.permutations(range(1, 4))):
+        wanted = hardmax(x, axes, nan)
+        for several in (list(axes), tuple(axes), range(1, 4)):
+            np.testing.assert_array_equal(run(name, x, several, nan), wanted)
+
+
+@pytest.mark.parametrize("name", TYPES)
+@pytest.mark.parametrize("shape", [(0,), (3, 0), (0, 3), (2, 0, 4), (0, 0)], ids=str)
+def test_no_elements(name: str, shape: tuple[int, ...]) -> None:
+    """Nothing is read or written, whatever the axes."""
+    random = np.random.default_rng(1)
+    for count in range(len(shape) + 1):
+        for axes in itertools.combinations(range(len(shape)), count):
+            out = output(random, shape, numpy_type(name), "c")
+            operator(name, shape, axes, "ignored")(np.zeros(shape, numpy_type(name)), out.array)
+            out.check_surroundings()
+
+
+# --- layouts ---
+
+
+@pytest.mark.parametrize("name", TYPES)
+def test_each_pair_of_layouts(name: str) -> None:
+    """Every input layout with every output layout; one operator serves them all."""
+    random = np.random.default_rng(7)
+    shape = (5, 6, 17)
+    for axes, nan in itertools.product(SETS, NAN_RULES):
+        kernel = operator(name, shape, axes, nan)
+        for kind, out_kind in itertools.product(INPUT_LAYOUTS, LAYOUTS):
+            x, _ = laid_out(random, values(random, name, shape), kind)
+            out = output(random, shape, x.dtype, out_kind)
+            kernel(x, out.array)
+            expected = hardmax(x, axes, nan)
+            text = f"{kind} to {out_kind}, axes {axes}, {nan}"
+            assert np.array_equal(bits(out.array), bits(expected)), text
+            out.check_surroundings()
+
+
+@pytest.mark.parametrize("name", TYPES)
+def test_field_of_a_structured_array(name: str) -> None:
+    """Fields of packed records on both sides: the other fields stay."""
+    random = np.random.default_rng(1)
+    dtype = numpy_type(name)
+    fields = [("before", "u1"), ("x", f"V{dtype.itemsize}"), ("after", "u2")]
+    records, results = np.zeros((9, 70), fields), np.zeros((9, 70), fields)
+    results["before"], results["after"] = 3, 517
+    x, out = records["x"].view(dtype), results["x"].view(dtype)
+    x[...] = values(random, name, x.shape)
+    for axes in SETS[:3]:
+        operator(name, x.shape, axes, "extreme")(x, out)
+        np.testing.assert_array_equal(out, hardmax(x, axes, "extreme"))
+        assert (results["before"] == 3).all() and (results["after"] == 517).all()
+
+
+# --- threads ---
+
+LARGE = [  # shape, axes
+    ((1_000_001,), (0,)),  # one long row
+    ((5, 300_001), (1,)),
+    ((300, 3_001), (0,)),  # wide columns
+    ((30_001, 40), (0,)),  # few columns, many rows
+    ((300_001, 3), (0,)),
+    ((9_011, 33), (1,)),  # many short rows
+    ((7, 1_000, 129), (1,)),  # an axis in the middle
+    ((16, 256, 129), (0, 2)),
+    ((16, 256, 129), (0, 1, 2)),
+    ((70, 1_000), ()),
+]
+
+
+@pytest.mark.parametrize("name", TYPES)
+@pytest.mark.parametrize(("shape", "axes"), LARGE, ids=str)
+def test_large(name: str, shape: tuple[int, ...], axes: tuple[int, ...]) -> None:
+    """Arrays that are split over threads: right, and the same on one thread, on two and on all."""
+    random = np.random.default_rng(math.prod(shape))
+    dtype = numpy_type(name)
+    ties = random.integers(0, 2, shape).astype(dtype)
+    rare = np.zeros(shape, dtype)  # few winners, far apart
+    rare.flat[random.integers(0, rare.size, 3)] = 1
+    for number, packed_values in enumerate((ties, rare)):
+        nan = NAN_RULES[number]
+        packed_values.flat[random.integers(0, rare.size, 5)] = np.nan
+        kind = INPUT_LAYOUTS[(LARGE.index((shape, axes)) + 4 * number) % len(INPUT_LAYOUTS)]
+        x, _ = laid_out(random, packed_values, kind)
+        expected = hardmax(x, axes, nan)
+        kernel = operator(name, shape, axes, nan)
+        for threads, out_kind in ((1, "c"), (2, "c"), (8, "any"), (2, "negative")):
+            out = output(random, shape, dtype, out_kind)
+            with specops.num_threads(threads):
+                kernel(x, out.array)
+            text = f"{kind} to {out_kind}, {threads} threads"
+            assert np.array_equal(bits(out.array), bits(expected)), text
+            out.check_surroundings()
+
+
+def test_many_threads_at_once() -> None:
+    """One operator called from many threads, each with layouts of its own."""
+    shape, axes = (40, 30, 50), (0, 2)
+    kernel = operator("FLOAT32", shape, axes, "ignored")
+    random = np.random.default_rng(5)
+    inputs = [
+        laid_out(random, values(random, "FLOAT32", shape), INPUT_LAYOUTS[i % len(INPUT_LAYOUTS)])[0]
+        for i in range(36)
+    ]
+    wanted = [hardmax(x, axes) for x in inputs]
+
+    def repeat(i: int) -> bool:
+        mine = np.random.default_rng(i)
+        for _ in range(10):
+            out = output(mine, shape, inputs[i].dtype)
+            kernel(inputs[i], out.array)
+            out.check_surroundings()
+            if not np.array_equal(bits(out.array), bits(wanted[i])):
+                return False
+        return True
+
+    with ThreadPoolExecutor(12) as pool:
+        assert all(pool.map(repeat, range(len(inputs))))
+
+
+# --- memory ---
+
+
+def memory_calls() -> Iterator[Call]:
+    """Calls on 8 MiB in each layout."""
+    for name, kind in itertools.product(TYPES, MEMORY_LAYOUTS):
+        x = of_8_mebibytes(kind, numpy_type(name))
+        place = layout(np.random.default_rng(4), "any", x.shape, x.itemsize)
+        buffer = np.zeros(place.bytes, np.uint8)
+        for axes in SETS[1:]:
+            kernel = operator(name, x.shape, axes, "ignored")
+            out_kind = "c" if len(axes) % 2 else "any"
+            out = np.zeros(x.shape, x.dtype)
+            if out_kind == "any":
+                out = place.view(buffer, x.shape, x.dtype)
+            yield f"{name} {kind} to {out_kind} {axes}", lambda k=kernel, x=x, o=out: k(x, o)
+
+
+def test_no_copy_is_made() -> None:
+    """The memory that NumPy and Python take stays under 1 MiB for each of two threads."""
+    with specops.num_threads(2):
+        check_traced_memory(memory_calls(), 2 * MEBI)
+
+
+def test_compiled_code_makes_no_copy() -> None:
+    """So does what compiled code allocates by itself."""
+    check_resident_memory("test_hardmax", 2 * MEBI)

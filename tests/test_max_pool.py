@@ -1,0 +1,691 @@
+"""The contract of max pooling: each type, window, layout, tie and NaN, values and indices, against the oracle.
+
+Every random case follows from its data type and its number alone: `check_case("FLOAT16", 217)` repeats one.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+
+import numpy as np
+import pytest
+from draw import (
+    EDGES,
+    INPUT_LAYOUTS,
+    LAYOUTS,
+    MEBI,
+    MEMORY_LAYOUTS,
+    Call,
+    Random,
+    check_resident_memory,
+    check_traced_memory,
+    laid_out,
+    numpy_type,
+    of_8_mebibytes,
+    output,
+    values,
+)
+from oracle import NAN_RULES, lowest, max_pool, numbers
+
+import specops
+from specops.lowering import max_pool as lowering
+from specops.lowering.max_pool import MaxPool
+from specops.tensor import packed
+from specops.vocabulary import DATA_TYPES
+
+FLOAT_TYPES = ["FLOAT32", "FLOAT16", "FLOAT64", "BFLOAT16"]
+TYPES = [*FLOAT_TYPES, *(f"{s}INT{w}" for s in ("", "U") for w in (64, 32, 16, 8)), "BOOL"]
+INDEX_TYPES = ["UINT32", "INT32", "UINT64", "INT64"]
+ORDERS = ["row_major", "column_major"]
+CASES = 240  # for each type
+BATCH = 120
+
+
+@dataclass(frozen=True)
+class Windows:
+    """The windows of a pooling, one number for each spatial dimension, and the output's spatial sizes."""
+
+    window: tuple[int, ...]
+    strides: tuple[int, ...]
+    dilations: tuple[int, ...]
+    padding: tuple[int, ...]
+    outputs: tuple[int, ...]
+
+    def operator(
+        self, name: str, shape: tuple[int, ...], nan: str, order: str, index_type: str | None
+    ) -> MaxPool:
+        sizes = self.sizes(shape)
+        return MaxPool(
+            window=self.window,
+            strides=self.strides,
+            dilations=list(self.dilations),
+            start_padding=self.padding,
+            nan=nan,
+            index_order=order,
+            input=packed(name, shape),
+            output=packed(name, sizes),
+            indices=index_type and packed(index_type, sizes),
+        )
+
+    def sizes(self, shape: tuple[int, ...]) -> tuple[int, ...]:
+        return (*shape[: len(shape) - len(self.window)], *self.outputs)
+
+    def expected(self, x: np.ndarray, nan: str, order: str) -> tuple[np.ndarray, np.ndarray]:
+        return max_pool(
+            x, self.window, self.strides, self.dilations, self.padding, self.outputs, nan, order
+        )
+
+
+def simple(
+    shape: tuple[int, ...],
+    window: Sequence[int],
+    stride: int = 1,
+    padding: int = 0,
+    dilation: int = 1,
+    ceil: bool = False,
+) -> Windows:
+    """Windows with the same stride, padding on both sides and dilation everywhere, as many as fit."""
+    rank = len(window)
+    outputs = []
+    for n, w in zip(shape[-rank:], window, strict=True):
+        room = n + 2 * padding - (w - 1) * dilation - 1
+        outputs.append(room // stride + 1 + (ceil and room % stride > 0))
+    several = [(number,) * rank for number in (stride, dilation, padding)]
+    return Windows(tuple(window), *several, tuple(outputs))
+
+
+def check_values(out: np.ndarray, expected: np.ndarray, to_the_bit: bool) -> None:
+    """Equal numbers; to the bit where a value has an index: its zero has a sign, its NaN a payload."""
+    if to_the_bit:
+        unsigned = f"u{out.dtype.itemsize}"
+        np.testing.assert_array_equal(out.view(unsigned), expected.view(unsigned), "values' bits")
+    else:
+        np.testing.assert_array_equal(numbers(out), numbers(expected), "values")
+
+
+def check_pool(
+    random: Random,
+    name: str,
+    x: np.ndarray,
+    windows: Windows,
+    nan: str,
+    order: str,
+    index_type: str,
+) -> None:
+    """With indices and without, into random layouts."""
+    expected, places = windows.expected(x, nan, order)
+    out = output(random, expected.shape, x.dtype)
+    windows.operator(name, x.shape, nan, order, None)(x, out.array)
+    check_values(out.array, expected, False)
+    out.check_surroundings()
+    out = output(random, expected.shape, x.dtype)
+    indices = output(random, expected.shape, numpy_type(index_type))
+    windows.operator(name, x.shape, nan, order, index_type)(x, out.array, indices.array)
+    np.testing.assert_array_equal(indices.array, places.astype(indices.array.dtype), "indices")
+    check_values(out.array, expected, True)
+    out.check_surroundings()
+    indices.check_surroundings()
+
+
+# --- random cases ---
+
+
+def random_windows(random: Random) -> tuple[tuple[int, ...], Windows]:
+    """A shape of up to 3 batch and 6 spatial dimensions, and windows on it, not always within it."""
+    spatial = int(random.choice([1, 2, 2, 2, 3, 3, 4, 5, 6]))
+    left = int(random.choice([40, 400, 1500]))  # input elements
+    work = 3000  # window elements in all
+    sizes, window, strides, dilations, padding, outputs = ([0] * spatial for _ in range(6))
+    odd = random.random() < 0.3  # sizes that meet no usual rule
+    for d in random.permutation(spatial):
+        n = int(random.integers(1, max(2, min(left, 14 if spatial < 4 else 5))))
+        if spatial < 3 and random.random() < 0.15:
+            n = int(random.choice(EDGES[:11]))
+        left //= n
+        w = int(random.integers(1, 6 if spatial < 4 else 4))
+        if odd and random.random() < 0.3:
+            w = int(random.integers(1, n + 8))
+        w = max(1, min(w, work))
+        s = int(random.choice([1, 1, 2, 2, 3, w, w + 1, n]))
+        dilation = int(random.choice([1, 1, 1, 2, 3, n + 1 if odd else 1]))
+        p = int(random.choice([0, 0, w // 2, w - 1, w + 2 if odd else 1]))
+        room = max(0, n + p - (w - 1) * dilation - 1)
+        o = room // s + 1 + int(random.choice([0, 0, 1, 4 if odd else 0]))
+        if odd and random.random() < 0.2:
+            o = int(random.integers(1, o + 3))
+        o = max(1, min(o, work // w))
+        work = max(1, work // (w * o))
+        sizes[d], window[d], strides[d] = n, w, s
+        dilations[d], padding[d], outputs[d] = dilation, p, o
+    batches = [
+        int(random.choice([1, 2, 3, 16, 33], p=[0.2, 0.3, 0.3, 0.1, 0.1]))
+        for _ in range(random.integers(4))
+    ]
+    while math.prod(batches) * math.prod(sizes) > 4000 or math.prod(batches) * 3000 > 9000 * work:
+        if not any(n > 1 for n in batches):
+            break
+        batches[int(np.argmax(batches))] = 1
+    windows = Windows(
+        tuple(window), tuple(strides), tuple(dilations), tuple(padding), tuple(outputs)
+    )
+    return (*batches, *sizes), windows
+
+
+def check_case(name: str, number: int, group: int = 0) -> None:
+    random = np.random.default_rng([TYPES.index(name), number, group])
+    shape, windows = random_windows(random)
+    nan, order = str(random.choice(NAN_RULES)), str(random.choice(ORDERS))
+    index_type = str(random.choice(INDEX_TYPES))
+    kind = str(random.choice(INPUT_LAYOUTS))
+    x, buffer = laid_out(random, values(random, name, shape), kind)
+    before = buffer.copy()
+    if random.random() < 0.3:
+        x.flags.writeable = False
+    try:
+        check_pool(random, name, x, windows, nan, order, index_type)
+        assert np.array_equal(buffer, before), "the input was changed"
+    except Exception as error:
+        text = (
+            f"check_case({name!r}, {number}, {group}): {kind} {shape} {x.strides}, {windows}, {nan}, {order}, "
+            f"{index_type}"
+        )
+        raise AssertionError(f"{text}: {error}") from error
+
+
+@pytest.mark.parametrize("batch", range(CASES // BATCH))
+@pytest.mark.parametrize("name", TYPES)
+def test_random_cases(name: str, batch: int) -> None:
+    """Random shapes, windows, layouts and values give what the oracle gives."""
+    for number in range(batch * BATCH, (batch + 1) * BATCH):
+        check_case(name, number)
+
+
+@pytest.mark.parametrize("name", ["INT8", "FLOAT16", "FLOAT32", "INT64"])
+def test_small_lines_and_items(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Cut into short lines and small items, over threads, small cases give the same."""
+    monkeypatch.setattr(lowering, "LARGE_BYTES", 0)
+    monkeypatch.setattr(lowering, "LINE_BYTES", 128)
+    monkeypatch.setattr(lowering, "LONGEST_LINE", 1 << 9)
+    monkeypatch.setattr(lowering, "ITEM_BYTES", 64)
+    for number in range(200):
+        check_case(name, number, 1)
+
+
+def test_the_random_cases_are_many() -> None:
+    """Fewer cases, types or layouts would be noticed."""
+    assert CASES // BATCH * BATCH * len(TYPES) >= 3000
+    assert set(TYPES) == set(DATA_TYPES)
+    assert len(INPUT_LAYOUTS) >= 9
+
+
+# --- what is easily wrong ---
+
+NAN, INF = float("nan"), float("inf")
+TIES = [  # a window; where its greatest element stands with NaN ignored; with NaN extreme
+    ([3, 2, 3], 0, 0),
+    ([1, 3, 3], 1, 1),
+    ([-0.0, 0.0, -0.0], 0, 0),
+    ([0.0, -0.0, 0.0], 0, 0),
+    ([-1, -0.0, 0.0], 1, 1),
+    ([NAN, -INF, NAN], 1, 0),
+    ([-NAN, -INF, -INF], 1, 0),
+    ([-INF, -INF, NAN], 0, 2),
+    ([NAN, -NAN, NAN], 0, 0),
+    ([1, -NAN, INF], 2, 1),
+    ([INF, INF, NAN], 0, 2),
+    ([1, NAN, 2], 2, 1),
+]
+
+
+@pytest.mark.parametrize(("window", "ignored", "extreme"), TIES, ids=str)
+@pytest.mark.parametrize("name", FLOAT_TYPES)
+def test_ties_and_nan(name: str, window: list[float], ignored: int, extreme: int) -> None:
+    """One window by literals: along each of three dimensions, few and many, channels first and last."""
+    random = np.random.default_rng(1)
+    dtype = numpy_type(name)
+    for nan, place in (("ignored", ignored), ("extreme", extreme)):
+        for axis, channels in itertools.product(range(3), (1, 3, 40)):
+            shape = [1, 1, 1]
+            shape[axis] = 3
+            one = np.array(window, dtype).reshape(shape)
+            x = np.ascontiguousarray(np.broadcast_to(one, (channels, *shape)))
+            for given in (x, np.ascontiguousarray(x.transpose(1, 2, 3, 0)).transpose(3, 0, 1, 2)):
+                windows = simple(given.shape, shape)
+                kernel = windows.operator(name, given.shape, nan, "row_major", "INT64")
+                out = output(random, (channels, 1, 1, 1), dtype)
+                indices = output(random, out.array.shape, np.dtype(np.int64))
+                kernel(given, out.array, indices.array)
+                flat = np.arange(channels) * 3 + place
+                assert indices.array.reshape(-1).tolist() == flat.tolist()
+                check_values(out.array.reshape(-1), x.reshape(-1)[flat], True)
+                out = output(random, (channels, 1, 1, 1), dtype)
+                windows.operator(name, given.shape, nan, "row_major", None)(given, out.array)
+                check_values(out.array.reshape(-1), x.reshape(-1)[flat], False)
+
+
+@pytest.mark.parametrize("name", TYPES)
+def test_least_values_beat_padding(name: str) -> None:
+    """A window with a real element never takes padding's place, be the element the least there is; and only then."""
+    dtype = numpy_type(name)
+    least = [lowest(dtype), NAN, -NAN, -INF] if name in FLOAT_TYPES else [lowest(dtype)]
+    for number, shape, nan in itertools.product(
+        least, ((4,), (3, 4), (2, 20, 3), (2, 3, 3, 40)), NAN_RULES
+    ):
+        x = np.full(shape, number, dtype)
+        window = (3, 3)[: min(2, x.ndim)]
+        windows = simple(shape, window, 2, 5)  # the corners see padding only
+        random = np.random.default_rng(1)
+        check_pool(random, name, x, windows, nan, "row_major", "INT32")
+        expected, places = windows.expected(x, nan, "row_major")
+        assert (places == -1).any() and (places >= 0).any()
+        assert (numbers(expected)[places == -1] == lowest(dtype)).all()
+
+
+@pytest.mark.parametrize("name", TYPES)
+def test_odd_windows(name: str) -> None:
+    """Windows of 1, windows larger than the input, strides and dilations that jump over it, padding beyond it."""
+    random = np.random.default_rng(2)
+    for windows in (
+        Windows((1, 1), (1, 1), (1, 1), (0, 0), (5, 7)),
+        Windows((1, 1), (3, 2), (9, 9), (0, 0), (2, 4)),
+        Windows((1, 1), (1, 1), (1, 1), (3, 2), (12, 12)),
+        Windows((9, 30), (1, 1), (1, 1), (4, 15), (5, 7)),
+        Windows((9, 30), (2, 3), (1, 1), (20, 40), (12, 16)),
+        Windows((3, 3), (1, 1), (6, 8), (6, 8), (5, 7)),
+        Windows((2, 2), (1, 1), (5, 7), (5, 7), (11, 15)),
+        Windows((2, 2), (50, 50), (1, 1), (1, 1), (3, 3)),
+        Windows((2, 3), (7, 9), (1, 1), (0, 0), (1, 1)),
+        Windows((64, 1), (1, 1), (1, 1), (63, 0), (69, 7)),
+        Windows((1, 64), (1, 1), (1, 1), (0, 63), (5, 71)),
+        Windows((2, 2), (1, 1), (1, 1), (100, 100), (3, 3)),
+    ):
+        for shape, nan, order in itertools.product(((5, 7), (2, 3, 5, 7)), NAN_RULES, ORDERS):
+            for kind in ("c", "any"):
+                x, _ = laid_out(random, values(random, name, shape), kind)
+                check_pool(random, name, x, windows, nan, order, "UINT32")
+
+
+@pytest.mark.parametrize("name", ["UINT8", "FLOAT16", "FLOAT32", "INT64"])
+@pytest.mark.parametrize("size", EDGES)
+def test_every_element_is_seen(name: str, size: int) -> None:
+    """Rows of each length around a vector; and as many channels, innermost in memory."""
+    random = np.random.default_rng(size)
+    for window, stride, padding, dilation in (
+        (2, 2, 0, 1),
+        (3, 2, 1, 1),
+        (3, 1, 1, 1),
+        (7, 1, 3, 2),
+    ):
+        row = random.permutation(3 * size).reshape(1, 3, size) % 120
+        x = np.ascontiguousarray(row.astype(numpy_type(name)))
+        windows = simple(x.shape, (1, window), stride, 0, dilation)
+        outputs = (size + 2 * padding - (window - 1) * dilation - 1) // stride + 1
+        windows = Windows((1, window), (1, stride), (1, dilation), (0, padding), (3, outputs))
+        check_pool(random, name, x, windows, "ignored", "row_major", "UINT32")
+        if window < 7:
+            memory = np.ascontiguousarray(row.reshape(3, size, 1).transpose(0, 2, 1))
+            last = memory.astype(numpy_type(name)).transpose(2, 1, 0)  # [size, 1, 3]
+            windows = Windows((1, 2), (1, 1), (1, 1), (0, padding), (1, 3))
+            check_pool(random, name, last, windows, "ignored", "row_major", "UINT32")
+
+
+@pytest.mark.parametrize("window", [1, 2, 3, 4, 5, 7, 8, 9, 13, 15, 16, 17, 31, 33, 64])
+@pytest.mark.parametrize("name", ["INT8", "FLOAT16", "FLOAT32", "FLOAT64"])
+def test_each_width_of_a_window(name: str, window: int) -> None:
+    """Wide windows may be computed by doubling or in blocks: each width, with each stride and dilation."""
+    random = np.random.default_rng(window)
+    for stride, dilation, down in itertools.product((1, 2, 3), (1, 2), (False, True)):
+        reach = (window - 1) * dilation + 1
+        n = reach + 20
+        outputs = (n + window // 2 - reach) // stride + 2
+        along = ((1, window), (1, stride), (1, dilation), (0, window // 2), (2, outputs))
+        windows = Windows(*(pair[::-1] if down else pair for pair in along))
+        shape = (1, n, 2) if down else (1, 2, n)
+        x = values(random, name, shape)
+        for nan in NAN_RULES:
+            check_pool(random, name, x, windows, nan, "row_major", "INT64")
+
+
+@pytest.mark.parametrize("name", ["INT8", "FLOAT16", "FLOAT32", "FLOAT64"])
+def test_windows_of_many_rows(name: str) -> None:
+    """More rows in a window than any table of them holds: the greatest element in the first, last or any of them."""
+    random = np.random.default_rng(6)
+    for shape, window in (((2, 700, 5), (300, 2)), ((1, 30, 30, 4), (23, 24, 2))):
+        x, _ = laid_out(random, values(random, name, shape), "sliced")
+        windows = simple(shape, window, 77, 0)
+        for nan in NAN_RULES:
+            check_pool(random, name, x, windows, nan, "row_major", "INT64")
+        rare = np.zeros(shape, numpy_type(name))
+        rare[0].flat[random.integers(rare[0].size, size=2)] = 1
+        check_pool(random, name, rare, windows, "ignored", "column_major", "INT64")
+
+
+@pytest.mark.parametrize("name", TYPES)
+def test_64_bit_extremes_and_neighbours(name: str) -> None:
+    """The special values of each type, each beside each."""
+    random = np.random.default_rng(3)
+    special = np.unique(
+        np.concatenate([values(random, name, (50,)) for _ in range(8)]).view(
+            f"u{numpy_type(name).itemsize}"
+        )
+    )
+    pairs = np.array(list(itertools.product(random.permutation(special)[:40], repeat=2)))
+    x = pairs.astype(special.dtype).view(numpy_type(name))
+    for nan in NAN_RULES:
+        check_pool(random, name, x, simple(x.shape, (2,)), nan, "row_major", "INT64")
+
+
+@pytest.mark.parametrize("index_type", INDEX_TYPES)
+@pytest.mark.parametrize("order", ORDERS)
+def test_indices_by_literals(index_type: str, order: str) -> None:
+    """Flat indices over the whole input, batches included; nothing but padding gives all bits set."""
+    x = np.arange(24, dtype=np.float32).reshape(2, 3, 4)
+    windows = Windows((2, 2), (2, 2), (1, 1), (0, 0), (2, 3))
+    out = np.zeros((2, 2, 3), np.float32)
+    indices = np.zeros((2, 2, 3), numpy_type(index_type))
+    windows.operator("FLOAT32", x.shape, "ignored", order, index_type)(x, out, indices)
+    no = -1 if index_type.startswith("INT") else 2 ** int(index_type[-2:]) - 1
+    assert out.tolist() == [[[5, 7, -INF], [9, 11, -INF]], [[17, 19, -INF], [21, 23, -INF]]]
+    if order == "row_major":
+        assert indices.tolist() == [[[5, 7, no], [9, 11, no]], [[17, 19, no], [21, 23, no]]]
+    else:  # row r and column c of plane p: 12 * p + r + 3 * c
+        assert indices.tolist() == [[[4, 10, no], [5, 11, no]], [[16, 22, no], [17, 23, no]]]
+
+
+@pytest.mark.parametrize("name", ["INT8", "FLOAT16", "FLOAT32", "INT64"])
+def test_planes_of_more_than_65536_elements(name: str) -> None:
+    """Positions that no 16-bit number holds, as rows and as one line, in planes of each size around it."""
+    random = np.random.default_rng(4)
+    for shape in ((2, 256, 256), (1, 257, 257), (2, 65_535), (2, 65_536), (1, 65_537)):
+        x, _ = laid_out(random, values(random, name, shape), "c")
+        last = (slice(None), *(slice(-2, None) for _ in shape[1:]))
+        x[last] = 1
+        spatial = shape[1:]
+        for stride in (511, 9_973):
+            step = tuple(min(stride, max(1, n // 3)) for n in spatial)
+            outputs = tuple((n - 1) // s + 1 for n, s in zip(spatial, step, strict=True))
+            # The last windows end at the last element.
+            padding = tuple(
+                (o - 1) * s + 2 - n for n, s, o in zip(spatial, step, outputs, strict=True)
+            )
+            windows = Windows(
+                (2,) * len(spatial),
+                step,
+                (1,) * len(spatial),
+                tuple(max(0, p) for p in padding),
+                outputs,
+            )
+            for order in ORDERS:
+                check_pool(random, name, x, windows, "extreme", order, "INT64")
+
+
+def test_a_plane_of_more_than_24_bits() -> None:
+    """An 8-bit type whose positions need more than the 24 bits beside it."""
+    shape = (1, 2**24 + 33)
+    x = np.zeros(shape, np.uint8)
+    x[0, [5, 2**24 - 1, 2**24, 2**24 + 1, 2**24 + 32]] = [7, 3, 3, 4, 9]
+    window = (2**20,)
+    windows = Windows(window, window, (1,), (2**20 - 33,), (18,))
+    kernel = windows.operator("UINT8", shape, "ignored", "row_major", "UINT64")
+    out, indices = np.zeros((1, 18), np.uint8), np.zeros((1, 18), np.uint64)
+    kernel(x, out, indices)
+    blocks = [
+        range(max(0, i * 2**20 - 2**20 + 33), (i + 1) * 2**20 - 2**20 + 33) for i in range(18)
+    ]
+    expected = [
+        b.start + int(x[0, b.start : b.stop].argmax()) for b in blocks if b.start < shape[1]
+    ]
+    assert indices[0, : len(expected)].tolist() == expected
+    assert out[0, : len(expected)].tolist() == x[0, expected].tolist()
+
+
+@pytest.mark.parametrize("name", ["UINT8", "FLOAT16", "FLOAT32", "FLOAT64"])
+def test_long_lines(name: str) -> None:
+    """Lines longer than any buffer: cut into pieces, each piece with its window's reach."""
+    random = np.random.default_rng(5)
+    dtype = numpy_type(name)
+    for n, window, stride, dilation in (
+        (40_000, 3, 2, 1),
+        (20_001, 2, 1, 1),
+        (50_000, 9, 7, 1_000),
+        (90_000, 60_000, 9_000, 1),  # a window larger than a buffer
+        (90_000, 3, 7_001, 40_000),
+    ):
+        reach = (window - 1) * dilation + 1
+        x = random.integers(0, 100, (1, n)).astype(dtype)
+        windows = Windows((window,), (stride,), (dilation,), (5,), ((n + 5 - reach) // stride + 2,))
+        check_pool(random, name, x, windows, "ignored", "row_major", "UINT32")
+
+
+@pytest.mark.parametrize("name", TYPES)
+@pytest.mark.parametrize("shape", [(0, 3, 4, 4), (2, 0, 4, 4), (0, 4, 4), (0, 0, 2, 2)], ids=str)
+def test_no_elements(name: str, shape: tuple[int, ...]) -> None:
+    """No batch: nothing is read or written."""
+    random = np.random.default_rng(1)
+    windows = simple(shape, (2, 2))
+    out = output(random, windows.sizes(shape), numpy_type(name), "c")
+    indices = output(random, windows.sizes(shape), np.dtype(np.uint32), "c")
+    x = np.zeros(shape, numpy_type(name))
+    windows.operator(name, shape, "ignored", "row_major", None)(x, out.array)
+    windows.operator(name, shape, "ignored", "row_major", "UINT32")(x, out.array, indices.array)
+    out.check_surroundings()
+    indices.check_surroundings()
+
+
+@pytest.mark.parametrize("name", ["INT16", "FLOAT32"])
+def test_no_elements_on_one_side(name: str) -> None:
+    """No output: nothing is written. No input, but outputs: every window holds nothing but padding."""
+    random = np.random.default_rng(1)
+    for shape, outputs in (
+        ((2, 5, 5), (0, 3)),
+        ((2, 0, 5), (2, 3)),
+        ((2, 5, 0), (4, 3)),
+        ((0,), (4,)),
+    ):
+        ones = (1,) * len(outputs)
+        windows = Windows((2,) * len(outputs), ones, ones, ones, outputs)
+        x = np.zeros(shape, numpy_type(name))
+        check_pool(random, name, x, windows, "ignored", "row_major", "INT32")
+
+
+def test_many_dimensions() -> None:
+    """12 batch and 8 spatial dimensions; no batch dimension at all."""
+    random = np.random.default_rng(6)
+    for name in ("FLOAT16", "INT32"):
+        shape = (1, 2) * 3 + (1,) * 6 + (2, 3) * 4
+        x, _ = laid_out(random, values(random, name, shape), "permuted")
+        windows = Windows((2,) * 8, (2,) * 8, (1,) * 8, (0, 1) * 4, (1, 2) * 4)
+        for nan, order in itertools.product(NAN_RULES, ORDERS):
+            check_pool(random, name, x, windows, nan, order, "UINT64")
+        x, _ = laid_out(random, values(random, name, (17,)), "negative")
+        check_pool(random, name, x, simple((17,), (3,), 2, 1), "extreme", "row_major", "INT32")
+
+
+# --- layouts ---
+
+USUAL = [  # spatial sizes, window, stride, padding, dilation
+    ((9, 11), (3, 3), 2, 1, 1),
+    ((8, 12), (2, 2), 2, 0, 1),
+    ((7, 7), (3, 3), 1, 1, 1),
+    ((13, 13), (5, 5), 1, 2, 1),
+    ((6, 9), (3, 2), 1, 1, 2),
+]
+
+
+@pytest.mark.parametrize("name", TYPES)
+def test_each_pair_of_layouts(name: str) -> None:
+    """Every input layout with every output layout; one operator serves them all."""
+    random = np.random.default_rng(7)
+    for number, (sizes, window, stride, padding, dilation) in enumerate(USUAL[:3]):
+        shape = (2, 3, *sizes)
+        windows = simple(shape, window, stride, padding, dilation)
+        nan, order = NAN_RULES[number % 2], ORDERS[number % 2]
+        plain = windows.operator(name, shape, nan, order, None)
+        indexed = windows.operator(name, shape, nan, order, "INT32")
+        for kind in INPUT_LAYOUTS:
+            x, _ = laid_out(random, values(random, name, shape), kind)
+            expected, places = windows.expected(x, nan, order)
+            for out_kind in LAYOUTS:
+                out = output(random, expected.shape, x.dtype, out_kind)
+                plain(x, out.array)
+                check_values(out.array, expected, False)
+                out.check_surroundings()
+                out = output(random, expected.shape, x.dtype, out_kind)
+                indices = output(random, expected.shape, np.dtype(np.int32))
+                indexed(x, out.array, indices.array)
+                np.testing.assert_array_equal(indices.array, places, f"{kind} to {out_kind}")
+                check_values(out.array, expected, True)
+                out.check_surroundings()
+                indices.check_surroundings()
+
+
+@pytest.mark.parametrize("name", TYPES)
+@pytest.mark.parametrize("channels", [1, 3, 16, 33, 130])
+def test_channels_last(name: str, channels: int) -> None:
+    """NHWC memory under NCHW sizes, on both sides or one."""
+    random = np.random.default_rng(channels)
+    for sizes, window, stride, padding, dilation in USUAL if channels < 100 else USUAL[:1]:
+        memory = values(random, name, (1, *sizes, channels))
+        x = memory.transpose(0, 3, 1, 2)
+        windows = simple(x.shape, window, stride, padding, dilation)
+        expected, places = windows.expected(x, "ignored", "row_major")
+        for last in (False, True):
+            out, indices = np.full_like(expected, 7), np.full_like(places, 7)
+            if last:
+                out = np.ascontiguousarray(out.transpose(0, 2, 3, 1)).transpose(0, 3, 1, 2)
+                indices = np.ascontiguousarray(indices.transpose(0, 2, 3, 1)).transpose(0, 3, 1, 2)
+            windows.operator(name, x.shape, "ignored", "row_major", "INT64")(x, out, indices)
+            check_values(np.ascontiguousarray(out), expected, True)
+            np.testing.assert_array_equal(indices, places)
+            out[...] = 7
+            windows.operator(name, x.shape, "ignored", "row_major", None)(x, out)
+            check_values(out, expected, False)
+
+
+@pytest.mark.parametrize("name", TYPES)
+def test_field_of_a_structured_array(name: str) -> None:
+    """Fields of packed records on both sides: the other fields stay."""
+    random = np.random.default_rng(1)
+    dtype = numpy_type(name)
+    fields = [("before", "u1"), ("x", f"V{dtype.itemsize}"), ("after", "u2")]
+    records, results = np.zeros((3, 9, 20), fields), np.zeros((3, 9, 20), fields)
+    results["before"], results["after"] = 3, 517
+    x, out = records["x"].view(dtype), results["x"].view(dtype)
+    x[...] = values(random, name, x.shape)
+    windows = simple(x.shape, (3, 3), 1, 1)
+    windows.operator(name, x.shape, "extreme", "row_major", None)(x, out)
+    check_values(out, windows.expected(x, "extreme", "row_major")[0], False)
+    assert (results["before"] == 3).all() and (results["after"] == 517).all()
+
+
+# --- threads ---
+
+LARGE = [  # shape, window, stride, padding, dilation
+    ((2, 8, 112, 112), (3, 3), 2, 1, 1),
+    ((2, 8, 112, 112), (2, 2), 2, 0, 1),
+    ((1, 64, 28, 28), (3, 3), 1, 1, 1),
+    ((1, 16, 13, 13), (13, 13), 1, 6, 1),
+    ((1, 4, 16, 28, 28), (2, 2, 2), 2, 0, 1),
+    ((1, 1, 150, 301), (3, 2), 1, 1, 3),
+    ((3, 60_000), (5,), 2, 2, 2),
+]
+
+
+@pytest.mark.parametrize("name", ["UINT8", "FLOAT16", "FLOAT32", "INT64"])
+@pytest.mark.parametrize(("shape", "window", "stride", "padding", "dilation"), LARGE, ids=str)
+def test_large(
+    name: str,
+    shape: tuple[int, ...],
+    window: tuple[int, ...],
+    stride: int,
+    padding: int,
+    dilation: int,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Inputs that are split over threads: right, and the same on one thread, on two and on all."""
+    monkeypatch.setattr(lowering, "LARGE_BYTES", 0)
+    random = np.random.default_rng(math.prod(shape))
+    windows = simple(shape, window, stride, padding, dilation)
+    x = random.integers(0, 50, shape).astype(numpy_type(name))
+    if x.dtype.kind == "f":
+        x.flat[random.integers(0, x.size, 20)] = np.nan
+    expected, places = windows.expected(x, "extreme", "row_major")
+    plain = windows.operator(name, shape, "extreme", "row_major", None)
+    indexed = windows.operator(name, shape, "extreme", "row_major", "UINT32")
+    channels_last = np.moveaxis(np.ascontiguousarray(np.moveaxis(x, 1, -1)), -1, 1)
+    for given in (x, channels_last):
+        for threads, kind in ((1, "c"), (2, "c"), (8, "any"), (2, "fortran")):
+            with specops.num_threads(threads):
+                out = output(random, expected.shape, x.dtype, kind)
+                plain(given, out.array)
+                check_values(out.array, expected, False)
+                out.check_surroundings()
+                out = output(random, expected.shape, x.dtype, kind)
+                indices = output(random, expected.shape, np.dtype(np.uint32), kind)
+                indexed(given, out.array, indices.array)
+            np.testing.assert_array_equal(indices.array, places, f"{kind}, {threads} threads")
+            check_values(out.array, expected, True)
+            out.check_surroundings()
+            indices.check_surroundings()
+
+
+def test_many_threads_at_once() -> None:
+    """One operator called from many threads, each with layouts of its own."""
+    shape = (4, 20, 30, 31)
+    windows = simple(shape, (3, 3), 2, 1)
+    random = np.random.default_rng(5)
+    kernel = windows.operator("FLOAT32", shape, "ignored", "row_major", "INT64")
+    inputs = []
+    for i in range(18):
+        x = values(random, "FLOAT32", shape)
+        inputs.append(laid_out(random, x, INPUT_LAYOUTS[i % len(INPUT_LAYOUTS)])[0])
+    wanted = [windows.expected(x, "ignored", "row_major") for x in inputs]
+
+    def repeat(i: int) -> bool:
+        mine = np.random.default_rng(i)
+        expected, places = wanted[i]
+        for _ in range(10):
+            out = output(mine, expected.shape, expected.dtype)
+            indices = output(mine, expected.shape, places.dtype)
+            kernel(inputs[i], out.array, indices.array)
+            np.testing.assert_array_equal(indices.array, places)
+            check_values(out.array, expected, True)
+            out.check_surroundings()
+            indices.check_surroundings()
+        return True
+
+    with ThreadPoolExecutor(12) as pool:
+        assert all(pool.map(repeat, range(len(inputs))))
+
+
+# --- memory ---
+
+
+def memory_calls() -> Iterator[Call]:
+    """Calls on 8 MiB in each layout, with indices and without."""
+    for name, kind in itertools.product(TYPES, MEMORY_LAYOUTS):
+        x = of_8_mebibytes(kind, numpy_type(name))
+        for window, stride, padding in (((2, 2), 2, 0), ((13, 13), 7, 6)):
+            windows = simple(x.shape, window, stride, padding)
+            out = np.zeros(windows.sizes(x.shape), x.dtype)
+            indices = np.zeros(out.shape, np.uint32)
+            plain = windows.operator(name, x.shape, "ignored", "row_major", None)
+            yield f"{name} {kind} {window}", lambda k=plain, x=x, o=out: k(x, o)
+            indexed = windows.operator(name, x.shape, "ignored", "row_major", "UINT32")
+            text = f"{name} {kind} {window} with indices"
+            yield text, lambda k=indexed, x=x, o=out, i=indices: k(x, o, i)
+
+
+def test_no_copy_is_made() -> None:
+    """The memory that NumPy and Python take stays under 1 MiB for each of two threads."""
+    with specops.num_threads(2):
+        check_traced_memory(memory_calls(), 2 * MEBI)
+
+
+def test_compiled_code_makes_no_copy() -> None:
+    """So does what compiled code allocates by itself."""
+    check_resident_memory("test_max_pool", 2 * MEBI)

@@ -1,0 +1,602 @@
+"""The contract of softmax and its logarithm: accuracy for each type, shape and layout, against the oracle.
+
+Every random case follows from its data type and its number alone: `check_case("FLOAT16", 217)` repeats one.
+
+How far a result may be from the exact one, `u` being half an ulp of 1 in the type of the computation (2**-24, for
+float64 2**-53), t = top - x of an element, and T the mean of t over its group, weighted by the probabilities:
+
+- x - top is rounded: by t * u at most, which exp makes a relative error. The sum's share is the weighted mean, T * u.
+- exp, the sum and the quotient add a constant, `CONSTANT`.
+- The result is rounded once more where its type is narrower: half an ulp of that type. Below the least normal number
+  of the type of the computation, exp and the quotient are each rounded to the grid of subnormals: one step of it.
+- The logarithm x - top - log(sum) has, as absolute errors, t * u and log(sum) * u of rounding, (T * u + `CONSTANT`) of
+  the sum, and half an ulp of the result.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import numpy as np
+import pytest
+from draw import (
+    EDGES,
+    FLOATS,
+    INPUT_LAYOUTS,
+    LAYOUTS,
+    MEBI,
+    MEMORY_LAYOUTS,
+    WIDE_EDGES,
+    Call,
+    Random,
+    check_resident_memory,
+    check_traced_memory,
+    laid_out,
+    layout,
+    numpy_type,
+    of_8_mebibytes,
+    output,
+    random_axes,
+    random_shape,
+    values,
+)
+from oracle import softmax, wide
+
+import specops
+from specops.lowering import softmax as lowering
+from specops.lowering.softmax import Softmax
+from specops.tensor import packed
+
+TYPES = ["FLOAT32", "FLOAT16", "FLOAT64", "BFLOAT16"]
+RESULTS = ["probability", "logarithm"]
+CASES = 600  # for each type
+BATCH = 200
+SETS = [(), (0,), (1,), (2,), (0, 2), (0, 1, 2)]  # of axes of a rank of 3
+CONSTANT = {"FLOAT32": 5e-7, "FLOAT16": 5e-7, "BFLOAT16": 5e-7, "FLOAT64": 2e-15}
+
+
+def operator(name: str, shape: tuple[int, ...], axes: Any, result: str) -> Softmax:
+    return Softmax(
+        axes=axes,
+        result=result,
+        nan="propagates",
+        input=packed(name, shape),
+        output=packed(name, shape),
+    )
+
+
+def run(name: str, x: np.ndarray, axes: Any, result: str) -> np.ndarray:
+    out = np.full_like(x, 7)
+    operator(name, x.shape, axes, result)(x, out)
+    return out
+
+
+def bits(x: np.ndarray) -> np.ndarray:
+    return x.view(f"u{x.dtype.itemsize}")
+
+
+# --- how exact a result must be ---
+
+
+def ulp(name: str, x: np.ndarray) -> np.ndarray:
+    """The step between the neighbours of `x` in a type, of subnormals below the normal numbers."""
+    exponent, mantissa = FLOATS[name]
+    least = 2 - (1 << (exponent - 1))
+    magnitude = np.frexp(np.where(np.isfinite(x), x, 0))[1] - 1
+    return np.ldexp(np.ones_like(x), np.maximum(magnitude, least) - mantissa)
+
+
+def greatest(name: str) -> float:
+    exponent, mantissa = FLOATS[name]
+    return math.ldexp(2 - 2.0**-mantissa, (1 << (exponent - 1)) - 1)
+
+
+def allowed(
+    name: str, x: np.ndarray, axes: tuple[int, ...], exact: np.ndarray, result: str
+) -> np.ndarray:
+    """The greatest error of each element, as the text above has it."""
+    computed = "FLOAT64" if name == "FLOAT64" else "FLOAT32"
+    unit = 2.0 ** -(FLOATS[computed][1] + 1)
+    x = wide(x)
+    with np.errstate(invalid="ignore"):
+        t = x.max(axes, keepdims=True) - x
+        power = np.exp(-t)
+        weighted = np.where(power > 0, t * power, 0)
+        total = power.sum(axes, keepdims=True)
+        spread = unit * weighted.sum(axes, keepdims=True) / total + CONSTANT[name]
+        if result == "logarithm":
+            return t * unit + unit * np.log(total) + spread + ulp(name, exact) / 2
+        error = np.where(exact > 0, exact * (t * unit + spread), 0)
+        if name == computed:
+            return error + np.where(exact > 0, ulp(name, np.zeros_like(exact)), 0)
+        return error + ulp(name, exact) / 2
+
+
+def check_close(
+    name: str, x: np.ndarray, axes: tuple[int, ...], result: str, out: np.ndarray
+) -> None:
+    exact = softmax(x, axes, result == "logarithm")
+    found = wide(out)
+    missing = np.isnan(exact)
+    assert np.array_equal(np.isnan(found), missing), "NaN where there should be none, or none"
+    if result == "probability":
+        assert not np.signbit(found[~missing]).any(), "a probability has a sign"
+    with np.errstate(invalid="ignore", over="ignore"):
+        limit = allowed(name, x, axes, exact, result)
+        # What rounds to an infinity may be one; what surely does must be.
+        step = ulp(name, np.full_like(exact, greatest(name))) / 2
+        may = exact - limit <= -(greatest(name) + step)
+        close = np.abs(found - exact) <= limit
+        good = missing | close | (found == exact) | (may & np.isneginf(found))
+    if good.all():
+        return
+    worst = np.unravel_index(np.argmin(good), good.shape)
+    share = float(np.abs(found - exact)[worst] / limit[worst])
+    raise AssertionError(
+        f"{(~good).sum()} of {good.size} elements are off; first {tuple(map(int, worst))}: x {x[worst]!r}, found "
+        f"{out[worst]!r}, exact {exact[worst]!r}: {share:.3g} of what is allowed"
+    )
+
+
+# --- random cases ---
+
+
+def numbers(random: Random, name: str, shape: tuple[int, ...]) -> np.ndarray:
+    """Normally distributed numbers of a random scale, with a few infinities, zeros or NaN at times; or any bits."""
+    flavour = random.integers(6)
+    if flavour == 0:
+        return values(random, name, shape)
+    scale = random.choice([0.01, 1, 1, 10, 100, 1e4])
+    x = (random.standard_normal(shape) * scale + random.choice([0, 0, 100, -1000])).astype(
+        numpy_type(name)
+    )
+    if flavour < 3 and x.size:
+        special = random.choice([-np.inf, -np.inf, -0.0, np.nan, -np.nan, np.inf, 65504, -3e38])
+        with np.errstate(over="ignore"):
+            x = np.where(random.random(shape) < random.choice([0.02, 0.3, 0.95]), special, x)
+            x = x.astype(numpy_type(name))
+    return x
+
+
+def check_case(name: str, number: int, group: int = 0) -> None:
+    random = np.random.default_rng([TYPES.index(name), number, group])
+    shape = random_shape(random, 8 if number % 4 else 3, 0)
+    axes = random_axes(random, len(shape))
+    kind = str(random.choice(INPUT_LAYOUTS))
+    x, buffer = laid_out(random, numbers(random, name, shape), kind)
+    before = buffer.copy()
+    if random.random() < 0.3:
+        x.flags.writeable = False
+    given_axes = [axes, list(axes)][random.integers(2)]
+    out = output(random, shape, x.dtype)
+    result = RESULTS[random.integers(2)]
+    try:
+        operator(name, shape, given_axes, result)(x, out.array)
+        check_close(name, x, axes, result, out.array)
+        out.check_surroundings()
+        assert np.array_equal(buffer, before), "the input was changed"
+    except Exception as error:
+        text = (
+            f"check_case({name!r}, {number}, {group}): {kind} {shape} {x.strides} to {out.kind} {out.array.strides}, "
+            f"axes {axes}, {result}"
+        )
+        raise AssertionError(f"{text}: {error}") from error
+
+
+@pytest.mark.parametrize("batch", range(CASES // BATCH))
+@pytest.mark.parametrize("name", TYPES)
+def test_random_cases(name: str, batch: int) -> None:
+    """Random shapes, axes, layouts and values give what the oracle gives, as near as the type allows."""
+    for number in range(batch * BATCH, (batch + 1) * BATCH):
+        check_case(name, number)
+
+
+@pytest.mark.parametrize("name", TYPES)
+def test_parts_and_tiles(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Cut into parts, blocks and tiles of a few elements, over threads, small cases give the same."""
+    monkeypatch.setattr(lowering, "LARGE_BYTES", 0)
+    monkeypatch.setattr(lowering, "PART_BYTES", 48)
+    monkeypatch.setattr(lowering, "TILE_BYTES", 256)
+    monkeypatch.setattr(lowering, "LEAST_TILE_BYTES", 128)
+    monkeypatch.setattr(lowering, "SCRATCH_BYTES", 1024)
+    monkeypatch.setattr(lowering, "BLOCK_BYTES", 256)
+    monkeypatch.setattr(lowering, "BLOCK_ROWS", 3)
+    for number in range(300):
+        check_case(name, number, 1)
+
+
+def test_the_random_cases_are_many() -> None:
+    """Fewer cases, types or layouts would be noticed."""
+    assert CASES // BATCH * BATCH * len(TYPES) >= 2400
+    assert len(INPUT_LAYOUTS) >= 9
+
+
+# --- accuracy ---
+
+
+def worst_errors(name: str, x: np.ndarray, axis: int) -> tuple[float, float]:
+    """The greatest relative error of probabilities, beyond half an ulp in 16 bits; and of logarithms, in ulp of
+    max(1, |exact|) of float32 (float64), beyond half an ulp in 16 bits."""
+    exact = softmax(x, (axis,))
+    error = np.abs(wide(run(name, x, (axis,), "probability")) - exact)
+    exact_log = softmax(x, (axis,), True)
+    error_log = np.abs(wide(run(name, x, (axis,), "logarithm")) - exact_log)
+    if name in ("FLOAT16", "BFLOAT16"):
+        error = np.maximum(error - ulp(name, exact) / 2, 0)
+        error_log = np.maximum(error_log - ulp(name, exact_log) / 2, 0)
+    computed = "FLOAT64" if name == "FLOAT64" else "FLOAT32"
+    unit = ulp(computed, np.maximum(1, np.abs(exact_log)))
+    return float((error / exact).max()), float((error_log / unit).max())
+
+
+ROWS = [2, 3, 10, 100, 1000, 32_000, 1_000_000]
+
+
+@pytest.mark.parametrize("n", ROWS)
+@pytest.mark.parametrize("name", TYPES)
+def test_normal_inputs(name: str, n: int) -> None:
+    """Standard normal inputs, as rows and as columns: no bound of the text above, but plain numbers.
+
+    Logarithms: t and log(sum) are at most the magnitude of the result, so their roundings and the result's are at most
+    half an ulp each; the sum's error, 1e-6 at most and ten times less as a rule, adds half an ulp of a result near 1.
+    """
+    random = np.random.default_rng(n)
+    groups = max(1, min(100, 64_000 // n))
+    rows = random.standard_normal((groups, n)).astype(numpy_type(name))
+    limit = 4e-15 if name == "FLOAT64" else 1e-6 if n <= 32_000 else 1.5e-6
+    for x, axis in ((rows, 1), (np.ascontiguousarray(rows.T), 0)):
+        error, error_log = worst_errors(name, x, axis)
+        assert error <= limit
+        assert error_log <= 2
+
+
+@pytest.mark.parametrize("scale", [10, 100])
+@pytest.mark.parametrize("name", TYPES)
+def test_wide_inputs(name: str, scale: int) -> None:
+    """Inputs far apart: the bounds of the text above, of which the rounding of x - top is the most."""
+    random = np.random.default_rng(scale)
+    for shape in ((200, 10), (60, 1000), (2, 32_000)):
+        x = (random.standard_normal(shape) * scale).astype(numpy_type(name))
+        for given, axis in ((x, 1), (np.ascontiguousarray(x.T), 0)):
+            for result in RESULTS:
+                check_close(name, given, (axis,), result, run(name, given, (axis,), result))
+
+
+@pytest.mark.parametrize("name", ["FLOAT32", "FLOAT64"])
+def test_sums_are_1(name: str) -> None:
+    """The probabilities of a group add up to 1."""
+    random = np.random.default_rng(1)
+    limit = 1e-6 if name == "FLOAT32" else 4e-15
+    for n, scale in itertools.product((1, 2, 17, 1000, 100_003), (1, 10, 100)):
+        x = (random.standard_normal((3, n)) * scale).astype(numpy_type(name))
+        for given, axis in ((x, 1), (np.ascontiguousarray(x.T), 0)):
+            out = wide(run(name, given, (axis,), "probability"))
+            assert np.abs(out.sum(axis) - 1).max() <= limit
+
+
+@pytest.mark.parametrize("name", TYPES)
+def test_every_depth_below_the_top(name: str) -> None:
+    """exp over its whole range, down through the subnormal numbers to 0, in small steps."""
+    depth = 760 if name == "FLOAT64" else 110
+    below = -np.linspace(0, depth, 40_001).astype(numpy_type(name))
+    rows = np.stack([np.zeros_like(below), below], axis=1)
+    for x, axis in ((rows, 1), (np.ascontiguousarray(rows.T), 0), (below[None], 1)):
+        for result in RESULTS:
+            check_close(name, x, (axis,), result, run(name, x, (axis,), result))
+
+
+HALVES = np.arange(1 << 16, dtype=np.uint16)
+
+
+@pytest.mark.parametrize("name", ["FLOAT16", "BFLOAT16"])
+def test_all_16_bit_numbers(name: str) -> None:
+    """Each of the 65,536 patterns beside 0, in every position of a vector."""
+    x = np.zeros((1 << 16, 2), np.uint16)
+    x[:, 1] = HALVES
+    x = x.view(numpy_type(name))
+    for given, axis in ((x, 1), (np.ascontiguousarray(x.T), 0)):
+        for result in RESULTS:
+            check_close(name, given, (axis,), result, run(name, given, (axis,), result))
+
+
+# --- what is easily wrong ---
+
+NAN, INF = float("nan"), float("inf")
+LITERALS: list[tuple[list[float], list[float], list[float]]] = [  # group, probabilities, logarithms
+    ([0, -200], [1, 1.383896526736737e-87], [0, -200]),
+    ([1000, 1000], [0.5, 0.5], [-0.6931471805599453] * 2),
+    ([-1000, -1000], [0.5, 0.5], [-0.6931471805599453] * 2),
+    ([65504, 65504, -65504], [0.5, 0.5, 0], [-0.6931471805599453] * 2 + [-131008.6931471806]),
+    ([7], [1], [0]),
+    ([-0.0], [1], [0]),
+    ([-INF, 3], [0, 1], [-INF, 0]),
+    ([-INF, -INF], [NAN, NAN], [NAN, NAN]),
+    ([-INF], [NAN], [NAN]),
+    ([INF, 3], [NAN, NAN], [NAN, NAN]),
+    ([INF], [NAN], [NAN]),
+    ([NAN, 3, -INF], [NAN] * 3, [NAN] * 3),
+    ([-INF, 1, -NAN], [NAN] * 3, [NAN] * 3),
+    ([0, 0, 0, 0], [0.25] * 4, [-1.3862943611198906] * 4),
+    ([0, 1], [0.2689414213699951, 0.7310585786300049], [-1.3132616875182228, -0.3132616875182228]),
+]
+
+
+@pytest.mark.parametrize(("group", "probability", "logarithm"), LITERALS, ids=str)
+@pytest.mark.parametrize("name", TYPES)
+def test_literals(
+    name: str, group: list[float], probability: list[float], logarithm: list[float]
+) -> None:
+    """A short group by literals: as rows and as columns, few and many."""
+    dtype = numpy_type(name)
+    exponent, mantissa = FLOATS[name]
+    relative = 1e-6 + 2.0 ** -(mantissa + 1) if mantissa < 52 else 4e-15
+    tiny = 2.0 ** (3 - (1 << (exponent - 1)) - mantissa)  # the least subnormal number
+    for result, wanted in zip(RESULTS, (probability, logarithm), strict=True):
+        for width in (1, 3, 70):
+            with np.errstate(over="ignore"):
+                expected = np.tile(np.array(wanted, np.float64), (width, 1))
+                expected[np.abs(expected) > greatest(name)] *= INF
+            rows = np.tile(np.array(group, dtype), (width, 1))
+            found = run(name, rows, (1,), result).astype(np.float64)
+            np.testing.assert_allclose(found, expected, relative, tiny)
+            columns = np.ascontiguousarray(rows.T)
+            found = run(name, columns, (0,), result).astype(np.float64)
+            np.testing.assert_allclose(found, expected.T, relative, tiny)
+            if INF not in np.abs(wanted) and 0 in wanted:  # exactly
+                assert (found[expected.T == 0] == 0).all()
+
+
+@pytest.mark.parametrize("name", TYPES)
+def test_the_logarithm_is_none_of_an_underflow(name: str) -> None:
+    """[0, -200] gives 0 and -200 exactly, where the probability is 0 in most types."""
+    for n in (2, 5, 70):
+        x = np.full((n, n), -200, numpy_type(name))
+        np.fill_diagonal(x, 0)
+        for axis in (0, 1):
+            out = run(name, x, (axis,), "logarithm")
+            # In float64 the logarithm of the greatest is -exp(-200) * (n - 1): anything so small will do.
+            assert np.array_equal(np.where(np.abs(out) < 1e-84, 0, out), x)
+
+
+@pytest.mark.parametrize("name", TYPES)
+def test_no_axes(name: str) -> None:
+    """Each element is its own group: 1 and 0, NaN for NaN and infinities."""
+    x = np.array([[1, -0.0, 3e4, -3e4], [NAN, -NAN, INF, -INF]], numpy_type(name))
+    for result, number in zip(RESULTS, (1, 0), strict=True):
+        out = run(name, x, (), result)
+        assert (out[0] == number).all() and np.isnan(out[1].astype(np.float32)).all()
+        assert run(name, np.array(5, x.dtype), (), result) == number
+        long = values(np.random.default_rng(3), name, (3, 1, 2_001))
+        check_close(name, long, (), result, run(name, long, (), result))
+
+
+@pytest.mark.parametrize("name", TYPES)
+def test_huge_numbers(name: str) -> None:
+    """At the ends of the type's range nothing overflows on the way."""
+    top = greatest(name)
+    x = np.array([[top, top, -top], [top, top / 2, 0], [-top, -top, -top], [0, top, -top]])
+    x = x.astype(numpy_type(name))
+    for given, axis in ((x, 1), (np.ascontiguousarray(x.T), 0)):
+        expected = np.array([[0.5, 0.5, 0], [1, 0, 0], [1 / 3] * 3, [0, 1, 0]])
+        found = run(name, given, (axis,), "probability").astype(np.float64)
+        relative = 1e-6 + 2.0 ** -(FLOATS[name][1] + 1)
+        np.testing.assert_allclose(found, expected if axis else expected.T, relative)
+        check_close(name, given, (axis,), "logarithm", run(name, given, (axis,), "logarithm"))
+
+
+@pytest.mark.parametrize("length", WIDE_EDGES)
+@pytest.mark.parametrize("name", TYPES)
+def test_every_element_counts(name: str, length: int) -> None:
+    """One element outweighs the others, at, before and after the edge of a vector, block or tile; or they are equal."""
+    places = sorted({p for e in (*EDGES, length, 0) for p in (e - 1, e) if 0 <= p < length})
+    rows = np.full((len(places) + 1, length), -200, numpy_type(name))
+    rows[np.arange(len(places)), places] = 3
+    rows[-1] = 0
+    expected = (rows == 3).astype(np.float64)
+    expected[-1] = 1 / length
+    relative = 1e-6 + 2.0 ** -(FLOATS[name][1] + 1)
+    columns = np.ascontiguousarray(rows.T)
+    for given, axis, wanted in (
+        (rows, 1, expected),
+        (rows[:, ::-1], 1, expected[:, ::-1]),
+        (columns, 0, expected.T),
+        (columns[:, ::-1], 0, expected.T[:, ::-1]),
+    ):
+        found = run(name, given, (axis,), "probability").astype(np.float64)
+        np.testing.assert_allclose(found, wanted, relative, 1e-80)
+
+
+@pytest.mark.parametrize("columns", EDGES)
+@pytest.mark.parametrize("name", TYPES)
+def test_each_column_is_its_own(name: str, columns: int) -> None:
+    """As many columns as fill a vector or a tile, one less, one more; NaN and infinities stay in theirs."""
+    random = np.random.default_rng(columns)
+    x = random.standard_normal((6, columns)).astype(numpy_type(name))
+    x[random.integers(6, size=5), random.integers(columns, size=5)] = [NAN, INF, -INF, -NAN, -INF]
+    x[:, random.integers(columns)] = -INF
+    for result in RESULTS:
+        check_close(name, x, (0,), result, run(name, x, (0,), result))
+        rows = np.ascontiguousarray(x.T)
+        check_close(name, rows, (1,), result, run(name, rows, (1,), result))
+
+
+@pytest.mark.parametrize("name", TYPES)
+def test_axes_in_any_order(name: str) -> None:
+    """Lists, tuples and ranges in any order, rank above 8."""
+    x = np.random.default_rng(1).standard_normal((4, 5, 6, 3)).astype(numpy_type(name))
+    for result in RESULTS:
+        for axes in itertools.permutations(range(1, 4)):
+            for several in (list(axes), tuple(axes), range(1, 4)):
+                check_close(name, x, axes, result, run(name, x, several, result))
+    deep = np.random.default_rng(2).standard_normal((2,) * 14).astype(numpy_type(name))
+    for axes in (range(0, 14, 2), range(7), range(7, 14), range(14)):
+        check_close(name, deep, tuple(axes), "probability", run(name, deep, axes, "probability"))
+
+
+@pytest.mark.parametrize("name", TYPES)
+@pytest.mark.parametrize("shape", [(0,), (3, 0), (0, 3), (2, 0, 4), (0, 0)], ids=str)
+def test_no_elements(name: str, shape: tuple[int, ...]) -> None:
+    """Nothing is read or written, whatever the axes."""
+    random = np.random.default_rng(1)
+    for count in range(len(shape) + 1):
+        for axes in itertools.combinations(range(len(shape)), count):
+            out = output(random, shape, numpy_type(name), "c")
+            x = np.zeros(shape, numpy_type(name))
+            operator(name, shape, axes, "probability")(x, out.array)
+            out.check_surroundings()
+
+
+# --- layouts ---
+
+
+@pytest.mark.parametrize("name", TYPES)
+def test_each_pair_of_layouts(name: str) -> None:
+    """Every input layout with every output layout; one operator serves them all."""
+    random = np.random.default_rng(7)
+    shape = (5, 6, 17)
+    for axes, result in itertools.product(SETS, RESULTS):
+        kernel = operator(name, shape, axes, result)
+        for kind, out_kind in itertools.product(INPUT_LAYOUTS, LAYOUTS):
+            x, _ = laid_out(random, random.standard_normal(shape).astype(numpy_type(name)), kind)
+            out = output(random, shape, x.dtype, out_kind)
+            kernel(x, out.array)
+            try:
+                check_close(name, x, axes, result, out.array)
+                out.check_surroundings()
+            except AssertionError as error:
+                text = f"{kind} to {out_kind}, axes {axes}, {result}"
+                raise AssertionError(f"{text}: {error}") from error
+
+
+@pytest.mark.parametrize("name", TYPES)
+def test_field_of_a_structured_array(name: str) -> None:
+    """Fields of packed records on both sides: the other fields stay."""
+    random = np.random.default_rng(1)
+    dtype = numpy_type(name)
+    fields = [("before", "u1"), ("x", f"V{dtype.itemsize}"), ("after", "u2")]
+    records, results = np.zeros((9, 70), fields), np.zeros((9, 70), fields)
+    results["before"], results["after"] = 3, 517
+    x, out = records["x"].view(dtype), results["x"].view(dtype)
+    x[...] = random.standard_normal(x.shape)
+    for axes, result in itertools.product(SETS[:3], RESULTS):
+        operator(name, x.shape, axes, result)(x, out)
+        check_close(name, x, axes, result, out)
+        assert (results["before"] == 3).all() and (results["after"] == 517).all()
+
+
+# --- threads ---
+
+LARGE = [  # shape, axes
+    ((500_001,), (0,)),  # one long row
+    ((5, 100_001), (1,)),
+    ((300, 2_001), (0,)),  # wide columns
+    ((15_001, 40), (0,)),  # few columns, many rows
+    ((150_001, 3), (0,)),
+    ((9_011, 33), (1,)),  # many short rows
+    ((20_011, 5), (1,)),
+    ((7, 500, 129), (1,)),  # an axis in the middle
+    ((16, 128, 129), (0, 2)),
+    ((16, 128, 129), (0, 1, 2)),
+    ((70, 1_000), ()),
+]
+
+
+@pytest.mark.parametrize("name", TYPES)
+@pytest.mark.parametrize(("shape", "axes"), LARGE, ids=str)
+def test_large(name: str, shape: tuple[int, ...], axes: tuple[int, ...]) -> None:
+    """Arrays that are split over threads: right, and the same bits on one thread, on two and on all."""
+    random = np.random.default_rng(math.prod(shape))
+    dtype = numpy_type(name)
+    for number, result in enumerate(RESULTS):
+        kind = INPUT_LAYOUTS[(LARGE.index((shape, axes)) + 4 * number) % len(INPUT_LAYOUTS)]
+        x, _ = laid_out(random, random.standard_normal(shape).astype(dtype), kind)
+        kernel = operator(name, shape, axes, result)
+        for out_kind in ("c", "any"):
+            outs = []
+            for threads in (1, 2, 8):
+                out = output(np.random.default_rng(1), shape, dtype, out_kind)
+                with specops.num_threads(threads):
+                    kernel(x, out.array)
+                out.check_surroundings()
+                outs.append(bits(out.array))
+            check_close(name, x, axes, result, outs[0].view(dtype))
+            for several in outs[1:]:
+                assert np.array_equal(outs[0], several), f"{kind} to {out_kind}: threads matter"
+
+
+@pytest.mark.parametrize("name", TYPES)
+@pytest.mark.parametrize(("shape", "axes"), LARGE[:5], ids=str)
+def test_large_with_special_numbers(
+    name: str, shape: tuple[int, ...], axes: tuple[int, ...]
+) -> None:
+    """A split group: -inf in whole parts of it counts nothing; one NaN or +inf anywhere makes it NaN."""
+    random = np.random.default_rng(1)
+    x = random.standard_normal(shape).astype(numpy_type(name))
+    (axis,) = axes
+    half = [slice(None)] * len(shape)
+    half[axis] = slice(shape[axis] // 3, None)
+    x[tuple(half)] = -INF
+    for result in RESULTS:
+        check_close(name, x, axes, result, run(name, x, axes, result))
+        for number in (NAN, INF):
+            y = x.copy()
+            y.flat[random.integers(y.size)] = number
+            check_close(name, y, axes, result, run(name, y, axes, result))
+        y = np.full_like(x, -INF)
+        assert np.isnan(run(name, y, axes, result).astype(np.float32)).all()
+
+
+def test_many_threads_at_once() -> None:
+    """One operator called from many threads, each with layouts of its own."""
+    shape, axes = (40, 30, 50), (0, 2)
+    kernel = operator("FLOAT32", shape, axes, "probability")
+    random = np.random.default_rng(5)
+    inputs = []
+    for i in range(36):
+        x = random.standard_normal(shape).astype(np.float32)
+        inputs.append(laid_out(random, x, INPUT_LAYOUTS[i % len(INPUT_LAYOUTS)])[0])
+
+    def repeat(i: int) -> bool:
+        mine = np.random.default_rng(i)
+        for _ in range(10):
+            out = output(mine, shape, inputs[i].dtype)
+            kernel(inputs[i], out.array)
+            out.check_surroundings()
+            check_close("FLOAT32", inputs[i], axes, "probability", out.array)
+        return True
+
+    with ThreadPoolExecutor(12) as pool:
+        assert all(pool.map(repeat, range(len(inputs))))
+
+
+# --- memory ---
+
+
+def memory_calls() -> Iterator[Call]:
+    """Calls on 8 MiB in each layout."""
+    for name, kind in itertools.product(TYPES, MEMORY_LAYOUTS):
+        x = of_8_mebibytes(kind, numpy_type(name))
+        place = layout(np.random.default_rng(4), "any", x.shape, x.itemsize)
+        buffer = np.zeros(place.bytes, np.uint8)
+        for number, axes in enumerate(SETS[1:]):
+            kernel = operator(name, x.shape, axes, RESULTS[number % 2])
+            out_kind = "c" if len(axes) % 2 else "any"
+            out = np.zeros(x.shape, x.dtype)
+            if out_kind == "any":
+                out = place.view(buffer, x.shape, x.dtype)
+            yield f"{name} {kind} to {out_kind} {axes}", lambda k=kernel, x=x, o=out: k(x, o)
+
+
+def test_no_copy_is_made() -> None:
+    """The memory that NumPy and Python take stays under 1 MiB for each of two threads."""
+    with specops.num_threads(2):
+        check_traced_memory(memory_calls(), 2 * MEBI)
+
+
+def test_compiled_code_makes_no_copy() -> None:
+    """So does what compiled code allocates by itself."""
+    check_resident_memory("test_softmax", 2 * MEBI)
