@@ -9,6 +9,7 @@ import importlib
 import statistics
 import sys
 import time
+from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -47,7 +48,7 @@ def examples() -> list[tuple[str, ...]]:
             right = len(results) == len(wanted) and all(map(same, results, wanted))
             arguments = ", ".join(f"{k}={v}" for k, v in example["arguments"].items())
             shown = ", ".join(
-                str(r.tolist() if r.dtype.kind in "iu" else r.astype(float).round(4).tolist())
+                str(r.tolist() if r.dtype.kind in "iub" else r.astype(float).round(4).tolist())
                 for r in results
             )
             name = f"{table.DIALECT}.{table.MODULE}"
@@ -57,13 +58,13 @@ def examples() -> list[tuple[str, ...]]:
 
 def rounded(result: np.ndarray) -> np.ndarray:
     """To be read: integers as they are, floats with four digits."""
-    return result if result.dtype.kind in "iu" else result.astype(np.float64).round(4)
+    return result if result.dtype.kind in "iub" else result.astype(np.float64).round(4)
 
 
 def same(result: np.ndarray, wanted: Any) -> bool:
     """Equal but for the rounding of the data type."""
     exact = np.array(wanted, np.float64)
-    unit = 0.0 if result.dtype.kind in "iu" else float(ml_dtypes.finfo(result.dtype).eps)
+    unit = 0.0 if result.dtype.kind in "iub" else float(ml_dtypes.finfo(result.dtype).eps)
     return bool(
         result.shape == exact.shape
         and np.allclose(result.astype(np.float64), exact, rtol=unit, atol=unit, equal_nan=True)
@@ -122,8 +123,19 @@ def beside_numpy() -> list[tuple[str, ...]]:
 
 def main() -> int:
     rows = examples()
-    print(table(("operator", "example", "arguments", "result", ""), rows))
     wrong = sum(row[-1] != "ok" for row in rows)
+    counts = Counter(row[0] for row in rows)
+    good = Counter(row[0] for row in rows if row[-1] == "ok")
+    summary = [(name, f"{good[name]} of {n}") for name, n in counts.items()]
+    print(table(("operator", "examples as expected"), summary))
+    if wrong:
+        print(
+            "\n"
+            + table(
+                ("operator", "example", "arguments", "result", ""),
+                [r for r in rows if r[-1] != "ok"],
+            )
+        )
     print(f"\n{len(rows) - wrong} of {len(rows)} examples as expected")
     x = np.array([3, 2, 1, 2, 3], np.float32)
     print(f"\nThe page's tie: dml.argmax({x.tolist()}) = {dml.argmax(x)[0]}", end=", ")
