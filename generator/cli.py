@@ -16,11 +16,11 @@ from typing import Any
 from generator import compare, explain, lint, output, plan, skeleton, structure
 from generator.diagnostics import Report, suggestion
 from generator.lint import Linted
+from generator.model import DIALECTS
 from generator.names import stands_for
 from generator.output import Difference
 from generator.plan import File
 from generator.render import Renderer
-from generator.resolve import Operator
 
 PROJECT = Path(__file__).resolve().parent.parent
 
@@ -171,12 +171,12 @@ def linted(options: argparse.Namespace) -> Linted:
 def chosen(specs: Linted, options: argparse.Namespace) -> list[str]:
     """The ids of the operators that are named on the command line; all where none is."""
     names = getattr(options, "operators", [])
-    return named(specs, names, options) if names else [o.id for o in specs.operators]
-
-
-def named(specs: Linted, names: list[str], options: argparse.Namespace) -> list[str]:
-    """The ids of operators: a name without its dialect, or its version, stands for all of them."""
     ids = [o.id for o in specs.operators]
+    return named(ids, names, options) if names else ids
+
+
+def named(ids: list[str], names: list[str], options: argparse.Namespace) -> list[str]:
+    """Those of the ids that names stand for: without its dialect, or its version, for all of them."""
     out = []
     report = Report()
     for name in names:
@@ -352,31 +352,31 @@ def _explain(options: argparse.Namespace) -> int:
 
 
 def _new(options: argparse.Namespace) -> int:
-    specs = linted(options)
-    like = _one(specs, options.like, options)
+    # Any spec will do to begin from, and others may still be unfinished: so nothing is linted here.
+    ids = [f"{d}/{p.stem}" for d in DIALECTS for p in (options.root / "specs" / d).glob("*.yaml")]
+    like = _one(sorted(ids), options.like, options)
     path = skeleton.write(options.root, options.name, like)
-    print(
-        f"specs/{path} begun from {like.id}: fill in each TODO, then run `python -m generator lint`"
-    )
+    print(f"specs/{path} begun from {like}: fill in each TODO, then run `python -m generator lint`")
     return OK
 
 
 def _diff(options: argparse.Namespace) -> int:
-    specs = linted(options)
-    lines = compare.operators(
-        _one(specs, options.one, options), _one(specs, options.other, options)
-    )
+    operators = {o.id: o for o in linted(options).operators}
+    one, other = (_one(list(operators), name, options) for name in (options.one, options.other))
+    lines = compare.operators(operators[one], operators[other])
     print("\n".join(lines) if lines else "no difference in meaning")
     return DIFFERENCES if lines else OK
 
 
-def _one(specs: Linted, name: str, options: argparse.Namespace) -> Operator:
-    """The one operator of a name; a name that several dialects have needs its dialect."""
-    ids = named(specs, [name], options)
-    if len(ids) > 1:
+def _one(ids: list[str], name: str, options: argparse.Namespace) -> str:
+    """The one operator of a name; a name that several have needs its dialect and version."""
+    found = named(ids, [name], options)
+    if len(found) > 1:
         report = Report()
         report.add(
-            "E006", f"`{name}` is in several dialects", help=f"say which: {' or '.join(ids)}"
+            "E006",
+            f"`{name}` stands for several operators",
+            help=f"say which: {' or '.join(found)}",
         )
         fail(report, options)
-    return next(o for o in specs.operators if o.id == ids[0])
+    return found[0]

@@ -7,7 +7,6 @@ from pathlib import Path
 
 from generator.lint import TODO
 from generator.model import DIALECTS
-from generator.resolve import Operator
 
 
 class Refused(Exception):
@@ -18,16 +17,20 @@ class Refused(Exception):
 _OWN = ("operator", "summary", "title", "address", "revision")
 
 
-def write(root: Path, name: str, like: Operator) -> str:
-    """Write the skeleton; its path below specs/. Never over a file that is there."""
+def write(root: Path, name: str, like: str) -> str:
+    """Write the skeleton, begun from the operator `like`; its path below specs/. Never over a file that is there."""
+    dialect = like.split("/", maxsplit=1)[0]
     match = re.fullmatch(r"([a-z]+)/([a-z][a-z0-9_]{0,63})", name)
     if match is None or match[1] not in DIALECTS:
-        raise Refused(f"`{name}` is not a dialect and a name; write it as {like.source.dialect}/argmin"
+        raise Refused(f"`{name}` is not a dialect and a name; write it as {dialect}/argmin"
                       f" (dialects: {', '.join(DIALECTS)})")  # fmt: skip
-    if match[1] != like.source.dialect:
-        raise Refused(f"`{name}` cannot begin from {like.id}: the dialects say different things")
+    if match[1] != dialect:
+        raise Refused(f"`{name}` cannot begin from {like}: the dialects say different things")
     target = root / "specs" / f"{name}.yaml"
-    lines = (root / like.source.file).read_text(encoding="utf-8").split("\n")
+    try:
+        lines = (root / "specs" / f"{like}.yaml").read_text(encoding="utf-8").split("\n")
+    except UnicodeDecodeError:
+        raise Refused(f"specs/{like}.yaml is not UTF-8") from None
     target.parent.mkdir(parents=True, exist_ok=True)
     try:
         with target.open("x", encoding="utf-8", newline="\n") as file:

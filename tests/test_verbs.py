@@ -1,0 +1,145 @@
+"""The verbs that tell: list, explain, diff; and new, which begins a spec."""
+
+from __future__ import annotations
+
+import doctest
+import json
+from collections.abc import Callable
+
+import pytest
+import trees
+from trees import PROJECT, Tree
+
+from generator import cli, names
+from generator.lint import TODO
+
+Run = Callable[[list[str]], trees.Result]
+
+
+def test_examples_of_names() -> None:
+    failed, attempted = doctest.testmod(names)
+    assert (failed, attempted > 4) == (0, True)
+
+
+# --- list ---
+
+
+def test_list(run: Run) -> None:
+    """One line for each spec, with its counts."""
+    lines = run(["list"]).out.splitlines()
+    ids = [line.split()[0] for line in lines[1:]]
+    specs = (PROJECT / "specs").glob("*/*.yaml")
+    assert sorted(ids) == sorted(f"{p.parent.name}/{p.stem}" for p in specs)
+    assert lines[0].split() == [
+        "operator",
+        "since",
+        "kernel",
+        "fields",
+        "constraints",
+        "examples",
+        "tests",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("name", "ids"),
+    [
+        ("directml/argmax", ["directml/argmax"]),
+        ("onnx/hardmax", ["onnx/hardmax_1", "onnx/hardmax_11", "onnx/hardmax_13"]),
+        ("hardmax_11", ["onnx/hardmax_11"]),
+        ("hardmax", ["onnx/hardmax_1", "onnx/hardmax_11", "onnx/hardmax_13", "plain/hardmax"]),
+    ],
+)
+def test_list_of_a_name(run: Run, name: str, ids: list[str]) -> None:
+    """A name without its dialect or its version stands for all of them."""
+    rows = json.loads(run(["list", name, "--format", "json"]).out)
+    assert [row["operator"] for row in rows] == ids
+    assert all(row["examples"] > 0 and row["tests"] > row["examples"] for row in rows)
+
+
+# --- explain ---
+
+EXPLAINED = {
+    "directml/max_pooling2": [
+        "DML_OPERATOR_MAX_POOLING2 (directml/max_pooling2, since feature level 2.1)",
+        "OutputIndicesTensor",
+        "window_reach",
+        "each_window_holds_input",
+        "Wrong on the page",
+        "The same by other operators",
+    ],
+    "onnx/softmax": ["(onnx/softmax_1, version 1)", "(onnx/softmax_13, version 13)"],
+    "axes_unique": ["axes_unique of directml/argmax (specs/directml/argmax.yaml:", "broken by"],
+    "alignment": ["alignment of each tensor of DirectML (specs/vocabulary.yaml:"],
+    "e222": ["E222: `violate` must break its constraint and no other"],
+    "generated/specops/onnx/hardmax.py": [
+        "as generated",
+        "specs/onnx/hardmax_11.yaml",
+        "templates/onnx/operator.py.jinja",
+    ],
+}
+
+
+@pytest.mark.parametrize("subject", EXPLAINED)
+def test_explain(run: Run, subject: str) -> None:
+    result = run(["explain", subject])
+    assert (result.code, result.err) == (cli.OK, "")
+    for text in EXPLAINED[subject]:
+        assert text in result.out
+
+
+def test_explain_what_nobody_knows(run: Run) -> None:
+    result = run(["explain", "onnx/hardmax_12"])
+    assert result.code == cli.ERRORS
+    assert "did you mean `onnx/hardmax_11`?" in result.err or "onnx/hardmax_1" in result.err
+
+
+# --- diff ---
+
+
+def test_diff(run: Run) -> None:
+    """What differs in meaning, and nothing else."""
+    result = run(["diff", "directml/argmax", "directml/argmin"])
+    assert result.code == cli.DIFFERENCES
+    assert "~ semantics better: greater -> less" in result.out.splitlines()
+    result = run(["diff", "onnx/softmax_11", "onnx/softmax_13"])
+    assert "~ field axis: attribute int, default 1 -> attribute int, default -1" in result.out
+    same = run(["diff", "directml/argmax", "directml/argmax"])
+    assert (same.code, same.out) == (cli.OK, "no difference in meaning\n")
+
+
+def test_diff_of_a_name_that_means_several(run: Run) -> None:
+    result = run(["diff", "argmax", "directml/argmin"])
+    assert result.code == cli.ERRORS
+    assert "`argmax` stands for several operators" in result.err
+    assert "onnx/argmax_13" in result.err
+
+
+# --- new ---
+
+
+@pytest.mark.parametrize(
+    ("name", "like"),
+    [("directml/argmost", "directml/argmax"), ("onnx/hardmax_29", "onnx/hardmax_13")],
+)
+def test_new(tree: Tree, name: str, like: str) -> None:
+    """A spec to begin from: `lint` asks for each TODO, and for nothing of the specs that were there."""
+    result = tree("new", name, "--like", like)
+    assert result.code == cli.OK
+    assert TODO in tree.text(f"specs/{name}.yaml")
+    lint = tree("lint")
+    assert lint.code == cli.ERRORS
+    assert f"specs/{name}.yaml" in lint.err
+    assert f"specs/{like}.yaml" not in lint.err
+    again = tree("new", name, "--like", like)
+    assert again.code == cli.ERRORS
+    assert "is already there" in again.err
+
+
+@pytest.mark.parametrize(
+    "name", ["argmost", "webnn/argmost", "directml/Arg", "onnx/argmost_1", "../x/y", "directml/a/b"]
+)
+def test_new_refuses_other_names(tree: Tree, name: str) -> None:
+    before = trees.contents(tree.root / "specs")
+    assert tree("new", name, "--like", "directml/argmax").code == cli.ERRORS
+    assert trees.contents(tree.root / "specs") == before
