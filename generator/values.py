@@ -348,7 +348,9 @@ def _defaults(having: dict[int, FieldSpec]) -> str:
 
 def _default_doc(text: str) -> str:
     each = re.fullmatch(r"\[(\d+) for \w+ in (\w+)\]", text)
-    return f"{each[1]} for each entry of {snake_case(each[2])}" if each else f"`{text}`"
+    if each:
+        return f"{each[1]} for each entry of {snake_case(each[2])}"
+    return f"`{text}`" if text.startswith("[") else text
 
 
 def _of_output(field: FieldSpec, spec: OperatorSpec) -> list[dict[str, Any]]:

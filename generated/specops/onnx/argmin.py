@@ -35,10 +35,10 @@ class ArgMin(VersionedOperator):
     Holds the attributes of a node; `compile` makes it ready for a data type and a shape.
 
     Args:
-        axis: Axis to reduce; a negative one counts from the end. None means `0`.
-        keepdims: Keep the reduced axis with size 1. None means `true`.
+        axis: Axis to reduce; a negative one counts from the end. None means 0.
+        keepdims: Keep the reduced axis with size 1. None means true.
         select_last_index: Take the last of several equal elements instead of the first. None means
-            `false`. From version 12 on.
+            false. From version 12 on.
         opset: The operator set, which picks the version in force; None means the newest known.
 
     >>> from specops import onnx as ox
@@ -74,10 +74,10 @@ def argmin(
 
     Args:
         x: Tensor to search. A NumPy array of any strides, or an object that shares its memory.
-        axis: Axis to reduce; a negative one counts from the end. None means `0`.
-        keepdims: Keep the reduced axis with size 1. None means `true`.
+        axis: Axis to reduce; a negative one counts from the end. None means 0.
+        keepdims: Keep the reduced axis with size 1. None means true.
         select_last_index: Take the last of several equal elements instead of the first. None means
-            `false`. From version 12 on.
+            false. From version 12 on.
         opset: The operator set, which picks the version in force; None means the newest known.
         out: Array to write to, of the output's data type and shape; it may not share memory with an
             input.

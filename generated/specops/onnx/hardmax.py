@@ -34,8 +34,8 @@ class Hardmax(VersionedOperator):
     Holds the attributes of a node; `compile` makes it ready for a data type and a shape.
 
     Args:
-        axis: Axis along which a group lies; a negative one counts from the end. None means `-1`;
-            before version 13 it means `1`.
+        axis: Axis along which a group lies; a negative one counts from the end. None means -1;
+            before version 13 it means 1.
         opset: The operator set, which picks the version in force; None means the newest known.
 
     >>> from specops import onnx as ox
@@ -67,8 +67,8 @@ def hardmax(
 
     Args:
         x: Tensor to read. A NumPy array of any strides, or an object that shares its memory.
-        axis: Axis along which a group lies; a negative one counts from the end. None means `-1`;
-            before version 13 it means `1`.
+        axis: Axis along which a group lies; a negative one counts from the end. None means -1;
+            before version 13 it means 1.
         opset: The operator set, which picks the version in force; None means the newest known.
         out: Array to write to, of the output's data type and shape; it may not share memory with an
             input.

@@ -43,15 +43,15 @@ class MaxPool(VersionedOperator):
     Args:
         kernel_shape: Entries of the window, for each spatial dimension.
         auto_pad: Where padding comes from; NOTSET means pads, VALID means none, and SAME_UPPER and
-            SAME_LOWER fill up. One of NOTSET, SAME_UPPER, SAME_LOWER, VALID. None means `NOTSET`.
+            SAME_LOWER fill up. One of NOTSET, SAME_UPPER, SAME_LOWER, VALID. None means NOTSET.
         ceil_mode: Round the number of windows up instead of down, where auto_pad is NOTSET. None
-            means `false`. From version 10 on.
+            means false. From version 10 on.
         dilations: Elements from one entry of a window to the next, for each spatial dimension. None
             means 1 for each entry of kernel_shape. From version 10 on.
         pads: Padding before each spatial dimension, then behind each of them. None means `[0 for i
             in range(len(kernel_shape) + len(kernel_shape))]`.
         storage_order: Whether indices count each plane column-major, its first dimension fastest,
-            instead of row-major. None means `false`. From version 8 on.
+            instead of row-major. None means false. From version 8 on.
         strides: Elements from one position of the window to the next, for each spatial dimension.
             None means 1 for each entry of kernel_shape.
         indices: Whether to return Indices too.
@@ -112,15 +112,15 @@ def max_pool(
             any strides, or an object that shares its memory.
         kernel_shape: Entries of the window, for each spatial dimension.
         auto_pad: Where padding comes from; NOTSET means pads, VALID means none, and SAME_UPPER and
-            SAME_LOWER fill up. One of NOTSET, SAME_UPPER, SAME_LOWER, VALID. None means `NOTSET`.
+            SAME_LOWER fill up. One of NOTSET, SAME_UPPER, SAME_LOWER, VALID. None means NOTSET.
         ceil_mode: Round the number of windows up instead of down, where auto_pad is NOTSET. None
-            means `false`. From version 10 on.
+            means false. From version 10 on.
         dilations: Elements from one entry of a window to the next, for each spatial dimension. None
             means 1 for each entry of kernel_shape. From version 10 on.
         pads: Padding before each spatial dimension, then behind each of them. None means `[0 for i
             in range(len(kernel_shape) + len(kernel_shape))]`.
         storage_order: Whether indices count each plane column-major, its first dimension fastest,
-            instead of row-major. None means `false`. From version 8 on.
+            instead of row-major. None means false. From version 8 on.
         strides: Elements from one position of the window to the next, for each spatial dimension.
             None means 1 for each entry of kernel_shape.
         indices: Whether to return Indices too.
