@@ -86,8 +86,19 @@ def ulp(name: str, x: np.ndarray) -> np.ndarray:
     """The step between the neighbours of `x` in a type, of subnormals below the normal numbers."""
     exponent, mantissa = FLOATS[name]
     least = 2 - (1 << (exponent - 1))
-    magnitude = np.frexp(np.where(np.isfinite(x), x, 0))[1] - 1
+    ordinary = np.isfinite(x) & (x != 0)
+    magnitude = np.where(ordinary, np.frexp(np.where(ordinary, x, 1))[1] - 1, least)
     return np.ldexp(np.ones_like(x), np.maximum(magnitude, least) - mantissa)
+
+
+def test_ulp() -> None:
+    """The bounds rest on it: by literals, and as NumPy has it."""
+    assert ulp("BFLOAT16", np.array([1, 255.0, 256, 0])).tolist() == [2**-7, 1, 2, 2.0**-133]
+    for name in ("FLOAT16", "FLOAT32", "FLOAT64"):
+        dtype = numpy_type(name)
+        info = np.finfo(dtype)
+        x = np.array([0, 1, 0.999, 3, 1e-7, info.tiny, info.tiny / 2, info.max / 2], dtype)
+        assert np.array_equal(ulp(name, x.astype(np.longdouble)), np.spacing(x))
 
 
 def greatest(name: str) -> float:
