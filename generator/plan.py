@@ -40,6 +40,7 @@ def files(linted: Linted, templates: Path) -> list[File]:
             out += _operator(operator, linted)
         if dialect == "onnx":
             out += [_versions(group, linted) for group in _families(operators)]
+            out.append(_registry(operators))
         if operators or dialect == "plain":
             out.append(_package(dialect, operators))
     return sorted(out, key=lambda f: f.path)
@@ -166,6 +167,17 @@ def _package(dialect: str, operators: list[Operator]) -> File:
     listed = {"members": members, "exports": sorted(exports, key=_export_order)}
     path = "specops/__init__.py" if dialect == "plain" else f"specops/{dialect}/__init__.py"
     return File(path, (f"specs/{dialect}/",), f"{dialect}/init.py.jinja", listed, ())
+
+
+def _registry(operators: list[Operator]) -> File:
+    """The module that finds an operator's versions by its ONNX name."""
+    members = []
+    for group in _families(operators):
+        name = family(group[-1].source.name)
+        title = group[-1].spec.operator
+        members.append({"module": name, "constant": name.upper(), "operator": title})
+    values = {"members": members}
+    return File("specops/onnx/registry.py", ("specs/onnx/",), "onnx/registry.py.jinja", values, ())
 
 
 def _export_order(name: str) -> tuple[bool, str]:

@@ -40,7 +40,7 @@ def test_first_run_writes_all_and_second_nothing(tree: Tree) -> None:
     assert first.code == cli.OK
     count = len(tree.generated()) - 1
     assert re.fullmatch(
-        rf"2 operators, {count} files: {count} new, 0 unchanged \(\d+\.\d s\)\n", first.out
+        rf"40 operators, {count} files: {count} new, 0 unchanged \(\d+\.\d s\)\n", first.out
     )
     before = times(tree)
     second = tree("generate")

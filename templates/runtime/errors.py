@@ -15,6 +15,25 @@ class SpecopsError(Exception):
     """The root of all errors that this package raises on purpose."""
 
 
+class Unsupported(SpecopsError):
+    """A model, or a device, that asks for what this package does not have.
+
+    Attributes:
+        reasons: one sentence for each thing it lacks; of a node with its place, operator, domain and version. The
+            message shows the first 20.
+    """
+
+    def __init__(self, subject: str, reasons: Iterable[str], hint: str = "") -> None:
+        self.subject, self.reasons, self.hint = subject, tuple(reasons), hint
+        lines = [f"{subject} is not supported:", *self.reasons[:20]]
+        if len(self.reasons) > 20:
+            lines.append(f"and {len(self.reasons) - 20} more, in `reasons`")
+        super().__init__("\n  ".join([*lines, hint] if hint else lines))
+
+    def __reduce__(self) -> tuple[type[Unsupported], tuple[str, tuple[str, ...], str]]:
+        return (Unsupported, (self.subject, self.reasons, self.hint))
+
+
 @dataclass(frozen=True)
 class Violation:
     """One rule that a call breaks.

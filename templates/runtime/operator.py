@@ -27,6 +27,11 @@ class CompiledOperator:
         self._outputs = {f.name: t for f, t in tensors if f.kind == "output" and t is not None}
         self._kernel: Callable[..., None] = operator.lower(values)
 
+    @property
+    def outputs(self) -> Mapping[str, Tensor]:
+        """The described outputs, in the order in which they are returned."""
+        return self._outputs
+
     def __repr__(self) -> str:
         tensors = {**self._inputs, **self._outputs}
         shown = ", ".join(f"{name}: {t.dtype} {list(t.sizes)}" for name, t in tensors.items())

@@ -1,0 +1,433 @@
+"""A model's graph: checked as a whole, put in order, and compiled for the shapes of a run."""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from specops import functions, validation
+from specops.errors import SpecopsError, Unsupported, ValidationError, Violation
+from specops.functions import Asked
+from specops.onnx.model import Attribute, Model, Node, Value, newest_version, quoted
+from specops.onnx.registry import OPERATORS
+from specops.onnx.versions import Versions
+from specops.validation import Field, NotUnderstood, Operator
+from specops.vocabulary import DATA_TYPES, NEWEST_OPSET
+
+Shape = tuple[int, ...]
+
+_MAX_PLANS = 32  # shapes of inputs that a graph stays compiled for
+_DOMAIN = "ai.onnx"
+_BUILT_IN = ("Constant", "Identity")  # beside those that have specs
+_SUPPORTED = (*OPERATORS, *_BUILT_IN)
+
+# Each attribute of Constant: the version that brought it, its kind, and the data type that it gives a number.
+_CONSTANTS = {
+    "value": (1, "TENSOR", None),
+    "sparse_value": (11, "SPARSE_TENSOR", None),
+    "value_float": (12, "FLOAT", np.float32),
+    "value_floats": (12, "FLOATS", np.float32),
+    "value_int": (12, "INT", np.int64),
+    "value_ints": (12, "INTS", np.int64),
+    "value_string": (12, "STRING", None),
+    "value_strings": (12, "STRINGS", None),
+}
+
+
+@dataclass(frozen=True)
+class Step:
+    """A node to run: an operator, or None where the output is the input.
+
+    Attributes:
+        outputs: by the operator's field, the value that it gives; without those that nothing reads.
+        last: values that no later step reads.
+    """
+
+    node: Node
+    operator: Operator | None
+    inputs: Mapping[str, str]
+    outputs: Mapping[str, str]
+    attributes: Mapping[str, object]
+    last: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Call:
+    """A step that is compiled for shapes; `function` is None where the output is the input."""
+
+    function: Callable[..., Any] | None
+    inputs: tuple[str, ...]
+    outputs: tuple[str | None, ...]
+    last: tuple[str, ...]
+
+
+class Graph:
+    """All of a model that does not depend on the shapes of its inputs.
+
+    Raises:
+        Unsupported: with each node that this package lacks.
+        SpecopsError: the model is not valid.
+        ValidationError: a node breaks its operator's rules.
+    """
+
+    def __init__(self, model: Model) -> None:
+        self.subject = model.subject
+        self.inputs = {value.name: value for value in model.inputs}
+        self.outputs = tuple(value.name for value in model.outputs)
+        self._violations: list[Violation] = []
+        self.required = tuple(n for n in self.inputs if n not in model.constants)
+        steps, self.constants = self._steps(model)
+        self._check_names(model)
+        ordered = self._ordered(steps)
+        self._check_types(ordered, model)
+        if self._violations:
+            raise ValidationError(self._violations)
+        self._steps_to_run = self._needed(ordered)
+        read = {n for step in self._steps_to_run for n in step.inputs.values()} | {*self.outputs}
+        self.constants = {n: a for n, a in self.constants.items() if n in read}
+        self._plan = lru_cache(maxsize=_MAX_PLANS)(self._compile)
+
+    def plan(self, shapes: Mapping[str, Shape]) -> tuple[Call, ...]:
+        """The calls for inputs of these shapes; of an input that is not given, its initializer's."""
+        return self._plan(tuple(shapes.items()))
+
+    def invalid(self, problem: str) -> SpecopsError:
+        return SpecopsError(f"{self.subject} is not valid: {problem}")
+
+    # --- checks that need no shapes ---
+
+    def _check_names(self, model: Model) -> None:
+        """Each value has one source, and each that is read has one."""
+        if len(self.inputs) < len(model.inputs):
+            raise self.invalid("two inputs have one name")
+        if not model.outputs:
+            raise self.invalid("it has no outputs")
+        sources = {*self.inputs, *model.constants}
+        for node in model.nodes:
+            for name in filter(None, node.outputs):
+                if name in sources:
+                    raise self.invalid(f"{node} gives {quoted(name)}, which is there already")
+                sources.add(name)
+        for node in model.nodes:
+            for name in filter(None, node.inputs):
+                if name not in sources:
+                    raise self.invalid(f"{node} reads {quoted(name)}, which nothing gives")
+        for name in self.outputs:
+            if name not in sources:
+                raise self.invalid(f"nothing gives its output {quoted(name)}")
+
+    def _opset(self, model: Model, missing: list[str]) -> int:
+        """The operator set of ONNX's own operators; 0 where no node needs one."""
+        opset = model.opsets.get(_DOMAIN, 0)
+        if _DOMAIN in model.opsets and opset < 1:
+            raise self.invalid(f"it imports operator set {opset}")
+        if not opset and any(node.domain == _DOMAIN for node in model.nodes):
+            raise self.invalid(f"it imports no operator set of domain {_DOMAIN}")
+        if opset > NEWEST_OPSET:
+            missing.append(f"it imports operator set {opset}; the newest known is {NEWEST_OPSET}")
+        return min(opset, NEWEST_OPSET)
+
+    def _steps(self, model: Model) -> tuple[list[Step], dict[str, np.ndarray]]:
+        """A step for each node but Constant, and the constants that these give beside the model's own."""
+        missing = list(model.missing)
+        opset = self._opset(model, missing)
+        steps = []
+        constants = dict(model.constants)
+        for node in model.nodes:
+            reason = _lacking(node, model.opsets)
+            if reason is not None:
+                missing.append(f"{node}: {reason}")
+            elif node.operator == "Constant":
+                name = self._arity(node, 0, 1)[1][0]
+                constants[name] = self._constant(node, opset)
+            elif node.operator == "Identity":
+                (source,), (name,) = self._arity(node, 1, 1)
+                self._no_attributes(node)
+                steps.append(Step(node, None, {"input": source}, {"output": name}, {}))
+            else:
+                steps.append(self._step(node, OPERATORS[node.operator], opset))
+        if missing:
+            raise Unsupported(self.subject, missing, f"Operators are {', '.join(_SUPPORTED)}.")
+        return steps, constants
+
+    def _arity(self, node: Node, inputs: int, outputs: int) -> tuple[list[str], list[str]]:
+        """The names that a node reads and gives, all of which must be there."""
+        found = [n for n in node.inputs if n], [n for n in node.outputs if n]
+        if (len(node.inputs), len(node.outputs), *map(len, found)) != (inputs, outputs) * 2:
+            raise self.invalid(f"{node}: {node.operator} has {inputs} inputs and {outputs} outputs")
+        return found
+
+    def _no_attributes(self, node: Node) -> None:
+        for name in node.attributes:
+            raise self.invalid(f"{node}: {node.operator} has no attribute {quoted(name)}")
+
+    def _constant(self, node: Node, opset: int) -> np.ndarray:
+        if len(node.attributes) != 1:
+            raise self.invalid(f"{node}: Constant has exactly one attribute")
+        ((name, attribute),) = node.attributes.items()
+        since, kind, dtype = _CONSTANTS.get(name, (0, "", None))
+        if not since:
+            raise self.invalid(f"{node}: Constant has no attribute {quoted(name)}")
+        if opset < since:
+            raise self.invalid(
+                f"{node}: Constant at operator set {opset} has no {name}; it has it from version {since} on"
+            )
+        if attribute.kind != kind:
+            raise self.invalid(f"{node}: {name} is of kind {attribute.kind}, not {kind}")
+        if dtype is None:
+            tensor: np.ndarray = attribute.value
+            return tensor
+        array = np.array(attribute.value, dtype)
+        array.flags.writeable = False
+        return array
+
+    def _step(self, node: Node, versions: Versions, opset: int) -> Step:
+        operator = versions.in_force(opset)
+        found: list[Violation] = []
+        ends: dict[str, dict[str, str]] = {}
+        for kind, names in (("input", node.inputs), ("output", node.outputs)):
+            fields = [f for f in operator.fields if f.kind == kind]
+            for name in names[len(fields) :]:
+                if name:
+                    found.append(self._surplus(versions, operator, kind, len(names)))
+                    break
+            ends[kind] = {f.name: n for f, n in zip(fields, names, strict=False) if n}
+            for field in fields:
+                if kind == "input" and field.name not in ends[kind]:
+                    found.append(operator.violation("absent", field.name, "none", "an input"))
+        if not ends["output"]:
+            found.append(operator.violation("absent", "outputs", "none", "an output with a name"))
+        attributes = self._attributes(node, versions, operator, found)
+        self._violations += self._placed(found, node, operator)
+        return Step(node, operator, ends["input"], ends["output"], attributes)
+
+    def _surplus(self, versions: Versions, operator: Operator, kind: str, count: int) -> Violation:
+        known = [f for f in operator.fields if f.kind == kind]
+        later = [f for f in versions.newest.fields if f.kind == kind][len(known) :]
+        if later:
+            return versions.unknown(operator, later[0].name)
+        return operator.violation(f"{kind}_count", f"{kind}s", str(count), f"at most {len(known)}")
+
+    def _attributes(
+        self, node: Node, versions: Versions, operator: Operator, found: list[Violation]
+    ) -> dict[str, object]:
+        fields = {f.name: f for f in operator.attributes()}
+        known = {f.name for o in versions.operators.values() for f in o.attributes()}
+        attributes: dict[str, object] = {}
+        for name, attribute in node.attributes.items():
+            if name in fields:
+                field = fields[name]
+                try:
+                    attributes[name] = _typed(field, attribute)
+                except NotUnderstood as problem:
+                    found.append(
+                        operator.violation("field_type", name, problem.found, problem.allowed, name)
+                    )
+            elif name in known:
+                found.append(versions.unknown(operator, name))
+            else:
+                allowed = f"one of {', '.join(fields)}"
+                found.append(operator.violation("attribute", quoted(name), "an attribute", allowed))
+        for name, field in fields.items():
+            if field.default is None and field.axes_of is None and name not in node.attributes:
+                found.append(operator.violation("absent", name, "none", "a value", name))
+        return attributes
+
+    def _ordered(self, steps: list[Step]) -> list[Step]:
+        """Each step behind those whose values it reads; otherwise in the order of the nodes."""
+        giver = {name: i for i, step in enumerate(steps) for name in step.outputs.values()}
+        waiting = [{giver[n] for n in step.inputs.values() if n in giver} for step in steps]
+        readers: dict[int, list[int]] = {}
+        for i, needs in enumerate(waiting):
+            for j in needs:
+                readers.setdefault(j, []).append(i)
+        ready = [i for i, needs in enumerate(waiting) if not needs]
+        order: list[Step] = []
+        while ready:
+            i = heapq.heappop(ready)
+            order.append(steps[i])
+            for reader in readers.get(i, ()):
+                waiting[reader].discard(i)
+                if not waiting[reader]:
+                    heapq.heappush(ready, reader)
+        if len(order) < len(steps):
+            stuck = next(step.node for i, step in enumerate(steps) if waiting[i])
+            raise self.invalid(f"{stuck} is part of a circle, or reads from one")
+        return order
+
+    def _check_types(self, steps: list[Step], model: Model) -> None:
+        """The data type of each value follows from those of the inputs and constants."""
+        dtypes: dict[str, str | None] = {
+            name: _type_name(array.dtype) for name, array in self.constants.items()
+        }
+        for value in model.inputs:
+            assert value.dtype is not None
+            if dtypes.setdefault(value.name, value.dtype) != value.dtype:
+                raise self.invalid(
+                    f"input {quoted(value.name)} is {value.dtype}, its initializer {dtypes[value.name]}"
+                )
+            if value.name in self.constants:
+                found = self.constants[value.name].shape
+                if not _fits(found, value.sizes):
+                    raise self.invalid(
+                        f"input {quoted(value.name)} is {shown(value)}, its initializer {list(found)}"
+                    )
+        for step in steps:
+            if step.operator is None:
+                dtypes[step.outputs["output"]] = dtypes.get(step.inputs["input"])
+                continue
+            given = {field: dtypes.get(name) for field, name in step.inputs.items()}
+            self._check_support(step, step.operator, given)
+            for field in step.operator.fields:
+                if field.kind == "output" and field.name in step.outputs:
+                    assert field.dtype is not None
+                    like, _, part = field.dtype.partition(".")
+                    dtypes[step.outputs[field.name]] = given.get(like) if part else like
+        for value in model.outputs:
+            if (
+                None not in (value.dtype, dtypes.get(value.name))
+                and value.dtype != dtypes[value.name]
+            ):
+                raise self.invalid(
+                    f"output {quoted(value.name)} is said to be {value.dtype}, but is {dtypes[value.name]}"
+                )
+
+    def _check_support(
+        self, step: Step, operator: Operator, given: Mapping[str, str | None]
+    ) -> None:
+        for field, dtype in given.items():
+            allowed = operator.support[0].tensors[field].dtypes
+            if dtype is not None and dtype not in allowed:
+                violation = operator.violation(
+                    "supported_data_type", field, dtype, ", ".join(allowed), "Tensor support"
+                )
+                self._violations += self._placed([violation], step.node, operator)
+
+    def _placed(
+        self, violations: Iterable[Violation], node: Node, operator: Operator
+    ) -> list[Violation]:
+        """Violations that tell the node, too."""
+        label = f"{self.subject}, {node}, {operator.name}"
+        return [replace(violation, operator=label) for violation in violations]
+
+    def _needed(self, steps: list[Step]) -> tuple[Step, ...]:
+        """The steps that the outputs follow from, each without the outputs that nothing reads."""
+        wanted = set(self.outputs)
+        needed = []
+        for step in reversed(steps):
+            outputs = {f: n for f, n in step.outputs.items() if n in wanted}
+            if outputs:
+                last = tuple({n for n in step.inputs.values() if n not in wanted})
+                wanted.update(step.inputs.values())
+                needed.append(replace(step, outputs=outputs, last=last))
+        return tuple(reversed(needed))
+
+    # --- compilation for shapes ---
+
+    def _compile(self, shapes: tuple[tuple[str, Shape], ...]) -> tuple[Call, ...]:
+        known = {n: (a.dtype, a.shape) for n, a in self.constants.items()}
+        for name, shape in shapes:
+            dtype = self.inputs[name].dtype
+            assert dtype is not None
+            known[name] = (DATA_TYPES[dtype].numpy, shape)
+        calls = []
+        found: list[Violation] = []
+        for step in self._steps_to_run:
+            if any(name not in known for name in step.inputs.values()):
+                continue  # reads what a step with violations would give
+            if step.operator is None:
+                known[step.outputs["output"]] = known[step.inputs["input"]]
+                calls.append(Call(None, *_ends(step), step.last))
+                continue
+            inputs = {field: known[name] for field, name in step.inputs.items()}
+            asked = {f: Asked(f in step.outputs) for f in _optional(step.operator)}
+            try:
+                compiled = functions.compiled(step.operator, inputs, step.attributes, asked)
+            except ValidationError as error:
+                found += self._placed(error.violations, step.node, step.operator)
+                continue
+            names = tuple(step.outputs.get(field) for field in compiled.outputs)
+            for output, tensor in zip(names, compiled.outputs.values(), strict=True):
+                if output is not None:
+                    known[output] = (tensor.numpy_dtype, tensor.sizes)
+            calls.append(Call(compiled, tuple(step.inputs.values()), names, step.last))
+        if found:
+            raise ValidationError(found)
+        return tuple(calls)
+
+
+def _ends(step: Step) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    return tuple(step.inputs.values()), tuple(step.outputs.values())
+
+
+def _optional(operator: Operator) -> list[str]:
+    return [f.name for f in operator.fields if f.kind == "output" and f.optional is not None]
+
+
+def _lacking(node: Node, opsets: Mapping[str, int]) -> str | None:
+    """Why this package does not have a node's operator; None where it has."""
+    name = quoted(node.operator)
+    opset = opsets.get(node.domain)
+    version = "" if opset is None else newest_version(node, opset)
+    at = f"{version}of domain {quoted(node.domain)}"
+    if opset is not None:
+        at += f" at operator set {opset}"
+    if node.function:
+        return f"{name} {at} is a function of the model"
+    if node.domain != _DOMAIN:
+        return f"operator {name} {at} is of another domain than {_DOMAIN}"
+    if any(a.kind in ("GRAPH", "GRAPHS") for a in node.attributes.values()):
+        return f"operator {name} {at} has a subgraph"
+    if node.operator in _BUILT_IN:
+        return None
+    if node.operator not in OPERATORS:
+        return f"operator {name} {at} is not supported"
+    first = min(OPERATORS[node.operator].operators)
+    if opsets.get(_DOMAIN, 0) < first:
+        return f"operator {name} {at} is there from {first} on"
+    return None
+
+
+_KINDS = {"uint": "INT", "int": "INT", "bool": "INT", "uint[]": "INTS", "int[]": "INTS"}
+
+
+def _typed(field: Field, attribute: Attribute) -> object:
+    """An attribute's value, as the operator's functions take it."""
+    kind = _KINDS.get(field.type, "STRING")
+    if attribute.kind != kind:
+        raise NotUnderstood(_Shown(f"a value of kind {attribute.kind}"), f"a value of kind {kind}")
+    if field.axes_of is None:
+        validation.attribute(field, attribute.value)
+    value: object = attribute.value
+    return value
+
+
+class _Shown:
+    def __init__(self, text: str) -> None:
+        self.text = text
+
+    def __repr__(self) -> str:
+        return self.text
+
+
+def _type_name(dtype: np.dtype) -> str:
+    return next(name for name, entry in DATA_TYPES.items() if entry.numpy == dtype)
+
+
+def _fits(shape: Sequence[int], sizes: Sequence[int | str | None] | None) -> bool:
+    return sizes is None or (
+        len(shape) == len(sizes)
+        and all(not isinstance(s, int) or s == f for f, s in zip(shape, sizes, strict=True))
+    )
+
+
+def shown(value: Value) -> str:
+    """The shape that a model gives an input."""
+    if value.sizes is None:
+        return "of any shape"
+    return f"[{', '.join('?' if s is None else str(s) for s in value.sizes)}]"

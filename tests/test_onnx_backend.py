@@ -1,0 +1,1086 @@
+"""The ONNX backend: onnx's own conformance cases, graphs of several nodes, and every kind of refusal."""
+
+from __future__ import annotations
+
+import io
+import os
+import pickle
+import re
+import subprocess
+import sys
+import unittest
+import warnings
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import onnx
+import onnx.reference
+import pytest
+from onnx import TensorProto, helper, numpy_helper
+from trees import Tree
+
+from specops import SpecopsError, ValidationError
+from specops import onnx as ox
+from specops.errors import Unsupported
+from specops.onnx import backend
+from specops.onnx.registry import OPERATORS
+from specops.vocabulary import DATA_TYPES, NEWEST_OPSET
+
+OWN = {*OPERATORS, "Constant", "Identity"}
+
+
+@pytest.fixture(autouse=True)
+def no_reference(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing may be computed by onnx itself."""
+
+    def refuse(*arguments: Any, **options: Any) -> None:
+        raise AssertionError("onnx.reference was called")
+
+    monkeypatch.setattr(onnx.reference, "ReferenceEvaluator", refuse)
+
+
+# --- onnx's own cases ---
+
+# Cases that consist of our operators but are not run, each with what its refusal says: tensors alone are supported,
+# and up to operator set 10 LogSoftmax has no negative axis.
+EXCLUDED = {
+    "test_log_softmax_lastdim": "LogSoftmax-1.*\n.*axis = -1.*axis is not negative",
+    "test_identity_opt": "is of kind optional, not a tensor",
+    "test_identity_sequence": "is of kind sequence, not a tensor",
+}
+
+# How many cases of each operator there are at least: a runner that finds nothing would pass.
+FLOORS = {
+    "ArgMax": 16,
+    "ArgMin": 16,
+    "Hardmax": 7,
+    "LogSoftmax": 9,
+    "MaxPool": 28,
+    "Softmax": 10,
+    "Constant": 1,
+    "Identity": 3,
+}
+
+
+class Conformance:
+    """onnx's cases: the models by name, and the runner's test of each."""
+
+    def __init__(self) -> None:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            from onnx.backend.test import BackendTest  # noqa: PLC0415
+            from onnx.backend.test.loader import load_model_tests  # noqa: PLC0415
+
+            self.runner = BackendTest(backend, __name__)
+            kinds = ("node", "simple", "pytorch-converted", "pytorch-operator")
+            loaded = [case for kind in kinds for case in load_model_tests(kind=kind)]
+        self.models = {
+            case.name: case.model or onnx.load(Path(case.model_dir) / "model.onnx")
+            for case in loaded
+        }
+        self.own = {
+            name: found for name, m in self.models.items() if (found := operators(m)) <= OWN
+        }
+        for name in self.own:
+            self.runner.include(f"^{name}_cpu$")
+        for name in EXCLUDED:
+            self.runner.exclude(f"^{name}_cpu$")
+        self.tests = {
+            test._testMethodName.removesuffix("_cpu"): test
+            for test in self.runner.test_suite
+            if isinstance(test, unittest.TestCase)
+            and not getattr(getattr(test, test._testMethodName), "__unittest_skip__", False)
+        }
+
+
+def operators(model: onnx.ModelProto) -> set[str]:
+    """The operators of a model, each with its domain where that is not ONNX's own."""
+    return {
+        f"{n.domain}:{n.op_type}" if n.domain not in ("", "ai.onnx") else n.op_type
+        for n in model.graph.node
+    }
+
+
+@pytest.fixture(scope="module")
+def conformance() -> Conformance:
+    return Conformance()
+
+
+@pytest.mark.parametrize("operator", sorted(OWN))
+def test_conformance(operator: str, conformance: Conformance) -> None:
+    """Every case of onnx whose every node is ours, with the runner's own comparison."""
+    mine = {n: t for n, t in conformance.tests.items() if operator in conformance.own[n]}
+    assert len(mine) >= FLOORS[operator]
+    result = unittest.TestResult()
+    for test in mine.values():
+        test.run(result)
+    failed = [f"{test}\n{text}" for test, text in result.failures + result.errors]
+    assert not failed, "\n".join(failed)
+    assert not result.skipped
+    assert result.testsRun == len(mine)
+
+
+def test_all_own_cases_run_but_those_that_are_excluded(conformance: Conformance) -> None:
+    assert {*conformance.tests} | {*EXCLUDED} == {*conformance.own}
+    assert not {*conformance.tests} & {*EXCLUDED}
+    assert len(conformance.tests) >= sum(FLOORS.values())
+
+
+@pytest.mark.parametrize(("name", "reason"), EXCLUDED.items())
+def test_excluded_cases_are_refused(name: str, reason: str, conformance: Conformance) -> None:
+    with pytest.raises(SpecopsError, match=reason):
+        backend.prepare(conformance.models[name])
+    assert not backend.is_compatible(conformance.models[name])
+
+
+def test_every_other_case_is_refused(conformance: Conformance) -> None:
+    """Each with all that is missing; none crashes, and none is taken for one of ours."""
+    others = {n: m for n, m in conformance.models.items() if n not in conformance.own}
+    assert len(others) > 1000
+    for name, model in others.items():
+        with pytest.raises(Unsupported) as caught:
+            backend.prepare(model)
+        assert not backend.is_compatible(model)
+        lacking = [n for n in operators(model) if n not in OWN]
+        for operator in lacking:
+            assert f'"{operator.rpartition(":")[2]}"' in "".join(caught.value.reasons), name
+
+
+def test_light_models_are_refused() -> None:
+    """The image classifiers that come with onnx: Conv and others, each named with its place."""
+    folder = Path(onnx.__file__).parent / "backend/test/data/light"
+    models = sorted(folder.glob("*.onnx"))
+    assert len(models) >= 5
+    for path in models:
+        with pytest.raises(Unsupported) as caught:
+            backend.prepare(path)
+        place = r'node \d+.*: operator "Conv" version \d+ of domain "ai.onnx" at operator set \d+'
+        assert any(re.match(place, reason) for reason in caught.value.reasons)
+        assert len(str(caught.value).splitlines()) <= 23
+
+
+# --- models of our own ---
+
+FLOAT = TensorProto.FLOAT
+X = np.array([[1, 7, 3], [9, 2, 9]], np.float32)
+
+
+def value(name: str, dtype: int = FLOAT, shape: Any = None) -> onnx.ValueInfoProto:
+    return helper.make_tensor_value_info(name, dtype, shape)
+
+
+def model_of(
+    nodes: Sequence[onnx.NodeProto],
+    inputs: Sequence[onnx.ValueInfoProto],
+    outputs: Sequence[str | onnx.ValueInfoProto],
+    opset: int = 17,
+    initializers: Sequence[onnx.TensorProto] = (),
+    **options: Any,
+) -> onnx.ModelProto:
+    """A model; of an output that is given by its name alone, the type is not said."""
+    infos = [onnx.ValueInfoProto(name=o) if isinstance(o, str) else o for o in outputs]
+    graph = helper.make_graph(nodes, "g", inputs, infos, initializer=initializers)
+    return helper.make_model(
+        graph, ir_version=8, opset_imports=[helper.make_opsetid("", opset)], **options
+    )
+
+
+def one(operator: str, shape: Any = (2, 3), opset: int = 17, **attributes: Any) -> onnx.ModelProto:
+    """A model of one node from x to y."""
+    node = helper.make_node(operator, ["x"], ["y"], name="only", **attributes)
+    return model_of([node], [value("x", FLOAT, shape)], ["y"], opset)
+
+
+def exported() -> onnx.ModelProto:
+    """As PyTorch's exporter writes them: names with slashes, Identity and Constant nodes, dynamic axes, value_info."""
+    nodes = [
+        helper.make_node("Constant", [], ["/c"], "/Constant", value_int=1, doc_string="t.py(3)"),
+        helper.make_node("Identity", ["input.1"], ["/id"], "/Identity"),
+        helper.make_node(
+            "MaxPool",
+            ["/id"],
+            ["/pool", "/where"],
+            "/pool/MaxPool",
+            kernel_shape=[2, 2],
+            strides=[2, 2],
+            pads=[0, 0, 0, 0],
+            dilations=[1, 1],
+            ceil_mode=0,
+            doc_string="torch/nn/functional.py(782): max_pool2d",
+        ),
+        helper.make_node("Softmax", ["/pool"], ["probs"], "/Softmax", axis=1),
+        helper.make_node("ArgMax", ["/pool"], ["best"], "/ArgMax", axis=1, keepdims=0),
+        helper.make_node("LogSoftmax", ["/pool"], ["/unused"], "/LogSoftmax", axis=1),
+    ]
+    symbols = ["batch", 3, "h", "w"]
+    model = model_of(
+        nodes,
+        [value("input.1", FLOAT, symbols)],
+        [
+            value("probs", FLOAT, ["batch", 3, "Softmaxprobs_dim_2", "Softmaxprobs_dim_3"]),
+            value("best", TensorProto.INT64, ["batch", None, None]),
+        ],
+        producer_name="pytorch",
+        producer_version="2.3.0",
+    )
+    model.graph.value_info.append(value("/pool", FLOAT, ["batch", 3, None, None]))
+    model.graph.doc_string = "exported"
+    return model
+
+
+def test_exported_model() -> None:
+    prepared = backend.prepare(exported())
+    assert prepared.input_names == ("input.1",)
+    assert prepared.output_names == ("probs", "best")
+    rng = np.random.default_rng(1)
+    for batch, size in ((1, 4), (2, 6), (1, 4), (0, 4)):
+        x = rng.normal(size=(batch, 3, size, size)).astype(np.float32)
+        for inputs in ([x], (x,), {"input.1": x}, x):
+            got = prepared.run(inputs)
+            pooled = ox.max_pool(x, [2, 2], strides=[2, 2])
+            np.testing.assert_array_equal(got[0], ox.softmax(pooled, axis=1))
+            np.testing.assert_array_equal(got["best"], ox.argmax(pooled, axis=1, keepdims=0))
+
+
+def test_what_nothing_reads_is_not_computed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Neither Indices nor the last node are part of the outputs."""
+    calls = []
+    compiled = ox.CompiledOperator.__call__
+
+    def counted(self: Any, *arguments: Any, **options: Any) -> Any:
+        calls.append(repr(self))
+        return compiled(self, *arguments, **options)
+
+    monkeypatch.setattr(ox.CompiledOperator, "__call__", counted)
+    backend.run_model(exported(), [np.zeros((1, 3, 2, 2), np.float32)])
+    assert [re.sub(r"-.*", "", c) for c in calls] == ["<MaxPool", "<Softmax", "<ArgMax"]
+    assert "Indices" not in calls[0]
+
+
+def test_only_the_indices() -> None:
+    nodes = [helper.make_node("MaxPool", ["x"], ["", "i"], kernel_shape=[2])]
+    model = model_of(nodes, [value("x", FLOAT, [1, 1, 4])], ["i"])
+    (indices,) = backend.run_model(model, [np.array([[[1, 5, 5, 0]]], np.float32)])
+    assert indices.tolist() == [[[1, 1, 2]]]
+
+
+def test_nodes_in_any_order() -> None:
+    nodes = [
+        helper.make_node("ArgMax", ["b"], ["y"], axis=1),
+        helper.make_node("Softmax", ["a"], ["b"]),
+        helper.make_node("Hardmax", ["x"], ["a"]),
+    ]
+    (y,) = backend.run_model(model_of(nodes, [value("x", FLOAT, [2, 3])], ["y"]), [X])
+    assert y.tolist() == [[1], [0]]
+
+
+def test_versions_follow_the_operator_set() -> None:
+    x = np.arange(8, dtype=np.float32).reshape(2, 2, 2)
+    for opset in (1, 10, 11, 12, 13, NEWEST_OPSET):
+        (y,) = backend.run_model(one("Hardmax", (2, 2, 2), opset, axis=1), [x])
+        np.testing.assert_array_equal(y, ox.hardmax(x, axis=1, opset=opset))
+    assert y.sum() == 4
+
+
+def test_the_long_name_of_the_domain() -> None:
+    model = one("Softmax")
+    model.graph.node[0].domain = model.opset_import[0].domain = "ai.onnx"
+    assert backend.is_compatible(model)
+    model.opset_import.append(helper.make_opsetid("", 17))
+    assert backend.is_compatible(model)
+    model.opset_import.append(helper.make_opsetid("", 18))
+    with pytest.raises(SpecopsError, match="two operator sets"):
+        backend.prepare(model)
+
+
+def test_an_empty_auto_pad_is_none_and_only_that() -> None:
+    model = one("MaxPool", (1, 1, 3), kernel_shape=[2], auto_pad="")
+    (y,) = backend.run_model(model, [np.array([[[1, 2, 3]]], np.float32)])
+    assert y.tolist() == [[[2, 3]]]
+    with pytest.raises(ValidationError, match=r"axis: found a value of kind STRING"):
+        backend.prepare(one("Softmax", axis=""))
+
+
+# --- initializers and constants ---
+
+
+def test_initializers_are_constants_or_defaults() -> None:
+    """One that is an input too may be given by name, or with all inputs in order."""
+    node = helper.make_node("ArgMax", ["w"], ["y"], axis=1, keepdims=0)
+    other = helper.make_node("ArgMin", ["x"], ["z"], axis=1, keepdims=0)
+    weights = numpy_helper.from_array(X, "w")
+    declared = [value("w", FLOAT, [2, 3]), value("x", FLOAT, [2, 3])]
+    prepared = backend.prepare(model_of([node, other], declared, ["y", "z"], 17, [weights]))
+    assert (prepared.input_names, prepared.optional_input_names) == (("x",), ("w",))
+    assert [y.tolist() for y in prepared.run([X])] == [[1, 0], [0, 1]]
+    assert [y.tolist() for y in prepared.run({"x": X, "w": -X})] == [[0, 1], [0, 1]]
+    assert [y.tolist() for y in prepared.run([-X, X])] == [[0, 1], [0, 1]]
+    constant = backend.prepare(model_of([node], [], ["y"], 17, [weights]))
+    assert constant.run([])[0].tolist() == constant.run({})[0].tolist() == [1, 0]
+
+
+@pytest.mark.parametrize("name", DATA_TYPES)
+@pytest.mark.parametrize("raw", [True, False], ids=["raw", "typed"])
+def test_tensors_of_every_data_type(name: str, raw: bool) -> None:
+    """Initializers, from their bytes or from lists of numbers, as onnx itself writes and reads them."""
+    dtype = DATA_TYPES[name].numpy
+    numbers = np.array([[0, 1, 2], [100, 3, 1]]) - (50 if DATA_TYPES[name].kind == "signed" else 0)
+    array = numbers.astype(dtype)
+    if raw:
+        number = helper.np_dtype_to_tensor_dtype(dtype)
+        tensor = helper.make_tensor("w", number, [2, 3], array.tobytes(), raw=True)
+    else:
+        number = helper.np_dtype_to_tensor_dtype(dtype)
+        tensor = helper.make_tensor("w", number, [2, 3], array.ravel().tolist())
+        assert not tensor.HasField("raw_data")
+    nodes = [helper.make_node("Identity", ["w"], ["y"]), helper.make_node("Identity", ["x"], ["z"])]
+    model = model_of(nodes, [value("x", number, ["n"])], ["y", "z"], 17, [tensor])
+    y, z = backend.run_model(model, [array[0]])
+    assert (y.dtype, z.dtype) == (dtype, dtype)
+    np.testing.assert_array_equal(y, array)
+    np.testing.assert_array_equal(y, numpy_helper.to_array(tensor))
+    np.testing.assert_array_equal(z, array[0])
+
+
+CONSTANTS: list[tuple[dict[str, Any], np.ndarray]] = [
+    ({"value": numpy_helper.from_array(X)}, X),
+    ({"value": numpy_helper.from_array(np.array(3, np.int8))}, np.array(3, np.int8)),
+    ({"value_float": 1.5}, np.array(1.5, np.float32)),
+    ({"value_floats": [1.5, -2.0]}, np.array([1.5, -2], np.float32)),
+    ({"value_int": -7}, np.array(-7, np.int64)),
+    ({"value_ints": [1, 2, 3]}, np.array([1, 2, 3], np.int64)),
+]
+
+
+@pytest.mark.parametrize(
+    ("attribute", "expected"), CONSTANTS, ids=[str([*c[0]]) for c in CONSTANTS]
+)
+def test_constants(attribute: dict[str, Any], expected: np.ndarray) -> None:
+    model = model_of([helper.make_node("Constant", [], ["y"], **attribute)], [], ["y"])
+    (y,) = backend.run_model(model, [])
+    assert (y.dtype, y.shape) == (expected.dtype, expected.shape)
+    np.testing.assert_array_equal(y, expected)
+
+
+def sparse(indices: Any, shape: Sequence[int] = (2, 3), name: str = "") -> onnx.SparseTensorProto:
+    values = numpy_helper.from_array(np.array([5, 6], np.float32), name)
+    return helper.make_sparse_tensor(
+        values, numpy_helper.from_array(np.array(indices, np.int64)), list(shape)
+    )
+
+
+@pytest.mark.parametrize("indices", [[1, 3], [[0, 1], [1, 0]]], ids=["linear", "by axis"])
+def test_sparse_constants_and_initializers(indices: Any) -> None:
+    expected = [[0, 5, 0], [6, 0, 0]]
+    model = model_of(
+        [helper.make_node("Constant", [], ["y"], sparse_value=sparse(indices))], [], ["y"]
+    )
+    assert backend.run_model(model, [])[0].tolist() == expected
+    model = model_of([helper.make_node("Identity", ["w"], ["y"])], [], ["y"])
+    model.graph.sparse_initializer.append(sparse(indices, name="w"))
+    assert backend.run_model(model, [])[0].tolist() == expected
+
+
+@pytest.mark.parametrize(
+    ("indices", "shape"),
+    [
+        ([1, 6], (2, 3)),
+        ([-1, 1], (2, 3)),
+        ([1], (2, 3)),
+        ([[0], [1]], (2, 3)),
+        ([[0, 3], [1, 0]], (2, 3)),
+        ([1, 2], (2**20, 2**20)),
+        ([1, 2], (2**40, 2**40)),
+        ([1, 2], (-1, 3)),
+    ],
+    ids=str,
+)
+def test_sparse_tensors_that_are_none(indices: Any, shape: Any) -> None:
+    tensor = sparse(indices, shape)
+    model = model_of([helper.make_node("Constant", [], ["y"], sparse_value=tensor)], [], ["y"])
+    with pytest.raises(SpecopsError, match='node 0: attribute "sparse_value"'):
+        backend.prepare(model)
+
+
+# --- data types and arrays ---
+
+
+@pytest.mark.parametrize("dtype", [np.float16, ml_dtypes.bfloat16, np.float64], ids=str)
+def test_small_and_large_floats(dtype: Any) -> None:
+    number = helper.np_dtype_to_tensor_dtype(np.dtype(dtype))
+    nodes = [
+        helper.make_node("MaxPool", ["x"], ["p"], kernel_shape=[2]),
+        helper.make_node("Softmax", ["p"], ["s"]),
+        helper.make_node("Hardmax", ["s"], ["y"]),
+    ]
+    model = model_of(nodes, [value("x", number, [1, "c", None])], [value("y", number)], 22)
+    x = np.array([[[1, 2, 3, 3], [4, 3, 1, 0]]]).astype(dtype)
+    (y,) = backend.run_model(model, [x])
+    assert y.dtype == dtype
+    assert y.tolist() == [[[0, 1, 0], [1, 0, 0]]]
+
+
+def test_arrays_with_strides_and_results_of_their_own() -> None:
+    """Inputs are neither copied nor written; outputs share no memory with them, nor with one another."""
+    nodes = [helper.make_node("Identity", ["x"], ["y"]), helper.make_node("Hardmax", ["x"], ["h"])]
+    model = model_of(nodes, [value("x", FLOAT, [3, 2])], ["y", "h", "x", "y"])
+    x = X.T
+    x.flags.writeable = False
+    outputs = backend.run_model(model, [x])
+    np.testing.assert_array_equal(outputs[0], x)
+    for i, a in enumerate(outputs):
+        assert a.flags.writeable
+        assert not np.may_share_memory(a, x)
+        assert not any(np.may_share_memory(a, b) for b in outputs[:i])
+    weights = model_of([], [], ["w"], 17, [numpy_helper.from_array(X, "w")])
+    prepared = backend.prepare(weights)
+    prepared.run([])[0][:] = 0
+    np.testing.assert_array_equal(prepared.run([])[0], X)
+
+
+def test_compiled_for_a_bounded_number_of_shapes() -> None:
+    prepared = backend.prepare(one("ArgMax", ["n", "m"], axis=1, keepdims=0))
+    for n in range(1, 100):
+        (y,) = prepared.run([np.eye(n, 2, dtype=np.float32)])
+        assert len(y) == n
+    assert prepared._graph._plan.cache_info().currsize <= 32
+
+
+# --- refusals before anything runs ---
+
+
+def with_input(dtype: int) -> onnx.ModelProto:
+    node = helper.make_node("Identity", ["x"], ["y"])
+    return model_of([node], [value("x", dtype, [1])], ["y"])
+
+
+def with_sequence() -> onnx.ModelProto:
+    info = helper.make_tensor_sequence_value_info("x", FLOAT, None)
+    return model_of([helper.make_node("Identity", ["x"], ["y"])], [info], ["y"])
+
+
+def with_domain() -> onnx.ModelProto:
+    model = one("Softmax")
+    model.graph.node[0].domain = "com.example"
+    model.opset_import.append(helper.make_opsetid("com.example", 3))
+    return model
+
+
+def with_function() -> onnx.ModelProto:
+    """A model's own function comes before an operator of the same name."""
+    model = one("Softmax")
+    body = [helper.make_node("Identity", ["a"], ["b"])]
+    opsets = [helper.make_opsetid("", 17)]
+    model.functions.append(helper.make_function("", "Softmax", ["a"], ["b"], body, opsets))
+    return model
+
+
+def with_overload() -> onnx.ModelProto:
+    model = one("Softmax")
+    model.graph.node[0].overload = "other"
+    return model
+
+
+CONV = helper.make_node("Conv", ["x", "x"], ["c"], name="conv1")
+LOOP_BODY = helper.make_graph([], "body", [], [])
+REFUSED: list[tuple[str, Any, str]] = [
+    (
+        "operator",
+        lambda: model_of([CONV], [value("x", FLOAT, [2, 3])], ["c"]),
+        'node 0 ("conv1"): operator "Conv" version 11 of domain "ai.onnx" at operator set 17 is not supported',
+    ),
+    (
+        "in a dead branch",
+        lambda: model_of(
+            [helper.make_node("Softmax", ["x"], ["y"]), CONV], [value("x", FLOAT, [2, 3])], ["y"]
+        ),
+        'node 1 ("conv1"): operator "Conv"',
+    ),
+    (
+        "subgraph",
+        lambda: model_of(
+            [helper.make_node("If", ["x"], ["y"], then_branch=LOOP_BODY, else_branch=LOOP_BODY)],
+            [value("x", TensorProto.BOOL, [])],
+            ["y"],
+        ),
+        'node 0: operator "If" version 16 of domain "ai.onnx" at operator set 17 has a subgraph',
+    ),
+    (
+        "newer set",
+        lambda: one("Softmax", opset=NEWEST_OPSET + 1),
+        f"newest known is {NEWEST_OPSET}",
+    ),
+    ("strings", lambda: with_input(TensorProto.STRING), 'input "x" has data type STRING'),
+    ("8 bits", lambda: with_input(TensorProto.FLOAT8E4M3FN), "has data type FLOAT8E4M3FN"),
+    ("unknown type", lambda: with_input(99), "has data type number 99"),
+    ("sequence", with_sequence, 'input "x" is of kind sequence, not a tensor'),
+    (
+        "string constant",
+        lambda: model_of([helper.make_node("Constant", [], ["y"], value_string="a")], [], ["y"]),
+        'node 0: attribute "value_string" is a tensor of strings',
+    ),
+    (
+        "string tensor",
+        lambda: model_of(
+            [], [], ["w"], 17, [helper.make_tensor("w", TensorProto.STRING, [1], ["a"])]
+        ),
+        'initializer "w" has data type STRING',
+    ),
+    (
+        "domain",
+        with_domain,
+        'node 0 ("only"): operator "Softmax" of domain "com.example" at operator set 3',
+    ),
+    (
+        "function",
+        with_function,
+        '"Softmax" version 13 of domain "ai.onnx" at operator set 17 is a function',
+    ),
+    ("overload", with_overload, "is a function of the model"),
+]
+
+
+@pytest.mark.parametrize(("make", "message"), [r[1:] for r in REFUSED], ids=[r[0] for r in REFUSED])
+def test_unsupported(make: Any, message: str) -> None:
+    model = make()
+    with pytest.raises(Unsupported) as caught:
+        backend.prepare(model)
+    assert message in str(caught.value)
+    assert any(message in reason for reason in caught.value.reasons)
+    assert backend.is_compatible(model) is False
+
+
+def test_all_that_is_missing_at_once() -> None:
+    nodes = [CONV, helper.make_node("Relu", ["c"], ["y"])]
+    model = model_of(nodes, [value("x", TensorProto.STRING, [1])], ["y"], NEWEST_OPSET + 1)
+    with pytest.raises(Unsupported) as caught:
+        backend.prepare(model)
+    assert [r.split(" ")[0] for r in caught.value.reasons] == ["input", "it", "node", "node"]
+    assert str(caught.value).endswith("Constant, Identity.")
+    copy = pickle.loads(pickle.dumps(caught.value))
+    assert (str(copy), copy.reasons) == (str(caught.value), caught.value.reasons)
+
+
+def changed(**fields: Any) -> onnx.ModelProto:
+    model = one("Softmax")
+    for name, content in fields.items():
+        model.ClearField(name)
+        if content is not None:
+            setattr(model, name, content)
+    return model
+
+
+def tensor_with(**fields: Any) -> onnx.ModelProto:
+    tensor = numpy_helper.from_array(X, "w")
+    for name, content in fields.items():
+        tensor.ClearField(name)
+        if isinstance(content, list):
+            getattr(tensor, name).extend(content)
+        elif content is not None:
+            setattr(tensor, name, content)
+    return model_of([], [], ["w"], 17, [tensor])
+
+
+def node_with(*edits: Any) -> onnx.ModelProto:
+    model = one("Softmax", axis=1)
+    for edit in edits:
+        edit(model.graph.node[0])
+    return model
+
+
+def circle() -> onnx.ModelProto:
+    nodes = [helper.make_node("Softmax", ["b"], ["a"]), helper.make_node("Softmax", ["a"], ["b"])]
+    return model_of(nodes, [], ["a"])
+
+
+def constant(opset: int = 17, **attributes: Any) -> onnx.ModelProto:
+    return model_of([helper.make_node("Constant", [], ["y"], **attributes)], [], ["y"], opset)
+
+
+def segment() -> onnx.ModelProto:
+    model = tensor_with()
+    model.graph.initializer[0].segment.begin = 0
+    return model
+
+
+INVALID: list[tuple[str, Any, str]] = [
+    ("no version", lambda: changed(ir_version=None), "it has no IR version"),
+    ("newer IR", lambda: changed(ir_version=99), "its IR version is 99; known are 1 to"),
+    ("no graph", lambda: changed(graph=None), "it has no graph"),
+    ("no set", lambda: changed(opset_import=None), "imports no operator set of domain ai.onnx"),
+    ("set 0", lambda: one("Softmax", opset=0), "imports operator set 0"),
+    ("no outputs", lambda: model_of([], [value("x")], []), "it has no outputs"),
+    ("output", lambda: model_of([], [value("x")], ["y"]), 'nothing gives its output "y"'),
+    (
+        "no type",
+        lambda: model_of([], [onnx.ValueInfoProto(name="x")], ["x"]),
+        'input "x" has no type',
+    ),
+    ("type 0", lambda: with_input(0), 'input "x" has no data type'),
+    ("name", lambda: model_of([], [value("")], ["x"]), "an input has no name"),
+    ("inputs", lambda: model_of([], [value("x"), value("x")], ["x"]), "two inputs have one name"),
+    (
+        "initializers",
+        lambda: model_of([], [], ["w"], 17, [numpy_helper.from_array(X, "w")] * 2),
+        'two initializers "w"',
+    ),
+    (
+        "initializer",
+        lambda: model_of([], [], ["w"], 17, [numpy_helper.from_array(X)]),
+        "has no name",
+    ),
+    (
+        "source",
+        lambda: node_with(lambda n: n.input.__setitem__(0, "z")),
+        'reads "z", which nothing gives',
+    ),
+    (
+        "twice",
+        lambda: node_with(lambda n: n.output.__setitem__(0, "x")),
+        'gives "x", which is there already',
+    ),
+    ("circle", circle, "is part of a circle"),
+    (
+        "attributes",
+        lambda: node_with(lambda n: n.attribute.append(n.attribute[0])),
+        'two attributes "axis"',
+    ),
+    ("untyped", lambda: node_with(lambda n: n.attribute[0].ClearField("type")), "has no type"),
+    (
+        "reference",
+        lambda: node_with(lambda n: setattr(n.attribute[0], "ref_attr_name", "a")),
+        "refers to an attribute of a function",
+    ),
+    (
+        "identity",
+        lambda: model_of([helper.make_node("Identity", ["x", "x"], ["y"])], [value("x")], ["y"]),
+        "Identity has 1 inputs",
+    ),
+    (
+        "identity's",
+        lambda: model_of([helper.make_node("Identity", ["x"], ["y"], axis=1)], [value("x")], ["y"]),
+        'Identity has no attribute "axis"',
+    ),
+    ("constants", lambda: constant(value_int=1, value_float=1.0), "exactly one attribute"),
+    ("constant", constant, "exactly one attribute"),
+    ("constant's", lambda: constant(value_bool=1), 'Constant has no attribute "value_bool"'),
+    ("kind", lambda: constant(value_int=1.0), "value_int is of kind FLOAT, not INT"),
+    ("version", lambda: constant(11, value_int=1), "it has it from version 12 on"),
+    ("short", lambda: tensor_with(raw_data=b"abc"), "has 3 bytes; FLOAT32 [2, 3] has 24"),
+    ("dims", lambda: tensor_with(dims=[2, -3]), "impossible sizes [2, -3]"),
+    ("huge", lambda: tensor_with(dims=[2**40, 2**40]), "impossible sizes"),
+    ("large", lambda: tensor_with(dims=[2**30, 2**30]), "has 24 bytes"),
+    ("list", lambda: tensor_with(raw_data=None, float_data=[1.0]), "has 1 elements in float_data"),
+    ("no data", lambda: tensor_with(raw_data=None), "has 0 elements in float_data"),
+    ("segment", segment, "is a segment of a tensor"),
+    (
+        "output's type",
+        lambda: model_of([], [value("x")], [value("x", TensorProto.INT8)]),
+        'output "x" is said to be INT8, but is FLOAT32',
+    ),
+    (
+        "default's type",
+        lambda: model_of(
+            [], [value("w", TensorProto.INT8)], ["w"], 17, [numpy_helper.from_array(X, "w")]
+        ),
+        'input "w" is INT8, its initializer FLOAT32',
+    ),
+    (
+        "default's shape",
+        lambda: model_of(
+            [], [value("w", FLOAT, ["n", 4])], ["w"], 17, [numpy_helper.from_array(X, "w")]
+        ),
+        'input "w" is [n, 4], its initializer [2, 3]',
+    ),
+]
+
+
+@pytest.mark.parametrize(("make", "message"), [r[1:] for r in INVALID], ids=[r[0] for r in INVALID])
+def test_invalid_models(make: Any, message: str) -> None:
+    model = make()
+    with pytest.raises(SpecopsError) as caught:
+        backend.prepare(model)
+    assert not isinstance(caught.value, Unsupported | ValidationError)
+    assert message in str(caught.value)
+    assert backend.is_compatible(model) is False
+
+
+def typed_softmax() -> onnx.ModelProto:
+    """The data type follows through the graph, though no shape is known."""
+    nodes = [
+        helper.make_node("ArgMax", ["x"], ["a"]),
+        helper.make_node("Softmax", ["a"], ["y"], name="only"),
+    ]
+    model = model_of(nodes, [value("x")], ["y"])
+    model.graph.input[0].type.tensor_type.elem_type = TensorProto.INT32
+    return model
+
+
+BROKEN: list[tuple[str, Any, str, str]] = [
+    ("type", lambda: one("Softmax", axis=1.0), "field_type", "Softmax-13"),
+    ("attribute", lambda: one("Softmax", axes=[1]), "attribute", "one of axis"),
+    (
+        "later",
+        lambda: one("ArgMax", opset=11, select_last_index=1),
+        "version",
+        "from version 12 on",
+    ),
+    ("required", lambda: one("MaxPool", (1, 1, 4)), "absent", "kernel_shape"),
+    (
+        "enum",
+        lambda: one("MaxPool", (1, 1, 4), kernel_shape=[1], auto_pad="SAME"),
+        "field_type",
+        "SAME_UPPER",
+    ),
+    (
+        "number",
+        lambda: one("MaxPool", (1, 1, 4), kernel_shape=[1], auto_pad=1),
+        "field_type",
+        "kind INT",
+    ),
+    ("flag", lambda: one("ArgMax", keepdims=2), "field_type", "True or False"),
+    ("range", lambda: one("Softmax", axis=2), "axis_allowed", "axis"),
+    (
+        "rank",
+        lambda: one("MaxPool", (4,), kernel_shape=[2]),
+        "supported_dimension_count",
+        "1 dimensions",
+    ),
+    ("dtype", typed_softmax, "supported_data_type", "input: found INT64"),
+    ("inputs", lambda: node_with(lambda n: n.input.append("x")), "input_count", "at most 1"),
+    ("outputs", lambda: node_with(lambda n: n.output.append("z")), "output_count", "at most 1"),
+    (
+        "input",
+        lambda: node_with(lambda n: n.input.__setitem__(0, "")),
+        "absent",
+        "input: found none",
+    ),
+    (
+        "indices",
+        lambda: model_of(
+            [helper.make_node("MaxPool", ["x"], ["y", "i"], name="only", kernel_shape=[1])],
+            [value("x", FLOAT, [1, 1, 4])],
+            ["y", "i"],
+            7,
+        ),
+        "version",
+        "from version 8 on",
+    ),
+]
+
+
+@pytest.mark.parametrize(
+    ("make", "id", "text"), [r[1:] for r in BROKEN], ids=[r[0] for r in BROKEN]
+)
+def test_nodes_that_break_rules(make: Any, id: str, text: str) -> None:
+    """The same violations as of the operators' functions, with the node's place."""
+    with pytest.raises(ValidationError) as caught:
+        backend.prepare(make())
+    assert id in {v.id for v in caught.value.violations}
+    assert text in str(caught.value)
+    assert re.search(r'node \d \("only"\), [A-Za-z]+-\d+: ', str(caught.value))
+
+
+# --- refusals of a run ---
+
+
+def wrong_runs() -> Iterator[tuple[str, Any, str]]:
+    yield "none", [], "inputs: found 0"
+    yield "two", [X, X, X], "inputs: found 3"
+    yield "missing", {"a": X}, "b: found none"
+    yield "unknown", {"a": X, "b": X, "c": X}, "c: found a value"
+    yield "dtype", [X, X.astype(np.float64)], "b: found dtype float64; allowed: dtype float32"
+    yield "byte order", [X, X.astype(">f4")], "byte_order"
+    yield "objects", [X, X.astype(object)], "data_type"
+    yield "rank", [X, X[0]], "b: found shape [3]; allowed: shape [n, 3]"
+    yield "size", [X, X[:, :2]], "b: found shape [2, 2]; allowed: shape [n, 3]"
+    yield "symbol", [X, X[:1]], "b: found n = 1; allowed: n = 2, as in a"
+    yield "list", [X, X.tolist()], "numpy.asarray"
+    yield "nothing", [X, None], "b: found a value of type NoneType"
+    yield "mask", [X, np.ma.array(X)], "masked"
+
+
+@pytest.mark.parametrize(
+    ("inputs", "message"), [r[1:] for r in wrong_runs()], ids=[r[0] for r in wrong_runs()]
+)
+def test_inputs_that_are_refused(inputs: Any, message: str) -> None:
+    nodes = [helper.make_node("ArgMax", [n], [f"y{n}"]) for n in "ab"]
+    declared = [value("a", FLOAT, ["n", "m"]), value("b", FLOAT, ["n", 3])]
+    prepared = backend.prepare(model_of(nodes, declared, ["ya", "yb"]))
+    with pytest.raises(ValidationError) as caught:
+        prepared.run(inputs)
+    assert message in str(caught.value)
+    assert prepared.run([X, X])[0].shape == (1, 3)
+
+
+def test_shapes_of_a_run_that_break_rules() -> None:
+    """Nothing has run by then; the plan of good shapes stays."""
+    model = one("MaxPool", ["n", "c", "w"], kernel_shape=[3])
+    prepared = backend.prepare(model)
+    with pytest.raises(ValidationError, match=r'node 0 \("only"\), MaxPool-12') as caught:
+        prepared.run([np.zeros((1, 1, 2), np.float32)])
+    assert [v.id for v in caught.value.violations] == ["window_fits"]
+    assert prepared.run([np.zeros((1, 1, 3), np.float32)])[0].shape == (1, 1, 1)
+
+
+def test_sizes_of_minus_one_and_unknown_ranks() -> None:
+    for shape in (None, [-1, -1], [None, 3], [2, 3]):
+        info = value("x", FLOAT, shape)
+        model = model_of([helper.make_node("Softmax", ["x"], ["y"])], [info], ["y"])
+        np.testing.assert_array_equal(backend.run_model(model, [X])[0], ox.softmax(X))
+
+
+# --- run_node ---
+
+
+def test_run_node() -> None:
+    node = helper.make_node("MaxPool", ["x"], ["y", "i"], kernel_shape=[2])
+    x = np.array([[[1, 3, 2]]], np.float32)
+    for inputs in ([x], {"x": x}, x):
+        y, i = backend.run_node(node, inputs)
+        assert (y.tolist(), i.tolist()) == ([[[3, 3]]], [[[1, 1]]])
+    info = [(np.float32, (1, 1, 2)), (np.int64, (1, 1, 2))]
+    backend.run_node(node, [x], "CPU", info, opset_version=22)
+    for wrong in ([(np.float64, (1, 1, 2))], [(np.float32, (1, 1, 3))], [*info, info[0]]):
+        with pytest.raises(ValidationError, match="outputs_info"):
+            backend.run_node(node, [x], outputs_info=wrong)
+    with pytest.raises(ValidationError, match="from version 8 on"):
+        backend.run_node(node, [x], opset_version=7)
+    with pytest.raises(ValidationError, match="found 2"):
+        backend.run_node(node, [x, x])
+    with pytest.raises(Unsupported, match="newest known"):
+        backend.run_node(node, [x], opset_version=NEWEST_OPSET + 1)
+    with pytest.raises(Unsupported, match='operator "Conv"'):
+        backend.run_node(CONV, [x])
+    with pytest.raises(SpecopsError, match=r"onnx\.NodeProto"):
+        backend.run_node(one("Softmax"), [x])
+    with pytest.raises(SpecopsError, match="data type complex64"):
+        backend.run_node(node, [x.astype(np.complex64)])
+    x16 = x.astype(ml_dtypes.bfloat16)
+    assert backend.run_node(node, [x16])[0].dtype == x16.dtype
+    scalar = backend.run_node(helper.make_node("Identity", ["x"], ["y"]), [np.float32(3)])
+    assert scalar[0].shape == ()
+
+
+def test_devices() -> None:
+    assert backend.supports_device("CPU")
+    assert backend.supports_device("CPU:0")
+    for device in ("CUDA", "CPU:1", "cpu", ""):
+        assert not backend.supports_device(device)
+        assert not backend.is_compatible(one("Softmax"), device)
+        with pytest.raises(Unsupported, match="the only device is CPU"):
+            backend.prepare(one("Softmax"), device)
+        with pytest.raises(Unsupported, match="the only device is CPU"):
+            backend.run_node(helper.make_node("Softmax", ["x"], ["y"]), [X], device)
+
+
+def test_the_interface_of_onnx() -> None:
+    from onnx.backend.base import Backend, BackendRep  # noqa: PLC0415
+
+    assert issubclass(backend.Backend, Backend)
+    assert isinstance(backend.Backend.prepare(one("Softmax"), "CPU", option=1), BackendRep)
+    for name in ("prepare", "run_model", "run_node", "supports_device", "is_compatible"):
+        assert getattr(backend, name).__doc__
+
+
+# --- files ---
+
+
+def test_every_form_of_a_model(tmp_path: Path) -> None:
+    model = one("Softmax")
+    content = model.SerializeToString()
+    path = tmp_path / "model.onnx"
+    path.write_bytes(content)
+    with path.open("rb") as file:
+        forms = [model, content, bytearray(content), memoryview(content), path, str(path), file]
+        for form in [*forms, io.BytesIO(content)]:
+            np.testing.assert_array_equal(backend.run_model(form, [X])[0], ox.softmax(X))
+
+
+@pytest.mark.parametrize(
+    ("source", "message"),
+    [
+        (b"", "it has no IR version"),
+        (b"not a model", "cannot be read"),
+        ("nowhere/model.onnx", "nowhere.model.onnx cannot be read: .*No such file"),
+        (Path(__file__).parent, "cannot be read"),
+        ("a\0b", "cannot be read"),
+        (io.StringIO("text"), "binary"),
+        (3, "found int"),
+        (None, "found NoneType"),
+        (helper.make_node("Softmax", ["x"], ["y"]), "found NodeProto"),
+    ],
+    ids=["empty", "text", "nowhere", "folder", "null", "text file", "number", "None", "node"],
+)
+def test_what_is_no_model(source: Any, message: str) -> None:
+    with pytest.raises(SpecopsError, match=message):
+        backend.prepare(source)
+    assert not backend.is_compatible(source)
+
+
+def external(
+    folder: Path, location: str, content: bytes | None = X.tobytes(), **entries: str
+) -> Path:
+    """A model with a tensor in another file."""
+    tensor = TensorProto(name="w", data_type=FLOAT, dims=[2, 3], data_location=TensorProto.EXTERNAL)
+    for key, text in {"location": location, **entries}.items():
+        tensor.external_data.add(key=key, value=text)
+    folder.mkdir(exist_ok=True)
+    path = folder / "model.onnx"
+    path.write_bytes(model_of([], [], ["w"], 17, [tensor]).SerializeToString())
+    if content is not None:
+        (folder / location).write_bytes(content)
+    return path
+
+
+def test_tensors_in_other_files(tmp_path: Path) -> None:
+    folder = tmp_path / "model"
+    for content, entries in [
+        (X.tobytes(), {}),
+        (b"1234" + X.tobytes() + b"56", {"offset": "4"}),
+        (b"1234" + X.tobytes() + b"56", {"offset": "4", "length": "24", "checksum": "0"}),
+    ]:
+        path = external(folder, "weights.bin", content, **entries)
+        np.testing.assert_array_equal(backend.run_model(path, [])[0], X)
+    (folder / "inner").mkdir()
+    np.testing.assert_array_equal(
+        backend.run_model(external(folder, "inner/weights.bin"), [])[0], X
+    )
+    model = model_of([], [], ["w"], 17, [numpy_helper.from_array(X, "w")])
+    onnx.save_model(
+        model,
+        folder / "saved.onnx",
+        save_as_external_data=True,
+        location="saved.data",
+        size_threshold=0,
+    )
+    np.testing.assert_array_equal(backend.run_model(folder / "saved.onnx", [])[0], X)
+    for form in ((folder / "saved.onnx").read_bytes(), (folder / "saved.onnx").open("rb")):
+        with pytest.raises(SpecopsError, match="give the model by its path"):
+            backend.prepare(form)
+
+
+def test_tensors_outside_of_the_folder(tmp_path: Path) -> None:
+    (tmp_path / "secret").write_bytes(X.tobytes())
+    folder = tmp_path / "model"
+    folder.mkdir()
+    (folder / "link").symlink_to(tmp_path / "secret")
+    (folder / "up").symlink_to(tmp_path)
+    inside = [
+        "../model/../secret",
+        "../secret",
+        str(tmp_path / "secret"),
+        "link",
+        "up/secret",
+        ".",
+        "",
+    ]
+    for location in inside:
+        with pytest.raises(SpecopsError, match="outside the model's folder"):
+            backend.prepare(external(folder, location, None))
+
+
+@pytest.mark.parametrize(
+    ("entries", "message"),
+    [
+        ({"offset": "1"}, "ends behind the end"),
+        ({"offset": "-1"}, "wrong place"),
+        ({"offset": "x"}, "wrong place"),
+        ({"offset": "9" * 19}, "ends behind the end"),
+        ({"offset": "9" * 5000}, "wrong place"),
+        ({"length": "23"}, "wrong place"),
+        ({"length": "99999999999"}, "wrong place"),
+        ({"location": "nowhere"}, "cannot be read"),
+        ({"location": "inner"}, "which is no file"),
+        ({"location": "a\0b"}, "cannot be read"),
+    ],
+    ids=lambda v: str(v)[:30],
+)
+def test_damaged_places_of_tensors(entries: dict[str, str], message: str, tmp_path: Path) -> None:
+    (tmp_path / "inner").mkdir()
+    (tmp_path / "weights").write_bytes(X.tobytes())
+    path = external(tmp_path, **{"location": "weights", "content": None, **entries})  # type: ignore[arg-type]
+    with pytest.raises(SpecopsError, match=message):
+        backend.prepare(path)
+
+
+def test_damaged_bytes() -> None:
+    """Truncated and mutated models run, or give one SpecopsError; nothing else, and no memory beyond measure."""
+    rng = np.random.default_rng(20)
+    whole = exported()
+    whole.graph.initializer.append(numpy_helper.from_array(X, "w"))
+    whole.graph.sparse_initializer.append(sparse([1, 3], name="s"))
+    whole.graph.output.extend([value("w", FLOAT, [2, 3]), value("s", FLOAT, [2, 3])])
+    content = whole.SerializeToString()
+    x = rng.normal(size=(1, 3, 4, 4)).astype(np.float32)
+    assert len(backend.run_model(content, [x])) == 4
+    outcomes: Counter[str] = Counter()
+    damaged = [content[:n] for n in range(0, len(content), max(1, len(content) // 150))]
+    for _ in range(500):
+        mutable = bytearray(content)
+        for at in rng.integers(len(content), size=rng.integers(1, 4)):
+            mutable[at] = rng.integers(256)
+        damaged.append(bytes(mutable))
+    for model in damaged:
+        try:
+            backend.run_model(model, [x])
+            outcomes["ran"] += 1
+        except SpecopsError as error:
+            assert "\0" not in str(error)
+            outcomes["refused"] += 1
+    assert outcomes["refused"] > 300
+    assert outcomes["ran"] > 20
+
+
+# --- the package around it ---
+
+
+def python(code: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-c", code]
+    return subprocess.run(
+        command,
+        env={**os.environ, **environment},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=120,
+    )
+
+
+def test_onnx_is_imported_by_the_backend_alone() -> None:
+    done = python("import sys, specops, specops.onnx; print('onnx' in sys.modules)")
+    assert done.stdout.strip() == "False", done.stderr
+
+
+def test_what_to_install() -> None:
+    done = python("import sys; sys.modules['onnx'] = None; from specops.onnx import backend")
+    assert done.returncode == 1
+    last = done.stderr.strip().splitlines()[-1]
+    assert last.startswith("ImportError: ")
+    assert 'pip install "specops[onnx]"' in last
+
+
+def test_registry_holds_every_family() -> None:
+    """An operator of ONNX is in the backend when it is in the package."""
+    assert {"ArgMax", "ArgMin", "Hardmax", "LogSoftmax", "MaxPool", "Softmax"} <= {*OPERATORS}
+    assert {*OPERATORS} == {n for n in ox.__all__ if n[0].isupper() and n != "CompiledOperator"}
+    assert all(versions.name == name for name, versions in OPERATORS.items())
+
+
+def test_a_new_spec_is_in_the_backend(tree: Tree) -> None:
+    """Without another line of code."""
+    spec = tree.text("specs/onnx/hardmax_13.yaml")
+    tree.write("specs/onnx/sharpmax_13.yaml", spec.replace("Hardmax", "Sharpmax"))
+    assert tree("generate").code == 0
+    code = (
+        "import numpy as np, onnx\n"
+        "from specops.onnx import backend\n"
+        "node = onnx.helper.make_node('Sharpmax', ['x'], ['y'])\n"
+        "print(backend.run_node(node, [np.array([1, 3, 2], np.float32)])[0].tolist())\n"
+    )
+    done = python(code, PYTHONPATH=str(tree.root / "generated"))
+    assert done.stdout.strip() == "[0.0, 1.0, 0.0]", done.stderr
