@@ -341,7 +341,7 @@ def boolean(value: object) -> bool:
 def enum_value(value: object, name: str) -> str:
     """A value of an enum: its full name, its suffix or its number; the suffix is returned."""
     values = ENUMS[name]
-    if value == "" and name in EMPTY:
+    if isinstance(value, str) and not value and name in EMPTY:
         return EMPTY[name]
     if isinstance(value, str) and value.removeprefix(f"{name}_") in values:
         return value.removeprefix(f"{name}_")
