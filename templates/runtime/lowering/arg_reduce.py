@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from specops import geometry, launch
 from specops.kernels import arg_reduce as kernel
+from specops.tensor import Tensor
 
 Array = npt.NDArray[Any]
 
@@ -44,15 +45,6 @@ def _spread(out: Array, source: Array) -> None:
     for half in (slice(0, out.shape[axis] // 2), slice(out.shape[axis] // 2, None)):
         block = (slice(None),) * axis + (half,)
         _spread(out[block], source if source.shape[axis] == 1 else source[block])
-
-
-class Tensor(Protocol):
-    """What is needed of a tensor's description."""
-
-    @property
-    def dtype(self) -> str: ...
-    @property
-    def sizes(self) -> tuple[int, ...]: ...
 
 
 class _Plan(NamedTuple):

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from specops import geometry, launch
 from specops.kernels import max_pool as kernel
+from specops.tensor import Tensor
 
 Array = npt.NDArray[Any]
 
@@ -26,15 +27,6 @@ LINE_BYTES = 1 << 15  # wanted for each of the two lines, to stay in L1 and L2
 LONGEST_LINE = 1 << 17  # allowed for a wide window
 ITEM_BYTES = 1 << 15  # input of an item, roughly
 LARGE_BYTES = 1 << 18  # input and output from which a second thread pays
-
-
-class Tensor(Protocol):
-    """What is needed of a tensor's description."""
-
-    @property
-    def dtype(self) -> str: ...
-    @property
-    def sizes(self) -> tuple[int, ...]: ...
 
 
 class _Plan(NamedTuple):

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from specops import geometry, launch
 from specops.kernels import softmax as kernel
+from specops.tensor import Tensor
 
 Array = npt.NDArray[Any]
 
@@ -32,24 +33,13 @@ SCRATCH_BYTES = 1 << 18  # of exponentials, which stay in L2
 BLOCK_BYTES = 1 << 14  # of a long row measured together
 TILE_BYTES = 2048  # of one row of a tile
 LEAST_TILE_BYTES = 256
-SHARED_TILES = (
-    4  # narrower tiles are better than split groups, whose exponentials are computed twice
-)
+SHARED_TILES = 4  # narrower tiles are better than split groups, which take exponentials twice
 BLOCK_ROWS = 32  # of a tall tile measured together
 PART_BYTES = 1 << 18  # a part smaller than this is not worth a thread
 STRIDED_COST = 3.0  # of an element, against one in a full vector of contiguous ones
 PARTIALS = 1 << 15  # (top, sum) pairs, half a MiB
 PART_ITEMS = 8  # items that are enough for the threads to share
 LARGE_BYTES = 1 << 16  # input from which a second thread pays
-
-
-class Tensor(Protocol):
-    """What is needed of a tensor's description."""
-
-    @property
-    def dtype(self) -> str: ...
-    @property
-    def sizes(self) -> tuple[int, ...]: ...
 
 
 class _Plan(NamedTuple):
