@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import textwrap
 from pathlib import Path
 from typing import Any
 
-from generator import cases, output
+from generator import cases, output, page
 from generator.lint import Linted
-from generator.names import stands_for, yaml_word
+from generator.names import stands_for
 from generator.plan import File
 from generator.resolve import Operator, Rule
-
-WIDTH = 96
 
 CODES = {
     "E001": "The file is not readable as YAML.",
@@ -104,85 +101,12 @@ def code(subject: str) -> str | None:
 def operators(specs: Linted, subject: str) -> str | None:
     """The pages of the operators of a name: of one dialect or version, or of all that have it."""
     found = [o for o in specs.operators if stands_for(subject, o.id) or subject == o.spec.operator]
-    return "\n\n\n".join(_operator(o, specs) for o in found) or None
-
-
-def _operator(o: Operator, specs: Linted) -> str:
-    spec = o.spec
-    since = f", since feature level {spec.introduced}" if spec.introduced else ""
-    if spec.since_version is not None:
-        since = f", version {spec.since_version}"
-    out = [f"{spec.operator} ({o.id}{since})", f"  {spec.summary}"]
-    out += [f"  {spec.page.title}", f"  {spec.page.address} ({spec.page.revision})", "", "Fields"]
-    for f in spec.fields:
-        default = f", default {yaml_word(f.default)}" if f.default is not None else ""
-        out += _item(f"{f.name} ({f.kind}, {f.type}{default})", f.doc)
-    if spec.derived:
-        out += ["", "Derived"]
-        for entry in spec.derived:
-            out += _item(entry.name, entry.doc, entry.value)
-    out += ["", "Data types"]
-    for row in spec.support:
-        for name, t in row.tensors.items():
-            since = f" from level {row.since}" if row.since else ""
-            out += _item(f"{name}{since}: {t.low} to {t.high} dimensions", ", ".join(t.dtypes))
-    out += ["", "Constraints"]
-    for r in o.rules:
-        out += _item(
-            f"{r.id} ({_origin(r.page, None)})", f"{r.allowed}.", r.require.text, r.decided
-        )
-    if o.source.dialect == "directml":
-        out.append("  and for each tensor: " + ", ".join(r.id for r, _ in specs.tensor_rules))
-    out += ["", f"Semantics: kernel {spec.semantics.kernel}"]
-    for name, m in spec.semantics.meanings.items():
-        chosen = ", ".join(f"{v} where {m.by} is {k}" for k, v in (m.values or {}).items())
-        out += _item(f"{name}: {m.value or chosen} ({_origin(m.page, None)})", m.decided)
-    out += ["", "Examples"]
-    for e in spec.examples:
-        given = ", ".join(f"{k} = {_data(v)}" for k, v in e.given.items())
-        expect = ", ".join(f"{k} = {_data(v.model_dump())}" for k, v in e.expect.items())
-        out += _item(f"{e.id} ({_origin(e.page, e.decided)})", given, f"gives {expect}")
-    if spec.equivalences:
-        out += ["", "The same by other operators"]
-        for same in spec.equivalences:
-            out += _item(f"{same.operator} ({_origin(same.page, same.decided)})", same.says)
-    if spec.silent:
-        out += ["", "Also decided, where the page is silent"]
-        for decision in spec.silent:
-            out += _item(decision.id, decision.decided)
-    if spec.errata:
-        out += ["", "Wrong on the page"]
-        for erratum in spec.errata:
-            out += _item(
-                f"{erratum.id} ({erratum.page})",
-                f"printed {erratum.printed}; right is {erratum.right}",
-            )
-    return "\n".join(out)
-
-
-def _data(value: Any) -> str:
-    return (
-        f"{value['dtype']} {value['data']}"
-        if isinstance(value, dict) and "data" in value
-        else str(value)
-    )
-
-
-def _origin(page: str | None, decided: str | None) -> str:
-    return f"page: {page}" if page else f"decided: {decided}" if decided else "decided"
-
-
-def _item(head: str, *texts: str | None) -> list[str]:
-    lines = [f"  {head}"]
-    for text in texts:
-        if text:
-            lines += textwrap.wrap(text, WIDTH, initial_indent="      ", subsequent_indent="      ")
-    return lines
+    return "\n\n\n".join(page.operator(o, specs) for o in found) or None
 
 
 def _rule(r: Rule) -> list[str]:
-    origin = _origin(r.page, r.decided)
-    return _item(f"{r.allowed}.", r.require.text, origin, f"broken by {r.violate}")
+    origin = page.origin(r.page, r.decided)
+    return page.item(f"{r.allowed}.", r.require.text, origin, f"broken by {r.violate}")
 
 
 def constraint(specs: Linted, subject: str) -> str | None:
@@ -191,12 +115,12 @@ def constraint(specs: Linted, subject: str) -> str | None:
     for o in specs.operators:
         for d in o.spec.silent:
             if d.id == subject:
-                out += [f"{subject} of {o.id}", *_item(f"decided: {d.decided}")]
+                out += [f"{subject} of {o.id}", *page.item(f"decided: {d.decided}")]
         for e in o.spec.errata:
             if e.id == subject:
                 out += [
                     f"{subject} of {o.id} ({e.page})",
-                    *_item(f"printed {e.printed}; right is {e.right}"),
+                    *page.item(f"printed {e.printed}; right is {e.right}"),
                 ]
         for r in o.rules:
             if r.id == subject:

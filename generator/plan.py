@@ -12,7 +12,7 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any
 
-from generator import cases, schema, values
+from generator import cases, page, schema, values
 from generator.lint import Linted
 from generator.model import DIALECTS, OperatorSpec, Vocabulary
 from generator.names import description_class, family, natural
@@ -40,9 +40,12 @@ def files(linted: Linted, templates: Path) -> list[File]:
             out += _operator(operator, linted)
         if dialect == "onnx":
             out += [_versions(group, linted) for group in _families(operators)]
-            out.append(_registry(operators))
+            out.append(_onnx_registry(operators))
         if operators or dialect == "plain":
             out.append(_package(dialect, operators))
+        if dialect == "directml":
+            out.append(_directml_registry(operators))
+    out.append(_catalogue(linted))
     return sorted(out, key=lambda f: f.path)
 
 
@@ -169,7 +172,7 @@ def _package(dialect: str, operators: list[Operator]) -> File:
     return File(path, (f"specs/{dialect}/",), f"{dialect}/init.py.jinja", listed, ())
 
 
-def _registry(operators: list[Operator]) -> File:
+def _onnx_registry(operators: list[Operator]) -> File:
     """The module that finds an operator's versions by its ONNX name."""
     members = []
     for group in _families(operators):
@@ -185,6 +188,63 @@ def _export_order(name: str) -> tuple[bool, str]:
     return (not name[0].isupper(), name)
 
 
+def _directml_registry(operators: list[Operator]) -> File:
+    """Each DirectML operator by its name, so that models find it."""
+    modules = {o.source.name: description_class(o.source.name) for o in operators}
+    listed = {
+        "members": sorted(
+            {**modules, "descriptor": "OperatorDesc"}.items(), key=lambda m: natural(m[0])
+        ),
+        "operators": [(o.spec.operator, modules[o.source.name]) for o in operators],
+    }
+    template = "directml/registry.py.jinja"
+    path = "specops/directml/registry.py"
+    return File(path, ("specs/directml/",), template, listed, ())
+
+
+# --- what the installed command knows ---
+
+
+def _catalogue(linted: Linted) -> File:
+    """All operators, with the calls that compile their kernels: an example of each combination of attributes."""
+    newest = {
+        group[-1].id
+        for group in _families([o for o in linted.operators if o.source.dialect == "onnx"])
+    }
+    records = []
+    for o in sorted(linted.operators, key=lambda o: natural(o.id)):
+        calls: list[dict[str, Any]] = []
+        for example in cases.tables(o, linted)["examples"]:
+            inputs = {f.name: example["tensors"][f.name][0] for f in o.spec.tensors("input")}
+            call = {
+                "inputs": {n: [dtype, list(example["sizes"][n])] for n, dtype in inputs.items()},
+                "attributes": {
+                    f.name: example["attributes"][f.name]
+                    for f in o.spec.fields
+                    if f.name in example["attributes"] and f.length_of is None
+                },
+                "outputs": [
+                    f.name for f in o.spec.tensors("output") if f.name in example["tensors"]
+                ],
+            }
+            alike = [c for c in calls if c["attributes"] == call["attributes"]]
+            if all(c["outputs"] != call["outputs"] for c in alike):
+                calls.append(call)
+        records.append(
+            {
+                "id": o.id,
+                "operator": o.spec.operator,
+                "since": str(o.spec.introduced or o.spec.since_version or ""),
+                "newest": o.source.dialect != "onnx" or o.id in newest,
+                "summary": o.spec.summary,
+                "calls": calls,
+            }
+        )
+    lines = ",\n".join(json.dumps(record) for record in records)
+    text = f"[\n{lines}\n]\n"
+    return File("specops/command/catalogue.json", ("specs/",), "", {}, (), text)
+
+
 # --- one operator ---
 
 
@@ -194,6 +254,8 @@ def _operator(operator: Operator, linted: Linted) -> Iterator[File]:
     sources, users = (operator.source.file,), (operator.id,)
     template = f"{dialect}/{'version' if dialect == 'onnx' else 'operator'}.py.jinja"
     yield File(f"specops/{dialect}/{name}.py", sources, template, laid_out, users)
+    text = f"{page.operator(operator, linted)}\n"
+    yield File(f"specops/command/pages/{dialect}_{name}.txt", sources, "", {}, users, text)
     table = {"op": laid_out["op"], "caller": cases.caller(operator)}
     yield File(f"tests/cases/{dialect}_{name}.py", sources, "cases.py.jinja", table, users)
 

@@ -40,7 +40,7 @@ def test_first_run_writes_all_and_second_nothing(tree: Tree) -> None:
     assert first.code == cli.OK
     count = len(tree.generated()) - 1
     assert re.fullmatch(
-        rf"40 operators, {count} files: {count} new, 0 unchanged \(\d+\.\d s\)\n", first.out
+        rf"\d+ operators, {count} files: {count} new, 0 unchanged \(\d+\.\d s\)\n", first.out
     )
     before = times(tree)
     second = tree("generate")
@@ -61,9 +61,9 @@ def test_only_what_changed_is_written(generated: Tree) -> None:
     """A changed sentence of one spec touches that operator's files and the manifest, nothing else."""
     before = times(generated)
     generated.edit(ARGMAX, *SENTENCE)
-    assert "1 updated" in generated("generate").out
+    assert "2 updated" in generated("generate").out
     changed = {Path(p).name for p, t in times(generated).items() if before[p] != t}
-    assert changed == {"argmax.py", "MANIFEST"}
+    assert changed == {"argmax.py", "directml_argmax.txt", "MANIFEST"}
     assert b"look through" in generated.generated()["specops/directml/argmax.py"]
 
 
@@ -78,12 +78,13 @@ def test_dry_run_writes_nothing(generated: Tree) -> None:
     assert result.code == cli.OK
     *listed, summary = result.out.splitlines()
     assert listed == [
+        "stale: generated/specops/command/pages/directml_argmax.txt",
         "stale: generated/specops/directml/argmax.py",
         "orphan: generated/specops/old.py",
         "missing: generated/specops/py.typed",
         "edited: generated/specops/tensor.py",
     ]
-    assert "would be: 2 updated, 1 new, 1 removed" in summary
+    assert "would be: 3 updated, 1 new, 1 removed" in summary
     assert (generated.generated(), times(generated)) == (before, at)
 
 
@@ -99,7 +100,7 @@ def test_orphans_go_with_their_folders(generated: Tree) -> None:
     generated.path("specs/plain/argmax.yaml").unlink()
     result = generated("generate")
     assert result.code == cli.OK
-    assert "3 removed" in result.out
+    assert "4 removed" in result.out
     assert not generated.path("generated/specops/webnn").exists()
     assert not generated.path("generated/specops/plain/argmax.py").exists()
     assert not generated.path("generated/tests/cases/plain_argmax.py").exists()
@@ -114,12 +115,16 @@ def test_partial_generate(generated: Tree) -> None:
         "specs/plain/argmax.yaml", "doc: Array to search.", "doc: Array to look through."
     )
     generated.write("generated/specops/old.py", "x = 1\n")
-    assert generated("check", "directml/argmax").out.count("error: ") == 1
-    assert generated("check", "argmax").out.count("error: ") == 2
+    assert generated("check", "directml/argmax").out.count("error: ") == 2
+    assert generated("check", "argmax").out.count("error: ") == 4
     before = generated.generated()
-    assert "1 updated" in generated("generate", "directml/argmax").out
+    assert "2 updated" in generated("generate", "directml/argmax").out
     after = generated.generated()
-    assert {p for p in after if after[p] != before[p]} == {"specops/directml/argmax.py", "MANIFEST"}
+    assert {p for p in after if after[p] != before[p]} == {
+        "specops/command/pages/directml_argmax.txt",
+        "specops/directml/argmax.py",
+        "MANIFEST",
+    }
     assert generated("check", "directml/argmax").code == cli.OK
     result = generated("check", "plain/argmax")
     assert result.code == cli.DIFFERENCES
@@ -134,18 +139,20 @@ def test_partial_generate(generated: Tree) -> None:
 # --- check turns red -------------------------------------------------------------------------------------------------
 
 
-def red(tree: Tree, file: str, said: str, help: str) -> str:
-    """`check` exits with 1, names this file and no other, shows a diff and the command that mends it."""
+def red(tree: Tree, file: str, said: str, help: str, *before_it: str) -> str:
+    """`check` exits with 1, names this file and no others but those, shows a diff and the command that mends it."""
     before = tree.generated()
     result = tree("check")
     assert result.code == cli.DIFFERENCES
-    assert re.findall(r"^error: (.+)$", result.out, re.MULTILINE) == [f"{file} {said}"]
+    assert re.findall(r"^error: (.+)$", result.out, re.MULTILINE) == [
+        f"{name} {said}" for name in (*before_it, file)
+    ]
     assert f"--- {file}\n+++ from " in result.out
     assert f"  = help: {help}" in result.out
     assert tree.generated() == before, "check never writes"
     github = tree("check", "--format", "github")
     assert github.code == cli.DIFFERENCES
-    assert github.out.startswith(f"::error file={file},")
+    assert github.out.startswith("::error ") and f"::error file={file}," in github.out
     return result.out
 
 
@@ -154,7 +161,8 @@ GENERATE = "run `python -m generator generate` and commit the result"
 
 def test_check_stale(generated: Tree) -> None:
     generated.edit(ARGMAX, *SENTENCE)
-    out = red(generated, VALIDATOR, "is out of date", GENERATE)
+    page = "generated/specops/command/pages/directml_argmax.txt"
+    out = red(generated, VALIDATOR, "is out of date", GENERATE, page)
     assert "+++ from specs/directml/argmax.yaml" in out
     assert "-        InputTensor: Tensor to search." in out
     assert "+        InputTensor: Tensor to look through." in out

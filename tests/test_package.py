@@ -49,7 +49,8 @@ def test_the_wheel_holds_the_package_and_nothing_else(built: Path) -> None:
     )
     package = {
         p.relative_to(PROJECT / "generated").as_posix()
-        for p in (PROJECT / "generated/specops").rglob("*.py")
+        for p in (PROJECT / "generated/specops").rglob("*")
+        if p.is_file() and "__pycache__" not in p.parts
     }
     assert package <= set(names)
     assert "specops/py.typed" in names

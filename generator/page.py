@@ -1,0 +1,86 @@
+"""All that is known of one operator, as a page for a terminal."""
+
+from __future__ import annotations
+
+import textwrap
+from typing import Any
+
+from generator.lint import Linted
+from generator.names import yaml_word
+from generator.resolve import Operator
+
+WIDTH = 96
+
+
+def operator(o: Operator, specs: Linted) -> str:
+    """Fields, tables, constraints, semantics, examples, decisions and mistakes of its page."""
+    spec = o.spec
+    since = f", since feature level {spec.introduced}" if spec.introduced else ""
+    if spec.since_version is not None:
+        since = f", version {spec.since_version}"
+    out = [f"{spec.operator} ({o.id}{since})", f"  {spec.summary}"]
+    out += [f"  {spec.page.title}", f"  {spec.page.address} ({spec.page.revision})", "", "Fields"]
+    for f in spec.fields:
+        default = f", default {yaml_word(f.default)}" if f.default is not None else ""
+        out += item(f"{f.name} ({f.kind}, {f.type}{default})", f.doc)
+    if spec.derived:
+        out += ["", "Derived"]
+        for entry in spec.derived:
+            out += item(entry.name, entry.doc, entry.value)
+    out += ["", "Data types"]
+    for row in spec.support:
+        for name, t in row.tensors.items():
+            since = f" from level {row.since}" if row.since else ""
+            out += item(f"{name}{since}: {t.low} to {t.high} dimensions", ", ".join(t.dtypes))
+    out += ["", "Constraints"]
+    for r in o.rules:
+        out += item(f"{r.id} ({origin(r.page, None)})", f"{r.allowed}.", r.require.text, r.decided)
+    if o.source.dialect == "directml":
+        out.append("  and for each tensor: " + ", ".join(r.id for r, _ in specs.tensor_rules))
+    out += ["", f"Semantics: kernel {spec.semantics.kernel}"]
+    for name, m in spec.semantics.meanings.items():
+        chosen = ", ".join(f"{v} where {m.by} is {k}" for k, v in (m.values or {}).items())
+        out += item(f"{name}: {m.value or chosen} ({origin(m.page, None)})", m.decided)
+    out += ["", "Examples"]
+    for e in spec.examples:
+        given = ", ".join(f"{k} = {_data(v)}" for k, v in e.given.items())
+        expect = ", ".join(f"{k} = {_data(v.model_dump())}" for k, v in e.expect.items())
+        out += item(f"{e.id} ({origin(e.page, e.decided)})", given, f"gives {expect}")
+    if spec.equivalences:
+        out += ["", "The same by other operators"]
+        for same in spec.equivalences:
+            out += item(f"{same.operator} ({origin(same.page, same.decided)})", same.says)
+    if spec.silent:
+        out += ["", "Also decided, where the page is silent"]
+        for decision in spec.silent:
+            out += item(decision.id, decision.decided)
+    if spec.errata:
+        out += ["", "Wrong on the page"]
+        for erratum in spec.errata:
+            out += item(
+                f"{erratum.id} ({erratum.page})",
+                f"printed {erratum.printed}; right is {erratum.right}",
+            )
+    return "\n".join(out)
+
+
+def _data(value: Any) -> str:
+    return (
+        f"{value['dtype']} {value['data']}"
+        if isinstance(value, dict) and "data" in value
+        else str(value)
+    )
+
+
+def origin(page: str | None, decided: str | None) -> str:
+    """Where a rule comes from."""
+    return f"page: {page}" if page else f"decided: {decided}" if decided else "decided"
+
+
+def item(head: str, *texts: str | None) -> list[str]:
+    """One entry of a section: its head, and its texts below it."""
+    lines = [f"  {head}"]
+    for text in texts:
+        if text:
+            lines += textwrap.wrap(text, WIDTH, initial_indent="      ", subsequent_indent="      ")
+    return lines

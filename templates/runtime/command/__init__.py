@@ -1,0 +1,1 @@
+"""The command `specops`: list, explain, run and warmup."""

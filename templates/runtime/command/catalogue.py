@@ -1,0 +1,93 @@
+"""The operators that were generated, as the command names them."""
+
+from __future__ import annotations
+
+import difflib
+import json
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
+from typing import Any
+
+
+class Unknown(Exception):
+    """A name that stands for nothing, and a hint."""
+
+    def __init__(self, message: str, hint: str = "") -> None:
+        super().__init__(message)
+        self.message, self.hint = message, hint
+
+
+@dataclass(frozen=True, eq=False)
+class Entry:
+    """One operator, or of ONNX one version of it.
+
+    Attributes:
+        id: dialect and name, as "directml/argmax" or "onnx/argmax_13".
+        operator: its name on its page.
+        since: the feature level or operator set that brought it; may be empty.
+        newest: whether it is the newest of its versions.
+        summary: one sentence.
+        calls: examples of inputs, attributes and outputs, by the fields' names.
+    """
+
+    id: str
+    operator: str
+    since: str
+    newest: bool
+    summary: str
+    calls: tuple[dict[str, Any], ...]
+
+    @property
+    def dialect(self) -> str:
+        return self.id.split("/")[0]
+
+    @property
+    def name(self) -> str:
+        """Without dialect and version."""
+        name = self.id.split("/")[1]
+        return re.sub(r"_[0-9]+$", "", name) if self.dialect == "onnx" else name
+
+    @property
+    def names(self) -> set[str]:
+        """All that it is called on the command line."""
+        name = self.id.split("/")[1]
+        short = self.operator.removeprefix("DML_OPERATOR_").removeprefix("DML_")
+        of_newest = {self.operator, short, self.name, f"{self.dialect}/{self.name}"}
+        return {self.id, name} | (of_newest if self.newest else set())
+
+    def page(self) -> str:
+        """All that is known of it, as text."""
+        file = f"{self.id.replace('/', '_')}.txt"
+        return (files("specops.command") / "pages" / file).read_text(encoding="utf-8")
+
+
+@cache
+def entries() -> tuple[Entry, ...]:
+    """All operators, in the order of their ids."""
+    text = (files("specops.command") / "catalogue.json").read_text(encoding="utf-8")
+    return tuple(
+        Entry(**{**record, "calls": tuple(record["calls"])}) for record in json.loads(text)
+    )
+
+
+def find(name: str) -> list[Entry]:
+    """The operators of a name, of ONNX the newest versions unless one is named; raises Unknown."""
+    folded = name.casefold()
+    found = [e for e in entries() if folded in {n.casefold() for n in e.names}]
+    if not found:
+        known = (n for e in entries() for n in e.names)
+        raise Unknown(f"there is no operator {name[:60]!r}", near(name, known) or LISTED)
+    return found
+
+
+LISTED = "`specops list` names all operators"
+
+
+def near(name: str, known: Iterable[str]) -> str:
+    """A hint that names the nearest of the known words; empty where none is near."""
+    folded = {k.casefold(): k for k in known}
+    close = difflib.get_close_matches(name[:60].casefold(), folded, n=1)
+    return f"did you mean `{folded[close[0]]}`?" if close else ""

@@ -1,0 +1,61 @@
+"""specops explain: all that is known of an operator, or of a rule."""
+
+from __future__ import annotations
+
+import argparse
+import re
+import sys
+import textwrap
+
+from specops.command.catalogue import LISTED, Unknown, entries, find, near
+from specops.command.terminal import paint, say
+
+
+def run(options: argparse.Namespace) -> int:
+    """The verb."""
+    try:
+        found = find(options.subject)
+    except Unknown as unknown:
+        if not _rule(options.subject):
+            rules = (m for e in entries() for m in re.findall(r"^  ([a-z]\w+) \(", e.page(), re.M))
+            hint = unknown.hint if unknown.hint != LISTED else near(options.subject, rules)
+            raise Unknown(unknown.message, hint or LISTED) from None
+        return 0
+    for i, entry in enumerate(found):
+        if i:
+            say("\n")
+        for line in entry.page().rstrip("\n").split("\n"):
+            say(paint(line, "bold", sys.stdout) if line[:1].strip() else line)
+    older = [
+        e.id
+        for e in entries()
+        for n in found
+        if not e.newest and n.newest and (e.dialect, e.name) == (n.dialect, n.name)
+    ]
+    if older:
+        say(f"\nOlder versions: {', '.join(older)}")
+    return 0
+
+
+def _rule(name: str) -> bool:
+    """What the pages say of a rule or decision of this name; False where there is none."""
+    if not re.fullmatch(r"\w+", name):
+        return False
+    said: dict[tuple[str, ...], list[str]] = {}
+    for entry in entries():
+        lines = entry.page().split("\n")
+        for i, line in enumerate(lines):
+            if line == f"  {name}" or line.startswith(f"  {name} ("):
+                rest = lines[i + 1 :]
+                end = next((k for k, t in enumerate(rest) if not t.startswith(" " * 6)), len(rest))
+                said.setdefault((line.strip(), *rest[:end]), []).append(entry.id)
+    for (head, *texts), operators in said.items():
+        say(paint(head, "bold", sys.stdout))
+        for text in texts:
+            say(text)
+        say(
+            textwrap.fill(
+                f"of {', '.join(operators)}", 96, initial_indent="  ", subsequent_indent="  "
+            )
+        )
+    return bool(said)

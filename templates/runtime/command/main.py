@@ -1,0 +1,316 @@
+"""The command line: verbs, options, errors and exit codes."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import re
+import sys
+import traceback
+import warnings
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, NoReturn
+
+from specops._version import __version__
+from specops.command import explain, listing, models, warmup
+from specops.command.catalogue import Unknown, near
+from specops.command.terminal import complain
+from specops.errors import SpecopsError
+from specops.vocabulary import DATA_TYPES, FEATURE_LEVELS
+
+OK, INVALID, USAGE, BUG, INTERRUPTED = 0, 1, 2, 3, 130
+
+_CODES = "Exit codes: 0 fine; 1 a model that is not valid or cannot be read; 2 wrong usage; 3 a bug; 130 interrupted."
+_UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
+
+
+class _Parser(argparse.ArgumentParser):
+    """Tells a mistake in one line, with a hint."""
+
+    def error(self, message: str) -> NoReturn:
+        complain("error", message, f"`{self.prog} --help` explains the options")
+        raise SystemExit(USAGE)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command; returns its exit code."""
+    given = list(sys.argv[1:] if arguments is None else arguments)
+    for stream in (sys.stdout, sys.stderr):
+        if hasattr(stream, "reconfigure"):
+            stream.reconfigure(errors="backslashreplace")
+    with warnings.catch_warnings():
+        warnings.showwarning = _warning
+        try:
+            return _main(given)
+        except SystemExit as end:  # argparse
+            return end.code if isinstance(end.code, int) else USAGE
+        except Unknown as unknown:
+            complain("error", unknown.message, unknown.hint)
+            return USAGE
+        except SpecopsError as error:
+            complain("error", str(error))
+            return INVALID
+        except BrokenPipeError:  # the reader has seen enough
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            return OK
+        except OSError as error:
+            complain("error", f"{error.strerror or error}: {error.filename or ''}".rstrip(": "))
+            return INVALID
+        except MemoryError:
+            complain("error", "not enough memory")
+            return INVALID
+        except KeyboardInterrupt:
+            complain("error", "interrupted")
+            return INTERRUPTED
+        except Exception as error:
+            if os.environ.get("SPECOPS_TRACEBACK"):
+                traceback.print_exc()
+            hint = "a bug of specops; with SPECOPS_TRACEBACK=1 it shows where"
+            complain("error", f"{type(error).__name__}: {str(error)[:200]}", hint)
+            return BUG
+
+
+def _main(given: list[str]) -> int:
+    parser, verbs = _parsers()
+    if not given:
+        parser.print_help()
+        return OK
+    if not given[0].startswith("-") and given[0] not in verbs:
+        hint = near(given[0], verbs) or f"there are {', '.join(verbs)}"
+        raise Unknown(f"there is no verb {given[0][:60]!r}", hint)
+    given = [_dashed(word) for word in given]
+    options, rest = parser.parse_known_args(given)
+    if rest:
+        known = [o for a in verbs[options.verb]._actions for o in a.option_strings]
+        hint = near(rest[0], known) if rest[0].startswith("-") else ""
+        hint = hint or f"`specops {options.verb} --help` explains the options"
+        raise Unknown(f"`specops {options.verb}` does not take {rest[0][:60]!r}", hint)
+    code: int = options.run(options)
+    sys.stdout.flush()
+    return code
+
+
+def _dashed(word: str) -> str:
+    """DxDispatch writes its options with _, as --dispatch_iterations."""
+    name, equals, value = word.partition("=")
+    return f"{name.replace('_', '-')}{equals}{value}" if word.startswith("--") else word
+
+
+def _warning(message: Warning | str, *_rest: Any, **_options: Any) -> None:
+    complain("warning", str(message).split("\n", maxsplit=1)[0][:300])
+
+
+# --- options ---
+
+
+def _parsers() -> tuple[argparse.ArgumentParser, dict[str, argparse.ArgumentParser]]:
+    parser = _Parser(
+        prog="specops",
+        description="Operators of DirectML and ONNX on the CPU.",
+        epilog=_CODES,
+        allow_abbrev=False,
+    )
+    parser.add_argument("--version", action="version", version=f"specops {__version__}")
+    verbs = parser.add_subparsers(dest="verb", metavar="VERB", required=True)
+    made: dict[str, argparse.ArgumentParser] = {}
+
+    def verb(
+        name: str, run: Callable[[argparse.Namespace], int], help: str, examples: str
+    ) -> argparse.ArgumentParser:
+        made[name] = verbs.add_parser(
+            name,
+            help=help,
+            description=f"{help[0].upper()}{help[1:]}.",
+            epilog=f"examples:\n{examples}\n\n{_CODES}",
+            formatter_class=argparse.RawDescriptionHelpFormatter,
+            allow_abbrev=False,
+        )
+        made[name].set_defaults(run=run)
+        return made[name]
+
+    sub = verb(
+        "list",
+        listing.run,
+        "one line for each operator, with the feature levels or versions that brought it",
+        "  specops list\n  specops list argmax\n  specops list --format json",
+    )
+    sub.add_argument(
+        "operators", nargs="*", metavar="operator", help="as argmax or directml/argmax"
+    )
+    sub.add_argument(
+        "--format", choices=("text", "json"), default="text", help="for people or programs"
+    )
+    sub = verb(
+        "explain",
+        explain.run,
+        "all that is known of an operator: fields, data types by level, rules, examples, decisions",
+        "  specops explain argmax             # in each dialect\n"
+        "  specops explain onnx/hardmax_11    # one version\n"
+        "  specops explain axes_in_range      # a rule, wherever it holds",
+    )
+    sub.add_argument("subject", help="an operator, or the id of a rule or decision")
+    _run_options(
+        verb(
+            "run",
+            models.run,
+            "run a model of DxDispatch (JSON), or check it",
+            "  specops run model.json\n"
+            "  specops run model.json --output-path results\n"
+            "  specops run model.json -i 100 -w 10 -v 1\n"
+            "  specops run model.json --validate-only --feature-level 4.1",
+        )
+    )
+    sub = verb(
+        "warmup",
+        warmup.run,
+        "compile kernels ahead, into Numba's cache (NUMBA_CACHE_DIR), so that no first call waits",
+        "  specops warmup\n  specops warmup argmax hardmax --dtype float32 float16\n"
+        "  specops warmup directml/max_pooling2 --dtype all",
+    )
+    sub.add_argument(
+        "operators",
+        nargs="*",
+        metavar="operator",
+        help="as argmax or directml/argmax (default: all)",
+    )
+    sub.add_argument(
+        "--dtype",
+        nargs="+",
+        default=["FLOAT32"],
+        metavar="TYPE",
+        help=f"{', '.join(DATA_TYPES)}, or all (default: FLOAT32)",
+    )
+    return parser, made
+
+
+def _run_options(sub: argparse.ArgumentParser) -> None:
+    sub.add_argument("model", help="the model's file")
+    sub.add_argument(
+        "--validate-only",
+        action="store_true",
+        help="list all that is wrong, with places; run nothing",
+    )
+    sub.add_argument(
+        "--feature-level",
+        type=_level,
+        metavar="LEVEL",
+        help=f"check against the tables of {', '.join(FEATURE_LEVELS)} (default: the newest)",
+    )
+    sub.add_argument(
+        "--format", choices=("text", "json"), default="text", help="of --validate-only"
+    )
+    sub.add_argument(
+        "--input-path",
+        type=_folder,
+        metavar="DIR",
+        help="where files are read (default: the model's folder)",
+    )
+    sub.add_argument(
+        "-o",
+        "--output-path",
+        "--output",
+        type=Path,
+        metavar="DIR",
+        help="where writeFile writes (default: nowhere, such a model is refused)",
+    )
+    sub.add_argument(
+        "--max-memory",
+        type=_bytes,
+        default="1GiB",
+        metavar="BYTES",
+        help="of all buffers together, as 4GiB (default: 1GiB)",
+    )
+    sub.add_argument(
+        "--time-limit",
+        type=_natural,
+        default=600,
+        metavar="S",
+        help="seconds after which a model is given up, 0 for none (default: 600)",
+    )
+    timing = sub.add_argument_group("timing, as DxDispatch has it")
+    timing.add_argument(
+        "-i",
+        "--dispatch-iterations",
+        "--iterations",
+        type=_positive,
+        default=1,
+        metavar="N",
+        help="of each dispatch, at least (default: 1)",
+    )
+    timing.add_argument(
+        "-t",
+        "--milliseconds-to-run",
+        "--milliseconds",
+        type=_natural,
+        metavar="MS",
+        help="each dispatch goes on for, at least",
+    )
+    timing.add_argument(
+        "-r",
+        "--dispatch-repeat",
+        type=_positive,
+        default=1,
+        metavar="N",
+        help="calls in one iteration, averaged (default: 1)",
+    )
+    timing.add_argument(
+        "-I",
+        "--dispatch-interval",
+        type=_natural,
+        default=0,
+        metavar="MS",
+        help="from the begin of one iteration to the next, at least (default: 0)",
+    )
+    timing.add_argument(
+        "-w",
+        "--warmup-samples",
+        "--warmup",
+        type=_natural,
+        default=1,
+        metavar="N",
+        help="first iterations that are kept out of the hot timings (default: 1)",
+    )
+    timing.add_argument(
+        "-v",
+        "--timing-verbosity",
+        type=int,
+        choices=(0, 1, 2),
+        default=0,
+        help="0 the median, 1 initialisation, cold and hot timings, 2 each iteration too (default: 0)",
+    )
+
+
+def _natural(text: str, low: int = 0) -> int:
+    if not re.fullmatch(r"[0-9]{1,10}", text) or not low <= int(text) < 1 << 32:
+        raise argparse.ArgumentTypeError(
+            f"{text[:60]!r} is no integer from {low} to {(1 << 32) - 1}"
+        )
+    return int(text)
+
+
+def _positive(text: str) -> int:
+    return _natural(text, 1)
+
+
+def _bytes(text: str) -> int:
+    match = re.fullmatch(r"([0-9]{1,15}) *([KMGT]?)(I?B)?", text.upper())
+    if match is None or int(match[1]) * _UNITS[match[2]] > 1 << 50:
+        raise argparse.ArgumentTypeError(f"{text[:60]!r} is no number of bytes, as 4GiB")
+    return int(match[1]) * _UNITS[match[2]]
+
+
+def _level(text: str) -> str:
+    level = text.removeprefix("DML_FEATURE_LEVEL_").replace("_", ".")
+    if level not in FEATURE_LEVELS:
+        known = ", ".join(FEATURE_LEVELS)
+        raise argparse.ArgumentTypeError(
+            f"there is no feature level {text[:60]!r}; there are {known}"
+        )
+    return level
+
+
+def _folder(text: str) -> Path:
+    if not Path(text).is_dir():
+        raise argparse.ArgumentTypeError(f"{text[:60]!r} is no folder")
+    return Path(text)

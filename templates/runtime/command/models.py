@@ -1,0 +1,98 @@
+"""specops run: a DxDispatch model, run or only checked."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import json
+import os
+import sys
+import threading
+from collections.abc import Sequence
+from dataclasses import asdict
+from typing import TextIO
+
+from specops import dxdispatch
+from specops.command.terminal import complain, paint, say
+from specops.dxdispatch import Limits, ModelError, Problem, Timing
+
+
+def run(options: argparse.Namespace) -> int:
+    """The verb."""
+    if not options.time_limit:
+        return _run(options)
+    # Kernels run without Python's lock, and cannot be interrupted but by the end of the process.
+    watch = threading.Timer(options.time_limit, _give_up, [options.time_limit])
+    watch.daemon = True
+    watch.start()
+    try:
+        return _run(options)
+    finally:
+        watch.cancel()
+
+
+def _give_up(seconds: int) -> None:
+    complain("error", f"not finished within {seconds} s", "raise it with --time-limit")
+    for stream in (sys.stdout, sys.stderr):
+        with contextlib.suppress(OSError, ValueError):
+            stream.flush()
+    os._exit(1)
+
+
+def _run(options: argparse.Namespace) -> int:
+    chosen = {
+        "feature_level": options.feature_level,
+        "input_folder": options.input_path,
+        "output_folder": options.output_path,
+        "limits": Limits(options.max_memory),
+    }
+    if options.validate_only:
+        return _validate(options, dxdispatch.check(options.model, **chosen))
+    timing = Timing(
+        iterations=options.dispatch_iterations,
+        milliseconds=options.milliseconds_to_run,
+        repeat=options.dispatch_repeat,
+        interval=options.dispatch_interval,
+        warmup=options.warmup_samples,
+        verbosity=options.timing_verbosity,
+    )
+    try:
+        model = dxdispatch.load(options.model, **chosen)
+        _show(model.report.problems, sys.stderr)
+        dxdispatch.run(model, timing=timing)
+    except ModelError as error:
+        sys.stdout.flush()
+        _show(error.problems, sys.stderr)
+        return 1
+    return 0
+
+
+def _validate(options: argparse.Namespace, problems: Sequence[Problem]) -> int:
+    errors = sum(p.severity == "error" for p in problems)
+    if options.format == "json":
+        say(json.dumps([asdict(p) for p in problems], indent=1))
+        return 1 if errors else 0
+    _show(problems, sys.stdout)
+    level = (
+        f"feature level {options.feature_level}" if options.feature_level else "the newest tables"
+    )
+    warnings = _count(len(problems) - errors, "warning")
+    if errors:
+        say(f"{_count(errors, 'error')}, {warnings} ({level})")
+        return 1
+    say(f"{paint('valid', 'green', sys.stdout)} for {level}, {warnings}")
+    return 0
+
+
+def _show(problems: Sequence[Problem], stream: TextIO) -> None:
+    for p in problems:
+        colour = "red" if p.severity == "error" else "yellow"
+        place = paint(f"{p.place}:", "bold", stream)
+        path = f"{p.path}: " if p.path else ""
+        say(f"{place} {paint(f'{p.severity}:', colour, stream)} {path}{p.message}", stream)
+        if p.hint:
+            say(f"  hint: {p.hint}", stream)
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number} {noun}{'' if number == 1 else 's'}"

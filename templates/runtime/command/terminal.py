@@ -1,0 +1,85 @@
+"""What a terminal can do: colours, width, a line that is written over."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+from types import TracebackType
+from typing import TextIO
+
+_CODES = {"bold": "1", "red": "1;31", "yellow": "33", "green": "32", "dim": "2"}
+_BAR = 24  # characters
+
+
+def is_terminal(stream: TextIO) -> bool:
+    """Whether a person reads the stream, on something that obeys control sequences."""
+    try:
+        return stream.isatty() and os.environ.get("TERM") != "dumb"
+    except ValueError:  # closed
+        return False
+
+
+def has_colours(stream: TextIO) -> bool:
+    """Colours are for terminals, and for nobody who sets NO_COLOR (https://no-color.org)."""
+    if os.name == "nt" and not os.environ.get("WT_SESSION"):
+        return False
+    return is_terminal(stream) and not os.environ.get("NO_COLOR")
+
+
+def paint(text: str, colour: str, stream: TextIO) -> str:
+    """The text in a colour, where the stream has colours."""
+    return f"\x1b[{_CODES[colour]}m{text}\x1b[0m" if has_colours(stream) else text
+
+
+def width(stream: TextIO) -> int | None:
+    """Columns of a terminal; None for all else, where nothing is to be shortened."""
+    return shutil.get_terminal_size().columns if is_terminal(stream) else None
+
+
+def say(text: str = "", stream: TextIO | None = None) -> None:
+    """Print a line."""
+    print(text, file=sys.stdout if stream is None else stream)
+
+
+def complain(kind: str, message: str, hint: str = "") -> None:
+    """One line on standard error, and a hint below it."""
+    colour = "red" if kind == "error" else "yellow"
+    say(f"{paint(f'{kind}:', colour, sys.stderr)} {message}", sys.stderr)
+    if hint:
+        say(f"  hint: {hint}", sys.stderr)
+
+
+class Progress:
+    """A bar on standard error while long work goes on; nothing at all where that is no terminal."""
+
+    def __init__(self, total: int) -> None:
+        self._total = total
+        self._done = 0
+        self._shown = is_terminal(sys.stderr)
+
+    def __enter__(self) -> Progress:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if self._shown:
+            print("\r\x1b[K", end="", file=sys.stderr, flush=True)
+
+    def begin(self, label: str) -> None:
+        """Show what is being done now."""
+        if not self._shown:
+            return
+        full = _BAR * self._done // max(1, self._total)
+        bar = "#" * full + "." * (_BAR - full)
+        line = f"[{bar}] {self._done}/{self._total} {label}"
+        room = (width(sys.stderr) or 80) - 1
+        print(f"\r{line[:room]}\x1b[K", end="", file=sys.stderr, flush=True)
+
+    def end(self) -> None:
+        """One part is done."""
+        self._done += 1

@@ -1,0 +1,102 @@
+"""specops warmup: compile ahead what a first call would compile, into Numba's cache on disk."""
+
+from __future__ import annotations
+
+import argparse
+import time
+from importlib import import_module
+from typing import Any
+
+import numpy as np
+
+from specops import functions, launch
+from specops.command.catalogue import Entry, Unknown, entries, find, near
+from specops.command.terminal import Progress, say
+from specops.errors import ValidationError
+from specops.functions import Asked
+from specops.validation import NotUnderstood, Operator, data_type
+from specops.vocabulary import DATA_TYPES
+
+LARGE_BYTES = 1 << 21  # of an input that is worth several threads for any operator
+
+
+def run(options: argparse.Namespace) -> int:
+    """The verb."""
+    names = options.operators or sorted({e.name for e in entries()})
+    chosen = list(dict.fromkeys(e for name in names for e in find(name)))
+    wanted = None if "all" in options.dtype else [_dtype(name) for name in options.dtype]
+    work = []
+    for entry in chosen:
+        operator: Operator = import_module(f"specops.{entry.id.replace('/', '.')}").OPERATOR
+        allowed = _allowed(operator)
+        work += [(entry, operator, d) for d in (wanted or allowed) if d in allowed]
+    if not work:
+        raise Unknown(f"none of these operators has data type {', '.join(options.dtype)}")
+    begin = time.perf_counter()
+    with Progress(len(work)) as progress:
+        for entry, operator, dtype in work:
+            progress.begin(f"{entry.id} {dtype}")
+            _compile(entry, operator, dtype)
+            progress.end()
+    seconds = time.perf_counter() - begin
+    operators = len({entry.id for entry, _, _ in work})
+    dtypes = len({dtype for _, _, dtype in work})
+    say(f"{_count(operators, 'operator')}, {_count(dtypes, 'data type')}: ready in {seconds:.1f} s")
+    return 0
+
+
+def _dtype(name: str) -> str:
+    try:
+        return data_type(name.upper() if name.upper() in DATA_TYPES else name)
+    except NotUnderstood as problem:
+        known = [*DATA_TYPES, "all"]
+        hint = near(name, known) or f"there are {', '.join(known)}"
+        raise Unknown(f"there is no data type {problem.found}", hint) from None
+
+
+def _allowed(operator: Operator) -> list[str]:
+    """The data types of the first input, newest table."""
+    first = next(f.name for f in operator.fields if f.kind == "input")
+    return list(operator.support[0].tensors[first].dtypes)
+
+
+def _compile(entry: Entry, operator: Operator, dtype: str) -> None:
+    """Run each example of the operator, as it is and enlarged, so that serial and parallel kernels are compiled."""
+    for call in entry.calls:
+        kinds = [kind for kind, _ in call["inputs"].values()]
+        outputs = {
+            f.name: Asked(f.name in call["outputs"]) for f in operator.fields if f.kind == "output"
+        }
+        for large in (False, True):
+            inputs: dict[str, tuple[np.dtype, tuple[int, ...]]] = {}
+            for name, (kind, sizes) in call["inputs"].items():
+                numpy = DATA_TYPES[dtype if kind == kinds[0] else kind].numpy
+                inputs[name] = (numpy, _enlarged(sizes, numpy.itemsize) if large else tuple(sizes))
+            _call(operator, inputs, call["attributes"], outputs)
+            if launch.get_num_threads() == 1:
+                break
+
+
+def _enlarged(sizes: list[int], item: int) -> tuple[int, ...]:
+    """With so many more entries along the first dimension that several threads pay."""
+    if not sizes or 0 in sizes:
+        return tuple(sizes)
+    rest = int(np.prod(sizes)) * item
+    return (sizes[0] * -(-LARGE_BYTES // rest), *sizes[1:])
+
+
+def _call(
+    operator: Operator,
+    inputs: dict[str, tuple[np.dtype, tuple[int, ...]]],
+    attributes: dict[str, Any],
+    outputs: dict[str, Asked],
+) -> None:
+    try:
+        compiled = functions.compiled(operator, inputs, attributes, outputs)
+    except ValidationError:  # an example of another data type, or of one size only
+        return
+    compiled(*(np.zeros(shape, dtype) for dtype, shape in inputs.values()))
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number} {noun}{'' if number == 1 else 's'}"

@@ -1,0 +1,171 @@
+"""Models of DxDispatch, DirectML's command-line runner, on any CPU and system.
+
+    from specops import dxdispatch
+
+    dxdispatch.run("model.json")                            # prints as DxDispatch does
+    dxdispatch.check("model.json", feature_level="4.1")     # a list of all that is wrong, with places
+
+What is read: resources with array, constant, sequence, file (raw bytes and .npy) and mixed initial values;
+dispatchables that are DirectML operators of this package; the commands dispatch, print and writeFile; comments and
+trailing commas. What is not: HLSL, ONNX and serialized-graph dispatchables, deferred resources, images. Each is refused
+with its place in the file, before anything runs.
+
+As in DxDispatch: counts (AxisCount, ...) must be there; members it does not know are ignored, here with a warning; a
+sequence adds up in its data type; `print` shows as many elements as were initialised, floats with six digits.
+Otherwise than in DxDispatch:
+- 8-bit integers are printed as numbers, where it prints raw characters;
+- `sourcePath` is found below the model's folder only, not below the current one; `targetPath` below a folder that the
+  caller names, without which nothing is written;
+- a `.npy` file with `dimensions` holds as many elements as these say, without the buffer's padding;
+- a finite number that is infinite in its data type, and a name that stands twice in one object, are errors;
+- an operator runs once, untimed, before its first dispatch is timed: that call compiles its kernels;
+- the first line says that it runs on the CPU, and there are no GPU timings.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy.typing as npt
+
+from specops.dxdispatch import nodes
+from specops.dxdispatch.model import Folders, Limits, Model, Reader
+from specops.dxdispatch.operators import level
+from specops.dxdispatch.problems import ModelError, Problem, Report, TooMany
+from specops.dxdispatch.runner import Output, Runner, Timing
+from specops.errors import SpecopsError
+from specops.vocabulary import FEATURE_LEVELS
+
+__all__ = ["Limits", "Model", "ModelError", "Problem", "Timing", "check", "load", "run"]
+
+_DEFAULT_LIMITS = Limits()
+_DEFAULT_TIMING = Timing()
+
+
+def load(
+    path: str | os.PathLike[str],
+    *,
+    feature_level: str | None = None,
+    input_folder: str | os.PathLike[str] | None = None,
+    output_folder: str | os.PathLike[str] | None = None,
+    limits: Limits = _DEFAULT_LIMITS,
+) -> Model:
+    """Read and check a model; nothing runs yet.
+
+    Args:
+        path: the model's file.
+        feature_level: "4.1", "4_1" or "DML_FEATURE_LEVEL_4_1" to check against that level's tables; None for the
+            newest.
+        input_folder: where `sourcePath` is found; None for the model's folder.
+        output_folder: where `targetPath` is written; None refuses to write.
+        limits: what the model may use.
+
+    Raises:
+        ModelError: with all that is wrong, each with its place.
+    """
+    model = _read(path, feature_level, input_folder, output_folder, limits, will_run=True)
+    model.report.fail()
+    return model
+
+
+def check(
+    path: str | os.PathLike[str],
+    *,
+    feature_level: str | None = None,
+    input_folder: str | os.PathLike[str] | None = None,
+    output_folder: str | os.PathLike[str] | None = None,
+    limits: Limits = _DEFAULT_LIMITS,
+) -> list[Problem]:
+    """All that is wrong with a model, in the order of the file, and warnings; arguments as for `load`.
+
+    Without `output_folder` the paths of written files are checked all the same.
+    """
+    model = _read(path, feature_level, input_folder, output_folder, limits, will_run=False)
+    return sorted(model.report.problems, key=lambda p: (p.line, p.column))
+
+
+def run(
+    model: str | os.PathLike[str] | Model,
+    *,
+    timing: Timing = _DEFAULT_TIMING,
+    output: Output | None = None,
+    **options: Any,
+) -> dict[str, npt.NDArray[Any]]:
+    """Run a model, printing what DxDispatch prints.
+
+    Args:
+        model: a file, or what `load` returned.
+        timing: how often each dispatch runs, and what is told of it.
+        output: where the lines go; None for standard output.
+        options: as for `load`, with a file.
+
+    Returns:
+        The values of each resource afterwards, one-dimensional, by name; none for resources of several types.
+
+    Raises:
+        ModelError: with all that is wrong, each with its place; nothing ran. While it runs: a file cannot be read or
+            written.
+    """
+    loaded = model if isinstance(model, Model) else load(model, **options)
+    lines = sys.stdout if output is None else output
+    lines.write("Running on 'CPU'\n")
+    return Runner(loaded, lines, timing).run()
+
+
+def _read(
+    path: str | os.PathLike[str],
+    feature_level: str | None,
+    input_folder: str | os.PathLike[str] | None,
+    output_folder: str | os.PathLike[str] | None,
+    limits: Limits,
+    *,
+    will_run: bool,
+) -> Model:
+    try:
+        wanted = level(feature_level)
+    except (KeyError, AttributeError):
+        known = ", ".join(FEATURE_LEVELS)
+        raise SpecopsError(f"no feature level {feature_level!r}; there are {known}") from None
+    file = Path(path)
+    report = Report(str(path))
+    model = Model(report.file, report)
+    try:
+        text = _text(file, report)
+        if text is None:
+            return model
+        report.text = text
+        root = nodes.parse(report)
+        if root is None:
+            return model
+        folders = Folders(
+            file.resolve(),
+            file.resolve().parent if input_folder is None else Path(input_folder),
+            None if output_folder is None else Path(output_folder),
+        )
+        reader = Reader(report, folders, limits, wanted, will_run=will_run)
+        model = reader.model
+        reader.read(root)
+    except TooMany:
+        pass
+    return model
+
+
+def _text(file: Path, report: Report) -> str | None:
+    """The file's text; None with the reason in the report."""
+    try:
+        with file.open("rb") as opened:
+            data = opened.read(nodes.MAX_BYTES + 1)
+        if len(data) > nodes.MAX_BYTES:
+            hint = "put large data into .npy files"
+            report.at(None, f"more than {nodes.MAX_BYTES} bytes", hint)
+            return None
+        return data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        report.at(None, f"byte {error.start} is not UTF-8")
+    except (OSError, ValueError) as error:
+        reason = error.strerror if isinstance(error, OSError) else None
+        report.at(None, f"cannot be read: {reason or error}")
+    return None

@@ -1,0 +1,280 @@
+"""Dispatchables: from JSON to the description of a DirectML operator, and its violations to places in the file."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from typing import Any
+
+from specops.directml.descriptor import OperatorDesc, TensorDesc
+from specops.directml.registry import OPERATORS
+from specops.directml.tensor_rules import TENSOR_RULES
+from specops.dxdispatch.nodes import Items, Node
+from specops.dxdispatch.problems import Report, did_you_mean
+from specops.dxdispatch.values import DATA_TYPES
+from specops.errors import ValidationError, Violation
+from specops.operator import CompiledOperator
+from specops.validation import Field
+from specops.vocabulary import FEATURE_LEVELS
+
+_PREFIX = "DML_OPERATOR_"
+_EXECUTION_FLAGS = (
+    "NONE", "ALLOW_HALF_PRECISION_COMPUTATION", "DISABLE_META_COMMANDS", "DESCRIPTORS_VOLATILE",
+)  # fmt: skip
+_COMPILE_TYPES = ("DmlCompileOp", "DmlCompileGraph")
+_ELSEWHERE = {
+    "hlsl": "HLSL shaders",
+    "onnx": "ONNX models",
+    "dmlserializedgraph": "serialized graphs",
+}
+_OWN_MEMBERS = ("type", "Type", "desc", "Desc", "bindings", "executionFlags", "dmlCompileType")
+
+# The member of DML_BUFFER_TENSOR_DESC that a rule of tensors, or of an operator's tables, is about.
+_MEMBERS = {
+    "dimension_count": "DimensionCount",
+    "sizes": "Sizes",
+    "strides": "Strides",
+    "total_bytes": "TotalTensorSizeInBytes",
+    "alignment": "GuaranteedBaseOffsetAlignment",
+    "flags": "Flags",
+}
+_ABOUT = {
+    **{rule.id: _MEMBERS.get(rule.field, "") for rule in TENSOR_RULES},
+    "supported_data_type": "DataType",
+    "supported_dimension_count": "Sizes",
+}
+
+
+class _Raw:
+    """A value of JSON that no field takes, though Python might; shown as it stands there."""
+
+    def __init__(self, node: Node) -> None:
+        self._shown = node.kind()
+
+    def __repr__(self) -> str:
+        return self._shown
+
+
+@dataclass(frozen=True)
+class BindPoint:
+    """A tensor of an operator that buffers are bound to."""
+
+    name: str
+    kind: str  # input or output
+    desc: TensorDesc
+    bytes: int
+    alignment: int
+    owned: bool  # OWNED_BY_DML: bound once, by the dispatchable itself
+
+
+@dataclass(frozen=True)
+class Dispatchable:
+    """A validated operator. `points` are its tensors in the order of its fields, without absent optional ones."""
+
+    name: str
+    node: Node
+    operator: CompiledOperator
+    points: tuple[BindPoint, ...]
+    optional: tuple[str, ...]  # names of absent optional tensors
+
+
+def dispatchable(
+    name: str, node: Node, feature_level: str | None, report: Report
+) -> Dispatchable | None:
+    """The operator; None with all that is wrong with it in the report."""
+    if not isinstance(node.value, dict):
+        report.error(node, f"found {node.kind()}; allowed: an object")
+        return None
+    given = node.get("type")
+    if given is None or not isinstance(given.value, str):
+        report.error(
+            given or node, "a dispatchable needs a type, as a string", "as DML_OPERATOR_ARGMAX"
+        )
+        return None
+    if given.value.lower() in _ELSEWHERE:
+        what = _ELSEWHERE[given.value.lower()]
+        report.error(given, f"{what} are out of reach; only DirectML operators are run here")
+        return None
+    known = {op.removeprefix(_PREFIX): desc for op, desc in OPERATORS.items()}
+    description = known.get(given.value.removeprefix(_PREFIX))
+    if description is None:
+        near = did_you_mean(given.value.removeprefix(_PREFIX), known)
+        listed = f"there are {', '.join(known)}"
+        report.error(given, f'operator "{given.value}" is not available here', near or listed)
+        return None
+    _settings(node, report)
+    desc = node.get("Desc") or node.get("desc") or node
+    if not isinstance(desc.value, dict):
+        report.error(desc, f"found {desc.kind()}; allowed: an object with the operator's fields")
+        return None
+    before = len(report.errors)
+    values = {f.name: _value(f, desc.get(f.name)) for f in description.OPERATOR.fields}
+    _lengths(description, desc, values, report)
+    _unread(desc, [f.name for f in description.OPERATOR.fields], report)
+    described = description(**values)
+    try:
+        operator = described.compile(feature_level)
+    except ValidationError as error:
+        for violation in error.violations:
+            _violation(violation, desc, given, report)
+        return None
+    if len(report.errors) > before:
+        return None
+    points = []
+    for field in description.OPERATOR.fields:
+        tensor = values[field.name]
+        if field.type == "tensor" and tensor is not None:
+            total = tensor.TotalTensorSizeInBytes
+            points.append(
+                BindPoint(
+                    field.name,
+                    field.kind,
+                    tensor,
+                    tensor.implied_bytes if total is None else total,
+                    max(16, tensor.GuaranteedBaseOffsetAlignment),
+                    str(tensor.Flags).endswith("OWNED_BY_DML"),
+                )
+            )
+    absent = [n for n, v in values.items() if v is None and n not in {p.name for p in points}]
+    return Dispatchable(name, node, operator, tuple(points), tuple(absent))
+
+
+def _settings(node: Node, report: Report) -> None:
+    """Members that change nothing here are still read as DxDispatch reads them."""
+    flags = node.get("executionFlags")
+    if flags is not None:
+        entries = list(flags.value) if isinstance(flags.value, Items) else [flags]
+        for entry in entries:
+            name = str(entry.value).removeprefix("DML_EXECUTION_FLAG_")
+            if not isinstance(entry.value, str) or name not in _EXECUTION_FLAGS:
+                allowed = ", ".join(_EXECUTION_FLAGS)
+                report.error(entry, f"found {entry.kind()}; allowed: {allowed}")
+    kind = node.get("dmlCompileType")
+    if kind is not None and kind.value not in _COMPILE_TYPES:
+        report.error(kind, f"found {kind.kind()}; allowed: {', '.join(_COMPILE_TYPES)}")
+
+
+def _value(field: Field, node: Node | None) -> Any:
+    """What the description takes for a field; None for what is missing."""
+    if node is None or node.value is None:
+        return None
+    if field.type == "tensor":
+        return _tensor(node)
+    if isinstance(node.value, Items):
+        return list(node.value.values)
+    if isinstance(node.value, dict) or isinstance(node.value, str) != _is_enum(field):
+        return _Raw(node)
+    return node.value
+
+
+def _is_enum(field: Field) -> bool:
+    return field.type not in ("uint", "uint[]", "int", "int[]", "bool")
+
+
+def _tensor(node: Node) -> Any:
+    """DML_TENSOR_DESC with a nested Desc, or its short form."""
+    if not isinstance(node.value, dict):
+        return _Raw(node)
+    node = _inner(node)
+    values: dict[str, Any] = {}
+    for member in fields(TensorDesc):
+        entry = node.get(member.name)
+        if entry is None or entry.value is None:
+            continue
+        if isinstance(entry.value, Items):
+            values[member.name] = list(entry.value.values)
+        elif isinstance(entry.value, dict):
+            values[member.name] = _Raw(entry)
+        else:
+            values[member.name] = entry.value
+    for name, value in values.items():
+        is_name = isinstance(value, str)
+        if name == "DataType":
+            is_name = is_name and value.removeprefix("DML_TENSOR_DATA_TYPE_") in DATA_TYPES
+        if is_name != (name in ("DataType", "Flags")) and not isinstance(value, list):
+            values[name] = _Raw(node.value[name])
+    if "Flags" in values:
+        values["Flags"] = _flags(values["Flags"])
+    if values.get("TotalTensorSizeInBytes") == 0:
+        del values["TotalTensorSizeInBytes"]  # computed, as DxDispatch does
+    return TensorDesc(values.pop("DataType", None), values.pop("Sizes", None), **values)
+
+
+def _flags(given: Any) -> Any:
+    """Flags stand alone or in an array; there is but one that is not NONE."""
+    entries = given if isinstance(given, list) else [given]
+    names = [f.removeprefix("DML_TENSOR_FLAG_") if isinstance(f, str) else f for f in entries]
+    others = [name for name in names if name != "NONE"]
+    if not others:
+        return "NONE"
+    return others[0] if others.count(others[0]) == len(others) else names
+
+
+def _inner(node: Node) -> Node:
+    nested = node.get("Desc")
+    return node if nested is None else nested
+
+
+def _lengths(
+    description: type[OperatorDesc], desc: Node, values: dict[str, Any], report: Report
+) -> None:
+    """DxDispatch takes no count from the length of its array, though our descriptions do."""
+    for field in description.OPERATOR.fields:
+        if field.length_of is not None and values[field.name] is None:
+            array = values[field.length_of]
+            hint = f'add "{field.name}": {len(array)}' if isinstance(array, list) else ""
+            report.error(desc, f"{field.name} is missing; DxDispatch needs it", hint)
+        kind = desc.get(field.name)
+        if field.type == "tensor" and kind is not None and kind.get("Type") is not None:
+            named = kind.get("Type")
+            if named is not None and str(named.value).removeprefix("DML_TENSOR_TYPE_") != "BUFFER":
+                report.error(named, f"found {named.kind()}; allowed: BUFFER")
+
+
+def _unread(desc: Node, known: list[str], report: Report) -> None:
+    """DxDispatch ignores members that it does not know; a misspelt one is worth a word."""
+    for name, member in desc.value.items():
+        if name not in known and name not in _OWN_MEMBERS:
+            report.warn(member, "no field of this operator; not read", name, known)
+        elif name in known and isinstance(member.value, dict):
+            inner = _inner(member)
+            members = [f.name for f in fields(TensorDesc)]
+            for part, node in (inner.value if isinstance(inner.value, dict) else {}).items():
+                if part not in members and part not in ("Type", "Desc"):
+                    report.warn(node, "no field of a tensor; not read", part, members)
+
+
+def _violation(violation: Violation, desc: Node, type: Node, report: Report) -> None:
+    """Say what a rule says, at the member that it blames."""
+    name, _, member = violation.field.partition(".")
+    node = type if name == "feature_level" else desc.get(name)
+    place = node or desc
+    if node is not None and isinstance(node.value, dict):
+        inner = _inner(node)
+        place = inner.get(member or _ABOUT.get(violation.id, "")) or inner
+    allowed = violation.allowed
+    if member == "DataType" and violation.id == "field_type":
+        allowed = ", ".join(DATA_TYPES)
+    hint = f"{violation.page} [{violation.id}]"
+    if violation.id == "field_type" and violation.found in ("None", "a value of type NoneType"):
+        lost = violation.field if node is None or not member else member
+        if allowed == "a TensorDesc":
+            allowed = "an object with DataType and Sizes"
+        report.error(place, f"{lost} is missing; allowed: {allowed}", hint, violation.id)
+        return
+    found = violation.found
+    if name == "feature_level":
+        found = f"feature level {found}"
+    if allowed == "a TensorDesc":
+        found = place.kind()
+        allowed = "an object with DataType and Sizes"
+    report.error(place, f"found {found}; allowed: {allowed}", hint, violation.id)
+
+
+def level(text: str | None) -> str | None:
+    """A feature level's number; raises KeyError for a name that is none."""
+    if text is None:
+        return None
+    number = text.removeprefix("DML_FEATURE_LEVEL_").replace("_", ".")
+    if number not in FEATURE_LEVELS:
+        raise KeyError(text)
+    return number

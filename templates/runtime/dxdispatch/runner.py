@@ -1,0 +1,211 @@
+"""Runs a checked model: buffers are bytes, tensors are views of them."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from specops.dxdispatch import files, npy, text
+from specops.dxdispatch.files import Refused
+from specops.dxdispatch.model import Bound, Dispatch, Model, Print, Resource, WriteFile
+from specops.dxdispatch.problems import printable
+from specops.dxdispatch.values import DATA_TYPES
+from specops.errors import SpecopsError
+
+Bytes = npt.NDArray[np.uint8]
+
+
+class Output(Protocol):
+    """Where the lines go."""
+
+    def write(self, text: str, /) -> Any: ...
+
+
+@dataclass(frozen=True)
+class Timing:
+    """How often each dispatch runs, and what is told of it.
+
+    Attributes:
+        iterations: of each dispatch, at least.
+        milliseconds: that each dispatch goes on for, at least; None for no longer than its iterations.
+        repeat: calls within one iteration, of which the average counts.
+        interval: milliseconds from the begin of one iteration to the next, at least.
+        warmup: first iterations that are kept apart as cold, as long as one stays.
+        verbosity: 0 for the median, 1 for initialisation, cold and hot timings, 2 for every iteration too.
+    """
+
+    iterations: int = 1
+    milliseconds: float | None = None
+    repeat: int = 1
+    interval: float = 0.0
+    warmup: int = 1
+    verbosity: int = 0
+
+
+class Runner:
+    """One run of a model. Buffers are allocated and filled first; then the commands run in their order."""
+
+    def __init__(self, model: Model, output: Output, timing: Timing) -> None:
+        self._model = model
+        self._output = output
+        self._timing = timing
+        self._buffers: dict[str, Bytes] = {}
+        self._owned: dict[tuple[str, str], Bytes] = {}
+        self._initialised: set[str] = set()
+
+    def run(self) -> dict[str, npt.NDArray[Any]]:
+        """Run everything; returns the values of each resource that has a data type."""
+        self._allocate()
+        for command in self._model.commands:
+            if isinstance(command, Dispatch):
+                self._dispatch(command)
+            elif isinstance(command, Print):
+                self._print(command)
+            else:
+                self._write(command)
+        typed = (r for r in self._model.resources.values() if r.dtype is not None)
+        return {r.name: self._values(r) for r in typed}
+
+    def _line(self, line: str) -> None:
+        self._output.write(f"{line}\n")
+
+    def _allocate(self) -> None:
+        for resource in self._model.resources.values():
+            try:
+                buffer = np.zeros(resource.bytes, np.uint8)
+                resource.initial.write(buffer[: resource.initial.nbytes])
+            except (MemoryError, ValueError):
+                raise SpecopsError(
+                    f"no memory for resource {resource.name!r} of {resource.bytes} bytes"
+                ) from None
+            except Refused as error:
+                report = self._model.report
+                raise report.failure(resource.node, error.message, error.hint) from None
+            self._buffers[resource.name] = buffer
+        for name, bounds in self._model.owned.items():
+            for bound in bounds:  # taken over now: later commands may change the buffer
+                begin = bound.offset
+                copy = self._buffers[bound.resource.name][begin : begin + bound.point.bytes].copy()
+                self._owned[name, bound.point.name] = copy
+
+    def _values(self, resource: Resource) -> npt.NDArray[Any]:
+        """The elements that were filled at the beginning, without the bytes behind them."""
+        assert resource.dtype is not None
+        dtype = DATA_TYPES[resource.dtype]
+        return self._buffers[resource.name][: resource.count * dtype.itemsize].view(dtype)
+
+    # --- dispatch ---
+
+    def _dispatch(self, command: Dispatch) -> None:
+        call = self._call(command)
+        name = command.target.name
+        verbosity = self._timing.verbosity
+        if name not in self._initialised:
+            # The first call compiles the kernels; as inputs are never written, it can be made apart.
+            self._initialised.add(name)
+            elapsed = _milliseconds(call)
+            if verbosity >= 1:
+                self._line(f"Initialize '{printable(name)}': {elapsed:.4f} ms")
+        samples = self._samples(call)
+        cold = samples[: min(len(samples) - 1, self._timing.warmup)]
+        hot = samples[len(cold) :]
+        head = f"Dispatch '{printable(name)}': {len(samples)} iterations"
+        if verbosity == 0:
+            self._line(f"{head}, {_median(hot):.4f} ms median (CPU)")
+            return
+        self._line(head)
+        for label, part in (("(Cold)", cold), ("(Hot) ", hot)):
+            if part:
+                self._line(
+                    f"CPU Timings {label} : {len(part)} samples, {sum(part) / len(part):.4f} ms average, "
+                    f"{min(part):.4f} ms min, {_median(part):.4f} ms median, {max(part):.4f} ms max"
+                )
+        if verbosity >= 2:
+            self._line("The timings of each iteration: ")
+            for i, sample in enumerate(samples):
+                self._line(f"iteration {i}: {sample:.4f} ms (CPU)")
+
+    def _call(self, command: Dispatch) -> Callable[[], Any]:
+        bound = {b.point.name: b for b in command.bindings}
+        inputs: list[npt.NDArray[Any]] = []
+        outputs: list[npt.NDArray[Any]] = []
+        for point in command.target.points:
+            if point.owned:
+                view = point.desc.view(self._owned[command.target.name, point.name])
+            else:
+                view = self._view(bound[point.name])
+            (inputs if point.kind == "input" else outputs).append(view)
+        operator = command.target.operator
+        out = outputs[0] if len(outputs) == 1 else tuple(outputs)
+        return lambda: operator(*inputs, out=out)
+
+    def _view(self, bound: Bound) -> npt.NDArray[Any]:
+        return bound.point.desc.view(self._buffers[bound.resource.name], bound.offset)
+
+    def _samples(self, call: Callable[[], Any]) -> list[float]:
+        """Milliseconds of each iteration."""
+        timing = self._timing
+        samples: list[float] = []
+        begin = time.perf_counter()
+
+        def elapsed() -> float:
+            return (time.perf_counter() - begin) * 1e3
+
+        while len(samples) < timing.iterations or (
+            timing.milliseconds is not None and elapsed() < timing.milliseconds
+        ):
+            due = elapsed() + timing.interval
+            samples.append(_milliseconds(call, timing.repeat))
+            rest = due - elapsed()
+            if rest > 0:
+                time.sleep(rest / 1e3)
+        return samples
+
+    # --- print and writeFile ---
+
+    def _print(self, command: Print) -> None:
+        values = self._values(command.resource)
+        shown = text.verbose(values) if command.verbose else text.flat(values)
+        head = f"Resource '{printable(command.resource.name)}':"
+        self._output.write(f"{head}\n" if command.verbose else f"{head} ")
+        for piece in shown:
+            self._output.write(piece)
+        self._output.write("\n")
+
+    def _write(self, command: WriteFile) -> None:
+        folder = self._model.output
+        assert folder is not None
+        try:
+            files.write(folder, command.path, self._content(command))
+        except Refused as error:
+            report = self._model.report
+            raise report.failure(command.node, error.message, error.hint) from None
+        name, path = printable(command.resource.name), printable(str(folder / command.path))
+        self._line(f"Resource '{name}' written to '{path}'")
+
+    def _content(self, command: WriteFile) -> Iterator[bytes | memoryview]:
+        """The whole buffer, or in a .npy file with dimensions, so many elements of it."""
+        data = self._buffers[command.resource.name]
+        if command.is_npy:
+            assert command.resource.dtype is not None
+            dtype = DATA_TYPES[command.resource.dtype]
+            shape = command.dimensions or (data.size // dtype.itemsize,)
+            yield npy.prefix(dtype, shape)
+            data = data[: int(np.prod(shape, dtype=np.int64)) * dtype.itemsize]
+        yield data.data
+
+
+def _milliseconds(call: Callable[[], Any], repeat: int = 1) -> float:
+    begin = time.perf_counter()
+    for _ in range(repeat):
+        call()
+    return (time.perf_counter() - begin) * 1e3 / repeat
+
+
+def _median(samples: Sequence[float]) -> float:
+    return sorted(samples)[len(samples) // 2]

@@ -1,0 +1,450 @@
+"""The command `specops`: verbs, exit codes, hints, colours."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import trees
+
+import specops
+from specops import dxdispatch
+from specops.command import main as command
+from specops.command import terminal
+from specops.command.catalogue import entries, find
+from specops.dxdispatch import ModelError
+
+GALLERY = trees.PROJECT / "examples" / "models"
+ARGMAX = str(GALLERY / "argmax.json")
+PACKAGE = Path(specops.__file__).parent
+
+Run = Callable[..., trees.Result]
+
+
+@pytest.fixture
+def specops_(capsys: pytest.CaptureFixture[str]) -> Run:
+    """Runs the command in this process."""
+
+    def run(*arguments: str) -> trees.Result:
+        capsys.readouterr()
+        code = command.main(arguments)
+        captured = capsys.readouterr()
+        assert "Traceback" not in captured.err
+        return trees.Result(code, captured.out, captured.err)
+
+    return run
+
+
+def environment(**changes: str) -> dict[str, str]:
+    """This process's environment, in which the package under test is found."""
+    kept = {k: v for k, v in os.environ.items() if k not in ("NO_COLOR", "TERM", "COLUMNS")}
+    return {**kept, "PYTHONPATH": str(PACKAGE.parent), "TERM": "xterm", **changes}
+
+
+def started(*arguments: str, cwd: Path, **changes: str) -> subprocess.CompletedProcess[str]:
+    """Runs `python -m specops` in a process of its own."""
+    return subprocess.run(
+        [sys.executable, "-m", "specops", *arguments],
+        cwd=cwd,
+        env=environment(**changes),
+        capture_output=True,
+        encoding="utf-8",
+        check=False,
+        timeout=120,
+    )
+
+
+def on_terminal(*arguments: str, **changes: str) -> str:
+    """What `python -m specops` writes to a terminal of 80 columns."""
+    pty = pytest.importorskip("pty")
+    ours, theirs = pty.openpty()
+    with subprocess.Popen(
+        [sys.executable, "-m", "specops", *arguments],
+        stdin=theirs,
+        stdout=theirs,
+        stderr=theirs,
+        env=environment(COLUMNS="80", **changes),
+        close_fds=True,
+    ) as process:
+        os.close(theirs)
+        parts = []
+        while True:
+            try:
+                part = os.read(ours, 65536)
+            except OSError:  # the other end is closed
+                break
+            if not part:
+                break
+            parts.append(part)
+        process.wait(timeout=120)
+    os.close(ours)
+    return b"".join(parts).decode().replace("\r\n", "\n")
+
+
+# --- the whole command ---
+
+
+def test_without_a_verb_it_explains_itself(specops_: Run) -> None:
+    for arguments in ((), ("--help",)):
+        result = specops_(*arguments)
+        assert result.code == command.OK and "Exit codes: 0 fine" in result.out
+        assert all(f"\n    {verb} " in result.out for verb in ("list", "explain", "run", "warmup"))
+
+
+@pytest.mark.parametrize("verb", ["list", "explain", "run", "warmup"])
+def test_help_has_examples(specops_: Run, verb: str) -> None:
+    result = specops_(verb, "--help")
+    assert result.code == command.OK
+    assert f"examples:\n  specops {verb}" in result.out and "Exit codes: 0 fine" in result.out
+
+
+@pytest.mark.parametrize("verb", ["list", "explain", "run"])
+def test_examples_of_the_help_work(
+    specops_: Run, verb: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "model.json").write_bytes(Path(ARGMAX).read_bytes())
+    (tmp_path / "results").mkdir()
+    monkeypatch.chdir(tmp_path)
+    examples = re.findall(rf"^  specops ({verb}.*?)(?: +#.*)?$", specops_(verb, "--help").out, re.M)
+    assert examples
+    for example in examples:
+        assert specops_(*example.split()).code == command.OK, example
+
+
+def test_version(specops_: Run) -> None:
+    assert specops_("--version").out == f"specops {specops.__version__}\n"
+
+
+MISTAKES: list[tuple[list[str], int, str, str]] = [
+    (["lst"], 2, "there is no verb 'lst'", "did you mean `list`?"),
+    (["xyzzy"], 2, "there is no verb 'xyzzy'", "there are list, explain, run, warmup"),
+    (["list", "argmx"], 2, "there is no operator 'argmx'", "did you mean `argmax`?"),
+    (["list", "qqqq"], 2, "there is no operator 'qqqq'", "`specops list` names all operators"),
+    (["explain", "harmax"], 2, "there is no operator 'harmax'", "did you mean `hardmax`?"),
+    (["explain"], 2, "the following arguments are required: subject", "`specops explain --help`"),
+    (["explain", "axes_uniqe"], 2, "no operator 'axes_uniqe'", "did you mean `axes_unique`?"),
+    (["list", "--frmat", "json"], 2, "does not take '--frmat'", "did you mean `--format`?"),
+    (["run", ARGMAX, "--dispatch_iteration", "3"], 2, "does not take", "did you mean `--dispatch-iterations`?"),
+    (["run", ARGMAX, "more"], 2, "does not take 'more'", "`specops run --help`"),
+    (["run", ARGMAX, "-i", "0"], 2, "'0' is no integer from 1", "--help"),
+    (["run", ARGMAX, "-i", "9" * 5000], 2, "is no integer", "--help"),
+    (["run", ARGMAX, "--feature-level", "9"], 2, "there is no feature level '9'; there are 1.0, 2.0", "--help"),
+    (["run", ARGMAX, "--max-memory", "much"], 2, "'much' is no number of bytes", "--help"),
+    (["run", ARGMAX, "--input-path", "nowhere"], 2, "'nowhere' is no folder", "--help"),
+    (["run", "none.json"], 1, "none.json: error: cannot be read", ""),
+    (["warmup", "argmx"], 2, "there is no operator 'argmx'", "did you mean `argmax`?"),
+    (["warmup", "--dtype", "flot16"], 2, "there is no data type 'flot16'", "did you mean `FLOAT16`?"),
+    (["warmup", "directml/argmax", "--dtype", "bool"], 2, "none of these operators has data type bool", ""),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("arguments", "code", "says", "hint"), MISTAKES)
+def test_mistakes(specops_: Run, arguments: list[str], code: int, says: str, hint: str) -> None:
+    """One line, and a hint below it where there is one."""
+    result = specops_(*arguments)
+    assert (result.code, result.out) == (code, "")
+    first, *rest = result.err.splitlines()
+    assert says in first
+    assert [line for line in rest if hint in line] if hint else not rest
+    assert all(line.startswith("  hint: ") for line in rest)
+
+
+def test_a_bug_is_one_line(specops_: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: Any, **__: Any) -> None:
+        raise RuntimeError("surprise")
+
+    monkeypatch.setattr(dxdispatch, "check", fail)
+    result = specops_("run", ARGMAX, "--validate-only")
+    assert result.code == command.BUG
+    assert result.err.splitlines()[0] == "error: RuntimeError: surprise"
+
+
+@pytest.mark.parametrize(
+    ("error", "code"),
+    [
+        (KeyboardInterrupt(), command.INTERRUPTED),
+        (MemoryError(), command.INVALID),
+        (PermissionError(13, "Permission denied", "x"), command.INVALID),
+        (specops.SpecopsError("no"), command.INVALID),
+    ],
+)
+def test_other_ends(
+    specops_: Run, monkeypatch: pytest.MonkeyPatch, error: BaseException, code: int
+) -> None:
+    def fail(*_: Any, **__: Any) -> None:
+        raise error
+
+    monkeypatch.setattr(dxdispatch, "load", fail)
+    result = specops_("run", ARGMAX)
+    assert result.code == code and len(result.err.splitlines()) == 1
+
+
+def test_a_reader_that_has_seen_enough(tmp_path: Path) -> None:
+    with subprocess.Popen(
+        [sys.executable, "-m", "specops", "explain", "argmax"],
+        env=environment(),
+        cwd=tmp_path,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    ) as process:
+        assert process.stdout is not None and process.stderr is not None
+        process.stdout.close()
+        assert process.stderr.read() == b""
+        assert process.wait(timeout=120) == command.OK
+
+
+def test_outside_the_checkout(tmp_path: Path) -> None:
+    result = started("explain", "directml/argmax", cwd=tmp_path)
+    assert result.returncode == 0 and result.stderr == ""
+    page = PACKAGE / "command" / "pages" / "directml_argmax.txt"
+    assert result.stdout == page.read_text(encoding="utf-8")
+
+
+def test_output_that_cannot_be_encoded(tmp_path: Path) -> None:
+    text = '{"resources": {"é": {"initialValuesDataType": "INT8", "initialValues": [1]}}, "dispatchables": {}, '
+    text += '"commands": [{"type": "print", "resource": "é"}]}'
+    (tmp_path / "m.json").write_text(text, encoding="utf-8")
+    result = started("run", "m.json", cwd=tmp_path, PYTHONIOENCODING="ascii")
+    assert (result.returncode, result.stderr) == (0, "")
+    assert result.stdout.split("\n")[1] == r"Resource '\xe9': 1"
+
+
+# --- list ---
+
+
+def test_list(specops_: Run) -> None:
+    rows = specops_("list").out.splitlines()
+    assert rows[0].split() == ["operator", "since", "summary"]
+    names = [row.split()[0] for row in rows[1:]]
+    assert names == sorted(names)
+    assert {n for n in names if n.startswith("directml/")} == {
+        f"directml/{p.stem}" for p in (trees.PROJECT / "specs" / "directml").glob("*.yaml")
+    }
+    versions = next(row for row in rows if row.startswith("onnx/argmax "))
+    assert " 1, 11, 12, 13 " in versions
+
+
+def test_list_some(specops_: Run) -> None:
+    rows = specops_("list", "argmax", "HARDMAX_11").out.splitlines()[1:]
+    assert [r.split()[0] for r in rows] == [
+        "directml/argmax",
+        "onnx/argmax",
+        "onnx/hardmax",
+        "plain/argmax",
+    ]
+
+
+def test_list_for_programs(specops_: Run) -> None:
+    records = json.loads(specops_("list", "--format", "json").out)
+    assert {r["id"] for r in records} == {
+        f"{p.parent.name}/{p.stem}" for p in (trees.PROJECT / "specs").glob("*/*.yaml")
+    }
+    assert {"id", "operator", "since", "summary"} == set(records[0])
+
+
+# --- explain ---
+
+
+@pytest.mark.parametrize("entry", [e.id for e in entries()])
+def test_each_operator_has_its_page(specops_: Run, entry: str) -> None:
+    result = specops_("explain", entry)
+    assert result.code == 0 and result.out.splitlines()[0].count(f"({entry}")
+    for heading in ("Fields", "Data types", "Constraints", "Examples"):
+        assert f"\n{heading}\n" in result.out
+
+
+@pytest.mark.parametrize(
+    ("name", "ids"),
+    [
+        ("argmax", ["directml/argmax", "onnx/argmax_13", "plain/argmax"]),
+        ("ArgMax", ["directml/argmax", "onnx/argmax_13", "plain/argmax"]),
+        ("DML_OPERATOR_ARGMAX", ["directml/argmax"]),
+        ("onnx/argmax", ["onnx/argmax_13"]),
+        ("argmax_11", ["onnx/argmax_11"]),
+        ("LogSoftmax", ["onnx/log_softmax_13"]),
+        ("ACTIVATION_HARDMAX1", ["directml/activation_hardmax1"]),
+    ],
+)
+def test_names_of_operators(name: str, ids: list[str]) -> None:
+    assert [e.id for e in find(name)] == ids
+
+
+def test_explain_names_older_versions(specops_: Run) -> None:
+    older = "onnx/hardmax_1, onnx/hardmax_11"
+    assert specops_("explain", "hardmax").out.endswith(f"\nOlder versions: {older}\n")
+    assert "Older versions" not in specops_("explain", "onnx/hardmax_11").out
+
+
+def test_explain_a_rule(specops_: Run) -> None:
+    out = specops_("explain", "axes_in_range").out
+    assert "axes_in_range (page: Axes)" in out and "directml/argmax" in out
+
+
+def test_the_pages_are_those_of_the_generator(
+    specops_: Run, run: Callable[[list[str]], trees.Result]
+) -> None:
+    assert specops_("explain", "directml/argmin").out == run(["explain", "directml/argmin"]).out
+
+
+# --- run ---
+
+
+def broken(folder: Path) -> Path:
+    """A model with two errors and a warning."""
+    text = Path(ARGMAX).read_text(encoding="utf-8")
+    text = text.replace('"Axes": [0]', '"Axes": [5]').replace('"print"', '"prnt"', 1)
+    text = text.replace('"commands"', '"extra": 1, "commands"')
+    path = folder / "broken.json"
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+def test_run(specops_: Run) -> None:
+    result = specops_("run", ARGMAX, "--dispatch_iterations=3", "-w", "1", "-v", "1")
+    assert (result.code, result.err) == (0, "")
+    lines = result.out.splitlines()
+    assert lines[0] == "Running on 'CPU'" and lines[-1] == "Resource 'of rows': 2, 2, 1"
+    assert "Dispatch 'columns': 3 iterations" in lines
+
+
+def test_run_refuses_and_says_where(specops_: Run, tmp_path: Path) -> None:
+    path = broken(tmp_path)
+    result = specops_("run", str(path))
+    assert (result.code, result.out) == (1, "")
+    lines = [line for line in result.err.splitlines() if not line.startswith("  hint: ")]
+    assert len(lines) == 3
+    assert all(
+        re.match(rf"{re.escape(str(path))}:\d+:\d+: (error|warning): ", line) for line in lines
+    )
+
+
+def test_validate_only(specops_: Run, tmp_path: Path) -> None:
+    result = specops_("run", str(broken(tmp_path)), "--validate-only")
+    assert (result.code, result.err) == (1, "")
+    assert result.out.splitlines()[-1] == "2 errors, 1 warning (the newest tables)"
+    assert "dispatchables.columns.desc.Axes: found Axes = [5]" in result.out
+    assert "[axes_in_range]" in result.out
+    result = specops_("run", ARGMAX, "--validate-only", "--feature-level", "DML_FEATURE_LEVEL_3_0")
+    assert (result.code, result.out) == (0, "valid for feature level 3.0, 0 warnings\n")
+    result = specops_("run", ARGMAX, "--validate-only", "--feature-level", "2_1")
+    assert result.code == 1 and "exists from feature level 3.0 on" in result.out
+
+
+def test_validate_only_for_programs(specops_: Run, tmp_path: Path) -> None:
+    path = str(broken(tmp_path))
+    result = specops_("run", path, "--validate-only", "--format", "json")
+    problems = json.loads(result.out)
+    assert result.code == 1 and len(problems) == 3
+    assert {p["severity"] for p in problems} == {"error", "warning"}
+    assert all(p["file"] == path and p["line"] > 0 and p["column"] > 0 for p in problems)
+
+
+def test_run_writes_below_the_output_folder_only(specops_: Run, tmp_path: Path) -> None:
+    text = Path(ARGMAX).read_text(encoding="utf-8")
+    command_ = '{ "type": "writeFile", "resource": "input", "targetPath": "a/b.npy" }, '
+    path = tmp_path / "m.json"
+    path.write_text(text.replace('"commands": [', f'"commands": [{command_}'), encoding="utf-8")
+    result = specops_("run", str(path))
+    assert result.code == 1 and "--output-path" in result.err
+    for option in ("-o", "--output-path", "--output_path", "--output"):
+        assert specops_("run", str(path), option, str(tmp_path / option)).code == 0
+        assert (tmp_path / option / "a" / "b.npy").is_file()
+
+
+def test_max_memory(specops_: Run, tmp_path: Path) -> None:
+    path = tmp_path / "m.json"
+    values = '{"initialValuesDataType": "UINT8", "initialValues": {"value": 0, "valueCount": 2049}}'
+    path.write_text(f'{{"resources": {{"r": {values}}}, "dispatchables": {{}}, "commands": []}}')
+    assert specops_("run", str(path)).code == 0
+    assert specops_("run", str(path), "--max-memory", "3KiB").code == 0
+    result = specops_("run", str(path), "--max-memory", "2k")
+    assert result.code == 1 and "the limit is 2048" in result.err
+
+
+def test_time_limit(tmp_path: Path) -> None:
+    result = started("run", ARGMAX, "-t", "600000", "--time-limit", "1", cwd=tmp_path)
+    assert result.returncode == 1
+    assert result.stderr.splitlines() == [
+        "error: not finished within 1 s",
+        "  hint: raise it with --time-limit",
+    ]
+
+
+def test_an_error_while_running(specops_: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: Any, **__: Any) -> None:
+        raise ModelError([dxdispatch.Problem("m.json", 3, 4, "resources.x", "changed")])
+
+    monkeypatch.setattr(dxdispatch, "run", fail)
+    result = specops_("run", ARGMAX)
+    assert (result.code, result.err) == (1, "m.json:3:4: error: resources.x: changed\n")
+
+
+# --- warmup ---
+
+
+def test_warmup(specops_: Run) -> None:
+    result = specops_("warmup", "plain/argmax", "directml/argmin", "--dtype", "float32")
+    assert (result.code, result.err) == (0, "")
+    assert re.fullmatch(r"2 operators, 1 data type: ready in \d+\.\d s\n", result.out)
+
+
+def test_warmup_leaves_nothing_to_compile(tmp_path: Path) -> None:
+    """What it compiles is in the cache: another process compiles nothing more for the same operator and data type."""
+    cache = tmp_path / "cache"
+
+    def files() -> set[str]:
+        return {p.name for p in cache.rglob("*.nbc")}
+
+    changes = {"NUMBA_CACHE_DIR": str(cache), "NUMBA_NUM_THREADS": "1"}
+    assert started("warmup", "directml/argmax", cwd=tmp_path, **changes).returncode == 0
+    before = files()
+    assert before
+    assert started("run", ARGMAX, cwd=tmp_path, **changes).returncode == 0
+    assert files() == before
+
+
+# --- colours and terminals ---
+
+ESCAPE = "\x1b["
+
+
+def test_colours_are_for_terminals() -> None:
+    text = on_terminal("run", ARGMAX, "--feature-level", "1.0")
+    assert f"{ESCAPE}1;31merror:{ESCAPE}0m" in text
+    text = on_terminal("explain", "plain/argmax")
+    assert f"{ESCAPE}1mFields{ESCAPE}0m" in text
+
+
+@pytest.mark.parametrize("changes", [{"NO_COLOR": "1"}, {"TERM": "dumb"}])
+def test_no_colours(changes: dict[str, str]) -> None:
+    text = on_terminal("run", ARGMAX, "--feature-level", "1.0", **changes)
+    assert "error:" in text and ESCAPE not in text
+
+
+def test_an_empty_no_color_counts_for_nothing() -> None:
+    assert ESCAPE in on_terminal("explain", "plain/argmax", NO_COLOR="")
+
+
+def test_lines_fit_the_terminal() -> None:
+    text = re.sub(r"\x1b\[\d+m", "", on_terminal("list"))
+    assert max(map(len, text.splitlines())) == 80
+
+
+def test_progress_is_shown_on_a_terminal_only(tmp_path: Path) -> None:
+    text = on_terminal("warmup", "plain/argmax")
+    assert "[........................] 0/1 plain/argmax FLOAT32" in text
+    assert text.rstrip().split("\n")[-1].split("\r")[-1].startswith(f"{ESCAPE}K1 operator")
+    assert started("warmup", "plain/argmax", cwd=tmp_path).stderr == ""
+
+
+def test_a_closed_stream_is_no_terminal() -> None:
+    with open(os.devnull, encoding="utf-8") as stream:
+        pass
+    assert not terminal.is_terminal(stream)
