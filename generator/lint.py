@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import builtins
 import itertools
+import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 
@@ -28,6 +29,7 @@ _ARGUMENTS = {"array", "compiled", "dtype", "opset", "out", "output_dtype", "sha
 _BUILTINS = {*dir(builtins)} - {"input"}  # ONNX has tensors of that name, and no module asks a user
 
 _DEFAULTS = {"bool": "true or false", "uint": "a whole number", "int": "a whole number"}
+MAX_ELEMENTS = 100_000  # of the input of an equivalence's case
 _LINE = 96  # of generated code, within a function
 
 
@@ -56,7 +58,27 @@ def lint(tree: SpecTree, report: Report) -> Linted:
         ):
             SelfTest(operator, tree, tensor_rules, remembered, report).run()
         operators.append(operator)
+    _families(operators, report)
     return Linted(tree, tensor_rules, tuple(operators))
+
+
+def _families(operators: list[Operator], report: Report) -> None:
+    """All versions of an ONNX operator have its one name."""
+    first: dict[str, Operator] = {}
+    for operator in operators:
+        if operator.source.dialect != "onnx":
+            continue
+        known = first.setdefault(names.family(operator.source.name), operator)
+        if known.spec.operator != operator.spec.operator:
+            note = Note(known.source.document.span(("operator",)), "another version")
+            report.add(
+                "E211",
+                f"`{operator.spec.operator}` is another name than that of {known.id}",
+                operator.source.document.span(("operator",)),
+                "differs",
+                notes=[note],
+                help="all versions of an operator have one name; another operator has another file name",
+            )
 
 
 def _todo(document: Document, report: Report) -> None:
@@ -318,6 +340,28 @@ class _Spec:
                 if target is not None:
                     self.unknown(target, (*path, key), known)
             self.default(field, (*path, "default"))
+        self.arguments()
+
+    def arguments(self) -> None:
+        """All arguments of the function have names of their own."""
+        taken = {names.snake_case(f.name) for f in self.spec.fields if f.kind == "attribute"}
+        for i, field in enumerate(self.spec.fields):
+            if field.kind != "output":
+                continue
+            for key in ("optional", "sizes_argument"):
+                name = getattr(field, key)
+                if name is None:
+                    continue
+                own = [name, f"{name}_dtype"] if key == "optional" else [name]
+                for argument in own:
+                    if argument in taken:
+                        self.report.add(
+                            "E211",
+                            f"`{argument}` is already an argument of the function",
+                            self.document.span(("fields", i, key)),
+                            "again",
+                        )
+                taken.update(own)
 
     def output(self, field: model.FieldSpec, path: KeyPath) -> None:
         """What only outputs have, and all of them."""
@@ -548,11 +592,26 @@ class _Spec:
                 entry.page, entry.decided, "equivalence", entry.id, path, self.document, self.report
             )
             other = self.others.get(entry.operator)
+            if other is self.spec:
+                self.report.add(
+                    "E203",
+                    f"`{entry.operator}` is this operator itself",
+                    self.document.span((*path, "operator")),
+                    "name another",
+                )
+                continue
             if other is None:
                 known = [o for o in self.others if o != self.operator.id]
                 self.unknown(entry.operator, (*path, "operator"), known, "an operator")
                 continue
             for j, case in enumerate(entry.cases):
+                if min(case.sizes, default=1) < 0 or math.prod(case.sizes) > MAX_ELEMENTS:
+                    self.report.add(
+                        "E223",
+                        f"an input of a case has from 0 to {MAX_ELEMENTS} elements",
+                        self.document.span((*path, "cases", j, "sizes")),
+                        f"found {case.sizes}",
+                    )
                 for side, spec in (("this", self.spec), ("that", other)):
                     known = [f.name for f in spec.fields if f.kind == "attribute"]
                     for name in getattr(case, side):

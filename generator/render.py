@@ -86,7 +86,7 @@ class Renderer:
 
     def parses(self, text: str, file: File, name: str, report: Report) -> bool:
         try:
-            ast.parse(text)
+            compile(text, file.path, "exec", dont_inherit=True)
         except (SyntaxError, ValueError) as error:
             line = getattr(error, "lineno", 1) or 1
             shown = text.splitlines()[line - 1].strip() if line <= text.count("\n") else ""

@@ -9,6 +9,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 
+import specops
 from specops import SpecopsError, ValidationError, Violation
 from specops import onnx as ox
 from specops.vocabulary import NEWEST_OPSET
@@ -69,6 +70,7 @@ def test_operator_sets_that_are_none(opset: Any) -> None:
         (lambda: ox.max_pool(CUBE, [1], ceil_mode=0, opset=9), "ceil_mode", 10),
         (lambda: ox.max_pool(CUBE, [1], storage_order=0, opset=1), "storage_order", 8),
         (lambda: ox.max_pool(CUBE, [1], indices=True, opset=7), "Indices", 8),
+        (lambda: ox.max_pool(CUBE, [1], indices=1, opset=1), "Indices", 8),
     ],
 )
 def test_what_a_version_lacks(call: Any, field: str, version: int) -> None:
@@ -100,6 +102,46 @@ def test_axes_that_are_none(axis: Any) -> None:
         assert [v.field for v in refused(lambda: ox.softmax(CUBE, axis=axis, opset=opset))] == [  # noqa: B023
             "axis"
         ]
+
+
+HUGE = 2**62
+
+
+@pytest.mark.parametrize("opset", [1, 8, 10, 11, 12, 22])
+@pytest.mark.parametrize("indices", [False, True])
+@pytest.mark.parametrize(
+    "attributes",
+    [
+        {"kernel_shape": [HUGE], "strides": [2 * HUGE - 1], "pads": [2 * HUGE - 1, HUGE - 1]},
+        {"kernel_shape": [1], "strides": [2**32], "pads": [0, 0]},
+        {"kernel_shape": [1], "pads": [2**32, 0]},
+        {"kernel_shape": [2**32], "pads": [2**32, 2**32]},
+        {"kernel_shape": [2**40], "auto_pad": "SAME_UPPER"},
+        {"kernel_shape": [5], "dilations": [HUGE - 1], "auto_pad": "SAME_LOWER"},
+        {"kernel_shape": [2], "dilations": [2 * HUGE - 1], "pads": [2 * HUGE - 1, 0]},
+        {"kernel_shape": [2**31], "dilations": [2**31], "auto_pad": "SAME_UPPER"},
+    ],
+    ids=str,
+)
+def test_numbers_beyond_32_bits(attributes: dict[str, Any], indices: bool, opset: int) -> None:
+    """They would leave the array, so they are refused beforehand."""
+    if ("dilations" in attributes and opset < 10) or (indices and opset < 8):
+        return
+    extra = {"indices": True} if indices else {}
+    x = np.ones((1, 1, 5), np.float32)
+    ids = {v.id for v in refused(lambda: ox.max_pool(x, **attributes, **extra, opset=opset))}
+    assert ids == {"within_32_bits"}
+
+
+def test_numbers_of_32_bits() -> None:
+    """Just below that limit windows are right, most of them in the padding."""
+    x = np.arange(1, 6, dtype=np.float32)[None, None]
+    far = 2**32 - 1
+    values, indices = ox.max_pool(x, [1], strides=[far], pads=[far, 0], indices=True)
+    assert values.tolist() == [[[-np.inf, 1]]]
+    assert indices.tolist() == [[[-1, 0]]]
+    values = ox.max_pool(x, [2], dilations=[far - 1], pads=[far, 0])
+    assert values.tolist() == [[[-np.inf, 1, 2, 3, 4, 5][: values.shape[-1]]]]
 
 
 def test_bfloat16_by_version() -> None:
@@ -184,6 +226,11 @@ def test_two_outputs() -> None:
         pool(CUBE, out=outs[0])
     with pytest.raises(SpecopsError, match="2 outputs"):
         pool(CUBE, out=outs[:1])
+    with pytest.raises(ValidationError, match="shared with another output"):
+        same = np.empty((2, 2, 1), np.int64)
+        ox.MaxPool(kernel_shape=[2], indices=True).compile("int8", [2, 2, 2])(
+            CUBE.astype(np.int8), out=(same.view(np.int8)[..., :1], same)
+        )
     with pytest.raises(ValidationError, match="memory of its own"):
         buffer = np.empty(8, np.int64)
         shared = buffer.view(np.float32)[:4].reshape(2, 2, 1)
@@ -202,3 +249,31 @@ def test_newest_attributes_are_documented_with_their_versions() -> None:
     assert "From version 10 on." in text.partition("dilations:")[2][:250]
     text = " ".join((ox.softmax.__doc__ or "").split())
     assert "None means -1; before version 13 it means 1." in text
+
+
+def test_plain_function_with_a_part_of_out() -> None:
+    """What is not given is made and returned, in each dialect."""
+    values = np.empty((2, 2, 1), np.float32)
+    for function in (
+        lambda out: specops.max_pool(CUBE, [2], indices=True, out=out),
+        lambda out: ox.max_pool(CUBE, [2], indices=True, out=out),
+    ):
+        mine, made = function((values, None))
+        assert mine is values
+        assert made.tolist() == [[[0], [3]], [[4], [7]]]
+        assert all(isinstance(part, np.ndarray) for part in function((None, None)))
+
+
+@pytest.mark.parametrize(("ceil_mode", "count"), [(0, 6), (1, 5)])
+def test_ceil_mode_drops_one_window_at_most(ceil_mode: int, count: int) -> None:
+    """As PyTorch and ONNX's shape inference have it, though more windows lie in the padding at the end."""
+    x = np.arange(4, dtype=np.float32)[None, None]
+    assert ox.max_pool(x, [2], pads=[0, 3], ceil_mode=ceil_mode).shape == (1, 1, count)
+
+
+def test_violations_show_what_was_given() -> None:
+    """Not what is derived from it."""
+    (violation,) = refused(lambda: ox.max_pool(CUBE, [5]))
+    assert "kernel_shape = [5]" in violation.found
+    assert "X.sizes = [2, 2, 2]" in violation.found
+    assert "room" not in violation.found

@@ -33,7 +33,10 @@ def tables(tree: Tree) -> trees.Result:
     """Generate, and run the generated tables."""
     generated = tree("generate")
     assert generated.code == cli.OK, generated.err
+    # argmax alone: the damage is done to it, and the other kernels would be compiled anew each time.
+    chosen = ("-k", "directml/argmax or plain/argmax")
     arguments = ("-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", "--rootdir", str(tree.root))
+    arguments += chosen
     return trees.run_generated(tree.root, *arguments, str(tree.root / "generated" / "tests"))
 
 
@@ -58,8 +61,8 @@ LOWERING = "templates/runtime/lowering/arg_reduce.py"
 RED_TABLES = {
     "kernel: index one too large": (
         KERNEL,
-        "store_integer(np.int32(0), address, index)",
-        "store_integer(np.int32(0), address, index + 1)",
+        "store_element(address, index, width)",
+        "store_element(address, index + 1, width)",
         "test_function",
     ),
     "kernel: NaN compares as a number": (

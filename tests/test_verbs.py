@@ -143,3 +143,39 @@ def test_new_refuses_other_names(tree: Tree, name: str) -> None:
     before = trees.contents(tree.root / "specs")
     assert tree("new", name, "--like", "directml/argmax").code == cli.ERRORS
     assert trees.contents(tree.root / "specs") == before
+
+
+# --- lint, of several specs at once ---
+
+WRONG_TOGETHER = {
+    "another name": (
+        "specs/onnx/hardmax_11.yaml",
+        "operator: Hardmax\n",
+        "operator: HardMax\n",
+        ["error[E211]: `HardMax` is another name than that of onnx/hardmax_1"],
+    ),
+    "attribute of the other": (
+        "specs/onnx/hardmax_13.yaml",
+        "that: {Axes: [1]}",
+        "that: {Axis: [1]}",
+        ["error[E203]: `Axis` is not an attribute of DML_OPERATOR_ACTIVATION_HARDMAX1"],
+    ),
+    "huge input": (
+        "specs/plain/softmax.yaml",
+        "  - {sizes: [",
+        "  - {sizes: [99999, ",
+        ["error[E223]: an input of a case has from 0 to 100000 elements"],
+    ),
+}
+
+
+@pytest.mark.parametrize("name", WRONG_TOGETHER)
+def test_lint_across_specs(tree: Tree, name: str) -> None:
+    file, old, new, errors = WRONG_TOGETHER[name]
+    text = tree.text(file)
+    assert old in text
+    tree.write(file, text.replace(old, new, 1))
+    result = tree("lint")
+    assert result.code == cli.ERRORS
+    for error in errors:
+        assert error in result.err

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import itertools
 import operator as python_operator
-from collections.abc import Callable, Container, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -119,6 +119,10 @@ class Operator:
     tensor_rules: tuple[Rule, ...] = ()
     tensor_page: str = ""
 
+    def data_types(self, name: str) -> tuple[str, ...]:
+        """Those that a tensor may have in general."""
+        return self.support[0].tensors[name].dtypes
+
     def attributes(self) -> Iterator[Field]:
         """What a caller tells besides tensors; lengths of arrays follow from these."""
         return (f for f in self.fields if f.kind == "attribute" and f.length_of is None)
@@ -173,12 +177,23 @@ class Operator:
                 unsettled.add(rule.id)
             elif not rule.holds(values):
                 unsettled.add(rule.id)
-                shown = _shown(rule.reads, values)
+                shown = _shown(self._sources(rule.reads), values)
                 found.append(self.violation(rule.id, rule.field, shown, rule.allowed, rule.origin))
         lost = [name for name in self.derived if name not in values]
         if lost and not found and not unknown:
             found.append(self.not_computable(lost[0]))
         return found
+
+    def _sources(self, reads: Iterable[str]) -> tuple[str, ...]:
+        """What was given, in place of what is derived from it."""
+        out: dict[str, None] = {}
+        for read in reads:
+            if read in self.derived:
+                out |= dict.fromkeys(self._sources(self.derived[read].reads))
+            else:
+                tensor = any(f.name == read and f.type == "tensor" for f in self.fields)
+                out[f"{read}.sizes" if tensor else read] = None
+        return tuple(out)
 
     def not_computable(self, name: str) -> Violation:
         """A value that nothing gives, though no rule says why: it may not pass for all that."""
@@ -355,19 +370,22 @@ def enum_value(value: object, name: str) -> str:
     raise NotUnderstood(value, ", ".join(values))
 
 
-def data_type(value: object) -> str:
-    """A data type: full name, suffix, or anything NumPy takes for a dtype; the suffix is returned."""
+def data_type(value: object, allowed: Sequence[str] = tuple(DATA_TYPES)) -> str:
+    """A data type: full name, suffix, or anything NumPy takes for a dtype; the suffix is returned.
+
+    `allowed` are those that the message names where the value is none.
+    """
     if isinstance(value, str) and value.removeprefix("DML_TENSOR_DATA_TYPE_") in DATA_TYPES:
         return value.removeprefix("DML_TENSOR_DATA_TYPE_")
-    if value is not None:
+    if value is not None and not isinstance(value, np.generic):  # a scalar is no data type
         try:
             dtype = np.dtype(value)  # type: ignore[call-overload]
         except Exception:  # a class may raise what it likes
-            raise NotUnderstood(value, ", ".join(DATA_TYPES)) from None
+            raise NotUnderstood(value, ", ".join(allowed)) from None
         for name, entry in DATA_TYPES.items():
             if entry.numpy == dtype and dtype.isnative:
                 return name
-    raise NotUnderstood(value, ", ".join(DATA_TYPES))
+    raise NotUnderstood(value, ", ".join(allowed))
 
 
 def feature_level(value: object) -> str | None:

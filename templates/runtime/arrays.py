@@ -65,7 +65,7 @@ def data_type(dtype: np.dtype, operator: Operator, field: str) -> str:
             allowed = 'native byte order: use x.astype(x.dtype.newbyteorder("="))'
             raise operator.refusal("byte_order", field, f"dtype {dtype.str}", allowed)
         raise operator.refusal(
-            "data_type", field, f"dtype {dtype}", f"one of {', '.join(_NAMES.values())}"
+            "data_type", field, f"dtype {dtype}", f"one of {', '.join(operator.data_types(field))}"
         )
     return name
 
@@ -82,9 +82,13 @@ def check(array: np.ndarray, tensor: Tensor, operator: Operator, field: str) -> 
 
 
 def check_output(
-    array: object, inputs: tuple[np.ndarray, ...], operator: Operator, field: str
+    array: object,
+    inputs: tuple[np.ndarray, ...],
+    outputs: tuple[np.ndarray, ...],
+    operator: Operator,
+    field: str,
 ) -> np.ndarray:
-    """An output must be a writable array whose elements share memory with nothing else."""
+    """An output must be a writable array whose elements share memory with no other array."""
     if not isinstance(array, np.ndarray) or isinstance(array, np.ma.MaskedArray):
         raise operator.refusal(
             "array", field, f"a value of type {type(array).__name__}", "a NumPy array to write to"
@@ -98,8 +102,10 @@ def check_output(
             raise operator.refusal(
                 "output_overlap", field, found, "strides that keep the elements apart"
             )
-    if any(np.may_share_memory(array, x) for x in inputs):
-        raise operator.refusal("overlap", field, "memory shared with an input", "memory of its own")
+    for others, what in ((inputs, "an input"), (outputs, "another output")):
+        if any(np.may_share_memory(array, x) for x in others):
+            found = f"memory shared with {what}"
+            raise operator.refusal("overlap", field, found, "memory of its own")
     return np.asarray(array)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -70,7 +70,8 @@ def compiled(
     operator.complete(values, {v.field for v in found})
     for field in operator.fields:
         if field.kind == "output":
-            read(field, _output, field, values, outputs.get(field.name, _UNASKED))
+            asked = outputs.get(field.name, _UNASKED)
+            read(field, _output, field, values, asked, operator.data_types(field.name))
     unread = frozenset(f.name for f in operator.fields if f.name not in values)
     found += operator.violations(values, None, unread)
     if unread and not found:
@@ -96,14 +97,16 @@ def _without_echoes(found: list[Violation], operator: Operator) -> list[Violatio
 _UNASKED = Asked(wanted=False)
 
 
-def _output(field: Field, values: Mapping[str, Any], asked: Asked) -> tensor.Tensor | None:
+def _output(
+    field: Field, values: Mapping[str, Any], asked: Asked, allowed: Sequence[str]
+) -> tensor.Tensor | None:
     """The tensor that is allocated for an output; None for one that nobody asks for."""
     if field.optional is not None and not validation.boolean(asked.wanted):
         return None
     assert field.dtype is not None and field.sizes is not None
     like, _, part = field.dtype.partition(".")
     if asked.dtype is not _OWN:
-        dtype = validation.data_type(asked.dtype)
+        dtype = validation.data_type(asked.dtype, allowed)
     else:
         dtype = values[like].dtype if part else like
     if asked.sizes is not None:
@@ -132,9 +135,10 @@ def _index(value: object) -> int:
 def cached(make: Any, array: np.ndarray, *arguments: Any) -> Any:
     """`make(dtype, shape, ...)` from its cache, or made anew where an argument cannot be a key of it."""
     try:
-        return make(array.dtype, array.shape, *map(frozen, arguments))
+        key = [frozen(argument) for argument in arguments]
     except TypeError:
         return make.__wrapped__(array.dtype, array.shape, *arguments)
+    return make(array.dtype, array.shape, *key)
 
 
 def unwrapped(result: Any) -> Any:

@@ -64,13 +64,13 @@ class CompiledOperator:
         sources = tuple(given)
         if len(self._outputs) == 1:
             ((field, tensor),) = self._outputs.items()
-            result = self._result(out, sources, field, tensor)
+            result = self._result(out, sources, (), field, tensor)
             self._kernel(*sources, result)
             return result if out is None else out
         results: list[np.ndarray] = []
         asked = self._several(out)
         for array, (field, tensor) in zip(asked, self._outputs.items(), strict=True):
-            results.append(self._result(array, (*sources, *results), field, tensor))
+            results.append(self._result(array, sources, tuple(results), field, tensor))
         self._kernel(*sources, *results)
         return tuple(results) if any(array is None for array in asked) else out
 
@@ -88,18 +88,17 @@ class CompiledOperator:
         return out
 
     def _result(
-        self, out: Any, others: tuple[np.ndarray, ...], field: str, tensor: Tensor
+        self,
+        out: Any,
+        sources: tuple[np.ndarray, ...],
+        results: tuple[np.ndarray, ...],
+        field: str,
+        tensor: Tensor,
     ) -> np.ndarray:
-        return (
-            self._allocate(field, tensor)
-            if out is None
-            else self._output(out, others, field, tensor)
-        )
-
-    def _output(
-        self, out: Any, others: tuple[np.ndarray, ...], field: str, tensor: Tensor
-    ) -> np.ndarray:
-        array = arrays.check_output(out, others, self._operator, field)
+        """The array to write to: the caller's, or a new one."""
+        if out is None:
+            return self._allocate(field, tensor)
+        array = arrays.check_output(out, sources, results, self._operator, field)
         arrays.check(array, tensor, self._operator, field)
         return array
 

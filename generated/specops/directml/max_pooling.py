@@ -491,7 +491,14 @@ OPERATOR = Operator(
             allowed="the spatial sizes of OutputTensor are those of the page's formula, rounded down or up",
             origin="(decided)",
             reads=("WindowSize", "fewest_windows", "OutputTensor.sizes", "most_windows"),
-            needs=("same_rank", "spatial_dimensions", "window_size_positive", "window_fits"),
+            needs=(
+                "same_rank",
+                "spatial_dimensions",
+                "window_size_positive",
+                "window_fits",
+                "strides_per_dimension",
+                "strides_positive",
+            ),
         ),
         Rule(
             "each_window_holds_input",

@@ -625,6 +625,8 @@ OPERATOR = Operator(
                 "window_size_positive",
                 "dilations_positive",
                 "window_fits",
+                "strides_per_dimension",
+                "strides_positive",
             ),
         ),
         Rule(

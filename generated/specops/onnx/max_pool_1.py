@@ -18,12 +18,16 @@ Constraints:
     kernel_shape_positive: each of kernel_shape is at least 1 (decided)
     strides_positive: each of strides is at least 1 (decided)
     pads_not_negative: none of pads is negative (pads)
+    within_32_bits: windows, steps and paddings, and the reach of a window, are less than 2^32
+        (decided)
     auto_pad_alone: pads are 0 or absent where auto_pad is not NOTSET (pads)
     window_fits: the padded input holds a whole window along each spatial dimension (decided)
 
 Decided where the page is silent:
     kernel_shape_positive: The page is silent. A window without entries has no greatest one.
     strides_positive: The page is silent. Without a step all windows would be the same.
+    within_32_bits: The page is silent. Larger ones have no use, and 64 bits hold all that follows
+        from these.
     window_fits: The page is silent. Its formula gives no size there.
     nan: The page is silent. NumPy's rule, so that NaN propagates from wherever it stands in a
         window; the peers disagree.
@@ -99,6 +103,17 @@ def pads_not_negative(pads: tuple[int, ...]) -> bool:
     Page: pads.
     """
     return all(entry >= 0 for entry in pads)
+
+
+def within_32_bits(
+    kernel_shape: tuple[int, ...], pads: tuple[int, ...], strides: tuple[int, ...]
+) -> bool:
+    """Windows, steps and paddings, and the reach of a window, are less than 2^32.
+
+    Decided: The page is silent. Larger ones have no use, and 64 bits hold all that follows from
+    these.
+    """
+    return all(n < 4294967296 for n in [*kernel_shape, *strides, *pads])
 
 
 def auto_pad_alone(auto_pad: str, pads: tuple[int, ...]) -> bool:
@@ -320,6 +335,14 @@ OPERATOR = Operator(
             allowed="none of pads is negative",
             origin="pads",
             reads=("pads",),
+        ),
+        Rule(
+            "within_32_bits",
+            field="kernel_shape",
+            check=within_32_bits,
+            allowed="windows, steps and paddings, and the reach of a window, are less than 2^32",
+            origin="(decided)",
+            reads=("kernel_shape", "strides", "pads"),
         ),
         Rule(
             "auto_pad_alone",

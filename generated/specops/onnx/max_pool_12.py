@@ -21,6 +21,8 @@ Constraints:
     strides_positive: each of strides is at least 1 (decided)
     dilations_positive: each of dilations is at least 1 (decided)
     pads_not_negative: none of pads is negative (pads)
+    within_32_bits: windows, steps and paddings, and the reach of a window, are less than 2^32
+        (decided)
     auto_pad_alone: pads are 0 or absent where auto_pad is not NOTSET (pads)
     window_fits: the padded input holds a whole window along each spatial dimension (decided)
 
@@ -29,6 +31,8 @@ Decided where the page is silent:
     strides_positive: The page is silent. Without a step all windows would be the same.
     dilations_positive: The page is silent. Without a step all entries of a window would be the
         same.
+    within_32_bits: The page is silent. Larger ones have no use, and 64 bits hold all that follows
+        from these.
     window_fits: The page is silent. Its formula gives no size there.
     nan: The page is silent. NumPy's rule, so that NaN propagates from wherever it stands in a
         window; the peers disagree.
@@ -129,6 +133,21 @@ def pads_not_negative(pads: tuple[int, ...]) -> bool:
     Page: pads.
     """
     return all(entry >= 0 for entry in pads)
+
+
+def within_32_bits(
+    dilations: tuple[int, ...],
+    kernel_shape: tuple[int, ...],
+    pads: tuple[int, ...],
+    strides: tuple[int, ...],
+    window_reach: tuple[int, ...],
+) -> bool:
+    """Windows, steps and paddings, and the reach of a window, are less than 2^32.
+
+    Decided: The page is silent. Larger ones have no use, and 64 bits hold all that follows from
+    these.
+    """
+    return all(n < 4294967296 for n in [*kernel_shape, *strides, *dilations, *pads, *window_reach])
 
 
 def auto_pad_alone(auto_pad: str, pads: tuple[int, ...]) -> bool:
@@ -252,16 +271,19 @@ def last_starts(
     ]
 
 
-def ceil_windows(
-    kernel_shape: tuple[int, ...],
-    strides: tuple[int, ...],
-    room: tuple[int, ...],
-    last_starts: tuple[int, ...],
+def steps_up(
+    kernel_shape: tuple[int, ...], strides: tuple[int, ...], room: tuple[int, ...]
 ) -> Sequence[int]:
-    """Numbers of windows rounded up, without those that start in the padding at the end."""
+    """Steps from the first window to the last, rounded up."""
+    return [(room[i] + strides[i] - 1) // strides[i] for i in range(len(kernel_shape))]
+
+
+def ceil_windows(
+    kernel_shape: tuple[int, ...], last_starts: tuple[int, ...], steps_up: tuple[int, ...]
+) -> Sequence[int]:
+    """Numbers of windows rounded up, without the last where it starts in the padding at the end."""
     return [
-        min((room[i] + strides[i] - 1) // strides[i], last_starts[i]) + 1
-        for i in range(len(kernel_shape))
+        steps_up[i] + (1 if steps_up[i] <= last_starts[i] else 0) for i in range(len(kernel_shape))
     ]
 
 
@@ -444,6 +466,14 @@ OPERATOR = Operator(
             reads=("pads",),
         ),
         Rule(
+            "within_32_bits",
+            field="kernel_shape",
+            check=within_32_bits,
+            allowed="windows, steps and paddings, and the reach of a window, are less than 2^32",
+            origin="(decided)",
+            reads=("kernel_shape", "strides", "dilations", "pads", "window_reach"),
+        ),
+        Rule(
             "auto_pad_alone",
             field="auto_pad",
             check=auto_pad_alone,
@@ -500,7 +530,8 @@ OPERATOR = Operator(
         "last_starts": Computed(
             last_starts, ("kernel_shape", "spatial_sizes", "start_padding", "strides")
         ),
-        "ceil_windows": Computed(ceil_windows, ("kernel_shape", "room", "strides", "last_starts")),
+        "steps_up": Computed(steps_up, ("kernel_shape", "room", "strides")),
+        "ceil_windows": Computed(ceil_windows, ("kernel_shape", "steps_up", "last_starts")),
         "rounds_up": Computed(rounds_up, ("ceil_mode", "auto_pad")),
         "explicit_windows": Computed(
             explicit_windows, ("kernel_shape", "rounds_up", "ceil_windows", "whole_windows")

@@ -53,6 +53,10 @@ class Versions:
         return operator.violation("version", name, f"{operator.name} has no {name}", allowed)
 
 
+def _declined(wanted: object) -> bool:
+    return isinstance(wanted, int | np.bool_) and not wanted
+
+
 class VersionedOperator:
     """The attributes of a node, and the version of the operator that is in force."""
 
@@ -66,7 +70,7 @@ class VersionedOperator:
         self._operator = operator = versions.in_force(opset)
         names = {f.name for f in operator.fields}
         self._attributes = {n: v for n, v in attributes.items() if v is not None}
-        self._outputs = {n: asked for n, asked in outputs.items() if asked.wanted is not False}
+        self._outputs = {n: asked for n, asked in outputs.items() if not _declined(asked.wanted)}
         given = [*self._attributes, *self._outputs]
         found = [versions.unknown(operator, name) for name in given if name not in names]
         if found:

@@ -207,7 +207,7 @@ def argmax(
         last,
     )
     result = compiled(array, out=out)
-    return functions.unwrapped(result) if out is None else out
+    return functions.unwrapped(result) if out is None else result
 
 
 @lru_cache(maxsize=256, typed=True)

@@ -158,7 +158,7 @@ def hardmax(
         axis,
     )
     result = compiled(array, out=out)
-    return functions.unwrapped(result) if out is None else out
+    return functions.unwrapped(result) if out is None else result
 
 
 @lru_cache(maxsize=256, typed=True)

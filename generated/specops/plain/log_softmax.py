@@ -160,7 +160,7 @@ def log_softmax(
         axis,
     )
     result = compiled(array, out=out)
-    return functions.unwrapped(result) if out is None else out
+    return functions.unwrapped(result) if out is None else result
 
 
 @lru_cache(maxsize=256, typed=True)

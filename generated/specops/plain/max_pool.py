@@ -42,8 +42,8 @@ Decided where the page is silent:
         their data type.
     window_of_padding: A window of nothing but padding gives negative infinity, the least integer or
         False, and index -1.
-    ceil_mode_dropped_windows: With ceil_mode a window that would start in the padding at the end is
-        dropped, as in PyTorch.
+    ceil_mode_dropped_windows: With ceil_mode the last window is dropped where it would start in the
+        padding at the end, as in PyTorch.
     ties: Of several equal elements of a window the first in row-major order is chosen.
     steps: Strides are 1 where the caller names none, as in ONNX and unlike in PyTorch.
     zero_sizes: A size of 0 gives an empty result, or where it is spatial and padded, windows of
@@ -204,16 +204,19 @@ def last_starts(
     ]
 
 
-def ceil_windows(
-    window_size: tuple[int, ...],
-    strides: tuple[int, ...],
-    room: tuple[int, ...],
-    last_starts: tuple[int, ...],
+def steps_up(
+    window_size: tuple[int, ...], strides: tuple[int, ...], room: tuple[int, ...]
 ) -> Sequence[int]:
-    """Numbers of windows rounded up, without those that start in the padding at the end."""
+    """Steps from the first window to the last, rounded up."""
+    return [(room[i] + strides[i] - 1) // strides[i] for i in range(len(window_size))]
+
+
+def ceil_windows(
+    window_size: tuple[int, ...], last_starts: tuple[int, ...], steps_up: tuple[int, ...]
+) -> Sequence[int]:
+    """Numbers of windows rounded up, without the last where it starts in the padding at the end."""
     return [
-        min((room[i] + strides[i] - 1) // strides[i], last_starts[i]) + 1
-        for i in range(len(window_size))
+        steps_up[i] + (1 if steps_up[i] <= last_starts[i] else 0) for i in range(len(window_size))
     ]
 
 
@@ -451,7 +454,8 @@ OPERATOR = Operator(
         "last_starts": Computed(
             last_starts, ("window_size", "spatial_sizes", "start_padding", "strides")
         ),
-        "ceil_windows": Computed(ceil_windows, ("window_size", "room", "strides", "last_starts")),
+        "steps_up": Computed(steps_up, ("window_size", "room", "strides")),
+        "ceil_windows": Computed(ceil_windows, ("window_size", "steps_up", "last_starts")),
         "windows": Computed(windows, ("window_size", "ceil_mode", "ceil_windows", "whole_windows")),
     },
 )
@@ -518,7 +522,7 @@ def max_pool(
         indices,
     )
     result = compiled(array, out=out)
-    return functions.unwrapped(result) if out is None else out
+    return functions.unwrapped(result) if out is None else result
 
 
 @lru_cache(maxsize=256, typed=True)

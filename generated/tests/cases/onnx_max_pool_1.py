@@ -252,6 +252,7 @@ VIOLATIONS = [
     ("kernel_shape_positive", "kernel_shape", {"kernel_shape": [0, 3]}),
     ("strides_positive", "strides", {"strides": [0, 2]}),
     ("pads_not_negative", "pads", {"pads": [-1, 1, 1, 1]}),
+    ("within_32_bits", "kernel_shape", {"strides": [4294967296, 2]}),
     ("auto_pad_alone", "auto_pad", {"auto_pad": "SAME_UPPER"}),
     ("window_fits", "kernel_shape", {"kernel_shape": [7, 3]}),
 ]
