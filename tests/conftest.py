@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from pathlib import Path
 
@@ -9,6 +10,8 @@ import pytest
 import trees
 
 from generator import cli
+
+collect_ignore = [] if os.name == "posix" else ["test_terminal.py"]
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
