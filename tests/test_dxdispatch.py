@@ -974,35 +974,6 @@ def test_paths_that_lead_out(case: Case, path: str) -> None:
     assert sorted(p.name for p in case.folder.parent.iterdir()) == ["model", "output", "secret"]
 
 
-@pytest.mark.skipif(os.name == "nt", reason="links need a privilege there")
-def test_links_that_lead_out(case: Case, tmp_path: Path) -> None:
-    secret = tmp_path / "secret"
-    secret.mkdir()
-    (secret / "x.bin").write_bytes(bytes(8))
-    for folder in (case.folder, case.output):
-        (folder / "file").symlink_to(secret / "x.bin")
-        (folder / "folder").symlink_to(secret)
-        (folder / "loop").symlink_to(folder / "loop")
-    for path in ("file", "folder/x.bin", "loop"):
-        case.refused(with_values({"sourcePath": path}))
-    for path in ("file", "folder/y.bin", "folder/new/y.bin"):
-        case.refused(writing(path), output_folder=case.output)
-    assert [p.name for p in secret.iterdir()] == ["x.bin"]
-    (case.folder / "inside").symlink_to(case.folder / "real")
-    (case.folder / "real").write_bytes(bytes(4))
-    assert case.values(with_values({"sourcePath": "inside"}))["r"].tolist() == [0]
-
-
-@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="there are no pipes")
-def test_a_pipe_does_not_hang(case: Case) -> None:
-    os.mkfifo(case.folder / "pipe")
-    assert "not a regular file" in case.refused(with_values({"sourcePath": "pipe"})).message
-    (case.folder / "folder").mkdir()
-    case.refused(with_values({"sourcePath": "folder"}))
-    (case.output / "folder").mkdir()
-    assert "is a folder" in case.refused(writing("folder"), output_folder=case.output).message
-
-
 HUGE = [
     with_values({"value": 0, "valueCount": 2**32 - 1}),
     with_values({"valueStart": 0, "valueDelta": 1, "valueCount": 2**32 - 1}, "UINT8"),

@@ -1,4 +1,4 @@
-"""What the command `specops` writes to a terminal. Pseudo-terminals are POSIX's: conftest.py leaves this out elsewhere."""
+"""Terminals, links and pipes as POSIX has them: conftest.py leaves these tests out elsewhere."""
 
 from __future__ import annotations
 
@@ -10,7 +10,9 @@ import sys
 from pathlib import Path
 
 import pytest
+import test_dxdispatch
 from test_command import ARGMAX, environment, started
+from test_dxdispatch import Case, with_values, writing
 
 
 def on_terminal(*arguments: str, **changes: str) -> str:
@@ -69,3 +71,35 @@ def test_progress_is_shown_on_a_terminal_only(tmp_path: Path) -> None:
     assert "[........................] 0/1 plain/argmax FLOAT32" in text
     assert text.rstrip().split("\n")[-1].split("\r")[-1].startswith(f"{ESCAPE}K1 operator")
     assert started("warmup", "plain/argmax", cwd=tmp_path).stderr == ""
+
+
+# --- links and pipes ---
+
+case = test_dxdispatch.case  # a fixture
+
+
+def test_links_that_lead_out(case: Case, tmp_path: Path) -> None:
+    secret = tmp_path / "secret"
+    secret.mkdir()
+    (secret / "x.bin").write_bytes(bytes(8))
+    for folder in (case.folder, case.output):
+        (folder / "file").symlink_to(secret / "x.bin")
+        (folder / "folder").symlink_to(secret)
+        (folder / "loop").symlink_to(folder / "loop")
+    for path in ("file", "folder/x.bin", "loop"):
+        case.refused(with_values({"sourcePath": path}))
+    for path in ("file", "folder/y.bin", "folder/new/y.bin"):
+        case.refused(writing(path), output_folder=case.output)
+    assert [p.name for p in secret.iterdir()] == ["x.bin"]
+    (case.folder / "inside").symlink_to(case.folder / "real")
+    (case.folder / "real").write_bytes(bytes(4))
+    assert case.values(with_values({"sourcePath": "inside"}))["r"].tolist() == [0]
+
+
+def test_a_pipe_does_not_hang(case: Case) -> None:
+    os.mkfifo(case.folder / "pipe")
+    assert "not a regular file" in case.refused(with_values({"sourcePath": "pipe"})).message
+    (case.folder / "folder").mkdir()
+    case.refused(with_values({"sourcePath": "folder"}))
+    (case.output / "folder").mkdir()
+    assert "is a folder" in case.refused(writing("folder"), output_folder=case.output).message
