@@ -890,3 +890,15 @@ except specops.SpecopsError as error:
     print("done" if "threading layer" in str(error) else error)
 """
     done(python(code, NUMBA_THREADING_LAYER="bogus"))
+
+
+@pytest.mark.parametrize(
+    "flags", ["DML_TENSOR_FLAG_NONE", "DML_TENSOR_FLAGS_NONE", "NONE", 0, "DML_TENSOR_FLAG_OWNED_BY_DML", 1]
+)  # fmt: skip
+def test_flags_under_their_names_in_the_header(flags: Any) -> None:
+    ArgmaxOperatorDesc(
+        InputTensor=TensorDesc("FLOAT32", [2, 3], Flags=flags),
+        OutputTensor=TensorDesc("UINT32", [1, 3]),
+        Axes=[0],
+        AxisDirection="INCREASING",
+    ).validate()

@@ -361,8 +361,10 @@ def enum_value(value: object, name: str) -> str:
     values = ENUMS[name]
     if isinstance(value, str) and not value and name in EMPTY:
         return EMPTY[name]
-    if isinstance(value, str) and value.removeprefix(f"{name}_") in values:
-        return value.removeprefix(f"{name}_")
+    if isinstance(value, str):
+        for prefix in (f"{name}_", f"{name.removesuffix('S')}_"):  # DML_TENSOR_FLAGS: DML_TENSOR_FLAG_NONE
+            if value.removeprefix(prefix) in values:
+                return value.removeprefix(prefix)
     number = _index(value)
     for suffix, code in values.items():
         if code == number:
