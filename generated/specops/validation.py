@@ -362,7 +362,8 @@ def enum_value(value: object, name: str) -> str:
     if isinstance(value, str) and not value and name in EMPTY:
         return EMPTY[name]
     if isinstance(value, str):
-        for prefix in (f"{name}_", f"{name.removesuffix('S')}_"):  # DML_TENSOR_FLAGS: DML_TENSOR_FLAG_NONE
+        one = name.removesuffix("S")  # of DML_TENSOR_FLAGS: DML_TENSOR_FLAG_NONE
+        for prefix in (f"{name}_", f"{one}_"):
             if value.removeprefix(prefix) in values:
                 return value.removeprefix(prefix)
     number = _index(value)
