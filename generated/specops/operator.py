@@ -56,9 +56,9 @@ class CompiledOperator:
         """
         operator = self._operator
         if len(inputs) != len(self._inputs):
-            raise SpecopsError(
-                f"{operator.name} takes {len(self._inputs)} input arrays, found {len(inputs)}"
-            )
+            names = ", ".join(self._inputs)
+            allowed = f"{len(self._inputs)}, for {names}"
+            raise operator.refusal("input_count", names, f"{len(inputs)} arrays", allowed)
         given = []
         for value, (field, tensor) in zip(inputs, self._inputs.items(), strict=True):
             array = arrays.as_array(value, operator, field)
@@ -83,11 +83,12 @@ class CompiledOperator:
         if out is None:
             return (None,) * count
         if not isinstance(out, tuple | list) or len(out) != count:
-            found = f"{len(out)}" if isinstance(out, tuple | list) else f"a {type(out).__name__}"
-            raise SpecopsError(
-                f"{self._operator.name} has {count} outputs ({', '.join(self._outputs)}): `out` is a tuple of "
-                f"{count} arrays, found {found}"
+            named = f"a value of type {type(out).__name__}"
+            found = f"{len(out)} arrays" if isinstance(out, tuple | list) else named
+            allowed = (
+                f"a tuple of {count} arrays, for its {count} outputs {', '.join(self._outputs)}"
             )
+            raise self._operator.refusal("output_count", "out", found, allowed)
         return out
 
     def _result(
