@@ -158,6 +158,7 @@ def test_kernel(generated: Tree) -> None:
 # --- the rest of a spec ----------------------------------------------------------------------------------------------
 
 VALIDATOR = "generated/specops/directml/argmax.py"
+PAGE = "generated/specops/command/pages/directml_argmax.txt"
 TABLE = "generated/tests/cases/directml_argmax.py"
 
 
@@ -236,15 +237,15 @@ def test_example(generated: Tree) -> None:
         "OutputTensor: {dtype: UINT32, data: [[5]]}",
     )
     found = differences(generated)
-    assert list(found) == [TABLE]
-    assert "[[5]]" in found[TABLE]
+    assert list(found) == [PAGE, TABLE]
+    assert "[[5]]" in found[TABLE] and "[[5]]" in found[PAGE]
     generated.edit(
         ARGMAX,
         "OutputTensor: {dtype: UINT32, data: [[1, 2, 1]]}",
         "OutputTensor: {dtype: UINT32, data: [[1, 2, 0]]}",
     )
     found = differences(generated)
-    assert set(found) == {TABLE, VALIDATOR}
+    assert set(found) == {PAGE, TABLE, VALIDATOR}
     assert "+    [[1, 2, 0]]" in found[VALIDATOR]
 
 

@@ -188,7 +188,7 @@ FLOORS = Floors(
     equivalences=71,
     data_types=514,
 )
-TESTS = {"generated/tests": 2100, "tests": 3900}
+TESTS = {"generated/tests": 2040, "tests": 3900}
 DIAGNOSTICS = 165
 
 
