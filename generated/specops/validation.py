@@ -120,8 +120,8 @@ class Operator:
     tensor_page: str = ""
 
     def data_types(self, name: str) -> tuple[str, ...]:
-        """Those that a tensor may have in general."""
-        return self.support[0].tensors[name].dtypes
+        """Those that a tensor may have in general; all, where there is no table."""
+        return self.support[0].tensors[name].dtypes if self.support else tuple(DATA_TYPES)
 
     def attributes(self) -> Iterator[Field]:
         """What a caller tells besides tensors; lengths of arrays follow from these."""
