@@ -9,6 +9,7 @@ its array, and a division by zero, make a constraint false.
 from __future__ import annotations
 
 import ast
+import builtins
 import itertools
 import math
 import operator
@@ -114,6 +115,15 @@ class Expr:
         """The loop variables."""
         loops = [n for n in ast.walk(self.tree) if isinstance(n, ast.comprehension)]
         return {loop.target.id for loop in loops if isinstance(loop.target, ast.Name)}
+
+    def functions(self) -> set[str]:
+        """The functions that it calls, but for those that Python has."""
+        calls = {
+            n.func.id
+            for n in ast.walk(self.tree)
+            if isinstance(n, ast.Call) and isinstance(n.func, ast.Name)
+        }
+        return {name for name in calls if not hasattr(builtins, name) or name == "bytes"}
 
     def names(self) -> list[str]:
         """The fields that occur, in the order of their first occurrence in `reads`."""

@@ -216,19 +216,7 @@ def rule(found: Rule, op: Operator | None = None, only: str | None = None) -> di
 
 def functions(expressions: Iterable[Expr]) -> list[str]:
     """The functions of specops.tensor that expressions call."""
-    texts = [e.text for e in expressions]
-    known = (
-        "rank",
-        "unique",
-        "product",
-        "greatest",
-        "bytes",
-        "implied_bytes",
-        "distinct_addresses",
-        "power_of_two",
-        "windows_hold_input",
-    )
-    return sorted(name for name in known if any(re.search(rf"\b{name}\(", text) for text in texts))
+    return sorted(set().union(*(e.functions() for e in expressions)))
 
 
 # --- the kernel ---
