@@ -7,6 +7,7 @@ with num_threads(2): ...    # in this context (thread or task) only
 from __future__ import annotations
 
 import ctypes
+import functools
 import os
 import threading
 import warnings
@@ -23,6 +24,7 @@ from numba.core import config
 from numba.core.caching import NullCache
 from numba.np.ufunc.parallel import threading_layer
 
+from specops import chunks
 from specops.errors import SpecopsError
 
 _limit: int | None = None
@@ -71,60 +73,82 @@ def _checked(n: int) -> int:
 
 
 class Kernel:
-    """A serial function over a range of items, and the parallel one that calls it.
+    """A chunk of compiled code, and the ways to run it over a range of items.
 
     Args:
-        chunk: `chunk(*arguments, begin, end)`, compiled with nogil.
-        parallel: `parallel(*arguments, items, tasks)`.
+        chunk: of `chunks.SIGNATURE`, compiled with nogil: `chunk(walk, x, out, other, begin, end)`.
     """
 
-    def __init__(self, chunk: Callable[..., Any], parallel: Callable[..., Any]) -> None:
-        self._chunk = guarded(chunk)
-        self._parallel = guarded(parallel, chunk)
+    def __init__(self, chunk: Callable[..., Any]) -> None:
+        self._chunk: Any = chunk
+        self._compile = _guarded(chunk, self._compiled)
+        self._address = 0
+
+    def _compiled(self) -> None:
+        """Compile the chunk, or load it from the cache, and ask where it lies."""
+        self._chunk.compile(chunks.SIGNATURE)
+        compiled = self._chunk.overloads[chunks.SIGNATURE.args]
+        self._address = compiled.library.get_pointer_to_function(compiled.fndesc.llvm_func_name)
 
     def __call__(
-        self, arguments: tuple[Any, ...], items: int, *, large: bool, alive: Any = None
+        self, walk: int, x: int, out: int, other: int, items: int, *, large: bool, alive: Any
     ) -> None:
-        """Run all items; on several threads if `large`. `alive` is kept while any thread works."""
+        """Run all items; on several threads if `large`. `alive` is kept while any thread works.
+
+        `walk`, `x`, `out` and `other` are addresses.
+        """
+        if self._address == 0:
+            self._compile()
+        arguments = (self._address, walk, x, out, other)
         threads = min(get_num_threads(), items) if large else 1
         if threads == 1:
-            self._chunk(*arguments, 0, items)
+            _serial(*arguments, 0, items)
             return
         layer = _layer or _find_layer()
         if layer == "serial":
-            self._chunk(*arguments, 0, items)
+            _serial(*arguments, 0, items)
         elif layer == "workqueue":
-            self._share(arguments, items, threads, alive)
+            _share(arguments, items, threads, alive)
         else:
-            self._parallel(*arguments, items, threads)
-
-    def _share(self, arguments: tuple[Any, ...], items: int, threads: int, alive: Any) -> None:
-        """Chunks on threads of our own: Numba's workqueue aborts the process on concurrent calls."""
-
-        def part(task: int, _alive: Any) -> None:
-            self._chunk(*arguments, items * task // threads, items * (task + 1) // threads)
-
-        pool = _shared_pool()
-        futures: list[Future[None]] = []
-        try:
-            for task in range(1, threads):
-                try:
-                    futures.append(pool.submit(part, task, alive))
-                except RuntimeError:  # the interpreter is shutting down
-                    part(task, alive)
-            part(0, alive)
-        finally:
-            # Also after KeyboardInterrupt: the others still write to the caller's memory.
-            wait(futures)
-        for future in futures:
-            future.result()
+            _parallel(*arguments, items, threads)
 
 
-def guarded(function: Callable[..., Any], *called: Callable[..., Any]) -> Callable[..., Any]:
-    """`function` with Numba's cache on disk, which is dropped, with one warning, where it fails.
+def kernels(chunk_for: Callable[..., Any]) -> Callable[..., Kernel]:
+    """The kernels whose chunks `chunk_for(*kind)` makes: one for each kind, when it is first asked for."""
 
-    `called` are the cached functions that it calls: their files are read when it is compiled. An unwritable folder
-    raises from enable_caching; a truncated file or a full disk from a signature's first call.
+    @functools.cache
+    def kernel(*kind: int | str) -> Kernel:
+        return Kernel(chunk_for(*kind))
+
+    return kernel
+
+
+def _share(arguments: tuple[int, ...], items: int, threads: int, alive: Any) -> None:
+    """Items on threads of our own: Numba's workqueue aborts the process on concurrent calls."""
+
+    def part(task: int, _alive: Any) -> None:
+        _serial(*arguments, items * task // threads, items * (task + 1) // threads)
+
+    pool = _shared_pool()
+    futures: list[Future[None]] = []
+    try:
+        for task in range(1, threads):
+            try:
+                futures.append(pool.submit(part, task, alive))
+            except RuntimeError:  # the interpreter is shutting down
+                part(task, alive)
+        part(0, alive)
+    finally:
+        # Also after KeyboardInterrupt: the others still write to the caller's memory.
+        wait(futures)
+    for future in futures:
+        future.result()
+
+
+def _guarded(function: Callable[..., Any], run: Callable[..., Any]) -> Callable[..., Any]:
+    """`run`, which compiles `function`, with Numba's cache on disk, dropped with one warning where it fails.
+
+    An unwritable folder raises from enable_caching; a truncated file or a full disk when a signature is compiled.
     """
     if getattr(config, "DISABLE_JIT"):  # noqa: B009 (Numba sets it at run time)
 
@@ -139,22 +163,26 @@ def guarded(function: Callable[..., Any], *called: Callable[..., Any]) -> Callab
         dispatcher.enable_caching()
     except (RuntimeError, OSError) as error:
         _warn(error)
-        return function
+        return run
 
     def call(*arguments: Any) -> Any:
         try:
-            return dispatcher(*arguments)
+            return run(*arguments)
         except MemoryError:
             raise
         except Exception as error:
             with _lock:
-                dropped = [_drop_cache(d) for d in (dispatcher, *called)]
-                if True not in dropped:
-                    raise
+                dropped = _drop_cache(dispatcher)
+            if not dropped:
+                raise
             _warn(error)
-        return dispatcher(*arguments)
+        return run(*arguments)
 
     return call
+
+
+_serial = _guarded(chunks.serial, chunks.serial)
+_parallel = _guarded(chunks.parallel, chunks.parallel)
 
 
 def _public_address(x: npt.NDArray[Any]) -> int:

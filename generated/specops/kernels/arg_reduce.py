@@ -10,8 +10,7 @@ Elements are compared by order keys (`flip` turns the order round, `nan_key` ran
 in bytes, so that only the element's width, and whether it is a float, make a new compiled version. `rows` and `columns` are
 apart because a call needs one of them: half the time to compile (5.8 s to 2.8 s).
 
-    how      the settings below
-    axes     four tables of axes, one after the other; their lengths are in `how`
+    walk     the settings below, then four tables of axes, whose lengths are among the settings
       kept     (size, input stride, output stride), one row at least
       reduced  (size, input stride, index weight), one row at least, visited in this order; the first element
                visited of several equal ones wins, or, where `ORDERED` is 0, the least (`LAST`: greatest) index
@@ -27,7 +26,7 @@ from typing import Any
 
 import numpy as np
 from llvmlite import ir
-from numba import njit, prange, types
+from numba import carray, njit, types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
@@ -45,7 +44,8 @@ KEPT = 10  # lengths of the tables in `axes`
 REDUCED = 11
 MARKS = 12
 ZEROS = 13
-SETTINGS = 14
+RULE = 14  # flip, nan_key and inf
+SETTINGS = 17
 
 SHORT = 0  # one contiguous run, at most BLOCK_BYTES
 ROWS = 1  # the innermost reduced axis is contiguous
@@ -544,6 +544,34 @@ def zero_run(address, count, step, width):
             store_element(address + i * step, 0, width)
 
 
+@intrinsic
+def _integers_at(_context: Any, address: Any) -> Any:
+    def codegen(_context: Any, builder: Any, _signature: Any, values: Any) -> Any:
+        return builder.inttoptr(values[0], ir.IntType(64).as_pointer())
+
+    return types.CPointer(types.int64)(types.int64), codegen
+
+
+@helper
+def integers(address, shape):
+    """The int64 at `address` as an array, which owns nothing."""
+    return carray(_integers_at(address), shape)
+
+
+@intrinsic
+def narrowed(_context: Any, value: Any, like: Any) -> Any:
+    """`value` cut to the type of `like`; None where that is None."""
+
+    def codegen(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+        if signature.return_type == types.none:
+            return context.get_dummy_value()
+        if like.bitwidth == types.int64.bitwidth:
+            return values[0]
+        return builder.trunc(values[0], values[1].type)
+
+    return like(types.int64, like), codegen
+
+
 @helper
 def _entry(table, d, column):
     """One number of a table of axes (address, rows): an array would be counted as a reference in each call."""
@@ -583,13 +611,26 @@ def _volume(table):
 
 
 @helper
-def _tables(how, axes):
-    """The tables kept, reduced, marks and zeros, as (address, rows)."""
-    address = axes.ctypes.data
-    kept = (address, how[KEPT])
+def _tables(walk):
+    """The settings, then the tables kept, reduced, marks and zeros, as (address, rows)."""
+    how = integers(walk, SETTINGS)
+    kept = (walk + 8 * SETTINGS, how[KEPT])
     reduced = (kept[0] + kept[1] * 24, how[REDUCED])
     marks = (reduced[0] + reduced[1] * 24, how[MARKS])
-    return kept, reduced, marks, (marks[0] + marks[1] * 24, how[ZEROS])
+    return how, kept, reduced, marks, (marks[0] + marks[1] * 24, how[ZEROS])
+
+
+@helper
+def _rule_of(how, lane, float_lane):
+    """(flip, nan_key, inf) in the width of an element; inf is None for integers."""
+    flip, nan_key = narrowed(how[RULE], lane), narrowed(how[RULE + 1], lane)
+    return flip, nan_key, narrowed(how[RULE + 2], float_lane)
+
+
+@helper
+def _pairs(partial, how, kept):
+    """(key, index) of each part of each group, as an array."""
+    return integers(partial, 2 * how[PARTS] * _volume(kept))
 
 
 @helper
@@ -968,56 +1009,76 @@ def _columns(
                     _store(target + c * out_step, index, width, mark, marks)
 
 
-@njit(nogil=True, error_model="numpy")
-def rows(how, axes, x, out, partial, flip, nan_key, inf, begin, end):
-    """Items begin to end of SHORT, ROWS and STRIDED; an item is a part of a group."""
-    kept, reduced, marks, zeros = _tables(how, axes)
-    if how[STRATEGY] == SHORT:
-        _short_rows(how, kept, reduced, marks, zeros, x, out, flip, nan_key, inf, begin, end)
-    else:
-        _rows(how, kept, reduced, marks, zeros, x, out, partial, flip, nan_key, inf, begin, end)
+def _lane_types(width, is_float):
+    """Zeros of an element's width: for its keys, and, where it is a float, for its infinity."""
+    lane = {8: np.int8, 16: np.int16, 32: np.int32, 64: np.int64}[width](0)
+    return lane, lane if is_float else None
+
+
+def rows(width, is_float):
+    """Chunk of SHORT, ROWS and STRIDED, for elements of `width` bits; an item is a part of a group."""
+    lane, float_lane = _lane_types(width, is_float)
+
+    @njit(nogil=True, error_model="numpy")
+    def chunk(walk, x, out, partial, begin, end):
+        how, kept, reduced, marks, zeros = _tables(walk)
+        flip, nan_key, inf = _rule_of(how, lane, float_lane)
+        if how[STRATEGY] == SHORT:
+            _short_rows(how, kept, reduced, marks, zeros, x, out, flip, nan_key, inf, begin, end)
+        else:
+            pairs = _pairs(partial, how, kept)
+            _rows(how, kept, reduced, marks, zeros, x, out, pairs, flip, nan_key, inf, begin, end)
+
+    return chunk
+
+
+def columns(width, is_float):
+    """Chunk of COLUMNS and SCATTERED; an item is a part of a tile of groups."""
+    lane, float_lane = _lane_types(width, is_float)
+
+    @njit(nogil=True, error_model="numpy")
+    def chunk(walk, x, out, partial, begin, end):
+        how, kept, reduced, marks, zeros = _tables(walk)
+        flip, nan_key, inf = _rule_of(how, lane, float_lane)
+        # Arrays owned here, where they outlive the raw addresses that _columns takes of them.
+        tile = how[TILE]
+        scratch = np.empty(2 * (tile * item_size(flip) // 8 + VECTOR_BYTES), np.int64)
+        table = np.empty((2, BYTE_ROWS if item_size(flip) == 1 else BLOCK_ROWS), np.int64)
+        winner = np.empty((2, tile), np.int64)
+        _columns(
+            how,
+            kept,
+            reduced,
+            marks,
+            zeros,
+            x,
+            out,
+            _pairs(partial, how, kept),
+            flip,
+            nan_key,
+            inf,
+            begin,
+            end,
+            scratch,
+            table,
+            winner,
+        )
+
+    return chunk
 
 
 @njit(nogil=True, error_model="numpy")
-def columns(how, axes, x, out, partial, flip, nan_key, inf, begin, end):
-    """Items begin to end of COLUMNS and SCATTERED; an item is a part of a tile of groups."""
-    # Arrays owned here, where they outlive the raw addresses that _columns takes of them.
-    tile = how[TILE]
-    scratch = np.empty(2 * (tile * item_size(flip) // 8 + VECTOR_BYTES), np.int64)
-    table = np.empty((2, BYTE_ROWS if item_size(flip) == 1 else BLOCK_ROWS), np.int64)
-    winner = np.empty((2, tile), np.int64)
-    kept, reduced, marks, zeros = _tables(how, axes)
-    _columns(
-        how,
-        kept,
-        reduced,
-        marks,
-        zeros,
-        x,
-        out,
-        partial,
-        flip,
-        nan_key,
-        inf,
-        begin,
-        end,
-        scratch,
-        table,
-        winner,
-    )
-
-
-@njit(nogil=True, error_model="numpy")
-def combine(how, axes, out, partial, blank):
-    """The best part of each group; `blank` is the key that ranks NaN."""
-    kept, _, marks, _ = _tables(how, axes)
+def combine(walk, _x, out, partial, begin, end):
+    """Chunk that finds the best part of each group; an item is a group."""
+    how, kept, _, marks, _ = _tables(walk)
+    pairs = _pairs(partial, how, kept)
     parts, width, mark, last = how[PARTS], how[WIDTH], how[MARK], how[LAST] != 0
-    blanks = how[BLANKS] != 0
-    for group in range(partial.size // (2 * parts)):
+    blanks, blank = how[BLANKS] != 0, how[RULE + 1]
+    for group in range(begin, end):
         place = 2 * group * parts
-        best, index = partial[place], partial[place + 1]
+        best, index = pairs[place], pairs[place + 1]
         for p in range(1, parts):
-            key, other = partial[place + 2 * p], partial[place + 2 * p + 1]
+            key, other = pairs[place + 2 * p], pairs[place + 2 * p + 1]
             if key > best or (key == best and (other < index) != last):
                 best, index = key, other
         _, out_offset = _unravel(kept, kept[1], group)
@@ -1027,31 +1088,7 @@ def combine(how, axes, out, partial, blank):
 
 
 @njit(nogil=True, error_model="numpy")
-def zero(axes, out, width, begin, end):
-    """Set the elements at positions begin to end of all axes (size, stride, 0) to 0."""
-    _zero((axes.ctypes.data, axes.shape[0]), out, width, begin, end)
-
-
-@njit(parallel=True, nogil=True, error_model="numpy")
-def rows_parallel(how, axes, x, out, partial, flip, nan_key, inf, items, tasks):
-    """All items of `rows`, in `tasks` chunks of (nearly) equal size."""
-    for task in prange(tasks):
-        begin = items * task // tasks
-        end = items * (task + 1) // tasks
-        rows(how, axes, x, out, partial, flip, nan_key, inf, begin, end)
-
-
-@njit(parallel=True, nogil=True, error_model="numpy")
-def columns_parallel(how, axes, x, out, partial, flip, nan_key, inf, items, tasks):
-    """All items of `columns`, in `tasks` chunks of (nearly) equal size."""
-    for task in prange(tasks):
-        begin = items * task // tasks
-        end = items * (task + 1) // tasks
-        columns(how, axes, x, out, partial, flip, nan_key, inf, begin, end)
-
-
-@njit(parallel=True, nogil=True, error_model="numpy")
-def zero_parallel(axes, out, width, items, tasks):
-    """All elements of `zero`, in `tasks` chunks of (nearly) equal size."""
-    for task in prange(tasks):
-        zero(axes, out, width, items * task // tasks, items * (task + 1) // tasks)
+def zero(walk, _x, out, _partial, begin, end):
+    """Chunk that sets elements to 0, by position; the walk: an element's bytes, then a table as `zeros` and its rows."""
+    width, axes = integers(walk, 2)
+    _zero((walk + 16, axes), out, width, begin, end)

@@ -9,12 +9,11 @@ into each other, doubling the shift, so that wide windows cost little more than 
 strides are in bytes, so that only the element's width, whether it is a float, and the width of a rank make a new
 compiled version.
 
-    how      the settings below
+    walk     the settings below, then two tables of axes, whose lengths are among the settings:
     batch    rows of (size, input stride, output stride, indices stride, index weight), one at least
     spatial  rows of (size, output size, window, stride, dilation, padding, input stride, output stride,
              indices stride, position weight), outermost first
     wide     what holds a rank, a dummy of its type or a pair of such; None: no indices are wanted
-    blank    the value of a window of nothing but padding
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ from typing import Any
 
 import numpy as np
 from llvmlite import ir
-from numba import njit, prange, types
+from numba import carray, njit, types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
@@ -39,7 +38,10 @@ DENSE = 8  # bytes from one spatial position to the next, where one stride serve
 WIDTH = 9  # bytes of an index; 0: no indices are wanted
 COLUMN_MAJOR = 10  # indices count so within the spatial plane
 PLANE = 11  # positions of a spatial plane
-SETTINGS = 12
+BATCH = 12  # lengths of the tables
+SPATIAL = 13
+RULE = 14  # flip, nan_key, inf, and the value of a window of nothing but padding
+SETTINGS = 18
 
 SIZE, OUT_SIZE, WINDOW, STRIDE, DILATION, PADDING = 0, 1, 2, 3, 4, 5
 STEP, OUT_STEP, INDEX_STEP, WEIGHT = 6, 7, 8, 9
@@ -630,6 +632,34 @@ def rank_position(_context: Any, line: Any, wide: Any, flip: Any) -> Any:
     return types.int64(types.int64, wide, flip), codegen
 
 
+@intrinsic
+def _integers_at(_context: Any, address: Any) -> Any:
+    def codegen(_context: Any, builder: Any, _signature: Any, values: Any) -> Any:
+        return builder.inttoptr(values[0], ir.IntType(64).as_pointer())
+
+    return types.CPointer(types.int64)(types.int64), codegen
+
+
+@helper
+def integers(address, shape):
+    """The int64 at `address` as an array, which owns nothing."""
+    return carray(_integers_at(address), shape)
+
+
+@intrinsic
+def narrowed(_context: Any, value: Any, like: Any) -> Any:
+    """`value` cut to the type of `like`; None where that is None."""
+
+    def codegen(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+        if signature.return_type == types.none:
+            return context.get_dummy_value()
+        if like.bitwidth == types.int64.bitwidth:
+            return values[0]
+        return builder.trunc(values[0], values[1].type)
+
+    return like(types.int64, like), codegen
+
+
 @helper
 def _store_index(address, index, width):
     if width == 4:
@@ -742,11 +772,9 @@ def _column_major(spatial, position):
     return index
 
 
-@njit(nogil=True, error_model="numpy")
-def direct(how, batch, spatial, x, out, indices, flip, nan_key, inf, blank, begin, end):
-    """Items begin to end, element by element: where a line or its positions would not fit; an item is ROWS outputs."""
+@helper
+def _direct(how, batch, spatial, x, out, indices, flip, nan_key, inf, blank, begin, end, box):
     axes = spatial.shape[0]
-    box = np.empty((axes, 3), np.int64)
     width, share = how[WIDTH], how[ROWS]
     outputs = 1
     for d in range(axes):
@@ -1097,51 +1125,79 @@ def _lines(
                 )
 
 
-@njit(nogil=True, error_model="numpy")
-def lines(how, batch, spatial, x, out, indices, wide, flip, nan_key, inf, blank, begin, end):
-    """Items begin to end, line by line; an item is ROWS rows of a tile of a plane, or of PITCH planes side by side."""
-    # Arrays owned here, where they outlive the raw addresses that _lines takes of them.
-    scratch = np.empty(how[SCRATCH] + VECTOR_BYTES, np.uint8)
-    offsets = np.empty(TABLE, np.int64)
-    positions = np.empty(TABLE, np.int64)
-    box = np.empty((spatial.shape[0], 3), np.int64)
-    folded = (scratch.ctypes.data + VECTOR_BYTES - 1) // VECTOR_BYTES * VECTOR_BYTES
-    _lines(
-        how,
-        batch,
-        spatial,
-        x,
-        out,
-        indices,
-        wide,
-        flip,
-        nan_key,
-        inf,
-        blank,
-        begin,
-        end,
-        folded,
-        offsets,
-        positions,
-        box,
-    )
+@helper
+def _tables(walk):
+    """The settings, and the tables batch and spatial."""
+    how = integers(walk, SETTINGS)
+    batch = walk + 8 * SETTINGS
+    spatial = integers(batch + 40 * how[BATCH], (how[SPATIAL], 10))
+    return how, integers(batch, (how[BATCH], 5)), spatial
 
 
-@njit(parallel=True, nogil=True, error_model="numpy")
-def direct_parallel(how, batch, spatial, x, out, indices, flip, nan_key, inf, blank, items, tasks):
-    """All items of `direct`, in `tasks` chunks of (nearly) equal size."""
-    for task in prange(tasks):
-        begin = items * task // tasks
-        end = items * (task + 1) // tasks
-        direct(how, batch, spatial, x, out, indices, flip, nan_key, inf, blank, begin, end)
+@helper
+def _rule_of(how, lane, float_lane):
+    """(flip, nan_key, inf, blank) in the width of an element; inf is None for integers."""
+    flip, nan_key = narrowed(how[RULE], lane), narrowed(how[RULE + 1], lane)
+    return flip, nan_key, narrowed(how[RULE + 2], float_lane), narrowed(how[RULE + 3], lane)
 
 
-@njit(parallel=True, nogil=True, error_model="numpy")
-def lines_parallel(
-    how, batch, spatial, x, out, indices, wide, flip, nan_key, inf, blank, items, tasks
-):
-    """All items of `lines`, in `tasks` chunks of (nearly) equal size."""
-    for task in prange(tasks):
-        begin = items * task // tasks
-        end = items * (task + 1) // tasks
-        lines(how, batch, spatial, x, out, indices, wide, flip, nan_key, inf, blank, begin, end)
+def _lane_types(width, is_float):
+    """Zeros of an element's width: for its keys, and, where it is a float, for its infinity."""
+    lane = {8: np.int8, 16: np.int16, 32: np.int32, 64: np.int64}[width](0)
+    return lane, lane if is_float else None
+
+
+def direct(width, is_float):
+    """Chunk that works element by element, where a line or its positions would not fit; an item is ROWS outputs."""
+    lane, float_lane = _lane_types(width, is_float)
+
+    @njit(nogil=True, error_model="numpy")
+    def chunk(walk, x, out, indices, begin, end):
+        how, batch, spatial = _tables(walk)
+        flip, nan_key, inf, blank = _rule_of(how, lane, float_lane)
+        box = np.empty((spatial.shape[0], 3), np.int64)
+        _direct(how, batch, spatial, x, out, indices, flip, nan_key, inf, blank, begin, end, box)
+
+    return chunk
+
+
+def lines(width, is_float, rank_width):
+    """Chunk that works line by line; an item is ROWS rows of a tile of a plane, or of PITCH planes side by side.
+
+    `rank_width`: bits of a rank with its position, 32, 64 or 128; 0 where no indices are wanted.
+    """
+    lane, float_lane = _lane_types(width, is_float)
+    zero = np.int64(0)
+    wide = {0: None, 32: np.int32(0), 64: zero, 128: (zero, zero)}[rank_width]
+
+    @njit(nogil=True, error_model="numpy")
+    def chunk(walk, x, out, indices, begin, end):
+        how, batch, spatial = _tables(walk)
+        flip, nan_key, inf, blank = _rule_of(how, lane, float_lane)
+        # Arrays owned here, where they outlive the raw addresses that _lines takes of them.
+        scratch = np.empty(how[SCRATCH] + VECTOR_BYTES, np.uint8)
+        offsets = np.empty(TABLE, np.int64)
+        positions = np.empty(TABLE, np.int64)
+        box = np.empty((spatial.shape[0], 3), np.int64)
+        folded = (scratch.ctypes.data + VECTOR_BYTES - 1) // VECTOR_BYTES * VECTOR_BYTES
+        _lines(
+            how,
+            batch,
+            spatial,
+            x,
+            out,
+            indices,
+            wide,
+            flip,
+            nan_key,
+            inf,
+            blank,
+            begin,
+            end,
+            folded,
+            offsets,
+            positions,
+            box,
+        )
+
+    return chunk

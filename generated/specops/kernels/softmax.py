@@ -23,7 +23,7 @@ from typing import Any
 
 import numpy as np
 from llvmlite import ir
-from numba import njit, prange, types
+from numba import njit, types
 from numba.core import cgutils
 from numba.extending import intrinsic, models, register_model
 
@@ -1328,51 +1328,77 @@ def _factors(kind, high, low, logarithm):
     return where_less(whole, splat(kind, EXP_SCALE / 2), splat(kind, math.nan), factor)
 
 
-@njit(nogil=True, error_model="numpy")
-def short_rows(walk, x, out, partial, kind, begin, end):
-    """Groups begin to end, each one contiguous run of at most SUM_VECTORS vectors."""
-    axes = word(walk, KEPT)
-    kept = walk + 8 * SETTINGS
-    # An array owned here, where it outlives the raw address of it.
-    scratch = np.empty((word(walk, TOTAL) // lane_count(kind) + 1) * (VECTOR_BYTES // 8), np.int64)
-    _short_rows(walk, kept, axes, kept + 24 * axes, x, out, kind, begin, end, scratch)
+_KINDS = {
+    "FLOAT16": np.int16(0),
+    "BFLOAT16": np.uint16(0),
+    "FLOAT32": np.float32(0),
+    "FLOAT64": np.float64(0),
+}
+
+
+def short_rows(dtype):
+    """Chunk of groups that are each one contiguous run of at most SUM_VECTORS vectors."""
+    kind = _KINDS[dtype]
+
+    @njit(nogil=True, error_model="numpy")
+    def chunk(walk, x, out, _partial, begin, end):
+        axes = word(walk, KEPT)
+        kept = walk + 8 * SETTINGS
+        reduced = kept + 24 * axes
+        vectors = word(walk, TOTAL) // lane_count(kind) + 1
+        # An array owned here, where it outlives the raw address of it.
+        scratch = np.empty(vectors * (VECTOR_BYTES // 8), np.int64)
+        _short_rows(walk, kept, axes, reduced, x, out, kind, begin, end, scratch)
+
+    return chunk
+
+
+def rows(dtype):
+    """Chunk with lanes along the innermost reduced axis; an item is a part of a group."""
+    kind = _KINDS[dtype]
+
+    @njit(nogil=True, error_model="numpy")
+    def chunk(walk, x, out, partial, begin, end):
+        axes, runs = word(walk, KEPT), word(walk, REDUCED)
+        kept = walk + 8 * SETTINGS
+        reduced = kept + 24 * axes
+        lanes = lane_count(kind)
+        vectors = 1  # of scratch: each run ends in a vector of its own
+        if word(walk, TOTAL) <= word(walk, BLOCK):
+            n = word(reduced, 3 * (runs - 1))
+            vectors = word(walk, TOTAL) // n * ((n + lanes - 1) // lanes)
+        scratch = np.empty(vectors * (VECTOR_BYTES // 8), np.int64)
+        _rows(walk, kept, reduced, x, out, partial, kind, begin, end, scratch)
+
+    return chunk
+
+
+def columns(dtype):
+    """Chunk with lanes along the innermost kept axis; an item is a part of a tile of groups."""
+    kind = _KINDS[dtype]
+
+    @njit(nogil=True, error_model="numpy")
+    def chunk(walk, x, out, partial, begin, end):
+        kept = walk + 8 * SETTINGS
+        reduced = kept + 24 * word(walk, KEPT)
+        lanes = lane_count(kind)
+        words = (word(walk, TILE) + lanes - 1) // lanes * (VECTOR_BYTES // 8)
+        n = word(walk, TOTAL)
+        most = min(n, word(walk, BLOCK))
+        state = np.empty(4 * words, np.int64)
+        stored = most if word(walk, LOGARITHM) == 0 and n == most else 1
+        scratch = np.empty(words * stored, np.int64)
+        table = np.empty(2 * most, np.int64)
+        _columns(walk, kept, reduced, x, out, partial, kind, begin, end, state, scratch, table)
+
+    return chunk
 
 
 @njit(nogil=True, error_model="numpy")
-def rows(walk, x, out, partial, kind, begin, end):
-    """Items begin to end, lanes along the innermost reduced axis; an item is a part of a group."""
-    axes, runs = word(walk, KEPT), word(walk, REDUCED)
-    kept = walk + 8 * SETTINGS
-    reduced = kept + 24 * axes
-    lanes = lane_count(kind)
-    vectors = 1  # of scratch: each run ends in a vector of its own
-    if word(walk, TOTAL) <= word(walk, BLOCK):
-        n = word(reduced, 3 * (runs - 1))
-        vectors = word(walk, TOTAL) // n * ((n + lanes - 1) // lanes)
-    scratch = np.empty(vectors * (VECTOR_BYTES // 8), np.int64)
-    _rows(walk, kept, reduced, x, out, partial, kind, begin, end, scratch)
-
-
-@njit(nogil=True, error_model="numpy")
-def columns(walk, x, out, partial, kind, begin, end):
-    """Items begin to end, lanes along the innermost kept axis; an item is a part of a tile of groups."""
-    kept = walk + 8 * SETTINGS
-    reduced = kept + 24 * word(walk, KEPT)
-    lanes = lane_count(kind)
-    words = (word(walk, TILE) + lanes - 1) // lanes * (VECTOR_BYTES // 8)
-    n = word(walk, TOTAL)
-    most = min(n, word(walk, BLOCK))
-    state = np.empty(4 * words, np.int64)
-    stored = most if word(walk, LOGARITHM) == 0 and n == most else 1
-    scratch = np.empty(words * stored, np.int64)
-    table = np.empty(2 * most, np.int64)
-    _columns(walk, kept, reduced, x, out, partial, kind, begin, end, state, scratch, table)
-
-
-@njit(nogil=True, error_model="numpy")
-def combine(partial, groups, parts, logarithm):
-    """The (top, factor) of each group, left at its first part."""
-    for group in range(groups):
+def combine(walk, _x, _out, partial, begin, end):
+    """Chunk that leaves the (top, factor) of each group at its first part; an item is a group."""
+    parts, logarithm = word(walk, PARTS), word(walk, LOGARITHM) != 0
+    for group in range(begin, end):
         place = 2 * group * parts
         top = load_double(partial, place)
         for p in range(1, parts):
@@ -1383,30 +1409,3 @@ def combine(partial, groups, parts, logarithm):
             added += load_double(partial, place + 2 * p + 1) * scale
         store_double(partial, place, top)
         store_double(partial, place + 1, _factor(added, logarithm))
-
-
-@njit(parallel=True, nogil=True, error_model="numpy")
-def short_rows_parallel(walk, x, out, partial, kind, items, tasks):
-    """All items of `short_rows`, in `tasks` chunks of (nearly) equal size."""
-    for task in prange(tasks):
-        begin = items * task // tasks
-        end = items * (task + 1) // tasks
-        short_rows(walk, x, out, partial, kind, begin, end)
-
-
-@njit(parallel=True, nogil=True, error_model="numpy")
-def rows_parallel(walk, x, out, partial, kind, items, tasks):
-    """All items of `rows`, in `tasks` chunks of (nearly) equal size."""
-    for task in prange(tasks):
-        begin = items * task // tasks
-        end = items * (task + 1) // tasks
-        rows(walk, x, out, partial, kind, begin, end)
-
-
-@njit(parallel=True, nogil=True, error_model="numpy")
-def columns_parallel(walk, x, out, partial, kind, items, tasks):
-    """All items of `columns`, in `tasks` chunks of (nearly) equal size."""
-    for task in prange(tasks):
-        begin = items * task // tasks
-        end = items * (task + 1) // tasks
-        columns(walk, x, out, partial, kind, begin, end)

@@ -18,17 +18,11 @@ from specops.tensor import Tensor
 
 Array = npt.NDArray[Any]
 
-_SHORT = launch.Kernel(kernel.short_rows, kernel.short_rows_parallel)
-_ROWS = launch.Kernel(kernel.rows, kernel.rows_parallel)
-_COLUMNS = launch.Kernel(kernel.columns, kernel.columns_parallel)
-_COMBINE = launch.guarded(kernel.combine)
+_SHORT = launch.kernels(kernel.short_rows)
+_ROWS = launch.kernels(kernel.rows)
+_COLUMNS = launch.kernels(kernel.columns)
+_COMBINE = launch.Kernel(kernel.combine)
 
-_KINDS: dict[str, Any] = {
-    "FLOAT16": np.int16(0),
-    "BFLOAT16": np.uint16(0),
-    "FLOAT32": np.float32(0),
-    "FLOAT64": np.float64(0),
-}
 _WIDTHS = {"FLOAT16": 16, "BFLOAT16": 16, "FLOAT32": 32, "FLOAT64": 64}
 
 _PLANS = 64  # walks kept for one operator
@@ -56,6 +50,7 @@ class _Plan(NamedTuple):
     out_shift: int
     items: int
     groups: int
+    parts: int
 
 
 class Softmax:
@@ -74,7 +69,7 @@ class Softmax:
         self._sizes = input.sizes
         self._axes = frozenset(axes)
         self._logarithm = result == "logarithm"
-        self._kind = _KINDS[input.dtype]
+        self._dtype = input.dtype
         self._item_size = _WIDTHS[input.dtype] // 8
         elements = math.prod(self._sizes)
         self._empty = elements == 0
@@ -92,20 +87,19 @@ class Softmax:
             if len(self._plans) >= _PLANS:
                 self._plans.clear()
             self._plans[strides] = plan
-        run, walk, walk_at, second, shift, out_shift, items, groups = plan
+        run, _, walk, second, shift, out_shift, items, groups, parts = plan
         source = launch.address(x) + shift
         target = launch.address(out) + out_shift
+        large = self._large
         if second is None:
-            arguments = (walk_at, source, target, 0, self._kind)
-            run(arguments, items, large=self._large, alive=(x, out, plan))
+            run(walk, source, target, 0, items, large=large, alive=(x, out, plan))
             return
-        parts = int(walk[kernel.PARTS])
-        partial = np.empty(2 * groups * parts, np.float64)
-        alive = (x, out, plan, partial)
-        rest = (source, target, launch.address(partial), self._kind)
-        run((walk_at, *rest), items, large=self._large, alive=alive)
-        _COMBINE(launch.address(partial), groups, parts, self._logarithm)
-        run((launch.address(second), *rest), items, large=self._large, alive=alive)
+        pairs = np.empty(2 * groups * parts, np.float64)
+        partial = launch.address(pairs)
+        alive = (x, out, plan, pairs)
+        run(walk, source, target, partial, items, large=large, alive=alive)
+        _COMBINE(walk, 0, 0, partial, groups, large=False, alive=alive)
+        run(launch.address(second), source, target, partial, items, large=large, alive=alive)
 
     def _plan(self, strides: tuple[int, ...], out_strides: tuple[int, ...]) -> _Plan:
         size = self._item_size
@@ -181,7 +175,7 @@ class Softmax:
             walk[kernel.PHASE] = kernel.MEASURE
             second[kernel.PHASE] = kernel.WRITE
         return _Plan(
-            run,
+            run(self._dtype),
             walk,
             launch.address(walk),
             second,
@@ -189,6 +183,7 @@ class Softmax:
             out_shift,
             items * parts,
             groups,
+            parts,
         )
 
     def _lanes_across(self, kept: list[geometry.Axis], reduced: list[geometry.Axis]) -> bool:

@@ -15,11 +15,10 @@ from specops.tensor import Tensor
 
 Array = npt.NDArray[Any]
 
-_ROWS = launch.Kernel(kernel.rows, kernel.rows_parallel)
-_COLUMNS = launch.Kernel(kernel.columns, kernel.columns_parallel)
-_COMBINE = launch.guarded(kernel.combine)
-_ZERO = launch.Kernel(kernel.zero, kernel.zero_parallel)
-_NO_PARTS = np.empty(0, np.int64)
+_ROWS = launch.kernels(kernel.rows)
+_COLUMNS = launch.kernels(kernel.columns)
+_COMBINE = launch.Kernel(kernel.combine)
+_ZERO = launch.Kernel(kernel.zero)
 _NO_AXES = np.empty((0, 3), np.int64)
 
 _INFINITY = {"FLOAT16": 0x7C00, "BFLOAT16": 0x7F80, "FLOAT32": 0x7F800000, "FLOAT64": 0x7FF << 52}
@@ -51,13 +50,15 @@ class _Plan(NamedTuple):
     """The walk for one set of strides."""
 
     run: launch.Kernel
-    how: npt.NDArray[np.int64]
-    axes: npt.NDArray[np.int64]
+    walk: npt.NDArray[np.int64]
+    walk_at: int  # its address
     shift: int  # bytes from the input's element [0, 0, ..] to the first visited
     out_shift: int
     items: int
-    partial: int  # length of the buffer for parts
-    zeros: npt.NDArray[np.int64] | None  # axes of an output that is set to 0 beforehand
+    groups: int
+    parts: int
+    zeros: npt.NDArray[np.int64] | None  # the walk that sets an output to 0 beforehand
+    elements: int  # of it
     repeated: tuple[slice, ...] | None  # kept axes of stride 0 cut to one element
 
 
@@ -94,18 +95,13 @@ class Search:
         self._item_size = width // 8
         self._out_size = output_bytes
         self._mark = mark
-        signed = {8: np.int8, 16: np.int16, 32: np.int32, 64: np.int64}[width]
         least, greatest = -(1 << (width - 1)), (1 << (width - 1)) - 1
         infinity = _INFINITY.get(input.dtype)
         unsigned = input.dtype == "BOOL" or input.dtype.startswith("UINT")
         flip = least if unsigned else 0
         nan_key = greatest if nan == "extreme" else least
-        self._blank = nan_key
-        self._rule: tuple[Any, ...] = (
-            signed(flip if better == "greater" else ~flip),
-            signed(nan_key),
-            None if infinity is None else signed(infinity),
-        )
+        self._kind = (width, infinity is not None)
+        self._rule = (flip if better == "greater" else ~flip, nan_key, infinity or 0)
         self._blanks = infinity is not None and nan == "ignored"
         elements = math.prod(self._sizes)
         self._large = elements * self._item_size >= LARGE_BYTES
@@ -123,21 +119,19 @@ class Search:
             if len(self._plans) >= _PLANS:
                 self._plans.clear()
             self._plans[strides] = plan
-        run, how, axes, shift, out_shift, items, partial, zeros, repeated = plan
-        target = launch.address(out) + out_shift
-        parts = np.empty(partial, np.int64) if partial else _NO_PARTS
+        run, _, walk, shift, out_shift, items, groups, parts, zeros, elements, repeated = plan
         source = launch.address(x) + shift
+        target = launch.address(out) + out_shift
+        large, alive = self._large, (x, out, plan)
         if zeros is not None:
-            elements = math.prod(int(n) for n in zeros[:, 0])
-            _ZERO((zeros, target, self._out_size), elements, large=self._large, alive=out)
-        run(
-            (how, axes, source, target, parts, *self._rule),
-            items,
-            large=self._large,
-            alive=(x, out, parts),
-        )
-        if partial:
-            _COMBINE(how, axes, target, parts, self._blank)
+            _ZERO(launch.address(zeros), 0, target, 0, elements, large=large, alive=alive)
+        if parts == 1:
+            run(walk, source, target, 0, items, large=large, alive=alive)
+        else:
+            pairs = np.empty(2 * groups * parts, np.int64)
+            partial = launch.address(pairs)
+            run(walk, source, target, partial, items, large=large, alive=(alive, pairs))
+            _COMBINE(walk, 0, target, partial, groups, large=False, alive=(alive, pairs))
         if repeated is not None:
             _spread(out, out[repeated])
 
@@ -223,6 +217,7 @@ class Search:
         parts = -(-total // -(-total // parts))  # none empty
         tables = [geometry.table(kept), geometry.table(reduced)]
         zeros = None
+        elements = 0
         if self._mark is None:
             tables += [_NO_AXES, _NO_AXES]
         else:
@@ -235,7 +230,9 @@ class Search:
                 tables.append(geometry.table(group))
             else:
                 tables.append(_NO_AXES)
-                zeros = geometry.table(geometry.coalesce(everything))
+                axes = geometry.table(geometry.coalesce(everything))
+                elements = math.prod(axis.size for axis in everything)
+                zeros = np.concatenate(([self._out_size, len(axes)], axes.ravel()))
         short = len(reduced) == parts == 1 and total * size <= kernel.BLOCK_BYTES
         if strategy == kernel.ROWS and short and max(len(table) for table in tables[2:]) <= 1:
             strategy = kernel.SHORT
@@ -251,15 +248,19 @@ class Search:
         how[kernel.BLANKS] = self._blanks
         how[kernel.MARK] = self._mark or 0
         how[kernel.KEPT : kernel.ZEROS + 1] = [len(table) for table in tables]
+        how[kernel.RULE : kernel.RULE + 3] = self._rule
+        walk = np.concatenate((how, *(table.ravel() for table in tables)))
         return _Plan(
-            _COLUMNS if columns else _ROWS,
-            how,
-            np.concatenate(tables),
+            (_COLUMNS if columns else _ROWS)(*self._kind),
+            walk,
+            launch.address(walk),
             shift,
             out_shift,
             items * parts,
-            2 * groups * parts if parts > 1 else 0,
+            groups,
+            parts,
             zeros,
+            elements,
             tuple(repeated) if some_repeated else None,
         )
 

@@ -15,12 +15,11 @@ from specops.tensor import Tensor
 
 Array = npt.NDArray[Any]
 
-_LINES = launch.Kernel(kernel.lines, kernel.lines_parallel)
-_DIRECT = launch.Kernel(kernel.direct, kernel.direct_parallel)
+_LINES = launch.kernels(kernel.lines)
+_DIRECT = launch.kernels(kernel.direct)
 
 _INFINITY = {"FLOAT16": 0x7C00, "BFLOAT16": 0x7F80, "FLOAT32": 0x7F800000, "FLOAT64": 0x7FF << 52}
 _WIDTH = {"BFLOAT16": 16, "BOOL": 8}  # the others end in their width
-_SIGNED: dict[int, Any] = {8: np.int8, 16: np.int16, 32: np.int32, 64: np.int64}
 _PLANS = 64  # sets of strides remembered
 
 LINE_BYTES = 1 << 15  # wanted for each of the two lines, to stay in L1 and L2
@@ -33,10 +32,8 @@ class _Plan(NamedTuple):
     """The walk for one set of strides."""
 
     run: launch.Kernel
-    how: npt.NDArray[np.int64]
-    batch: npt.NDArray[np.int64]
-    spatial: npt.NDArray[np.int64]
-    rule: tuple[Any, ...]
+    walk: npt.NDArray[np.int64]
+    walk_at: int  # its address
     items: int
 
 
@@ -89,10 +86,9 @@ class MaxPool:
         if indices is not None:
             self._index_size = 4 if indices.dtype.endswith("32") else 8
         self._plane = math.prod(self._sizes[self._batch :])
-        self._wide, wide_bytes = self._choose_rank(width)
-        self._rank_size = wide_bytes if indices is not None else self._item_size
+        self._rank_width = self._choose_rank(width)
+        self._rank_size = self._item_size if indices is None else self._rank_width // 8
 
-        signed = _SIGNED[width]
         least, greatest = -(1 << (width - 1)), (1 << (width - 1)) - 1
         infinity = _INFINITY.get(input.dtype)
         unsigned = input.dtype == "BOOL" or input.dtype.startswith("UINT")
@@ -100,12 +96,12 @@ class MaxPool:
         flip = least if unsigned else 0
         lowest_key = least
         nan_key = greatest if nan == "extreme" else lowest_key
-        inf = None if infinity is None else signed(infinity)
-        self._blank = signed(blank ^ flip)
-        self._rule = (signed(flip), signed(nan_key), inf)
+        inf = infinity or 0
+        self._kind = (width, infinity is not None)
+        self._rule = (flip, nan_key, inf, blank ^ flip)
         # Without positions the least rank is padding's alone, so NaN that loses ranks second to it.
-        nan_rank = max(nan_key, least + 1)
-        self._line_rule = (signed(flip), signed(nan_rank if indices is None else nan_key), inf)
+        nan_rank = nan_key if indices is not None else max(nan_key, least + 1)
+        self._line_rule = (flip, nan_rank, inf, blank ^ flip)
 
         elements = math.prod(self._out_sizes)
         self._empty = elements == 0
@@ -113,15 +109,13 @@ class MaxPool:
         self._large = moved * self._item_size + elements * self._index_size >= LARGE_BYTES
         self._plans: dict[tuple[tuple[int, ...], ...], _Plan] = {}
 
-    def _choose_rank(self, width: int) -> tuple[Any, int]:
-        """What tells the kernel the width of a rank with positions, and its bytes; 0 where none is wide enough."""
-        if self._index_size == 0:
-            return None, width // 8
-        for rank in (32, 64, 128):
-            if rank > width and self._plane < 1 << min(rank - width - 1, 62):
-                zero = np.int64(0)
-                return {32: np.int32(0), 64: zero, 128: (zero, zero)}[rank], rank // 8
-        return None, 0
+    def _choose_rank(self, width: int) -> int:
+        """Bits of a rank with its position; 0 where no indices are wanted, or none is wide enough."""
+        if self._index_size:
+            for rank in (32, 64, 128):
+                if rank > width and self._plane < 1 << min(rank - width - 1, 62):
+                    return rank
+        return 0
 
     def __call__(self, x: Array, out: Array, indices: Array | None = None) -> None:
         """Write the greatest elements of `x` to `out`, and where they stand to `indices`; any strides."""
@@ -135,20 +129,15 @@ class MaxPool:
             if len(self._plans) >= _PLANS:
                 self._plans.clear()
             self._plans[strides] = plan
-        run, how, batch, spatial, rule, items = plan
+        run, _, walk, items = plan
         run(
-            (
-                how,
-                batch,
-                spatial,
-                launch.address(x),
-                launch.address(out),
-                0 if indices is None else launch.address(indices),
-                *rule,
-            ),
+            walk,
+            launch.address(x),
+            launch.address(out),
+            0 if indices is None else launch.address(indices),
             items,
             large=self._large,
-            alive=(x, out, indices),
+            alive=(x, out, indices, plan),
         )
 
     def _plan(
@@ -166,7 +155,6 @@ class MaxPool:
             (n, self._out_sizes[first + i], *self._windows[i], *steps)
             for i, (n, *steps) in enumerate(axes[first:])
         ]
-        rule: tuple[Any, ...]
         how = np.zeros(kernel.SETTINGS, np.int64)
         how[kernel.WIDTH] = self._index_size
         how[kernel.COLUMN_MAJOR] = self._column_major
@@ -198,7 +186,7 @@ class MaxPool:
                 planes *= lane[0]
             share = max(1, ITEM_BYTES // size)
             how[kernel.ROWS] = share
-            run, rule = _DIRECT, (*self._rule, self._blank)
+            run, rule = _DIRECT(*self._kind), self._rule
             items = planes * -(-rows * out_n // share)
         else:
             pitch = max(1, min(lane[0], LINE_BYTES // (rank * min(line, 2 * reach + 1))))
@@ -212,13 +200,11 @@ class MaxPool:
             # A vector beyond each line is written; of every second rank, one more is read.
             bytes_of_line = length * pitch * rank + 4 * kernel.VECTOR_BYTES
             how[kernel.SCRATCH] = 2 * (-(-bytes_of_line // 64) * 64)
-            run, rule = _LINES, (self._wide, *self._line_rule, self._blank)
+            run, rule = _LINES(*self._kind, self._rank_width), self._line_rule
             items = planes * -(-lane[0] // pitch) * -(-out_n // tile) * -(-rows // share)
-        return _Plan(
-            run,
-            how,
-            np.array(merged or [(1, 0, 0, 0, 0)], np.int64).reshape(-1, 5),
-            np.array(spatial, np.int64),
-            rule,
-            items,
-        )
+        merged = merged or [(1, 0, 0, 0, 0)]
+        how[kernel.BATCH] = len(merged)
+        how[kernel.SPATIAL] = len(spatial)
+        how[kernel.RULE : kernel.RULE + 4] = rule
+        walk = np.concatenate([how, np.ravel(merged), np.ravel(spatial)]).astype(np.int64)
+        return _Plan(run, walk, launch.address(walk), items)

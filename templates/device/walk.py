@@ -1,0 +1,39 @@
+"""The block of int64 that tells a chunk what to do: settings first, then tables of axes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from llvmlite import ir
+from numba import carray, types
+from numba.extending import intrinsic
+
+from order_key import helper
+
+
+@intrinsic
+def _integers_at(_context: Any, address: Any) -> Any:
+    def codegen(_context: Any, builder: Any, _signature: Any, values: Any) -> Any:
+        return builder.inttoptr(values[0], ir.IntType(64).as_pointer())
+
+    return types.CPointer(types.int64)(types.int64), codegen
+
+
+@helper
+def integers(address, shape):
+    """The int64 at `address` as an array, which owns nothing."""
+    return carray(_integers_at(address), shape)
+
+
+@intrinsic
+def narrowed(_context: Any, value: Any, like: Any) -> Any:
+    """`value` cut to the type of `like`; None where that is None."""
+
+    def codegen(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+        if signature.return_type == types.none:
+            return context.get_dummy_value()
+        if like.bitwidth == types.int64.bitwidth:
+            return values[0]
+        return builder.trunc(values[0], values[1].type)
+
+    return like(types.int64, like), codegen
