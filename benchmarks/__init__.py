@@ -1,0 +1,1 @@
+"""Speed of the operators beside onnxruntime, PyTorch, OpenVINO and NumPy: python -m benchmarks."""

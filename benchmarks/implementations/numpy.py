@@ -1,0 +1,120 @@
+"""NumPy, each cell in the fastest way it offers."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from itertools import product
+
+import numpy as np
+
+from benchmarks.cells import Array, Cell
+
+
+def prepare(cell: Cell, x: Array, threads: int) -> Callable[[], tuple[Array, ...]]:
+    del threads  # NumPy's reductions use one
+    if cell.window:
+        return _pool(cell, x)
+    if cell.operator == "argmax":
+        return _argmax(cell, x)
+    if cell.operator == "hardmax":
+        return _hardmax(cell, x)
+    return _softmax(cell, x)
+
+
+def _flattened(cell: Cell, x: Array) -> Callable[[], tuple[Array, int]]:
+    """NumPy's argmax takes one axis: several are brought together, which copies unless they are neighbours."""
+    if len(cell.axes) == 1:
+        return lambda: (x, cell.axes[0])
+    kept = [d for d in range(x.ndim) if d not in cell.axes]
+    shape = (*(x.shape[d] for d in kept), math.prod(x.shape[d] for d in cell.axes))
+    return lambda: (x.transpose(*kept, *cell.axes).reshape(shape), -1)
+
+
+def _argmax(cell: Cell, x: Array) -> Callable[[], tuple[Array, ...]]:
+    flattened = _flattened(cell, x)
+    shape = cell.output_shape(x)
+    if not shape:
+        return lambda: (np.asarray(np.argmax(x)),)
+    out = np.empty(shape, np.int64)
+
+    def run() -> tuple[Array, ...]:
+        values, axis = flattened()
+        return (np.argmax(values, axis, out=out),)
+
+    return run
+
+
+def _hardmax(cell: Cell, x: Array) -> Callable[[], tuple[Array, ...]]:
+    flattened = _flattened(cell, x)
+    kept = [d for d in range(x.ndim) if d not in cell.axes]
+    order = np.argsort([*kept, *cell.axes])
+
+    def run() -> tuple[Array, ...]:
+        values, axis = flattened()
+        marks = np.zeros(values.shape, values.dtype)
+        np.put_along_axis(marks, values.argmax(axis, keepdims=True), 1, axis)
+        if len(cell.axes) == 1:
+            return (marks,)
+        shape = [x.shape[d] for d in (*kept, *cell.axes)]
+        return (marks.reshape(shape).transpose(order),)
+
+    return run
+
+
+def _softmax(cell: Cell, x: Array) -> Callable[[], tuple[Array, ...]]:
+    out = np.empty(x.shape, x.dtype)
+    powers = np.empty(x.shape, x.dtype)
+
+    def softmax() -> tuple[Array, ...]:
+        np.subtract(x, x.max(cell.axes, keepdims=True), out=out)
+        np.exp(out, out=out)
+        total = out.sum(cell.axes, np.float32, keepdims=True).astype(x.dtype)
+        return (np.divide(out, total, out=out),)
+
+    def log_softmax() -> tuple[Array, ...]:
+        np.subtract(x, x.max(cell.axes, keepdims=True), out=out)
+        np.exp(out, out=powers)
+        total = np.log(powers.sum(cell.axes, np.float32, keepdims=True)).astype(x.dtype)
+        return (np.subtract(out, total, out=out),)
+
+    return softmax if cell.operator == "softmax" else log_softmax
+
+
+def _pool(cell: Cell, x: Array) -> Callable[[], tuple[Array, ...]]:
+    """Window place by window place: quicker than a view of all windows."""
+    first = x.ndim - len(cell.window)
+    shape = cell.output_shape(x)
+    values = np.empty(shape, x.dtype)
+    lowest = -np.inf if cell.dtype.startswith("float") else np.iinfo(cell.dtype).min
+    positions = np.arange(x.size).reshape(x.shape)
+    indices = np.empty(shape, np.int64)
+
+    def places() -> Iterator[tuple[tuple[slice, ...], tuple[slice, ...]]]:
+        """(outputs, inputs) of each place of the window that is not padding."""
+        for place in product(*map(range, cell.window)):
+            to, source = [slice(None)] * first, [slice(None)] * first
+            for d, w in enumerate(place):
+                n, s, offset = x.shape[first + d], cell.strides[d], w - cell.padding[d]
+                begin = max(0, -(offset // s))
+                end = min(shape[first + d], (n - 1 - offset) // s + 1)
+                to.append(slice(begin, end))
+                source.append(slice(begin * s + offset, (end - 1) * s + offset + 1, s))
+            yield tuple(to), tuple(source)
+
+    def pool() -> tuple[Array, ...]:
+        values.fill(lowest)
+        for to, source in places():
+            np.maximum(values[to], x[source], out=values[to])
+        return (values,)
+
+    def pool_with_indices() -> tuple[Array, ...]:
+        values.fill(lowest)
+        indices.fill(-1)
+        for to, source in places():
+            better = (x[source] > values[to]) | (indices[to] < 0)
+            np.copyto(values[to], x[source], where=better)
+            np.copyto(indices[to], positions[source], where=better)
+        return values, indices
+
+    return pool if cell.operator == "max_pool" else pool_with_indices

@@ -1,0 +1,37 @@
+"""This package, through its NumPy functions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+import specops
+from benchmarks.cells import Array, Cell
+
+
+def prepare(cell: Cell, x: Array, threads: int) -> Callable[[], tuple[Array, ...]]:
+    specops.set_num_threads(threads)
+    run = _run(cell, x)
+    run()
+    return run
+
+
+def _run(cell: Cell, x: Array) -> Callable[[], tuple[Array, ...]]:
+    shape = cell.output_shape(x)
+    if cell.window:
+        pooling: dict[str, Any] = {
+            "window_size": cell.window,
+            "strides": cell.strides,
+            "start_padding": cell.padding,
+            "end_padding": cell.padding,
+        }
+        values = np.empty(shape, x.dtype)
+        if cell.operator == "max_pool":
+            return lambda: (specops.max_pool(x, **pooling, out=values),)
+        both = (values, np.empty(shape, np.int64))
+        return lambda: specops.max_pool(x, **pooling, indices=True, out=both)
+    function = getattr(specops, cell.operator)
+    out = np.empty(shape, np.int64 if cell.operator == "argmax" else x.dtype)
+    return lambda: (function(x, axis=cell.axes, out=out),)

@@ -1,0 +1,81 @@
+"""PyTorch on the CPU."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch.nn import functional
+
+from benchmarks.cells import Array, Cell
+from benchmarks.implementations import Unsupported
+
+_POOLS: Any = {1: functional.max_pool1d, 2: functional.max_pool2d, 3: functional.max_pool3d}
+
+
+def prepare(cell: Cell, x: Array, threads: int) -> Callable[[], tuple[Array, ...]]:
+    torch.set_num_threads(threads)
+    run = _run(cell, torch.from_numpy(x))
+    try:
+        with torch.inference_mode():
+            run()
+    except (RuntimeError, NotImplementedError) as error:
+        raise Unsupported(str(error).splitlines()[0]) from error
+
+    def outputs() -> tuple[Array, ...]:
+        with torch.inference_mode():
+            return tuple(result.numpy() for result in run())
+
+    return outputs
+
+
+def _run(cell: Cell, x: torch.Tensor) -> Callable[[], tuple[torch.Tensor, ...]]:
+    if cell.window:
+        pool = _POOLS[len(cell.window)]
+        settings = (cell.window, cell.strides, cell.padding)
+        if cell.operator == "max_pool":
+            return lambda: (pool(x, *settings),)
+        return lambda: tuple(pool(x, *settings, return_indices=True))
+    kept = [d for d in range(x.ndim) if d not in cell.axes]
+    shape = [x.shape[d] for d in kept]
+
+    def grouped() -> tuple[torch.Tensor, int]:
+        """With one axis to reduce: several are brought together, which copies unless they are neighbours."""
+        if len(cell.axes) == 1:
+            return x, cell.axes[0]
+        return x.permute(*kept, *cell.axes).reshape(*shape, -1), -1
+
+    def restored(result: torch.Tensor) -> torch.Tensor:
+        if len(cell.axes) == 1:
+            return result
+        order = [(*kept, *cell.axes).index(d) for d in range(x.ndim)]
+        return result.reshape(*shape, *(x.shape[d] for d in cell.axes)).permute(order)
+
+    def argmax() -> tuple[torch.Tensor, ...]:
+        values, axis = grouped()
+        return (torch.argmax(values, axis, out=out),)
+
+    def hardmax() -> tuple[torch.Tensor, ...]:
+        values, axis = grouped()
+        marks = torch.zeros_like(values)
+        return (restored(marks.scatter_(axis, values.argmax(axis, keepdim=True), 1.0)),)
+
+    def softmax() -> tuple[torch.Tensor, ...]:
+        values, axis = grouped()
+        if len(cell.axes) == 1:
+            return (torch.softmax(values, axis, out=out),)
+        return (restored(torch.softmax(values, axis)),)
+
+    def log_softmax() -> tuple[torch.Tensor, ...]:
+        values, axis = grouped()
+        return (restored(torch.log_softmax(values, axis)),)
+
+    out = (
+        torch.empty(shape, dtype=torch.int64) if cell.operator == "argmax" else torch.empty_like(x)
+    )
+    assert math.prod(shape) > 0
+    return {"argmax": argmax, "hardmax": hardmax, "softmax": softmax, "log_softmax": log_softmax}[
+        cell.operator
+    ]

@@ -1,0 +1,10 @@
+"""What a first call is compared with."""
+
+from __future__ import annotations
+
+from numba import njit
+
+
+@njit(cache=True)
+def one():
+    return 1

@@ -1,0 +1,77 @@
+"""A cell as an ONNX model, for the runtimes that read such models."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+from onnx import ModelProto, checker, helper
+
+from benchmarks.cells import Array, Cell
+
+_NAMES = {
+    "argmax": "ArgMax",
+    "hardmax": "Hardmax",
+    "softmax": "Softmax",
+    "log_softmax": "LogSoftmax",
+}
+OPSET = 13
+
+
+def model(cell: Cell, x: Array) -> ModelProto:
+    """The operator; where it has one axis and the cell several, between transpositions and reshapes."""
+    dtype = helper.np_dtype_to_tensor_dtype(x.dtype)
+    nodes = [] if cell.window else _reduction(cell, x)
+    if cell.window:
+        outputs = ["y", "indices"] if cell.operator == "max_pool_with_indices" else ["y"]
+        pads = [*cell.padding, *cell.padding]
+        nodes.append(
+            helper.make_node(
+                "MaxPool", ["x"], outputs, kernel_shape=cell.window, strides=cell.strides, pads=pads
+            )
+        )
+    shape = cell.output_shape(x)
+    kind = helper.np_dtype_to_tensor_dtype(np.dtype(np.int64))
+    results = [
+        helper.make_tensor_value_info("y", kind if cell.operator == "argmax" else dtype, shape)
+    ]
+    if cell.operator == "max_pool_with_indices":
+        results.append(helper.make_tensor_value_info("indices", kind, shape))
+    graph = helper.make_graph(
+        nodes, "cell", [helper.make_tensor_value_info("x", dtype, x.shape)], results
+    )
+    made = helper.make_model(graph, opset_imports=[helper.make_opsetid("", OPSET)], ir_version=8)
+    checker.check_model(made)
+    return made
+
+
+def _reduction(cell: Cell, x: Array) -> list[Any]:
+    extra = {"keepdims": 0} if cell.operator == "argmax" else {}
+    name = _NAMES[cell.operator]
+    if len(cell.axes) == 1:
+        return [helper.make_node(name, ["x"], ["y"], axis=cell.axes[0], **extra)]
+    kept = [d for d in range(x.ndim) if d not in cell.axes]
+    order = [*kept, *cell.axes]
+    sizes = [x.shape[d] for d in order]
+    merged = [*sizes[: len(kept)], math.prod(sizes[len(kept) :])]
+    nodes = [
+        helper.make_node("Transpose", ["x"], ["transposed"], perm=order),
+        _constant("merged_shape", merged),
+        helper.make_node("Reshape", ["transposed", "merged_shape"], ["merged"]),
+    ]
+    if cell.operator == "argmax":
+        return [*nodes, helper.make_node(name, ["merged"], ["y"], axis=len(kept), **extra)]
+    return [
+        *nodes,
+        helper.make_node(name, ["merged"], ["result"], axis=len(kept)),
+        _constant("shape", sizes),
+        helper.make_node("Reshape", ["result", "shape"], ["split"]),
+        helper.make_node(
+            "Transpose", ["split"], ["y"], perm=[order.index(d) for d in range(x.ndim)]
+        ),
+    ]
+
+
+def _constant(name: str, values: list[int]) -> Any:
+    return helper.make_node("Constant", [], [name], value_ints=values)

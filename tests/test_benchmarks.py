@@ -1,0 +1,69 @@
+"""The benchmark's cells are sound, and it runs."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from benchmarks import report
+from benchmarks.cells import Cell, cells
+from benchmarks.implementations import LIMIT
+from benchmarks.implementations import numpy as peer
+from benchmarks.implementations import specops as ours
+from benchmarks.measure import Row, Worker
+
+
+def small(cell: Cell) -> Cell:
+    """The cell with short axes."""
+    shape = tuple(min(n, 17 - 2 * d) for d, n in enumerate(cell.shape))
+    return Cell.of({**cell.as_json(), "shape": shape})
+
+
+def test_cells() -> None:
+    """Each cell has a name of its own, and all that it asks of an implementation can be computed."""
+    all_of_them = list(cells())
+    assert len({c.name for c in all_of_them}) == len(all_of_them) > 200
+    assert {c.dtype for c in all_of_them} == {"float32", "float16", "uint8", "int64"}
+    assert 5 < sum(c.quick for c in all_of_them) < len(all_of_them) / 4
+
+
+def test_numpy_computes_the_same() -> None:
+    """What is compared in time is the same in value."""
+    some = [small(c) for c in cells() if c.dtype in {"float32", "uint8"}]
+    for cell in {c.name: c for c in some}.values():
+        x = cell.input()
+        results = [module.prepare(cell, x, 1)() for module in (ours, peer)]
+        for a, b in zip(*results, strict=True):
+            assert a.shape == b.shape, cell
+            np.testing.assert_allclose(a, b, rtol=2e-6, atol=1e-6, err_msg=cell.name)
+
+
+def test_workers_and_report() -> None:
+    """A process answers what it is asked; the summary names what misses its aim."""
+    cell = Cell("argmax", "float32", (64, 100), axes=(1,))
+    row = Row(cell)
+    for name in ("specops", "numpy", LIMIT):
+        with Worker(name, 1) as worker:
+            assert worker.ask(cell=cell.as_json())["seconds"] > 0
+            row.seconds[name] = min(worker.ask(turn=0.01)["seconds"])
+    assert row.best_peer == "numpy"
+    assert cell.name in report.line(row)
+    row.seconds = {"specops": 2e-3, "numpy": 1e-3, "torch": 3e-3, LIMIT: 1e-3}
+    assert row.ratio == row.share == 0.5
+    assert any("0.50" in line and cell.name in line for line in report.summary([row]))
+
+
+def test_moved_bytes() -> None:
+    """The limit counts what must be read and written, once."""
+    assert Cell("argmax", "uint8", (6, 10), axes=(1,)).moved_bytes() == (60, 6 * 8)
+    assert Cell("softmax", "float16", (6, 10), axes=(1,)).moved_bytes() == (120, 120)
+    pool = Cell(
+        "max_pool_with_indices",
+        "float32",
+        (1, 2, 8, 8),
+        window=(2, 2),
+        strides=(2, 2),
+        padding=(0, 0),
+    )
+    assert pool.moved_bytes() == (512, 2 * 16 * (4 + 8))
+    rows = Cell("argmax", "float32", (8, 10), view="every_second_row", axes=(1,))
+    assert rows.moved_bytes() == (4 * 10 * 4, 4 * 8)
