@@ -101,6 +101,10 @@ MISTAKES: list[tuple[list[str], int, str, str]] = [
     (["list", "argmx"], 2, "there is no operator 'argmx'", "did you mean `argmax`?"),
     (["list", "qqqq"], 2, "there is no operator 'qqqq'", "`specops list` names all operators"),
     (["explain", "harmax"], 2, "there is no operator 'harmax'", "did you mean `hardmax`?"),
+    (["explain", "softmax1"], 2, "no operator 'softmax1'", "`directml/activation_softmax1`?"),
+    (["explain", "maxpooling"], 2, "no operator 'maxpooling'", "did you mean `directml/max_pooling` or"),
+    (["explain", "directml"], 2, "no operator 'directml'", "more have it in their names"),
+    (["explain", ""], 2, "no operator ''", "`specops list` names all operators"),
     (["explain"], 2, "the following arguments are required: subject", "`specops explain --help`"),
     (["explain", "axes_uniqe"], 2, "no operator 'axes_uniqe'", "did you mean `axes_unique`?"),
     (["list", "--frmat", "json"], 2, "does not take '--frmat'", "did you mean `--format`?"),
@@ -111,6 +115,7 @@ MISTAKES: list[tuple[list[str], int, str, str]] = [
     (["run", ARGMAX, "--feature-level", "9"], 2, "there is no feature level '9'; there are 1.0, 2.0", "--help"),
     (["run", ARGMAX, "--max-memory", "much"], 2, "'much' is no number of bytes", "--help"),
     (["run", ARGMAX, "--input-path", "nowhere"], 2, "'nowhere' is no folder", "--help"),
+    (["run", ARGMAX, "--format", "json"], 2, "--format is for --validate-only", ""),
     (["run", "none.json"], 1, "none.json: error: cannot be read", ""),
     (["warmup", "argmx"], 2, "there is no operator 'argmx'", "did you mean `argmax`?"),
     (["warmup", "--dtype", "flot16"], 2, "there is no data type 'flot16'", "did you mean `FLOAT16`?"),
@@ -173,6 +178,45 @@ def test_a_reader_that_has_seen_enough(tmp_path: Path) -> None:
         assert process.wait(timeout=120) == command.OK
 
 
+def test_streams_that_the_caller_closed(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("stdout", "stderr"):
+        monkeypatch.setattr(sys, name, None)
+    assert command.main(["list"]) == command.OK
+    monkeypatch.setattr(sys, "stderr", None)
+    assert command.main(["lst"]) == command.USAGE
+
+
+INTERRUPTED_IN_A_CALLBACK = """
+import ctypes, sys
+from specops import dxdispatch
+from specops.command import main
+
+@ctypes.CFUNCTYPE(None)
+def callback():
+    raise KeyboardInterrupt
+
+dxdispatch.check = lambda *_, **__: callback() or []
+sys.exit(main.main(["run", "model.json", "--validate-only"]))
+"""
+
+
+def test_an_interrupt_while_llvm_compiles(specops_: Run, tmp_path: Path) -> None:
+    result = subprocess.run(
+        [sys.executable, "-c", INTERRUPTED_IN_A_CALLBACK],
+        cwd=tmp_path,
+        env=environment(),
+        capture_output=True,
+        encoding="utf-8",
+        check=False,
+        timeout=120,
+    )
+    assert (result.returncode, result.stdout) == (command.INTERRUPTED, "")
+    assert result.stderr == "error: interrupted\n"
+    hook = sys.unraisablehook
+    specops_("--version")
+    assert sys.unraisablehook is hook
+
+
 def test_outside_the_checkout(tmp_path: Path) -> None:
     result = started("explain", "directml/argmax", cwd=tmp_path)
     assert result.returncode == 0 and result.stderr == ""
@@ -214,6 +258,13 @@ def test_list_some(specops_: Run) -> None:
     ]
 
 
+def test_list_what_has_a_name_within_its_own(specops_: Run) -> None:
+    rows = specops_("list", "softmax").out.splitlines()[1:]
+    assert {"directml/activation_softmax1", "onnx/softmax"} <= {r.split()[0] for r in rows}
+    rows = specops_("list", "maxpooling").out.splitlines()[1:]
+    assert rows and all(r.startswith("directml/max_pooling") for r in rows)
+
+
 def test_list_for_programs(specops_: Run) -> None:
     records = json.loads(specops_("list", "--format", "json").out)
     assert {r["id"] for r in records} == {
@@ -253,6 +304,12 @@ def test_explain_names_older_versions(specops_: Run) -> None:
     older = "onnx/hardmax_1, onnx/hardmax_11"
     assert specops_("explain", "hardmax").out.endswith(f"\nOlder versions: {older}\n")
     assert "Older versions" not in specops_("explain", "onnx/hardmax_11").out
+
+
+def test_explain_names_operators_with_longer_names(specops_: Run) -> None:
+    out = specops_("explain", "max_pool").out
+    assert "\nSee also: directml/max_pooling, directml/max_pooling1, directml/max_pooling2\n" in out
+    assert "See also" not in specops_("explain", "argmax").out
 
 
 def test_explain_a_rule(specops_: Run) -> None:

@@ -8,6 +8,7 @@ import os
 import pickle
 import random
 import re
+from array import array
 from collections.abc import Callable
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -19,7 +20,7 @@ import trees
 
 from specops import SpecopsError, dxdispatch
 from specops.directml.registry import OPERATORS
-from specops.dxdispatch import Limits, ModelError, Problem, Timing
+from specops.dxdispatch import Limits, ModelError, Problem, Timing, runner
 from specops.dxdispatch import nodes as json_nodes
 from specops.dxdispatch.problems import MAX_PROBLEMS
 
@@ -276,6 +277,24 @@ def test_timing_verbosity(case: Case) -> None:
     assert lines[3] == f"CPU Timings (Hot)  : 1 samples, {stats}"
 
 
+def test_the_median_of_many() -> None:
+    for count in (1, 2, 9, 10):
+        samples = [float(i * 7 % count) for i in range(count)]
+        assert runner._median(array("d", samples)) == sorted(samples)[count // 2]
+
+
+@pytest.mark.parametrize("wrong", [{"iterations": 0}, {"repeat": 0}, {"iterations": -1}])
+def test_at_least_one_iteration(wrong: dict[str, int]) -> None:
+    with pytest.raises(SpecopsError, match="at least 1"):
+        Timing(**wrong)
+
+
+def test_a_word_before_each_dispatch(case: Case) -> None:
+    names: list[str] = []
+    case.run(model(commands=model()["commands"] * 2), begin=names.append)
+    assert names == ["op", "op"]
+
+
 # --- initial values ---
 
 
@@ -396,6 +415,14 @@ def test_values_that_are_none(case: Case, values: Any, dtype: str, place: str, s
     assert says in problem.message
 
 
+@pytest.mark.parametrize(
+    ("value", "shown"),
+    [(0, "0"), (1, "1"), (1.0, "1.0"), (True, "true"), (False, "false"), (None, "null"), ("x", '"x"')],
+)  # fmt: skip
+def test_what_was_found_is_shown(case: Case, value: Any, shown: str) -> None:
+    assert case.refused(with_values(value)).message.startswith(f"found {shown};")
+
+
 BAD_RESOURCES = [
     ({"initialValues": [1]}, ".initialValues[0]", "type and value"),
     ({"initialValues": {"value": 1, "valueCount": 1}}, "", "initialValuesDataType is missing"),
@@ -492,6 +519,11 @@ FORMS = {
         "GuaranteedBaseOffsetAlignment": 256,
     },
     "nulls": {"DataType": "FLOAT32", "Sizes": [2, 3], "Strides": None, "TotalTensorSizeInBytes": 0},
+    "two flags": {
+        "DataType": "FLOAT32",
+        "Sizes": [2, 3],
+        "Flags": ["NONE", "DML_TENSOR_FLAG_NONE"],
+    },
     "no flags": {"DataType": "FLOAT32", "Sizes": [2, 3], "Flags": []},
 }
 
@@ -554,6 +586,10 @@ BAD_FIELDS: list[tuple[dict[str, Any], str, str]] = [
     (tensor("InputTensor", TotalTensorSizeInBytes=20), ".InputTensor.TotalTensorSizeInBytes", "total_size"),
     (tensor("InputTensor", GuaranteedBaseOffsetAlignment=3), ".InputTensor.GuaranteedBaseOffsetAlignment", ""),
     (tensor("InputTensor", Flags="OTHER"), ".InputTensor.Flags", "field_type"),
+    (tensor("InputTensor", Flags=["NONE", "OTHER"]), ".InputTensor.Flags", "field_type"),
+    (tensor("InputTensor", Flags=[0]), ".InputTensor.Flags", "field_type"),
+    (tensor("InputTensor", Flags=0), ".InputTensor.Flags", "field_type"),
+    (tensor("OutputTensor", Flags=["DML_TENSOR_FLAG_OWNED_BY_DML"]), ".OutputTensor.Flags", "owned_by_dml"),
     (tensor("OutputTensor", Flags="OWNED_BY_DML"), ".OutputTensor.Flags", "owned_by_dml"),
     ({"InputTensor": {"Type": "INVALID", "DataType": "FLOAT32", "Sizes": [2, 3]}}, ".InputTensor.Type", ""),
     ({"InputTensor": {"Desc": 7}}, ".InputTensor.Desc", "field_type"),
@@ -762,8 +798,8 @@ def test_parts_of_one_buffer(case: Case) -> None:
     assert "share memory" in case.refused(content).message
 
 
-def owned(**changes: Any) -> dict[str, Any]:
-    tensor = {"DataType": "FLOAT32", "Sizes": [2, 3], "Flags": "OWNED_BY_DML"}
+def owned(flags: Any = "OWNED_BY_DML", **changes: Any) -> dict[str, Any]:
+    tensor = {"DataType": "FLOAT32", "Sizes": [2, 3], "Flags": flags}
     op = {
         "type": "ARGMAX",
         "desc": desc(InputTensor=tensor),
@@ -800,6 +836,13 @@ def test_owned_by_dml(case: Case) -> None:
         },
     )
     assert case.run(content)[-1] == "Resource 'y': 2, 2"
+
+
+@pytest.mark.parametrize(
+    "flags", ["DML_TENSOR_FLAG_OWNED_BY_DML", ["NONE", "DML_TENSOR_FLAG_OWNED_BY_DML", "OWNED_BY_DML"]]
+)  # fmt: skip
+def test_forms_of_a_flag(case: Case, flags: Any) -> None:
+    assert case.run(owned(flags))[-1] == "Resource 'y': 2, 2"
 
 
 def test_owned_by_dml_is_bound_in_one_place(case: Case) -> None:
@@ -1047,6 +1090,18 @@ UNREADABLE = {
     "twice": ('{"a": 1,\n "a": 2}', 2, 2, "stands twice"),
     "deep array": ("[" * 100000, 1, 66, "nested more than"),
     "deep object": ('{"a":' * 100000, 1, 326, "nested more than"),
+    "wide array": (
+        "[" + "[]," * 300000,
+        1,
+        3 * json_nodes.MAX_NODES - 1,
+        "objects, arrays and members",
+    ),
+    "wide object": (
+        "{" + "".join(f'"{i:06}":0,' for i in range(300000)),
+        1,
+        11 * json_nodes.MAX_NODES,
+        "objects, arrays and members",
+    ),
 }
 
 
@@ -1194,6 +1249,8 @@ def test_a_loaded_model_runs_again(case: Case) -> None:
     for _ in range(2):
         values = dxdispatch.run(loaded, output=io.StringIO())
         assert values["y"].tolist() == [2, 2]
+    with pytest.raises(TypeError, match="takes no feature_level"):
+        dxdispatch.run(loaded, feature_level="1.0")
 
 
 def test_each_directml_operator_is_found(run: Callable[[list[str]], trees.Result]) -> None:

@@ -609,7 +609,11 @@ def segment() -> onnx.ModelProto:
 
 INVALID: list[tuple[str, Any, str]] = [
     ("no version", lambda: changed(ir_version=None), "it has no IR version"),
-    ("newer IR", lambda: changed(ir_version=99), "its IR version is 99; known are 1 to"),
+    (
+        "newer IR",
+        lambda: changed(ir_version=onnx.IR_VERSION + 1),
+        f"known are 1 to {onnx.IR_VERSION}",
+    ),
     ("no graph", lambda: changed(graph=None), "it has no graph"),
     ("no set", lambda: changed(opset_import=None), "imports no operator set of domain ai.onnx"),
     ("set 0", lambda: one("Softmax", opset=0), "imports operator set 0"),
@@ -848,6 +852,9 @@ def test_run_node() -> None:
     for wrong in ([(np.float64, (1, 1, 2))], [(np.float32, (1, 1, 3))], [*info, info[0]]):
         with pytest.raises(ValidationError, match="outputs_info"):
             backend.run_node(node, [x], outputs_info=wrong)
+    for nonsense in ([None], [("float33", (1, 1, 2))], [(np.float32,)], [(np.float32, 2)]):
+        with pytest.raises(ValidationError, match="a data type and a shape for each output"):
+            backend.run_node(node, [x], outputs_info=nonsense)  # type: ignore[arg-type]
     with pytest.raises(ValidationError, match="from version 8 on"):
         backend.run_node(node, [x], opset_version=7)
     with pytest.raises(ValidationError, match="found 2"):

@@ -73,6 +73,19 @@ def test_progress_is_shown_on_a_terminal_only(tmp_path: Path) -> None:
     assert started("warmup", "plain/argmax", cwd=tmp_path).stderr == ""
 
 
+def test_a_run_shows_what_it_is_at(tmp_path: Path) -> None:
+    text = on_terminal("run", ARGMAX)
+    assert "\r[........................] 0/2 columns" in text
+    assert "\r[############............] 1/2 rows" in text
+    seen = [line.split(f"\r{ESCAPE}K")[-1] for line in text.rstrip().split("\n")]
+    plain = started("run", ARGMAX, cwd=tmp_path)
+    times = re.compile(r"\d+\.\d{4}")
+    assert plain.stderr == ""
+    assert times.sub("*", "\n".join(seen)) == times.sub("*", plain.stdout.rstrip())
+    text = on_terminal("run", ARGMAX, "-t", "600000", "--time-limit", "1", NO_COLOR="1")
+    assert f"0/2 columns{ESCAPE}K\r{ESCAPE}Kerror: not finished within 1 s\n" in text
+
+
 # --- links and pipes ---
 
 case = test_dxdispatch.case  # a fixture

@@ -10,7 +10,7 @@ import re
 import sys
 import textwrap
 
-from specops.command.catalogue import LISTED, Unknown, entries, find, near
+from specops.command.catalogue import LISTED, Unknown, entries, find, near, related
 from specops.command.terminal import paint, say
 
 
@@ -29,6 +29,10 @@ def run(options: argparse.Namespace) -> int:
             say("\n")
         for line in entry.page().rstrip("\n").split("\n"):
             say(paint(line, "bold", sys.stdout) if line[:1].strip() else line)
+    longer = [f"{e.dialect}/{e.name}" for e in related(options.subject)]
+    if longer:
+        say()
+        say(textwrap.fill(f"See also: {', '.join(longer)}", 96, subsequent_indent="  "))
     older = [
         e.id
         for e in entries()

@@ -12,19 +12,21 @@ import sys
 import traceback
 import warnings
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, NoReturn
 
+from specops import validation
 from specops._version import __version__
 from specops.command import explain, listing, models, warmup
 from specops.command.catalogue import Unknown, near
-from specops.command.terminal import complain
+from specops.command.terminal import complain, exit_now
 from specops.errors import SpecopsError
 from specops.vocabulary import DATA_TYPES, FEATURE_LEVELS
 
 OK, INVALID, USAGE, BUG, INTERRUPTED = 0, 1, 2, 3, 130
 
-_CODES = "Exit codes: 0 fine; 1 a model that is not valid or cannot be read; 2 wrong usage; 3 a bug; 130 interrupted."
+_CODES = "Exit codes: 0 fine; 1 a model that is not valid or cannot be run; 2 wrong usage; 3 a bug; 130 interrupted."
 _UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
 
 
@@ -39,9 +41,14 @@ class _Parser(argparse.ArgumentParser):
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command; returns its exit code."""
     given = list(sys.argv[1:] if arguments is None else arguments)
-    for stream in (sys.stdout, sys.stderr):
-        if hasattr(stream, "reconfigure"):
+    for name in ("stdout", "stderr"):
+        stream = getattr(sys, name)
+        if stream is None:  # closed by the caller
+            setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))  # noqa: SIM115
+        elif hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="backslashreplace")
+    previous = sys.unraisablehook
+    sys.unraisablehook = partial(_unraisable, previous)
     with warnings.catch_warnings():
         warnings.showwarning = _warning
         try:
@@ -72,6 +79,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
             hint = "a bug of specops; with SPECOPS_TRACEBACK=1 it shows where"
             complain("error", f"{type(error).__name__}: {str(error)[:200]}", hint)
             return BUG
+        finally:
+            sys.unraisablehook = previous
 
 
 def _main(given: list[str]) -> int:
@@ -98,6 +107,15 @@ def _dashed(word: str) -> str:
     """DxDispatch writes its options with _, as --dispatch_iterations."""
     name, equals, value = word.partition("=")
     return f"{name.replace('_', '-')}{equals}{value}" if word.startswith("--") else word
+
+
+def _unraisable(previous: Callable[[Any], Any], lost: Any) -> None:
+    """LLVM calls back while it compiles; Python would forget an interrupt that comes just then."""
+    if not isinstance(lost.exc_value, KeyboardInterrupt):
+        previous(lost)
+        return
+    complain("error", "interrupted")
+    exit_now(INTERRUPTED)
 
 
 def _warning(message: Warning | str, *_rest: Any, **_options: Any) -> None:
@@ -136,7 +154,7 @@ def _parsers() -> tuple[argparse.ArgumentParser, dict[str, argparse.ArgumentPars
         "list",
         listing.run,
         "one line for each operator, with the feature levels or versions that brought it",
-        "  specops list\n  specops list argmax\n  specops list --format json",
+        "  specops list\n  specops list softmax\n  specops list --format json",
     )
     sub.add_argument(
         "operators", nargs="*", metavar="operator", help="as argmax or directml/argmax"
@@ -304,13 +322,12 @@ def _bytes(text: str) -> int:
 
 
 def _level(text: str) -> str:
-    level = text.removeprefix("DML_FEATURE_LEVEL_").replace("_", ".")
-    if level not in FEATURE_LEVELS:
-        known = ", ".join(FEATURE_LEVELS)
+    try:
+        return str(validation.feature_level(text))
+    except validation.NotUnderstood as problem:
         raise argparse.ArgumentTypeError(
-            f"there is no feature level {text[:60]!r}; there are {known}"
-        )
-    return level
+            f"there is no feature level {problem.found}; there are {problem.allowed}"
+        ) from None
 
 
 def _folder(text: str) -> Path:

@@ -5,14 +5,16 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
 import sys
 from types import TracebackType
-from typing import TextIO
+from typing import NoReturn, TextIO
 
-_CODES = {"bold": "1", "red": "1;31", "yellow": "33", "green": "32", "dim": "2"}
+_CODES = {"bold": "1", "red": "1;31", "yellow": "33", "green": "32"}
 _BAR = 24  # characters
+_bar_stands = False  # on the terminal's last line
 
 
 def is_terminal(stream: TextIO) -> bool:
@@ -40,9 +42,23 @@ def width(stream: TextIO) -> int | None:
     return shutil.get_terminal_size().columns if is_terminal(stream) else None
 
 
+def erase() -> None:
+    """Free the terminal's last line of a bar."""
+    global _bar_stands
+    if _bar_stands:
+        _bar_stands = False
+        print("\r\x1b[K", end="", file=sys.stderr, flush=True)
+
+
 def say(text: str = "", stream: TextIO | None = None) -> None:
     """Print a line."""
+    erase()
     print(text, file=sys.stdout if stream is None else stream)
+
+
+def counted(number: int, noun: str) -> str:
+    """As "1 error" or "2 errors"."""
+    return f"{number} {noun}{'' if number == 1 else 's'}"
 
 
 def complain(kind: str, message: str, hint: str = "") -> None:
@@ -51,6 +67,14 @@ def complain(kind: str, message: str, hint: str = "") -> None:
     say(f"{paint(f'{kind}:', colour, sys.stderr)} {message}", sys.stderr)
     if hint:
         say(f"  hint: {hint}", sys.stderr)
+
+
+def exit_now(code: int) -> NoReturn:
+    """End the process at once, where no exception can; what was printed is kept."""
+    for stream in (sys.stdout, sys.stderr):
+        with contextlib.suppress(OSError, ValueError):
+            stream.flush()
+    os._exit(code)
 
 
 class Progress:
@@ -70,11 +94,11 @@ class Progress:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        if self._shown:
-            print("\r\x1b[K", end="", file=sys.stderr, flush=True)
+        erase()
 
     def begin(self, label: str) -> None:
         """Show what is being done now."""
+        global _bar_stands
         if not self._shown:
             return
         full = _BAR * self._done // max(1, self._total)
@@ -82,6 +106,7 @@ class Progress:
         line = f"[{bar}] {self._done}/{self._total} {label}"
         room = (width(sys.stderr) or 80) - 1
         print(f"\r{line[:room]}\x1b[K", end="", file=sys.stderr, flush=True)
+        _bar_stands = True
 
     def end(self) -> None:
         """One part is done."""

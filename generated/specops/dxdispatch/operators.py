@@ -16,8 +16,7 @@ from specops.dxdispatch.problems import Report, did_you_mean
 from specops.dxdispatch.values import DATA_TYPES
 from specops.errors import ValidationError, Violation
 from specops.operator import CompiledOperator
-from specops.validation import Field
-from specops.vocabulary import FEATURE_LEVELS
+from specops.validation import Field, NotUnderstood, enum_value
 
 _PREFIX = "DML_OPERATOR_"
 _EXECUTION_FLAGS = (
@@ -134,7 +133,7 @@ def dispatchable(
                     tensor,
                     tensor.implied_bytes if total is None else total,
                     max(16, tensor.GuaranteedBaseOffsetAlignment),
-                    str(tensor.Flags).endswith("OWNED_BY_DML"),
+                    enum_value(tensor.Flags, "DML_TENSOR_FLAGS") == "OWNED_BY_DML",
                 )
             )
     absent = [n for n, v in values.items() if v is None and n not in {p.name for p in points}]
@@ -195,21 +194,23 @@ def _tensor(node: Node) -> Any:
             is_name = is_name and value.removeprefix("DML_TENSOR_DATA_TYPE_") in DATA_TYPES
         if is_name != (name in ("DataType", "Flags")) and not isinstance(value, list):
             values[name] = _Raw(node.value[name])
-    if "Flags" in values:
+    if isinstance(values.get("Flags"), list):
         values["Flags"] = _flags(values["Flags"])
     if values.get("TotalTensorSizeInBytes") == 0:
         del values["TotalTensorSizeInBytes"]  # computed, as DxDispatch does
     return TensorDesc(values.pop("DataType", None), values.pop("Sizes", None), **values)
 
 
-def _flags(given: Any) -> Any:
-    """Flags stand alone or in an array; there is but one that is not NONE."""
-    entries = given if isinstance(given, list) else [given]
-    names = [f.removeprefix("DML_TENSOR_FLAG_") if isinstance(f, str) else f for f in entries]
-    others = [name for name in names if name != "NONE"]
-    if not others:
-        return "NONE"
-    return others[0] if others.count(others[0]) == len(others) else names
+def _flags(given: list[Any]) -> Any:
+    """An array of flags as one; there is but one that is not NONE."""
+    try:
+        flags = {enum_value(flag, "DML_TENSOR_FLAGS") for flag in given if isinstance(flag, str)}
+    except NotUnderstood:
+        return given
+    flags.discard("NONE")
+    if len(flags) > 1 or not all(isinstance(flag, str) for flag in given):
+        return given
+    return flags.pop() if flags else "NONE"
 
 
 def _inner(node: Node) -> Node:
@@ -271,13 +272,3 @@ def _violation(violation: Violation, desc: Node, type: Node, report: Report) -> 
         found = place.kind()
         allowed = "an object with DataType and Sizes"
     report.error(place, f"found {found}; allowed: {allowed}", hint, violation.id)
-
-
-def level(text: str | None) -> str | None:
-    """A feature level's number; raises KeyError for a name that is none."""
-    if text is None:
-        return None
-    number = text.removeprefix("DML_FEATURE_LEVEL_").replace("_", ".")
-    if number not in FEATURE_LEVELS:
-        raise KeyError(text)
-    return number

@@ -265,11 +265,18 @@ class Backend(base.Backend):
         ]
         model = reading.of_node(node, dict(zip(names, taken, strict=True)), opset_version)
         results = PreparedModel(Graph(reading.read(model))).run(taken)
-        for i, (dtype, shape) in enumerate(outputs_info or ()):
+        for i, expected in enumerate(outputs_info or ()):
+            try:
+                dtype, shape = np.dtype(expected[0]), tuple(expected[1])
+            except (TypeError, IndexError):
+                allowed = "a data type and a shape for each output"
+                raise subject.refusal(
+                    "outputs_info", "outputs_info", f"{expected!r}"[:60], allowed
+                ) from None
             array = results[i] if i < len(results) else None
-            if array is None or array.dtype != np.dtype(dtype) or array.shape != tuple(shape):
+            if array is None or array.dtype != dtype or array.shape != shape:
                 found = "none" if array is None else f"{array.dtype} {list(array.shape)}"
-                allowed = f"{np.dtype(dtype)} {list(shape)}, from outputs_info"
+                allowed = f"{dtype} {list(shape)}, from outputs_info"
                 raise subject.refusal("outputs_info", f"output {i}", found, allowed)
         return results
 

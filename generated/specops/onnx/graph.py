@@ -266,7 +266,7 @@ class Graph:
     def _check_types(self, steps: list[Step], model: Model) -> None:
         """The data type of each value follows from those of the inputs and constants."""
         dtypes: dict[str, str | None] = {
-            name: _type_name(array.dtype) for name, array in self.constants.items()
+            name: validation.data_type(array.dtype) for name, array in self.constants.items()
         }
         for value in model.inputs:
             assert value.dtype is not None
@@ -416,10 +416,6 @@ class _Shown:
 
     def __repr__(self) -> str:
         return self.text
-
-
-def _type_name(dtype: np.dtype) -> str:
-    return next(name for name, entry in DATA_TYPES.items() if entry.numpy == dtype)
 
 
 def _fits(shape: Sequence[int], sizes: Sequence[int | str | None] | None) -> bool:

@@ -11,6 +11,8 @@ from functools import cache
 from importlib.resources import files
 from typing import Any
 
+_FEW = 3  # operators that a hint names
+
 
 class Unknown(Exception):
     """A name that stands for nothing, and a hint."""
@@ -58,6 +60,10 @@ class Entry:
         of_newest = {self.operator, short, self.name, f"{self.dialect}/{self.name}"}
         return {self.id, name} | (of_newest if self.newest else set())
 
+    def is_called(self, name: str) -> bool:
+        """Whether a name, in any case, is one of its own."""
+        return name.casefold() in {n.casefold() for n in self.names}
+
     def page(self) -> str:
         """All that is known of it, as text."""
         file = f"{self.id.replace('/', '_')}.txt"
@@ -75,12 +81,32 @@ def entries() -> tuple[Entry, ...]:
 
 def find(name: str) -> list[Entry]:
     """The operators of a name, of ONNX the newest versions unless one is named; raises Unknown."""
-    folded = name.casefold()
-    found = [e for e in entries() if folded in {n.casefold() for n in e.names}]
+    found = [e for e in entries() if e.is_called(name)]
     if not found:
         known = (n for e in entries() for n in e.names)
-        raise Unknown(f"there is no operator {name[:60]!r}", near(name, known) or LISTED)
+        hint = _named(related(name)) or near(name, known) or LISTED
+        raise Unknown(f"there is no operator {name[:60]!r}", hint)
     return found
+
+
+def related(name: str) -> list[Entry]:
+    """Operators whose names have this one within them, as ACTIVATION_SOFTMAX1 has softmax."""
+    part = _folded(name)
+    longer = (e for e in entries() if e.newest and part and not e.is_called(name))
+    return [e for e in longer if part in _folded(f"{e.dialect}/{e.name} {e.operator}")]
+
+
+def _folded(name: str) -> str:
+    """Without what people leave out."""
+    return name.casefold().replace("_", "")
+
+
+def _named(found: list[Entry]) -> str:
+    """A hint that names some operators."""
+    ids = [f"`{e.dialect}/{e.name}`" for e in found]
+    if len(ids) > _FEW:
+        return f"{', '.join(ids[:_FEW])} and {len(ids) - _FEW} more have it in their names"
+    return f"did you mean {' or '.join(ids)}?" if ids else ""
 
 
 LISTED = "`specops list` names all operators"

@@ -7,7 +7,7 @@ import json
 import sys
 from itertools import groupby
 
-from specops.command.catalogue import Entry, entries, find
+from specops.command.catalogue import Entry, Unknown, entries, find, related
 from specops.command.terminal import paint, say, width
 
 _HEADS = ("operator", "since", "summary")
@@ -17,7 +17,7 @@ def run(options: argparse.Namespace) -> int:
     """The verb."""
     chosen = entries()
     if options.operators:
-        named = {(e.dialect, e.name) for name in options.operators for e in find(name)}
+        named = {(e.dialect, e.name) for name in options.operators for e in _of(name)}
         chosen = tuple(e for e in chosen if (e.dialect, e.name) in named)
     if options.format == "json":
         rows = [
@@ -35,6 +35,17 @@ def run(options: argparse.Namespace) -> int:
         line = line if room is None or len(line) <= room else f"{line[: room - 3]}..."
         say(paint(line, "bold", sys.stdout) if row is _HEADS else line)
     return 0
+
+
+def _of(name: str) -> list[Entry]:
+    """The operators of a name, and those that have it within theirs."""
+    longer = related(name)
+    try:
+        return [*find(name), *longer]
+    except Unknown:
+        if longer:
+            return longer
+        raise
 
 
 def _row(family: list[Entry]) -> tuple[str, str, str]:

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import argparse
-import contextlib
 import json
-import os
 import sys
 import threading
 from collections.abc import Sequence
@@ -13,12 +11,16 @@ from dataclasses import asdict
 from typing import TextIO
 
 from specops import dxdispatch
-from specops.command.terminal import complain, paint, say
+from specops.command.catalogue import Unknown
+from specops.command.terminal import Progress, complain, counted, erase, exit_now, paint, say
 from specops.dxdispatch import Limits, ModelError, Problem, Timing
+from specops.dxdispatch.model import Dispatch
 
 
 def run(options: argparse.Namespace) -> int:
     """The verb."""
+    if options.format != "text" and not options.validate_only:
+        raise Unknown("--format is for --validate-only")
     if not options.time_limit:
         return _run(options)
     # Kernels run without Python's lock, and cannot be interrupted but by the end of the process.
@@ -33,10 +35,7 @@ def run(options: argparse.Namespace) -> int:
 
 def _give_up(seconds: int) -> None:
     complain("error", f"not finished within {seconds} s", "raise it with --time-limit")
-    for stream in (sys.stdout, sys.stderr):
-        with contextlib.suppress(OSError, ValueError):
-            stream.flush()
-    os._exit(1)
+    exit_now(1)
 
 
 def _run(options: argparse.Namespace) -> int:
@@ -59,12 +58,26 @@ def _run(options: argparse.Namespace) -> int:
     try:
         model = dxdispatch.load(options.model, **chosen)
         _show(model.report.problems, sys.stderr)
-        dxdispatch.run(model, timing=timing)
+        with Progress(sum(isinstance(c, Dispatch) for c in model.commands)) as progress:
+
+            def begin(name: str) -> None:
+                progress.begin(name)
+                progress.end()
+
+            dxdispatch.run(model, timing=timing, output=_Lines(), begin=begin)
     except ModelError as error:
         sys.stdout.flush()
         _show(error.problems, sys.stderr)
         return 1
     return 0
+
+
+class _Lines:
+    """Standard output, where no bar may stand in the way."""
+
+    def write(self, text: str, /) -> None:
+        erase()
+        sys.stdout.write(text)
 
 
 def _validate(options: argparse.Namespace, problems: Sequence[Problem]) -> int:
@@ -76,9 +89,9 @@ def _validate(options: argparse.Namespace, problems: Sequence[Problem]) -> int:
     level = (
         f"feature level {options.feature_level}" if options.feature_level else "the newest tables"
     )
-    warnings = _count(len(problems) - errors, "warning")
+    warnings = counted(len(problems) - errors, "warning")
     if errors:
-        say(f"{_count(errors, 'error')}, {warnings} ({level})")
+        say(f"{counted(errors, 'error')}, {warnings} ({level})")
         return 1
     say(f"{paint('valid', 'green', sys.stdout)} for {level}, {warnings}")
     return 0
@@ -92,7 +105,3 @@ def _show(problems: Sequence[Problem], stream: TextIO) -> None:
         say(f"{place} {paint(f'{p.severity}:', colour, stream)} {path}{p.message}", stream)
         if p.hint:
             say(f"  hint: {p.hint}", stream)
-
-
-def _count(number: int, noun: str) -> str:
-    return f"{number} {noun}{'' if number == 1 else 's'}"

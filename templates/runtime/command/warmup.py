@@ -11,7 +11,7 @@ import numpy as np
 
 from specops import functions, launch
 from specops.command.catalogue import Entry, Unknown, entries, find, near
-from specops.command.terminal import Progress, say
+from specops.command.terminal import Progress, counted, say
 from specops.errors import ValidationError
 from specops.functions import Asked
 from specops.validation import NotUnderstood, Operator, data_type
@@ -41,7 +41,9 @@ def run(options: argparse.Namespace) -> int:
     seconds = time.perf_counter() - begin
     operators = len({entry.id for entry, _, _ in work})
     dtypes = len({dtype for _, _, dtype in work})
-    say(f"{_count(operators, 'operator')}, {_count(dtypes, 'data type')}: ready in {seconds:.1f} s")
+    say(
+        f"{counted(operators, 'operator')}, {counted(dtypes, 'data type')}: ready in {seconds:.1f} s"
+    )
     return 0
 
 
@@ -96,7 +98,3 @@ def _call(
     except ValidationError:  # an example of another data type, or of one size only
         return
     compiled(*(np.zeros(shape, dtype) for dtype, shape in inputs.values()))
-
-
-def _count(number: int, noun: str) -> str:
-    return f"{number} {noun}{'' if number == 1 else 's'}"

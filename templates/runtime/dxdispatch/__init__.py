@@ -26,18 +26,19 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy.typing as npt
 
+from specops import validation
 from specops.dxdispatch import nodes
 from specops.dxdispatch.model import Folders, Limits, Model, Reader
-from specops.dxdispatch.operators import level
 from specops.dxdispatch.problems import ModelError, Problem, Report, TooMany
 from specops.dxdispatch.runner import Output, Runner, Timing
 from specops.errors import SpecopsError
-from specops.vocabulary import FEATURE_LEVELS
+from specops.validation import NotUnderstood
 
 __all__ = ["Limits", "Model", "ModelError", "Problem", "Timing", "check", "load", "run"]
 
@@ -92,6 +93,7 @@ def run(
     *,
     timing: Timing = _DEFAULT_TIMING,
     output: Output | None = None,
+    begin: Callable[[str], None] = lambda name: None,
     **options: Any,
 ) -> dict[str, npt.NDArray[Any]]:
     """Run a model, printing what DxDispatch prints.
@@ -100,7 +102,8 @@ def run(
         model: a file, or what `load` returned.
         timing: how often each dispatch runs, and what is told of it.
         output: where the lines go; None for standard output.
-        options: as for `load`, with a file.
+        begin: called before each dispatch, which may take long, with the name of its dispatchable.
+        options: as for `load`; none for what `load` returned, which was checked with its own.
 
     Returns:
         The values of each resource afterwards, one-dimensional, by name; none for resources of several types.
@@ -109,10 +112,12 @@ def run(
         ModelError: with all that is wrong, each with its place; nothing ran. While it runs: a file cannot be read or
             written.
     """
+    if isinstance(model, Model) and options:
+        raise TypeError(f"a loaded model takes no {', '.join(options)}; `load` does")
     loaded = model if isinstance(model, Model) else load(model, **options)
     lines = sys.stdout if output is None else output
     lines.write("Running on 'CPU'\n")
-    return Runner(loaded, lines, timing).run()
+    return Runner(loaded, lines, timing, begin).run()
 
 
 def _read(
@@ -125,10 +130,10 @@ def _read(
     will_run: bool,
 ) -> Model:
     try:
-        wanted = level(feature_level)
-    except (KeyError, AttributeError):
-        known = ", ".join(FEATURE_LEVELS)
-        raise SpecopsError(f"no feature level {feature_level!r}; there are {known}") from None
+        wanted = validation.feature_level(feature_level)
+    except NotUnderstood as problem:
+        message = f"there is no feature level {problem.found}; there are {problem.allowed}"
+        raise SpecopsError(message) from None
     file = Path(path)
     report = Report(str(path))
     model = Model(report.file, report)

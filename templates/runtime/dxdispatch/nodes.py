@@ -15,6 +15,7 @@ from specops.dxdispatch.problems import Report
 
 MAX_BYTES = 8 << 20  # of a model file; larger data belongs in .npy files
 MAX_DEPTH = 64
+MAX_NODES = 200_000  # members of objects, and objects and arrays within arrays
 MAX_DIGITS = 400  # of a number
 
 _BLANK = re.compile(r"[ \t\r\n]+|//[^\n]*|/\*.*?\*/", re.DOTALL)
@@ -65,7 +66,9 @@ class Node:
             return "an array"
         if isinstance(self.value, str):
             return f'"{self.value[:60]}"'
-        return {None: "null", True: "true", False: "false"}.get(self.value) or str(self.value)
+        if self.value is None or isinstance(self.value, bool):
+            return next(word for word, value in _WORDS.items() if value is self.value)
+        return str(self.value)
 
     __repr__ = kind
 
@@ -116,6 +119,7 @@ class _Parser:
     def __init__(self, text: str) -> None:
         self._text = text
         self._at = 0
+        self._nodes = 0
 
     def document(self) -> Node:
         """The first value; as in DxDispatch, what follows it is not read."""
@@ -135,6 +139,10 @@ class _Parser:
 
     def _fill(self, node: Node, depth: int) -> None:
         """Read the value that begins here into a node."""
+        self._nodes += 1
+        if self._nodes > MAX_NODES:
+            hint = "put large data into .npy files"
+            raise Unreadable(self._at, f"more than {MAX_NODES} objects, arrays and members", hint)
         if depth > MAX_DEPTH:
             raise Unreadable(self._at, f"nested more than {MAX_DEPTH} deep")
         first = self._next()

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from array import array
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -31,9 +32,9 @@ class Timing:
     """How often each dispatch runs, and what is told of it.
 
     Attributes:
-        iterations: of each dispatch, at least.
+        iterations: of each dispatch, at least; at least 1.
         milliseconds: that each dispatch goes on for, at least; None for no longer than its iterations.
-        repeat: calls within one iteration, of which the average counts.
+        repeat: calls within one iteration, of which the average counts; at least 1.
         interval: milliseconds from the begin of one iteration to the next, at least.
         warmup: first iterations that are kept apart as cold, as long as one stays.
         verbosity: 0 for the median, 1 for initialisation, cold and hot timings, 2 for every iteration too.
@@ -46,14 +47,21 @@ class Timing:
     warmup: int = 1
     verbosity: int = 0
 
+    def __post_init__(self) -> None:
+        if self.iterations < 1 or self.repeat < 1:
+            raise SpecopsError("iterations and repeat are at least 1")
+
 
 class Runner:
     """One run of a model. Buffers are allocated and filled first; then the commands run in their order."""
 
-    def __init__(self, model: Model, output: Output, timing: Timing) -> None:
+    def __init__(
+        self, model: Model, output: Output, timing: Timing, begin: Callable[[str], None]
+    ) -> None:
         self._model = model
         self._output = output
         self._timing = timing
+        self._begin = begin
         self._buffers: dict[str, Bytes] = {}
         self._owned: dict[tuple[str, str], Bytes] = {}
         self._initialised: set[str] = set()
@@ -104,6 +112,7 @@ class Runner:
     def _dispatch(self, command: Dispatch) -> None:
         call = self._call(command)
         name = command.target.name
+        self._begin(printable(name))
         verbosity = self._timing.verbosity
         if name not in self._initialised:
             # The first call compiles the kernels; as inputs are never written, it can be made apart.
@@ -147,10 +156,10 @@ class Runner:
     def _view(self, bound: Bound) -> npt.NDArray[Any]:
         return bound.point.desc.view(self._buffers[bound.resource.name], bound.offset)
 
-    def _samples(self, call: Callable[[], Any]) -> list[float]:
-        """Milliseconds of each iteration."""
+    def _samples(self, call: Callable[[], Any]) -> array[float]:
+        """Milliseconds of each iteration; millions of them, where a small operator runs for minutes."""
         timing = self._timing
-        samples: list[float] = []
+        samples = array("d")
         begin = time.perf_counter()
 
         def elapsed() -> float:
@@ -207,5 +216,6 @@ def _milliseconds(call: Callable[[], Any], repeat: int = 1) -> float:
     return (time.perf_counter() - begin) * 1e3 / repeat
 
 
-def _median(samples: Sequence[float]) -> float:
-    return sorted(samples)[len(samples) // 2]
+def _median(samples: array[float]) -> float:
+    middle = len(samples) // 2
+    return float(np.partition(samples, middle)[middle])

@@ -21,7 +21,6 @@ import onnx
 from specops.errors import SpecopsError
 from specops.vocabulary import DATA_TYPES
 
-NEWEST_IR = 14  # the newest version of the file format that is known, that of onnx 1.23
 _SPARSE_LIMIT = 2**31  # bytes of a sparse tensor made dense; a file can hold no more in a dense one
 _ONNX_NAMES = {"FLOAT32": "FLOAT", "FLOAT64": "DOUBLE"}
 _ELEMENT_TYPES: dict[int, str] = {
@@ -123,7 +122,7 @@ def newest_version(node: Node, opset: int) -> str:
 def of_node(node: Any, inputs: Mapping[str, np.ndarray], opset: int) -> Any:
     """A model of one node, for these inputs. Raises SpecopsError."""
     with _located("the node"):
-        model = onnx.ModelProto(ir_version=NEWEST_IR)
+        model = onnx.ModelProto(ir_version=onnx.IR_VERSION)
         model.opset_import.add(domain="", version=opset)
         model.graph.node.append(node)
         for name, array in inputs.items():
@@ -201,9 +200,9 @@ class _Reader:
 
     def model(self) -> Model:
         proto = self.proto
-        if not 1 <= proto.ir_version <= NEWEST_IR:
+        if not 1 <= proto.ir_version <= onnx.IR_VERSION:
             raise self.invalid(
-                f"its IR version is {proto.ir_version}; known are 1 to {NEWEST_IR}"
+                f"its IR version is {proto.ir_version}; known are 1 to {onnx.IR_VERSION}"
                 if proto.HasField("ir_version")
                 else "it has no IR version"
             )
