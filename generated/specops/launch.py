@@ -84,12 +84,12 @@ class Kernel:
 
     def __init__(self, chunk: Callable[..., Any]) -> None:
         self._chunk: Any = chunk
-        self._compile = _guarded(chunk, self._compiled)
         self._address = 0
 
-    def _compiled(self) -> None:
+    def _compile(self) -> None:
         """Compile the chunk, or load it from the cache, and ask where it lies."""
-        self._chunk.compile(chunks.SIGNATURE)
+        _ready(chunks.serial)
+        _ready(self._chunk)
         compiled = self._chunk.overloads[chunks.SIGNATURE.args]
         self._address = compiled.library.get_pointer_to_function(compiled.fndesc.llvm_func_name)
 
@@ -104,16 +104,17 @@ class Kernel:
             self._compile()
         arguments = (self._address, walk, x, out, other)
         threads = min(get_num_threads(), items) if large else 1
-        if threads == 1:
-            _serial(*arguments, 0, items)
+        if threads <= 1:
+            chunks.serial(*arguments, 0, items)
             return
         layer = _layer or _find_layer()
         if layer == "serial":
-            _serial(*arguments, 0, items)
+            chunks.serial(*arguments, 0, items)
         elif layer == "workqueue":
             _share(arguments, items, threads, alive)
         else:
-            _parallel(*arguments, items, threads)
+            _ready(chunks.parallel)
+            chunks.parallel(*arguments, items, threads)
 
 
 def kernels(chunk_for: Callable[..., Any]) -> Callable[..., Kernel]:
@@ -130,7 +131,7 @@ def _share(arguments: tuple[int, ...], items: int, threads: int, alive: Any) -> 
     """Items on threads of our own: Numba's workqueue aborts the process on concurrent calls."""
 
     def part(task: int, _alive: Any) -> None:
-        _serial(*arguments, items * task // threads, items * (task + 1) // threads)
+        chunks.serial(*arguments, items * task // threads, items * (task + 1) // threads)
 
     pool = _shared_pool()
     futures: list[Future[None]] = []
@@ -148,44 +149,31 @@ def _share(arguments: tuple[int, ...], items: int, threads: int, alive: Any) -> 
         future.result()
 
 
-def _guarded(function: Callable[..., Any], run: Callable[..., Any]) -> Callable[..., Any]:
-    """`run`, which compiles `function`, with Numba's cache on disk, dropped with one warning where it fails.
+@functools.cache
+def _ready(function: Any) -> None:
+    """Compile a function, or load it from Numba's cache on disk, which is dropped, with one warning, where it fails.
 
     An unwritable folder raises from enable_caching; a truncated file or a full disk when a signature is compiled.
     """
     if getattr(config, "DISABLE_JIT"):  # noqa: B009 (Numba sets it at run time)
-
-        def refuse(*_arguments: Any) -> Any:
-            raise SpecopsError(
-                "NUMBA_DISABLE_JIT is set, and the kernels cannot run uncompiled; unset it"
-            )
-
-        return refuse
-    dispatcher: Any = function
+        raise SpecopsError(
+            "NUMBA_DISABLE_JIT is set, and the kernels cannot run uncompiled; unset it"
+        )
+    signature = chunks.LAUNCH if function in (chunks.serial, chunks.parallel) else chunks.SIGNATURE
     try:
-        dispatcher.enable_caching()
+        function.enable_caching()
     except (RuntimeError, OSError) as error:
         _warn(error)
-        return run
-
-    def call(*arguments: Any) -> Any:
-        try:
-            return run(*arguments)
-        except MemoryError:
+    try:
+        function.compile(signature)
+    except MemoryError:
+        raise
+    except Exception as error:
+        if isinstance(function._cache, NullCache):
             raise
-        except Exception as error:
-            with _lock:
-                dropped = _drop_cache(dispatcher)
-            if not dropped:
-                raise
-            _warn(error)
-        return run(*arguments)
-
-    return call
-
-
-_serial = _guarded(chunks.serial, chunks.serial)
-_parallel = _guarded(chunks.parallel, chunks.parallel)
+        function._cache = NullCache()
+        _warn(error)
+        function.compile(signature)
 
 
 def _public_address(x: npt.NDArray[Any]) -> int:
@@ -213,14 +201,6 @@ def _choose_address() -> Callable[[npt.NDArray[Any]], int]:
 
 
 address = _choose_address()  # of an array's element [0, 0, ..]
-
-
-def _drop_cache(dispatcher: Any) -> bool:
-    """Whether there was a cache to drop."""
-    if isinstance(dispatcher._cache, NullCache):
-        return False
-    dispatcher._cache = NullCache()
-    return True
 
 
 def _warn(error: Exception) -> None:

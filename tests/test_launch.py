@@ -1,0 +1,92 @@
+"""How chunks are run: each item once, on any number of threads, and what they raise is raised."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+import pytest
+from numba import carray, njit, types
+from numba.extending import intrinsic
+
+from specops import chunks, launch
+
+ITEMS = 1000
+
+
+@intrinsic
+def pointer(_context, address):
+    def codegen(_context, builder, _signature, values):
+        return builder.inttoptr(values[0], _context.get_value_type(types.CPointer(types.int64)))
+
+    return types.CPointer(types.int64)(types.int64), codegen
+
+
+@njit(nogil=True)
+def count(_walk, x, out, other, begin, end):
+    """out[i] += x[i] + other, but for items that are negative."""
+    source, target = carray(pointer(x), ITEMS), carray(pointer(out), ITEMS)
+    for i in range(begin, end):
+        if source[i] < 0:
+            raise MemoryError
+        target[i] += source[i] + other
+
+
+@pytest.fixture(scope="module")
+def kernel() -> launch.Kernel:
+    return launch.Kernel(count)
+
+
+@pytest.fixture(params=["one thread", "threads", "workqueue"])
+def layer(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+    if request.param == "workqueue":
+        monkeypatch.setattr(launch, "_layer", "workqueue")
+    with launch.num_threads(1 if request.param == "one thread" else 2):
+        yield request.param
+
+
+def run(kernel: launch.Kernel, source: np.ndarray, items: int = ITEMS) -> np.ndarray:
+    out = np.zeros(ITEMS, np.int64)
+    addresses = launch.address(source), launch.address(out)
+    kernel(0, *addresses, 7, items, large=True, alive=(source, out))
+    return out
+
+
+@pytest.mark.parametrize("items", [0, 1, 2, 3, 999, ITEMS])
+def test_each_item_once(kernel: launch.Kernel, layer: str, items: int) -> None:
+    """No item is left out, none runs twice, and none beyond the last."""
+    source = np.arange(ITEMS)
+    expected = np.where(source < items, source + 7, 0)
+    np.testing.assert_array_equal(run(kernel, source, items), expected)
+
+
+@pytest.mark.parametrize("place", [0, 500, ITEMS - 1])
+def test_what_a_chunk_raises(kernel: launch.Kernel, layer: str, place: int) -> None:
+    """Out of memory, for one, is no result."""
+    source = np.arange(ITEMS)
+    source[place] = -1
+    with pytest.raises(MemoryError):
+        run(kernel, source)
+    source[place] = 1
+    run(kernel, source)
+
+
+def test_one_launcher_for_all_kernels(kernel: launch.Kernel) -> None:
+    """Only chunks are compiled anew for a kernel: the functions that call them have one signature."""
+    run(kernel, np.arange(ITEMS))
+    for function in (chunks.serial, chunks.parallel):
+        assert len(function.signatures) <= 1
+    assert count.signatures == [chunks.SIGNATURE.args]
+
+
+def test_kernels_are_made_once() -> None:
+    """The same kind is the same kernel."""
+    made = []
+
+    def chunk_for(*kind: int) -> object:
+        made.append(kind)
+        return count
+
+    kernels = launch.kernels(chunk_for)
+    assert kernels(16, True) is kernels(16, True) is not kernels(32, True)
+    assert made == [(16, True), (32, True)]
