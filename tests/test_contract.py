@@ -5,6 +5,7 @@ Every case follows from its data type and its number alone: `check_case("FLOAT16
 
 from __future__ import annotations
 
+import itertools
 import math
 import os
 import subprocess
@@ -182,6 +183,7 @@ def test_parts_and_tiles(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(lowering, "LARGE_BYTES", 0)
     monkeypatch.setattr(lowering, "PART_BYTES", 48)
     monkeypatch.setattr(lowering, "TILE_BYTES", 256)
+    monkeypatch.setattr(lowering, "BESIDE", 12)
     for number in range(100):
         random = np.random.default_rng([TYPES.index(name), number, 1])
         shape = random_shape(random, 5)
@@ -193,6 +195,63 @@ def test_parts_and_tiles(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
         except AssertionError as error:
             text = f"{name} {number}: {shape} {x.strides}, axes {axes}, last {last}"
             raise AssertionError(f"{text}: {error}") from error
+
+
+@pytest.mark.parametrize("name", TYPES)
+def test_narrow_columns(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Rows of few columns that adjoin are searched several at a time; where these do not divide, they overlap."""
+    monkeypatch.setattr(lowering, "BESIDE", 40)
+    random = np.random.default_rng(TYPES.index(name))
+    for rows, columns in itertools.product((2, 7, 23, 29, 64), (2, 3, 5, 19)):
+        shape = (3, rows, columns)
+        for number, axes in enumerate(((1,), (0, 1))):
+            x = values(random, name, shape)
+            for given in (x, x[:, ::-1], x[::-1], x[::-1, ::-1, ::-1]):
+                last = bool((rows + columns + number) % 2)
+                check_lowering(random, name, given, axes, last, "INT64")
+
+
+@pytest.mark.parametrize("name", TYPES)
+def test_winner_in_each_block_of_rows(name: str) -> None:
+    """Columns longer than the rows that one block numbers: a winner at, before and after each edge, and ties."""
+    places = [0, 1, *range(250, 260), 503, 504, 505, 1023, 1024, 1025, 2047, 2048, 2049]
+    x = np.zeros((2100, len(places)), numpy_type(name))
+    x[places, np.arange(len(places))] = 1
+    wide = np.tile(x, (1, 40))
+    for given in (x, wide):
+        expected = np.tile(places, given.shape[1] // len(places))
+        for last in (False, True):
+            np.testing.assert_array_equal(specops.argmax(given, 0, last=last), expected)
+        ties = np.maximum(given, given[::-1])
+        first = np.minimum(expected, len(x) - 1 - expected)
+        np.testing.assert_array_equal(specops.argmax(ties, 0), first)
+        np.testing.assert_array_equal(specops.argmax(ties, 0, last=True), len(x) - 1 - first)
+
+
+@pytest.mark.parametrize("length", [8064, 8065, 8127, 8128, 8129, 8192, 8384])
+@pytest.mark.parametrize("name", ["INT8", "UINT16", "FLOAT16", "INT32", "FLOAT64"])
+def test_longest_short_rows(name: str, length: int) -> None:
+    """Rows of about as many bytes as are searched without blocks, where numbers of vectors nearly fill a byte."""
+    dtype = numpy_type(name)
+    length //= dtype.itemsize
+    lanes = 64 // dtype.itemsize
+    places = sorted(
+        {p for d in range(3) for p in (d, lanes - d, length - lanes - d, length - 1 - d)}
+    )
+    rows = np.zeros((len(places), length), dtype)
+    rows[np.arange(len(places)), places] = 1
+    ties = np.maximum(rows, rows[:, ::-1])
+    expected = np.array(places)
+    mirrored = length - 1 - expected
+    for last, tied in ((False, np.minimum), (True, np.maximum)):
+        np.testing.assert_array_equal(specops.argmax(rows, 1, last=last), expected)
+        np.testing.assert_array_equal(specops.argmax(rows[:, ::-1], 1, last=last), mirrored)
+        for given in (ties, ties[:, ::-1]):
+            found = specops.argmax(given, 1, last=last)
+            np.testing.assert_array_equal(found, tied(expected, mirrored))
+    same = np.ones((3, length), dtype)
+    assert specops.argmax(same, 1).tolist() == [0] * 3
+    assert specops.argmax(same, 1, last=True).tolist() == [length - 1] * 3
 
 
 LARGE = [  # shape, axes

@@ -104,8 +104,35 @@ def test_parts_and_tiles(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(lowering, "LARGE_BYTES", 0)
     monkeypatch.setattr(lowering, "PART_BYTES", 48)
     monkeypatch.setattr(lowering, "TILE_BYTES", 256)
+    monkeypatch.setattr(lowering, "BESIDE", 12)
     for number in range(300):
         check_case(name, number, 1)
+
+
+@pytest.mark.parametrize("name", TYPES)
+def test_zeros_past_the_caches(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Stored past the caches, the zeros of small outputs are the same: at any alignment, and none outside."""
+    monkeypatch.setattr(lowering, "PAST_BYTES", 0)
+    monkeypatch.setattr(lowering, "PAST_ROW_BYTES", 0)
+    for number in range(300):
+        check_case(name, number, 2)
+
+
+@pytest.mark.parametrize("name", TYPES)
+def test_narrow_columns(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Rows of few columns that adjoin are searched and set to 0 together, with any output beside any input."""
+    monkeypatch.setattr(lowering, "BESIDE", 40)
+    random = np.random.default_rng(TYPES.index(name))
+    for rows, columns in itertools.product((2, 7, 23, 64), (2, 3, 19)):
+        for axes in ((1,), (0, 1)):
+            shape = (3, rows, columns)
+            x = values(random, name, shape)
+            for given, kind in itertools.product((x, x[:, ::-1], x[::-1]), LAYOUTS):
+                out = output(random, shape, x.dtype, kind)
+                operator(name, shape, axes, "ignored")(given, out.array)
+                expected = hardmax(given, axes, "ignored")
+                assert np.array_equal(bits(out.array), bits(expected)), f"{kind} {shape} {axes}"
+                out.check_surroundings()
 
 
 def test_the_random_cases_are_many() -> None:

@@ -28,12 +28,14 @@ _INFINITY = {"FLOAT16": 0x7C00, "BFLOAT16": 0x7F80, "FLOAT32": 0x7F800000, "FLOA
 _WIDTH = {"BFLOAT16": 16, "BOOL": 8}  # the others end in their width
 _PLANS = 64  # sets of strides remembered
 
-TILE_BYTES = 4096  # of one row of a tile: a page, and tile and scratch stay in L1
-TILE_COLUMNS = 1024
+TILE_BYTES = 3072  # of one row of a tile: two times FOLD rows, best keys and row numbers stay in L1
+BESIDE = 400  # columns that narrow rows taken as one have, about
 PART_BYTES = 1 << 18  # a part smaller than this is not worth a thread
 PARTIALS = 1 << 15  # (key, index) pairs, half a MiB
 PART_ITEMS = 64  # items that are enough for any number of threads
 STREAM_BYTES = 1 << 22  # input that no longer stays in a core's own cache
+PAST_BYTES = 1 << 24  # output from which zeros go past the caches
+PAST_ROW_BYTES = 1 << 13
 RUN_BYTES = 1 << 10  # least part of a group that is split for the order of memory
 LARGE_BYTES = 1 << 18  # input from which a second thread pays
 
@@ -189,15 +191,33 @@ class Search:
                 shift += moved
                 base += index
         late = False
-        tile = parts = 1
+        tile = parts = beside = zero_rows = 1
+        overlap = 0
         groups = math.prod(axis.size for axis in kept)
         total = math.prod(axis.size for axis in reduced)
         columns = bool(kept) and (not reduced or kept[-1].stride < abs(reduced[-1].stride))
         if columns:
             strategy = kernel.COLUMNS if kept[-1].stride == size else kernel.SCATTERED
-            tile = min(TILE_BYTES // size, TILE_COLUMNS)
+            tile = TILE_BYTES // size
+            tile = -(-kept[-1].size // -(-kept[-1].size // tile))  # all alike
+            tile += -tile % (64 // size)
+            row = kept[-1].size * size
+            if strategy == kernel.COLUMNS and reduced and abs(reduced[-1].stride) == row:
+                n, stride, weight = reduced[-1]
+                beside = -(-n // -(-n * kept[-1].size // BESIDE))
+            if beside > 1:
+                tile = kept[-1].size * beside
+                taken = -(-n // beside)
+                overlap = taken * beside - n
+                reduced[-1] = geometry.Axis(taken, stride * beside, weight * beside)
+                total = math.prod(axis.size for axis in reduced)
+                if stride < 0:  # the one at the lowest address comes first
+                    shift += stride * (beside - 1)
+                    base += weight * (beside - 1)
+            else:
+                beside = 1
             items = groups // kept[-1].size * -(-kept[-1].size // tile)
-            part_bytes = total * size * min(kept[-1].size, tile)
+            part_bytes = total * beside * size * min(kept[-1].size, tile)
         else:
             strategy = kernel.STRIDED
             items = groups
@@ -221,22 +241,28 @@ class Search:
         tables = [geometry.table(kept), geometry.table(reduced)]
         zeros = None
         elements = 0
+        past = False
         if self._mark is None:
             tables += [_NO_AXES, _NO_AXES]
         else:
             group = geometry.coalesce(geometry.by_memory(marked))
             across = [geometry.Axis(axis.size, axis.second, 0) for axis in kept]
             everything = geometry.by_memory(across + group)
+            # In a short row the mark would wait for the zeros.
+            long = columns or (group and group[-1].size * size >= PAST_ROW_BYTES)
+            past = bool(long) and math.prod(self._sizes) * size >= PAST_BYTES
             tables.append(geometry.table(geometry.coalesce(marked)))
             # Along with the search where both walk the output the same way, else beforehand in the output's own order.
             if not self._large or everything[-1:] == (across if columns else group)[-1:]:
+                if beside > 1 and group[-1].stride == across[-1].stride * across[-1].size:
+                    zero_rows = group.pop().size
                 tables.append(geometry.table(group))
             else:
                 tables.append(_NO_AXES)
                 axes = geometry.table(geometry.coalesce(everything))
                 elements = math.prod(axis.size for axis in everything)
                 zeros = np.concatenate(([self._out_size, len(axes)], axes.ravel()))
-        short = len(reduced) == parts == 1 and total * size <= kernel.BLOCK_BYTES
+        short = len(reduced) == parts == 1 and total * size <= kernel.SHORT_BYTES
         if strategy == kernel.ROWS and short and max(len(table) for table in tables[2:]) <= 1:
             strategy = kernel.SHORT
         how = np.zeros(kernel.SETTINGS, np.int64)
@@ -250,6 +276,10 @@ class Search:
         how[kernel.WIDTH] = self._out_size
         how[kernel.BLANKS] = self._blanks
         how[kernel.MARK] = self._mark or 0
+        how[kernel.BESIDE] = beside
+        how[kernel.OVERLAP] = overlap
+        how[kernel.ZERO_ROWS] = zero_rows
+        how[kernel.PAST] = past
         how[kernel.KEPT : kernel.ZEROS + 1] = [len(table) for table in tables]
         how[kernel.RULE : kernel.RULE + 3] = self._rule
         walk = np.concatenate((how, *(table.ravel() for table in tables)))
