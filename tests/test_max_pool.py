@@ -352,6 +352,40 @@ def test_each_width_of_a_window(name: str, window: int) -> None:
             check_pool(random, name, x, windows, nan, "row_major", "INT64")
 
 
+@pytest.mark.parametrize("tall_bytes", [lowering.TALL_BYTES, 4096])
+@pytest.mark.parametrize("name", ["INT8", "FLOAT16", "FLOAT32", "INT64"])
+def test_tall_windows(name: str, tall_bytes: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Rows are folded by doubling where windows share many: each height, whole planes and blocks of them."""
+    monkeypatch.setattr(lowering, "TALL_BYTES", tall_bytes)
+    taken: list[bool] = []
+    choose = MaxPool._share_rows
+
+    def share_rows(self: MaxPool, axis: tuple[int, ...], line_bytes: int) -> tuple[bool, int, int]:
+        choice = choose(self, axis, line_bytes)
+        taken.append(choice[0])
+        return choice
+
+    monkeypatch.setattr(MaxPool, "_share_rows", share_rows)
+    random = np.random.default_rng(8)
+    for height, stride, dilation in itertools.product((5, 8, 13, 29), (1, 2), (1, 2)):
+        reach = (height - 1) * dilation + 1
+        rows = reach + 30
+        outputs = (rows + height - reach) // stride + 2  # the last see padding only
+        windows = Windows(
+            (2, height, 3),
+            (2, stride, 1),
+            (1, dilation, 1),
+            (1, height // 2, 1),
+            (2, outputs, 5),
+        )
+        x = values(random, name, (2, 3, rows, 5))
+        channels_last = np.moveaxis(np.repeat(x, 3, 0)[None], 1, -1).copy()
+        for given in (x, np.moveaxis(channels_last, -1, 1)):
+            nan = NAN_RULES[len(taken) % 2]
+            check_pool(random, name, given, windows, nan, "row_major", "INT64", "c")
+    assert sum(taken) > 10
+
+
 @pytest.mark.parametrize("name", ["INT8", "FLOAT16", "FLOAT32", "FLOAT64"])
 def test_windows_of_many_rows(name: str) -> None:
     """More rows in a window than any table of them holds: the greatest element in the first, last or any of them."""

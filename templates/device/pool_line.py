@@ -1,13 +1,14 @@
 """Lines of ranks: what max pooling keeps of its elements in scratch memory, and vector loops over them.
 
 A rank is an integer of which the greatest is wanted. Without positions (`wide` None) it is as wide as the element
-and turns back into it. With them the order key fills the upper bits and the inverted position the lower ones, so that
-one maximum finds the element and settles ties; the lowest bit keeps the sign of a zero. The least rank is padding's.
+and turns back into it; `nan_key` is then what to add to numbers so that all NaN wrap round to the losing, or the
+winning, end. With them the order key fills the upper bits and the inverted position the lower ones, so that one
+maximum finds the element and settles ties; the lowest bit keeps the sign of a zero. The least rank is padding's.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 from llvmlite import ir
 from numba import types
@@ -15,6 +16,9 @@ from numba.core import cgutils
 from numba.extending import intrinsic
 
 from order_key import VECTOR_BYTES, _load, _order_key, _pointer, _rule, _splat
+
+# Bytes from a row to what is prefetched: without it, inputs beyond the caches take 1.3 to 1.7 times as long.
+AHEAD = 8192
 
 
 def _rank_type(wide: Any, flip: Any) -> Any:
@@ -29,6 +33,10 @@ def _rank_type(wide: Any, flip: Any) -> Any:
 def _like(type_: Any, element: Any) -> Any:
     """`element`, or a vector of it with as many lanes as `type_`."""
     return ir.VectorType(element, type_.count) if isinstance(type_, ir.VectorType) else element
+
+
+def _scalar(type_: Any) -> Any:
+    return type_.element if isinstance(type_, ir.VectorType) else type_
 
 
 def _least(type_: Any) -> Any:
@@ -56,25 +64,20 @@ def _mirror(builder: Any, bits: Any) -> Any:
 
 def _rank(builder: Any, bits: Any, position: Any, element: Any, rule: tuple[Any, Any, Any]) -> Any:
     """Rank of `bits`, of the integer type `element`; `position` is inverted (None: without position)."""
-    flip, nan_key, inf = (None if r is None else _splat(builder, r, bits.type) for r in rule)
     if position is None:
+        flip, shift, inf = rule
         if inf is None:
-            return builder.xor(bits, flip)
-        width = element.width
-        magnitude = builder.and_(bits, _splat(builder, element(2 ** (width - 1) - 1), bits.type))
-        nan = builder.icmp_signed(">", magnitude, inf)
-        return builder.select(nan, nan_key, _mirror(builder, bits))
+            return builder.xor(bits, _splat(builder, flip, bits.type))
+        return builder.add(_mirror(builder, bits), _splat(builder, shift, bits.type))
     key = _order_key(builder, bits, rule)
-    width = key.type.element.width if isinstance(key.type, ir.VectorType) else key.type.width
-    low = element.width - width
-    key = _resize(builder, key, element)
-    key = builder.shl(key, _splat(builder, element(low), key.type))
-    rank = builder.add(key, position)
-    if inf is None:
+    wanted = _like(bits.type, element)
+    low = element.width - _scalar(bits.type).width
+    rank = builder.shl(builder.zext(key, wanted), _splat(builder, element(low), wanted))
+    rank = builder.or_(rank, position)
+    if rule[2] is None:
         return rank
-    narrow = bits.type.element if isinstance(bits.type, ir.VectorType) else bits.type
-    sign = builder.lshr(bits, _splat(builder, narrow(width - 1), bits.type))
-    return builder.or_(rank, builder.zext(sign, key.type))
+    last = _splat(builder, _scalar(bits.type)(_scalar(bits.type).width - 1), bits.type)
+    return builder.or_(rank, builder.zext(builder.lshr(bits, last), wanted))
 
 
 def _inverted(builder: Any, position: Any, element: Any, low: int) -> Any:
@@ -83,15 +86,25 @@ def _inverted(builder: Any, position: Any, element: Any, low: int) -> Any:
     return builder.shl(builder.sub(element(2 ** (low - 1) - 1), position), element(1))
 
 
+def _lowest(builder: Any, type_: Any, wide: Any, rule: tuple[Any, Any, Any]) -> Any:
+    """The least rank of an element: without positions it keeps a losing NaN above padding."""
+    least = _least(type_)
+    if wide != types.none or rule[2] is None:
+        return least
+    above = builder.icmp_signed(">", rule[1], rule[1].type(0))
+    return builder.add(least, _splat(builder, builder.zext(above, rule[1].type), type_))
+
+
 def _greater_rank(builder: Any, a: Any, b: Any) -> Any:
     return builder.select(builder.icmp_signed(">", a, b), a, b)
 
 
 def _first_lanes(builder: Any, count: int, n: Any) -> Any:
-    """True in the first `n` of `count` lanes."""
-    numbers = ir.VectorType(ir.IntType(32), count)
-    limit = _splat(builder, builder.trunc(n, ir.IntType(32)), numbers)
-    return builder.icmp_signed("<", ir.Constant(numbers, list(range(count))), limit)
+    """True in the first `n` of `count` lanes, n < count."""
+    bits = ir.IntType(count)
+    n = builder.trunc(n, bits) if count < 64 else n
+    ones = builder.sub(builder.shl(bits(1), n), bits(1))
+    return builder.bitcast(ones, ir.VectorType(ir.IntType(1), count))
 
 
 def _masked(builder: Any, verb: str, vector: Any) -> Any:
@@ -111,22 +124,38 @@ def _store(builder: Any, value: Any, pointer: Any) -> None:
     builder.store(value, builder.bitcast(pointer, value.type.as_pointer()), align=1)
 
 
-def _vector(element: Any) -> Any:
-    return ir.VectorType(element, VECTOR_BYTES * 8 // element.width)
+def _prefetch(builder: Any, pointer: Any) -> None:
+    """Ask for the line of cache at `pointer`, which need not be valid."""
+    i32 = ir.IntType(32)
+    fnty = ir.FunctionType(ir.VoidType(), [pointer.type, i32, i32, i32])
+    function = cgutils.get_or_insert_function(builder.module, fnty, "llvm.prefetch.p0")
+    builder.call(function, [pointer, i32(0), i32(3), i32(1)])
 
 
-def _runs(builder: Any, vector: Any, n: Any, run: Any) -> None:
-    """`run(first, mask)` for strips of n lanes: overlapping at the end, masked where there is no whole one."""
+def _vector(element: Any, registers: int = 1) -> Any:
+    return ir.VectorType(element, registers * VECTOR_BYTES * 8 // element.width)
+
+
+def _runs(builder: Any, vector: Any, count: Any, n: Any, run: Any) -> None:
+    """`run(number, first, mask)` for `count` runs in strips of n lanes.
+
+    The last strip overlaps; it is masked where there is no whole one.
+    """
     i64 = n.type
     lanes = i64(vector.count)
+    last = builder.sub(n, lanes)
     with builder.if_else(builder.icmp_signed(">=", n, lanes)) as (then, otherwise):
-        with then:
-            last = builder.sub(n, lanes)
-            with cgutils.for_range_slice(builder, i64(0), last, lanes, i64) as (first, _):
-                run(first, None)
-            run(last, None)
+        with (
+            then,
+            cgutils.for_range(builder, count) as loop,
+            cgutils.for_range_slice(builder, i64(0), n, lanes, i64) as (begin, _),
+        ):
+            first = builder.select(builder.icmp_signed("<", begin, last), begin, last)
+            run(loop.index, first, None)
         with otherwise:
-            run(i64(0), _first_lanes(builder, vector.count, n))
+            mask = _first_lanes(builder, vector.count, n)
+            with cgutils.for_range(builder, count) as loop:
+                run(loop.index, i64(0), mask)
 
 
 def _store_lanes(builder: Any, value: Any, start: Any, first: Any, mask: Any) -> None:
@@ -198,7 +227,9 @@ def rank_element(
         place = None
         if wide != types.none:
             place = _inverted(builder, position, element, element.width - flip.bitwidth)
-        rank = _rank(builder, bits, place, element, _rule(signature, values))
+        rule = _rule(signature, values)
+        rank = _rank(builder, bits, place, element, rule)
+        rank = _greater_rank(builder, rank, _lowest(builder, element, wide, rule))
         pointer = _pointer(builder, line)
         _store(builder, _greater_rank(builder, rank, _load(builder, pointer, element)), pointer)
         return context.get_dummy_value()
@@ -212,6 +243,11 @@ def rank_rows(
     _context: Any,
     line: Any,
     address: Any,
+    position: Any,
+    count: Any,
+    line_step: Any,
+    address_step: Any,
+    position_step: Any,
     offsets: Any,
     positions: Any,
     rows: Any,
@@ -225,43 +261,53 @@ def rank_rows(
 ) -> Any:
     """The greatest rank of each of n contiguous columns over `rows` rows, kept in a register meanwhile.
 
-    Row r begins at address + offsets[r], where the position is positions[r], and `along` (0 or 1) more with each
-    column. The line may be written a vector further than `columns`, with padding or with what stood there.
-    `fresh`: the line's old ranks do not count.
+    Row r begins at address + offsets[r], at position + positions[r] / 2, and `along` (0 or 1) more with each column.
+    The line may be written two vectors further than `columns`, with padding or with what stood there.
+    `fresh`: the line's old ranks do not count. All this for `count` lines, the given steps apart.
     """
 
     def codegen(context: Any, builder: Any, signature: Any, values: Any) -> Any:
-        line, address, offsets, positions, rows, columns, along, fresh, _wide, flip_value = values[
-            :10
-        ]
+        line, address, position, count, line_step, address_step, position_step = values[:7]
+        offsets, positions, rows, columns, along, fresh = values[7:13]
+        builder.function.attributes.add("optsize")  # else loops of two or three rounds are unrolled
         element = _rank_type(wide, flip)
-        vector = _vector(element)
-        narrow = ir.VectorType(flip_value.type, vector.count)
+        vector = _vector(element, 1 if wide == types.none else 2)
+        narrow = ir.VectorType(ir.IntType(flip.bitwidth), vector.count)
         i64 = ir.IntType(64)
         rule = _rule(signature, values)
-        source = _pointer(builder, address)
-        target = _pointer(builder, line)
         offset_table = builder.bitcast(_pointer(builder, offsets), i64.as_pointer())
         position_table = builder.bitcast(_pointer(builder, positions), i64.as_pointer())
         best = cgutils.alloca_once(builder, vector)
         numbers = ir.Constant(vector, list(range(0, 2 * vector.count, 2)))
         steps = builder.mul(_splat(builder, _resize(builder, along, element), vector), numbers)
+        lowest = _splat(builder, _lowest(builder, element, wide, rule), vector)
+        fresh = builder.trunc(fresh, ir.IntType(1))
 
-        def strip(column: Any, mask: Any) -> None:
-            place = builder.gep(target, [builder.mul(column, i64(element.width // 8))])
-            builder.store(_least(vector), best)
-            with builder.if_then(builder.not_(builder.trunc(fresh, ir.IntType(1)))):
-                builder.store(_load(builder, place, vector), best)
-            first = builder.gep(source, [builder.mul(column, i64(narrow.element.width // 8))])
+        def strip(number: Any, column: Any, mask: Any) -> None:
+            place = builder.add(line, builder.mul(number, line_step))
+            place = builder.add(place, builder.mul(column, i64(element.width // 8)))
+            place = _pointer(builder, place)
+            old = _load(builder, place, vector)
+            begin = lowest if mask is None else builder.select(mask, lowest, _least(vector))
+            builder.store(builder.select(fresh, begin, old), best)
+            first = builder.add(address, builder.mul(number, address_step))
+            first = builder.add(first, builder.mul(column, i64(narrow.element.width // 8)))
+            first = _pointer(builder, first)
+            start = None
+            if wide != types.none:
+                start = builder.add(position, builder.mul(number, position_step))
+                start = builder.add(start, builder.mul(column, along))
+                start = _inverted(builder, start, element, element.width - flip.bitwidth)
+                start = builder.sub(_splat(builder, start, vector), steps)
             with cgutils.for_range(builder, rows) as loop:
                 offset = builder.load(builder.gep(offset_table, [loop.index]))
                 pointer = builder.gep(first, [offset])
+                _prefetch(builder, builder.gep(pointer, [i64(AHEAD)]))
                 where = None
                 if wide != types.none:
                     where = builder.load(builder.gep(position_table, [loop.index]))
-                    where = builder.add(where, builder.mul(column, along))
-                    where = _inverted(builder, where, element, element.width - flip.bitwidth)
-                    where = builder.sub(_splat(builder, where, vector), steps)
+                    where = _splat(builder, _resize(builder, where, element), vector)
+                    where = builder.sub(start, where)
                 if mask is None:
                     bits = _load(builder, pointer, narrow)
                 else:
@@ -275,70 +321,115 @@ def rank_rows(
                 builder.store(_greater_rank(builder, rank, builder.load(best)), best)
             _store(builder, builder.load(best), place)
 
-        _runs(builder, vector, columns, strip)
+        _runs(builder, vector, count, columns, strip)
         return context.get_dummy_value()
 
     i64 = types.int64
-    args = (i64, i64, i64, i64, i64, i64, i64, types.boolean, wide, flip, nan_key, inf)
+    args = (*(i64,) * 12, types.boolean, wide, flip, nan_key, inf)
     return types.void(*args), codegen
 
 
+def _folded(
+    builder: Any, source: Any, vectors: int, vector: Any, pieces: tuple[Any, Any, Any]
+) -> list[Any]:
+    """Neighbouring vectors at `source`, each the greatest of those `step` bytes apart, the last at `last` bytes."""
+    count, step, last = pieces
+    best = [cgutils.alloca_once(builder, vector) for _ in range(vectors)]
+    places = [builder.gep(source, [last.type(i * VECTOR_BYTES)]) for i in range(vectors)]
+    for one, place in zip(best, places, strict=True):
+        builder.store(_load(builder, builder.gep(place, [last]), vector), one)
+    with cgutils.for_range(builder, builder.sub(count, count.type(1))) as loop:
+        shift = builder.mul(loop.index, step)
+        for one, place in zip(best, places, strict=True):
+            rank = _load(builder, builder.gep(place, [shift]), vector)
+            builder.store(_greater_rank(builder, rank, builder.load(one)), one)
+    return [builder.load(one) for one in best]
+
+
 @intrinsic
-def shifted_maximum(
-    _context: Any, target: Any, source: Any, shift: Any, n: Any, wide: Any, flip: Any
+def fold_line(
+    _context: Any,
+    target: Any,
+    source: Any,
+    n: Any,
+    pieces: Any,
+    step: Any,
+    last: Any,
+    wide: Any,
+    flip: Any,
 ) -> Any:
-    """target[i] = max(source[i], source[i + shift]) for n ranks, and up to a vector more; may be in place."""
+    """target[i] = max(source[i], source[i + step], .., source[i + last]), `pieces` of them.
+
+    For n ranks, and up to a vector more; may be in place. One piece: a copy of those at `last`.
+    """
 
     def codegen(context: Any, builder: Any, _signature: Any, values: Any) -> Any:
-        target, source, shift, n = values[:4]
+        target, source, n, pieces, step, last = values[:6]
         vector = _vector(_rank_type(wide, flip))
         i64 = ir.IntType(64)
         size = i64(vector.element.width // 8)
         near, to = _pointer(builder, source), _pointer(builder, target)
-        far = builder.gep(near, [builder.mul(shift, size)])
+        shifts = (pieces, builder.mul(step, size), builder.mul(last, size))
         stop = builder.mul(n, size)
         with cgutils.for_range_slice(builder, i64(0), stop, i64(VECTOR_BYTES), i64) as (offset, _):
-            a = _load(builder, builder.gep(near, [offset]), vector)
-            b = _load(builder, builder.gep(far, [offset]), vector)
-            _store(builder, _greater_rank(builder, a, b), builder.gep(to, [offset]))
+            (best,) = _folded(builder, builder.gep(near, [offset]), 1, vector, shifts)
+            _store(builder, best, builder.gep(to, [offset]))
         return context.get_dummy_value()
 
     i64 = types.int64
-    return types.void(i64, i64, i64, i64, wide, flip), codegen
+    return types.void(i64, i64, i64, i64, i64, i64, wide, flip), codegen
+
+
+class _Runs(NamedTuple):
+    """`count` runs of n outputs each, in `line` `line_step` bytes apart; each output folded from pieces."""
+
+    line: Any
+    count: Any
+    line_step: Any
+    n: Any
+    stride: Any  # 1 or 2
+    pieces: Any
+    step: Any
+    last: Any
+
+
+def _fold_runs(builder: Any, vector: Any, runs: _Runs, run: Any) -> None:
+    """`run(number, ranks, first, mask)` for the folded ranks of strips of the runs."""
+    i64 = runs.n.type
+    bytes_of_rank = vector.element.width // 8
+    size = i64(bytes_of_rank)
+    shifts = (runs.pieces, builder.mul(runs.step, size), builder.mul(runs.last, size))
+    numbers = ir.VectorType(ir.IntType(32), vector.count)
+    even = ir.Constant(numbers, list(range(0, 2 * vector.count, 2)))
+
+    def place(number: Any, first: Any, apart: int) -> Any:
+        address = builder.add(runs.line, builder.mul(number, runs.line_step))
+        return _pointer(builder, builder.add(address, builder.mul(first, i64(apart))))
+
+    def every(number: Any, first: Any, mask: Any) -> None:
+        source = place(number, first, bytes_of_rank)
+        run(number, _folded(builder, source, 1, vector, shifts)[0], first, mask)
+
+    def every_second(number: Any, first: Any, mask: Any) -> None:
+        source = place(number, first, 2 * bytes_of_rank)
+        low, high = _folded(builder, source, 2, vector, shifts)
+        run(number, builder.shuffle_vector(low, high, even), first, mask)
+
+    with builder.if_else(builder.icmp_signed("==", runs.stride, i64(1))) as (then, otherwise):
+        with then:
+            _runs(builder, vector, runs.count, runs.n, every)
+        with otherwise:
+            _runs(builder, vector, runs.count, runs.n, every_second)
 
 
 def _element_bits(builder: Any, rank: Any, rule: tuple[Any, Any, Any]) -> Any:
     """The element of a rank without position; that of padding is the lowest number."""
-    flip, _, inf = (None if r is None else _splat(builder, r, rank.type) for r in rule)
+    flip, shift, inf = (None if r is None else _splat(builder, r, rank.type) for r in rule)
     if inf is None:
         return builder.xor(rank, flip)
-    lowest = builder.not_(inf)  # the rank of -inf
+    lowest = builder.not_(inf)  # -inf, mirrored
     padding = builder.icmp_signed("==", rank, _least(rank.type))
-    return _mirror(builder, builder.select(padding, lowest, rank))
-
-
-@intrinsic
-def every_second(_context: Any, target: Any, source: Any, n: Any, wide: Any, flip: Any) -> Any:
-    """target[i] = source[2 * i] for n ranks, and up to a vector more; may be in place."""
-
-    def codegen(context: Any, builder: Any, _signature: Any, values: Any) -> Any:
-        vector = _vector(_rank_type(wide, flip))
-        i64 = ir.IntType(64)
-        target, source = _pointer(builder, values[0]), _pointer(builder, values[1])
-        stop = builder.mul(values[2], i64(vector.element.width // 8))
-        even = ir.Constant(
-            ir.VectorType(ir.IntType(32), vector.count), list(range(0, 2 * vector.count, 2))
-        )
-        with cgutils.for_range_slice(builder, i64(0), stop, i64(VECTOR_BYTES), i64) as (offset, _):
-            at = builder.gep(source, [builder.mul(offset, i64(2))])
-            low = _load(builder, at, vector)
-            high = _load(builder, builder.gep(at, [i64(VECTOR_BYTES)]), vector)
-            ranks = builder.shuffle_vector(low, high, even)
-            _store(builder, ranks, builder.gep(target, [offset]))
-        return context.get_dummy_value()
-
-    i64 = types.int64
-    return types.void(i64, i64, i64, wide, flip), codegen
+    return _mirror(builder, builder.select(padding, lowest, builder.sub(rank, shift)))
 
 
 @intrinsic
@@ -355,80 +446,90 @@ def copy_rank(_context: Any, target: Any, source: Any, wide: Any, flip: Any) -> 
 
 @intrinsic
 def store_elements(
-    _context: Any, out: Any, line: Any, n: Any, flip: Any, nan_key: Any, inf: Any
+    _context: Any,
+    out: Any,
+    out_step: Any,
+    line: Any,
+    count: Any,
+    line_step: Any,
+    n: Any,
+    stride: Any,
+    pieces: Any,
+    step: Any,
+    last: Any,
+    flip: Any,
+    nan_key: Any,
+    inf: Any,
 ) -> Any:
-    """Store the elements of n ranks without positions."""
+    """Store the elements of `count` runs of n outputs, the given steps (bytes) apart.
+
+    Outputs are `stride` (1 or 2) ranks apart, each the greatest of pieces as in fold_line.
+    """
 
     def codegen(context: Any, builder: Any, signature: Any, values: Any) -> Any:
-        out, line, n = values[:3]
-        vector = _vector(ir.IntType(flip.bitwidth))
-        size = n.type(vector.element.width // 8)
+        out, out_step = values[:2]
         rule = _rule(signature, values)
-        source, target = _pointer(builder, line), _pointer(builder, out)
 
-        def run(first: Any, mask: Any) -> None:
-            ranks = _load(builder, builder.gep(source, [builder.mul(first, size)]), vector)
+        def run(number: Any, ranks: Any, first: Any, mask: Any) -> None:
+            target = _pointer(builder, builder.add(out, builder.mul(number, out_step)))
             _store_lanes(builder, _element_bits(builder, ranks, rule), target, first, mask)
 
-        _runs(builder, vector, n, run)
+        _fold_runs(builder, _vector(ir.IntType(flip.bitwidth)), _Runs(*values[2:10]), run)
         return context.get_dummy_value()
 
-    i64 = types.int64
-    return types.void(i64, i64, i64, flip, nan_key, inf), codegen
+    return types.void(*(types.int64,) * 10, flip, nan_key, inf), codegen
 
 
 @intrinsic
 def store_found(
     _context: Any,
     out: Any,
+    out_step: Any,
     indices: Any,
+    index_step: Any,
     line: Any,
+    count: Any,
+    line_step: Any,
     n: Any,
+    stride: Any,
+    pieces: Any,
+    step: Any,
+    last: Any,
     base: Any,
     weight: Any,
-    index: Any,
+    width: Any,
     blank: Any,
     wide: Any,
     flip: Any,
     nan_key: Any,
     inf: Any,
 ) -> Any:
-    """Store the elements of n ranks and, of `index`'s type, their indices: base + i * weight + position.
+    """Store the elements as store_elements does, and their indices: base + i * weight + position, of `width` bytes.
 
     True if there was a NaN: its bits are not in its rank, and the element stored is to be replaced.
     """
 
     def codegen(context: Any, builder: Any, signature: Any, values: Any) -> Any:
-        out, indices, line, n, base, weight, _index, blank = values[:8]
+        out, out_step, indices, index_step = values[:4]
+        base, weight, width, blank = values[12:16]
         flip_value, nan_value, inf_value = _rule(signature, values)
         vector = _vector(_rank_type(wide, flip))
         element = vector.element
-        narrow = ir.VectorType(ir.IntType(flip.bitwidth), vector.count)
-        wanted = ir.VectorType(ir.IntType(index.bitwidth), vector.count)
+        bits_type = ir.IntType(flip.bitwidth)
+        narrow = ir.VectorType(bits_type, vector.count)
         low = element.width - flip.bitwidth
-        width = flip.bitwidth
-        i64 = n.type
-        source, target = _pointer(builder, line), _pointer(builder, out)
-        index_target = _pointer(builder, indices)
-        numbers = ir.Constant(wanted, list(range(vector.count)))
-        steps = _splat(builder, _resize(builder, weight, wanted.element), wanted)
-        steps = builder.mul(steps, numbers)
-        bit = ir.IntType(1)
-        found = cgutils.alloca_once_value(builder, bit(0))
+        found = cgutils.alloca_once_value(builder, ir.IntType(1)(0))
 
-        def run(first: Any, mask: Any) -> None:
-            offset = builder.mul(first, i64(element.width // 8))
-            ranks = _load(builder, builder.gep(source, [offset]), vector)
-            padding = builder.icmp_signed("==", ranks, _least(vector))
+        def store_bits(number: Any, ranks: Any, padding: Any, first: Any, mask: Any) -> None:
             key = builder.ashr(ranks, _splat(builder, element(low), vector))
             key = builder.trunc(key, narrow)
             if inf_value is None:
                 bits = builder.xor(key, _splat(builder, flip_value, narrow))
             else:
-                last = _splat(builder, narrow.element(width - 1), narrow)
-                negative = builder.ashr(key, last)
+                highest = _splat(builder, bits_type(flip.bitwidth - 1), narrow)
+                negative = builder.ashr(key, highest)
                 bits = builder.sub(builder.xor(key, negative), negative)
-                sign = builder.shl(builder.trunc(ranks, narrow), last)
+                sign = builder.shl(builder.trunc(ranks, narrow), highest)
                 bits = builder.or_(bits, sign)
                 nan = builder.icmp_signed("==", key, _splat(builder, nan_value, narrow))
                 nan = builder.and_(nan, builder.not_(padding))
@@ -438,57 +539,42 @@ def store_found(
                 some = builder.icmp_unsigned("!=", lanes, lanes.type(0))
                 builder.store(builder.or_(builder.load(found), some), found)
             bits = builder.select(padding, _splat(builder, blank, narrow), bits)
+            target = _pointer(builder, builder.add(out, builder.mul(number, out_step)))
             _store_lanes(builder, bits, target, first, mask)
+
+        def store_indices(
+            number: Any, place: Any, padding: Any, first: Any, mask: Any, integer: Any
+        ) -> None:
+            wanted = ir.VectorType(integer, vector.count)
+            numbers = ir.Constant(wanted, list(range(vector.count)))
+            steps = _splat(builder, _resize(builder, weight, integer), wanted)
+            steps = builder.mul(steps, numbers)
+            start = builder.add(base, builder.mul(first, weight))
+            start = _splat(builder, _resize(builder, start, integer), wanted)
+            if integer.width < element.width:
+                place = builder.trunc(place, wanted)
+            elif integer.width > element.width:
+                place = builder.zext(place, wanted)
+            place = builder.add(place, builder.add(start, steps))
+            place = builder.select(padding, ir.Constant(wanted, [-1] * vector.count), place)
+            target = _pointer(builder, builder.add(indices, builder.mul(number, index_step)))
+            _store_lanes(builder, place, target, first, mask)
+
+        def run(number: Any, ranks: Any, first: Any, mask: Any) -> None:
+            padding = builder.icmp_signed("==", ranks, _least(vector))
+            store_bits(number, ranks, padding, first, mask)
             place = builder.lshr(builder.not_(ranks), _splat(builder, element(1), vector))
             place = builder.and_(place, _splat(builder, element(2 ** (low - 1) - 1), vector))
-            if wanted.element.width < element.width:
-                place = builder.trunc(place, wanted)
-            elif wanted.element.width > element.width:
-                place = builder.zext(place, wanted)
-            start = builder.add(base, builder.mul(first, weight))
-            start = _splat(builder, _resize(builder, start, wanted.element), wanted)
-            place = builder.add(place, builder.add(start, steps))
-            none = ir.Constant(wanted, [-1] * vector.count)
-            place = builder.select(padding, none, place)
-            _store_lanes(builder, place, index_target, first, mask)
+            short = builder.icmp_signed("==", width, width.type(4))
+            with builder.if_else(short) as (then, otherwise):
+                with then:
+                    store_indices(number, place, padding, first, mask, ir.IntType(32))
+                with otherwise:
+                    store_indices(number, place, padding, first, mask, ir.IntType(64))
 
-        _runs(builder, vector, n, run)
+        _fold_runs(builder, vector, _Runs(*values[4:12]), run)
         return builder.load(found)
 
     i64 = types.int64
-    args = (i64, i64, i64, i64, i64, i64, index, blank, wide, flip, nan_key, inf)
+    args = (*(i64,) * 15, blank, wide, flip, nan_key, inf)
     return types.boolean(*args), codegen
-
-
-@intrinsic
-def store_element(_context: Any, out: Any, line: Any, flip: Any, nan_key: Any, inf: Any) -> Any:
-    """Store the element of the rank (without position) at `line`."""
-
-    def codegen(context: Any, builder: Any, signature: Any, values: Any) -> Any:
-        rank = _load(builder, _pointer(builder, values[1]), values[2].type)
-        bits = _element_bits(builder, rank, _rule(signature, values))
-        _store(builder, bits, _pointer(builder, values[0]))
-        return context.get_dummy_value()
-
-    return types.void(types.int64, types.int64, flip, nan_key, inf), codegen
-
-
-@intrinsic
-def rank_position(_context: Any, line: Any, wide: Any, flip: Any) -> Any:
-    """Position of the rank at `line`; -1 for padding."""
-
-    def codegen(_context: Any, builder: Any, _signature: Any, values: Any) -> Any:
-        element = _rank_type(wide, flip)
-        rank = _load(builder, _pointer(builder, values[0]), element)
-        low = element.width - flip.bitwidth
-        i64 = ir.IntType(64)
-        place = builder.lshr(builder.not_(rank), element(1))
-        place = builder.and_(place, element(2 ** (low - 1) - 1))
-        if element.width > 64:
-            place = builder.trunc(place, i64)
-        elif element.width < 64:
-            place = builder.zext(place, i64)
-        padding = builder.icmp_signed("==", rank, _least(element))
-        return builder.select(padding, i64(-1), place)
-
-    return types.int64(types.int64, wide, flip), codegen

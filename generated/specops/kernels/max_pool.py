@@ -4,21 +4,21 @@
 # mypy: allow-untyped-defs, no-check-untyped-defs
 """Greatest element of each window, and its position, for any type, layout and NaN rule.
 
-The maximum separates: the window's rows are folded into a line of scratch memory, then shifted copies of the line
-into each other, doubling the shift, so that wide windows cost little more than narrow ones. Addresses are raw and
-strides are in bytes, so that only the element's width, whether it is a float, and the width of a rank make a new
-compiled version.
+The maximum separates: the rows of each window are folded into a line of scratch memory, then shifted copies of the
+line into each other, doubling the shift, so that large windows cost little more than small ones. Several lines are
+taken together, one after the other in memory. Addresses are raw and strides are in bytes, so that only the
+element's width, whether it is a float, and the width of a rank make a new compiled version.
 
     walk     the settings below, then two tables of axes, whose lengths are among the settings:
     batch    rows of (size, input stride, output stride, indices stride, index weight), one at least
     spatial  rows of (size, output size, window, stride, dilation, padding, input stride, output stride,
-             indices stride, position weight), outermost first
+             indices stride, position weight), outermost first, two at least
     wide     what holds a rank, a dummy of its type or a pair of such; None: no indices are wanted
 """
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from llvmlite import ir
@@ -33,20 +33,24 @@ LANE_INDICES = 3  # indices stride
 LANE_WEIGHT = 4  # index weight
 TILE = 5  # lines: innermost output positions taken together
 ROWS = 6  # lines: rows of output positions in an item; direct: positions in an item
-SCRATCH = 7  # lines: bytes of both lines
+SCRATCH = 7  # lines: bytes of scratch memory
 DENSE = 8  # bytes from one spatial position to the next, where one stride serves; else 0
 WIDTH = 9  # bytes of an index; 0: no indices are wanted
 COLUMN_MAJOR = 10  # indices count so within the spatial plane
 PLANE = 11  # positions of a spatial plane
-BATCH = 12  # lengths of the tables
-SPATIAL = 13
-RULE = 14  # flip, nan_key, inf, and the value of a window of nothing but padding
-SETTINGS = 18
+LINE = 12  # lines: ranks from one line to the next
+BUFFER = 13  # lines: bytes of all lines
+TALL = 14  # lines: rows of input become lines first, and these are folded by doubling too
+BATCH = 15  # lengths of the tables
+SPATIAL = 16
+RULE = 17  # flip, nan_key, inf, and the value of a window of nothing but padding
+SETTINGS = 21
 
 SIZE, OUT_SIZE, WINDOW, STRIDE, DILATION, PADDING = 0, 1, 2, 3, 4, 5
 STEP, OUT_STEP, INDEX_STEP, WEIGHT = 6, 7, 8, 9
 
 TABLE = 256  # rows of a window folded at once
+PIECES = 4  # of a window that are folded at once, when the rest was doubled
 
 
 VECTOR_BYTES = 64  # one AVX-512 register or cache line; LLVM splits it where registers are narrower
@@ -155,6 +159,10 @@ def load_key(_context: Any, address: Any, offset: Any, flip: Any, nan_key: Any, 
     return flip(types.int64, types.int64, flip, nan_key, inf), codegen
 
 
+# Bytes from a row to what is prefetched: without it, inputs beyond the caches take 1.3 to 1.7 times as long.
+AHEAD = 8192
+
+
 def _rank_type(wide: Any, flip: Any) -> Any:
     """The integer that holds a rank: the element's width, that of `wide`, or of a pair of it."""
     if wide == types.none:
@@ -167,6 +175,10 @@ def _rank_type(wide: Any, flip: Any) -> Any:
 def _like(type_: Any, element: Any) -> Any:
     """`element`, or a vector of it with as many lanes as `type_`."""
     return ir.VectorType(element, type_.count) if isinstance(type_, ir.VectorType) else element
+
+
+def _scalar(type_: Any) -> Any:
+    return type_.element if isinstance(type_, ir.VectorType) else type_
 
 
 def _least(type_: Any) -> Any:
@@ -194,25 +206,20 @@ def _mirror(builder: Any, bits: Any) -> Any:
 
 def _rank(builder: Any, bits: Any, position: Any, element: Any, rule: tuple[Any, Any, Any]) -> Any:
     """Rank of `bits`, of the integer type `element`; `position` is inverted (None: without position)."""
-    flip, nan_key, inf = (None if r is None else _splat(builder, r, bits.type) for r in rule)
     if position is None:
+        flip, shift, inf = rule
         if inf is None:
-            return builder.xor(bits, flip)
-        width = element.width
-        magnitude = builder.and_(bits, _splat(builder, element(2 ** (width - 1) - 1), bits.type))
-        nan = builder.icmp_signed(">", magnitude, inf)
-        return builder.select(nan, nan_key, _mirror(builder, bits))
+            return builder.xor(bits, _splat(builder, flip, bits.type))
+        return builder.add(_mirror(builder, bits), _splat(builder, shift, bits.type))
     key = _order_key(builder, bits, rule)
-    width = key.type.element.width if isinstance(key.type, ir.VectorType) else key.type.width
-    low = element.width - width
-    key = _resize(builder, key, element)
-    key = builder.shl(key, _splat(builder, element(low), key.type))
-    rank = builder.add(key, position)
-    if inf is None:
+    wanted = _like(bits.type, element)
+    low = element.width - _scalar(bits.type).width
+    rank = builder.shl(builder.zext(key, wanted), _splat(builder, element(low), wanted))
+    rank = builder.or_(rank, position)
+    if rule[2] is None:
         return rank
-    narrow = bits.type.element if isinstance(bits.type, ir.VectorType) else bits.type
-    sign = builder.lshr(bits, _splat(builder, narrow(width - 1), bits.type))
-    return builder.or_(rank, builder.zext(sign, key.type))
+    last = _splat(builder, _scalar(bits.type)(_scalar(bits.type).width - 1), bits.type)
+    return builder.or_(rank, builder.zext(builder.lshr(bits, last), wanted))
 
 
 def _inverted(builder: Any, position: Any, element: Any, low: int) -> Any:
@@ -221,15 +228,25 @@ def _inverted(builder: Any, position: Any, element: Any, low: int) -> Any:
     return builder.shl(builder.sub(element(2 ** (low - 1) - 1), position), element(1))
 
 
+def _lowest(builder: Any, type_: Any, wide: Any, rule: tuple[Any, Any, Any]) -> Any:
+    """The least rank of an element: without positions it keeps a losing NaN above padding."""
+    least = _least(type_)
+    if wide != types.none or rule[2] is None:
+        return least
+    above = builder.icmp_signed(">", rule[1], rule[1].type(0))
+    return builder.add(least, _splat(builder, builder.zext(above, rule[1].type), type_))
+
+
 def _greater_rank(builder: Any, a: Any, b: Any) -> Any:
     return builder.select(builder.icmp_signed(">", a, b), a, b)
 
 
 def _first_lanes(builder: Any, count: int, n: Any) -> Any:
-    """True in the first `n` of `count` lanes."""
-    numbers = ir.VectorType(ir.IntType(32), count)
-    limit = _splat(builder, builder.trunc(n, ir.IntType(32)), numbers)
-    return builder.icmp_signed("<", ir.Constant(numbers, list(range(count))), limit)
+    """True in the first `n` of `count` lanes, n < count."""
+    bits = ir.IntType(count)
+    n = builder.trunc(n, bits) if count < 64 else n
+    ones = builder.sub(builder.shl(bits(1), n), bits(1))
+    return builder.bitcast(ones, ir.VectorType(ir.IntType(1), count))
 
 
 def _masked(builder: Any, verb: str, vector: Any) -> Any:
@@ -249,22 +266,38 @@ def _store(builder: Any, value: Any, pointer: Any) -> None:
     builder.store(value, builder.bitcast(pointer, value.type.as_pointer()), align=1)
 
 
-def _vector(element: Any) -> Any:
-    return ir.VectorType(element, VECTOR_BYTES * 8 // element.width)
+def _prefetch(builder: Any, pointer: Any) -> None:
+    """Ask for the line of cache at `pointer`, which need not be valid."""
+    i32 = ir.IntType(32)
+    fnty = ir.FunctionType(ir.VoidType(), [pointer.type, i32, i32, i32])
+    function = cgutils.get_or_insert_function(builder.module, fnty, "llvm.prefetch.p0")
+    builder.call(function, [pointer, i32(0), i32(3), i32(1)])
 
 
-def _runs(builder: Any, vector: Any, n: Any, run: Any) -> None:
-    """`run(first, mask)` for strips of n lanes: overlapping at the end, masked where there is no whole one."""
+def _vector(element: Any, registers: int = 1) -> Any:
+    return ir.VectorType(element, registers * VECTOR_BYTES * 8 // element.width)
+
+
+def _runs(builder: Any, vector: Any, count: Any, n: Any, run: Any) -> None:
+    """`run(number, first, mask)` for `count` runs in strips of n lanes.
+
+    The last strip overlaps; it is masked where there is no whole one.
+    """
     i64 = n.type
     lanes = i64(vector.count)
+    last = builder.sub(n, lanes)
     with builder.if_else(builder.icmp_signed(">=", n, lanes)) as (then, otherwise):
-        with then:
-            last = builder.sub(n, lanes)
-            with cgutils.for_range_slice(builder, i64(0), last, lanes, i64) as (first, _):
-                run(first, None)
-            run(last, None)
+        with (
+            then,
+            cgutils.for_range(builder, count) as loop,
+            cgutils.for_range_slice(builder, i64(0), n, lanes, i64) as (begin, _),
+        ):
+            first = builder.select(builder.icmp_signed("<", begin, last), begin, last)
+            run(loop.index, first, None)
         with otherwise:
-            run(i64(0), _first_lanes(builder, vector.count, n))
+            mask = _first_lanes(builder, vector.count, n)
+            with cgutils.for_range(builder, count) as loop:
+                run(loop.index, i64(0), mask)
 
 
 def _store_lanes(builder: Any, value: Any, start: Any, first: Any, mask: Any) -> None:
@@ -336,7 +369,9 @@ def rank_element(
         place = None
         if wide != types.none:
             place = _inverted(builder, position, element, element.width - flip.bitwidth)
-        rank = _rank(builder, bits, place, element, _rule(signature, values))
+        rule = _rule(signature, values)
+        rank = _rank(builder, bits, place, element, rule)
+        rank = _greater_rank(builder, rank, _lowest(builder, element, wide, rule))
         pointer = _pointer(builder, line)
         _store(builder, _greater_rank(builder, rank, _load(builder, pointer, element)), pointer)
         return context.get_dummy_value()
@@ -350,6 +385,11 @@ def rank_rows(
     _context: Any,
     line: Any,
     address: Any,
+    position: Any,
+    count: Any,
+    line_step: Any,
+    address_step: Any,
+    position_step: Any,
     offsets: Any,
     positions: Any,
     rows: Any,
@@ -363,43 +403,53 @@ def rank_rows(
 ) -> Any:
     """The greatest rank of each of n contiguous columns over `rows` rows, kept in a register meanwhile.
 
-    Row r begins at address + offsets[r], where the position is positions[r], and `along` (0 or 1) more with each
-    column. The line may be written a vector further than `columns`, with padding or with what stood there.
-    `fresh`: the line's old ranks do not count.
+    Row r begins at address + offsets[r], at position + positions[r] / 2, and `along` (0 or 1) more with each column.
+    The line may be written two vectors further than `columns`, with padding or with what stood there.
+    `fresh`: the line's old ranks do not count. All this for `count` lines, the given steps apart.
     """
 
     def codegen(context: Any, builder: Any, signature: Any, values: Any) -> Any:
-        line, address, offsets, positions, rows, columns, along, fresh, _wide, flip_value = values[
-            :10
-        ]
+        line, address, position, count, line_step, address_step, position_step = values[:7]
+        offsets, positions, rows, columns, along, fresh = values[7:13]
+        builder.function.attributes.add("optsize")  # else loops of two or three rounds are unrolled
         element = _rank_type(wide, flip)
-        vector = _vector(element)
-        narrow = ir.VectorType(flip_value.type, vector.count)
+        vector = _vector(element, 1 if wide == types.none else 2)
+        narrow = ir.VectorType(ir.IntType(flip.bitwidth), vector.count)
         i64 = ir.IntType(64)
         rule = _rule(signature, values)
-        source = _pointer(builder, address)
-        target = _pointer(builder, line)
         offset_table = builder.bitcast(_pointer(builder, offsets), i64.as_pointer())
         position_table = builder.bitcast(_pointer(builder, positions), i64.as_pointer())
         best = cgutils.alloca_once(builder, vector)
         numbers = ir.Constant(vector, list(range(0, 2 * vector.count, 2)))
         steps = builder.mul(_splat(builder, _resize(builder, along, element), vector), numbers)
+        lowest = _splat(builder, _lowest(builder, element, wide, rule), vector)
+        fresh = builder.trunc(fresh, ir.IntType(1))
 
-        def strip(column: Any, mask: Any) -> None:
-            place = builder.gep(target, [builder.mul(column, i64(element.width // 8))])
-            builder.store(_least(vector), best)
-            with builder.if_then(builder.not_(builder.trunc(fresh, ir.IntType(1)))):
-                builder.store(_load(builder, place, vector), best)
-            first = builder.gep(source, [builder.mul(column, i64(narrow.element.width // 8))])
+        def strip(number: Any, column: Any, mask: Any) -> None:
+            place = builder.add(line, builder.mul(number, line_step))
+            place = builder.add(place, builder.mul(column, i64(element.width // 8)))
+            place = _pointer(builder, place)
+            old = _load(builder, place, vector)
+            begin = lowest if mask is None else builder.select(mask, lowest, _least(vector))
+            builder.store(builder.select(fresh, begin, old), best)
+            first = builder.add(address, builder.mul(number, address_step))
+            first = builder.add(first, builder.mul(column, i64(narrow.element.width // 8)))
+            first = _pointer(builder, first)
+            start = None
+            if wide != types.none:
+                start = builder.add(position, builder.mul(number, position_step))
+                start = builder.add(start, builder.mul(column, along))
+                start = _inverted(builder, start, element, element.width - flip.bitwidth)
+                start = builder.sub(_splat(builder, start, vector), steps)
             with cgutils.for_range(builder, rows) as loop:
                 offset = builder.load(builder.gep(offset_table, [loop.index]))
                 pointer = builder.gep(first, [offset])
+                _prefetch(builder, builder.gep(pointer, [i64(AHEAD)]))
                 where = None
                 if wide != types.none:
                     where = builder.load(builder.gep(position_table, [loop.index]))
-                    where = builder.add(where, builder.mul(column, along))
-                    where = _inverted(builder, where, element, element.width - flip.bitwidth)
-                    where = builder.sub(_splat(builder, where, vector), steps)
+                    where = _splat(builder, _resize(builder, where, element), vector)
+                    where = builder.sub(start, where)
                 if mask is None:
                     bits = _load(builder, pointer, narrow)
                 else:
@@ -413,70 +463,115 @@ def rank_rows(
                 builder.store(_greater_rank(builder, rank, builder.load(best)), best)
             _store(builder, builder.load(best), place)
 
-        _runs(builder, vector, columns, strip)
+        _runs(builder, vector, count, columns, strip)
         return context.get_dummy_value()
 
     i64 = types.int64
-    args = (i64, i64, i64, i64, i64, i64, i64, types.boolean, wide, flip, nan_key, inf)
+    args = (*(i64,) * 12, types.boolean, wide, flip, nan_key, inf)
     return types.void(*args), codegen
 
 
+def _folded(
+    builder: Any, source: Any, vectors: int, vector: Any, pieces: tuple[Any, Any, Any]
+) -> list[Any]:
+    """Neighbouring vectors at `source`, each the greatest of those `step` bytes apart, the last at `last` bytes."""
+    count, step, last = pieces
+    best = [cgutils.alloca_once(builder, vector) for _ in range(vectors)]
+    places = [builder.gep(source, [last.type(i * VECTOR_BYTES)]) for i in range(vectors)]
+    for one, place in zip(best, places, strict=True):
+        builder.store(_load(builder, builder.gep(place, [last]), vector), one)
+    with cgutils.for_range(builder, builder.sub(count, count.type(1))) as loop:
+        shift = builder.mul(loop.index, step)
+        for one, place in zip(best, places, strict=True):
+            rank = _load(builder, builder.gep(place, [shift]), vector)
+            builder.store(_greater_rank(builder, rank, builder.load(one)), one)
+    return [builder.load(one) for one in best]
+
+
 @intrinsic
-def shifted_maximum(
-    _context: Any, target: Any, source: Any, shift: Any, n: Any, wide: Any, flip: Any
+def fold_line(
+    _context: Any,
+    target: Any,
+    source: Any,
+    n: Any,
+    pieces: Any,
+    step: Any,
+    last: Any,
+    wide: Any,
+    flip: Any,
 ) -> Any:
-    """target[i] = max(source[i], source[i + shift]) for n ranks, and up to a vector more; may be in place."""
+    """target[i] = max(source[i], source[i + step], .., source[i + last]), `pieces` of them.
+
+    For n ranks, and up to a vector more; may be in place. One piece: a copy of those at `last`.
+    """
 
     def codegen(context: Any, builder: Any, _signature: Any, values: Any) -> Any:
-        target, source, shift, n = values[:4]
+        target, source, n, pieces, step, last = values[:6]
         vector = _vector(_rank_type(wide, flip))
         i64 = ir.IntType(64)
         size = i64(vector.element.width // 8)
         near, to = _pointer(builder, source), _pointer(builder, target)
-        far = builder.gep(near, [builder.mul(shift, size)])
+        shifts = (pieces, builder.mul(step, size), builder.mul(last, size))
         stop = builder.mul(n, size)
         with cgutils.for_range_slice(builder, i64(0), stop, i64(VECTOR_BYTES), i64) as (offset, _):
-            a = _load(builder, builder.gep(near, [offset]), vector)
-            b = _load(builder, builder.gep(far, [offset]), vector)
-            _store(builder, _greater_rank(builder, a, b), builder.gep(to, [offset]))
+            (best,) = _folded(builder, builder.gep(near, [offset]), 1, vector, shifts)
+            _store(builder, best, builder.gep(to, [offset]))
         return context.get_dummy_value()
 
     i64 = types.int64
-    return types.void(i64, i64, i64, i64, wide, flip), codegen
+    return types.void(i64, i64, i64, i64, i64, i64, wide, flip), codegen
+
+
+class _Runs(NamedTuple):
+    """`count` runs of n outputs each, in `line` `line_step` bytes apart; each output folded from pieces."""
+
+    line: Any
+    count: Any
+    line_step: Any
+    n: Any
+    stride: Any  # 1 or 2
+    pieces: Any
+    step: Any
+    last: Any
+
+
+def _fold_runs(builder: Any, vector: Any, runs: _Runs, run: Any) -> None:
+    """`run(number, ranks, first, mask)` for the folded ranks of strips of the runs."""
+    i64 = runs.n.type
+    bytes_of_rank = vector.element.width // 8
+    size = i64(bytes_of_rank)
+    shifts = (runs.pieces, builder.mul(runs.step, size), builder.mul(runs.last, size))
+    numbers = ir.VectorType(ir.IntType(32), vector.count)
+    even = ir.Constant(numbers, list(range(0, 2 * vector.count, 2)))
+
+    def place(number: Any, first: Any, apart: int) -> Any:
+        address = builder.add(runs.line, builder.mul(number, runs.line_step))
+        return _pointer(builder, builder.add(address, builder.mul(first, i64(apart))))
+
+    def every(number: Any, first: Any, mask: Any) -> None:
+        source = place(number, first, bytes_of_rank)
+        run(number, _folded(builder, source, 1, vector, shifts)[0], first, mask)
+
+    def every_second(number: Any, first: Any, mask: Any) -> None:
+        source = place(number, first, 2 * bytes_of_rank)
+        low, high = _folded(builder, source, 2, vector, shifts)
+        run(number, builder.shuffle_vector(low, high, even), first, mask)
+
+    with builder.if_else(builder.icmp_signed("==", runs.stride, i64(1))) as (then, otherwise):
+        with then:
+            _runs(builder, vector, runs.count, runs.n, every)
+        with otherwise:
+            _runs(builder, vector, runs.count, runs.n, every_second)
 
 
 def _element_bits(builder: Any, rank: Any, rule: tuple[Any, Any, Any]) -> Any:
     """The element of a rank without position; that of padding is the lowest number."""
-    flip, _, inf = (None if r is None else _splat(builder, r, rank.type) for r in rule)
+    flip, shift, inf = (None if r is None else _splat(builder, r, rank.type) for r in rule)
     if inf is None:
         return builder.xor(rank, flip)
-    lowest = builder.not_(inf)  # the rank of -inf
+    lowest = builder.not_(inf)  # -inf, mirrored
     padding = builder.icmp_signed("==", rank, _least(rank.type))
-    return _mirror(builder, builder.select(padding, lowest, rank))
-
-
-@intrinsic
-def every_second(_context: Any, target: Any, source: Any, n: Any, wide: Any, flip: Any) -> Any:
-    """target[i] = source[2 * i] for n ranks, and up to a vector more; may be in place."""
-
-    def codegen(context: Any, builder: Any, _signature: Any, values: Any) -> Any:
-        vector = _vector(_rank_type(wide, flip))
-        i64 = ir.IntType(64)
-        target, source = _pointer(builder, values[0]), _pointer(builder, values[1])
-        stop = builder.mul(values[2], i64(vector.element.width // 8))
-        even = ir.Constant(
-            ir.VectorType(ir.IntType(32), vector.count), list(range(0, 2 * vector.count, 2))
-        )
-        with cgutils.for_range_slice(builder, i64(0), stop, i64(VECTOR_BYTES), i64) as (offset, _):
-            at = builder.gep(source, [builder.mul(offset, i64(2))])
-            low = _load(builder, at, vector)
-            high = _load(builder, builder.gep(at, [i64(VECTOR_BYTES)]), vector)
-            ranks = builder.shuffle_vector(low, high, even)
-            _store(builder, ranks, builder.gep(target, [offset]))
-        return context.get_dummy_value()
-
-    i64 = types.int64
-    return types.void(i64, i64, i64, wide, flip), codegen
+    return _mirror(builder, builder.select(padding, lowest, builder.sub(rank, shift)))
 
 
 @intrinsic
@@ -493,80 +588,90 @@ def copy_rank(_context: Any, target: Any, source: Any, wide: Any, flip: Any) -> 
 
 @intrinsic
 def store_elements(
-    _context: Any, out: Any, line: Any, n: Any, flip: Any, nan_key: Any, inf: Any
+    _context: Any,
+    out: Any,
+    out_step: Any,
+    line: Any,
+    count: Any,
+    line_step: Any,
+    n: Any,
+    stride: Any,
+    pieces: Any,
+    step: Any,
+    last: Any,
+    flip: Any,
+    nan_key: Any,
+    inf: Any,
 ) -> Any:
-    """Store the elements of n ranks without positions."""
+    """Store the elements of `count` runs of n outputs, the given steps (bytes) apart.
+
+    Outputs are `stride` (1 or 2) ranks apart, each the greatest of pieces as in fold_line.
+    """
 
     def codegen(context: Any, builder: Any, signature: Any, values: Any) -> Any:
-        out, line, n = values[:3]
-        vector = _vector(ir.IntType(flip.bitwidth))
-        size = n.type(vector.element.width // 8)
+        out, out_step = values[:2]
         rule = _rule(signature, values)
-        source, target = _pointer(builder, line), _pointer(builder, out)
 
-        def run(first: Any, mask: Any) -> None:
-            ranks = _load(builder, builder.gep(source, [builder.mul(first, size)]), vector)
+        def run(number: Any, ranks: Any, first: Any, mask: Any) -> None:
+            target = _pointer(builder, builder.add(out, builder.mul(number, out_step)))
             _store_lanes(builder, _element_bits(builder, ranks, rule), target, first, mask)
 
-        _runs(builder, vector, n, run)
+        _fold_runs(builder, _vector(ir.IntType(flip.bitwidth)), _Runs(*values[2:10]), run)
         return context.get_dummy_value()
 
-    i64 = types.int64
-    return types.void(i64, i64, i64, flip, nan_key, inf), codegen
+    return types.void(*(types.int64,) * 10, flip, nan_key, inf), codegen
 
 
 @intrinsic
 def store_found(
     _context: Any,
     out: Any,
+    out_step: Any,
     indices: Any,
+    index_step: Any,
     line: Any,
+    count: Any,
+    line_step: Any,
     n: Any,
+    stride: Any,
+    pieces: Any,
+    step: Any,
+    last: Any,
     base: Any,
     weight: Any,
-    index: Any,
+    width: Any,
     blank: Any,
     wide: Any,
     flip: Any,
     nan_key: Any,
     inf: Any,
 ) -> Any:
-    """Store the elements of n ranks and, of `index`'s type, their indices: base + i * weight + position.
+    """Store the elements as store_elements does, and their indices: base + i * weight + position, of `width` bytes.
 
     True if there was a NaN: its bits are not in its rank, and the element stored is to be replaced.
     """
 
     def codegen(context: Any, builder: Any, signature: Any, values: Any) -> Any:
-        out, indices, line, n, base, weight, _index, blank = values[:8]
+        out, out_step, indices, index_step = values[:4]
+        base, weight, width, blank = values[12:16]
         flip_value, nan_value, inf_value = _rule(signature, values)
         vector = _vector(_rank_type(wide, flip))
         element = vector.element
-        narrow = ir.VectorType(ir.IntType(flip.bitwidth), vector.count)
-        wanted = ir.VectorType(ir.IntType(index.bitwidth), vector.count)
+        bits_type = ir.IntType(flip.bitwidth)
+        narrow = ir.VectorType(bits_type, vector.count)
         low = element.width - flip.bitwidth
-        width = flip.bitwidth
-        i64 = n.type
-        source, target = _pointer(builder, line), _pointer(builder, out)
-        index_target = _pointer(builder, indices)
-        numbers = ir.Constant(wanted, list(range(vector.count)))
-        steps = _splat(builder, _resize(builder, weight, wanted.element), wanted)
-        steps = builder.mul(steps, numbers)
-        bit = ir.IntType(1)
-        found = cgutils.alloca_once_value(builder, bit(0))
+        found = cgutils.alloca_once_value(builder, ir.IntType(1)(0))
 
-        def run(first: Any, mask: Any) -> None:
-            offset = builder.mul(first, i64(element.width // 8))
-            ranks = _load(builder, builder.gep(source, [offset]), vector)
-            padding = builder.icmp_signed("==", ranks, _least(vector))
+        def store_bits(number: Any, ranks: Any, padding: Any, first: Any, mask: Any) -> None:
             key = builder.ashr(ranks, _splat(builder, element(low), vector))
             key = builder.trunc(key, narrow)
             if inf_value is None:
                 bits = builder.xor(key, _splat(builder, flip_value, narrow))
             else:
-                last = _splat(builder, narrow.element(width - 1), narrow)
-                negative = builder.ashr(key, last)
+                highest = _splat(builder, bits_type(flip.bitwidth - 1), narrow)
+                negative = builder.ashr(key, highest)
                 bits = builder.sub(builder.xor(key, negative), negative)
-                sign = builder.shl(builder.trunc(ranks, narrow), last)
+                sign = builder.shl(builder.trunc(ranks, narrow), highest)
                 bits = builder.or_(bits, sign)
                 nan = builder.icmp_signed("==", key, _splat(builder, nan_value, narrow))
                 nan = builder.and_(nan, builder.not_(padding))
@@ -576,60 +681,45 @@ def store_found(
                 some = builder.icmp_unsigned("!=", lanes, lanes.type(0))
                 builder.store(builder.or_(builder.load(found), some), found)
             bits = builder.select(padding, _splat(builder, blank, narrow), bits)
+            target = _pointer(builder, builder.add(out, builder.mul(number, out_step)))
             _store_lanes(builder, bits, target, first, mask)
+
+        def store_indices(
+            number: Any, place: Any, padding: Any, first: Any, mask: Any, integer: Any
+        ) -> None:
+            wanted = ir.VectorType(integer, vector.count)
+            numbers = ir.Constant(wanted, list(range(vector.count)))
+            steps = _splat(builder, _resize(builder, weight, integer), wanted)
+            steps = builder.mul(steps, numbers)
+            start = builder.add(base, builder.mul(first, weight))
+            start = _splat(builder, _resize(builder, start, integer), wanted)
+            if integer.width < element.width:
+                place = builder.trunc(place, wanted)
+            elif integer.width > element.width:
+                place = builder.zext(place, wanted)
+            place = builder.add(place, builder.add(start, steps))
+            place = builder.select(padding, ir.Constant(wanted, [-1] * vector.count), place)
+            target = _pointer(builder, builder.add(indices, builder.mul(number, index_step)))
+            _store_lanes(builder, place, target, first, mask)
+
+        def run(number: Any, ranks: Any, first: Any, mask: Any) -> None:
+            padding = builder.icmp_signed("==", ranks, _least(vector))
+            store_bits(number, ranks, padding, first, mask)
             place = builder.lshr(builder.not_(ranks), _splat(builder, element(1), vector))
             place = builder.and_(place, _splat(builder, element(2 ** (low - 1) - 1), vector))
-            if wanted.element.width < element.width:
-                place = builder.trunc(place, wanted)
-            elif wanted.element.width > element.width:
-                place = builder.zext(place, wanted)
-            start = builder.add(base, builder.mul(first, weight))
-            start = _splat(builder, _resize(builder, start, wanted.element), wanted)
-            place = builder.add(place, builder.add(start, steps))
-            none = ir.Constant(wanted, [-1] * vector.count)
-            place = builder.select(padding, none, place)
-            _store_lanes(builder, place, index_target, first, mask)
+            short = builder.icmp_signed("==", width, width.type(4))
+            with builder.if_else(short) as (then, otherwise):
+                with then:
+                    store_indices(number, place, padding, first, mask, ir.IntType(32))
+                with otherwise:
+                    store_indices(number, place, padding, first, mask, ir.IntType(64))
 
-        _runs(builder, vector, n, run)
+        _fold_runs(builder, vector, _Runs(*values[4:12]), run)
         return builder.load(found)
 
     i64 = types.int64
-    args = (i64, i64, i64, i64, i64, i64, index, blank, wide, flip, nan_key, inf)
+    args = (*(i64,) * 15, blank, wide, flip, nan_key, inf)
     return types.boolean(*args), codegen
-
-
-@intrinsic
-def store_element(_context: Any, out: Any, line: Any, flip: Any, nan_key: Any, inf: Any) -> Any:
-    """Store the element of the rank (without position) at `line`."""
-
-    def codegen(context: Any, builder: Any, signature: Any, values: Any) -> Any:
-        rank = _load(builder, _pointer(builder, values[1]), values[2].type)
-        bits = _element_bits(builder, rank, _rule(signature, values))
-        _store(builder, bits, _pointer(builder, values[0]))
-        return context.get_dummy_value()
-
-    return types.void(types.int64, types.int64, flip, nan_key, inf), codegen
-
-
-@intrinsic
-def rank_position(_context: Any, line: Any, wide: Any, flip: Any) -> Any:
-    """Position of the rank at `line`; -1 for padding."""
-
-    def codegen(_context: Any, builder: Any, _signature: Any, values: Any) -> Any:
-        element = _rank_type(wide, flip)
-        rank = _load(builder, _pointer(builder, values[0]), element)
-        low = element.width - flip.bitwidth
-        i64 = ir.IntType(64)
-        place = builder.lshr(builder.not_(rank), element(1))
-        place = builder.and_(place, element(2 ** (low - 1) - 1))
-        if element.width > 64:
-            place = builder.trunc(place, i64)
-        elif element.width < 64:
-            place = builder.zext(place, i64)
-        padding = builder.icmp_signed("==", rank, _least(element))
-        return builder.select(padding, i64(-1), place)
-
-    return types.int64(types.int64, wide, flip), codegen
 
 
 @intrinsic
@@ -811,318 +901,102 @@ def _direct(how, batch, spatial, x, out, indices, flip, nan_key, inf, blank, beg
 
 
 @helper
-def _thin(target, source, stride, pitch, count, wide, flip):
-    """Move each `stride`-th place of a line together; may be in place."""
-    if stride == 2 and pitch == 1:
-        every_second(target, source, count, wide, flip)
-        return
-    size = rank_size(wide, flip)
-    for o in range(count):
-        to = target + o * pitch * size
-        place = source + o * stride * pitch * size
-        if pitch * size >= VECTOR_BYTES:
-            # With itself for the maximum this copies; what it writes beyond ends before the next place read.
-            shifted_maximum(to, place, 0, pitch, wide, flip)
-        else:
-            for c in range(pitch):
-                copy_rank(to + c * size, place + c * size, wide, flip)
+def _double(target, source, n, window, unit, wide, flip):
+    """Fold the n ranks of lines over the first part of a window, in steps of `unit` ranks, until few are left.
+
+    Returns where the lines are then, and how many elements each rank stands for.
+    """
+    have = 1
+    while have * PIECES < window:
+        shift = have * unit
+        fold_line(target, source, n - shift, 2, shift, shift, wide, flip)
+        source = target
+        have *= 2
+    return source, have
 
 
 @helper
-def _finish_elements(how, spatial, line, target, count, columns, flip, nan_key, inf):
-    """Store the elements of a finished line."""
-    inner = spatial.shape[0] - 1
-    size = item_size(flip)
-    pitch = how[PITCH]
-    out_step, lane_step = spatial[inner, OUT_STEP], how[LANE_OUT]
-    runs, n = count, columns
-    if pitch == 1:
-        runs, n, lane_step = 1, count, out_step
-    elif pitch == columns and lane_step == size and out_step == pitch * size:
-        runs, n = 1, count * pitch
-    for o in range(runs):
-        source = line + o * pitch * size
-        to = target + o * out_step
-        if lane_step == size:
-            store_elements(to, source, n, flip, nan_key, inf)
-        else:
-            for i in range(n):
-                store_element(to + i * lane_step, source + i * size, flip, nan_key, inf)
+def _fill_tables(box, total, row_step, row_weight, first, count, offsets, positions):
+    """Offsets and doubled positions of elements of a window but its last axis, from number `first` on.
+
+    Those of the last but one axis go slowest: a window that its padding cuts has a part of them.
+    """
+    axes = box.shape[0] - 2
+    for r in range(count):
+        row = (first + r) // total
+        offset, position = _element(box, axes, first + r - row * total)
+        place = 2 * (position + row * row_weight)
+        store_integer(np.int64(0), offsets + r * 8, offset + row * row_step)
+        store_integer(np.int64(0), positions + r * 8, place)
 
 
 @helper
-def _finish_run(
-    how,
-    spatial,
-    line,
-    plane,
-    plane_step,
-    target,
+def _fold_apart(
+    place,
+    address,
+    position,
+    count,
+    place_step,
+    address_step,
+    position_step,
     step,
-    index_target,
-    index_step,
-    base,
-    weight,
     n,
-    blank,
+    offsets,
+    positions,
+    rows,
+    fresh,
     wide,
     flip,
     nan_key,
     inf,
 ):
-    """Store n elements of a finished line and their indices."""
-    size, width, item = rank_size(wide, flip), how[WIDTH], item_size(flip)
-    column_major = how[COLUMN_MAJOR] != 0
-    if not column_major and step == item and index_step == width:
-        if width == 4:
-            index = np.int32(0)
-            some_nan = store_found(
-                target,
-                index_target,
-                line,
-                n,
-                base,
-                weight,
-                index,
-                blank,
-                wide,
-                flip,
-                nan_key,
-                inf,
-            )
-        else:
-            index = np.int64(0)
-            some_nan = store_found(
-                target,
-                index_target,
-                line,
-                n,
-                base,
-                weight,
-                index,
-                blank,
-                wide,
-                flip,
-                nan_key,
-                inf,
-            )
-        if not some_nan:
-            return
+    """As rank_rows, for columns `step` bytes apart."""
+    size = rank_size(wide, flip)
+    for _ in range(count):
+        for p in range(n):
+            if fresh:
+                reset_rank(place + p * size, wide, flip)
+            for r in range(rows):
+                rank_element(
+                    place + p * size,
+                    address + load_integer(np.int64(0), offsets + r * 8) + p * step,
+                    position + load_integer(np.int64(0), positions + r * 8) // 2 + p,
+                    wide,
+                    flip,
+                    nan_key,
+                    inf,
+                )
+        place += place_step
+        address += address_step
+        position += position_step
+
+
+@helper
+def _scatter(
+    how, spatial, spare, plane, plane_step, target, index_target, base, n, blank, wide, flip
+):
+    """Store n elements, and their indices, of which scratch memory holds the elements or the positions."""
+    inner = spatial.shape[0] - 1
+    alone = how[PITCH] == 1
+    step = spatial[inner, OUT_STEP] if alone else how[LANE_OUT]
+    if wide is None:
+        for i in range(n):
+            store_integer(flip, target + i * step, load_integer(flip, spare + i * item_size(flip)))
+        return
+    index_step = spatial[inner, INDEX_STEP] if alone else how[LANE_INDICES]
+    weight = 0 if alone else how[LANE_WEIGHT]
     for i in range(n):
-        position = rank_position(line + i * size, wide, flip)
+        position = load_integer(np.int64(0), spare + i * 8)
         index = -1
         if position < 0:
             store_integer(flip, target + i * step, blank)
         else:
             element = _address(how, spatial, plane + i * plane_step, position)
             store_integer(flip, target + i * step, load_integer(flip, element))
-            if column_major:
+            if how[COLUMN_MAJOR] != 0:
                 position = _column_major(spatial, position)
             index = base + i * weight + position
-        _store_index(index_target + i * index_step, index, width)
-
-
-@helper
-def _finish_positions(
-    how,
-    spatial,
-    line,
-    plane,
-    target,
-    index_target,
-    base,
-    count,
-    columns,
-    blank,
-    wide,
-    flip,
-    nan_key,
-    inf,
-):
-    """Store the elements of a finished line and their indices."""
-    inner = spatial.shape[0] - 1
-    pitch = how[PITCH]
-    step, index_step = spatial[inner, OUT_STEP], spatial[inner, INDEX_STEP]
-    line_step = pitch * rank_size(wide, flip)
-    # One run of all places, or one of the lanes of each place.
-    runs = 1 if pitch == 1 else count
-    n = count if pitch == 1 else columns
-    for o in range(runs):
-        _finish_run(
-            how,
-            spatial,
-            line + o * line_step,
-            plane,
-            0 if pitch == 1 else item_size(flip),
-            target + o * step,
-            step if pitch == 1 else how[LANE_OUT],
-            index_target + o * index_step,
-            index_step if pitch == 1 else how[LANE_INDICES],
-            base,
-            0 if pitch == 1 else how[LANE_WEIGHT],
-            n,
-            blank,
-            wide,
-            flip,
-            nan_key,
-            inf,
-        )
-
-
-@helper
-def _lines(
-    how,
-    batch,
-    spatial,
-    x,
-    out,
-    indices,
-    wide,
-    flip,
-    nan_key,
-    inf,
-    blank,
-    begin,
-    end,
-    folded,
-    offsets,
-    positions,
-    box,
-):
-    inner = spatial.shape[0] - 1
-    item_bytes = item_size(flip)
-    size = rank_size(wide, flip)
-    lanes, pitch, tile, share = how[LANES], how[PITCH], how[TILE], how[ROWS]
-    n, out_n, window = spatial[inner, SIZE], spatial[inner, OUT_SIZE], spatial[inner, WINDOW]
-    stride, dilation, padding = (
-        spatial[inner, STRIDE],
-        spatial[inner, DILATION],
-        spatial[inner, PADDING],
-    )
-    step, out_step, index_step = (
-        spatial[inner, STEP],
-        spatial[inner, OUT_STEP],
-        spatial[inner, INDEX_STEP],
-    )
-    reach = (window - 1) * dilation
-    doubled = folded + how[SCRATCH] // 2
-    offsets_at = offsets.ctypes.data
-    positions_at = positions.ctypes.data
-    rows = 1
-    for d in range(inner):
-        rows *= spatial[d, OUT_SIZE]
-    blocks = (rows + share - 1) // share
-    tiles = (out_n + tile - 1) // tile
-    groups = (lanes + pitch - 1) // pitch
-    last_tile = -1
-    for item in range(begin, end):
-        rest = item // blocks
-        block = item - rest * blocks
-        outer = rest // tiles
-        column = (rest - outer * tiles) * tile
-        plane = outer // groups
-        lane = (outer - plane * groups) * pitch
-        x_offset, out_offset, index_offset, base = _batch(batch, plane)
-        source = x + x_offset + lane * item_bytes
-        target = out + out_offset + lane * how[LANE_OUT] + column * out_step
-        index_target = indices + index_offset + lane * how[LANE_INDICES] + column * index_step
-        base += lane * how[LANE_WEIGHT]
-        columns = min(pitch, lanes - lane)
-        count = min(tile, out_n - column)
-        start = column * stride - padding  # the input position at the line's begin
-        length = (count - 1) * stride + 1 + reach
-        low = min(max(-start, 0), length)
-        high = max(min(n - start, length), low)
-        # Contiguous runs of elements in each row of the input, and whether their positions count up.
-        runs, n_run, along = high - low, columns, 0
-        if pitch == 1:
-            runs, n_run, along = 1, high - low, 1
-        elif wide is None and columns == pitch and step == pitch * item_bytes:
-            runs, n_run = 1, (high - low) * pitch
-        if last_tile != column:
-            clear_ranks(folded, length * pitch, wide, flip)
-            last_tile = column
-        for row in range(block * share, min((block + 1) * share, rows)):
-            total, row_offset, row_position, row_out, row_index = _windows(spatial, inner, row, box)
-            place = folded + low * pitch * size
-            address = source + row_offset + (start + low) * step
-            row_position += start + low
-            if total == 0:
-                for p in range(low, high):
-                    for c in range(columns):
-                        reset_rank(folded + (p * pitch + c) * size, wide, flip)
-            for done in range(0, total, TABLE):
-                some = min(total - done, TABLE)
-                for r in range(some):
-                    offset, position = _element(box, inner, done + r)
-                    offsets[r] = offset
-                    positions[r] = row_position + position
-                fresh = done == 0
-                if pitch == 1 and step != item_bytes:
-                    for p in range(high - low):
-                        if fresh:
-                            reset_rank(place + p * size, wide, flip)
-                        for r in range(some):
-                            rank_element(
-                                place + p * size,
-                                address + offsets[r] + p * step,
-                                positions[r] + p,
-                                wide,
-                                flip,
-                                nan_key,
-                                inf,
-                            )
-                    continue
-                for p in range(runs):
-                    rank_rows(
-                        place + p * pitch * size,
-                        address + p * step,
-                        offsets_at,
-                        positions_at,
-                        some,
-                        n_run,
-                        along,
-                        fresh,
-                        wide,
-                        flip,
-                        nan_key,
-                        inf,
-                    )
-                    for r in range(some if runs > 1 else 0):
-                        positions[r] += 1
-            finished = folded
-            have = 1
-            while have < window:
-                more = min(have, window - have)
-                shift = more * dilation * pitch
-                left = (length - (have + more - 1) * dilation) * pitch
-                shifted_maximum(doubled, finished, shift, left, wide, flip)
-                finished = doubled
-                have += more
-            if stride > 1:
-                _thin(doubled, finished, stride, pitch, count, wide, flip)
-                finished = doubled
-            if wide is None:
-                _finish_elements(
-                    how, spatial, finished, target + row_out, count, columns, flip, nan_key, inf
-                )
-            else:
-                _finish_positions(
-                    how,
-                    spatial,
-                    finished,
-                    source,
-                    target + row_out,
-                    index_target + row_index,
-                    base,
-                    count,
-                    columns,
-                    blank,
-                    wide,
-                    flip,
-                    nan_key,
-                    inf,
-                )
+        _store_index(index_target + i * index_step, index, how[WIDTH])
 
 
 @helper
@@ -1174,30 +1048,308 @@ def lines(width, is_float, rank_width):
     def chunk(walk, x, out, indices, begin, end):
         how, batch, spatial = _tables(walk)
         flip, nan_key, inf, blank = _rule_of(how, lane, float_lane)
-        # Arrays owned here, where they outlive the raw addresses that _lines takes of them.
-        scratch = np.empty(how[SCRATCH] + VECTOR_BYTES, np.uint8)
-        offsets = np.empty(TABLE, np.int64)
-        positions = np.empty(TABLE, np.int64)
+        # Two tables of int64, two buffers of lines, and room for a run that is not yet stored.
+        scratch = np.empty(how[SCRATCH] + VECTOR_BYTES + 16 * TABLE, np.uint8)
+        folded = int(scratch.ctypes.data) + 16 * TABLE + VECTOR_BYTES - 1
+        folded = folded // VECTOR_BYTES * VECTOR_BYTES
+        offsets, positions = folded - 16 * TABLE, folded - 8 * TABLE
         box = np.empty((spatial.shape[0], 3), np.int64)
-        folded = (scratch.ctypes.data + VECTOR_BYTES - 1) // VECTOR_BYTES * VECTOR_BYTES
-        _lines(
-            how,
-            batch,
-            spatial,
-            x,
-            out,
-            indices,
-            wide,
-            flip,
-            nan_key,
-            inf,
-            blank,
-            begin,
-            end,
-            folded,
-            offsets,
-            positions,
-            box,
+        inner = spatial.shape[0] - 1
+        outer_axes = inner - 1
+        size, item_bytes = rank_size(wide, flip), item_size(flip)
+        lanes, pitch, tile, share = how[LANES], how[PITCH], how[TILE], how[ROWS]
+        width, tall, line = how[WIDTH], how[TALL] != 0, how[LINE]
+        n, out_n, window = spatial[inner, SIZE], spatial[inner, OUT_SIZE], spatial[inner, WINDOW]
+        stride, padding = spatial[inner, STRIDE], spatial[inner, PADDING]
+        step = spatial[inner, STEP]
+        out_step, index_step = spatial[inner, OUT_STEP], spatial[inner, INDEX_STEP]
+        unit = spatial[inner, DILATION] * pitch
+        reach = (window - 1) * spatial[inner, DILATION]
+        row_size, rows, row_window = (
+            spatial[outer_axes, SIZE],
+            spatial[outer_axes, OUT_SIZE],
+            spatial[outer_axes, WINDOW],
         )
+        row_stride, row_dilation, row_padding = (
+            spatial[outer_axes, STRIDE],
+            spatial[outer_axes, DILATION],
+            spatial[outer_axes, PADDING],
+        )
+        row_step, row_weight = spatial[outer_axes, STEP], spatial[outer_axes, WEIGHT]
+        row_out, row_index = spatial[outer_axes, OUT_STEP], spatial[outer_axes, INDEX_STEP]
+        row_reach = (row_window - 1) * row_dilation
+        doubled = folded + how[BUFFER]
+        spare = doubled + how[BUFFER]
+        outers = 1
+        for d in range(outer_axes):
+            outers *= spatial[d, OUT_SIZE]
+        blocks = (rows + share - 1) // share
+        tiles = (out_n + tile - 1) // tile
+        groups = (lanes + pitch - 1) // pitch
+        # Ranks that stand side by side, in the line and in the outputs.
+        plain = out_step == item_bytes and (width == 0 or index_step == width)
+        if pitch > 1:
+            plain = how[LANE_OUT] == item_bytes and (width == 0 or how[LANE_INDICES] == width)
+        plain = plain and how[COLUMN_MAJOR] == 0
+        apart_columns = pitch == 1 and step != item_bytes
+        last_low, last_high = -1, -1
+        outer_row = -1
+        filled = False
+        total, table = 0, 0
+        offset, position, outer_out, outer_index = 0, 0, 0, 0
+        for item in range(begin, end):
+            # Tiles go fastest: their rows are one after the other in memory.
+            rest = item // tiles
+            column = (item - rest * tiles) * tile
+            outer = rest // blocks
+            first = (rest - outer * blocks) * share
+            some = min(share, rows - first)
+            rest = outer
+            outer = rest // outers
+            if rest - outer * outers != outer_row:
+                outer_row = rest - outer * outers
+                total, offset, position, outer_out, outer_index = _windows(
+                    spatial, outer_axes, outer_row, box
+                )
+                table = total * (1 if tall else row_window)
+                filled = False
+            plane = outer // groups
+            lane_at = (outer - plane * groups) * pitch
+            x_offset, out_offset, index_offset, base = _batch(batch, plane)
+            source = x + x_offset + lane_at * item_bytes
+            target = out + out_offset + outer_out + lane_at * how[LANE_OUT]
+            target += first * row_out + column * out_step
+            index_target = indices + index_offset + outer_index + lane_at * how[LANE_INDICES]
+            index_target += first * row_index + column * index_step
+            base += lane_at * how[LANE_WEIGHT]
+            columns = min(pitch, lanes - lane_at)
+            count = min(tile, out_n - column)
+            start = column * stride - padding  # the input position at the line's begin
+            length = (count - 1) * stride + 1 + reach
+            low = min(max(-start, 0), length)
+            high = max(min(n - start, length), low)
+            # Contiguous runs of elements in each row of the input, and whether their positions count up.
+            runs, n_run, along = high - low, columns, 0
+            if pitch == 1:
+                runs, n_run, along = 1, high - low, 1
+            elif wide is None and columns == pitch and step == pitch * item_bytes:
+                runs, n_run = 1, (high - low) * pitch
+            line_row = first * row_stride - row_padding
+            lines_wanted, line_stride = some, row_stride
+            if tall:
+                lines_wanted, line_stride = (some - 1) * row_stride + 1 + row_reach, 1
+                clear_ranks(folded, lines_wanted * line, wide, flip)
+            elif low != last_low or high != last_high:
+                for i in range(share):
+                    place = folded + i * line * size
+                    clear_ranks(place, low * pitch, wide, flip)
+                    clear_ranks(place + high * pitch * size, line - high * pitch, wide, flip)
+                last_low, last_high = low, high
+            done = 0
+            while done < lines_wanted:
+                place = folded + (done * line + low * pitch) * size
+                row = line_row + done * line_stride
+                first_row, inside, alike = row, total, 1
+                if tall:
+                    alike = min(row_size - row, lines_wanted - done)
+                    if row < 0 or alike <= 0:
+                        inside, alike = 0, 1
+                elif total > 0 and row >= 0 and row + row_reach < row_size:
+                    inside = total * row_window
+                    alike = (row_size - 1 - row_reach - row) // row_stride + 1
+                    alike = min(alike, lines_wanted - done)
+                else:  # padding cuts the window
+                    cut = (row_dilation - 1 - row) // row_dilation if row < 0 else 0
+                    stop = row_window
+                    if row + row_reach >= row_size:
+                        stop = max(row_size - row + row_dilation - 1, 0) // row_dilation
+                    inside = max(stop - cut, 0) * total
+                    first_row += cut * row_dilation
+                # Alike lines at once, or the runs of one line.
+                again, place_step = alike, line * size
+                address_step, at_step = line_stride * row_step, line_stride * row_weight
+                if runs != 1:
+                    again, place_step, address_step, at_step = runs, pitch * size, step, 1
+                    alike = 1
+                done += alike
+                if inside == 0 and not tall:
+                    clear_ranks(place, (high - low) * pitch, wide, flip)
+                address = source + offset + first_row * row_step + (start + low) * step
+                at = position + first_row * row_weight + start + low
+                ranked = zero
+                while ranked < inside:
+                    more = min(inside - ranked, TABLE)
+                    if table > TABLE or not filled:
+                        filled = True
+                        _fill_tables(
+                            box,
+                            total,
+                            row_dilation * row_step,
+                            row_dilation * row_weight,
+                            ranked,
+                            more if table > TABLE else table,
+                            offsets,
+                            positions,
+                        )
+                    if apart_columns:
+                        _fold_apart(
+                            place,
+                            address,
+                            at,
+                            again,
+                            place_step,
+                            address_step,
+                            at_step,
+                            step,
+                            n_run,
+                            offsets,
+                            positions,
+                            more,
+                            ranked == 0,
+                            wide,
+                            flip,
+                            nan_key,
+                            inf,
+                        )
+                    else:
+                        rank_rows(
+                            place,
+                            address,
+                            at,
+                            again,
+                            place_step,
+                            address_step,
+                            at_step,
+                            offsets,
+                            positions,
+                            more,
+                            n_run,
+                            along,
+                            ranked == 0,
+                            wide,
+                            flip,
+                            nan_key,
+                            inf,
+                        )
+                    ranked += more
+            finished = folded
+            ranks = some * line
+            if tall:
+                down = row_dilation * line
+                finished, have = _double(
+                    doubled, folded, lines_wanted * line, row_window, down, wide, flip
+                )
+                pieces, last = (row_window + have - 1) // have, (row_window - have) * down
+                # Lines move together; not in place, for a vector more is written.
+                other = folded if finished == doubled else doubled
+                again, n_run = (1, ranks) if row_stride == 1 else (some, line)
+                for i in range(again):
+                    fold_line(
+                        other + i * line * size,
+                        finished + i * row_stride * line * size,
+                        n_run,
+                        pieces,
+                        have * down,
+                        last,
+                        wide,
+                        flip,
+                    )
+                finished = other
+            finished, have = _double(doubled, finished, ranks, window, unit, wide, flip)
+            pieces, shift, last = (window + have - 1) // have, have * unit, (window - have) * unit
+            apart = stride
+            if pitch == 1 and stride > 2:
+                fold_line(doubled, finished, ranks - last, pieces, shift, last, wide, flip)
+                finished = doubled
+                pieces, last, apart = 1, 0, 1
+                for i in range(some):
+                    place = doubled + i * line * size
+                    for o in range(count):
+                        copy_rank(place + o * size, place + o * stride * size, wide, flip)
+            # One run of all places, or one of the lanes of each place.
+            runs, n_run, along, weight, plane_step = 1, count, 0, 0, 0
+            if pitch > 1:
+                runs, n_run, along = count, columns, stride * pitch * size
+                weight, plane_step, apart = how[LANE_WEIGHT], item_bytes, 1
+                whole = plain and stride == 1 and columns == pitch
+                if wide is None and whole and out_step == pitch * item_bytes:
+                    runs, n_run = 1, count * pitch
+            # All runs of lines that are one run each, or those of one line; one run only where more is to be done.
+            outer_runs, inner_runs, outer_line, inner_line = 1, some, 0, line * size
+            steps = (0, row_out, 0, row_index)
+            if runs > 1:
+                outer_runs, inner_runs, outer_line, inner_line = some, runs, line * size, along
+                steps = (row_out, out_step, row_index, index_step)
+            outer_out_step, run_out, outer_index_step, run_index = steps
+            for i in range(outer_runs):
+                ranks_at = finished + i * outer_line
+                to = target + i * outer_out_step
+                index_to = index_target + i * outer_index_step
+                # Elements or positions that are not yet outputs go to scratch memory, run by run: those of a NaN too.
+                direct = plain
+                done = 0
+                while done < inner_runs:
+                    some_nan = False
+                    if wide is None:
+                        store_elements(
+                            to if direct else spare,
+                            run_out,
+                            ranks_at + done * inner_line,
+                            inner_runs if direct else 1,
+                            inner_line,
+                            n_run,
+                            apart,
+                            pieces,
+                            shift,
+                            last,
+                            flip,
+                            nan_key,
+                            inf,
+                        )
+                    else:
+                        some_nan = store_found(
+                            to if direct else spare + n_run * 8,
+                            run_out,
+                            index_to if direct else spare,
+                            run_index,
+                            ranks_at + done * inner_line,
+                            inner_runs if direct else 1,
+                            inner_line,
+                            n_run,
+                            apart,
+                            pieces,
+                            shift,
+                            last,
+                            base if direct else 0,
+                            weight if direct else 0,
+                            width if direct else 8,
+                            blank,
+                            wide,
+                            flip,
+                            nan_key,
+                            inf,
+                        )
+                    if direct:
+                        if not some_nan:
+                            break
+                        direct = False
+                        continue
+                    _scatter(
+                        how,
+                        spatial,
+                        spare,
+                        source,
+                        plane_step,
+                        to + done * run_out,
+                        index_to + done * run_index,
+                        base,
+                        n_run,
+                        blank,
+                        wide,
+                        flip,
+                    )
+                    done += 1
+        # The array's last use: raw addresses do not keep it.
+        scratch[0] = 0
 
     return chunk

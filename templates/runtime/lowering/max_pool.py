@@ -22,7 +22,8 @@ _INFINITY = {"FLOAT16": 0x7C00, "BFLOAT16": 0x7F80, "FLOAT32": 0x7F800000, "FLOA
 _WIDTH = {"BFLOAT16": 16, "BOOL": 8}  # the others end in their width
 _PLANS = 64  # sets of strides remembered
 
-LINE_BYTES = 1 << 15  # wanted for each of the two lines, to stay in L1 and L2
+LINE_BYTES = 1 << 14  # wanted for lines taken together, to stay in L1
+TALL_BYTES = 1 << 16  # wanted for lines folded by doubling, of which neighbouring items share some
 LONGEST_LINE = 1 << 17  # allowed for a wide window
 ITEM_BYTES = 1 << 15  # input of an item, roughly
 LARGE_BYTES = 1 << 18  # input and output from which a second thread pays
@@ -99,9 +100,10 @@ class MaxPool:
         inf = infinity or 0
         self._kind = (width, infinity is not None)
         self._rule = (flip, nan_key, inf, blank ^ flip)
-        # Without positions the least rank is padding's alone, so NaN that loses ranks second to it.
-        nan_rank = nan_key if indices is not None else max(nan_key, least + 1)
-        self._line_rule = (flip, nan_rank, inf, blank ^ flip)
+        if indices is None and infinity is not None:
+            nans = greatest - infinity  # of each sign
+            nan_key = nans if nan == "ignored" else -nans
+        self._line_rule = (flip, nan_key, inf, blank ^ flip)
 
         elements = math.prod(self._out_sizes)
         self._empty = elements == 0
@@ -155,6 +157,8 @@ class MaxPool:
             (n, self._out_sizes[first + i], *self._windows[i], *steps)
             for i, (n, *steps) in enumerate(axes[first:])
         ]
+        if len(spatial) == 1:  # lines are along the last of two axes
+            spatial.insert(0, (1, 1, 1, 1, 1, 0, 0, 0, 0, max(1, self._plane)))
         how = np.zeros(kernel.SETTINGS, np.int64)
         how[kernel.WIDTH] = self._index_size
         how[kernel.COLUMN_MAJOR] = self._column_major
@@ -192,19 +196,35 @@ class MaxPool:
             pitch = max(1, min(lane[0], LINE_BYTES // (rank * min(line, 2 * reach + 1))))
             fits = max(LINE_BYTES // (rank * pitch), 2 * reach + 1)
             tile = max(1, min(out_n, (fits - 1 - reach) // stride + 1))
-            length = (tile - 1) * stride + 1 + reach
-            share = max(1, min(rows, ITEM_BYTES // (length * pitch * size)))
+            line = ((tile - 1) * stride + 1 + reach) * pitch
+            tall, share, count = self._share_rows(spatial[-2], line * rank)
+            blocks = -(-spatial[-2][1] // share) * (rows // spatial[-2][1])
             how[kernel.LANES : kernel.LANE_WEIGHT + 1] = (lane[0], pitch, *lane[2:])
             how[kernel.TILE] = tile
             how[kernel.ROWS] = share
+            how[kernel.LINE] = line
+            how[kernel.TALL] = tall
             # A vector beyond each line is written; of every second rank, one more is read.
-            bytes_of_line = length * pitch * rank + 4 * kernel.VECTOR_BYTES
-            how[kernel.SCRATCH] = 2 * (-(-bytes_of_line // 64) * 64)
+            how[kernel.BUFFER] = -(-(count * line * rank + 4 * kernel.VECTOR_BYTES) // 64) * 64
+            spare = max(tile, pitch) * (size + 8 if self._index_size else size)
+            how[kernel.SCRATCH] = 2 * how[kernel.BUFFER] + spare + kernel.VECTOR_BYTES
             run, rule = _LINES(*self._kind, self._rank_width), self._line_rule
-            items = planes * -(-lane[0] // pitch) * -(-out_n // tile) * -(-rows // share)
+            items = planes * -(-lane[0] // pitch) * -(-out_n // tile) * blocks
         merged = merged or [(1, 0, 0, 0, 0)]
         how[kernel.BATCH] = len(merged)
         how[kernel.SPATIAL] = len(spatial)
         how[kernel.RULE : kernel.RULE + 4] = rule
         walk = np.concatenate([how, np.ravel(merged), np.ravel(spatial)]).astype(np.int64)
         return _Plan(run, walk, launch.address(walk), items)
+
+    def _share_rows(self, axis: tuple[int, ...], line_bytes: int) -> tuple[bool, int, int]:
+        """Whether to fold rows of input by doubling, output rows of an item, and lines in memory meanwhile."""
+        _, rows, window, stride, dilation, *_ = axis
+        reach = (window - 1) * dilation
+        share = min(rows, (TALL_BYTES // line_bytes - 1 - reach) // stride + 1)
+        if share > 0:
+            count = (share - 1) * stride + 1 + reach
+            if count * (1 + window.bit_length()) < share * window:
+                return True, share, count
+        share = max(1, min(rows, LINE_BYTES // line_bytes))
+        return False, share, share
