@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 from llvmlite import ir
 from numba import carray, types
 from numba.extending import intrinsic
@@ -37,3 +38,16 @@ def narrowed(_context: Any, value: Any, like: Any) -> Any:
         return builder.trunc(values[0], values[1].type)
 
     return like(types.int64, like), codegen
+
+
+def lane_types(width, is_float):
+    """Zeros of an element's width: for its keys, and, where it is a float, for its infinity."""
+    lane = {8: np.int8, 16: np.int16, 32: np.int32, 64: np.int64}[width](0)
+    return lane, lane if is_float else None
+
+
+@helper
+def rule_of(how, at, lane, float_lane):
+    """(flip, nan_key, inf) from setting `at` on, in the width of an element; inf is None for integers."""
+    flip, nan_key = narrowed(how[at], lane), narrowed(how[at + 1], lane)
+    return flip, nan_key, narrowed(how[at + 2], float_lane)

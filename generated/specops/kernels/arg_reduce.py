@@ -732,6 +732,19 @@ def narrowed(_context: Any, value: Any, like: Any) -> Any:
     return like(types.int64, like), codegen
 
 
+def lane_types(width, is_float):
+    """Zeros of an element's width: for its keys, and, where it is a float, for its infinity."""
+    lane = {8: np.int8, 16: np.int16, 32: np.int32, 64: np.int64}[width](0)
+    return lane, lane if is_float else None
+
+
+@helper
+def rule_of(how, at, lane, float_lane):
+    """(flip, nan_key, inf) from setting `at` on, in the width of an element; inf is None for integers."""
+    flip, nan_key = narrowed(how[at], lane), narrowed(how[at + 1], lane)
+    return flip, nan_key, narrowed(how[at + 2], float_lane)
+
+
 @helper
 def _entry(table, d, column):
     """One number of a table of axes (address, rows): an array would be counted as a reference in each call."""
@@ -778,13 +791,6 @@ def _tables(walk):
     reduced = (kept[0] + kept[1] * 24, how[REDUCED])
     marks = (reduced[0] + reduced[1] * 24, how[MARKS])
     return how, kept, reduced, marks, (marks[0] + marks[1] * 24, how[ZEROS])
-
-
-@helper
-def _rule_of(how, lane, float_lane):
-    """(flip, nan_key, inf) in the width of an element; inf is None for integers."""
-    flip, nan_key = narrowed(how[RULE], lane), narrowed(how[RULE + 1], lane)
-    return flip, nan_key, narrowed(how[RULE + 2], float_lane)
 
 
 @helper
@@ -1183,20 +1189,14 @@ def _columns(
         drain_stores()
 
 
-def _lane_types(width, is_float):
-    """Zeros of an element's width: for its keys, and, where it is a float, for its infinity."""
-    lane = {8: np.int8, 16: np.int16, 32: np.int32, 64: np.int64}[width](0)
-    return lane, lane if is_float else None
-
-
 def rows(width, is_float):
     """Chunk of SHORT, ROWS and STRIDED, for elements of `width` bits; an item is a part of a group."""
-    lane, float_lane = _lane_types(width, is_float)
+    lane, float_lane = lane_types(width, is_float)
 
     @njit(nogil=True, error_model="numpy")
     def chunk(walk, x, out, partial, begin, end):
         how, kept, reduced, marks, zeros = _tables(walk)
-        flip, nan_key, inf = _rule_of(how, lane, float_lane)
+        flip, nan_key, inf = rule_of(how, RULE, lane, float_lane)
         if how[STRATEGY] == SHORT:
             _short_rows(how, kept, reduced, marks, zeros, x, out, flip, nan_key, inf, begin, end)
         else:
@@ -1208,12 +1208,12 @@ def rows(width, is_float):
 
 def columns(width, is_float):
     """Chunk of COLUMNS and SCATTERED; an item is a part of a tile of groups."""
-    lane, float_lane = _lane_types(width, is_float)
+    lane, float_lane = lane_types(width, is_float)
 
     @njit(nogil=True, error_model="numpy")
     def chunk(walk, x, out, partial, begin, end):
         how, kept, reduced, marks, zeros = _tables(walk)
-        flip, nan_key, inf = _rule_of(how, lane, float_lane)
+        flip, nan_key, inf = rule_of(how, RULE, lane, float_lane)
         # Arrays owned here, where they outlive the raw addresses that _columns takes of them.
         tile = how[TILE]
         scratch = np.empty(2 * (tile * item_size(flip) // 8 + VECTOR_BYTES), np.int64)

@@ -43,7 +43,8 @@ BUFFER = 13  # lines: bytes of all lines
 TALL = 14  # lines: rows of input become lines first, and these are folded by doubling too
 BATCH = 15  # lengths of the tables
 SPATIAL = 16
-RULE = 17  # flip, nan_key, inf, and the value of a window of nothing but padding
+RULE = 17  # flip, nan_key and inf
+BLANK = 20  # the value of a window of nothing but padding
 SETTINGS = 21
 
 SIZE, OUT_SIZE, WINDOW, STRIDE, DILATION, PADDING = 0, 1, 2, 3, 4, 5
@@ -750,6 +751,19 @@ def narrowed(_context: Any, value: Any, like: Any) -> Any:
     return like(types.int64, like), codegen
 
 
+def lane_types(width, is_float):
+    """Zeros of an element's width: for its keys, and, where it is a float, for its infinity."""
+    lane = {8: np.int8, 16: np.int16, 32: np.int32, 64: np.int64}[width](0)
+    return lane, lane if is_float else None
+
+
+@helper
+def rule_of(how, at, lane, float_lane):
+    """(flip, nan_key, inf) from setting `at` on, in the width of an element; inf is None for integers."""
+    flip, nan_key = narrowed(how[at], lane), narrowed(how[at + 1], lane)
+    return flip, nan_key, narrowed(how[at + 2], float_lane)
+
+
 @helper
 def _store_index(address, index, width):
     if width == 4:
@@ -1008,27 +1022,15 @@ def _tables(walk):
     return how, integers(batch, (how[BATCH], 5)), spatial
 
 
-@helper
-def _rule_of(how, lane, float_lane):
-    """(flip, nan_key, inf, blank) in the width of an element; inf is None for integers."""
-    flip, nan_key = narrowed(how[RULE], lane), narrowed(how[RULE + 1], lane)
-    return flip, nan_key, narrowed(how[RULE + 2], float_lane), narrowed(how[RULE + 3], lane)
-
-
-def _lane_types(width, is_float):
-    """Zeros of an element's width: for its keys, and, where it is a float, for its infinity."""
-    lane = {8: np.int8, 16: np.int16, 32: np.int32, 64: np.int64}[width](0)
-    return lane, lane if is_float else None
-
-
 def direct(width, is_float):
     """Chunk that works element by element, where a line or its positions would not fit; an item is ROWS outputs."""
-    lane, float_lane = _lane_types(width, is_float)
+    lane, float_lane = lane_types(width, is_float)
 
     @njit(nogil=True, error_model="numpy")
     def chunk(walk, x, out, indices, begin, end):
         how, batch, spatial = _tables(walk)
-        flip, nan_key, inf, blank = _rule_of(how, lane, float_lane)
+        flip, nan_key, inf = rule_of(how, RULE, lane, float_lane)
+        blank = narrowed(how[BLANK], lane)
         box = np.empty((spatial.shape[0], 3), np.int64)
         _direct(how, batch, spatial, x, out, indices, flip, nan_key, inf, blank, begin, end, box)
 
@@ -1040,14 +1042,15 @@ def lines(width, is_float, rank_width):
 
     `rank_width`: bits of a rank with its position, 32, 64 or 128; 0 where no indices are wanted.
     """
-    lane, float_lane = _lane_types(width, is_float)
+    lane, float_lane = lane_types(width, is_float)
     zero = np.int64(0)
     wide = {0: None, 32: np.int32(0), 64: zero, 128: (zero, zero)}[rank_width]
 
     @njit(nogil=True, error_model="numpy")
     def chunk(walk, x, out, indices, begin, end):
         how, batch, spatial = _tables(walk)
-        flip, nan_key, inf, blank = _rule_of(how, lane, float_lane)
+        flip, nan_key, inf = rule_of(how, RULE, lane, float_lane)
+        blank = narrowed(how[BLANK], lane)
         # Two tables of int64, two buffers of lines, and room for a run that is not yet stored.
         scratch = np.empty(how[SCRATCH] + VECTOR_BYTES + 16 * TABLE, np.uint8)
         folded = int(scratch.ctypes.data) + 16 * TABLE + VECTOR_BYTES - 1

@@ -99,11 +99,12 @@ class MaxPool:
         nan_key = greatest if nan == "extreme" else lowest_key
         inf = infinity or 0
         self._kind = (width, infinity is not None)
-        self._rule = (flip, nan_key, inf, blank ^ flip)
+        self._rule = (flip, nan_key, inf)
+        self._blank = blank ^ flip
         if indices is None and infinity is not None:
             nans = greatest - infinity  # of each sign
             nan_key = nans if nan == "ignored" else -nans
-        self._line_rule = (flip, nan_key, inf, blank ^ flip)
+        self._line_rule = (flip, nan_key, inf)
 
         elements = math.prod(self._out_sizes)
         self._empty = elements == 0
@@ -213,7 +214,8 @@ class MaxPool:
         merged = merged or [(1, 0, 0, 0, 0)]
         how[kernel.BATCH] = len(merged)
         how[kernel.SPATIAL] = len(spatial)
-        how[kernel.RULE : kernel.RULE + 4] = rule
+        how[kernel.RULE : kernel.RULE + 3] = rule
+        how[kernel.BLANK] = self._blank
         walk = np.concatenate([how, np.ravel(merged), np.ravel(spatial)]).astype(np.int64)
         return _Plan(run, walk, launch.address(walk), items)
 
