@@ -208,8 +208,10 @@ def test_random_cases(name: str, batch: int) -> None:
 
 @pytest.mark.parametrize("name", TYPES)
 def test_parts_and_tiles(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Cut into parts, blocks and tiles of a few elements, over threads, small cases give the same."""
+    """Cut into parts, blocks and tiles of a few elements, over threads, past the cache, small cases give the same."""
     monkeypatch.setattr(lowering, "LARGE_BYTES", 0)
+    monkeypatch.setattr(lowering, "STREAM_BYTES", 0)
+    monkeypatch.setattr(lowering, "STREAM_RUN_BYTES", 0)
     monkeypatch.setattr(lowering, "PART_BYTES", 48)
     monkeypatch.setattr(lowering, "TILE_BYTES", 256)
     monkeypatch.setattr(lowering, "LEAST_TILE_BYTES", 128)

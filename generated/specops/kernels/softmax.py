@@ -35,7 +35,8 @@ TILE = 4  # `columns`: columns taken together
 KEPT = 5  # number of kept axes
 REDUCED = 6  # number of reduced axes
 TOTAL = 7  # elements of a group
-SETTINGS = 8
+STREAM = 8  # `rows`: whether results go past the cache
+SETTINGS = 9
 
 WHOLE = 0
 MEASURE = 1
@@ -43,6 +44,7 @@ WRITE = 2
 
 SUM_VECTORS = 64  # added in plain float; their sums are added with their rounding errors
 SUM_ROWS = 16
+TOGETHER = 16  # short rows, of at most as many vectors; of longer ones 4
 TOP_ROWS = 8  # of a tile, whose greatest elements are found together
 
 STORED = 0  # results come from exponentials kept in scratch,
@@ -271,14 +273,23 @@ EXP_SCALE = 2.0**64  # exp_lanes' results bear this factor, so that none of them
 LOWEST = {types.float32: -(2.0**128 - 2.0**104), types.float64: -1.7976931348623157e308}
 
 # By the vector's element: least argument of exp that does not round to 0, ln 2 in two parts (the first with so few
-# bits that its multiples are exact), the bias and width of the mantissa, exp(r) = 1 + r * polynomial, the polynomial
-# of log (as in FreeBSD's msun).
+# bits that its multiples are exact), the width of the mantissa and the bias; exp(r) = 1 + r * polynomial, of a degree
+# less for 16-bit elements (its error, 9e-8, is little beside half an ulp: 1.05 times as fast); the polynomial of log
+# (as in FreeBSD's msun).
 _EXP = {
     types.float32: (-104.0, 0.693359375, -2.12194440e-4, 127, 23),
     types.float64: (-745.5, 6.93147180369123816490e-01, 1.90821492927058770002e-10, 1023, 52),
 }
+_LN2 = 0.693147182464599609375  # rounded to float32, with an error of 2**-29
 _EXP_TERMS = {
-    types.float32: (
+    16: (
+        0.9999997019767761,
+        0.4999914765357971,
+        0.16667653620243073,
+        0.041898176074028015,
+        0.008289217948913574,
+    ),
+    32: (
         1.0,
         0.5,
         0.16666504740715027,
@@ -286,7 +297,7 @@ _EXP_TERMS = {
         0.008369184099137783,
         0.0013933685841038823,
     ),
-    types.float64: (
+    64: (
         1.0,
         0.5000000000000006,
         0.1666666666666667,
@@ -346,6 +357,12 @@ def _muladd(builder: Any, a: Any, b: Any, c: Any) -> Any:
     name = f"llvm.fmuladd.v{vector.count}f{32 if vector.element == ir.FloatType() else 64}"
     fnty = ir.FunctionType(vector, [vector] * 3)
     return builder.call(cgutils.get_or_insert_function(builder.module, fnty, name), [a, b, c])
+
+
+def _fuses(context: Any) -> bool:
+    """Whether the target fuses `_muladd`."""
+    triple, _name, features = context.codegen().magic_tuple()
+    return "+fma" in features.split(",") or triple.startswith(("aarch64", "arm64"))
 
 
 def _first_lanes(builder: Any, lanes: Lanes, count: Any) -> Any:
@@ -489,6 +506,36 @@ def store_lanes(_context: Any, kind: Any, address: Any, step: Any, count: Any, l
 
 
 @intrinsic
+def stream_lanes(_context: Any, kind: Any, address: Any, lanes: Any) -> Any:
+    """As store_lanes of a whole vector to an address aligned to it, past the cache; see `fence`."""
+
+    def codegen(context: Any, builder: Any, _signature: Any, values: Any) -> Any:
+        _kind, address, value = values
+        memory = _memory(kind, lanes)
+        if kind == types.int16:
+            value = _float_to_half(context, builder, value)
+        elif kind == types.uint16:
+            value = _float_to_bfloat(builder, value)
+        pointer = builder.bitcast(_pointer(builder, address), memory.as_pointer())
+        store = builder.store(value, pointer, align=lanes.count * kind.bitwidth // 8)
+        store.set_metadata("nontemporal", builder.module.add_metadata([ir.IntType(32)(1)]))
+        return context.get_dummy_value()
+
+    return types.void(kind, types.int64, lanes), codegen
+
+
+@intrinsic
+def fence(_context: Any) -> Any:
+    """Other threads see what was streamed before what is stored after this."""
+
+    def codegen(context: Any, builder: Any, _signature: Any, _values: Any) -> Any:
+        builder.fence("seq_cst")
+        return context.get_dummy_value()
+
+    return types.void(), codegen
+
+
+@intrinsic
 def peek(_context: Any, kind: Any, address: Any) -> Any:
     """A vector of lanes (not of elements) in scratch memory."""
     lanes = _lanes_of(kind)
@@ -540,22 +587,25 @@ def greater(_context: Any, a: Any, b: Any) -> Any:
     return a(a, a), codegen
 
 
+def _halved(builder: Any, value: Any, operation: Any) -> Any:
+    """Both halves of the lanes in one."""
+    count = value.type.count // 2
+    halves = [
+        builder.shuffle_vector(
+            value,
+            ir.Constant(value.type, ir.Undefined),
+            ir.Constant(ir.VectorType(ir.IntType(32), count), list(range(at, at + count))),
+        )
+        for at in (0, count)
+    ]
+    return operation(*halves)
+
+
 def _folded(builder: Any, value: Any, operation: Any) -> Any:
     """One value of all lanes, by halves."""
-    i32 = ir.IntType(32)
-    count = value.type.count
-    while count > 1:
-        count //= 2
-        halves = [
-            builder.shuffle_vector(
-                value,
-                ir.Constant(value.type, ir.Undefined),
-                ir.Constant(ir.VectorType(i32, count), list(range(at, at + count))),
-            )
-            for at in (0, count)
-        ]
-        value = operation(*halves)
-    return builder.extract_element(value, i32(0))
+    while value.type.count > 1:
+        value = _halved(builder, value, operation)
+    return builder.extract_element(value, ir.IntType(32)(0))
 
 
 @intrinsic
@@ -582,6 +632,81 @@ def total(_context: Any, lanes: Any) -> Any:
     return types.float64(lanes), codegen
 
 
+def _of_four(builder: Any, values: Any, operation: Any) -> Any:
+    """Quarter i of the lanes filled with what `operation` makes of the lanes of vector i of four."""
+    count = values[0].type.count
+    integers = ir.VectorType(ir.IntType(32), count)
+
+    def half(a: Any, b: Any, parts: Any, size: int) -> Any:
+        order = [part * size + i for part in parts for i in range(size)]
+        return builder.shuffle_vector(a, b, ir.Constant(integers, order))
+
+    def joined(a: Any, b: Any, first: Any, second: Any, size: int) -> Any:
+        return operation(half(a, b, first, size), half(a, b, second, size))
+
+    a, b, c, d = values
+    a, b = (joined(*pair, (0, 2), (1, 3), count // 2) for pair in ((a, b), (c, d)))
+    value = joined(a, b, (0, 2, 4, 6), (1, 3, 5, 7), count // 4)
+    step = count // 8
+    while step > 0:
+        order = ir.Constant(integers, [i ^ step for i in range(count)])
+        value = operation(value, builder.shuffle_vector(value, value, order))
+        step //= 2
+    return value
+
+
+@intrinsic
+def greatest_of_four(_context: Any, a: Any, b: Any, c: Any, d: Any) -> Any:
+    """Quarter i of the lanes filled with the greatest lane of vector i; see `greatest`."""
+
+    def codegen(_context: Any, builder: Any, _signature: Any, values: Any) -> Any:
+        return _of_four(builder, values, lambda a, b: _greater_float(builder, a, b))
+
+    return a(a, a, a, a), codegen
+
+
+@intrinsic
+def total_of_four(_context: Any, a: Any, b: Any, c: Any, d: Any) -> Any:
+    """Quarter i of lanes of float64 filled with the sum of all lanes of vector i."""
+
+    def codegen(_context: Any, builder: Any, _signature: Any, values: Any) -> Any:
+        if a.element == types.float32:
+            double = ir.VectorType(ir.DoubleType(), a.count)
+            values = [_halved(builder, builder.fpext(v, double), builder.fadd) for v in values]
+        return _of_four(builder, values, builder.fadd)
+
+    return _DOUBLES(a, a, a, a), codegen
+
+
+@intrinsic
+def narrowed(_context: Any, kind: Any, quarters: Any) -> Any:
+    """Quarters of lanes of float64, rounded to quarters of lanes of `kind`."""
+    lanes = _lanes_of(kind)
+
+    def codegen(_context: Any, builder: Any, _signature: Any, values: Any) -> Any:
+        value = values[1]
+        if lanes == quarters:
+            return value
+        value = builder.fptrunc(value, ir.VectorType(ir.FloatType(), quarters.count))
+        integers = ir.VectorType(ir.IntType(32), lanes.count)
+        order = [i * quarters.count // lanes.count for i in range(lanes.count)]
+        return builder.shuffle_vector(value, value, ir.Constant(integers, order))
+
+    return lanes(kind, quarters), codegen
+
+
+@intrinsic(prefer_literal=True)
+def quarter(_context: Any, lanes: Any, number: Any) -> Any:
+    """All lanes filled with the first one of quarter `number`, a literal."""
+
+    def codegen(_context: Any, builder: Any, _signature: Any, values: Any) -> Any:
+        first = number.literal_value * lanes.count // 4
+        order = ir.Constant(ir.VectorType(ir.IntType(32), lanes.count), [first] * lanes.count)
+        return builder.shuffle_vector(values[0], values[0], order)
+
+    return lanes(lanes, number), codegen
+
+
 @intrinsic
 def rounding(_context: Any, a: Any, b: Any, c: Any) -> Any:
     """What is lost in c = a + b, exactly (Knuth)."""
@@ -596,25 +721,29 @@ def rounding(_context: Any, a: Any, b: Any, c: Any) -> Any:
 
 
 @intrinsic
-def exp_lanes(_context: Any, x: Any, top: Any) -> Any:
-    """exp(x - top) * EXP_SCALE for x <= top; NaN where either is NaN or both are the same infinity.
+def exp_lanes(_context: Any, kind: Any, x: Any) -> Any:
+    """exp(x) * EXP_SCALE for x <= 0; NaN where it is NaN.
 
     No fast-math flag: reassociation would undo the rounding to an integer and the two-part ln 2.
     """
 
-    def codegen(_context: Any, builder: Any, _signature: Any, values: Any) -> Any:
-        vector = values[0].type
+    def codegen(context: Any, builder: Any, _signature: Any, values: Any) -> Any:
+        vector = values[1].type
         least, ln2_high, ln2_low, bias, mantissa = _EXP[x.element]
         integers = ir.VectorType(ir.IntType(x.element.bitwidth), x.count)
-        d = builder.fsub(*values)
+        d = values[1]
         vanishes = builder.fcmp_ordered("<", d, _same(vector, least))
         # The low bits of (1.5 * 2**mantissa + i) are the integer i.
         magic = _same(vector, 1.5 * 2.0**mantissa + bias + 64)
         shifted = _muladd(builder, d, _same(vector, 1.4426950408889634), magic)
         n = builder.fsub(shifted, magic)
-        r = _muladd(builder, n, _same(vector, -ln2_high), d)
-        r = _muladd(builder, n, _same(vector, -ln2_low), r)
-        terms = _EXP_TERMS[x.element]
+        if x.element == types.float32 and _fuses(context):
+            # n times the error of ln 2 is little beside the rounding of d (1.07 times as fast as two parts).
+            r = _muladd(builder, n, _same(vector, -_LN2), d)
+        else:
+            r = _muladd(builder, n, _same(vector, -ln2_high), d)
+            r = _muladd(builder, n, _same(vector, -ln2_low), r)
+        terms = _EXP_TERMS[kind.bitwidth]
         p = _same(vector, terms[-1])
         for term in reversed(terms[:-1]):
             p = _muladd(builder, p, r, _same(vector, term))
@@ -624,7 +753,7 @@ def exp_lanes(_context: Any, x: Any, top: Any) -> Any:
         e = builder.fmul(p, builder.bitcast(bits, vector))
         return builder.select(vanishes, ir.Constant(vector, None), e)
 
-    return x(x, x), codegen
+    return x(kind, x), codegen
 
 
 @intrinsic
@@ -798,6 +927,19 @@ def _factor(total, logarithm):
 
 
 @helper
+def _factors(kind, high, low, logarithm):
+    """As _factor, of sums high + low."""
+    whole = plus(high, low)
+    if logarithm:
+        # The rest counts where the whole is nearly 1.
+        rest = divided(rounding(high, low, whole), whole)
+        factor = plus(log_lanes(times(whole, splat(kind, 1 / EXP_SCALE))), rest)
+    else:
+        factor = divided(splat(kind, 1.0), whole)
+    return where_less(whole, splat(kind, EXP_SCALE / 2), splat(kind, math.nan), factor)
+
+
+@helper
 def _row_top(axes, inner, x, kind, begin, end):
     """The greatest of positions begin to end of one group."""
     size, lanes = item_size(kind), lane_count(kind)
@@ -857,7 +999,7 @@ def _row_sum(axes, inner, x, kind, top, scratch, advance, begin, end):
         part = splat(kind, 0.0)
         if step == size:
             for _ in range(left // lanes):
-                e = exp_lanes(load_lanes(kind, address, None, None), tops)
+                e = exp_lanes(kind, minus(load_lanes(kind, address, None, None), tops))
                 poke(scratch, e)
                 part = plus(part, e)
                 prefetch(address + ahead, None)
@@ -865,13 +1007,13 @@ def _row_sum(axes, inner, x, kind, top, scratch, advance, begin, end):
                 scratch += advance
             left %= lanes
             if left:
-                e = exp_lanes(load_lanes(kind, address, None, left), tops)
+                e = exp_lanes(kind, minus(load_lanes(kind, address, None, left), tops))
                 poke(scratch, e)
                 part = plus(part, e)
                 scratch += advance
         else:
             while left > 0:
-                e = exp_lanes(load_lanes(kind, address, step, min(left, lanes)), tops)
+                e = exp_lanes(kind, minus(load_lanes(kind, address, step, min(left, lanes)), tops))
                 poke(scratch, e)
                 part = plus(part, e)
                 address += lanes * step
@@ -886,68 +1028,139 @@ def _row_sum(axes, inner, x, kind, top, scratch, advance, begin, end):
 @helper
 def _result(source, kind, x, tops, factors):
     if source == COMPUTED:
-        return times(exp_lanes(x, tops), factors)
+        return times(exp_lanes(kind, minus(x, tops)), factors)
     return minus(minus(x, tops), factors)
 
 
 @helper
-def _write_row(axes, inner, x, out, kind, source, top, factor, scratch, begin, end):
+def _write_run(kind, source, stream, x, step, out, out_step, left, scratch, tops, factors):
+    """Results of `left` elements, `step` bytes apart."""
     size, lanes = item_size(kind), lane_count(kind)
-    n, step, out_step = word(axes, 3 * inner), word(axes, 3 * inner + 1), word(axes, 3 * inner + 2)
+    vector = lanes * size
+    lane_bytes = VECTOR_BYTES // lanes
     contiguous = step == size and out_step == size
-    tops = splat(kind, top)
-    factors = splat(kind, factor)
-    position = begin
-    while position < end:
-        address = x
-        target = out
-        left = end - position
-        if inner > 0:
-            run = position // n
-            digit = position - run * n
-            offset, out_offset = _unravel(axes, inner, run)
-            address += offset + digit * step
-            target += out_offset + digit * out_step
-            left = min(n - digit, left)
-        else:
-            address += position * step
-            target += position * out_step
-        position += left
-        if contiguous:
-            if source == STORED:
-                for _ in range(left // lanes):
-                    store_lanes(kind, target, None, None, times(peek(kind, scratch), factors))
-                    scratch += VECTOR_BYTES
-                    target += lanes * size
-            else:
-                for _ in range(left // lanes):
-                    value = load_lanes(kind, address, None, None)
+    short = 0
+    if stream and contiguous:
+        # What is written past the cache must be aligned; 1.2 to 1.6 times as fast where it would not fit.
+        before = -out % vector
+        stream = before % size == 0
+        short = min(before // size, left) if stream else 0
+    while left > 0:
+        if contiguous and short == 0:
+            for _ in range(left // lanes):
+                if source == STORED:
+                    value = times(peek(kind, scratch), factors)
+                else:
+                    value = load_lanes(kind, x, None, None)
                     value = _result(source, kind, value, tops, factors)
-                    store_lanes(kind, target, None, None, value)
-                    address += lanes * size
-                    target += lanes * size
+                if stream:
+                    stream_lanes(kind, out, value)
+                else:
+                    store_lanes(kind, out, None, None, value)
+                x += vector
+                out += vector
+                scratch += VECTOR_BYTES
             left %= lanes
-        while left > 0:
-            count = min(left, lanes)
+            short = left
+        else:
+            count = short if contiguous else min(left, lanes)
+            short = 0
             if source == STORED:
                 value = times(peek(kind, scratch), factors)
-                scratch += VECTOR_BYTES
             else:
-                value = load_lanes(kind, address, step, count)
+                if contiguous:
+                    value = load_lanes(kind, x, None, count)
+                else:
+                    value = load_lanes(kind, x, step, count)
                 value = _result(source, kind, value, tops, factors)
-                address += lanes * step
             if out_step == size:
-                store_lanes(kind, target, None, count, value)
+                store_lanes(kind, out, None, count, value)
             else:
-                store_lanes(kind, target, out_step, count, value)
-            target += lanes * out_step
-            left -= lanes
+                store_lanes(kind, out, out_step, count, value)
+            x += count * step
+            out += count * out_step
+            scratch += count * lane_bytes
+            left -= count
+
+
+@helper
+def _write_row(axes, inner, x, out, kind, source, stream, top, factor, scratch, begin, end):
+    lanes = lane_count(kind)
+    tops, factors = splat(kind, top), splat(kind, factor)
+    n, step, out_step = word(axes, 3 * inner), word(axes, 3 * inner + 1), word(axes, 3 * inner + 2)
+    position = begin
+    while position < end:
+        run = position // n if inner > 0 else 0
+        digit = position - run * n
+        offset, out_offset = _unravel(axes, inner, run)
+        left = min(n - digit, end - position)
+        _write_run(
+            kind,
+            source,
+            stream,
+            x + offset + digit * step,
+            step,
+            out + out_offset + digit * out_step,
+            out_step,
+            left,
+            scratch,
+            tops,
+            factors,
+        )
+        position += left
+        if source == STORED:
+            scratch += (left + lanes - 1) // lanes * VECTOR_BYTES
+
+
+@helper
+def _one_vector_rows(kind, x, step, out, out_step, rows, n, logarithm):
+    """Rows of at most one vector, `n` elements each or a whole vector where it is None.
+
+    Four at a time, which share the shuffles of their maxima and sums, and the division: 2.5 times as fast as one by
+    one. What is behind the last row repeats it.
+    """
+    for row in range(0, rows, 4):
+        last = rows - row - 1
+        second, third, fourth = min(1, last), min(2, last), min(3, last)
+        a = load_lanes(kind, x, None, n)
+        b = load_lanes(kind, x + second * step, None, n)
+        c = load_lanes(kind, x + third * step, None, n)
+        d = load_lanes(kind, x + fourth * step, None, n)
+        tops = greatest_of_four(a, b, c, d)
+        a, b = minus(a, quarter(tops, 0)), minus(b, quarter(tops, 1))
+        c, d = minus(c, quarter(tops, 2)), minus(d, quarter(tops, 3))
+        e, f, g, h = exp_lanes(kind, a), exp_lanes(kind, b), exp_lanes(kind, c), exp_lanes(kind, d)
+        totals = total_of_four(e, f, g, h)
+        zeros = splat(np.float64(0), 0.0)
+        factors = narrowed(kind, _factors(np.float64(0), totals, zeros, logarithm))
+        if logarithm:
+            e, f = minus(a, quarter(factors, 0)), minus(b, quarter(factors, 1))
+            g, h = minus(c, quarter(factors, 2)), minus(d, quarter(factors, 3))
+        else:
+            e, f = times(e, quarter(factors, 0)), times(f, quarter(factors, 1))
+            g, h = times(g, quarter(factors, 2)), times(h, quarter(factors, 3))
+        store_lanes(kind, out, None, n, e)
+        store_lanes(kind, out + second * out_step, None, n, f)
+        store_lanes(kind, out + third * out_step, None, n, g)
+        store_lanes(kind, out + fourth * out_step, None, n, h)
+        x += 4 * step
+        out += 4 * out_step
 
 
 @helper
 def _short_rows(walk, kept, axes, reduced, x, out, kind, begin, end, exponentials):
-    """Rows of a few vectors, with all passes in one loop: calls would take longer than the row."""
-    scratch = np.int64(exponentials.ctypes.data)
+    """Rows of a few vectors, with all passes in one loop: calls would take longer than the row.
+
+    Several together: their factors are computed as vectors, and nothing waits for one row's (1.2 times as fast for 128
+    float32, 1.4 for float16).
+    """
+    sums_at = np.int64(exponentials.ctypes.data)
+    tops_at = sums_at + TOGETHER * VECTOR_BYTES
+    factors_at = tops_at + TOGETHER * VECTOR_BYTES
+    scratch = factors_at + TOGETHER // 4 * VECTOR_BYTES
+    zeros = splat(np.float64(0), 0.0)
+    for r in range(TOGETHER):
+        poke(sums_at + r * VECTOR_BYTES, splat(kind, 0.0))
     size, lanes = item_size(kind), lane_count(kind)
     logarithm = word(walk, LOGARITHM) != 0
     inner = axes - 1
@@ -960,6 +1173,8 @@ def _short_rows(walk, kept, axes, reduced, x, out, kind, begin, end, exponential
     tail = n % lanes
     body = (n - tail) * size
     vector = lanes * size
+    row_bytes = (n // lanes + 1) * VECTOR_BYTES
+    together = TOGETHER if n <= TOGETHER * lanes else 4
     item = begin
     while item < end:
         outer = item // run
@@ -969,75 +1184,80 @@ def _short_rows(walk, kept, axes, reduced, x, out, kind, begin, end, exponential
         target = out + out_offset + digit * out_step
         count = min(run - digit, end - item)
         item += count
-        if n == lanes and not logarithm:
-            for _ in range(count):
-                value = load_lanes(kind, address, None, None)
-                e = exp_lanes(value, splat(kind, greatest(value)))
-                value = times(e, splat(kind, 1.0 / total(e)))
-                store_lanes(kind, target, None, None, value)
-                address += step
-                target += out_step
-        elif n > lanes:
-            for _ in range(count):
-                top = splat(kind, lowest(kind))
-                for at in range(0, body, vector):
-                    top = greater(top, load_lanes(kind, address + at, None, None))
-                if tail:
-                    top = greater(top, load_lanes(kind, address + body, None, tail))
-                tops = splat(kind, greatest(top))
-                added = splat(kind, 0.0)
-                e_at = scratch
-                for at in range(0, body, vector):
-                    e = exp_lanes(load_lanes(kind, address + at, None, None), tops)
-                    added = plus(added, e)
-                    poke(e_at, e)
-                    e_at += VECTOR_BYTES
-                    # The next row, and where this one goes (1.4 times as fast beyond L2).
-                    prefetch(address + step + at, None)
-                    prefetch(target + at, True)
-                if tail:
-                    e = exp_lanes(load_lanes(kind, address + body, None, tail), tops)
-                    added = plus(added, e)
-                    poke(e_at, e)
-                factors = splat(kind, _factor(total(added), logarithm))
-                if logarithm:
+        if n > lanes:
+            row = 0
+            while row < count:
+                rows = min(count - row, together)
+                for r in range(rows):
+                    at_row = address + r * step
+                    top = splat(kind, lowest(kind))
                     for at in range(0, body, vector):
-                        value = load_lanes(kind, address + at, None, None)
-                        value = minus(minus(value, tops), factors)
-                        store_lanes(kind, target + at, None, None, value)
+                        top = greater(top, load_lanes(kind, at_row + at, None, None))
                     if tail:
-                        value = load_lanes(kind, address + body, None, tail)
-                        value = minus(minus(value, tops), factors)
-                        store_lanes(kind, target + body, None, tail, value)
-                else:
-                    e_at = scratch
+                        top = greater(top, load_lanes(kind, at_row + body, None, tail))
+                    tops = splat(kind, greatest(top))
+                    poke(tops_at + r * VECTOR_BYTES, tops)
+                    added = splat(kind, 0.0)
+                    e_at = scratch + r * row_bytes
                     for at in range(0, body, vector):
-                        value = times(peek(kind, e_at), factors)
-                        store_lanes(kind, target + at, None, None, value)
+                        e = exp_lanes(kind, minus(load_lanes(kind, at_row + at, None, None), tops))
+                        added = plus(added, e)
+                        poke(e_at, e)
                         e_at += VECTOR_BYTES
+                        # The next row, and where this one goes (1.4 times as fast beyond L2).
+                        prefetch(at_row + step + at, None)
+                        prefetch(target + r * out_step + at, True)
                     if tail:
-                        value = times(peek(kind, e_at), factors)
-                        store_lanes(kind, target + body, None, tail, value)
-                address += step
-                target += out_step
+                        e = exp_lanes(
+                            kind, minus(load_lanes(kind, at_row + body, None, tail), tops)
+                        )
+                        added = plus(added, e)
+                        poke(e_at, e)
+                    poke(sums_at + r * VECTOR_BYTES, added)
+                for four in range((rows + 3) // 4):
+                    at = sums_at + four * 4 * VECTOR_BYTES
+                    totals = total_of_four(
+                        peek(kind, at),
+                        peek(kind, at + VECTOR_BYTES),
+                        peek(kind, at + 2 * VECTOR_BYTES),
+                        peek(kind, at + 3 * VECTOR_BYTES),
+                    )
+                    factors = _factors(np.float64(0), totals, zeros, logarithm)
+                    poke(factors_at + four * VECTOR_BYTES, narrowed(kind, factors))
+                for r in range(rows):
+                    factors = splat(kind, get_lane(kind, factors_at, r * (lanes // 4)))
+                    if logarithm:
+                        tops = peek(kind, tops_at + r * VECTOR_BYTES)
+                        for at in range(0, body, vector):
+                            value = load_lanes(kind, address + at, None, None)
+                            value = minus(minus(value, tops), factors)
+                            store_lanes(kind, target + at, None, None, value)
+                        if tail:
+                            value = load_lanes(kind, address + body, None, tail)
+                            value = minus(minus(value, tops), factors)
+                            store_lanes(kind, target + body, None, tail, value)
+                    else:
+                        e_at = scratch + r * row_bytes
+                        for at in range(0, body, vector):
+                            value = times(peek(kind, e_at), factors)
+                            store_lanes(kind, target + at, None, None, value)
+                            e_at += VECTOR_BYTES
+                        if tail:
+                            value = times(peek(kind, e_at), factors)
+                            store_lanes(kind, target + body, None, tail, value)
+                    address += step
+                    target += out_step
+                row += rows
+        elif n == lanes:
+            _one_vector_rows(kind, address, step, target, out_step, count, None, logarithm)
         else:
-            for _ in range(count):
-                value = load_lanes(kind, address, None, n)
-                tops = splat(kind, greatest(value))
-                e = exp_lanes(value, tops)
-                factor = _factor(total(e), logarithm)
-                if logarithm:
-                    value = minus(minus(value, tops), splat(kind, factor))
-                else:
-                    value = times(e, splat(kind, factor))
-                store_lanes(kind, target, None, n, value)
-                address += step
-                target += out_step
+            _one_vector_rows(kind, address, step, target, out_step, count, n, logarithm)
 
 
 @helper
 def _rows(walk, kept, reduced, x, out, partial, kind, begin, end, exponentials):
     scratch = np.int64(exponentials.ctypes.data)
+    stream = word(walk, STREAM) != 0
     axes, inner = word(walk, KEPT), word(walk, REDUCED) - 1
     phase, parts, block, n = (
         word(walk, PHASE),
@@ -1092,12 +1312,15 @@ def _rows(walk, kept, reduced, x, out, partial, kind, begin, end, exponentials):
             out + out_offset,
             kind,
             source,
+            stream,
             top,
             factor,
             scratch,
             first,
             stop,
         )
+    if stream:
+        fence()
 
 
 @helper
@@ -1130,16 +1353,30 @@ def _fold_top(kind, top_at, address, step, count, offsets, first, last):
 
 @helper
 def _fold_sum(
-    kind, top_at, high_at, low_at, address, step, count, offsets, first, last, scratch, advance
+    kind,
+    top_at,
+    high_at,
+    low_at,
+    address,
+    step,
+    count,
+    offsets,
+    first,
+    last,
+    scratch,
+    advance,
+    ahead,
+    ahead_offsets,
 ):
     tops = peek(kind, top_at)
     part = splat(kind, 0.0)
     for r in range(first, last):
         x = load_lanes(kind, address + word(offsets, 2 * r), step, count)
-        e = exp_lanes(x, tops)
+        e = exp_lanes(kind, minus(x, tops))
         poke(scratch, e)
         scratch += advance
         part = plus(part, e)
+        prefetch(ahead + word(ahead_offsets, 2 * r), None)
     before = peek(kind, high_at)
     high = plus(before, part)
     poke(high_at, high)
@@ -1197,6 +1434,15 @@ def _columns(walk, kept, reduced, x, out, partial, kind, begin, end, state, expo
         target = out + out_offset + column * out_step
         first = part * share
         stop = min(first + share, n)
+        # What is fetched meanwhile: the next tile or block (1.3 times as fast beyond L2).
+        ahead = start
+        ahead_offsets = offsets
+        if one_block:
+            next_outer = (item + 1) // tiles
+            next_column = (item + 1 - next_outer * tiles) * tile
+            ahead = x + _unravel(kept, outer_axes, next_outer)[0] + next_column * step
+        else:
+            ahead_offsets += 16 * block
         if phase == WRITE:
             for c in range(columns):
                 place = 2 * (outer * across + column + c) * parts
@@ -1211,7 +1457,8 @@ def _columns(walk, kept, reduced, x, out, partial, kind, begin, end, state, expo
             while position < stop:
                 rows = min(block, stop - position)
                 if not one_block:
-                    _fill_offsets(reduced, inner, offsets, position, position + rows)
+                    further = min(position + 2 * block, stop)
+                    _fill_offsets(reduced, inner, offsets, position, further)
                 for at in range(0, strips * VECTOR_BYTES, VECTOR_BYTES):
                     poke(old_at + at, peek(kind, tops_at + at))
                 for r in range(0, rows, TOP_ROWS):
@@ -1219,14 +1466,17 @@ def _columns(walk, kept, reduced, x, out, partial, kind, begin, end, state, expo
                     for c in range(strips):
                         at = tops_at + c * VECTOR_BYTES
                         address = start + c * lanes * step
-                        if c < whole:
-                            _fold_top(kind, at, address, None, None, offsets, r, last)
-                        else:
-                            count = min(lanes, columns - c * lanes)
+                        count = min(lanes, columns - c * lanes)
+                        if not contiguous:
                             _fold_top(kind, at, address, step, count, offsets, r, last)
+                        elif count < lanes:
+                            _fold_top(kind, at, address, None, count, offsets, r, last)
+                        else:
+                            _fold_top(kind, at, address, None, None, offsets, r, last)
                 if position > first:
                     for at in range(0, strips * VECTOR_BYTES, VECTOR_BYTES):
-                        scale = exp_lanes(peek(kind, old_at + at), peek(kind, tops_at + at))
+                        lower = minus(peek(kind, old_at + at), peek(kind, tops_at + at))
+                        scale = exp_lanes(kind, lower)
                         scale = times(scale, splat(kind, 1 / EXP_SCALE))
                         poke(high_at + at, times(peek(kind, high_at + at), scale))
                         poke(low_at + at, times(peek(kind, low_at + at), scale))
@@ -1238,23 +1488,8 @@ def _columns(walk, kept, reduced, x, out, partial, kind, begin, end, state, expo
                         low = low_at + c * VECTOR_BYTES
                         e_at = scratch + r * advance + c * VECTOR_BYTES
                         address = start + c * lanes * step
-                        if c < whole:
-                            _fold_sum(
-                                kind,
-                                top,
-                                high,
-                                low,
-                                address,
-                                None,
-                                None,
-                                offsets,
-                                r,
-                                last,
-                                e_at,
-                                advance,
-                            )
-                        else:
-                            count = min(lanes, columns - c * lanes)
+                        count = min(lanes, columns - c * lanes)
+                        if not contiguous:
                             _fold_sum(
                                 kind,
                                 top,
@@ -1268,6 +1503,42 @@ def _columns(walk, kept, reduced, x, out, partial, kind, begin, end, state, expo
                                 last,
                                 e_at,
                                 advance,
+                                ahead + c * lanes * step,
+                                ahead_offsets,
+                            )
+                        elif count < lanes:
+                            _fold_sum(
+                                kind,
+                                top,
+                                high,
+                                low,
+                                address,
+                                None,
+                                count,
+                                offsets,
+                                r,
+                                last,
+                                e_at,
+                                advance,
+                                ahead + c * lanes * step,
+                                ahead_offsets,
+                            )
+                        else:
+                            _fold_sum(
+                                kind,
+                                top,
+                                high,
+                                low,
+                                address,
+                                None,
+                                None,
+                                offsets,
+                                r,
+                                last,
+                                e_at,
+                                advance,
+                                ahead + c * lanes * step,
+                                ahead_offsets,
                             )
                 position += rows
             if phase == MEASURE:
@@ -1309,23 +1580,16 @@ def _columns(walk, kept, reduced, x, out, partial, kind, begin, end, state, expo
                     if source == STORED:
                         value = times(peek(kind, e_at + at), factor)
                     else:
-                        value = load_lanes(kind, row + c * lanes * step, step, count)
+                        if contiguous:
+                            value = load_lanes(kind, row + c * lanes * size, None, count)
+                        else:
+                            value = load_lanes(kind, row + c * lanes * step, step, count)
                         value = _result(source, kind, value, peek(kind, tops_at + at), factor)
-                    store_lanes(kind, out_row + c * lanes * out_step, out_step, count, value)
+                    if contiguous:
+                        store_lanes(kind, out_row + c * lanes * size, None, count, value)
+                    else:
+                        store_lanes(kind, out_row + c * lanes * out_step, out_step, count, value)
             position += rows
-
-
-@helper
-def _factors(kind, high, low, logarithm):
-    """As _factor, of sums high + low."""
-    whole = plus(high, low)
-    if logarithm:
-        # The rest counts where the whole is nearly 1.
-        rest = divided(rounding(high, low, whole), whole)
-        factor = plus(log_lanes(times(whole, splat(kind, 1 / EXP_SCALE))), rest)
-    else:
-        factor = divided(splat(kind, 1.0), whole)
-    return where_less(whole, splat(kind, EXP_SCALE / 2), splat(kind, math.nan), factor)
 
 
 _KINDS = {
@@ -1345,7 +1609,9 @@ def short_rows(dtype):
         axes = word(walk, KEPT)
         kept = walk + 8 * SETTINGS
         reduced = kept + 24 * axes
-        vectors = word(walk, TOTAL) // lane_count(kind) + 1
+        n, lanes = word(walk, TOTAL), lane_count(kind)
+        together = TOGETHER if n <= TOGETHER * lanes else 4
+        vectors = (n // lanes + 1) * together + 2 * TOGETHER + TOGETHER // 4
         # An array owned here, where it outlives the raw address of it.
         scratch = np.empty(vectors * (VECTOR_BYTES // 8), np.int64)
         _short_rows(walk, kept, axes, reduced, x, out, kind, begin, end, scratch)
@@ -1388,7 +1654,7 @@ def columns(dtype):
         state = np.empty(4 * words, np.int64)
         stored = most if word(walk, LOGARITHM) == 0 and n == most else 1
         scratch = np.empty(words * stored, np.int64)
-        table = np.empty(2 * most, np.int64)
+        table = np.empty(2 * (most if most == n else 2 * most), np.int64)
         _columns(walk, kept, reduced, x, out, partial, kind, begin, end, state, scratch, table)
 
     return chunk

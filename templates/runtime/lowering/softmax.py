@@ -25,10 +25,13 @@ _WIDTHS = {"FLOAT16": 16, "BFLOAT16": 16, "FLOAT32": 32, "FLOAT64": 64}
 _PLANS = 64  # walks kept for one operator
 SCRATCH_BYTES = 1 << 18  # of exponentials, which stay in L2
 BLOCK_BYTES = 1 << 14  # of a long row measured together
-TILE_BYTES = 2048  # of one row of a tile
-LEAST_TILE_BYTES = 256
+TILE_BYTES = 4096  # of one row of a tile
+LEAST_TILE_BYTES = 2048  # narrower tiles of tall columns are slower than split groups
 SHARED_TILES = 4  # narrower tiles are better than split groups, which take exponentials twice
-BLOCK_ROWS = 32  # of a tall tile measured together
+BLOCK_ROWS = 16  # of a tall tile measured together
+ALIAS_BYTES = 1 << 12  # rows a multiple of this apart share few places in L1: fewer of them at once
+STREAM_BYTES = 1 << 24  # of output from which it goes past the cache
+STREAM_RUN_BYTES = 1 << 12  # a run shorter than this has too many ends
 PART_BYTES = 1 << 18  # a part smaller than this is not worth a thread
 STRIDED_COST = 3.0  # of an element, against one in a full vector of contiguous ones
 PARTIALS = 1 << 15  # (top, sum) pairs, half a MiB
@@ -70,6 +73,7 @@ class Softmax:
         self._item_size = _WIDTHS[input.dtype] // 8
         elements = math.prod(self._sizes)
         self._empty = elements == 0
+        self._stream = elements * self._item_size >= STREAM_BYTES
         self._large = elements * self._item_size >= LARGE_BYTES
         self._plans: dict[tuple[tuple[int, ...], tuple[int, ...]], _Plan] = {}
 
@@ -121,25 +125,30 @@ class Softmax:
         total = math.prod(axis.size for axis in reduced)
         across = self._lanes_across(kept, reduced)
         tile = parts = 1
+        inner_bytes = 0
         if across:
             run = _COLUMNS
             columns = kept[-1].size if kept else 1
             lane_bytes = max(size, 4)
             widest = min(TILE_BYTES // lane_bytes, columns)
-            tile = min(SCRATCH_BYTES // lane_bytes // total, widest)
-            if tile < min(LEAST_TILE_BYTES // lane_bytes, columns):
-                tile = widest
-                block = BLOCK_ROWS
-            else:
+            tile = widest
+            # Exponentials are kept only for whole rows of a tile: narrow ones cost more memory time than they save.
+            if widest * lane_bytes * total <= SCRATCH_BYTES:
                 block = total
-                while groups // columns * -(-columns // tile) < SHARED_TILES and tile > 2 * lanes:
-                    tile //= 2
+                least, enough = 2 * lanes, SHARED_TILES
+            else:
+                aliased = reduced and reduced[-1].stride % ALIAS_BYTES == 0
+                block = BLOCK_ROWS // 2 if aliased else BLOCK_ROWS
+                least, enough = LEAST_TILE_BYTES // lane_bytes, PART_ITEMS
+            while groups // columns * -(-columns // tile) < enough and tile > least:
+                tile //= 2
             tile = min(columns, -(-tile // lanes) * lanes)
             items = groups // columns * -(-columns // tile)
             part_bytes = total * size * tile
         else:
             run = _ROWS
             inner = reduced[-1].size
+            inner_bytes = inner * size
             items = groups
             part_bytes = total * size
             vectors = total // inner * -(-inner // lanes)
@@ -164,6 +173,7 @@ class Softmax:
         settings[kernel.KEPT] = max(1, len(kept))
         settings[kernel.REDUCED] = max(1, len(reduced))
         settings[kernel.TOTAL] = total
+        settings[kernel.STREAM] = self._stream and inner_bytes >= STREAM_RUN_BYTES
         axes = (geometry.table(kept).ravel(), geometry.table(reduced).ravel())
         walk = np.concatenate((settings, *axes))
         second = None
