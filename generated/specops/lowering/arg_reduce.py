@@ -14,6 +14,7 @@ import numpy.typing as npt
 
 from specops import geometry, launch
 from specops.kernels import arg_reduce as kernel
+from specops.lowering.keys import keys_of
 from specops.tensor import Tensor
 
 Array = npt.NDArray[Any]
@@ -24,8 +25,6 @@ _COMBINE = launch.Kernel(kernel.combine)
 _ZERO = launch.Kernel(kernel.zero)
 _NO_AXES = np.empty((0, 3), np.int64)
 
-_INFINITY = {"FLOAT16": 0x7C00, "BFLOAT16": 0x7F80, "FLOAT32": 0x7F800000, "FLOAT64": 0x7FF << 52}
-_WIDTH = {"BFLOAT16": 16, "BOOL": 8}  # the others end in their width
 _PLANS = 64  # sets of strides remembered
 
 TILE_BYTES = 3072  # of one row of a tile: two times FOLD rows, best keys and row numbers stay in L1
@@ -96,14 +95,10 @@ class Search:
         self._sizes = input.sizes
         self._axes = frozenset(axes)
         self._last = tie == "last"
-        width = _WIDTH.get(input.dtype) or int(input.dtype.lstrip("BFINTLOAU"))
+        width, least, greatest, flip, infinity = keys_of(input.dtype)
         self._item_size = width // 8
         self._out_size = output_bytes
         self._mark = mark
-        least, greatest = -(1 << (width - 1)), (1 << (width - 1)) - 1
-        infinity = _INFINITY.get(input.dtype)
-        unsigned = input.dtype == "BOOL" or input.dtype.startswith("UINT")
-        flip = least if unsigned else 0
         nan_key = greatest if nan == "extreme" else least
         self._kind = (width, infinity is not None)
         self._rule = (flip if better == "greater" else ~flip, nan_key, infinity or 0)

@@ -14,6 +14,7 @@ import numpy.typing as npt
 
 from specops import geometry, launch
 from specops.kernels import max_pool as kernel
+from specops.lowering.keys import keys_of
 from specops.tensor import Tensor
 
 Array = npt.NDArray[Any]
@@ -21,8 +22,6 @@ Array = npt.NDArray[Any]
 _LINES = launch.kernels(kernel.lines)
 _DIRECT = launch.kernels(kernel.direct)
 
-_INFINITY = {"FLOAT16": 0x7C00, "BFLOAT16": 0x7F80, "FLOAT32": 0x7F800000, "FLOAT64": 0x7FF << 52}
-_WIDTH = {"BFLOAT16": 16, "BOOL": 8}  # the others end in their width
 _PLANS = 64  # sets of strides remembered
 
 LINE_BYTES = 1 << 14  # wanted for lines taken together, to stay in L1
@@ -84,7 +83,7 @@ class MaxPool:
         self._batch = len(self._sizes) - len(window)
         self._windows = list(zip(window, strides, dilations, start_padding, strict=True))
         self._column_major = index_order == "column_major"
-        width = _WIDTH.get(input.dtype) or int(input.dtype.lstrip("BFINTLOAU"))
+        width, least, greatest, flip, infinity = keys_of(input.dtype)
         self._item_size = width // 8
         self._index_size = 0
         if indices is not None:
@@ -93,13 +92,8 @@ class MaxPool:
         self._rank_width = self._choose_rank(width)
         self._rank_size = self._item_size if indices is None else self._rank_width // 8
 
-        least, greatest = -(1 << (width - 1)), (1 << (width - 1)) - 1
-        infinity = _INFINITY.get(input.dtype)
-        unsigned = input.dtype == "BOOL" or input.dtype.startswith("UINT")
         blank = least if infinity is None else infinity | least
-        flip = least if unsigned else 0
-        lowest_key = least
-        nan_key = greatest if nan == "extreme" else lowest_key
+        nan_key = greatest if nan == "extreme" else least
         inf = infinity or 0
         self._kind = (width, infinity is not None)
         self._rule = (flip, nan_key, inf)
