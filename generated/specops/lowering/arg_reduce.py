@@ -15,6 +15,7 @@ import numpy.typing as npt
 from specops import geometry, launch
 from specops.kernels import arg_reduce as kernel
 from specops.lowering.keys import keys_of
+from specops.lowering.plans import Plans
 from specops.tensor import Tensor
 
 Array = npt.NDArray[Any]
@@ -25,7 +26,6 @@ _COMBINE = launch.Kernel(kernel.combine)
 _ZERO = launch.Kernel(kernel.zero)
 _NO_AXES = np.empty((0, 3), np.int64)
 
-_PLANS = 64  # sets of strides remembered
 
 TILE_BYTES = 3072  # of one row of a tile: two times FOLD rows, best keys and row numbers stay in L1
 BESIDE = 400  # columns that narrow rows taken as one have, about
@@ -106,19 +106,13 @@ class Search:
         elements = math.prod(self._sizes)
         self._large = elements * self._item_size >= LARGE_BYTES
         self._empty = elements == 0
-        self._plans: dict[tuple[tuple[int, ...], tuple[int, ...]], _Plan] = {}
+        self._plans = Plans(self._plan)
 
     def __call__(self, x: Array, out: Array) -> None:
         """Write the result for `x` to `out`; shapes and types as declared, any strides."""
-        strides = (x.strides, out.strides)
-        plan = self._plans.get(strides)
-        if plan is None:
-            if self._empty:
-                return
-            plan = self._plan(*strides)
-            if len(self._plans) >= _PLANS:
-                self._plans.clear()
-            self._plans[strides] = plan
+        if self._empty:
+            return
+        plan = self._plans[x.strides, out.strides]
         run, _, walk, shift, out_shift, items, groups, parts, zeros, elements, repeated = plan
         source = launch.address(x) + shift
         target = launch.address(out) + out_shift

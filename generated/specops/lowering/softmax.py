@@ -14,6 +14,7 @@ import numpy.typing as npt
 
 from specops import geometry, launch
 from specops.kernels import softmax as kernel
+from specops.lowering.plans import Plans
 from specops.tensor import Tensor
 
 Array = npt.NDArray[Any]
@@ -25,7 +26,6 @@ _COMBINE = launch.Kernel(kernel.combine)
 
 _WIDTHS = {"FLOAT16": 16, "BFLOAT16": 16, "FLOAT32": 32, "FLOAT64": 64}
 
-_PLANS = 64  # walks kept for one operator
 SCRATCH_BYTES = 1 << 18  # of exponentials, which stay in L2
 BLOCK_BYTES = 1 << 14  # of a long row measured together
 TILE_BYTES = 4096  # of one row of a tile
@@ -78,19 +78,13 @@ class Softmax:
         self._empty = elements == 0
         self._stream = elements * self._item_size >= STREAM_BYTES
         self._large = elements * self._item_size >= LARGE_BYTES
-        self._plans: dict[tuple[tuple[int, ...], tuple[int, ...]], _Plan] = {}
+        self._plans = Plans(self._plan)
 
     def __call__(self, x: Array, out: Array) -> None:
         """Compute `x` into `out`, both of the described shape and type, at any strides."""
-        strides = (x.strides, out.strides)
-        plan = self._plans.get(strides)
-        if plan is None:
-            if self._empty:
-                return
-            plan = self._plan(*strides)
-            if len(self._plans) >= _PLANS:
-                self._plans.clear()
-            self._plans[strides] = plan
+        if self._empty:
+            return
+        plan = self._plans[x.strides, out.strides]
         run, _, walk, second, shift, out_shift, items, groups, parts = plan
         source = launch.address(x) + shift
         target = launch.address(out) + out_shift

@@ -12,6 +12,7 @@ import numpy.typing as npt
 from specops import geometry, launch
 from specops.kernels import max_pool as kernel
 from specops.lowering.keys import keys_of
+from specops.lowering.plans import Plans
 from specops.tensor import Tensor
 
 Array = npt.NDArray[Any]
@@ -19,7 +20,6 @@ Array = npt.NDArray[Any]
 _LINES = launch.kernels(kernel.lines)
 _DIRECT = launch.kernels(kernel.direct)
 
-_PLANS = 64  # sets of strides remembered
 
 LINE_BYTES = 1 << 14  # wanted for lines taken together, to stay in L1
 TALL_BYTES = 1 << 16  # wanted for lines folded by doubling, of which neighbouring items share some
@@ -104,7 +104,7 @@ class MaxPool:
         self._empty = elements == 0
         moved = math.prod(self._sizes) + elements
         self._large = moved * self._item_size + elements * self._index_size >= LARGE_BYTES
-        self._plans: dict[tuple[tuple[int, ...], ...], _Plan] = {}
+        self._plans = Plans(self._plan)
 
     def _choose_rank(self, width: int) -> int:
         """Bits of a rank with its position; 0 where no indices are wanted, or none is wide enough."""
@@ -116,16 +116,10 @@ class MaxPool:
 
     def __call__(self, x: Array, out: Array, indices: Array | None = None) -> None:
         """Write the greatest elements of `x` to `out`, and where they stand to `indices`; any strides."""
+        if self._empty:
+            return
         index_strides = () if indices is None else indices.strides
-        strides = (x.strides, out.strides, index_strides)
-        plan = self._plans.get(strides)
-        if plan is None:
-            if self._empty:
-                return
-            plan = self._plan(*strides)
-            if len(self._plans) >= _PLANS:
-                self._plans.clear()
-            self._plans[strides] = plan
+        plan = self._plans[x.strides, out.strides, index_strides]
         run, _, walk, items = plan
         run(
             walk,

@@ -1,0 +1,34 @@
+"""Walks that were planned for an operator, by the strides of its arrays."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TypeVar
+
+Strides = tuple[tuple[int, ...], ...]
+Plan = TypeVar("Plan")
+
+MOST = 64  # sets of strides remembered
+
+
+class Plans(dict[Strides, Plan]):
+    """Plans by strides, each made when it is first asked for.
+
+    >>> plans = Plans(lambda x, out: (x, out))
+    >>> plans[(8,), (4,)]
+    ((8,), (4,))
+
+    Args:
+        make: makes a plan of the strides of each array.
+    """
+
+    def __init__(self, make: Callable[..., Plan]) -> None:
+        super().__init__()
+        self._make = make
+
+    def __missing__(self, strides: Strides) -> Plan:
+        plan = self._make(*strides)
+        if len(self) >= MOST:
+            self.clear()
+        self[strides] = plan
+        return plan
