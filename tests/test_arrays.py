@@ -5,18 +5,23 @@ from __future__ import annotations
 import array
 import os
 import pickle
+import shutil
 import subprocess
 import sys
+import time
+import warnings
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from types import FunctionType
 from typing import Any
 
 import numpy as np
 import pytest
+from numba.core.caching import NullCache
 
 import specops
-from specops import SpecopsError, ValidationError, Violation
+from specops import SpecopsError, ValidationError, Violation, launch
 from specops import directml as dml
 from specops.directml import ArgmaxOperatorDesc, TensorDesc
 
@@ -452,6 +457,14 @@ def test_descriptions_without_a_view() -> None:
             _ = wrong.implied_bytes
 
 
+def test_a_description_too_large_for_memory() -> None:
+    """It has a size, but no array: an error of this package."""
+    far = TensorDesc("FLOAT64", [2**16, 2**15], Strides=[2**32 - 1, 2**31])
+    assert far.implied_bytes > 2**50
+    with pytest.raises(SpecopsError, match="no memory for TensorDesc"):
+        far.empty()
+
+
 def test_the_described_output_is_allocated() -> None:
     """Without `out`, an output with strides is a view of the described buffer."""
     compiled = ArgmaxOperatorDesc(
@@ -691,7 +704,16 @@ def test_a_read_only_cache_folder(tmp_path: Path) -> None:
     assert result.stderr.count("RuntimeWarning") <= 1, result.stderr
 
 
-@pytest.mark.parametrize("content", [b"", b"no cache", b"\x80\x05"], ids=["empty", "text", "cut"])
+ASKS_FOR_TOO_MUCH = b"\x80\x05\x96" + (2**62).to_bytes(
+    8, "little"
+)  # a pickle that raises MemoryError
+
+
+@pytest.mark.parametrize(
+    "content",
+    [b"", b"no cache", b"\x80\x05", ASKS_FOR_TOO_MUCH],
+    ids=["empty", "text", "cut", "memory"],
+)
 @pytest.mark.parametrize("suffix", [".nbi", ".nbc"])
 def test_a_damaged_cache(
     warm_cache: dict[Path, bytes], tmp_path: Path, suffix: str, content: bytes
@@ -731,6 +753,78 @@ assert not any(kernel.stats.cache_misses for kernel in kernels)
     result = python(SMALL + KERNELS + checks, NUMBA_CACHE_DIR=str(tmp_path))
     done(result, SMALL_RESULT)
     assert result.stderr == ""
+
+
+def copied(folder: Path) -> Path:
+    """A copy of the package, in a folder that can be put on the path."""
+    ignored = shutil.ignore_patterns("__pycache__")
+    shutil.copytree(Path(specops.__file__).parent, folder / "copy" / "specops", ignore=ignored)
+    return folder / "copy"
+
+
+def test_no_two_kinds_or_versions_share_a_file_of_the_cache(
+    warm_cache: dict[Path, bytes], tmp_path: Path
+) -> None:
+    """Numba writes an index before the code that it points to, so that a shared file could hold the wrong code.
+
+    A process that is stopped between the two, or two that write at once, would leave it so.
+    """
+    other = tmp_path / "kinds"
+    done(python(SMALL.replace("float32", "int8"), NUMBA_CACHE_DIR=str(other)), SMALL_RESULT)
+    common = {p.name for p in warm_cache} & {p.name for p in other.rglob("*.nb?")}
+    assert common and all(name.startswith("chunks.") for name in common), common
+    package = copied(tmp_path)
+    for name in ("chunks.py", "kernels/arg_reduce.py"):
+        with open(package / "specops" / name, "a", encoding="utf-8") as file:
+            file.write("# another version\n")
+    another = tmp_path / "version"
+    done(python(SMALL, PYTHONPATH=str(package), NUMBA_CACHE_DIR=str(another)), SMALL_RESULT)
+    names = {p.name for p in another.rglob("*.nb?")}
+    assert len(names) == len(warm_cache) and not names & {p.name for p in warm_cache}
+
+
+class FakeDispatcher:
+    """What compiles a function, of which the cache is damaged."""
+
+    def __init__(self) -> None:
+        self.py_func = FunctionType(described.__code__, launch.__dict__)
+        self._cache: Any = NullCache()
+        self.enabled = self.compiled = 0
+
+    def enable_caching(self) -> None:
+        self.enabled += 1
+        self._cache = "on disk"
+
+    def compile(self, _signature: Any) -> None:
+        found = self._cache
+        time.sleep(0.05)
+        if found == "on disk":
+            raise EOFError("a damaged file")
+        self.compiled += 1
+
+
+def test_threads_that_meet_a_damaged_cache_together() -> None:
+    """The first one drops the cache and compiles, and the others find it done."""
+    function = FakeDispatcher()
+    with ThreadPoolExecutor(4) as pool, warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for future in [pool.submit(launch._ready, function) for _ in range(4)]:
+            future.result()
+    assert (function.enabled, function.compiled) == (1, 1)
+
+
+@pytest.mark.parametrize(
+    ("layer", "then"), [("omp", "serial"), ("tbb", "serial"), ("workqueue", None)]
+)
+def test_the_layer_of_a_forked_child(
+    layer: str, then: str | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """GNU OpenMP kills a child that uses it, and TBB may be in no state to be used: both are left alone there."""
+    monkeypatch.setattr(launch, "threading_layer", lambda: layer)
+    for name, value in (("_layer", None), ("_pool", None), ("_lock", None), ("_compiling", None)):
+        monkeypatch.setattr(launch, name, value)
+    launch._after_fork()
+    assert launch._layer == then
 
 
 def test_signatures_follow_from_widths_alone() -> None:

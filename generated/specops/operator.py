@@ -11,8 +11,7 @@ from typing import Any
 import numpy as np
 
 from specops import arrays
-from specops.errors import SpecopsError
-from specops.tensor import Tensor, packed_strides
+from specops.tensor import Tensor
 from specops.validation import Operator
 
 
@@ -101,18 +100,7 @@ class CompiledOperator:
     ) -> np.ndarray:
         """The array to write to: the caller's, or a new one."""
         if out is None:
-            return self._allocate(field, tensor)
+            return arrays.allocate(tensor, self._operator.name, field)
         array = arrays.check_output(out, sources, results, self._operator, field)
         arrays.check(array, tensor, self._operator, field)
         return array
-
-    def _allocate(self, field: str, tensor: Tensor) -> np.ndarray:
-        try:
-            if tensor.strides == packed_strides(tensor.sizes):
-                return np.empty(tensor.sizes, tensor.numpy_dtype)
-            return arrays.view(np.empty(tensor.total_bytes, np.uint8), 0, tensor)
-        except (MemoryError, ValueError):
-            sizes = list(tensor.sizes)
-            raise SpecopsError(
-                f"{self._operator.name}: no memory for {field} of sizes {sizes}"
-            ) from None

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from specops.tensor import Tensor, nested
+from specops.errors import SpecopsError
+from specops.tensor import Tensor, nested, packed_strides
 from specops.validation import Operator
 from specops.vocabulary import DATA_TYPES
 
@@ -107,6 +108,17 @@ def check_output(
             found = f"memory shared with {what}"
             raise operator.refusal("overlap", field, found, "memory of its own")
     return np.asarray(array)
+
+
+def allocate(tensor: Tensor, operator: str, field: str) -> np.ndarray:
+    """A new array of the described layout, uninitialised."""
+    try:
+        if tensor.strides == packed_strides(tensor.sizes):
+            return np.empty(tensor.sizes, tensor.numpy_dtype)
+        return view(np.empty(tensor.total_bytes, np.uint8), 0, tensor)
+    except (MemoryError, ValueError):
+        sizes = list(tensor.sizes)
+        raise SpecopsError(f"{operator}: no memory for {field} of sizes {sizes}") from None
 
 
 def view(buffer: np.ndarray, byte_offset: int, tensor: Tensor) -> np.ndarray:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ctypes
 import functools
+import hashlib
 import os
 import threading
 import warnings
@@ -22,6 +23,7 @@ import numpy as np
 import numpy.typing as npt
 from numba.core import config
 from numba.core.caching import NullCache
+from numba.core.registry import cpu_target
 from numba.np.ufunc.parallel import threading_layer
 
 from specops import chunks
@@ -30,6 +32,8 @@ from specops.errors import SpecopsError
 _limit: int | None = None
 _local_limit: ContextVar[int | None] = ContextVar("specops_num_threads", default=None)
 _lock = threading.Lock()
+_compiling = threading.Lock()
+_compiled: set[Any] = set()
 _pool: ThreadPoolExecutor | None = None
 _layer: str | None = None  # Numba's, once known; "serial" in a child that must not use it
 _warned = False
@@ -77,16 +81,18 @@ class Kernel:
 
     Args:
         chunk: of `chunks.SIGNATURE`, compiled with nogil: `chunk(walk, x, out, other, begin, end)`.
+        kind: tells this chunk from others that the same function makes.
     """
 
-    def __init__(self, chunk: Callable[..., Any]) -> None:
+    def __init__(self, chunk: Callable[..., Any], kind: tuple[int | str, ...] = ()) -> None:
         self._chunk: Any = chunk
+        self._kind = kind
         self._address = 0
 
     def _compile(self) -> None:
         """Compile the chunk, or load it from the cache, and ask where it lies."""
         _ready(chunks.serial)
-        _ready(self._chunk)
+        _ready(self._chunk, self._kind)
         compiled = self._chunk.overloads[chunks.SIGNATURE.args]
         self._address = compiled.library.get_pointer_to_function(compiled.fndesc.llvm_func_name)
 
@@ -119,7 +125,7 @@ def kernels(chunk_for: Callable[..., Any]) -> Callable[..., Kernel]:
 
     @functools.cache
     def kernel(*kind: int | str) -> Kernel:
-        return Kernel(chunk_for(*kind))
+        return Kernel(chunk_for(*kind), kind)
 
     return kernel
 
@@ -146,11 +152,34 @@ def _share(arguments: tuple[int, ...], items: int, threads: int, alive: Any) -> 
         future.result()
 
 
-@functools.cache
-def _ready(function: Any) -> None:
-    """Compile a function, or load it from Numba's cache on disk, which is dropped, with one warning, where it fails.
+def _ready(function: Any, kind: tuple[int | str, ...] = ()) -> None:
+    """Compile a function once, or load it from the cache on disk.
 
-    An unwritable folder raises from enable_caching; a truncated file or a full disk when a signature is compiled.
+    In a thread of its own, where no keyboard interrupt is raised: Numba would forget it, or not be usable afterwards.
+    """
+    if function in _compiled:
+        return
+    with ThreadPoolExecutor(1) as pool:
+        try:
+            future = pool.submit(_compile_once, function, kind)
+        except RuntimeError:  # the interpreter is shutting down
+            _compile_once(function, kind)
+        else:
+            future.result()
+
+
+def _compile_once(function: Any, kind: tuple[int | str, ...]) -> None:
+    """Whoever comes second finds it done, and a damaged cache dropped."""
+    with _compiling:
+        if function not in _compiled:
+            _compile(function, kind)
+            _compiled.add(function)
+
+
+def _compile(function: Any, kind: tuple[int | str, ...]) -> None:
+    """Compile a function, with Numba's cache on disk, which is dropped, with one warning, where it fails.
+
+    An unwritable folder raises from enable_caching; a damaged file or a full disk when a signature is compiled.
     """
     if getattr(config, "DISABLE_JIT"):  # noqa: B009 (Numba sets it at run time)
         raise SpecopsError(
@@ -158,19 +187,34 @@ def _ready(function: Any) -> None:
         )
     signature = chunks.LAUNCH if function in (chunks.serial, chunks.parallel) else chunks.SIGNATURE
     try:
+        _name_apart(function.py_func, kind)
         function.enable_caching()
     except (RuntimeError, OSError) as error:
         _warn(error)
     try:
         function.compile(signature)
-    except MemoryError:
-        raise
     except Exception as error:
+        # Of any type, also MemoryError: what is damaged may ask for any amount.
         if isinstance(function._cache, NullCache):
             raise
         function._cache = NullCache()
         _warn(error)
         function.compile(signature)
+
+
+def _name_apart(function: Any, kind: tuple[int | str, ...]) -> None:
+    """Name the files of a function's cache by all that its compiled code depends on.
+
+    Numba writes an index and then, under a number, the code. A process that is stopped between the two, or another that
+    writes meanwhile, leaves a number that stands for the code of another kind, processor or version. By name, no two of
+    these share a file.
+    """
+    module = function.__globals__["__spec__"]
+    source = module.loader.get_data(module.origin)
+    processor = cpu_target.target_context.codegen().magic_tuple()
+    parts = (source, numba.__version__, processor, kind)
+    suffix = "_" + hashlib.sha256(repr(parts).encode()).hexdigest()[:16]
+    function.__qualname__ = function.__qualname__.removesuffix(suffix) + suffix
 
 
 def _public_address(x: npt.NDArray[Any]) -> int:
@@ -226,12 +270,16 @@ def _shared_pool() -> ThreadPoolExecutor:
 
 
 def _after_fork() -> None:
-    """In a child: no threads of the parent's live on, and GNU OpenMP kills a child that uses it again."""
-    global _layer, _pool, _lock
+    """In a child: no threads of the parent's live on.
+
+    GNU OpenMP kills a child that uses it again; TBB may be in no state to be used.
+    """
+    global _layer, _pool, _lock, _compiling
     _lock = threading.Lock()
+    _compiling = threading.Lock()
     _pool = None
     try:
-        if threading_layer() == "omp":
+        if threading_layer() in ("omp", "tbb"):
             _layer = "serial"
     except ValueError:  # no layer was started: the child may start its own
         pass

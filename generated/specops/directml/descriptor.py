@@ -59,9 +59,14 @@ class TensorDesc:
         return tensor.implied_bytes(self._tensor())
 
     def empty(self) -> np.ndarray:
-        """A new uninitialised array of the described layout."""
+        """A new uninitialised array of the described layout.
+
+        Raises:
+            ValidationError: the description is itself not valid.
+            SpecopsError: there is no memory for it.
+        """
         described = self._tensor()
-        return arrays.view(np.empty(described.total_bytes, np.uint8), 0, described)
+        return arrays.allocate(described, _NAME, "TensorDesc")
 
     def view(self, buffer: Any, byte_offset: int = 0) -> np.ndarray:
         """The described view of a raw buffer.

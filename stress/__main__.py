@@ -1,0 +1,30 @@
+"""The command `python -m stress`: exit code 0 where nothing was found, 1 with findings."""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import sys
+
+# Each is a module of this package with `arguments(parser)` and `run(options)`, which returns the number of findings.
+VERBS = {
+    "calls": "valid and invalid calls of every operator, on memory between guard pages, against the oracle",
+    "overlap": "outputs that share memory with an input or another output, in every way",
+    "huge": "tensors of more than 2^31 elements, within 8 GiB",
+    "threads": "many threads, thread pools, forks, interrupts, on each threading layer",
+    "cache": "damaged, full, unwritable, contended and outdated caches on disk",
+}
+
+
+def main(arguments: list[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(prog="python -m stress", description=__doc__)
+    verbs = parser.add_subparsers(dest="verb", required=True, metavar="VERB")
+    modules = {verb: importlib.import_module(f"stress.{verb}") for verb in VERBS}
+    for verb, text in VERBS.items():
+        modules[verb].arguments(verbs.add_parser(verb, help=text, description=text))
+    options = parser.parse_args(arguments)
+    return 1 if modules[options.verb].run(options) else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

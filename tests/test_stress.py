@@ -1,0 +1,155 @@
+"""A short run of each verb of `python -m stress` that finds nothing, and what each of them would find."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+import trees
+
+from stress import calls, draws, overlap
+from stress.__main__ import VERBS, main
+from stress.memory import Arena
+
+FAMILIES = draws.FAMILIES
+
+
+@pytest.fixture(scope="module")
+def bench() -> calls.Bench:
+    return calls.Bench()
+
+
+# --- calls ---
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_calls(family: str, bench: calls.Bench) -> None:
+    """Each kind of case comes up, and each is as it should be."""
+    kinds = {calls.check_case(family, 1, number, bench) for number in range(250)}
+    assert {"valid", "faulty", "wild, refused", "wild, run", "node, accepted"} <= kinds
+
+
+def test_calls_in_a_child(capfd: pytest.CaptureFixture[str]) -> None:
+    """The command makes them in a process of its own, and counts them."""
+    assert (
+        main(["calls", "--family", "argmin", "--count", "40", "--seed", "2", "--seconds", "60"])
+        == 0
+    )
+    assert "calls: 40 cases, 0 findings (seed 2)" in capfd.readouterr().out
+    assert main(["calls", "--family", "argmin", "--case", "3"]) == 0
+
+
+@pytest.mark.parametrize("upper", [True, False])
+@pytest.mark.skipif(sys.platform == "win32", reason="no mprotect")
+def test_a_touch_beyond_a_tensor_ends_the_process(upper: bool) -> None:
+    """Guard pages are in force at both edges, for reads as for writes."""
+    code = f"""
+import ctypes
+from stress.memory import Arena
+import numpy as np
+arena = Arena()
+x = arena.place((8,), (2,), np.dtype(np.int16), {upper})
+beyond = x.ctypes.data + ({upper} and 16 or -1)
+x[0], x[7] = 1, 2
+print("placed", flush=True)
+ctypes.string_at(beyond, 1)
+print("read beyond")
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=trees.PROJECT, capture_output=True, text=True, check=False
+    )
+    assert done.stdout == "placed\n" and done.returncode != 0
+
+
+def test_what_calls_would_find(bench: calls.Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Wrong answers, a changed input, a byte beside the output, a call that is not refused, another error."""
+
+    def broken(how: str, real: object = draws.valid) -> object:
+        def valid(random: np.random.Generator, family: str) -> draws.Call:
+            call = real(random, family)  # type: ignore[operator]
+            function = call.function
+
+            def wrong(x: np.ndarray, out: np.ndarray | None = None, **arguments: object) -> object:
+                try:
+                    result = function(x, out=out, **arguments)
+                except ValueError:
+                    if how == "takes all":
+                        return out
+                    raise TypeError("of another kind") from None
+                if how == "answer":
+                    np.asarray(result)[...] = 77
+                elif how == "input" and bench.input.bytes.size:
+                    bench.input.bytes[bench.input.used] += 1
+                elif how == "beside":
+                    bench.outputs[0].bytes[bench.outputs[0].used.start] ^= 255
+                return result
+
+            call.function = wrong
+            return call
+
+        return valid
+
+    for how, text in {
+        "answer": "Arrays are not equal",
+        "input": "the input was changed",
+        "beside": "bytes",
+        "takes all": "not refused",
+        "another error": "TypeError",
+    }.items():
+        monkeypatch.setattr(calls, "valid", broken(how))
+        found = []
+        for number in range(60):
+            try:
+                calls.check_case("argmax", 1, number, bench)
+            except AssertionError as error:
+                found.append(str(error))
+        assert any(text in line for line in found), how
+
+
+def test_poison(bench: calls.Bench) -> None:
+    """Bytes between the elements of a tensor are watched."""
+    arena = Arena()
+    x = arena.place((3,), (4,), np.dtype(np.int16), True)
+    assert x is not None
+    x[...] = 5
+    assert arena.surroundings_kept(x)
+    x = arena.place((3,), (4,), np.dtype(np.int16), True)
+    assert x is not None
+    arena.bytes[-4] = 0
+    assert not arena.surroundings_kept(x)
+
+
+# --- the others ---
+
+
+def test_overlap() -> None:
+    kinds = {overlap.check_case(1, number) for number in range(600)}
+    for kind in overlap.KINDS:
+        assert {f"{kind}, right", f"{kind}, refused"} & kinds, kind
+
+
+@pytest.mark.parametrize("scenario", ["not_in_32_bits", "broadcast"])
+def test_huge(scenario: str) -> None:
+    """Those that take no memory; the others are for the command."""
+    assert main(["huge", "--scenario", scenario]) == 0
+
+
+@pytest.mark.parametrize("scenario", ["callers", "interrupts"])
+def test_threads(scenario: str) -> None:
+    """On the default layer: the tests of arrays have the others."""
+    layer = "omp" if sys.platform == "linux" else "workqueue"
+    assert main(["threads", "--scenario", scenario, "--layer", layer, "--seconds", "2"]) == 0
+
+
+def test_cache() -> None:
+    """One of its scenarios: the tests of arrays have much of the others."""
+    assert main(["cache", "--scenario", "nowhere"]) == 0
+
+
+def test_every_verb_is_there() -> None:
+    for verb in VERBS:
+        with pytest.raises(SystemExit) as caught:
+            main([verb, "--help"])
+        assert caught.value.code == 0
