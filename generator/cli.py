@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from generator import compare, explain, lint, output, plan, skeleton, structure
-from generator.diagnostics import Report, suggestion
+from generator.diagnostics import Report, Span, suggestion
 from generator.lint import Linted
 from generator.model import DIALECTS
 from generator.names import stands_for
@@ -197,7 +197,14 @@ def rendered(specs: Linted, options: argparse.Namespace) -> dict[File, bytes]:
     renderer = Renderer(_templates(options))
     report = Report()
     out = {}
-    for file in plan.files(specs, renderer.templates):
+    files = plan.files(specs, renderer.templates)
+    for file, path in plan.clashes(files):
+        source = Span(file.sources[0], 1, 1)
+        report.add(
+            "E105", f"generated/{path} has another meaning", source, help="name the spec otherwise"
+        )
+    fail(report, options)
+    for file in files:
         text = renderer.render(file, report)
         if text is not None:
             out[file] = text.encode()

@@ -7,6 +7,10 @@ import json
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
+MAX_ERRORS = 200  # that are kept; who has more mends these first
+_MESSAGE = 500  # characters of a message, which may quote a spec
+_BEFORE, _SHOWN = 80, 160  # columns of a line: before the caret, and in all
+
 
 @dataclass(frozen=True, order=True)
 class Span:
@@ -41,10 +45,14 @@ class Diagnostic:
 
 @dataclass
 class Report:
-    """Collects diagnostics; knows the text of each file, to show the line."""
+    """Collects diagnostics; knows the text of each file, to show the line.
+
+    `count` is how many there were, also beyond those that are kept.
+    """
 
     diagnostics: list[Diagnostic] = field(default_factory=list)
     lines: dict[str, list[str]] = field(default_factory=dict)
+    count: int = 0
 
     def add(
         self,
@@ -56,10 +64,25 @@ class Report:
         notes: Iterable[Note] = (),
         help: str = "",
     ) -> None:
-        self.diagnostics.append(Diagnostic(code, message, span, label, tuple(notes), help))
+        self.count += 1
+        if self.count == MAX_ERRORS + 1:
+            self.diagnostics.append(Diagnostic("E005", f"more than {MAX_ERRORS} errors"))
+        elif not self.full:
+            message, label, help = map(_short, (message, label, help))
+            self.diagnostics.append(Diagnostic(code, message, span, label, tuple(notes), help))
 
     def __bool__(self) -> bool:
-        return bool(self.diagnostics)
+        return self.count > 0
+
+    @property
+    def full(self) -> bool:
+        """Whether further errors are not kept."""
+        return self.count > MAX_ERRORS
+
+    def forget(self, count: int) -> None:
+        """All but the first `count` errors."""
+        del self.diagnostics[count:]
+        self.count = count
 
     def sorted(self) -> list[Diagnostic]:
         def place(d: Diagnostic) -> tuple[str, int, int, str, str]:
@@ -78,27 +101,49 @@ class Report:
         return "\n".join(_annotation(d) for d in self.sorted())
 
     def _text(self, d: Diagnostic) -> str:
-        out = [f"error[{d.code}]: {d.message}"]
+        out = [f"error[{d.code}]: {_escaped(d.message)}"]
         gutter = " "
         if d.span is not None:
             places = [(d.span, d.label, "^"), *((n.span, n.label, "-") for n in d.notes)]
             gutter = " " * max(len(str(span.line)) for span, _, _ in places)
-            out.append(f"{gutter}--> {d.span.file}:{d.span.line}:{d.span.column}")
+            out.append(f"{gutter}--> {_escaped(d.span.file)}:{d.span.line}:{d.span.column}")
             for span, label, mark in places:
                 out.append(f"{gutter} |")
                 if span.file != d.span.file:
-                    out.append(f"{gutter}::: {span.file}:{span.line}:{span.column}")
-                text = self._line(span)
-                under = " " * (span.column - 1) + mark * span.length
-                out.append(f"{span.line:>{len(gutter)}} | {text}")
-                out.append(f"{gutter} | {under} {label}".rstrip())
+                    out.append(f"{gutter}::: {_escaped(span.file)}:{span.line}:{span.column}")
+                text, column = self._line(span), span.column - 1
+                first = max(0, column - _BEFORE) if len(text) > _SHOWN else 0
+                shown = "".join(map(_column, text[first : first + _SHOWN]))
+                under = " " * (column - first) + mark * min(
+                    span.length, max(1, _SHOWN - column + first)
+                )
+                out.append(f"{span.line:>{len(gutter)}} | {shown}")
+                out.append(f"{gutter} | {under} {_escaped(label)}".rstrip())
         if d.help:
-            out.append(f"{gutter} = help: {d.help}")
+            out.append(f"{gutter} = help: {_escaped(d.help)}")
         return "\n".join(out) + "\n"
 
     def _line(self, span: Span) -> str:
         lines = self.lines.get(span.file, [])
         return lines[span.line - 1] if 0 < span.line <= len(lines) else ""
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= _MESSAGE else f"{text[:_MESSAGE]}..."
+
+
+def _column(char: str) -> str:
+    """What stands for a character in a line, one column wide, so that carets stay below what they mark."""
+    if char == "\t":
+        return " "
+    return char if char.isprintable() else "\ufffd"
+
+
+def _escaped(text: str) -> str:
+    """Without what moves a terminal's cursor, turns its writing around or cannot be encoded."""
+    if text.isprintable():
+        return text
+    return "".join(c if c.isprintable() else ascii(c)[1:-1] for c in text)
 
 
 def suggestion(word: str, known: Iterable[str]) -> str:
@@ -141,6 +186,7 @@ def _annotation(d: Diagnostic) -> str:
     )
     for char, code in (("%", "%25"), ("\r", "%0D"), ("\n", "%0A")):
         message = message.replace(char, code)
+    message = _escaped(message)
     place = (
         f" file={d.span.file},line={d.span.line},col={d.span.column},title={d.code}"
         if d.span

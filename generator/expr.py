@@ -2,7 +2,8 @@
 
 Parsed with `ast`, accepted node by node, typed, and either evaluated here (for the linter's self-tests) or written out
 as Python (for the generated validators). Evaluation always ends, and soon: loops run over ranks, lengths and the
-elements of arrays, which have at most 64 entries; there are no powers, shifts or string operations. An index outside
+elements of arrays, which have at most 64 entries; there are no powers, shifts or string operations; bounds.py refuses
+what could become long or large all the same. An index outside
 its array, and a division by zero, make a constraint false.
 """
 
@@ -14,9 +15,11 @@ import itertools
 import math
 import operator
 from collections.abc import Callable, Container, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
+from generator import bounds
+from generator.bounds import Bound
 from generator.diagnostics import suggestion
 
 Type = str  # "int", "bool", "str", "ints", "tensor"
@@ -75,10 +78,10 @@ _COMPARE: dict[type, Callable[[Any, Any], bool]] = {
 }
 
 MAX_LOOPS = 2
-MAX_ENTRIES = 64  # of an array
+MAX_ENTRIES = bounds.ARRAY
 MAX_NODES = 200
 MAX_INTEGER = 2**127
-MAX_WINDOWS = 65536  # that windows_hold_input looks at along an axis
+MAX_WINDOWS = bounds.WINDOWS
 
 
 class ExpressionError(Exception):
@@ -92,14 +95,31 @@ class ExpressionError(Exception):
         self.offset, self.length, self.help = offset, length, help
 
 
+class BudgetSpent(Exception):
+    """Evaluations took too many steps together."""
+
+
+@dataclass
+class Budget:
+    """The steps that evaluations may take together."""
+
+    steps: int = field(default_factory=lambda: bounds.MAX_STEPS)
+
+    def spend(self, steps: int) -> None:
+        self.steps -= steps
+        if self.steps < 0:
+            raise BudgetSpent
+
+
 @dataclass(frozen=True)
 class Expr:
-    """A checked expression: its text, its tree, its type, and what it reads, as "Axes" or "InputTensor.sizes"."""
+    """A checked expression: text, tree, type, what it reads, as "Axes" or "InputTensor.sizes", its bound."""
 
     text: str
     tree: ast.expr
     type: Type
     reads: tuple[str, ...]
+    bound: Bound
 
     def rename(self, names: Mapping[str, str]) -> Expr:
         """The same expression over other names."""
@@ -109,7 +129,7 @@ class Expr:
             text = text[: node.col_offset] + names[node.id] + text[node.end_col_offset :]
         heads = [(read.split(".")[0], read) for read in self.reads]
         reads = tuple(names.get(head, head) + read.removeprefix(head) for head, read in heads)
-        return Expr(text, ast.parse(text, mode="eval").body, self.type, reads)
+        return Expr(text, ast.parse(text, mode="eval").body, self.type, reads, self.bound)
 
     def variables(self) -> set[str]:
         """The loop variables."""
@@ -183,23 +203,31 @@ class Expr:
     def part(self, node: ast.expr) -> str:
         return self.text[node.col_offset : node.end_col_offset]
 
-    def evaluate(self, values: Mapping[str, Any], data_types: Mapping[str, Any]) -> Any:
-        return _Evaluator(data_types).value(self.tree, dict(values))
+    def evaluate(
+        self, values: Mapping[str, Any], data_types: Mapping[str, Any], budget: Budget | None = None
+    ) -> Any:
+        return _Evaluator(data_types, budget or Budget()).value(self.tree, dict(values))
 
-    def holds(self, values: Mapping[str, Any], data_types: Mapping[str, Any]) -> bool:
+    def holds(
+        self, values: Mapping[str, Any], data_types: Mapping[str, Any], budget: Budget | None = None
+    ) -> bool:
         """Whether a constraint holds; an index outside its array, a division by zero or a huge number make it false."""
         try:
-            return bool(self.evaluate(values, data_types))
+            return bool(self.evaluate(values, data_types, budget))
         except (IndexError, ArithmeticError):
             return False
 
 
 def parse(
-    text: str, scope: Mapping[str, Type], want: Type | None, signed: Container[str] = ()
+    text: str,
+    scope: Mapping[str, Type],
+    want: Type | None,
+    signed: Container[str] = (),
+    derived: Mapping[str, Bound] | None = None,
 ) -> Expr:
     """Check an expression over the names in `scope`; any value will do where `want` is None. Raises ExpressionError.
 
-    `signed` are the names of lists whose entries may be negative.
+    `signed` are the names of lists whose entries may be negative; `derived` has the bounds of names that are no fields.
     """
     if not text.isascii() or not text.isprintable():
         raise ExpressionError("E201", "an expression is one line of ASCII", "here")
@@ -228,7 +256,12 @@ def parse(
         want = "ints"
     if want is not None and found != want:
         raise ExpressionError("E204", f"expected {_a(want)}", f"this is {_a(found)}", 0, len(text))
-    return Expr(text.replace("'", '"'), tree, found, tuple(dict.fromkeys(checker.reads)))
+    names = {name: bounds.LIST if type == "ints" else bounds.NUMBER for name, type in scope.items()}
+    try:
+        bound = bounds.of(tree, {**names, **(derived or {})})
+    except bounds.Excess as excess:
+        raise checker.error("E202", excess.node, excess.reason, "too much") from None
+    return Expr(text.replace("'", '"'), tree, found, tuple(dict.fromkeys(checker.reads)), bound)
 
 
 def _a(type: Type) -> str:
@@ -524,10 +557,11 @@ class _Checker:
 class _Evaluator:
     """Evaluates a checked tree; numbers beyond 128 bits raise OverflowError."""
 
-    def __init__(self, data_types: Mapping[str, Any]) -> None:
-        self.data_types = data_types
+    def __init__(self, data_types: Mapping[str, Any], budget: Budget) -> None:
+        self.data_types, self.budget = data_types, budget
 
     def value(self, node: ast.expr, scope: dict[str, Any]) -> Any:
+        self.budget.spend(1)
         match node:
             case ast.Constant():
                 return node.value
@@ -621,6 +655,7 @@ class _Evaluator:
             case "power_of_two":
                 return value > 0 and value & (value - 1) == 0
             case "windows_hold_input":
+                self.budget.spend(sum(min(max(d, 1), MAX_WINDOWS) for d in values[4]))
                 return windows_hold_input(*values)
         raise AssertionError(f"unchecked function {name}")
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import builtins
 import itertools
+import keyword
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -49,13 +50,11 @@ def lint(tree: SpecTree, report: Report) -> Linted:
     remembered: dict[tuple[str, Tensor], bool] = {}
     operators = []
     for source in tree.specs:
-        before = len(report.diagnostics)
+        before = report.count
         _todo(source.document, report)
         operator = resolve.operator(source, tree, report)
         _Spec(operator, tree, report).check()
-        if len(report.diagnostics) == before and len(tensor_rules) == len(
-            tree.vocabulary.tensor_constraints
-        ):
+        if report.count == before and len(tensor_rules) == len(tree.vocabulary.tensor_constraints):
             SelfTest(operator, tree, tensor_rules, remembered, report).run()
         operators.append(operator)
     _families(operators, report)
@@ -110,6 +109,22 @@ def _vocabulary(tree: SpecTree, report: Report) -> None:
         )
         _unique(ids, constraint.id, path, tree.document, report)
         _needs(constraint.needs, ids, constraint.id, path, tree.document, report)
+        places: list[tuple[str, KeyPath]] = [(constraint.field, (*path, "field"))]
+        places += [(key, (*path, "violate", key)) for key in constraint.violate]
+        for part, place in places:
+            if part not in expr.ATTRIBUTES:
+                span = (
+                    tree.document.key_span(place)
+                    if place[-1] == part
+                    else tree.document.span(place)
+                )
+                report.add(
+                    "E203",
+                    f"`{part}` is not a part of a tensor",
+                    span,
+                    "unknown name",
+                    help=suggestion(part, expr.ATTRIBUTES),
+                )
     for name, enum in tree.vocabulary.enums.items():
         if enum.empty is not None and enum.empty not in enum.values:
             report.add(
@@ -120,6 +135,14 @@ def _vocabulary(tree: SpecTree, report: Report) -> None:
                 help=suggestion(enum.empty, enum.values),
             )
     for name, kernel in tree.vocabulary.kernels.items():
+        arguments = [*kernel.inputs, *kernel.outputs, *kernel.parameters]
+        for argument in sorted({a for a in arguments if arguments.count(a) > 1}):
+            report.add(
+                "E211",
+                f"kernel `{name}` has `{argument}` twice",
+                tree.document.key_span(("kernels", name)),
+                "again",
+            )
         for parameter, entry in kernel.parameters.items():
             if (entry.values is None) == (entry.expression is None):
                 report.add(
@@ -290,7 +313,8 @@ class _Spec:
     def taken(self, name: str, path: KeyPath, also: Iterable[str] = ()) -> None:
         """Names become functions and parameters of a generated module, where they may not replace another."""
         source = self.operator.source.name
-        if name in {*_BUILTINS, *expr.FUNCTIONS, *_MODULE_NAMES, source, *also}:
+        known = {*_BUILTINS, *expr.FUNCTIONS, *_MODULE_NAMES, source, *also}
+        if name in known or keyword.iskeyword(name):
             self.report.add(
                 "E105",
                 f"`{name}` has another meaning in the generated module",
@@ -540,6 +564,8 @@ class _Spec:
                     continue
                 if self.spec.field(name).type == "tensor":
                     self.unknown(attribute, at, expr.ATTRIBUTES, "part of a tensor")
+                elif target != name:
+                    self.unknown(target, at, self.names)
 
     def semantics(self) -> None:
         kernel = self.vocabulary.kernels[self.spec.semantics.kernel]

@@ -33,8 +33,10 @@ def _printable(text: str) -> str:
     """Text that goes into docstrings and comments: one line, no control characters, nothing that ends a docstring."""
     if not text.isprintable() or not text.isascii():
         raise PydanticCustomError("text", "text must be printable ASCII on one line")
-    if '"""' in text or "\\" in text:
-        raise PydanticCustomError("text", "text may not hold a backslash or three quotes")
+    if '"""' in text or "\\" in text or text.endswith('"'):
+        raise PydanticCustomError(
+            "text", "text may not hold a backslash or three quotes, nor end in a quote"
+        )
     return text
 
 
@@ -62,6 +64,7 @@ ADDRESS = r"^https://[A-Za-z0-9./_#-]+$"
 RANKS = r"^[0-9]{1,2}\.\.[0-9]{1,2}$"
 OPERATOR_ID = r"^[a-z]+/[a-z][a-z0-9_]*$"
 VERSION = r"^[0-9]+\.[0-9]+\.[0-9]+$"
+LEVEL = r"^[0-9]{1,2}\.[0-9]{1,2}$"
 
 Name = Annotated[str, StringConstraints(max_length=64), AfterValidator(_python_name)]
 Text = Annotated[str, StringConstraints(min_length=1, max_length=400), AfterValidator(_printable)]
@@ -96,7 +99,10 @@ class Strict(BaseModel):
 class DataTypeEntry(Strict):
     bytes: Literal[1, 2, 4, 8]
     kind: Literal["float", "signed", "unsigned", "bool"]
-    numpy: Name
+    numpy: Literal[
+        "bool", "bfloat16", "float16", "float32", "float64", "int8", "int16", "int32", "int64", "uint8", "uint16",
+        "uint32", "uint64",
+    ]  # fmt: skip
     code: int | None = None
 
 
@@ -162,7 +168,7 @@ class TensorConstraint(Strict):
 
 class Vocabulary(Strict):
     data_types: dict[Name, DataTypeEntry]
-    feature_levels: dict[str, LevelEntry]
+    feature_levels: dict[Annotated[str, StringConstraints(pattern=LEVEL)], LevelEntry]
     enums: dict[Name, EnumEntry]
     kernels: dict[Name, KernelEntry]
     constraints: dict[Name, SharedConstraint]

@@ -7,8 +7,10 @@ from __future__ import annotations
 
 import contextlib
 import difflib
+import errno
 import hashlib
 import os
+import stat
 import tempfile
 import time
 from collections.abc import Iterable, Mapping
@@ -65,11 +67,17 @@ def manifest_text(hashes: Mapping[str, Iterable[str]]) -> str:
 
 
 def read(folder: Path) -> State:
-    """All files below generated/; caches of Python and of Numba are nobody's files."""
+    """All files below generated/; caches of Python and of Numba are nobody's files.
+
+    Raises OSError where something is neither a file nor a folder: nothing is written, removed or read through a link.
+    """
     state = State()
+    _refuse_strange(folder)
     if not folder.is_dir():
         return state
     for current, folders, names in os.walk(folder):
+        for name in (*folders, *names):
+            _refuse_strange(Path(current, name))
         folders[:] = sorted(
             f
             for f in folders
@@ -85,6 +93,15 @@ def read(folder: Path) -> State:
         digest_, _, path_ = line.partition("  ")
         state.manifest.setdefault(path_, set()).add(digest_)
     return state
+
+
+def _refuse_strange(path: Path) -> None:
+    try:
+        mode = path.lstat().st_mode
+    except FileNotFoundError:  # not there, or removed by another generator
+        return
+    if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):
+        raise OSError(errno.EINVAL, "a link or no file at all; remove it", str(path))
 
 
 def compare(state: State, wanted: Mapping[str, bytes], whole: bool) -> list[Difference]:

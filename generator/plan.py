@@ -49,6 +49,21 @@ def files(linted: Linted, templates: Path) -> list[File]:
     return sorted(out, key=lambda f: f.path)
 
 
+def clashes(files: Sequence[File]) -> Iterator[tuple[File, str]]:
+    """Files of operators whose module would take the place of another one, with the path of that."""
+    paths = [f.path for f in files]
+    modules = {p.removesuffix(".py").removesuffix("/__init__") for p in paths if p.endswith(".py")}
+    for file in files:
+        if not file.operators:
+            continue
+        # A function of the package hides a module of its name there.
+        shadowed = file.path.replace("specops/plain/", "specops/").removesuffix(".py")
+        if paths.count(file.path) > 1:
+            yield file, file.path
+        elif shadowed != file.path.removesuffix(".py") and shadowed in modules:
+            yield file, f"{shadowed}.py"
+
+
 def _verbatim(templates: Path) -> Iterator[File]:
     """Real Python below templates/runtime and templates/tests, copied with a header."""
     for folder, target in (("runtime", "specops"), ("tests", "tests")):

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from generator import expr
+from generator.bounds import Bound
 from generator.diagnostics import Report, suggestion
 from generator.expr import Expr, ExpressionError
 from generator.model import Constraint, OperatorSpec, Spec, SpecTree, TensorConstraint
@@ -95,7 +96,7 @@ def operator(source: Spec, tree: SpecTree, report: Report) -> Operator:
     def parse(
         text: str, names: Mapping[str, str], want: str | None, *path: str | int
     ) -> Expr | None:
-        return _expression(text, names, want, document, path, report, signed)
+        return _expression(text, names, want, document, path, report, signed, bounds)
 
     fields = scope(spec)
     signed = {
@@ -104,6 +105,7 @@ def operator(source: Spec, tree: SpecTree, report: Report) -> Operator:
     given = {name: type for name, type in fields.items() if spec.field(name).kind != "output"}
     defaults: dict[str, Expr] = {}
     derived: dict[str, Expr] = {}
+    bounds: dict[str, Bound] = {}  # of derived values
     sizes: dict[str, Expr] = {}
     meanings: dict[str, Expr] = {}
     for i, field in enumerate(spec.fields):
@@ -115,6 +117,8 @@ def operator(source: Spec, tree: SpecTree, report: Report) -> Operator:
         _keep(derived, entry.name, expression)
         names.setdefault(entry.name, expression.type if expression else "ints")
         signed.add(entry.name)
+        if expression is not None:
+            bounds.setdefault(entry.name, expression.bound)
     known = dict(names)
     for i, field in enumerate(spec.fields):
         if field.sizes is not None:
@@ -124,7 +128,9 @@ def operator(source: Spec, tree: SpecTree, report: Report) -> Operator:
     rules = []
     for i, constraint in enumerate(spec.constraints):
         path: KeyPath = ("constraints", i)
-        resolved = _constraint(constraint, path, {**names, **fields}, signed, source, tree, report)
+        resolved = _constraint(
+            constraint, path, {**names, **fields}, signed, bounds, source, tree, report
+        )
         if resolved is not None:
             rules.append(_rule(constraint, constraint.field, *resolved, path))
     kernel = tree.vocabulary.kernels[spec.semantics.kernel]
@@ -160,9 +166,10 @@ def _expression(
     path: KeyPath,
     report: Report,
     signed: Container[str] = (),
+    bounds: Mapping[str, Bound] | None = None,
 ) -> Expr | None:
     try:
-        return expr.parse(text, names, want, signed)
+        return expr.parse(text, names, want, signed, bounds)
     except ExpressionError as error:
         span = document.within(path, error.offset, error.length)
         report.add(error.code, error.message, span, error.label, help=error.help)
@@ -174,6 +181,7 @@ def _constraint(
     path: KeyPath,
     names: dict[str, str],
     signed: Container[str],
+    bounds: Mapping[str, Bound],
     source: Spec,
     tree: SpecTree,
     report: Report,
@@ -196,14 +204,14 @@ def _constraint(
                 help="say in one sentence what is allowed; it becomes part of the error message",
             )
         require = _expression(
-            constraint.require, names, "bool", document, (*path, "require"), report, signed
+            constraint.require, names, "bool", document, (*path, "require"), report, signed, bounds
         )
         return (
             (require, constraint.allowed)
             if require is not None and constraint.allowed is not None
             else None
         )
-    return _use(constraint, (*path, "use"), names, signed, document, tree, report)
+    return _use(constraint, (*path, "use"), names, signed, bounds, document, tree, report)
 
 
 def _use(
@@ -211,6 +219,7 @@ def _use(
     path: KeyPath,
     names: dict[str, str],
     signed: Container[str],
+    bounds: Mapping[str, Bound],
     document: Document,
     tree: SpecTree,
     report: Report,
@@ -264,7 +273,8 @@ def _use(
     try:
         types = {p: names[a] for p, a in bound.items()}
         negative = {p for p, a in bound.items() if a in signed}
-        require = expr.parse(shared.require, types, "bool", negative)
+        taken = {p: bounds[a] for p, a in bound.items() if a in bounds}
+        require = expr.parse(shared.require, types, "bool", negative, taken)
     except ExpressionError as error:
         report.add(
             "E204",

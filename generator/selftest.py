@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from generator import expr, model, structure
+from generator import bounds, expr, model, structure
 from generator.diagnostics import Note, Report, Span, suggestion
 from generator.model import Example, SpecTree, TensorConstraint
 from generator.resolve import Operator, Rule
@@ -49,8 +49,20 @@ class SelfTest:
         self.data_types = tree.vocabulary.data_types
         self.remembered = remembered
         self.tensor_rules = tensor_rules if operator.source.dialect == "directml" else ()
+        self.budget = expr.Budget()
 
     def run(self) -> None:
+        try:
+            self.examples()
+        except expr.BudgetSpent:
+            self.report.add(
+                "E202",
+                "the constraints take too long on the examples and the changes that break them",
+                self.document.key_span(("constraints",)),
+                f"more than {bounds.MAX_STEPS} steps",
+            )
+
+    def examples(self) -> None:
         first: dict[str, Any] | None = None
         for i, example in enumerate(self.spec.examples):
             values = self.values(example, ("examples", i))
@@ -70,7 +82,7 @@ class SelfTest:
 
     def values(self, example: Example, path: KeyPath) -> dict[str, Any] | None:
         """What an example gives, and literal defaults; None, with reasons in the report, where it is no good."""
-        before = len(self.report.diagnostics)
+        before = self.report.count
         values: dict[str, Any] = {}
         names = {f.name for f in self.spec.fields}
         for part in ("given", "expect"):
@@ -108,7 +120,7 @@ class SelfTest:
                 if field.default is None:
                     self.missing(field.name, (*path, part))
                 values[field.name] = field.default
-        return values if len(self.report.diagnostics) == before else None
+        return values if self.report.count == before else None
 
     def missing(self, name: str, path: KeyPath) -> None:
         self.report.add("E102", f"`{name}` is missing", self.document.key_span(path), "in here")
@@ -133,7 +145,7 @@ class SelfTest:
     def compute(self, values: dict[str, Any], name: str, expression: expr.Expr) -> None:
         values.pop(name, None)
         try:
-            result = expression.evaluate(values, self.data_types)
+            result = expression.evaluate(values, self.data_types, self.budget)
         except (KeyError, IndexError, ArithmeticError):
             return
         values[name] = tuple(result) if isinstance(result, range) else result
@@ -257,7 +269,8 @@ class SelfTest:
                 )
             free = field.sizes_argument is not None
             if field.name in self.operator.sizes and not free and not self.report:
-                inferred = tuple(self.operator.sizes[field.name].evaluate(values, self.data_types))
+                sizes = self.operator.sizes[field.name]
+                inferred = tuple(sizes.evaluate(values, self.data_types, self.budget))
                 if inferred != tensor.sizes:
                     self.report.add(
                         "E224",
@@ -363,7 +376,9 @@ class SelfTest:
         """Remembered, since examples and their changes have few different tensors."""
         key = (rule.id, tensor)
         if key not in self.remembered:
-            self.remembered[key] = rule.require.holds({"tensor": tensor}, self.data_types)
+            self.remembered[key] = rule.require.holds(
+                {"tensor": tensor}, self.data_types, self.budget
+            )
         return self.remembered[key]
 
     def broken(self, values: Mapping[str, Any]) -> list[str]:
@@ -398,7 +413,7 @@ class SelfTest:
                 or bad.intersection(rule.require.reads)
             ):
                 unsettled.add(rule.id)
-            elif not rule.require.holds(values, self.data_types):
+            elif not rule.require.holds(values, self.data_types, self.budget):
                 unsettled.add(rule.id)
                 failed.append(rule.id)
         return failed

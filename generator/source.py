@@ -16,8 +16,9 @@ import yaml
 
 from generator.diagnostics import Note, Report, Span
 
-MAX_BYTES = 1 << 20
+MAX_BYTES = 1 << 18
 MAX_DEPTH = 40
+MAX_ENTRIES = 256  # of a list or a mapping
 
 KeyPath = tuple[str | int, ...]
 
@@ -69,14 +70,16 @@ class Document:
 def load(path: Path, name: str, report: Report) -> Document | None:
     """Read one YAML file; `name` is how messages call it. None when it could not be read: the report says why."""
     try:
-        raw = path.read_bytes()
+        if path.exists() and not path.is_file():  # a pipe would keep us waiting
+            report.add("E005", f"`{name}` is not a regular file", Span(name, 1, 1))
+            return None
+        with path.open("rb") as file:
+            raw = file.read(MAX_BYTES + 1)
     except OSError as error:
         report.add("E005", f"cannot read `{name}`: {error.strerror}", Span(name, 1, 1))
         return None
     if len(raw) > MAX_BYTES:
-        report.add(
-            "E005", f"`{name}` has {len(raw)} bytes, at most {MAX_BYTES} are read", Span(name, 1, 1)
-        )
+        report.add("E005", f"`{name}` has more than {MAX_BYTES} bytes", Span(name, 1, 1))
         return None
     try:
         text = raw.decode("utf-8").replace("\r\n", "\n")
@@ -95,16 +98,16 @@ def load(path: Path, name: str, report: Report) -> Document | None:
 def parse(text: str, name: str, report: Report, *, loader: Any = _C_LOADER) -> Document | None:
     """Read YAML text with the C parser where PyYAML has it; errors are told by the Python parser, so they are equal."""
     report.lines[name] = text.split("\n")
-    before = len(report.diagnostics)
+    before = report.count
     try:
         document = _Builder(name, report).build(yaml.parse(text, Loader=loader or yaml.SafeLoader))
     except yaml.YAMLError as error:
         if loader is not None:
-            del report.diagnostics[before:]
+            report.forget(before)
             return parse(text, name, report, loader=None)
         _syntax_error(error, name, text, report)
         return None
-    return document if len(report.diagnostics) == before else None
+    return document if report.count == before else None
 
 
 def _syntax_error(error: yaml.YAMLError, name: str, text: str, report: Report) -> None:
@@ -155,9 +158,18 @@ class _Builder:
                     "E005", f"nested more than {MAX_DEPTH} levels deep", self.place(event)
                 )
                 break
+            if self.report.full or self.too_many(event):
+                break
         if self.documents == 0:
             self.report.add("E001", "the file is empty", Span(self.document.file, 1, 1))
         return self.document
+
+    def too_many(self, event: Any) -> bool:
+        if not self.stack or len(self.stack[-1][0]) <= MAX_ENTRIES:
+            return False
+        what = "list" if isinstance(self.stack[-1][0], list) else "mapping"
+        self.report.add("E005", f"a {what} of more than {MAX_ENTRIES} entries", self.place(event))
+        return True
 
     def node(self, event: Any) -> None:
         if event.anchor is not None:

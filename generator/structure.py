@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import keyword
 import re
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ from generator.diagnostics import Report, suggestion
 from generator.model import (
     ADDRESS,
     DIALECTS,
+    LEVEL,
     OPERATOR_ID,
     RANKS,
     VERSION,
@@ -41,10 +43,10 @@ def load_tree(root: Path, report: Report) -> SpecTree | None:
             text = source.load(path, file, report)
             if text is None:
                 continue
-            if not re.fullmatch(r"[a-z][a-z0-9_]{0,63}", path.stem):
+            if not re.fullmatch(r"[a-z][a-z0-9_]{0,63}", path.stem) or keyword.iskeyword(path.stem):
                 report.add(
                     "E105",
-                    f"the file name `{path.name}` becomes a module: use a-z, 0-9 and _",
+                    f"the file name `{path.name}` becomes a module: use a-z, 0-9 and _, and no keyword",
                     text.span(()),
                 )
             spec = _validate(OperatorSpec, text, words, report)
@@ -104,6 +106,7 @@ _PATTERNS = {
     ADDRESS: "an address begins with https:// and has no blanks",
     OPERATOR_ID: "an operator is a dialect and a name, as in `directml/argmax`",
     VERSION: "a version is three numbers, as in `1.4.0`",
+    LEVEL: "a feature level is two numbers, as in `4.1`",
 }
 
 
@@ -113,6 +116,8 @@ def _structure_errors(
     missing = {e["loc"] for e in errors if e["type"] == "missing"}
     told: set[KeyPath] = set()
     for e in errors:
+        if report.full:
+            return
         if e["type"] == "extra_forbidden":
             told |= _unknown_key(model, words, e["loc"], missing, document, report)
     for e in errors:
@@ -143,7 +148,8 @@ def _unknown_key(
 
 def _wrong_value(error: Any, document: Document, report: Report) -> None:
     kind, path, context = error["type"], error["loc"], error.get("ctx", {})
-    span, found = document.span(path), _found(error["input"])
+    span = document.key_span(path) if error["of_key"] else document.span(path)
+    found = _found(error["input"])
     if kind == "unknown_word":
         help = suggestion(str(error["input"]), context["allowed"])
         report.add(
@@ -155,8 +161,7 @@ def _wrong_value(error: Any, document: Document, report: Report) -> None:
             "E103", f"{found} is not one of the allowed values", span, "unknown value", help=help
         )
     elif kind == "identifier":
-        place = document.key_span(path) if error["of_key"] else span
-        report.add("E105", f"{found} is not a name", place, help=error["msg"])
+        report.add("E105", f"{found} is not a name", span, help=error["msg"])
     elif kind == "text":
         report.add("E106", error["msg"], span, f"found {found}")
     elif kind == "string_pattern_mismatch":

@@ -55,6 +55,7 @@ def operator(op: Operator, linted: Linted) -> dict[str, Any]:
         "outputs": [_field(f, op, linted) for f in spec.tensors("output")],
         "support": [_support(row) for row in spec.support],
         "rules": [rule(r, op) for r in op.rules],
+        "needs": [(r.id, need) for r in op.rules for need in r.needs],
         "computed": _computed(op),
         "derived": [(n, [n, _tuple(e.names())]) for n, e in op.derived.items()],
         "functions": functions(

@@ -10,3 +10,4 @@ from pathlib import Path
 
 PROJECT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(PROJECT / "tests"))  # the oracle, and what is drawn at random
+sys.path.insert(0, str(PROJECT / "generated" / "tests"))  # the tables of cases

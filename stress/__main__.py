@@ -13,6 +13,8 @@ VERBS = {
     "huge": "tensors of more than 2^31 elements, within 8 GiB",
     "threads": "many threads, thread pools, forks, interrupts, on each threading layer",
     "cache": "damaged, full, unwritable, contended and outdated caches on disk",
+    "specs": "damaged and hostile specs: diagnostics or sound Python, never a traceback, a hang or an injection",
+    "mutants": "damaged validators and kernels: the names of those that no test notices",
 }
 
 

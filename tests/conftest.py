@@ -11,7 +11,7 @@ import trees
 
 from generator import cli
 
-collect_ignore = [] if os.name == "posix" else ["test_posix.py"]
+collect_ignore = [] if os.name == "posix" else ["test_posix.py", "test_stress_specs.py"]
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

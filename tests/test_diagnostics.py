@@ -210,6 +210,39 @@ def test_all_errors_at_once_sorted_by_place(tmp_path: Path, run: Run) -> None:
     assert [r["code"] for r in records] == ["E203", "E203", "E203", "E103"] * 2 + ["E203"]
 
 
+@pytest.mark.parametrize("errors", [200, 201, 5000])
+def test_too_many_errors(errors: int, tmp_path: Path, run: Run) -> None:
+    """200 of them are told, and that there are more."""
+    tree = trees.Tree(shutil.copytree(BASE, tmp_path / "tree"), run)
+    tree.write("specs/plain/argmax.yaml", "".join(f"a: {i}\n" for i in range(errors + 1)))
+    records = json.loads(tree("lint", "--format", "json").out)
+    assert [r["code"] for r in records].count("E002") == min(errors, 200)
+    assert [r["message"] for r in records if r["code"] == "E005"] == ["more than 200 errors"] * (
+        errors > 200
+    )
+
+
+def test_what_a_terminal_would_obey(tmp_path: Path, run: Run) -> None:
+    """Escapes, turned writing and half characters of a spec are shown, not sent."""
+    tree = trees.Tree(shutil.copytree(BASE, tmp_path / "tree"), run)
+    for word in (
+        '"\\e[31m\\u202e"',
+        '"\\ud800"',
+        '"\\n::error::x"',
+        "\u202e",
+        "\x9b31m",
+        f'"{"x" * 9999}"',
+    ):
+        tree.write("specs/plain/argmax.yaml", f"{word}: 1\n")
+        for format in ("text", "json", "github"):
+            result = tree("lint", "--format", format)
+            assert result.code == cli.ERRORS
+            said = result.said.encode("utf-8").decode()
+            assert said.replace("\n", "").isprintable()
+            assert "\n::error::x" not in said.removeprefix("::error::")
+            assert len(said) < 2500
+
+
 def test_structure_errors_at_once(tmp_path: Path, run: Run) -> None:
     """The same for what pydantic finds, in several files."""
     tree = trees.Tree(shutil.copytree(BASE, tmp_path / "tree"), run)

@@ -557,6 +557,48 @@ def test_arrays_are_short(small: Tree, old: str, new: str) -> None:
     assert "at most 64" in result.err
 
 
+def test_checks_that_take_too_long(small: Tree, monkeypatch: pytest.MonkeyPatch) -> None:
+    """All constraints on all examples and changes together have a limit too."""
+    budget = expr.Budget
+    monkeypatch.setattr(expr, "Budget", lambda: budget(50))
+    result = small("lint")
+    assert result.code == cli.ERRORS
+    assert "error[E202]: the constraints take too long" in result.err
+
+
+def test_derived_values_do_not_grow_without_end(small: Tree) -> None:
+    """Each twice as long, or with twice the digits, as the one above it."""
+    for first, next_ in (("[*Axes, *Axes]", "[*{0}, *{0}]"), ("product(Axes) + 2", "{0} * {0}")):
+        text = small.text(SPEC)
+        lines = [f"  - {{name: d0, value: '{first}', doc: One.}}\n"]
+        lines += [
+            f"  - {{name: d{i}, value: '{next_.format(f'd{i - 1}')}', doc: One.}}\n"
+            for i in range(1, 40)
+        ]
+        small.write(SPEC, text.replace("\nsupport:", f"\nderived:\n{''.join(lines)}\nsupport:"))
+        result = small("lint")
+        assert result.code == cli.ERRORS
+        assert "at most 512" in result.err or "at most 8192" in result.err
+        small.write(SPEC, text)
+
+
+BOUNDS = [
+    ("axes", 64, 64),
+    ("[*axes, 1]", 65, 64),
+    ("range(3)", 3, 32),
+    ("range(1, rank(x) + len(axes))", 128, 32),
+    ("[a * a for a in x.sizes]", 64, 128),
+    ("[1 for a in [*axes, *axes]]", 128, 1),
+    ("axes if flag else [1, 2]", 64, 64),
+]
+
+
+@pytest.mark.parametrize(("text", "entries", "bits"), BOUNDS)
+def test_bounds(text: str, entries: int, bits: int) -> None:
+    bound = expr.parse(text, FIELDS, "ints").bound
+    assert (bound.entries, bound.bits) == (entries, bits)
+
+
 # --- names that would collide in generated Python --------------------------------------------------------------------
 
 

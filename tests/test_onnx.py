@@ -133,6 +133,21 @@ def test_numbers_beyond_32_bits(attributes: dict[str, Any], indices: bool, opset
     assert ids == {"within_32_bits"}
 
 
+@pytest.mark.parametrize("opset", [1, 8, 10, 11, 12, 22])
+def test_the_greatest_stride(opset: int) -> None:
+    x = np.arange(1, 6, dtype=np.float32)[None, None]
+    assert ox.max_pool(x, [1], strides=[2**32 - 1], opset=opset).tolist() == [[[1]]]
+
+
+@pytest.mark.parametrize("opset", [11, 12, 13])
+@pytest.mark.parametrize("name", [n for n in VERSIONS if n != "max_pool"])
+def test_the_first_axis_from_the_end(name: str, opset: int) -> None:
+    function = getattr(ox, name)
+    np.testing.assert_array_equal(
+        function(CUBE, axis=-3, opset=opset), function(CUBE, axis=0, opset=opset)
+    )
+
+
 def test_numbers_of_32_bits() -> None:
     """Just below that limit windows are right, most of them in the padding."""
     x = np.arange(1, 6, dtype=np.float32)[None, None]
@@ -162,6 +177,9 @@ def test_rank_0_and_no_elements() -> None:
         assert ox.softmax(np.zeros((0, 3), np.float32), opset=opset).shape == (0, 3)
         assert ox.softmax(np.zeros((3, 0), np.float32), opset=opset).shape == (3, 0)
     assert ox.argmax(np.zeros((3, 0), np.int8), axis=0).shape == (1, 0)
+    for function in (ox.argmax, ox.argmin):
+        for opset in (1, 11, 12, 13):
+            assert function(np.zeros((3, 1), np.float32), axis=1, opset=opset).tolist() == [[0]] * 3
     assert (
         refused(lambda: ox.argmax(np.zeros((3, 0), np.int8), axis=1))[0].id == "reduced_not_empty"
     )

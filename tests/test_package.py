@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import doctest
 import importlib
+import os
 import pkgutil
 import subprocess
 import sys
@@ -54,6 +55,31 @@ def test_the_wheel_holds_the_package_and_nothing_else(built: Path) -> None:
     }
     assert package <= set(names)
     assert "specops/py.typed" in names
+
+
+def test_the_build_is_reproducible(built: Path, tmp_path: Path) -> None:
+    """From another folder, with other times and permissions of files, comes the same wheel and the same sdist."""
+    copy = tmp_path / "elsewhere" / "copy"
+    (sdist,) = built.glob("*.tar.gz")
+    with tarfile.open(sdist) as archive:
+        archive.extractall(copy, filter="data")
+    (source,) = copy.iterdir()
+    (source / "PKG-INFO").unlink()  # of the build itself
+    for path in source.rglob("*"):
+        os.utime(path, (1e9, 1e9))
+        path.chmod(0o700 if path.is_dir() else 0o640)
+    run(
+        sys.executable,
+        "-m",
+        "build",
+        "--no-isolation",
+        "--outdir",
+        str(tmp_path / "dist"),
+        str(source),
+        cwd=tmp_path,
+    )
+    for one in (*built.glob("*.whl"), sdist):
+        assert (tmp_path / "dist" / one.name).read_bytes() == one.read_bytes(), one.name
 
 
 def test_the_source_distribution_holds_specs_and_templates(built: Path) -> None:

@@ -2,17 +2,28 @@
 
 from __future__ import annotations
 
+import errno
+import io
 import os
 import pty
 import re
+import resource
+import shutil
+import signal
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 import test_dxdispatch
+import trees
 from test_command import ARGMAX, environment, started
 from test_dxdispatch import Case, with_values, writing
+from test_generate import clear_error, old_or_new, two_states  # noqa: F401
+
+from generator import cli, output
 
 
 def on_terminal(*arguments: str, **changes: str) -> str:
@@ -116,3 +127,203 @@ def test_a_pipe_does_not_hang(case: Case) -> None:
     case.refused(with_values({"sourcePath": "folder"}))
     (case.output / "folder").mkdir()
     assert "is a folder" in case.refused(writing("folder"), output_folder=case.output).message
+
+
+# --- generated/ ---
+
+States = tuple[trees.Tree, dict[str, bytes], dict[str, bytes]]
+
+
+@pytest.mark.parametrize(
+    "place", ["generated", "generated/specops/directml", "generated/specops/tensor.py"]
+)
+@pytest.mark.parametrize("verb", ["generate", "check"])
+def test_nothing_is_written_through_a_link(generated: trees.Tree, place: str, verb: str) -> None:
+    """A link in place of a folder leads out of generated/: what is there is neither overwritten nor an orphan."""
+    outside = generated.root.parent / "outside"
+    generated.path(place).rename(outside)
+    if outside.is_dir():
+        (outside / "mine.py").write_text("x = 1\n")
+    generated.path(place).symlink_to(outside)
+    generated.edit(trees.ARGMAX, "doc: Tensor to search.", "doc: Tensor to look through.")
+    before = trees.contents(outside) if outside.is_dir() else outside.read_bytes()
+    result = generated(verb, *(["--force"] if verb == "generate" else []))
+    clear_error(result)
+    assert f"a link or no file at all; remove it: {generated.path(place)}" in result.err
+    assert (trees.contents(outside) if outside.is_dir() else outside.read_bytes()) == before
+    generated.path(place).unlink()
+    assert generated("generate", "--force").code == cli.OK
+
+
+def test_a_link_to_a_cache(generated: trees.Tree) -> None:
+    """Caches go with a folder that becomes empty, but not those elsewhere."""
+    outside = generated.root.parent / "outside"
+    outside.mkdir()
+    (outside / "mine.pyc").write_bytes(b"x")
+    generated.write("generated/specops/old/x.py", "x = 1\n")
+    generated.path("generated/specops/old/__pycache__").symlink_to(outside)
+    clear_error(generated("generate"))
+    assert (outside / "mine.pyc").exists()
+
+
+@pytest.mark.parametrize("file", [trees.ARGMAX, trees.VOCABULARY, "generated/specops/pipe.py"])
+def test_a_pipe_in_the_tree(generated: trees.Tree, file: str) -> None:
+    """Nobody waits for what never comes."""
+    generated.path(file).unlink(missing_ok=True)
+    os.mkfifo(generated.path(file))
+    result = generated("generate")
+    assert result.code == cli.ERRORS
+    assert Path(file).name in result.err
+
+
+# Each call to the system by which `generate` changes files.
+CALLS = ["mkdir", "open", "write", "chmod", "replace", "unlink", "rmdir"]
+
+
+def counted(stop: Callable[[str], None], patch: pytest.MonkeyPatch) -> None:
+    """Call `stop` before each change of a file, with the name of the call; half of the data is written before it."""
+
+    def wrapped(name: str, real: Any) -> Any:
+        def call(path: Any, *arguments: Any, **options: Any) -> Any:
+            if name != "open" or arguments[0] & os.O_CREAT:
+                stop(name)
+            return real(path, *arguments, **options)
+
+        return call
+
+    class File(io.FileIO):
+        def write(self, data: Any) -> int:
+            written = super().write(data[: len(data) // 2])
+            stop("write")
+            return written + super().write(data[len(data) // 2 :])
+
+    for name in CALLS:
+        if name != "write":
+            patch.setattr(os, name, wrapped(name, getattr(os, name)))
+    patch.setattr(os, "fdopen", File)
+
+
+OLD = {"same.py": b"same", "a/changed.py": b"old" * 999, "a/b/gone.py": b"x", "gone/too.py": b"y"}
+NEW = {"same.py": b"same", "a/changed.py": b"new" * 999, "a/c/more.py": b"z", "extra.py": b"e"}
+
+
+def update(folder: Path, wanted: dict[str, bytes]) -> list[output.Difference]:
+    """What `generate` does with rendered files."""
+    state = output.read(folder)
+    differences = output.compare(state, wanted, whole=True)
+    output.write(folder, state, wanted, differences)
+    return differences
+
+
+def full(patch: pytest.MonkeyPatch, folder: Path, stop: Callable[[str], None]) -> bool:
+    counted(stop, patch)
+    try:
+        update(folder, NEW)
+    except OSError as error:
+        assert error.errno == errno.ENOSPC
+        return False
+    return True
+
+
+def killed(patch: pytest.MonkeyPatch, folder: Path, stop: Callable[[str], None]) -> bool:
+    child = os.fork()
+    if child == 0:
+        try:
+            counted(stop, patch)
+            update(folder, NEW)
+            os._exit(0)
+        except OSError:
+            os._exit(7)
+        finally:
+            os._exit(1)
+    _, status = os.waitpid(child, 0)
+    assert os.waitstatus_to_exitcode(status) in (0, 7)
+    return status == 0
+
+
+@pytest.mark.parametrize("end", [full, killed])
+def test_an_end_at_every_step(end: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each change of a file in turn fails, or the process ends there; a write with half of its data written.
+
+    Every file is the old or the new one, none looks edited by hand, and the next run mends all and tidies up.
+    """
+    folder = tmp_path / "generated"
+    for n in range(200):
+        shutil.rmtree(folder, ignore_errors=True)
+        update(folder, OLD)
+        calls = 0
+
+        def stop(name: str, _n: int = n) -> None:
+            nonlocal calls
+            calls += 1
+            if calls == _n + 1 and end is full:
+                raise OSError(errno.ENOSPC, "No space left on device", name)
+            if calls == _n + 1:
+                os._exit(7)
+
+        with monkeypatch.context() as patch:
+            done = end(patch, folder, stop)
+        now = output.read(folder).texts
+        assert all(
+            now.get(path) in (OLD.get(path), NEW.get(path)) for path in OLD.keys() | NEW.keys()
+        )
+        assert now.keys() <= OLD.keys() | NEW.keys()
+        assert "edited" not in [d.kind for d in update(folder, NEW)]
+        after = trees.contents(folder)
+        assert after.pop("MANIFEST")
+        assert after == NEW
+        if done and calls <= n:
+            break
+    assert n >= 20
+
+
+def test_files_that_may_not_grow(two_states: States) -> None:  # noqa: F811
+    """A real limit of the system in place of a full disk: larger files fail, and keep what they had."""
+    tree, old, _ = two_states
+    folder = tree.root / "generated"
+    done = subprocess.run(
+        [sys.executable, "-m", "generator", "generate", "--root", str(tree.root)],
+        cwd=trees.PROJECT,
+        preexec_fn=lambda: (
+            signal.signal(signal.SIGXFSZ, signal.SIG_IGN),
+            resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096)),
+        ),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == cli.ERRORS
+    assert "error: File too large" in done.stderr
+    assert "Traceback" not in done.stderr
+    assert not list(folder.rglob(".specops-*"))
+    now = trees.contents(folder)
+    assert tree("generate").code == cli.OK
+    new = tree.generated()
+    assert all(now[path] in (old.get(path), new.get(path)) for path in now if path != "MANIFEST")
+    assert now != new
+
+
+def test_a_tree_that_is_read_only(two_states: States) -> None:  # noqa: F811
+    """A clear error, and nothing has changed; root may write anywhere, so a mere user tries it."""
+    tree, _, _ = two_states
+    before = tree.generated()
+    for path in [tree.root / "generated", *(tree.root / "generated").rglob("*")]:
+        path.chmod(0o555 if path.is_dir() else 0o444)
+    child = os.fork()
+    if child == 0:
+        try:
+            if os.geteuid() == 0:
+                for path in [tree.root, *tree.root.parents][:3]:
+                    path.chmod(0o755)
+                os.seteuid(65534)
+            result = tree("generate")
+            assert result.code == cli.ERRORS and "Permission denied" in result.err
+            os._exit(0)
+        finally:
+            os._exit(1)
+    _, status = os.waitpid(child, 0)
+    assert status == 0
+    assert tree.generated() == before
+    for path in [tree.root / "generated", *(tree.root / "generated").rglob("*")]:
+        path.chmod(0o755 if path.is_dir() else 0o644)
+    assert tree("generate").code == cli.OK

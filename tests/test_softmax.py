@@ -291,6 +291,19 @@ def test_sums_are_1(name: str) -> None:
             assert np.abs(out.sum(axis) - 1).max() <= limit
 
 
+@pytest.mark.parametrize("shape", [(2**16,), (2**16, 8), (8, 2**16)], ids=str)
+def test_equal_elements_add_up(shape: tuple[int, ...]) -> None:
+    """Rounding goes the same way in each addition of equal numbers: a sum that does not carry it along is wrong."""
+    axis = 1 if shape[0] == 8 else 0
+    for number in (-0.1, -0.35667494, -1.3):
+        x = np.full(shape, number, np.float32)
+        np.moveaxis(x, axis, 0)[0] = 0
+        power = np.exp(np.float64(np.float32(number)))
+        exact = power / (1 + (shape[axis] - 1) * power)
+        last = np.moveaxis(specops.softmax(x, axis), axis, 0)[-1]
+        np.testing.assert_allclose(last.astype(np.float64), exact, rtol=8e-7)
+
+
 @pytest.mark.parametrize("name", TYPES)
 def test_every_depth_below_the_top(name: str) -> None:
     """exp over its whole range, down through the subnormal numbers to 0, in small steps."""

@@ -17,7 +17,7 @@ import numpy as np
 import pytest
 
 from specops import ValidationError
-from specops.directml import ArgmaxOperatorDesc, TensorDesc
+from specops.directml import ArgmaxOperatorDesc, ArgminOperatorDesc, TensorDesc
 
 DESCRIPTIONS = 24_000
 BATCHES = 12
@@ -545,6 +545,24 @@ def test_accepted_and_refused_are_frequent() -> None:
     assert set(seen) - {"accepted", "refused"} == ids
     rare = {id: count for id, count in seen.items() if count < 60}
     assert not rare
+
+
+@pytest.mark.parametrize("operator", [ArgmaxOperatorDesc, ArgminOperatorDesc])
+def test_the_greatest_index_fits(operator: Any) -> None:
+    """The last element's index is the greatest INT32; with one element more it is refused."""
+    for elements, ids in ((2**31, []), (2**31 + 1, ["index_fits"])):
+        desc = operator(
+            InputTensor=TensorDesc("INT8", [elements]),
+            OutputTensor=TensorDesc("INT32", [1]),
+            Axes=[0],
+            AxisDirection="INCREASING",
+        )
+        found = []
+        try:
+            desc.validate()
+        except ValidationError as error:
+            found = [v.id for v in error.violations]
+        assert found == ids
 
 
 def test_accepted_outputs_have_distinct_elements() -> None:

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from cases import TABLES
 
-from specops import SpecopsError, ValidationError
+from specops import SpecopsError, ValidationError, Violation
 from specops.directml import TensorDesc
 from specops.tensor import packed_strides
 from specops.vocabulary import DATA_TYPES, FEATURE_LEVELS
@@ -198,10 +198,8 @@ def test_violation_of_a_description(
     assert violation.found in str(caught.value)
 
 
-@pytest.mark.parametrize(("table", "row"), rows("VIOLATIONS", "onnx", "plain"))
-def test_violation_of_a_call(table: ModuleType, row: tuple[str, str, dict[str, Any]]) -> None:
-    """The same for functions that have no description: the change is made to the array and the arguments."""
-    id, field, patch = row
+def changed(table: ModuleType, patch: dict[str, Any]) -> tuple[np.ndarray, dict[str, Any]]:
+    """The array and the arguments of the first example with some values changed."""
     example = table.EXAMPLES[0]
     (x,) = inputs_of(table, example)
     arguments = dict(example["arguments"])
@@ -214,6 +212,14 @@ def test_violation_of_a_call(table: ModuleType, row: tuple[str, str, dict[str, A
             dtype = DATA_TYPES[value].numpy if attribute == "dtype" else x.dtype
             sizes = value if attribute == "sizes" else x.shape
             x = np.broadcast_to(np.zeros((), dtype), sizes)
+    return x, arguments
+
+
+@pytest.mark.parametrize(("table", "row"), rows("VIOLATIONS", "onnx", "plain"))
+def test_violation_of_a_call(table: ModuleType, row: tuple[str, str, dict[str, Any]]) -> None:
+    """The same for functions that have no description: the change is made to the array and the arguments."""
+    id, field, patch = row
+    x, arguments = changed(table, patch)
     with pytest.raises(ValidationError) as caught:
         function_of(table)(x, **arguments)
     assert [(v.id, v.field) for v in caught.value.violations] == [(id, field)]
@@ -272,21 +278,77 @@ def test_feature_levels(table: ModuleType) -> None:
                     desc.validate(feature_level=spelling)
 
 
-@pytest.mark.parametrize("table", [t for t in TABLES if t.DIALECT == "directml"], ids=label)
-def test_ranks(table: ModuleType) -> None:
-    """Each tensor has the dimensions of its table, and no more."""
-    for support in operator(table).support:
-        for name, allowed in support.tensors.items():
-            if name not in table.EXAMPLES[0]["tensors"]:
-                continue
-            for rank in (allowed.ranks[0] - 1, allowed.ranks[1] + 1):
-                sizes = [1] * rank
-                patch = {f"{name}.sizes": sizes, f"{name}.strides": list(packed_strides(sizes))}
-                with pytest.raises(ValidationError) as caught:
-                    description(table, table.EXAMPLES[0], patch).validate(
-                        feature_level=support.since
-                    )
-                assert "supported_dimension_count" in [v.id for v in caught.value.violations]
+def violations(call: Any) -> list[Violation]:
+    try:
+        call()
+    except ValidationError as error:
+        return error.violations
+    return []
+
+
+def broken(call: Any) -> list[str]:
+    """The constraints that a call breaks."""
+    return [v.id for v in violations(call)]
+
+
+@pytest.mark.parametrize(("table", "row"), rows("RANKS", "directml"))
+def test_supported_data_types(table: ModuleType, row: tuple[str | None, str, int, int]) -> None:
+    """A level's table takes all that it does not refuse."""
+    level, field, _, _ = row
+    example = table.EXAMPLES[0]
+    refused = {row[2] for row in table.UNSUPPORTED if row[:2] == (level, field)}
+    for dtype in set(DATA_TYPES) - refused:
+        if field in example["tensors"]:
+            desc = description(table, example, {f"{field}.dtype": dtype})
+            found = violations(partial(desc.validate, feature_level=level))
+            assert ("supported_data_type", field) not in [(v.id, v.field) for v in found]
+
+
+@pytest.mark.parametrize(("table", "row"), rows("RANKS", "directml"))
+def test_ranks(table: ModuleType, row: tuple[str | None, str, int, int]) -> None:
+    """A level's table gives the fewest and the most dimensions of a tensor; the others are as many here."""
+    level, field, low, high = row
+    example = table.EXAMPLES[0]
+    if field not in example["tensors"]:
+        return
+    allowed = {n: (a, b) for since, n, a, b in table.RANKS if since == level}
+    for rank in (low - 1, low, high, high + 1):
+        patch = {}
+        for name in example["tensors"]:
+            own = rank if name == field else min(max(rank, allowed[name][0]), allowed[name][1])
+            patch |= {
+                f"{name}.sizes": [1] * own,
+                f"{name}.strides": list(packed_strides([1] * own)),
+            }
+        found = broken(partial(description(table, example, patch).validate, feature_level=level))
+        assert ("supported_dimension_count" in found) == (not low <= rank <= high)
+
+
+@pytest.mark.parametrize("table", [t for t in TABLES if t.DIALECT != "directml"], ids=label)
+def test_ranks_of_a_function(table: ModuleType) -> None:
+    """The same for functions, as far as NumPy has arrays of so many dimensions."""
+    example = table.EXAMPLES[0]
+    (x,) = inputs_of(table, example)
+    (first,) = names(table, "input")
+    ((low, high),) = ((a, b) for _, name, a, b in table.RANKS if name == first)
+    for rank in {low - 1, low, high, high + 1} & {*range(65)}:
+        call = partial(function_of(table), np.zeros([1] * rank, x.dtype), **example["arguments"])
+        assert ("supported_dimension_count" in broken(call)) == (not low <= rank <= high)
+
+
+@pytest.mark.parametrize(("table", "row"), rows("NEEDS"))
+def test_needs(table: ModuleType, row: tuple[str, str]) -> None:
+    """A rule is not asked where another that it needs is broken: both changes at once give no message of its own."""
+    id, need = row
+    patches = {row[0]: row[2] for row in table.VIOLATIONS}
+    patch = {**patches[id], **patches[need]}
+    if table.DIALECT == "directml":
+        found = broken(description(table, table.EXAMPLES[0], patch).validate)
+    else:
+        x, arguments = changed(table, patch)
+        found = broken(partial(function_of(table), x, **arguments))
+    assert need in found
+    assert id not in found
 
 
 def drawn(sizes: list[int], name: str, nan: bool) -> np.ndarray:

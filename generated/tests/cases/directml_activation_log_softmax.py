@@ -176,6 +176,19 @@ VIOLATIONS = [
     ("owned_by_dml", "OutputTensor", {"OutputTensor.flags": "OWNED_BY_DML"}),
 ]
 
+# (rule, another rule): where the other is broken, the rule is not asked.
+NEEDS = [("same_sizes", "same_rank")]
+
+# (feature level, tensor, fewest dimensions, most dimensions)
+RANKS = [
+    ("3.0", "InputTensor", 1, 8),
+    ("3.0", "OutputTensor", 1, 8),
+    ("2.0", "InputTensor", 4, 5),
+    ("2.0", "OutputTensor", 4, 5),
+    ("1.0", "InputTensor", 4, 4),
+    ("1.0", "OutputTensor", 4, 4),
+]
+
 # (feature level, tensor, data type, the level from which on it is allowed)
 UNSUPPORTED = [
     ("3.0", "InputTensor", "UINT32", None),

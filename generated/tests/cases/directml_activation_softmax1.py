@@ -217,6 +217,15 @@ VIOLATIONS = [
     ("owned_by_dml", "OutputTensor", {"OutputTensor.flags": "OWNED_BY_DML"}),
 ]
 
+# (rule, another rule): where the other is broken, the rule is not asked.
+NEEDS = [("same_sizes", "same_rank")]
+
+# (feature level, tensor, fewest dimensions, most dimensions)
+RANKS = [
+    ("5.1", "InputTensor", 1, 8),
+    ("5.1", "OutputTensor", 1, 8),
+]
+
 # (feature level, tensor, data type, the level from which on it is allowed)
 UNSUPPORTED = [
     ("5.1", "InputTensor", "UINT32", None),

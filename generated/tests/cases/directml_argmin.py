@@ -135,6 +135,22 @@ VIOLATIONS = [
     ("owned_by_dml", "OutputTensor", {"OutputTensor.flags": "OWNED_BY_DML"}),
 ]
 
+# (rule, another rule): where the other is broken, the rule is not asked.
+NEEDS = [
+    ("reduced_sizes", "same_rank"),
+    ("reduced_sizes", "axes_in_range"),
+    ("index_fits", "axes_in_range"),
+    ("index_fits", "axes_unique"),
+]
+
+# (feature level, tensor, fewest dimensions, most dimensions)
+RANKS = [
+    ("4.1", "InputTensor", 1, 8),
+    ("4.1", "OutputTensor", 1, 8),
+    ("3.0", "InputTensor", 1, 8),
+    ("3.0", "OutputTensor", 1, 8),
+]
+
 # (feature level, tensor, data type, the level from which on it is allowed)
 UNSUPPORTED = [
     ("4.1", "InputTensor", "FLOAT64", None),

@@ -419,6 +419,43 @@ VIOLATIONS = [
     ("owned_by_dml", "OutputIndicesTensor", {"OutputIndicesTensor.flags": "OWNED_BY_DML"}),
 ]
 
+# (rule, another rule): where the other is broken, the rule is not asked.
+NEEDS = [
+    ("spatial_dimensions", "dimension_count_is_length"),
+    ("strides_per_dimension", "dimension_count_is_length"),
+    ("start_padding_length", "dimension_count_is_length"),
+    ("end_padding_length", "dimension_count_is_length"),
+    ("dilations_length", "dimension_count_is_length"),
+    ("batch_and_channels", "same_rank"),
+    ("indices_sizes", "same_rank"),
+    ("indices_sizes", "indices_rank"),
+    ("window_fits", "spatial_dimensions"),
+    ("window_fits", "start_padding_length"),
+    ("window_fits", "end_padding_length"),
+    ("window_fits", "dilations_length"),
+    ("output_window_counts", "same_rank"),
+    ("output_window_counts", "spatial_dimensions"),
+    ("output_window_counts", "window_size_positive"),
+    ("output_window_counts", "dilations_positive"),
+    ("output_window_counts", "window_fits"),
+    ("output_window_counts", "strides_per_dimension"),
+    ("output_window_counts", "strides_positive"),
+    ("each_window_holds_input", "output_window_counts"),
+]
+
+# (feature level, tensor, fewest dimensions, most dimensions)
+RANKS = [
+    ("5.0", "InputTensor", 4, 5),
+    ("5.0", "OutputTensor", 4, 5),
+    ("5.0", "OutputIndicesTensor", 4, 5),
+    ("3.0", "InputTensor", 4, 5),
+    ("3.0", "OutputTensor", 4, 5),
+    ("3.0", "OutputIndicesTensor", 4, 5),
+    ("2.1", "InputTensor", 4, 5),
+    ("2.1", "OutputTensor", 4, 5),
+    ("2.1", "OutputIndicesTensor", 4, 5),
+]
+
 # (feature level, tensor, data type, the level from which on it is allowed)
 UNSUPPORTED = [
     ("5.0", "InputTensor", "FLOAT64", None),

@@ -145,6 +145,15 @@ VIOLATIONS = [
     ("reduced_not_empty", "data", {"data.sizes": [3, 0]}),
 ]
 
+# (rule, another rule): where the other is broken, the rule is not asked.
+NEEDS = [("reduced_not_empty", "axis_allowed")]
+
+# (feature level, tensor, fewest dimensions, most dimensions)
+RANKS = [
+    (None, "data", 1, 64),
+    (None, "reduced", 0, 64),
+]
+
 # (feature level, tensor, data type, the level from which on it is allowed)
 UNSUPPORTED = [
     (None, "data", "BOOL", None),

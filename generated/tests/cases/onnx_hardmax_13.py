@@ -134,6 +134,15 @@ VIOLATIONS = [
     ("axis_allowed", "axis", {"axis": 2}),
 ]
 
+# (rule, another rule): where the other is broken, the rule is not asked.
+NEEDS = []
+
+# (feature level, tensor, fewest dimensions, most dimensions)
+RANKS = [
+    (None, "input", 1, 64),
+    (None, "output", 1, 64),
+]
+
 # (feature level, tensor, data type, the level from which on it is allowed)
 UNSUPPORTED = [
     (None, "input", "UINT32", None),

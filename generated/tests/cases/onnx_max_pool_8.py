@@ -485,6 +485,23 @@ VIOLATIONS = [
     ("window_fits", "kernel_shape", {"kernel_shape": [7, 3]}),
 ]
 
+# (rule, another rule): where the other is broken, the rule is not asked.
+NEEDS = [
+    ("strides_length", "kernel_rank"),
+    ("pads_length", "kernel_rank"),
+    ("window_fits", "kernel_rank"),
+    ("window_fits", "pads_length"),
+    ("window_fits", "kernel_shape_positive"),
+    ("window_fits", "pads_not_negative"),
+]
+
+# (feature level, tensor, fewest dimensions, most dimensions)
+RANKS = [
+    (None, "X", 3, 8),
+    (None, "Y", 3, 8),
+    (None, "Indices", 3, 8),
+]
+
 # (feature level, tensor, data type, the level from which on it is allowed)
 UNSUPPORTED = [
     (None, "X", "UINT32", None),

@@ -106,6 +106,15 @@ VIOLATIONS = [
     ("reduced_not_empty", "x", {"x.sizes": [3, 0]}),
 ]
 
+# (rule, another rule): where the other is broken, the rule is not asked.
+NEEDS = [("reduced_not_empty", "axis_in_range")]
+
+# (feature level, tensor, fewest dimensions, most dimensions)
+RANKS = [
+    (None, "x", 0, 64),
+    (None, "out", 0, 64),
+]
+
 # (feature level, tensor, data type, the level from which on it is allowed)
 UNSUPPORTED = [
     (None, "out", "FLOAT32", None),

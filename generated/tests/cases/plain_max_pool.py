@@ -495,6 +495,26 @@ VIOLATIONS = [
     ("window_fits", "window_size", {"window_size": [7, 3]}),
 ]
 
+# (rule, another rule): where the other is broken, the rule is not asked.
+NEEDS = [
+    ("strides_length", "spatial_dimensions"),
+    ("start_padding_length", "spatial_dimensions"),
+    ("end_padding_length", "spatial_dimensions"),
+    ("dilations_length", "spatial_dimensions"),
+    ("window_fits", "spatial_dimensions"),
+    ("window_fits", "start_padding_length"),
+    ("window_fits", "end_padding_length"),
+    ("window_fits", "dilations_length"),
+    ("window_fits", "window_size_positive"),
+]
+
+# (feature level, tensor, fewest dimensions, most dimensions)
+RANKS = [
+    (None, "x", 1, 64),
+    (None, "out", 1, 64),
+    (None, "where", 1, 64),
+]
+
 # (feature level, tensor, data type, the level from which on it is allowed)
 UNSUPPORTED = [
     (None, "where", "FLOAT32", None),

@@ -184,6 +184,15 @@ VIOLATIONS = [
     ("axis_unique", "axis", {"axis": [0, 0]}),
 ]
 
+# (rule, another rule): where the other is broken, the rule is not asked.
+NEEDS = []
+
+# (feature level, tensor, fewest dimensions, most dimensions)
+RANKS = [
+    (None, "x", 0, 64),
+    (None, "out", 0, 64),
+]
+
 # (feature level, tensor, data type, the level from which on it is allowed)
 UNSUPPORTED = [
     (None, "x", "UINT32", None),

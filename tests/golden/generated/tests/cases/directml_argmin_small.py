@@ -52,6 +52,17 @@ VIOLATIONS = [
     ("alignment", "OutputTensor", {"OutputTensor.alignment": 12}),
 ]
 
+# (rule, another rule): where the other is broken, the rule is not asked.
+NEEDS = [("axes_unique", "axes_in_range")]
+
+# (feature level, tensor, fewest dimensions, most dimensions)
+RANKS = [
+    ("4.1", "InputTensor", 1, 8),
+    ("4.1", "OutputTensor", 1, 8),
+    ("3.0", "InputTensor", 1, 8),
+    ("3.0", "OutputTensor", 1, 8),
+]
+
 # (feature level, tensor, data type, the level from which on it is allowed)
 UNSUPPORTED = [
     ("4.1", "InputTensor", "UINT32", None),

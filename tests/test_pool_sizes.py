@@ -1,0 +1,205 @@
+"""The windows of pooling in each dialect and version: how many there are and where they begin, counted one by one.
+
+`check(label, number)` repeats one call, with `label` as "onnx/max_pool_12".
+"""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+import oracle
+import pytest
+
+import specops
+from specops import ValidationError
+from specops import directml as dml
+from specops import onnx as ox
+
+CALLS = 400  # of each operator
+VERSIONS = {
+    "onnx/max_pool_1": 7,
+    "onnx/max_pool_8": 9,
+    "onnx/max_pool_10": 10,
+    "onnx/max_pool_11": 11,
+}
+VERSIONS |= {"onnx/max_pool_12": 21, "onnx/max_pool_22": 22}
+LABELS = [
+    "directml/max_pooling",
+    "directml/max_pooling1",
+    "directml/max_pooling2",
+    "plain/max_pool",
+    *VERSIONS,
+]
+
+
+# What is wrong where windows do not fit; their number is not positive then.
+REFUSALS = {"window_fits", "each_window_holds_input", "sizes_positive"}
+
+
+@dataclass
+class Axis:
+    """One spatial dimension of a pooling."""
+
+    size: int
+    window: int
+    stride: int
+    dilation: int
+    start: int
+    end: int
+
+    @property
+    def reach(self) -> int:
+        return 1 + (self.window - 1) * self.dilation
+
+    def starts(self, ceil: bool) -> list[int]:
+        """Where windows begin, seen from the first element of the padding."""
+        padded = self.start + self.size + self.end
+        out = list(range(0, padded - self.reach + 1, self.stride))
+        if (
+            ceil and out
+        ):  # PyTorch's rule: one window more, and none that begins in the padding at the end
+            if out[-1] + self.reach < padded:
+                out.append(out[-1] + self.stride)
+            if out[-1] >= self.start + self.size:
+                out.pop()
+        return out
+
+    def most(self) -> int:
+        """Windows where the last may begin wherever it likes."""
+        starts = self.starts(False)
+        return len(starts) + (starts[-1] + self.reach < self.start + self.size + self.end)
+
+    def sees(self, start: int) -> bool:
+        places = [start - self.start + i * self.dilation for i in range(self.window)]
+        return any(0 <= place < self.size for place in places)
+
+    def same(self, upper: bool) -> int:
+        """Pad so that there is a window for each `stride` elements; the number of these."""
+        count = len(range(0, self.size, self.stride))
+        need = max(0, (count - 1) * self.stride + self.reach - self.size)
+        small, great = need // 2, need - need // 2
+        self.start, self.end = (small, great) if upper else (great, small)
+        return count
+
+
+def drawn(random: np.random.Generator, dilated: bool) -> Axis:
+    def one(*choices: int) -> int:
+        return int(random.choice(choices))
+
+    return Axis(
+        one(1, 2, 3, 4, 5, 6, 7, 8, 9), one(1, 2, 2, 3, 3, 4, 5), one(1, 1, 2, 2, 3, 4, 7),
+        one(1, 1, 2, 3) if dilated else 1, one(0, 0, 1, 2, 3), one(0, 0, 1, 2, 3),
+    )  # fmt: skip
+
+
+def check(label: str, number: int) -> bool:
+    """Whether the call was one that is allowed."""
+    random = np.random.default_rng([LABELS.index(label), number])
+    dialect, name = label.split("/")
+    spatial = 2 if dialect == "directml" else int(random.integers(1, 3))
+    version = int(name.rpartition("_")[2]) if dialect == "onnx" else 0
+    dilated = name in ("max_pooling2", "max_pool") or version >= 10
+    axes = [drawn(random, dilated) for _ in range(spatial)]
+    x = random.integers(-9, 9, (1, 2, *(a.size for a in axes))).astype(np.float32)
+    arguments: dict[str, Any] = {"strides": [a.stride for a in axes]}
+    if dilated:
+        arguments["dilations"] = [a.dilation for a in axes]
+    indices = name != "max_pooling" and version != 1
+    if indices:
+        arguments["indices"] = True
+    ceil = (version >= 10 or dialect == "plain") and bool(random.integers(2))
+    if ceil:
+        arguments["ceil_mode"] = True
+    window = [a.window for a in axes]
+    auto = (
+        str(random.choice(["NOTSET", "NOTSET", "VALID", "SAME_UPPER", "SAME_LOWER"]))
+        if version
+        else "NOTSET"
+    )
+    counts = []
+    if auto != "NOTSET":
+        arguments["auto_pad"] = auto
+        for axis in axes:
+            axis.start = axis.end = 0
+            counts.append(
+                axis.same(auto == "SAME_UPPER") if auto != "VALID" else len(axis.starts(False))
+            )
+    else:
+        starts, ends = [a.start for a in axes], [a.end for a in axes]
+        padding = (
+            {"pads": [*starts, *ends]}
+            if version
+            else {"start_padding": starts, "end_padding": ends}
+        )
+        arguments |= padding
+        counts = [len(a.starts(ceil)) for a in axes]
+    allowed = all(counts)
+    if dialect == "directml":
+        if allowed and random.random() < 0.5:  # DirectML takes sizes that are rounded up, too
+            counts = [
+                int(random.integers(c, a.most() + 1)) for c, a in zip(counts, axes, strict=True)
+            ]
+            arguments["output_sizes"] = [1, 2, *counts]
+        allowed = allowed and all(
+            a.sees(i * a.stride) for a, c in zip(axes, counts, strict=True) for i in range(c)
+        )
+    function: Any = {"directml": getattr(dml, name, None), "plain": specops.max_pool}.get(dialect)
+    if version:
+        function = partial(ox.max_pool, opset=VERSIONS[label])
+    if not allowed:
+        with pytest.raises(ValidationError) as caught:
+            function(x, window, **arguments)
+        ids = {v.id for v in caught.value.violations}
+        assert ids & {"window_fits", "each_window_holds_input"} and ids <= REFUSALS
+        return False
+    expected = oracle.max_pool(
+        x, window, [a.stride for a in axes], [a.dilation for a in axes], [a.start for a in axes], counts,
+        "ignored" if dialect == "directml" else "extreme",
+    )  # fmt: skip
+    found = function(x, window, **arguments)
+    for one, other in zip(found if indices else [found], expected, strict=False):
+        np.testing.assert_array_equal(
+            one, other, err_msg=f"check({label!r}, {number}): {axes} {arguments}"
+        )
+    return True
+
+
+@pytest.mark.parametrize("label", LABELS)
+def test_windows(label: str) -> None:
+    seen = [check(label, number) for number in range(CALLS)]
+    assert sum(seen) > CALLS // 4
+    assert label.startswith("onnx") or seen.count(False) > CALLS // 20
+
+
+@pytest.mark.parametrize("label", LABELS[:3])
+def test_output_sizes(label: str) -> None:
+    """Of DirectML, from those rounded down to those rounded up: one less or more is refused, along each dimension."""
+    function = getattr(dml, label.split("/")[1])
+    x = np.ones((1, 1, 7, 6), np.float32)
+    for counts in itertools.product(range(2, 6), range(1, 5)):
+        call = partial(function, x, [2, 3], strides=[2, 2], output_sizes=[1, 1, *counts])
+        if counts[0] in (3, 4) and counts[1] in (2, 3):
+            assert call().shape == (1, 1, *counts)
+        else:
+            with pytest.raises(ValidationError) as caught:
+                call()
+            assert "output_window_counts" in [v.id for v in caught.value.violations]
+
+
+@pytest.mark.parametrize("label", [*LABELS[3:]])
+def test_all_numbers_of_dimensions(label: str) -> None:
+    """One spatial dimension to six; a window of one entry gives the array itself."""
+    function = (
+        partial(ox.max_pool, opset=VERSIONS[label]) if label in VERSIONS else specops.max_pool
+    )
+    for rank in range(3, 9):
+        x = np.arange(2**rank, dtype=np.float32).reshape([2] * rank)
+        np.testing.assert_array_equal(function(x, [1] * (rank - 2)), x)
+        if label != "onnx/max_pool_1":
+            values, indices = function(x, [1] * (rank - 2), indices=True)
+            np.testing.assert_array_equal(values, x)
+            assert indices.shape == x.shape
