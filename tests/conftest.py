@@ -11,7 +11,9 @@ import trees
 
 from generator import cli
 
-collect_ignore = [] if os.name == "posix" else ["test_posix.py", "test_stress_specs.py"]
+# Signals, and memory that may not be touched.
+POSIX = ["test_posix.py", "test_stress.py", "test_stress_specs.py"]
+collect_ignore = [] if os.name == "posix" else POSIX
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

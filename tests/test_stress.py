@@ -42,7 +42,6 @@ def test_calls_in_a_child(capfd: pytest.CaptureFixture[str]) -> None:
 
 
 @pytest.mark.parametrize("upper", [True, False])
-@pytest.mark.skipif(sys.platform == "win32", reason="no mprotect")
 def test_a_touch_beyond_a_tensor_ends_the_process(upper: bool) -> None:
     """Guard pages are in force at both edges, for reads as for writes."""
     code = f"""
