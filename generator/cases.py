@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import math
+import re
 from typing import Any
 
+from generator.expr import Expr
 from generator.lint import Linted
 from generator.model import Equivalence, Example, FieldSpec, OperatorSpec
-from generator.names import family, snake_case
+from generator.names import array_argument, family, snake_case
 from generator.resolve import Operator
 from generator.selftest import make_tensor
 
@@ -39,7 +41,7 @@ def _example(example: Example, operator: Operator, linted: Linted) -> dict[str, 
     given = {
         f.name: example.given.get(f.name, f.default)
         for f in spec.fields
-        if f.kind == "attribute" and f.name not in operator.defaults
+        if f.type != "tensor" and f.name not in operator.defaults
     }
     given |= {n: v for n, v in example.given.items() if n in operator.defaults}
     given = {n: v for n, v in given.items() if v is not None}
@@ -58,9 +60,12 @@ def _example(example: Example, operator: Operator, linted: Linted) -> dict[str, 
         values[name] = derived.evaluate(values, data_types)
     arguments = {snake_case(n): v for n, v in given.items() if spec.field(n).length_of is None}
     defaults = {snake_case(f.name): f.default for f in spec.fields}
-    asked = _asked(
-        spec, {n: d for n, (d, _) in tensors.items()}, sizes, operator.sizes, values, linted
-    )
+    dtypes = {n: d for n, (d, _) in tensors.items()}
+    asked = _asked(operator, dtypes, sizes, values, linted)
+    own = {
+        n: e.evaluate(values, data_types) if isinstance(e, Expr) else e
+        for n, e in {**{f.name: f.dtype for f in spec.fields}, **operator.dtypes}.items()
+    }
     called = {n: v for n, v in arguments.items() if v != defaults[n]}
     return {
         "id": example.id,
@@ -69,43 +74,60 @@ def _example(example: Example, operator: Operator, linted: Linted) -> dict[str, 
         "sizes": sizes,
         "attributes": {**given, **computed},
         "arguments": {**arguments, **asked},
-        "level": _level(operator, tensors, sizes),
-        "call": _call(spec, tensors, {**called, **_not_default(asked, spec)}, linted),
+        "level": _level(operator, tensors, sizes, values),
+        "call": _call(spec, tensors, {**called, **_not_default(asked, spec, own)}, linted),
     }
 
 
+def dtype_argument(field: FieldSpec, spec: OperatorSpec) -> str:
+    """The argument that chooses an output's data type; none where it follows or has no choice."""
+    if re.fullmatch(r"\w+\.dtype", str(field.dtype)) or len(spec.dtypes(field.name)) == 1:
+        return ""
+    return f"{field.optional or 'output'}_dtype"
+
+
 def _asked(
-    spec: OperatorSpec,
+    operator: Operator,
     dtypes: dict[str, str],
     sizes: dict[str, list[int]],
-    computed: Any,
     values: dict[str, Any],
     linted: Linted,
 ) -> dict[str, Any]:
     """The arguments that ask for the outputs as an example has them."""
     out: dict[str, Any] = {}
+    spec, data_types = operator.spec, linted.tree.vocabulary.data_types
     for field in spec.tensors("output"):
         if field.optional:
             out[field.optional] = field.name in dtypes
         if field.name not in dtypes:
             continue
-        if "." not in str(field.dtype) and len(spec.support[0].tensors[field.name].dtypes) > 1:
-            out[f"{field.optional or 'output'}_dtype"] = dtypes[field.name]
-        inferred = list(computed[field.name].evaluate(values, linted.tree.vocabulary.data_types))
-        if field.sizes_argument and inferred != sizes[field.name]:
-            out[field.sizes_argument] = sizes[field.name]
+        if dtype_argument(field, spec):
+            out[dtype_argument(field, spec)] = dtypes[field.name]
+        if field.sizes_argument:
+            inferred = None
+            if field.name in operator.sizes:
+                inferred = list(operator.sizes[field.name].evaluate(values, data_types))
+            if inferred != sizes[field.name]:
+                out[field.sizes_argument] = sizes[field.name]
     return out
 
 
-def _not_default(asked: dict[str, Any], spec: OperatorSpec) -> dict[str, Any]:
-    default = {f"{f.optional or 'output'}_dtype": f.dtype for f in spec.tensors("output")}
+def _not_default(
+    asked: dict[str, Any], spec: OperatorSpec, dtypes: dict[str, Any]
+) -> dict[str, Any]:
+    default = {f"{f.optional or 'output'}_dtype": dtypes[f.name] for f in spec.tensors("output")}
     return {n: v for n, v in asked.items() if v is not False and v != default.get(n)}
 
 
-def _level(operator: Operator, tensors: dict[str, Any], sizes: dict[str, list[int]]) -> str | None:
+def _level(
+    operator: Operator,
+    tensors: dict[str, Any],
+    sizes: dict[str, list[int]],
+    values: dict[str, Any],
+) -> str | None:
     """The oldest feature level whose table allows the example; None where only the general one does."""
     for row in reversed(operator.spec.support):
-        if row.since and all(
+        if (row.since and row.holds(values)) and all(
             dtype in row.tensors[name].dtypes
             and row.tensors[name].low <= len(sizes[name]) <= row.tensors[name].high
             for name, (dtype, _) in tensors.items()
@@ -119,15 +141,21 @@ def _call(
 ) -> dict[str, Any]:
     """An example as the line of a docstring and what it prints."""
     data_types = linted.tree.vocabulary.data_types
-    (dtype, data), *_ = (tensors[f.name] for f in spec.tensors("input"))
+    inputs = [
+        {
+            "argument": array_argument(f.name) if i else "x",
+            "dtype": data_types[tensors[f.name][0]].numpy,
+            "data": tensors[f.name][1],
+        }
+        for i, f in enumerate(spec.tensors("input"))
+    ]
     outputs = [tensors[f.name] for f in spec.tensors("output") if f.name in tensors]
     exact = linted.tree.vocabulary.kernels[spec.semantics.kernel].exact
     printed = [
         _floats(values, exact) if data_types[t].kind == "float" else values for t, values in outputs
     ]
     return {
-        "dtype": data_types[dtype].numpy,
-        "data": data,
+        "inputs": inputs,
         "arguments": arguments,
         "several": len(outputs) > 1,
         "exact": exact,
@@ -173,9 +201,12 @@ def _violations(operator: Operator, linted: Linted) -> list[dict[str, Any]]:
     return out
 
 
-def _unsupported(operator: Operator, linted: Linted) -> list[dict[str, Any]]:
-    """For each table and tensor the data types it does not allow, and the level from which on they are."""
-    out = []
+def _unsupported(operator: Operator, linted: Linted) -> list[tuple[Any, ...]]:
+    """For each table and tensor the data types it does not allow, and the level from which on they are.
+
+    Of a table that is for some values of an attribute, also one of these.
+    """
+    out: list[tuple[Any, ...]] = []
     every = list(linted.tree.vocabulary.data_types)
     for row in operator.spec.support:
         for name, support in row.tensors.items():
@@ -184,16 +215,10 @@ def _unsupported(operator: Operator, linted: Linted) -> list[dict[str, Any]]:
                     later = [
                         r.since
                         for r in operator.spec.support
-                        if r.since and dtype in r.tensors[name].dtypes
+                        if r.since and r.when == row.when and dtype in r.tensors[name].dtypes
                     ]
-                    out.append(
-                        {
-                            "level": row.since,
-                            "field": name,
-                            "dtype": dtype,
-                            "later": later[-1] if later else None,
-                        }
-                    )
+                    unlisted = (row.since, name, dtype, later[-1] if later else None)
+                    out.append((*unlisted, row.chosen) if row.when else unlisted)
     return out
 
 

@@ -64,9 +64,13 @@ def _fields(o: Operator) -> dict[str, str]:
 
 def _support(o: Operator) -> dict[str, str]:
     return {
-        f"{name} from {row.since}"
-        if row.since
-        else name: f"{t.ranks} dimensions, {', '.join(sorted(t.dtypes))}"
+        " ".join(
+            [
+                name,
+                *(f"where {a} is {' or '.join(v)}" for a, v in (row.when or {}).items()),
+                *([f"from {row.since}"] if row.since else []),
+            ]
+        ): f"{t.ranks} dimensions, {', '.join(sorted(t.dtypes))}"
         for row in o.spec.support
         for name, t in row.tensors.items()
     }

@@ -329,8 +329,9 @@ class _Spec:
         for i, field in enumerate(self.spec.fields):
             path: KeyPath = ("fields", i)
             self.taken(field.name, (*path, "name"))
-            if field.kind == "attribute":
-                argument = names.snake_case(field.name)
+            if field.told or field in self.spec.tensors("input")[1:]:
+                make = names.snake_case if field.told else names.array_argument
+                argument = make(field.name)
                 self.taken(argument, (*path, "name"), _ARGUMENTS)
                 other = arguments.setdefault(argument, field.name)
                 if other != field.name:
@@ -350,12 +351,15 @@ class _Spec:
                     notes=[first],
                 )
             seen.setdefault(field.name, i)
-            if (field.type == "tensor") == (field.kind == "attribute"):
+            numbers = field.type == "int[]" and self.operator.source.dialect == "onnx"
+            is_tensor = field.type == "tensor"
+            allowed = {"input": is_tensor or numbers, "output": is_tensor}
+            if not allowed.get(field.kind, not is_tensor):
                 self.report.add(
                     "E214",
                     f"`{field.name}` is {field.kind} but its type is {field.type}",
                     self.document.span((*path, "type")),
-                    help="inputs and outputs are tensors, attributes are not",
+                    help="inputs and outputs are tensors, attributes are not; an ONNX input may be int[]",
                 )
             self.output(field, path)
             for key, kinds in (("length_of", ["uint[]"]), ("axes_of", ["tensor"])):
@@ -368,7 +372,8 @@ class _Spec:
 
     def arguments(self) -> None:
         """All arguments of the function have names of their own."""
-        taken = {names.snake_case(f.name) for f in self.spec.fields if f.kind == "attribute"}
+        taken = {names.snake_case(f.name) for f in self.spec.fields if f.told}
+        taken |= {names.array_argument(f.name) for f in self.spec.tensors("input")[1:]}
         for i, field in enumerate(self.spec.fields):
             if field.kind != "output":
                 continue
@@ -400,14 +405,14 @@ class _Spec:
                         "not here",
                     )
             return
-        if field.sizes is None or field.dtype is None:
+        if (field.sizes or field.sizes_argument) is None or field.dtype is None:
             self.report.add(
                 "E214",
                 f"output `{field.name}` needs `sizes` and `dtype`",
                 self.document.span((*path, "name")),
                 help="the functions allocate it; say how large it is, and its data type where none is asked for",
             )
-        if field.dtype is not None:
+        if field.dtype is not None and " " not in field.dtype:
             known = [
                 *self.vocabulary.data_types,
                 *(f"{t.name}.dtype" for t in self.spec.tensors("input")),
@@ -455,7 +460,6 @@ class _Spec:
 
     def support(self) -> None:
         tensors = [f.name for f in self.spec.tensors()]
-        levels = list(self.vocabulary.feature_levels)
         leveled = self.operator.source.dialect == "directml"
         for i, row in enumerate(self.spec.support):
             path: KeyPath = ("support", i)
@@ -465,7 +469,12 @@ class _Spec:
                 self.report.add(
                     "E102", f"`{absent[0]}` is missing", self.document.span(path), "in this table"
                 )
-            if leveled and row.since is None and i > 0:
+            self.when(row, path)
+            if (
+                leveled
+                and row.since is None
+                and any(r.when == row.when for r in self.spec.support[:i])
+            ):
                 self.report.add(
                     "E102",
                     "`since` is missing",
@@ -496,7 +505,52 @@ class _Spec:
                             self.document.span((*path, name, "dtypes", j)),
                             "again",
                         )
-        rows = [(i, row) for i, row in enumerate(self.spec.support) if row.since is not None]
+        for group in {str(row.when): row.when for row in self.spec.support}.values():
+            self.levels(
+                [
+                    (i, row)
+                    for i, row in enumerate(self.spec.support)
+                    if row.when == group and row.since is not None
+                ]
+            )
+        self.choices_of_tables()
+
+    def when(self, row: model.SupportRow, path: KeyPath) -> None:
+        """The attribute that chooses among tables, and its values."""
+        if row.when is None:
+            return
+        at: KeyPath = (*path, "when")
+        if len(row.when) != 1:
+            self.report.add("E212", "`when` names one attribute", self.document.key_span(at))
+            return
+        ((name, values),) = row.when.items()
+        enums = [f.name for f in self.spec.fields if f.type in self.vocabulary.enums]
+        if self.unknown(name, (*at, name), enums, "a field with a fixed set of values"):
+            return
+        known = self.choices(self.spec.field(name).type)
+        for i, value in enumerate(values):
+            self.unknown(value, (*at, name, i), known, f"a value of {name}")
+
+    def choices_of_tables(self) -> None:
+        """Each value of the attribute that chooses among tables has tables, of one group only."""
+        groups = {str(row.when): row.when for row in self.spec.support}
+        named = [next(iter(when), "") if when else "" for when in groups.values()]
+        span = self.document.key_span(("support",))
+        if len(set(named)) > 1:
+            self.report.add("E212", "all tables have `when` of one attribute, or none has", span)
+            return
+        name = named[0]
+        if not name or self.report:
+            return
+        taken = [value for when in groups.values() for value in (when or {})[name]]
+        for value in self.choices(self.spec.field(name).type):
+            if taken.count(value) != 1:
+                found = "no table" if value not in taken else "tables of two groups"
+                self.report.add("E231", f"`{value}` of {name} has {found}", span, "one for each")
+
+    def levels(self, rows: list[tuple[int, model.SupportRow]]) -> None:
+        """The tables of one group: newest first, none loses a type, the oldest is of the operator's own level."""
+        levels = list(self.vocabulary.feature_levels)
         for (i, newer), (j, older) in itertools.pairwise(rows):
             assert newer.since and older.since
             if levels.index(newer.since) <= levels.index(older.since):
@@ -639,7 +693,7 @@ class _Spec:
                         f"found {case.sizes}",
                     )
                 for side, spec in (("this", self.spec), ("that", other)):
-                    known = [f.name for f in spec.fields if f.kind == "attribute"]
+                    known = [f.name for f in spec.fields if f.told]
                     for name in getattr(case, side):
                         at: KeyPath = (*path, "cases", j, side, name)
                         self.unknown(name, at, known, f"an attribute of {spec.operator}")

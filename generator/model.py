@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import keyword
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
@@ -126,7 +127,7 @@ class Parameter(Strict):
 
     doc: Text
     values: dict[Name, Text] | None = None
-    expression: Literal["ints"] | None = None
+    expression: Literal["int", "ints"] | None = None
 
 
 class KernelEntry(Strict):
@@ -204,11 +205,17 @@ class FieldSpec(Strict):
     sizes: Expression | None = _key("Of an output: its sizes, from what stands above it.", None)
     sizes_argument: Name | None = _key("The functions' argument that asks for other sizes.", None)
     dtype: Expression | None = _key(
-        "Of an output: its data type, or that of a tensor as `x.dtype`.", None
+        "Of an output: its data type, that of a tensor as `x.dtype`, or an expression that chooses.",
+        None,
     )
     optional: Name | None = _key(
         "Of an output that may be absent: the functions' argument that asks for it.", None
     )
+
+    @property
+    def told(self) -> bool:
+        """Whether callers give it as a value: neither a tensor nor the length of an array."""
+        return self.type != "tensor" and self.length_of is None
 
 
 class Derived(Strict):
@@ -238,6 +245,18 @@ class SupportRow(BaseModel):
     model_config = ConfigDict(strict=True, extra="allow", frozen=True)
     __pydantic_extra__: dict[str, TensorSupport] = Field(init=False)
     since: Level | None = None
+    when: dict[Name, Annotated[list[Name], Field(min_length=1)]] | None = _key(
+        "An attribute, and those of its values that the table is for.", None
+    )
+
+    @property
+    def chosen(self) -> dict[str, str]:
+        """The attribute and the first of its values that the table is for; empty where it is for all."""
+        return {name: values[0] for name, values in (self.when or {}).items()}
+
+    def holds(self, values: Mapping[str, Any]) -> bool:
+        """Whether it is the table for these attributes."""
+        return all(values.get(name) in allowed for name, allowed in (self.when or {}).items())
 
     @property
     def tensors(self) -> dict[str, TensorSupport]:
@@ -353,6 +372,11 @@ class OperatorSpec(Strict):
 
     def tensors(self, kind: str | None = None) -> list[FieldSpec]:
         return [f for f in self.fields if f.type == "tensor" and kind in (None, f.kind)]
+
+    def dtypes(self, tensor: str) -> tuple[str, ...]:
+        """The data types that a tensor may have in general."""
+        listed = [dtype for row in self.support for dtype in row.tensors[tensor].dtypes]
+        return tuple(dict.fromkeys(listed))
 
 
 # --- loading ---

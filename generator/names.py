@@ -13,6 +13,15 @@ def snake_case(name: str) -> str:
     return re.sub(r"(?<=[a-z0-9])([A-Z])", r"_\1", name).lower()
 
 
+def array_argument(name: str) -> str:
+    """The argument of a function for an input array that is not its first.
+
+    >>> array_argument("InputGradientTensor")
+    'input_gradient'
+    """
+    return snake_case(name.removesuffix("Tensor"))
+
+
 def description_class(name: str) -> str:
     """
     >>> description_class("max_pooling1")

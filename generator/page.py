@@ -31,7 +31,8 @@ def operator(o: Operator, specs: Linted) -> str:
     for row in spec.support:
         for name, t in row.tensors.items():
             since = f" from level {row.since}" if row.since else ""
-            out += item(f"{name}{since}: {t.low} to {t.high} dimensions", ", ".join(t.dtypes))
+            when = "".join(f" where {a} is {' or '.join(v)}" for a, v in (row.when or {}).items())
+            out += item(f"{name}{when}{since}: {t.low} to {t.high} dimensions", ", ".join(t.dtypes))
     out += ["", "Constraints"]
     for r in o.rules:
         out += item(f"{r.id} ({origin(r.page, None)})", f"{r.allowed}.", r.require.text, r.decided)

@@ -42,6 +42,7 @@ class Operator:
     defaults: Mapping[str, Expr]  # of each array that has one
     derived: Mapping[str, Expr]
     sizes: Mapping[str, Expr]  # of each output
+    dtypes: Mapping[str, Expr]  # of each output whose data type an expression chooses
     meanings: Mapping[str, Expr]  # of the kernel parameters that are expressions
 
     @property
@@ -107,6 +108,7 @@ def operator(source: Spec, tree: SpecTree, report: Report) -> Operator:
     derived: dict[str, Expr] = {}
     bounds: dict[str, Bound] = {}  # of derived values
     sizes: dict[str, Expr] = {}
+    dtypes: dict[str, Expr] = {}
     meanings: dict[str, Expr] = {}
     for i, field in enumerate(spec.fields):
         if isinstance(field.default, str) and field.type.endswith("[]"):
@@ -123,6 +125,8 @@ def operator(source: Spec, tree: SpecTree, report: Report) -> Operator:
     for i, field in enumerate(spec.fields):
         if field.sizes is not None:
             _keep(sizes, field.name, parse(field.sizes, known, "ints", "fields", i, "sizes"))
+        if field.dtype is not None and " " in field.dtype:
+            _keep(dtypes, field.name, parse(field.dtype, names, "str", "fields", i, "dtype"))
         if field.kind == "output":
             known[field.name] = "tensor"
     rules = []
@@ -139,7 +143,7 @@ def operator(source: Spec, tree: SpecTree, report: Report) -> Operator:
         if parameter is not None and parameter.expression is not None and meaning.value is not None:
             want = parameter.expression
             _keep(meanings, name, parse(meaning.value, names, want, "semantics", name, "value"))
-    return Operator(source, tuple(rules), defaults, derived, sizes, meanings)
+    return Operator(source, tuple(rules), defaults, derived, sizes, dtypes, meanings)
 
 
 def _keep(into: dict[str, Expr], name: str, expression: Expr | None) -> None:

@@ -253,10 +253,11 @@ class SelfTest:
                 notes=[note],
             )
         for field in self.spec.tensors():
-            support = self.spec.support[0].tensors[field.name]
+            table = next((row for row in self.spec.support if row.holds(values)), None)
             tensor = values[field.name]
-            if tensor is None:
+            if tensor is None or table is None:
                 continue
+            support = table.tensors[field.name]
             if (
                 tensor.dtype not in support.dtypes
                 or not support.low <= len(tensor.sizes) <= support.high

@@ -9,8 +9,8 @@ from typing import Any
 from generator import cases
 from generator.expr import Expr
 from generator.lint import Linted
-from generator.model import FieldSpec, OperatorSpec
-from generator.names import description_class, family, snake_case, yaml_word
+from generator.model import FieldSpec, OperatorSpec, SupportRow
+from generator.names import array_argument, description_class, family, snake_case, yaml_word
 from generator.resolve import Operator, Rule
 
 LINE = 96  # of code within a function
@@ -33,14 +33,19 @@ _PYTHON_TYPES = {
     "bool": "bool",
 }
 _EXPRESSION_TYPES = {"int": "int", "ints": "tuple[int, ...]", "bool": "bool"}
-_RETURNED = {"int": "int", "ints": "Sequence[int]", "bool": "bool"}
+_RETURNED = {"int": "int", "ints": "Sequence[int]", "bool": "bool", "str": "str"}
 
 
 def operator(op: Operator, linted: Linted) -> dict[str, Any]:
     """One operator, or one version of it."""
     spec, name = op.spec, op.source.name
     kernel = spec.semantics.kernel
-    expressions = [*op.defaults.values(), *op.derived.values(), *op.sizes.values()]
+    expressions = [
+        *op.defaults.values(),
+        *op.derived.values(),
+        *op.sizes.values(),
+        *op.dtypes.values(),
+    ]
     values: dict[str, Any] = {
         "dialect": op.source.dialect,
         "name": name,
@@ -51,9 +56,13 @@ def operator(op: Operator, linted: Linted) -> dict[str, Any]:
         "version": spec.since_version,
         "page": spec.page,
         "fields": [_field(f, op, linted) for f in spec.fields],
-        "inputs": [_field(f, op, linted) for f in spec.tensors("input")],
+        "inputs": [
+            {**_field(f, op, linted), "argument": array_argument(f.name) if i else "x"}
+            for i, f in enumerate(spec.tensors("input"))
+        ],
         "outputs": [_field(f, op, linted) for f in spec.tensors("output")],
         "support": [_support(row) for row in spec.support],
+        "ranks": [row for table in spec.support for row in _ranks(table)],
         "rules": [rule(r, op) for r in op.rules],
         "needs": [(r.id, need) for r in op.rules for need in r.needs],
         "computed": _computed(op),
@@ -61,6 +70,7 @@ def operator(op: Operator, linted: Linted) -> dict[str, Any]:
         "functions": functions(
             [*(r.require for r in op.rules), *expressions, *op.meanings.values()]
         ),
+        "given": [(f.name, f"inputs[{i}]") for i, f in enumerate(spec.tensors("input"))],
         "kernel": kernel,
         "lowering": "".join(part.capitalize() for part in kernel.split("_")),
         "lowered": _lowered(op, linted),
@@ -91,7 +101,9 @@ def versions(ops: Sequence[Operator], linted: Linted) -> dict[str, Any]:
         "class_name": spec.operator,
         "title": spec.operator,
         "compiled": _compiled(newest),
+        "compiled_for": _compiled_for(newest),
         "sequences": any(f.type.endswith("[]") for o in ops for f in o.spec.fields),
+        "several_inputs": len(newest["inputs"]) > 1,
         "modules": [{"version": o.spec.since_version, "module": o.source.name} for o in ops],
         "parameters": [*parameters(ops, linted), _OPSET],
         "attributes": _attributes(ops),
@@ -103,6 +115,16 @@ def _compiled(op: dict[str, Any]) -> str:
     example = op["examples"][0]
     shown = [f"{n}: {t[0]} {example['sizes'][n]}" for n, t in example["tensors"].items()]
     return f"<{op['title']}({', '.join(shown)})>"
+
+
+def _compiled_for(op: dict[str, Any]) -> str:
+    """The arguments by which the first example is compiled."""
+    sizes = op["examples"][0]["sizes"]
+    pairs = [
+        f'"{given["dtype"]}", {sizes[f["name"]]}'
+        for f, given in zip(op["inputs"], op["call"]["inputs"], strict=True)
+    ]
+    return ", ".join([pairs[0], *(f"({pair})" for pair in pairs[1:])])
 
 
 # --- fields ---
@@ -134,9 +156,13 @@ def _entry(field: FieldSpec, op: Operator) -> list[str]:
     if field.name in op.sizes:
         sizes = op.sizes[field.name]
         out.append(f"sizes={_computed_text(f'{snake_case(field.name)}_sizes', sizes)}")
-    for key in ("dtype", "optional"):
-        if getattr(field, key) is not None:
-            out.append(f'{key}="{getattr(field, key)}"')
+    if field.name in op.dtypes:
+        dtype = op.dtypes[field.name]
+        out.append(f"dtype={_computed_text(f'{snake_case(field.name)}_dtype', dtype)}")
+    elif field.dtype is not None:
+        out.append(f'dtype="{field.dtype}"')
+    if field.optional is not None:
+        out.append(f'optional="{field.optional}"')
     return out
 
 
@@ -163,6 +189,9 @@ def _computed(op: Operator) -> list[dict[str, Any]]:
     for name, expression in op.sizes.items():
         doc = f"The sizes of {name} that follow from the other fields."
         out.append(_function(f"{snake_case(name)}_sizes", expression, op, doc))
+    for name, expression in op.dtypes.items():
+        doc = f"The data type of {name} that follows from the other fields."
+        out.append(_function(f"{snake_case(name)}_dtype", expression, op, doc))
     return out
 
 
@@ -184,12 +213,28 @@ def _parameters(op: Operator, names: Iterable[str]) -> list[tuple[str, str]]:
     return fields + derived
 
 
-def _support(row: Any) -> dict[str, Any]:
+def _support(row: SupportRow) -> dict[str, Any]:
     tensors = [
         {"name": n, "low": t.low, "high": t.high, "dtypes": tuple(t.dtypes)}
         for n, t in row.tensors.items()
     ]
-    return {"since": row.since, "tensors": tensors}
+    when = next(iter((row.when or {}).items()), None)
+    return {
+        "since": row.since,
+        "tensors": tensors,
+        "when": (when[0], tuple(when[1])) if when else None,
+        "place": "".join(
+            [
+                f" where {when[0]} is {' or '.join(when[1])}" if when else "",
+                f" from level {row.since}" if row.since else "",
+            ]
+        ),
+    }
+
+
+def _ranks(row: SupportRow) -> list[tuple[Any, ...]]:
+    chosen = (row.chosen,) if row.when else ()
+    return [(row.since, n, t.low, t.high, *chosen) for n, t in row.tensors.items()]
 
 
 # --- rules ---
@@ -282,13 +327,24 @@ def parameters(ops: Sequence[Operator], linted: Linted) -> list[dict[str, Any]]:
     versions: dict[str, dict[int, FieldSpec]] = {}  # of each attribute
     for op in reversed(ops):
         for field in op.spec.fields:
-            if field.kind == "attribute" and field.length_of is None:
+            if field.told:
                 versions.setdefault(field.name, {})[op.spec.since_version or 0] = field
     required: list[dict[str, Any]] = []
     others: list[dict[str, Any]] = []
     for having in versions.values():
         must = all(f.axes_of is None and f.default is None for f in having.values())
         (required if must else others).append(_parameter(having, must, len(ops), linted))
+    for field in spec.tensors("output"):
+        if field.sizes_argument and not field.sizes:
+            doc = f"Sizes of {field.name}."
+            required.append(
+                {
+                    "name": field.sizes_argument,
+                    "annotation": "Sequence[int]",
+                    "default": None,
+                    "doc": doc,
+                }
+            )
     return required + others + [p for f in spec.tensors("output") for p in _of_output(f, spec)]
 
 
@@ -351,31 +407,22 @@ def _of_output(field: FieldSpec, spec: OperatorSpec) -> list[dict[str, Any]]:
 
     if field.optional:
         add(field.optional, "bool", "False", f"Whether to return {field.name} too.")
-    dtypes = spec.support[0].tensors[field.name].dtypes
-    if _dtype_argument(field, spec):
-        doc = f"Data type of {field.name}: {', '.join(dtypes)}, or a NumPy dtype."
-        add(_dtype_argument(field, spec), "Any", f'"{field.dtype}"', doc)
-    if field.sizes_argument:
+    argument = cases.dtype_argument(field, spec)
+    if argument:
+        doc = f"Data type of {field.name}: {', '.join(spec.dtypes(field.name))}, or a NumPy dtype."
+        default = f'"{field.dtype}"'
+        if " " in str(field.dtype):
+            default, doc = "None", f"{doc} None means what follows from the other arguments."
+        add(argument, "Any", default, doc)
+    if field.sizes_argument and field.sizes:
         doc = f"Sizes of {field.name}, where not those that follow from the other arguments."
         add(field.sizes_argument, "Sequence[int] | None", "None", doc)
     return out
 
 
-def _dtype_argument(field: FieldSpec, spec: OperatorSpec) -> str:
-    """The argument that chooses an output's data type; none where it follows or has no choice."""
-    if "." in str(field.dtype) or len(spec.support[0].tensors[field.name].dtypes) == 1:
-        return ""
-    return f"{field.optional or 'output'}_dtype"
-
-
 def _attributes(ops: Sequence[Operator]) -> list[tuple[str, str]]:
     """Each attribute's name and its argument's."""
-    names = {
-        f.name: None
-        for o in reversed(ops)
-        for f in o.spec.fields
-        if f.kind == "attribute" and not f.length_of
-    }
+    names = {f.name: None for o in reversed(ops) for f in o.spec.fields if f.told}
     return [(name, snake_case(name)) for name in names]
 
 
@@ -384,8 +431,9 @@ def _asked(op: Operator) -> list[tuple[str, str]]:
     out = []
     for field in op.spec.tensors("output"):
         parts = [field.optional] if field.optional else []
-        if _dtype_argument(field, op.spec):
-            parts.append(f"dtype={_dtype_argument(field, op.spec)}")
+        dtype = cases.dtype_argument(field, op.spec)
+        if dtype:
+            parts.append(f"dtype={dtype}")
         if field.sizes_argument:
             parts.append(f"sizes={field.sizes_argument}")
         if parts:

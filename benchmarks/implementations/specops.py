@@ -27,11 +27,14 @@ def _run(cell: Cell, x: Array) -> Callable[[], tuple[Array, ...]]:
             "start_padding": cell.padding,
             "end_padding": cell.padding,
         }
-        values = np.empty(shape, x.dtype)
+        values = np.empty_like(x, shape=shape)  # in the memory order of x, as the others return it
         if cell.operator == "max_pool":
             return lambda: (specops.max_pool(x, **pooling, out=values),)
-        both = (values, np.empty(shape, np.int64))
+        both = (values, np.empty_like(x, np.int64, shape=shape))
         return lambda: specops.max_pool(x, **pooling, indices=True, out=both)
     function = getattr(specops, cell.operator)
-    out = np.empty(shape, np.int64 if cell.operator == "argmax" else x.dtype)
+    if cell.operator == "argmax":
+        out = np.empty(shape, np.int64)
+    else:
+        out = np.empty_like(x)
     return lambda: (function(x, axis=cell.axes, out=out),)

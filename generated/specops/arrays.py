@@ -113,9 +113,13 @@ def check_output(
     return np.asarray(array)
 
 
-def allocate(tensor: Tensor, operator: str, field: str) -> np.ndarray:
-    """A new array of the described layout, uninitialised."""
+def allocate(
+    tensor: Tensor, operator: str, field: str, like: np.ndarray | None = None
+) -> np.ndarray:
+    """A new array of the described layout, uninitialised; in the memory order of `like` where that is given."""
     try:
+        if like is not None and like.ndim == len(tensor.sizes) and not like.flags.c_contiguous:
+            return np.empty_like(like, tensor.numpy_dtype, subok=False, shape=tensor.sizes)
         if tensor.strides == packed_strides(tensor.sizes):
             return np.empty(tensor.sizes, tensor.numpy_dtype)
         return view(np.empty(tensor.total_bytes, np.uint8), 0, tensor)

@@ -21,7 +21,10 @@ _OWN = object()
 
 @dataclass(frozen=True)
 class Asked:
-    """What a caller asks of an output: a data type, other sizes than its own, of an optional one to be there at all."""
+    """What a caller asks of an output: a data type, other sizes than its own, of an optional one to be there at all.
+
+    None as the data type or the sizes means those that follow from the other arguments.
+    """
 
     wanted: object = True
     dtype: object = _OWN
@@ -62,7 +65,7 @@ def compiled(
 
     for name, (dtype, shape) in inputs.items():
         values[name] = tensor.packed(arrays.data_type(dtype, operator, name), shape)
-    for field in operator.attributes():
+    for field in operator.told():
         given = attributes.get(field.name, field.default)
         if field.axes_of is not None:
             read(field, validation.axes, given, len(values[field.axes_of].sizes))
@@ -81,7 +84,7 @@ def compiled(
         found = [operator.not_computable(min(unread))]
     if found:
         raise ValidationError(_without_echoes(found, operator))
-    return CompiledOperator(operator, values)
+    return CompiledOperator(operator, values, described=False)
 
 
 def _without_echoes(found: list[Violation], operator: Operator) -> list[Violation]:
@@ -106,16 +109,26 @@ def _output(
     """The tensor that is allocated for an output; None for one that nobody asks for."""
     if field.optional is not None and not validation.boolean(asked.wanted):
         return None
-    assert field.dtype is not None and field.sizes is not None
-    like, _, part = field.dtype.partition(".")
-    if asked.dtype is not _OWN:
+    computed = isinstance(field.dtype, Computed)
+    if asked.dtype is not _OWN and not (computed and asked.dtype is None):
         dtype = validation.data_type(asked.dtype, allowed)
     else:
-        dtype = values[like].dtype if part else like
-    if asked.sizes is not None:
+        dtype = _own_dtype(field, values)
+    if asked.sizes is not None or field.sizes is None:
         return tensor.packed(dtype, validation.integers(asked.sizes))
     return tensor.packed(dtype, tuple(field.sizes(values)))
 
+
+def _own_dtype(field: Field, values: Mapping[str, Any]) -> str:
+    """The data type of an output for which a caller names none."""
+    if isinstance(field.dtype, Computed):
+        return str(field.dtype(values))
+    assert field.dtype is not None
+    like, _, part = field.dtype.partition(".")
+    return str(values[like].dtype) if part else like
+
+
+Inputs = tuple[tuple[np.dtype, tuple[int, ...]], ...]  # data type and shape of each input array
 
 _FROZEN = (str, int, np.integer, np.bool_, np.dtype, type)
 
@@ -135,13 +148,17 @@ def _index(value: object) -> int:
     raise TypeError(f"{type(value).__name__} is no integer")
 
 
-def cached(make: Any, array: np.ndarray, *arguments: Any) -> Any:
-    """`make(dtype, shape, ...)` from its cache, or made anew where an argument cannot be a key of it."""
+def cached(make: Any, inputs: Sequence[np.ndarray], *arguments: Any) -> Any:
+    """`make(inputs, ...)` from its cache, or made anew where an argument cannot be a key of it.
+
+    It is told the data type and the shape of each input array.
+    """
+    described = tuple([(array.dtype, array.shape) for array in inputs])
     try:
         key = [frozen(argument) for argument in arguments]
     except TypeError:
-        return make.__wrapped__(array.dtype, array.shape, *arguments)
-    return make(array.dtype, array.shape, *key)
+        return make.__wrapped__(described, *arguments)
+    return make(described, *key)
 
 
 def unwrapped(result: Any) -> Any:

@@ -21,9 +21,14 @@ class CompiledOperator:
     Each call checks data type, shape and overlap, nothing else, and honours each array's own strides.
     """
 
-    def __init__(self, operator: Operator, values: Mapping[str, Any]) -> None:
-        """From the validated value of each field; None for an optional output that is not there."""
-        self._operator = operator
+    def __init__(
+        self, operator: Operator, values: Mapping[str, Any], *, described: bool = True
+    ) -> None:
+        """From the validated value of each field; None for an optional output that is not there.
+
+        Outputs that it makes have the described strides or, where nobody described any, the input's memory order.
+        """
+        self._operator, self._described = operator, described
         tensors = [(f, values[f.name]) for f in operator.fields if f.type == "tensor"]
         self._inputs = {f.name: t for f, t in tensors if f.kind == "input" and t is not None}
         self._outputs = {f.name: t for f, t in tensors if f.kind == "output" and t is not None}
@@ -100,7 +105,8 @@ class CompiledOperator:
     ) -> np.ndarray:
         """The array to write to: the caller's, or a new one."""
         if out is None:
-            return arrays.allocate(tensor, self._operator.name, field)
+            like = None if self._described else sources[0]
+            return arrays.allocate(tensor, self._operator.name, field, like)
         array = arrays.check_output(out, sources, results, self._operator, field)
         arrays.check(array, tensor, self._operator, field)
         return array

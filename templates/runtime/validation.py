@@ -40,8 +40,9 @@ class Field:
     """One member of an operator's struct.
 
     `default` is a literal, or of an array a Computed; None where callers must give a value. Of an output, `sizes` and
-    `dtype` (a data type, or "x.dtype" for that of an input) say what the functions allocate, and `optional` is their
-    argument that asks for it.
+    `dtype` (a data type, "x.dtype" for that of an input, or a Computed) say what the functions allocate, and `optional`
+    is their argument that asks for it. An input that is no tensor holds numbers that the other sizes follow from, so
+    that callers tell them as they tell attributes.
     """
 
     name: str
@@ -51,8 +52,13 @@ class Field:
     axes_of: str | None = None
     default: Any = None
     sizes: Computed | None = None
-    dtype: str | None = None
+    dtype: str | Computed | None = None
     optional: str | None = None
+
+    @property
+    def told(self) -> bool:
+        """Whether callers give it as a value: neither a tensor nor the length of an array."""
+        return self.type != "tensor" and self.length_of is None
 
 
 @dataclass(frozen=True)
@@ -65,10 +71,18 @@ class Allowed:
 
 @dataclass(frozen=True)
 class Support:
-    """One table of the page: what each tensor may be from a feature level on."""
+    """One table of the page: what each tensor may be from a feature level on.
+
+    `when` is an attribute and those of its values that the table is for; None where it is for all.
+    """
 
     since: str | None
     tensors: Mapping[str, Allowed]
+    when: tuple[str, tuple[str, ...]] | None = None
+
+    def holds(self, values: Mapping[str, Any]) -> bool:
+        """Whether it is the table for these attributes."""
+        return self.when is None or values.get(self.when[0]) in self.when[1]
 
 
 @dataclass(frozen=True)
@@ -118,11 +132,12 @@ class Operator:
 
     def data_types(self, name: str) -> tuple[str, ...]:
         """Those that a tensor may have in general; all, where there is no table."""
-        return self.support[0].tensors[name].dtypes if self.support else tuple(DATA_TYPES)
+        listed = [dtype for table in self.support for dtype in table.tensors[name].dtypes]
+        return tuple(dict.fromkeys(listed or DATA_TYPES))
 
-    def attributes(self) -> Iterator[Field]:
+    def told(self) -> Iterator[Field]:
         """What a caller tells besides tensors; lengths of arrays follow from these."""
-        return (f for f in self.fields if f.kind == "attribute" and f.length_of is None)
+        return (f for f in self.fields if f.told)
 
     def complete(self, values: dict[str, Any], given: Container[str]) -> None:
         """Add to inputs and attributes what follows from them; what cannot be computed is left out.
@@ -217,13 +232,14 @@ class Operator:
         unreadable: set[str],
         found: list[Violation],
     ) -> None:
-        table = self.support[0]
+        support = [table for table in self.support if table.holds(values)]
+        if not support:
+            return  # what chooses the table is not understood
+        table = support[0]
         if feature_level is not None:
             levels = list(FEATURE_LEVELS)
             at = levels.index(feature_level)
-            tables = [
-                t for t in self.support if t.since is not None and levels.index(t.since) <= at
-            ]
+            tables = [t for t in support if t.since is not None and levels.index(t.since) <= at]
             if not tables:
                 found.append(
                     self.violation(
@@ -243,7 +259,7 @@ class Operator:
                 continue
             if tensor.dtype not in allowed.dtypes:
                 unreadable.add(f"{name}.dtype")
-                later = self._since(name, tensor.dtype)
+                later = _since(support, name, tensor.dtype)
                 hint = (
                     f" ({tensor.dtype} from feature level {later} on)"
                     if later and table.since
@@ -256,17 +272,16 @@ class Operator:
                 text, shown = f"{low} to {high} dimensions", f"{len(tensor.sizes)} dimensions"
                 found.append(self.violation("supported_dimension_count", name, shown, text, place))
 
-    def _since(self, name: str, dtype: str) -> str | None:
-        """The oldest level that allows a data type for a tensor."""
-        return next(
-            (t.since for t in reversed(self.support) if dtype in t.tensors[name].dtypes), None
-        )
-
     def check(self, values: Mapping[str, Any], feature_level: str | None = None) -> None:
         """Raise ValidationError with all violations, if there are any."""
         found = self.violations(values, feature_level)
         if found:
             raise ValidationError(found)
+
+
+def _since(support: Sequence[Support], name: str, dtype: str) -> str | None:
+    """The oldest level that allows a data type for a tensor."""
+    return next((t.since for t in reversed(support) if dtype in t.tensors[name].dtypes), None)
 
 
 def _compute(values: dict[str, Any], name: str, computed: Computed) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import re
 from functools import partial
 from types import ModuleType
 from typing import Any
@@ -33,6 +34,10 @@ def rows(name: str, *dialects: str) -> list[Any]:
     return out
 
 
+def snake_case(name: str) -> str:
+    return re.sub(r"(?<=[a-z0-9])([A-Z])", r"_\1", name).lower()
+
+
 def package(dialect: str) -> Any:
     return importlib.import_module("specops" if dialect == "plain" else f"specops.{dialect}")
 
@@ -60,7 +65,8 @@ def array(tensor: tuple[str, Any]) -> np.ndarray:
 
 
 def names(table: ModuleType, kind: str) -> list[str]:
-    return [f.name for f in operator(table).fields if f.kind == kind]
+    """The tensors of a kind."""
+    return [f.name for f in operator(table).fields if f.kind == kind and f.type == "tensor"]
 
 
 def inputs_of(table: ModuleType, example: dict[str, Any]) -> list[np.ndarray]:
@@ -176,10 +182,11 @@ def test_description(table: ModuleType, example: dict[str, Any]) -> None:
 @pytest.mark.parametrize(("table", "example"), rows("EXAMPLES", "onnx"))
 def test_compiled_node(table: ModuleType, example: dict[str, Any]) -> None:
     """The operator that holds a node's attributes compiles for a data type and a shape, and gives the same."""
-    (x,) = inputs_of(table, example)
+    inputs = inputs_of(table, example)
     name = operator(table).name.split("-")[0]
     node = getattr(package("onnx"), name)(**example["arguments"], opset=table.VERSION)
-    check(table, example, node.compile(x.dtype, x.shape)(x))
+    first, *more = [(x.dtype, x.shape) for x in inputs]
+    check(table, example, node.compile(*first, *more)(*inputs))
 
 
 @pytest.mark.parametrize(("table", "row"), rows("VIOLATIONS", "directml"))
@@ -198,40 +205,41 @@ def test_violation_of_a_description(
     assert violation.found in str(caught.value)
 
 
-def changed(table: ModuleType, patch: dict[str, Any]) -> tuple[np.ndarray, dict[str, Any]]:
-    """The array and the arguments of the first example with some values changed."""
+def changed(table: ModuleType, patch: dict[str, Any]) -> tuple[list[np.ndarray], dict[str, Any]]:
+    """The arrays and the arguments of the first example with some values changed."""
     example = table.EXAMPLES[0]
-    (x,) = inputs_of(table, example)
+    inputs = dict(zip(names(table, "input"), inputs_of(table, example), strict=True))
     arguments = dict(example["arguments"])
-    (first,) = names(table, "input")
     for target, value in patch.items():
         name, _, attribute = target.partition(".")
         if not attribute:
             arguments[name] = value
-        elif name == first:
+        elif name in inputs:
+            x = inputs[name]
             dtype = DATA_TYPES[value].numpy if attribute == "dtype" else x.dtype
             sizes = value if attribute == "sizes" else x.shape
-            x = np.broadcast_to(np.zeros((), dtype), sizes)
-    return x, arguments
+            inputs[name] = np.broadcast_to(np.zeros((), dtype), sizes)
+    return list(inputs.values()), arguments
 
 
 @pytest.mark.parametrize(("table", "row"), rows("VIOLATIONS", "onnx", "plain"))
 def test_violation_of_a_call(table: ModuleType, row: tuple[str, str, dict[str, Any]]) -> None:
     """The same for functions that have no description: the change is made to the array and the arguments."""
     id, field, patch = row
-    x, arguments = changed(table, patch)
+    inputs, arguments = changed(table, patch)
     with pytest.raises(ValidationError) as caught:
-        function_of(table)(x, **arguments)
+        function_of(table)(*inputs, **arguments)
     assert [(v.id, v.field) for v in caught.value.violations] == [(id, field)]
 
 
 @pytest.mark.parametrize(("table", "row"), rows("UNSUPPORTED", "directml"))
-def test_unsupported_data_type(table: ModuleType, row: tuple[str, str, str, str | None]) -> None:
+def test_unsupported_data_type(table: ModuleType, row: tuple[Any, ...]) -> None:
     """A level's table refuses what it does not list, and says from which level on it is allowed."""
-    level, field, dtype, later = row
+    level, field, dtype, later, *chosen = row
     example = table.EXAMPLES[0]
-    patch = {f"{field}.dtype": dtype}
-    allowed = next(s for s in operator(table).support if s.since == level)
+    values = {**example["attributes"], **dict(*chosen)}
+    patch = {f"{field}.dtype": dtype, **dict(*chosen)}
+    allowed = next(s for s in operator(table).support if s.since == level and s.holds(values))
     for name, (own, _) in example["tensors"].items():  # the others are of types that the level has
         if name != field and own not in allowed.tensors[name].dtypes:
             patch[f"{name}.dtype"] = allowed.tensors[name].dtypes[0]
@@ -245,18 +253,17 @@ def test_unsupported_data_type(table: ModuleType, row: tuple[str, str, str, str 
 @pytest.mark.parametrize("table", [t for t in TABLES if t.DIALECT != "directml"], ids=label)
 def test_data_types_of_a_function(table: ModuleType) -> None:
     """A function takes exactly the data types of its table."""
-    example = table.EXAMPLES[0]
-    (x,) = inputs_of(table, example)
-    (first,) = names(table, "input")
-    allowed = operator(table).support[0].tensors[first].dtypes
-    refused = {row[2] for row in table.UNSUPPORTED if row[1] == first}
-    assert {*allowed, *refused} == set(DATA_TYPES)
-    for name in refused:
-        with pytest.raises(ValidationError) as caught:
-            function_of(table)(x.astype(DATA_TYPES[name].numpy), **example["arguments"])
-        assert [(v.id, v.field) for v in caught.value.violations] == [
-            ("supported_data_type", first)
-        ]
+    for field in names(table, "input"):
+        allowed = operator(table).support[0].tensors[field].dtypes
+        refused = {row[2] for row in table.UNSUPPORTED if row[1] == field}
+        assert {*allowed, *refused} == set(DATA_TYPES)
+        for name in refused:
+            inputs, arguments = changed(table, {f"{field}.dtype": name})
+            with pytest.raises(ValidationError) as caught:
+                function_of(table)(*inputs, **arguments)
+            found = [(v.id, v.field) for v in caught.value.violations]
+            assert ("supported_data_type", field) in found
+            assert {id for id, _ in found} <= {"supported_data_type", "same_dtype"}
 
 
 @pytest.mark.parametrize("table", [t for t in TABLES if t.DIALECT == "directml"], ids=label)
@@ -292,28 +299,28 @@ def broken(call: Any) -> list[str]:
 
 
 @pytest.mark.parametrize(("table", "row"), rows("RANKS", "directml"))
-def test_supported_data_types(table: ModuleType, row: tuple[str | None, str, int, int]) -> None:
+def test_supported_data_types(table: ModuleType, row: tuple[Any, ...]) -> None:
     """A level's table takes all that it does not refuse."""
-    level, field, _, _ = row
+    level, field, _, _, *chosen = row
     example = table.EXAMPLES[0]
-    refused = {row[2] for row in table.UNSUPPORTED if row[:2] == (level, field)}
+    refused = {r[2] for r in table.UNSUPPORTED if (r[0], r[1], *r[4:]) == (level, field, *chosen)}
     for dtype in set(DATA_TYPES) - refused:
         if field in example["tensors"]:
-            desc = description(table, example, {f"{field}.dtype": dtype})
+            desc = description(table, example, {f"{field}.dtype": dtype, **dict(*chosen)})
             found = violations(partial(desc.validate, feature_level=level))
             assert ("supported_data_type", field) not in [(v.id, v.field) for v in found]
 
 
 @pytest.mark.parametrize(("table", "row"), rows("RANKS", "directml"))
-def test_ranks(table: ModuleType, row: tuple[str | None, str, int, int]) -> None:
+def test_ranks(table: ModuleType, row: tuple[Any, ...]) -> None:
     """A level's table gives the fewest and the most dimensions of a tensor; the others are as many here."""
-    level, field, low, high = row
+    level, field, low, high, *chosen = row
     example = table.EXAMPLES[0]
     if field not in example["tensors"]:
         return
-    allowed = {n: (a, b) for since, n, a, b in table.RANKS if since == level}
+    allowed = {r[1]: r[2:4] for r in table.RANKS if (r[0], *r[4:]) == (level, *chosen)}
     for rank in (low - 1, low, high, high + 1):
-        patch = {}
+        patch = dict(*chosen)
         for name in example["tensors"]:
             own = rank if name == field else min(max(rank, allowed[name][0]), allowed[name][1])
             patch |= {
@@ -327,12 +334,11 @@ def test_ranks(table: ModuleType, row: tuple[str | None, str, int, int]) -> None
 @pytest.mark.parametrize("table", [t for t in TABLES if t.DIALECT != "directml"], ids=label)
 def test_ranks_of_a_function(table: ModuleType) -> None:
     """The same for functions, as far as NumPy has arrays of so many dimensions."""
-    example = table.EXAMPLES[0]
-    (x,) = inputs_of(table, example)
-    (first,) = names(table, "input")
+    first = names(table, "input")[0]
     ((low, high),) = ((a, b) for _, name, a, b in table.RANKS if name == first)
     for rank in {low - 1, low, high, high + 1} & {*range(65)}:
-        call = partial(function_of(table), np.zeros([1] * rank, x.dtype), **example["arguments"])
+        inputs, arguments = changed(table, {f"{first}.sizes": [1] * rank})
+        call = partial(function_of(table), *inputs, **arguments)
         assert ("supported_dimension_count" in broken(call)) == (not low <= rank <= high)
 
 
@@ -345,8 +351,8 @@ def test_needs(table: ModuleType, row: tuple[str, str]) -> None:
     if table.DIALECT == "directml":
         found = broken(description(table, table.EXAMPLES[0], patch).validate)
     else:
-        x, arguments = changed(table, patch)
-        found = broken(partial(function_of(table), x, **arguments))
+        inputs, arguments = changed(table, patch)
+        found = broken(partial(function_of(table), *inputs, **arguments))
     assert need in found
     assert id not in found
 
@@ -364,14 +370,20 @@ def drawn(sizes: list[int], name: str, nan: bool) -> np.ndarray:
     return data
 
 
+def first_types(op: Any, arguments: dict[str, Any]) -> set[str]:
+    """The data types that the first input may have with these arguments."""
+    first = next(f.name for f in op.fields if f.kind == "input")
+    told = {f.name: arguments.get(snake_case(f.name), f.default) for f in op.told()}
+    return set(next(s for s in op.support if s.holds(told)).tensors[first].dtypes)
+
+
 @pytest.mark.parametrize(("table", "row"), rows("EQUIVALENCES"))
 def test_equivalence(table: ModuleType, row: dict[str, Any]) -> None:
     """Both operators give the same, for each data type that both have."""
     dialect, name, _, _ = row["other"]
     other = operator_of(dialect, name)
     types = [
-        set(op.support[0].tensors[next(f.name for f in op.fields if f.kind == "input")].dtypes)
-        for op in (operator(table), other)
+        first_types(op, row[call]) for op, call in ((operator(table), "this"), (other, "that"))
     ]
     assert types[0] & types[1]
     for dtype in sorted(types[0] & types[1]):

@@ -263,7 +263,7 @@ def activation_hardmax1(
             element is its own group. An integer or a sequence of them; negative ones count from the
             end; None means all axes.
         out: Array to write to, of the output's data type and shape; it may not share memory with an
-            input.
+            input. None makes a new one, in the memory order of x.
 
     Returns:
         One 1 in each group, zeros elsewhere.
@@ -279,25 +279,24 @@ def activation_hardmax1(
     >>> dml.activation_hardmax1(x, axes=[1]).tolist()
     [[[1.0, 0.0], [0.0, 1.0]], [[1.0, 1.0], [0.0, 0.0]]]
     """
-    array = arrays.as_array(x, OPERATOR, "InputTensor")
+    inputs = (arrays.as_array(x, OPERATOR, "InputTensor"),)
     compiled: CompiledOperator = functions.cached(
         _compiled,
-        array,
+        inputs,
         axes,
     )
-    result: np.ndarray = compiled(array, out=out)
+    result: np.ndarray = compiled(*inputs, out=out)
     return result
 
 
 @lru_cache(maxsize=256, typed=True)
 def _compiled(
-    dtype: np.dtype,
-    shape: tuple[int, ...],
+    inputs: functions.Inputs,
     axes: Any,
 ) -> CompiledOperator:
     return functions.compiled(
         OPERATOR,
-        {"InputTensor": (dtype, shape)},
+        {"InputTensor": inputs[0]},
         {"Axes": axes},
         {},
     )

@@ -236,7 +236,7 @@ def activation_softmax(
         x: Tensor to read; only its last two sizes may differ from 1. A NumPy array of any strides,
             or an object that shares its memory.
         out: Array to write to, of the output's data type and shape; it may not share memory with an
-            input.
+            input. None makes a new one, in the memory order of x.
 
     Returns:
         Numbers from 0 to 1 that add up to 1 in each group.
@@ -252,23 +252,22 @@ def activation_softmax(
     >>> dml.activation_softmax(x).astype(float).round(4).tolist()
     [[0.09, 0.2447, 0.6652], [0.4683, 0.0634, 0.4683]]
     """
-    array = arrays.as_array(x, OPERATOR, "InputTensor")
+    inputs = (arrays.as_array(x, OPERATOR, "InputTensor"),)
     compiled: CompiledOperator = functions.cached(
         _compiled,
-        array,
+        inputs,
     )
-    result: np.ndarray = compiled(array, out=out)
+    result: np.ndarray = compiled(*inputs, out=out)
     return result
 
 
 @lru_cache(maxsize=256, typed=True)
 def _compiled(
-    dtype: np.dtype,
-    shape: tuple[int, ...],
+    inputs: functions.Inputs,
 ) -> CompiledOperator:
     return functions.compiled(
         OPERATOR,
-        {"InputTensor": (dtype, shape)},
+        {"InputTensor": inputs[0]},
         {},
         {},
     )

@@ -258,7 +258,7 @@ def activation_softmax1(
             element is its own group. An integer or a sequence of them; negative ones count from the
             end; None means all axes.
         out: Array to write to, of the output's data type and shape; it may not share memory with an
-            input.
+            input. None makes a new one, in the memory order of x.
 
     Returns:
         Numbers from 0 to 1 that add up to 1 in each group.
@@ -274,25 +274,24 @@ def activation_softmax1(
     >>> dml.activation_softmax1(x, axes=[1]).astype(float).round(4).tolist()
     [[[0.1192, 0.1192], [0.8808, 0.8808]], [[0.3775, 0.0474], [0.6225, 0.9526]]]
     """
-    array = arrays.as_array(x, OPERATOR, "InputTensor")
+    inputs = (arrays.as_array(x, OPERATOR, "InputTensor"),)
     compiled: CompiledOperator = functions.cached(
         _compiled,
-        array,
+        inputs,
         axes,
     )
-    result: np.ndarray = compiled(array, out=out)
+    result: np.ndarray = compiled(*inputs, out=out)
     return result
 
 
 @lru_cache(maxsize=256, typed=True)
 def _compiled(
-    dtype: np.dtype,
-    shape: tuple[int, ...],
+    inputs: functions.Inputs,
     axes: Any,
 ) -> CompiledOperator:
     return functions.compiled(
         OPERATOR,
-        {"InputTensor": (dtype, shape)},
+        {"InputTensor": inputs[0]},
         {"Axes": axes},
         {},
     )

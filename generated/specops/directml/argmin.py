@@ -314,7 +314,7 @@ def argmin(
             (DECREASING). One of INCREASING, DECREASING.
         output_dtype: Data type of OutputTensor: INT64, INT32, UINT64, UINT32, or a NumPy dtype.
         out: Array to write to, of the output's data type and shape; it may not share memory with an
-            input.
+            input. None makes a new one, in the memory order of x.
 
     Returns:
         One index for each reduced group; the rank is preserved.
@@ -330,29 +330,28 @@ def argmin(
     >>> dml.argmin(x, axes=[0]).tolist()
     [[0, 1, 2]]
     """
-    array = arrays.as_array(x, OPERATOR, "InputTensor")
+    inputs = (arrays.as_array(x, OPERATOR, "InputTensor"),)
     compiled: CompiledOperator = functions.cached(
         _compiled,
-        array,
+        inputs,
         axes,
         axis_direction,
         output_dtype,
     )
-    result: np.ndarray = compiled(array, out=out)
+    result: np.ndarray = compiled(*inputs, out=out)
     return result
 
 
 @lru_cache(maxsize=256, typed=True)
 def _compiled(
-    dtype: np.dtype,
-    shape: tuple[int, ...],
+    inputs: functions.Inputs,
     axes: Any,
     axis_direction: Any,
     output_dtype: Any,
 ) -> CompiledOperator:
     return functions.compiled(
         OPERATOR,
-        {"InputTensor": (dtype, shape)},
+        {"InputTensor": inputs[0]},
         {"Axes": axes, "AxisDirection": axis_direction},
         {"OutputTensor": Asked(dtype=output_dtype)},
     )

@@ -594,7 +594,7 @@ def max_pooling(
             each entry of window_size.
         output_sizes: Sizes of OutputTensor, where not those that follow from the other arguments.
         out: Array to write to, of the output's data type and shape; it may not share memory with an
-            input.
+            input. None makes a new one, in the memory order of x.
 
     Returns:
         One element for each position of the window.
@@ -610,24 +610,23 @@ def max_pooling(
     >>> dml.max_pooling(x, window_size=[1, 3], strides=[1, 1], start_padding=[0, 0], end_padding=[0, 0]).tolist()
     [[[[7.0, 7.0], [9.0, 8.0]]]]
     """
-    array = arrays.as_array(x, OPERATOR, "InputTensor")
+    inputs = (arrays.as_array(x, OPERATOR, "InputTensor"),)
     compiled: CompiledOperator = functions.cached(
         _compiled,
-        array,
+        inputs,
         window_size,
         strides,
         start_padding,
         end_padding,
         output_sizes,
     )
-    result: np.ndarray = compiled(array, out=out)
+    result: np.ndarray = compiled(*inputs, out=out)
     return result
 
 
 @lru_cache(maxsize=256, typed=True)
 def _compiled(
-    dtype: np.dtype,
-    shape: tuple[int, ...],
+    inputs: functions.Inputs,
     window_size: Any,
     strides: Any,
     start_padding: Any,
@@ -636,7 +635,7 @@ def _compiled(
 ) -> CompiledOperator:
     return functions.compiled(
         OPERATOR,
-        {"InputTensor": (dtype, shape)},
+        {"InputTensor": inputs[0]},
         {
             "Strides": strides,
             "WindowSize": window_size,

@@ -94,8 +94,6 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, ClassVar
 
-import numpy as np
-
 from specops import arrays, functions
 from specops.directml.descriptor import OperatorDesc, TensorDesc
 from specops.directml.tensor_rules import TENSOR_RULES
@@ -747,7 +745,8 @@ def max_pooling2(
         indices: Whether to return OutputIndicesTensor too.
         indices_dtype: Data type of OutputIndicesTensor: UINT64, UINT32, or a NumPy dtype.
         out: Array to write to, or a tuple of one for each output; of the outputs' data types and
-            shapes. It may not share memory with an input.
+            shapes. It may not share memory with an input. None makes new ones, in the memory order
+            of x.
 
     Returns:
         One element for each position of the window. Where `indices` is true, a tuple of this and
@@ -765,10 +764,10 @@ def max_pooling2(
     >>> [y.tolist() for y in dml.max_pooling2(x, window_size=[1, 3], strides=[1, 1], start_padding=[0, 0], end_padding=[0, 0], dilations=[1, 1], indices=True)]
     [[[[[7.0, 7.0], [9.0, 8.0]]]], [[[[2, 2], [4, 7]]]]]
     """
-    array = arrays.as_array(x, OPERATOR, "InputTensor")
+    inputs = (arrays.as_array(x, OPERATOR, "InputTensor"),)
     compiled: CompiledOperator = functions.cached(
         _compiled,
-        array,
+        inputs,
         window_size,
         strides,
         start_padding,
@@ -778,13 +777,12 @@ def max_pooling2(
         indices,
         indices_dtype,
     )
-    return compiled(array, out=out)
+    return compiled(*inputs, out=out)
 
 
 @lru_cache(maxsize=256, typed=True)
 def _compiled(
-    dtype: np.dtype,
-    shape: tuple[int, ...],
+    inputs: functions.Inputs,
     window_size: Any,
     strides: Any,
     start_padding: Any,
@@ -796,7 +794,7 @@ def _compiled(
 ) -> CompiledOperator:
     return functions.compiled(
         OPERATOR,
-        {"InputTensor": (dtype, shape)},
+        {"InputTensor": inputs[0]},
         {
             "Strides": strides,
             "WindowSize": window_size,

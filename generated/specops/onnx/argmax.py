@@ -80,7 +80,7 @@ def argmax(
             false. From version 12 on.
         opset: The operator set, which picks the version in force; None means the newest known.
         out: Array to write to, of the output's data type and shape; it may not share memory with an
-            input.
+            input. None makes a new one, in the memory order of x.
 
     Returns:
         One index for each group; the reduced axis has size 1, or is dropped where keepdims is 0.
@@ -96,23 +96,22 @@ def argmax(
     >>> ox.argmax(x, axis=1).tolist()
     [[0], [1], [0]]
     """
-    array = arrays.as_array(x, VERSIONS.newest, "data")
+    inputs = (arrays.as_array(x, VERSIONS.newest, "data"),)
     compiled: CompiledOperator = functions.cached(
         _compiled,
-        array,
+        inputs,
         axis,
         keepdims,
         select_last_index,
         opset,
     )
-    result: np.ndarray = compiled(array, out=out)
+    result: np.ndarray = compiled(*inputs, out=out)
     return result
 
 
 @lru_cache(maxsize=256, typed=True)
 def _compiled(
-    dtype: np.dtype,
-    shape: tuple[int, ...],
+    inputs: functions.Inputs,
     axis: Any,
     keepdims: Any,
     select_last_index: Any,
@@ -124,4 +123,4 @@ def _compiled(
         select_last_index=select_last_index,
         opset=opset,
     )
-    return operator.compile(dtype, shape)
+    return operator.compile(*inputs[0])

@@ -30,7 +30,7 @@ from typing import Any
 
 import numpy as np
 
-from specops import arrays
+from specops import arrays, validation
 from specops.errors import SpecopsError, Unsupported, ValidationError, Violation
 from specops.validation import Computed, Operator
 from specops.vocabulary import DATA_TYPES, NEWEST_OPSET
@@ -76,8 +76,10 @@ class PreparedModel(base.BackendRep):
         self.output_names = graph.outputs
         self._outputs: Any = base.namedtupledict("Outputs", graph.outputs)
         sizes = {n: graph.inputs[n].sizes or () for n in graph.required}
-        if all(graph.inputs[n].sizes is not None for n in graph.required) and all(
-            isinstance(size, int) for shape in sizes.values() for size in shape
+        if (
+            not graph.numbers.intersection(graph.required)
+            and all(graph.inputs[n].sizes is not None for n in graph.required)
+            and all(isinstance(size, int) for shape in sizes.values() for size in shape)
         ):
             graph.plan(sizes)  # type: ignore[arg-type]  # all are integers
 
@@ -99,7 +101,9 @@ class PreparedModel(base.BackendRep):
         """
         graph = self._graph
         given = self._checked(self._named(inputs))
-        calls = graph.plan({name: array.shape for name, array in given.items()})
+        shapes = {name: array.shape for name, array in given.items()}
+        numbers = {n: self._numbers(n, given[n]) for n in graph.numbers if n in given}
+        calls = graph.plan(shapes, numbers)
         values = {**graph.constants, **given}
         foreign = {id(array) for array in values.values()}
         for call in calls:
@@ -117,6 +121,13 @@ class PreparedModel(base.BackendRep):
             outputs.append(array.copy() if id(array) in foreign else array)
             foreign.add(id(array))
         return self._outputs(*outputs)
+
+    def _numbers(self, name: str, array: np.ndarray) -> tuple[int, ...]:
+        """The values of an input that a node is compiled for, such as axes."""
+        if array.ndim != 1 or array.size > validation.MAX_ENTRIES:
+            allowed = f"one dimension of at most {validation.MAX_ENTRIES} numbers"
+            raise self._subject.refusal("shape", name, f"shape {list(array.shape)}", allowed)
+        return tuple(array.tolist())
 
     def _named(self, inputs: Any) -> dict[str, Any]:
         """Each given input by its name; those that are missing or unknown are refused."""

@@ -9,6 +9,7 @@ import heapq
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -23,6 +24,7 @@ from specops.validation import Field, NotUnderstood, Operator
 from specops.vocabulary import DATA_TYPES, NEWEST_OPSET
 
 Shape = tuple[int, ...]
+Numbers = tuple[int, ...]
 
 _MAX_PLANS = 32  # shapes of inputs that a graph stays compiled for
 _DOMAIN = "ai.onnx"
@@ -47,6 +49,8 @@ class Step:
     """A node to run: an operator, or None where the output is the input.
 
     Attributes:
+        inputs: by the operator's field, the tensor that it reads.
+        numbers: by the operator's field, the value that it reads before it can be compiled.
         outputs: by the operator's field, the value that it gives; without those that nothing reads.
         last: values that no later step reads.
     """
@@ -54,6 +58,7 @@ class Step:
     node: Node
     operator: Operator | None
     inputs: Mapping[str, str]
+    numbers: Mapping[str, str]
     outputs: Mapping[str, str]
     attributes: Mapping[str, object]
     last: tuple[str, ...] = ()
@@ -92,12 +97,18 @@ class Graph:
             raise ValidationError(self._violations)
         self._steps_to_run = self._needed(ordered)
         read = {n for step in self._steps_to_run for n in step.inputs.values()} | {*self.outputs}
-        self.constants = {n: a for n, a in self.constants.items() if n in read}
+        self.numbers = {n for step in self._steps_to_run for n in step.numbers.values()}
+        self.constants = {n: a for n, a in self.constants.items() if n in read | self.numbers}
         self._plan = lru_cache(maxsize=_MAX_PLANS)(self._compile)
 
-    def plan(self, shapes: Mapping[str, Shape]) -> tuple[Call, ...]:
-        """The calls for inputs of these shapes; of an input that is not given, its initializer's."""
-        return self._plan(tuple(shapes.items()))
+    def plan(
+        self, shapes: Mapping[str, Shape], numbers: Mapping[str, Numbers] = MappingProxyType({})
+    ) -> tuple[Call, ...]:
+        """The calls for inputs of these shapes, and of these values where these decide what is computed.
+
+        Of an input that is not given, those of its initializer.
+        """
+        return self._plan(tuple(shapes.items()), tuple(numbers.items()))
 
     def invalid(self, problem: str) -> SpecopsError:
         return SpecopsError(f"{self.subject} is not valid: {problem}")
@@ -151,9 +162,14 @@ class Graph:
             elif node.operator == "Identity":
                 (source,), (name,) = self._arity(node, 1, 1)
                 self._no_attributes(node)
-                steps.append(Step(node, None, {"input": source}, {"output": name}, {}))
+                steps.append(Step(node, None, {"input": source}, {}, {"output": name}, {}))
             else:
                 steps.append(self._step(node, OPERATORS[node.operator], opset))
+        given = {n for node in model.nodes if node.operator != "Constant" for n in node.outputs}
+        for step in steps:
+            for field, name in step.numbers.items():
+                if name in given:
+                    missing.append(f"{step.node}: its {field} is computed by the model")
         if missing:
             raise Unsupported(self.subject, missing, f"Operators are {', '.join(_SUPPORTED)}.")
         return steps, constants
@@ -201,13 +217,17 @@ class Graph:
                     break
             ends[kind] = {f.name: n for f, n in zip(fields, names, strict=False) if n}
             for field in fields:
-                if kind == "input" and field.name not in ends[kind]:
+                needed = field.default is None and field.axes_of is None
+                if kind == "input" and needed and field.name not in ends[kind]:
                     found.append(operator.violation("absent", field.name, "none", "an input"))
         if not ends["output"]:
             found.append(operator.violation("absent", "outputs", "none", "an output with a name"))
         attributes = self._attributes(node, versions, operator, found)
         self._violations += self._placed(found, node, operator)
-        return Step(node, operator, ends["input"], ends["output"], attributes)
+        told = {field.name for field in operator.told()}
+        inputs = {f: n for f, n in ends["input"].items() if f not in told}
+        numbers = {f: n for f, n in ends["input"].items() if f in told}
+        return Step(node, operator, inputs, numbers, ends["output"], attributes)
 
     def _surplus(self, versions: Versions, operator: Operator, kind: str, count: int) -> Violation:
         known = [f for f in operator.fields if f.kind == kind]
@@ -219,8 +239,9 @@ class Graph:
     def _attributes(
         self, node: Node, versions: Versions, operator: Operator, found: list[Violation]
     ) -> dict[str, object]:
-        fields = {f.name: f for f in operator.attributes()}
-        known = {f.name for o in versions.operators.values() for f in o.attributes()}
+        fields = {f.name: f for f in operator.told() if f.kind == "attribute"}
+        every = [f for o in versions.operators.values() for f in o.told()]
+        known = {f.name for f in every if f.kind == "attribute"}
         attributes: dict[str, object] = {}
         for name, attribute in node.attributes.items():
             if name in fields:
@@ -286,10 +307,15 @@ class Graph:
                 continue
             given = {field: dtypes.get(name) for field, name in step.inputs.items()}
             self._check_support(step, step.operator, given)
+            for field_name, name in step.numbers.items():
+                if dtypes.get(name) != "INT64":
+                    violation = step.operator.violation(
+                        "supported_data_type", field_name, str(dtypes.get(name)), "INT64"
+                    )
+                    self._violations += self._placed([violation], step.node, step.operator)
             for field in step.operator.fields:
                 if field.kind == "output" and field.name in step.outputs:
-                    assert field.dtype is not None
-                    like, _, part = field.dtype.partition(".")
+                    like, _, part = str(field.dtype).partition(".")
                     dtypes[step.outputs[field.name]] = given.get(like) if part else like
         for value in model.outputs:
             if (
@@ -332,8 +358,12 @@ class Graph:
 
     # --- compilation for shapes ---
 
-    def _compile(self, shapes: tuple[tuple[str, Shape], ...]) -> tuple[Call, ...]:
+    def _compile(
+        self, shapes: tuple[tuple[str, Shape], ...], numbers: tuple[tuple[str, Numbers], ...]
+    ) -> tuple[Call, ...]:
         known = {n: (a.dtype, a.shape) for n, a in self.constants.items()}
+        told: dict[str, object] = {n: a for n, a in self.constants.items() if n in self.numbers}
+        told.update(numbers)
         for name, shape in shapes:
             dtype = self.inputs[name].dtype
             assert dtype is not None
@@ -349,8 +379,9 @@ class Graph:
                 continue
             inputs = {field: known[name] for field, name in step.inputs.items()}
             asked = {f: Asked(f in step.outputs) for f in _optional(step.operator)}
+            values = {**step.attributes, **{f: told[n] for f, n in step.numbers.items()}}
             try:
-                compiled = functions.compiled(step.operator, inputs, step.attributes, asked)
+                compiled = functions.compiled(step.operator, inputs, values, asked)
             except ValidationError as error:
                 found += self._placed(error.violations, step.node, step.operator)
                 continue

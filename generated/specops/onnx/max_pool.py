@@ -13,8 +13,6 @@ from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any
 
-import numpy as np
-
 from specops import arrays, functions
 from specops.functions import Asked
 from specops.onnx import max_pool_1, max_pool_8, max_pool_10, max_pool_11, max_pool_12, max_pool_22
@@ -126,7 +124,8 @@ def max_pool(
         indices: Whether to return Indices too.
         opset: The operator set, which picks the version in force; None means the newest known.
         out: Array to write to, or a tuple of one for each output; of the outputs' data types and
-            shapes. It may not share memory with an input.
+            shapes. It may not share memory with an input. None makes new ones, in the memory order
+            of x.
 
     Returns:
         One element for each position of the window; the least of the data type where a window holds
@@ -144,10 +143,10 @@ def max_pool(
     >>> [y.tolist() for y in ox.max_pool(x, kernel_shape=[3, 3], pads=[1, 1, 1, 1], strides=[2, 2], indices=True)]
     [[[[[5.0, 7.0, 7.0], [6.0, 8.0, 7.0]]]], [[[[6, 9, 9], [13, 20, 9]]]]]
     """
-    array = arrays.as_array(x, VERSIONS.newest, "X")
+    inputs = (arrays.as_array(x, VERSIONS.newest, "X"),)
     compiled: CompiledOperator = functions.cached(
         _compiled,
-        array,
+        inputs,
         kernel_shape,
         auto_pad,
         ceil_mode,
@@ -158,13 +157,12 @@ def max_pool(
         indices,
         opset,
     )
-    return compiled(array, out=out)
+    return compiled(*inputs, out=out)
 
 
 @lru_cache(maxsize=256, typed=True)
 def _compiled(
-    dtype: np.dtype,
-    shape: tuple[int, ...],
+    inputs: functions.Inputs,
     kernel_shape: Any,
     auto_pad: Any,
     ceil_mode: Any,
@@ -186,4 +184,4 @@ def _compiled(
         indices=indices,
         opset=opset,
     )
-    return operator.compile(dtype, shape)
+    return operator.compile(*inputs[0])

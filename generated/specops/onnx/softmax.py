@@ -71,7 +71,7 @@ def softmax(
             before version 13 it means 1.
         opset: The operator set, which picks the version in force; None means the newest known.
         out: Array to write to, of the output's data type and shape; it may not share memory with an
-            input.
+            input. None makes a new one, in the memory order of x.
 
     Returns:
         Numbers from 0 to 1 that add up to 1 in each group.
@@ -87,21 +87,20 @@ def softmax(
     >>> ox.softmax(x, axis=1).astype(float).round(4).tolist()
     [[0.09, 0.2447, 0.6652], [0.4683, 0.0634, 0.4683]]
     """
-    array = arrays.as_array(x, VERSIONS.newest, "input")
+    inputs = (arrays.as_array(x, VERSIONS.newest, "input"),)
     compiled: CompiledOperator = functions.cached(
         _compiled,
-        array,
+        inputs,
         axis,
         opset,
     )
-    result: np.ndarray = compiled(array, out=out)
+    result: np.ndarray = compiled(*inputs, out=out)
     return result
 
 
 @lru_cache(maxsize=256, typed=True)
 def _compiled(
-    dtype: np.dtype,
-    shape: tuple[int, ...],
+    inputs: functions.Inputs,
     axis: Any,
     opset: Any,
 ) -> CompiledOperator:
@@ -109,4 +108,4 @@ def _compiled(
         axis=axis,
         opset=opset,
     )
-    return operator.compile(dtype, shape)
+    return operator.compile(*inputs[0])

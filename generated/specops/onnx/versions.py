@@ -80,24 +80,30 @@ class VersionedOperator:
         given = [f"{n}={v!r}" for n, v in self._attributes.items()]
         return f"<{self._operator.name}({', '.join(given)})>"
 
-    def compile(self, dtype: Any, shape: Sequence[int]) -> CompiledOperator:
+    def compile(
+        self, dtype: Any, shape: Sequence[int], *more: tuple[Any, Sequence[int]]
+    ) -> CompiledOperator:
         """Validate once for inputs of a data type and a shape; the result runs many times.
 
         Args:
             dtype: a NumPy dtype or its name; "bfloat16" is that of ml_dtypes.
             shape: the sizes of the input.
+            more: data type and shape of each further input array.
 
         Raises:
             ValidationError: with every violation.
         """
         operator = self._operator
-        field = next(f for f in operator.fields if f.kind == "input")
-        try:
-            numpy_dtype = DATA_TYPES[validation.data_type(dtype)].numpy
-            sizes = validation.integers(shape, np.iinfo(np.int64).max)
-        except NotUnderstood as problem:
-            raise operator.refusal(
-                "field_type", field.name, problem.found, problem.allowed
-            ) from None
-        inputs = {field.name: (numpy_dtype, sizes)}
+        names = [f.name for f in operator.fields if f.kind == "input" and f.type == "tensor"]
+        given = [(dtype, shape), *more]
+        if len(given) != len(names):
+            allowed = f"{len(names)}, for {', '.join(names)}"
+            raise operator.refusal("input_count", ", ".join(names), f"{len(given)} arrays", allowed)
+        inputs = {}
+        for name, (own, sizes) in zip(names, given, strict=True):
+            try:
+                numpy_dtype = DATA_TYPES[validation.data_type(own)].numpy
+                inputs[name] = (numpy_dtype, validation.integers(sizes, np.iinfo(np.int64).max))
+            except NotUnderstood as problem:
+                raise operator.refusal("field_type", name, problem.found, problem.allowed) from None
         return functions.compiled(operator, inputs, self._attributes, self._outputs)

@@ -182,7 +182,7 @@ def argmin(
         keepdims: Keep each reduced axis with size 1.
         last: Take the last of several equal elements instead of the first.
         out: Array to write to, of the output's data type and shape; it may not share memory with an
-            input.
+            input. None makes a new one, in the memory order of x.
 
     Returns:
         One index for each reduced group; reduced axes are dropped unless `keepdims`.
@@ -198,29 +198,28 @@ def argmin(
     >>> specops.argmin(x, axis=[1], keepdims=True).tolist()
     [[0], [1], [0]]
     """
-    array = arrays.as_array(x, OPERATOR, "x")
+    inputs = (arrays.as_array(x, OPERATOR, "x"),)
     compiled: CompiledOperator = functions.cached(
         _compiled,
-        array,
+        inputs,
         axis,
         keepdims,
         last,
     )
-    result = compiled(array, out=out)
+    result = compiled(*inputs, out=out)
     return functions.unwrapped(result) if out is None else result
 
 
 @lru_cache(maxsize=256, typed=True)
 def _compiled(
-    dtype: np.dtype,
-    shape: tuple[int, ...],
+    inputs: functions.Inputs,
     axis: Any,
     keepdims: Any,
     last: Any,
 ) -> CompiledOperator:
     return functions.compiled(
         OPERATOR,
-        {"x": (dtype, shape)},
+        {"x": inputs[0]},
         {"axis": axis, "keepdims": keepdims, "last": last},
         {},
     )

@@ -135,7 +135,7 @@ def hardmax(
         axis: Axis or axes along which a group lies; negative ones count from the end, None means
             all axes.
         out: Array to write to, of the output's data type and shape; it may not share memory with an
-            input.
+            input. None makes a new one, in the memory order of x.
 
     Returns:
         One 1 in each group, zeros elsewhere.
@@ -151,25 +151,24 @@ def hardmax(
     >>> specops.hardmax(x, axis=[1]).tolist()
     [[0.0, 0.0, 1.0], [1.0, 0.0, 0.0]]
     """
-    array = arrays.as_array(x, OPERATOR, "x")
+    inputs = (arrays.as_array(x, OPERATOR, "x"),)
     compiled: CompiledOperator = functions.cached(
         _compiled,
-        array,
+        inputs,
         axis,
     )
-    result = compiled(array, out=out)
+    result = compiled(*inputs, out=out)
     return functions.unwrapped(result) if out is None else result
 
 
 @lru_cache(maxsize=256, typed=True)
 def _compiled(
-    dtype: np.dtype,
-    shape: tuple[int, ...],
+    inputs: functions.Inputs,
     axis: Any,
 ) -> CompiledOperator:
     return functions.compiled(
         OPERATOR,
-        {"x": (dtype, shape)},
+        {"x": inputs[0]},
         {"axis": axis},
         {},
     )

@@ -137,7 +137,7 @@ def log_softmax(
         axis: Axis or axes along which a group lies; negative ones count from the end, None means
             all axes.
         out: Array to write to, of the output's data type and shape; it may not share memory with an
-            input.
+            input. None makes a new one, in the memory order of x.
 
     Returns:
         Natural logarithms of the softmax, 0 or less.
@@ -153,25 +153,24 @@ def log_softmax(
     >>> specops.log_softmax(x, axis=[1]).astype(float).round(4).tolist()
     [[-2.4076, -1.4076, -0.4076], [-0.7586, -2.7586, -0.7586]]
     """
-    array = arrays.as_array(x, OPERATOR, "x")
+    inputs = (arrays.as_array(x, OPERATOR, "x"),)
     compiled: CompiledOperator = functions.cached(
         _compiled,
-        array,
+        inputs,
         axis,
     )
-    result = compiled(array, out=out)
+    result = compiled(*inputs, out=out)
     return functions.unwrapped(result) if out is None else result
 
 
 @lru_cache(maxsize=256, typed=True)
 def _compiled(
-    dtype: np.dtype,
-    shape: tuple[int, ...],
+    inputs: functions.Inputs,
     axis: Any,
 ) -> CompiledOperator:
     return functions.compiled(
         OPERATOR,
-        {"x": (dtype, shape)},
+        {"x": inputs[0]},
         {"axis": axis},
         {},
     )

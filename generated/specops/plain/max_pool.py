@@ -59,8 +59,6 @@ from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any
 
-import numpy as np
-
 from specops import arrays, functions
 from specops.functions import Asked
 from specops.lowering.max_pool import MaxPool
@@ -491,7 +489,8 @@ def max_pool(
         ceil_mode: Round the number of windows up instead of down.
         indices: Whether to return where too.
         out: Array to write to, or a tuple of one for each output; of the outputs' data types and
-            shapes. It may not share memory with an input.
+            shapes. It may not share memory with an input. None makes new ones, in the memory order
+            of x.
 
     Returns:
         One element for each position of the window; the least of the data type where a window holds
@@ -509,10 +508,10 @@ def max_pool(
     >>> [y.tolist() for y in specops.max_pool(x, window_size=[3, 3], strides=[2, 2], start_padding=[1, 1], end_padding=[1, 1], indices=True)]
     [[[[[5.0, 7.0, 7.0], [6.0, 8.0, 7.0]]]], [[[[6, 9, 9], [13, 20, 9]]]]]
     """
-    array = arrays.as_array(x, OPERATOR, "x")
+    inputs = (arrays.as_array(x, OPERATOR, "x"),)
     compiled: CompiledOperator = functions.cached(
         _compiled,
-        array,
+        inputs,
         window_size,
         strides,
         start_padding,
@@ -521,14 +520,13 @@ def max_pool(
         ceil_mode,
         indices,
     )
-    result = compiled(array, out=out)
+    result = compiled(*inputs, out=out)
     return functions.unwrapped(result) if out is None else result
 
 
 @lru_cache(maxsize=256, typed=True)
 def _compiled(
-    dtype: np.dtype,
-    shape: tuple[int, ...],
+    inputs: functions.Inputs,
     window_size: Any,
     strides: Any,
     start_padding: Any,
@@ -539,7 +537,7 @@ def _compiled(
 ) -> CompiledOperator:
     return functions.compiled(
         OPERATOR,
-        {"x": (dtype, shape)},
+        {"x": inputs[0]},
         {
             "window_size": window_size,
             "strides": strides,

@@ -139,7 +139,7 @@ def softmax(
         axis: Axis or axes along which a group lies; negative ones count from the end, None means
             all axes.
         out: Array to write to, of the output's data type and shape; it may not share memory with an
-            input.
+            input. None makes a new one, in the memory order of x.
 
     Returns:
         Numbers from 0 to 1 that add up to 1 in each group.
@@ -155,25 +155,24 @@ def softmax(
     >>> specops.softmax(x, axis=[1]).astype(float).round(4).tolist()
     [[0.09, 0.2447, 0.6652], [0.4683, 0.0634, 0.4683]]
     """
-    array = arrays.as_array(x, OPERATOR, "x")
+    inputs = (arrays.as_array(x, OPERATOR, "x"),)
     compiled: CompiledOperator = functions.cached(
         _compiled,
-        array,
+        inputs,
         axis,
     )
-    result = compiled(array, out=out)
+    result = compiled(*inputs, out=out)
     return functions.unwrapped(result) if out is None else result
 
 
 @lru_cache(maxsize=256, typed=True)
 def _compiled(
-    dtype: np.dtype,
-    shape: tuple[int, ...],
+    inputs: functions.Inputs,
     axis: Any,
 ) -> CompiledOperator:
     return functions.compiled(
         OPERATOR,
-        {"x": (dtype, shape)},
+        {"x": inputs[0]},
         {"axis": axis},
         {},
     )

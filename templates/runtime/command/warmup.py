@@ -59,7 +59,7 @@ def _dtype(name: str) -> str:
 def _allowed(operator: Operator) -> list[str]:
     """The data types of the first input, newest table."""
     first = next(f.name for f in operator.fields if f.kind == "input")
-    return list(operator.support[0].tensors[first].dtypes)
+    return list(operator.data_types(first))
 
 
 def _compile(entry: Entry, operator: Operator, dtype: str) -> None:
