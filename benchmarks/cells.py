@@ -16,6 +16,8 @@ Array = npt.NDArray[Any]
 
 RANDOM = 1_000_003  # a prime number: no two rows are alike
 
+REDUCTIONS = ("argmax", "sum", "max", "l2_norm", "logsumexp")
+
 _VIEWS = {
     None: lambda x: x,
     "nchw": lambda x: x.transpose(0, 3, 1, 2),
@@ -62,7 +64,7 @@ class Cell:
 
     def output_shape(self, x: Array) -> tuple[int, ...]:
         """Of the (first) output for this input."""
-        if self.operator == "argmax":
+        if self.operator in REDUCTIONS:
             return tuple(n for d, n in enumerate(x.shape) if d not in self.axes)
         if not self.window:
             return x.shape
@@ -70,12 +72,16 @@ class Cell:
         places = zip(x.shape[first:], self.window, self.strides, self.padding, strict=True)
         return x.shape[:first] + tuple((n + 2 * p - w) // s + 1 for n, w, s, p in places)
 
+    def output_dtype(self) -> str:
+        """Of the (first) output."""
+        return "int64" if self.operator == "argmax" else self.dtype
+
     def moved_bytes(self) -> tuple[int, int]:
         """Bytes that must be read and written, whatever the implementation."""
         x = _VIEWS[self.view](np.broadcast_to(np.zeros((), self.dtype), self.shape))
         outputs = math.prod(self.output_shape(x))
-        written = 0 if self.operator == "argmax" else outputs * x.itemsize
-        if self.operator in {"argmax", "max_pool_with_indices"}:
+        written = outputs * np.dtype(self.output_dtype()).itemsize
+        if self.operator == "max_pool_with_indices":
             written += outputs * 8
         return x.size * x.itemsize, written
 

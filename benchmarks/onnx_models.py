@@ -16,6 +16,18 @@ _NAMES = {
     "softmax": "Softmax",
     "log_softmax": "LogSoftmax",
 }
+_REDUCTIONS = {
+    "sum": "ReduceSum",
+    "max": "ReduceMax",
+    "l2_norm": "ReduceL2",
+    "logsumexp": "ReduceLogSumExp",
+}
+_POOLS = {
+    "max_pool": "MaxPool",
+    "max_pool_with_indices": "MaxPool",
+    "average_pool": "AveragePool",
+    "lp_pool": "LpPool",
+}
 OPSET = 13
 
 
@@ -28,14 +40,18 @@ def model(cell: Cell, x: Array) -> ModelProto:
         pads = [*cell.padding, *cell.padding]
         nodes.append(
             helper.make_node(
-                "MaxPool", ["x"], outputs, kernel_shape=cell.window, strides=cell.strides, pads=pads
+                _POOLS[cell.operator],
+                ["x"],
+                outputs,
+                kernel_shape=cell.window,
+                strides=cell.strides,
+                pads=pads,
             )
         )
     shape = cell.output_shape(x)
     kind = helper.np_dtype_to_tensor_dtype(np.dtype(np.int64))
-    results = [
-        helper.make_tensor_value_info("y", kind if cell.operator == "argmax" else dtype, shape)
-    ]
+    own = helper.np_dtype_to_tensor_dtype(np.dtype(cell.output_dtype()))
+    results = [helper.make_tensor_value_info("y", own, shape)]
     if cell.operator == "max_pool_with_indices":
         results.append(helper.make_tensor_value_info("indices", kind, shape))
     graph = helper.make_graph(
@@ -47,6 +63,14 @@ def model(cell: Cell, x: Array) -> ModelProto:
 
 
 def _reduction(cell: Cell, x: Array) -> list[Any]:
+    if cell.operator == "sum":  # the first whose axes are an input
+        axes = _constant("axes", list(cell.axes))
+        return [axes, helper.make_node("ReduceSum", ["x", "axes"], ["y"], keepdims=0)]
+    if cell.operator in _REDUCTIONS:
+        node = helper.make_node(
+            _REDUCTIONS[cell.operator], ["x"], ["y"], axes=cell.axes, keepdims=0
+        )
+        return [node]
     extra = {"keepdims": 0} if cell.operator == "argmax" else {}
     name = _NAMES[cell.operator]
     if len(cell.axes) == 1:

@@ -22,7 +22,7 @@ from generator import bounds
 from generator.bounds import Bound
 from generator.diagnostics import suggestion
 
-Type = str  # "int", "bool", "str", "ints", "tensor"
+Type = str  # "int", "float", "bool", "str", "ints", "tensor"
 
 ATTRIBUTES: dict[str, Type] = {
     "sizes": "ints",
@@ -149,6 +149,20 @@ class Expr:
         """The fields that occur, in the order of their first occurrence in `reads`."""
         return list(dict.fromkeys(read.split(".")[0] for read in self.reads))
 
+    def results(self) -> list[str]:
+        """What conditions choose among: words, and attributes as `x.dtype`."""
+        found: list[ast.expr] = [self.tree]
+        while any(isinstance(node, ast.IfExp) for node in found):
+            found = [
+                part
+                for node in found
+                for part in ((node.body, node.orelse) if isinstance(node, ast.IfExp) else (node,))
+            ]
+        return [
+            str(node.value) if isinstance(node, ast.Constant) else ast.unparse(node)
+            for node in found
+        ]
+
     def statement(self, keyword: str, width: int) -> list[str]:
         """`keyword expression` as lines of at most `width`, broken as a formatter would."""
         line = f"{keyword} {self.text}"
@@ -254,7 +268,8 @@ def parse(
     found = checker.type(tree, dict(scope))
     if want is None and found in ("tensor", "str"):
         want = "ints"
-    if want is not None and found != want:
+    numeric = want == "number" and found in ("int", "float")
+    if want is not None and found != want and not numeric:
         raise ExpressionError("E204", f"expected {_a(want)}", f"this is {_a(found)}", 0, len(text))
     names = {name: bounds.LIST if type == "ints" else bounds.NUMBER for name, type in scope.items()}
     try:
@@ -268,6 +283,8 @@ def _a(type: Type) -> str:
     names = {
         "bool": "a condition",
         "int": "a number",
+        "float": "a number",
+        "number": "a number",
         "ints": "a list of numbers",
         "str": "a word",
         "tensor": "a tensor",
@@ -528,7 +545,8 @@ class _Checker:
         return self.want(node.right, scope, "int")
 
     def _compare(self, node: ast.Compare, scope: dict[str, Type]) -> Type:
-        left = self.want(node.left, scope, "int", "str", "bool")
+        left = self.want(node.left, scope, "int", "float", "str", "bool")
+        numbers = ("int", "float")
         for op, right in zip(node.ops, node.comparators, strict=True):
             if type(op) not in _COMPARE:
                 raise self.error(
@@ -541,8 +559,8 @@ class _Checker:
                 self.want(node.left, scope, "int")
                 self.want(right, scope, "ints")
             else:
-                self.want(right, scope, left)
-                if left != "int" and not isinstance(op, ast.Eq | ast.NotEq):
+                self.want(right, scope, *(numbers if left in numbers else (left,)))
+                if left not in numbers and not isinstance(op, ast.Eq | ast.NotEq):
                     raise self.error(
                         "E204", node, "only numbers have an order", f"these are {_a(left)}"
                     )

@@ -29,7 +29,12 @@ _MODULE_NAMES = {
 _ARGUMENTS = {"array", "compiled", "dtype", "opset", "out", "output_dtype", "shape", "x"}
 _BUILTINS = {*dir(builtins)} - {"input"}  # ONNX has tensors of that name, and no module asks a user
 
-_DEFAULTS = {"bool": "true or false", "uint": "a whole number", "int": "a whole number"}
+_DEFAULTS = {
+    "bool": "true or false",
+    "uint": "a whole number",
+    "int": "a whole number",
+    "float": "a number with a point",
+}
 MAX_ELEMENTS = 100_000  # of the input of an equivalence's case
 _LINE = 96  # of generated code, within a function
 
@@ -412,12 +417,17 @@ class _Spec:
                 self.document.span((*path, "name")),
                 help="the functions allocate it; say how large it is, and its data type where none is asked for",
             )
-        if field.dtype is not None and " " not in field.dtype:
+        if field.dtype is not None:
             known = [
                 *self.vocabulary.data_types,
                 *(f"{t.name}.dtype" for t in self.spec.tensors("input")),
             ]
-            if field.dtype not in known:
+            chosen = self.operator.dtypes.get(field.name)
+            if chosen is not None:
+                for result in chosen.results():
+                    if result not in known:
+                        self.value(result, (*path, "dtype"), known)
+            elif " " not in field.dtype and field.dtype not in known:
                 self.value(field.dtype, (*path, "dtype"), known)
         for key in ("sizes_argument", "optional"):
             argument = getattr(field, key)
@@ -431,8 +441,11 @@ class _Spec:
             return  # an expression
         enum = self.vocabulary.enums.get(field.type)
         known = list(enum.values) if enum else []
-        of_type = {"bool": bool, "uint": int, "int": int}.get(field.type, str if enum else None)
-        if type(field.default) is not of_type or (enum and field.default not in known):
+        types = {"bool": bool, "uint": int, "int": int, "float": float}
+        of_type = types.get(field.type, str if enum else None)
+        finite = not isinstance(field.default, float) or math.isfinite(field.default)
+        wrong = type(field.default) is not of_type or not finite
+        if wrong or (enum and field.default not in known):
             help = suggestion(str(field.default), known) or _DEFAULTS.get(
                 field.type, "leave it out"
             )

@@ -75,7 +75,7 @@ DataType = Annotated[str, _word("data_types"), schema.WordOf("data_types")]
 Level = Annotated[str, _word("feature_levels"), schema.WordOf("feature_levels")]
 FieldType = Annotated[str, _word("field_types"), schema.WordOf("field_types")]
 Kernel = Annotated[str, _word("kernels"), schema.WordOf("kernels")]
-FIELD_TYPES = ("tensor", "uint", "uint[]", "int", "int[]", "bool")
+FIELD_TYPES = ("tensor", "uint", "uint[]", "int", "int[]", "float", "bool")
 FieldKind = Literal["input", "output", "attribute"]
 
 
@@ -127,7 +127,7 @@ class Parameter(Strict):
 
     doc: Text
     values: dict[Name, Text] | None = None
-    expression: Literal["int", "ints"] | None = None
+    expression: Literal["ints", "number"] | None = None
 
 
 class KernelEntry(Strict):
@@ -199,7 +199,7 @@ class FieldSpec(Strict):
     doc: Text = _key("What it is, in one sentence of our own.")
     length_of: Name | None = _key("This number is the length of that array.", None)
     axes_of: Name | None = _key("This array holds axes of that tensor.", None)
-    default: bool | int | str | None = _key(
+    default: bool | int | float | str | None = _key(
         "The functions' default; of an array an expression.", None
     )
     sizes: Expression | None = _key("Of an output: its sizes, from what stands above it.", None)

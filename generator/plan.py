@@ -241,6 +241,11 @@ def _catalogue(linted: Linted) -> File:
                 "outputs": [
                     f.name for f in o.spec.tensors("output") if f.name in example["tensors"]
                 ],
+                "sizes": {
+                    f.name: example["sizes"][f.name]
+                    for f in o.spec.tensors("output")
+                    if f.sizes is None and f.name in example["tensors"]
+                },
             }
             alike = [c for c in calls if c["attributes"] == call["attributes"]]
             if all(c["outputs"] != call["outputs"] for c in alike):

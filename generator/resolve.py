@@ -61,6 +61,7 @@ _TYPES = {
     "uint[]": "ints",
     "int": "int",
     "int[]": "ints",
+    "float": "float",
     "bool": "bool",
 }
 
@@ -142,7 +143,7 @@ def operator(source: Spec, tree: SpecTree, report: Report) -> Operator:
         parameter = kernel.parameters.get(name)
         if parameter is not None and parameter.expression is not None and meaning.value is not None:
             want = parameter.expression
-            _keep(meanings, name, parse(meaning.value, names, want, "semantics", name, "value"))
+            _keep(meanings, name, parse(meaning.value, known, want, "semantics", name, "value"))
     return Operator(source, tuple(rules), defaults, derived, sizes, dtypes, meanings)
 
 

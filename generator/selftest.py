@@ -225,6 +225,9 @@ class SelfTest:
             good = type(given) is int and low <= given <= high
         elif field.type == "bool":
             good = isinstance(given, bool)
+        elif field.type == "float":
+            real = isinstance(given, int | float) and not isinstance(given, bool)
+            good = real and math.isfinite(given)
         else:
             good = enum is not None and isinstance(given, str) and given in enum.values
         if not good:

@@ -22,6 +22,7 @@ _DESCRIBED = {
     "uint[]": "Sequence[int]",
     "int": "int",
     "int[]": "Sequence[int]",
+    "float": "float",
     "bool": "bool",
 }
 _PYTHON_TYPES = {
@@ -30,6 +31,7 @@ _PYTHON_TYPES = {
     "uint[]": "tuple[int, ...]",
     "int": "int",
     "int[]": "tuple[int, ...]",
+    "float": "float",
     "bool": "bool",
 }
 _EXPRESSION_TYPES = {"int": "int", "ints": "tuple[int, ...]", "bool": "bool"}
@@ -280,11 +282,11 @@ def _lowered(op: Operator, linted: Linted) -> list[dict[str, Any]]:
                 k: {"true": "True", "false": "False"}[k] if boolean else f'"{k}"'
                 for k in meaning.values
             }
-            text = (
-                "{"
-                + ", ".join(f'{keys[k]}: "{v}"' for k, v in meaning.values.items())
-                + f"}}[{meaning.by}]"
-            )
+            chosen = [f'{keys[k]}: "{v}"' for k, v in meaning.values.items()]
+            text = f"{{{', '.join(chosen)}}}[{meaning.by}]"
+            if len(name) + len(text) + 2 > LINE - 4:
+                rows = "".join(f"            {row},\n" for row in chosen)
+                text = f"{{\n{rows}        }}[{meaning.by}]"
         else:
             text = f'"{meaning.value}"'
         out.append({"name": name, "text": text, "decided": meaning.decided})
@@ -355,7 +357,8 @@ def _parameter(
     field = next(iter(having.values()))
     enum = linted.tree.vocabulary.enums.get(field.type)
     doc = [field.doc]
-    annotation = _DESCRIBED.get(field.type, "str | int")
+    annotations = [_DESCRIBED.get(f.type, "str | int") for f in having.values()]
+    annotation = " | ".join(dict.fromkeys(annotations))
     default = None if must else f'"{field.default}"' if enum else repr(field.default)
     if field.axes_of is not None:
         annotation = "int | Sequence[int] | None"

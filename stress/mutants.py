@@ -417,7 +417,8 @@ def validators(label: str, end: float) -> int:
 KERNELS = {
     "arg_reduce": [("test_contract", "arg_reduce"), ("test_hardmax", "arg_reduce")],
     "softmax": [("test_softmax", "softmax")],
-    "max_pool": [("test_max_pool", "max_pool")],
+    "max_pool": [("test_max_pool", "pooling"), ("test_pool_grads", "pooling")],
+    "sum_pool": [("test_sum_pool", "pooling"), ("test_pool_grads", "pooling")],
 }
 CASES = """
 import importlib, sys

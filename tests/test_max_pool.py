@@ -32,7 +32,7 @@ from draw import (
 from oracle import NAN_RULES, lowest, max_pool, numbers
 
 import specops
-from specops.lowering import max_pool as lowering
+from specops.lowering import pooling
 from specops.lowering.max_pool import MaxPool
 from specops.tensor import packed
 from specops.vocabulary import DATA_TYPES
@@ -209,10 +209,10 @@ def test_random_cases(name: str, batch: int) -> None:
 @pytest.mark.parametrize("name", ["INT8", "FLOAT16", "FLOAT32", "INT64"])
 def test_small_lines_and_items(name: str, longest: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Cut into short lines and small items, or without lines, over threads, small cases give the same."""
-    monkeypatch.setattr(lowering, "LARGE_BYTES", 0)
-    monkeypatch.setattr(lowering, "LINE_BYTES", 128)
-    monkeypatch.setattr(lowering, "LONGEST_LINE", longest)
-    monkeypatch.setattr(lowering, "ITEM_BYTES", 64)
+    monkeypatch.setattr(pooling, "LARGE_BYTES", 0)
+    monkeypatch.setattr(pooling, "LINE_BYTES", 128)
+    monkeypatch.setattr(pooling, "LONGEST_LINE", longest)
+    monkeypatch.setattr(pooling, "ITEM_BYTES", 64)
     for number in range(120):
         check_case(name, number, longest)
 
@@ -352,20 +352,22 @@ def test_each_width_of_a_window(name: str, window: int) -> None:
             check_pool(random, name, x, windows, nan, "row_major", "INT64")
 
 
-@pytest.mark.parametrize("tall_bytes", [lowering.TALL_BYTES, 4096])
+@pytest.mark.parametrize("tall_bytes", [pooling.TALL_BYTES, 4096])
 @pytest.mark.parametrize("name", ["INT8", "FLOAT16", "FLOAT32", "INT64"])
 def test_tall_windows(name: str, tall_bytes: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Rows are folded by doubling where windows share many: each height, whole planes and blocks of them."""
-    monkeypatch.setattr(lowering, "TALL_BYTES", tall_bytes)
+    monkeypatch.setattr(pooling, "TALL_BYTES", tall_bytes)
     taken: list[bool] = []
-    choose = MaxPool._share_rows
+    choose = pooling.Windows._share_rows
 
-    def share_rows(self: MaxPool, axis: tuple[int, ...], line_bytes: int) -> tuple[bool, int, int]:
+    def share_rows(
+        self: pooling.Windows, axis: tuple[int, ...], line_bytes: int
+    ) -> tuple[bool, int, int]:
         choice = choose(self, axis, line_bytes)
         taken.append(choice[0])
         return choice
 
-    monkeypatch.setattr(MaxPool, "_share_rows", share_rows)
+    monkeypatch.setattr(pooling.Windows, "_share_rows", share_rows)
     random = np.random.default_rng(8)
     for height, stride, dilation in itertools.product((5, 8, 13, 29), (1, 2), (1, 2)):
         reach = (height - 1) * dilation + 1
@@ -644,7 +646,7 @@ def test_large(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Inputs that are split over threads: right, and the same on one thread, on two and on all."""
-    monkeypatch.setattr(lowering, "LARGE_BYTES", 0)
+    monkeypatch.setattr(pooling, "LARGE_BYTES", 0)
     random = np.random.default_rng(math.prod(shape))
     windows = simple(shape, window, stride, padding, dilation)
     x = random.integers(0, 50, shape).astype(numpy_type(name))

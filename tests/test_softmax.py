@@ -218,6 +218,7 @@ def test_parts_and_tiles(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(lowering, "SCRATCH_BYTES", 1024)
     monkeypatch.setattr(lowering, "BLOCK_BYTES", 256)
     monkeypatch.setattr(lowering, "BLOCK_ROWS", 3)
+    monkeypatch.setattr(lowering, "LEAST_ROWS", 1)
     for number in range(300):
         check_case(name, number, 1)
 

@@ -8,7 +8,7 @@ from itertools import product
 
 import numpy as np
 
-from benchmarks.cells import Array, Cell
+from benchmarks.cells import REDUCTIONS, Array, Cell
 
 
 def prepare(cell: Cell, x: Array, threads: int) -> Callable[[], tuple[Array, ...]]:
@@ -19,6 +19,8 @@ def prepare(cell: Cell, x: Array, threads: int) -> Callable[[], tuple[Array, ...
         return _argmax(cell, x)
     if cell.operator == "hardmax":
         return _hardmax(cell, x)
+    if cell.operator in REDUCTIONS:
+        return _reduction(cell, x)
     return _softmax(cell, x)
 
 
@@ -43,6 +45,26 @@ def _argmax(cell: Cell, x: Array) -> Callable[[], tuple[Array, ...]]:
         return (np.argmax(values, axis, out=out),)
 
     return run
+
+
+def _reduction(cell: Cell, x: Array) -> Callable[[], tuple[Array, ...]]:
+    wide = np.float32 if cell.dtype == "float16" else None
+
+    def l2_norm() -> Array:
+        return np.sqrt(np.square(x, dtype=wide).sum(cell.axes)).astype(x.dtype, copy=False)
+
+    def logsumexp() -> Array:
+        top = x.max(cell.axes, keepdims=True)
+        total = np.exp(x - top, dtype=wide).sum(cell.axes)
+        return np.log(total).astype(x.dtype, copy=False) + top.reshape(total.shape)
+
+    run = {
+        "sum": lambda: x.sum(cell.axes),
+        "max": lambda: x.max(cell.axes),
+        "l2_norm": l2_norm,
+        "logsumexp": logsumexp,
+    }[cell.operator]
+    return lambda: (np.asarray(run()),)
 
 
 def _hardmax(cell: Cell, x: Array) -> Callable[[], tuple[Array, ...]]:
@@ -87,8 +109,10 @@ def _pool(cell: Cell, x: Array) -> Callable[[], tuple[Array, ...]]:
     shape = cell.output_shape(x)
     values = np.empty(shape, x.dtype)
     lowest = -np.inf if cell.dtype.startswith("float") else np.iinfo(cell.dtype).min
-    positions = np.arange(x.size).reshape(x.shape)
-    indices = np.empty(shape, np.int64)
+    if cell.operator == "max_pool_with_indices":
+        positions = np.arange(x.size).reshape(x.shape)
+        indices = np.empty(shape, np.int64)
+    counts = np.zeros(shape[first:], x.dtype)
 
     def places() -> Iterator[tuple[tuple[slice, ...], tuple[slice, ...]]]:
         """(outputs, inputs) of each place of the window that is not padding."""
@@ -117,4 +141,23 @@ def _pool(cell: Cell, x: Array) -> Callable[[], tuple[Array, ...]]:
             np.copyto(indices[to], positions[source], where=better)
         return values, indices
 
-    return pool if cell.operator == "max_pool" else pool_with_indices
+    def average_pool() -> tuple[Array, ...]:
+        values.fill(0)
+        for to, source in places():
+            np.add(values[to], x[source], out=values[to])
+        return (np.divide(values, counts, out=values),)
+
+    def lp_pool() -> tuple[Array, ...]:
+        values.fill(0)
+        for to, source in places():
+            values[to] += np.square(x[source])
+        return (np.sqrt(values, out=values),)
+
+    for to, _ in places():
+        counts[to[first:]] += 1
+    return {
+        "max_pool": pool,
+        "max_pool_with_indices": pool_with_indices,
+        "average_pool": average_pool,
+        "lp_pool": lp_pool,
+    }[cell.operator]

@@ -22,7 +22,7 @@ def prepare(cell: Cell, x: Array, threads: int) -> Callable[[], tuple[Array, ...
             model(cell, x).SerializeToString(), options, providers=["CPUExecutionProvider"]
         )
         shape = cell.output_shape(x)
-        outputs = [np.empty(shape, np.int64 if cell.operator == "argmax" else x.dtype)]
+        outputs = [np.empty(shape, cell.output_dtype())]
         if cell.operator == "max_pool_with_indices":
             outputs.append(np.empty(shape, np.int64))
         binding = session.io_binding()

@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 
 import specops
-from benchmarks.cells import Array, Cell
+from benchmarks.cells import REDUCTIONS, Array, Cell
+from specops import onnx
 
 
 def prepare(cell: Cell, x: Array, threads: int) -> Callable[[], tuple[Array, ...]]:
@@ -28,13 +29,17 @@ def _run(cell: Cell, x: Array) -> Callable[[], tuple[Array, ...]]:
             "end_padding": cell.padding,
         }
         values = np.empty_like(x, shape=shape)  # in the memory order of x, as the others return it
-        if cell.operator == "max_pool":
-            return lambda: (specops.max_pool(x, **pooling, out=values),)
+        if cell.operator != "max_pool_with_indices":
+            pool = getattr(specops, cell.operator)
+            return lambda: (pool(x, **pooling, out=values),)
         both = (values, np.empty_like(x, np.int64, shape=shape))
         return lambda: specops.max_pool(x, **pooling, indices=True, out=both)
-    function = getattr(specops, cell.operator)
-    if cell.operator == "argmax":
-        out = np.empty(shape, np.int64)
+    if cell.operator in REDUCTIONS:
+        out = np.empty(shape, cell.output_dtype())
     else:
         out = np.empty_like(x)
+    if cell.operator in ("sum", "max"):  # NumPy has these: here they are ONNX's
+        reduce = getattr(onnx, f"reduce_{cell.operator}")
+        return lambda: (reduce(x, axes=cell.axes, keepdims=False, out=out),)
+    function = getattr(specops, cell.operator)
     return lambda: (function(x, axis=cell.axes, out=out),)

@@ -13,6 +13,13 @@ from benchmarks.cells import Array, Cell
 from benchmarks.implementations import Unsupported
 
 _POOLS: Any = {1: functional.max_pool1d, 2: functional.max_pool2d, 3: functional.max_pool3d}
+_AVERAGES: Any = {1: functional.avg_pool1d, 2: functional.avg_pool2d, 3: functional.avg_pool3d}
+_REDUCTIONS: Any = {
+    "sum": torch.sum,
+    "max": torch.amax,
+    "l2_norm": lambda x, axes: torch.linalg.vector_norm(x, 2, axes),
+    "logsumexp": torch.logsumexp,
+}
 
 
 def prepare(cell: Cell, x: Array, threads: int) -> Callable[[], tuple[Array, ...]]:
@@ -35,9 +42,19 @@ def _run(cell: Cell, x: torch.Tensor) -> Callable[[], tuple[torch.Tensor, ...]]:
     if cell.window:
         pool = _POOLS[len(cell.window)]
         settings = (cell.window, cell.strides, cell.padding)
+        if cell.operator == "average_pool":
+            average = _AVERAGES[len(cell.window)]
+            return lambda: (average(x, *settings, count_include_pad=False),)
+        if cell.operator == "lp_pool":  # it has no padding
+            padded = functional.pad(x, [p for p in reversed(cell.padding) for _ in range(2)])
+            norm = {2: functional.lp_pool2d, 3: functional.lp_pool3d}[len(cell.window)]
+            return lambda: (norm(padded, 2.0, cell.window, cell.strides),)
         if cell.operator == "max_pool":
             return lambda: (pool(x, *settings),)
         return lambda: tuple(pool(x, *settings, return_indices=True))
+    if cell.operator in _REDUCTIONS:
+        reduce = _REDUCTIONS[cell.operator]
+        return lambda: (reduce(x, cell.axes),)
     kept = [d for d in range(x.ndim) if d not in cell.axes]
     shape = [x.shape[d] for d in kept]
 

@@ -16,9 +16,15 @@ from specops.errors import SpecopsError, ValidationError, Violation
 from specops.launch import get_num_threads, num_threads, set_num_threads
 from specops.plain.argmax import argmax
 from specops.plain.argmin import argmin
+from specops.plain.average_pool import average_pool
 from specops.plain.hardmax import hardmax
+from specops.plain.l1_norm import l1_norm
+from specops.plain.l2_norm import l2_norm
 from specops.plain.log_softmax import log_softmax
+from specops.plain.logsumexp import logsumexp
+from specops.plain.lp_pool import lp_pool
 from specops.plain.max_pool import max_pool
+from specops.plain.max_unpool import max_unpool
 from specops.plain.softmax import softmax
 
 __all__ = [
@@ -28,10 +34,16 @@ __all__ = [
     "__version__",
     "argmax",
     "argmin",
+    "average_pool",
     "get_num_threads",
     "hardmax",
+    "l1_norm",
+    "l2_norm",
     "log_softmax",
+    "logsumexp",
+    "lp_pool",
     "max_pool",
+    "max_unpool",
     "num_threads",
     "set_num_threads",
     "softmax",

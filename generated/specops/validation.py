@@ -9,6 +9,7 @@ An operator's rules, fields and data-type tables are data in its generated modul
 from __future__ import annotations
 
 import itertools
+import math
 import operator as python_operator
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -50,7 +51,7 @@ class Field:
 
     name: str
     kind: str  # input, output, attribute
-    type: str  # tensor, uint, uint[], int, int[], bool, or an enum of the vocabulary
+    type: str  # tensor, uint, uint[], int, int[], float, bool, or an enum of the vocabulary
     length_of: str | None = None
     axes_of: str | None = None
     default: Any = None
@@ -364,6 +365,17 @@ def integers(value: object, high: int = _UINT_MAX, low: int = 0) -> tuple[int, .
         raise NotUnderstood(value, allowed) from None
 
 
+def number(value: object) -> float:
+    """A finite number; Python's and NumPy's are taken, booleans are not."""
+    real = isinstance(value, float | np.floating) or _index(value) is not None
+    try:
+        if real and math.isfinite(float(value)):  # type: ignore[arg-type]
+            return float(value)  # type: ignore[arg-type]
+    except OverflowError:
+        pass
+    raise NotUnderstood(value, "a finite number")
+
+
 def boolean(value: object) -> bool:
     """A Python or NumPy boolean, or 0 or 1 as attributes of ONNX have it."""
     if isinstance(value, bool | np.bool_) or _index(value) in (0, 1):
@@ -427,6 +439,8 @@ def attribute(field: Field, value: object) -> Any:
         return integer(value, _INT_MAX, -_INT_MAX - 1)
     if field.type == "int[]":
         return integers(value, _INT_MAX, -_INT_MAX - 1)
+    if field.type == "float":
+        return number(value)
     if field.type == "bool":
         return boolean(value)
     return enum_value(value, field.type)

@@ -59,6 +59,20 @@ NEWEST_OPSET = 28
 
 ENUMS: dict[str, dict[str, int]] = {
     "DML_AXIS_DIRECTION": {"INCREASING": 0, "DECREASING": 1},
+    "DML_REDUCE_FUNCTION": {
+        "ARGMAX": 0,
+        "ARGMIN": 1,
+        "AVERAGE": 2,
+        "L1": 3,
+        "L2": 4,
+        "LOG_SUM": 5,
+        "LOG_SUM_EXP": 6,
+        "MAX": 7,
+        "MIN": 8,
+        "MULTIPLY": 9,
+        "SUM": 10,
+        "SUM_SQUARE": 11,
+    },
     "DML_TENSOR_FLAGS": {"NONE": 0, "OWNED_BY_DML": 1},
     "ONNX_AUTO_PAD": {"NOTSET": 0, "SAME_UPPER": 1, "SAME_LOWER": 2, "VALID": 3},
 }

@@ -13,6 +13,7 @@ from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic, models, register_model
 
+from float_math import LOWEST, _exp, _greater_float, _log, _same
 from half import _bfloat_to_float, _float_to_bfloat, _float_to_half, _half_to_float
 from order_key import VECTOR_BYTES, _load, _pointer, _splat
 
@@ -37,66 +38,6 @@ register_model(Lanes)(_LanesModel)
 _FLOATS = Lanes(types.float32)
 _DOUBLES = Lanes(types.float64)
 
-EXP_SCALE = 2.0**64  # exp_lanes' results bear this factor, so that none of them is subnormal
-LOWEST = {types.float32: -(2.0**128 - 2.0**104), types.float64: -1.7976931348623157e308}
-
-# By the vector's element: least argument of exp that does not round to 0, ln 2 in two parts (the first with so few
-# bits that its multiples are exact), the width of the mantissa and the bias; exp(r) = 1 + r * polynomial, of a degree
-# less for 16-bit elements (its error, 9e-8, is little beside half an ulp: 1.05 times as fast); the polynomial of log
-# (as in FreeBSD's msun).
-_EXP = {
-    types.float32: (-104.0, 0.693359375, -2.12194440e-4, 127, 23),
-    types.float64: (-745.5, 6.93147180369123816490e-01, 1.90821492927058770002e-10, 1023, 52),
-}
-_LN2 = 0.693147182464599609375  # rounded to float32, with an error of 2**-29
-_EXP_TERMS = {
-    16: (
-        0.9999997019767761,
-        0.4999914765357971,
-        0.16667653620243073,
-        0.041898176074028015,
-        0.008289217948913574,
-    ),
-    32: (
-        1.0,
-        0.5,
-        0.16666504740715027,
-        0.041666463017463684,
-        0.008369184099137783,
-        0.0013933685841038823,
-    ),
-    64: (
-        1.0,
-        0.5000000000000006,
-        0.1666666666666667,
-        0.04166666666657277,
-        0.008333333333326112,
-        0.0013888888932619635,
-        0.0001984126987490126,
-        2.4801504180837137e-05,
-        2.7557255297969643e-06,
-        2.7626426376580335e-07,
-        2.5105259538448494e-08,
-    ),
-}
-_LOG_TERMS = {
-    types.float32: (
-        0.66666662693023682,
-        0.40000972151756287,
-        0.28498786687850952,
-        0.24279078841209412,
-    ),
-    types.float64: (
-        6.666666666666735130e-01,
-        3.999999999940941908e-01,
-        2.857142874366239149e-01,
-        2.222219843214978396e-01,
-        1.818357216161805012e-01,
-        1.531383769920937332e-01,
-        1.479819860511658591e-01,
-    ),
-}
-
 
 def _lanes_of(kind: Any) -> Lanes:
     return _DOUBLES if kind == types.float64 else _FLOATS
@@ -115,22 +56,11 @@ def _memory(kind: Any, lanes: Lanes) -> Any:
     return _vector(lanes)
 
 
-def _same(vector: Any, value: float) -> Any:
-    return ir.Constant(vector, [value] * vector.count)
-
-
-def _muladd(builder: Any, a: Any, b: Any, c: Any) -> Any:
-    """a * b + c, fused where the target can: `llvm.fma` would be a call of libm elsewhere."""
-    vector = a.type
-    name = f"llvm.fmuladd.v{vector.count}f{32 if vector.element == ir.FloatType() else 64}"
-    fnty = ir.FunctionType(vector, [vector] * 3)
-    return builder.call(cgutils.get_or_insert_function(builder.module, fnty, name), [a, b, c])
-
-
-def _fuses(context: Any) -> bool:
-    """Whether the target fuses `_muladd`."""
-    triple, _name, features = context.codegen().magic_tuple()
-    return "+fma" in features.split(",") or triple.startswith(("aarch64", "arm64"))
+def _float_lanes(context: Any, builder: Any, kind: Any, bits: Any) -> Any:
+    """Elements as they lie in memory, as lanes."""
+    if kind == types.int16:
+        return _half_to_float(context, builder, bits)
+    return _bfloat_to_float(builder, bits) if kind == types.uint16 else bits
 
 
 def _first_lanes(builder: Any, lanes: Lanes, count: Any) -> Any:
@@ -194,7 +124,7 @@ def lowest(_context: Any, kind: Any) -> Any:
     """The lowest finite number of the lanes' type."""
 
     def codegen(_context: Any, _builder: Any, _signature: Any, _values: Any) -> Any:
-        return ir.DoubleType()(LOWEST[_lanes_of(kind).element])
+        return ir.DoubleType()(LOWEST[_lanes_of(kind).element.bitwidth])
 
     return types.float64(kind), codegen
 
@@ -228,10 +158,7 @@ def load_lanes(_context: Any, kind: Any, address: Any, step: Any, count: Any) ->
             name = f"llvm.masked.load.{name}.p0"
             function = cgutils.get_or_insert_function(builder.module, fnty, name)
             bits = builder.call(function, [pointer, i32(1), mask, zero])
-        if kind == types.int16:
-            bits = _half_to_float(context, builder, bits)
-        elif kind == types.uint16:
-            bits = _bfloat_to_float(builder, bits)
+        bits = _float_lanes(context, builder, kind, bits)
         if whole:
             return bits
         return builder.select(mask, bits, _same(bits.type, float("-inf")))
@@ -315,6 +242,19 @@ def peek(_context: Any, kind: Any, address: Any) -> Any:
 
 
 @intrinsic
+def lanes_at(_context: Any, kind: Any, place: Any, offset: Any) -> Any:
+    """`place` where it is a vector of lanes, or the one in scratch memory at address `place` + `offset`."""
+    lanes = _lanes_of(kind)
+
+    def codegen(_context: Any, builder: Any, _signature: Any, values: Any) -> Any:
+        if place == lanes:
+            return values[1]
+        return _load(builder, _pointer(builder, values[1], values[2]), _vector(lanes))
+
+    return lanes(kind, place, types.int64), codegen
+
+
+@intrinsic
 def poke(_context: Any, address: Any, lanes: Any) -> Any:
     """Store a vector of lanes (not of elements) in scratch memory."""
 
@@ -324,6 +264,47 @@ def poke(_context: Any, address: Any, lanes: Any) -> Any:
         return context.get_dummy_value()
 
     return types.void(types.int64, lanes), codegen
+
+
+ROWS = 8  # vectors that are measured together: more would leave no registers
+
+
+@intrinsic
+def load_rows(_context: Any, kind: Any, address: Any, offsets: Any) -> Any:
+    """ROWS vectors of contiguous elements, at `address` and every second of the int64 at `offsets` (in bytes)."""
+    lanes = _lanes_of(kind)
+
+    def codegen(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+        _kind, address, offsets = values
+        rows = []
+        for row in range(ROWS):
+            offset = builder.load(_number(builder, offsets, ir.IntType(64)(2 * row), offsets.type))
+            pointer = _pointer(builder, builder.add(address, offset))
+            rows.append(
+                _float_lanes(context, builder, kind, _load(builder, pointer, _memory(kind, lanes)))
+            )
+        return context.make_tuple(builder, signature.return_type, rows)
+
+    return types.UniTuple(lanes, ROWS)(kind, types.int64, types.int64), codegen
+
+
+@intrinsic
+def peek_rows(_context: Any, kind: Any, address: Any) -> Any:
+    """ROWS vectors of lanes (not of elements) in scratch memory."""
+    lanes = _lanes_of(kind)
+
+    def codegen(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+        rows = [
+            _load(
+                builder,
+                _pointer(builder, values[1], ir.IntType(64)(row * VECTOR_BYTES)),
+                _vector(lanes),
+            )
+            for row in range(ROWS)
+        ]
+        return context.make_tuple(builder, signature.return_type, rows)
+
+    return types.UniTuple(lanes, ROWS)(kind, types.int64), codegen
 
 
 def _binary(name: str) -> Any:
@@ -341,10 +322,6 @@ minus = _binary("fsub")
 times = _binary("fmul")
 
 
-def _greater_float(builder: Any, a: Any, b: Any) -> Any:
-    return builder.select(builder.fcmp_ordered(">", a, b), a, b)
-
-
 @intrinsic
 def greater(_context: Any, a: Any, b: Any) -> Any:
     """The greater lanes; b where either is NaN."""
@@ -353,6 +330,31 @@ def greater(_context: Any, a: Any, b: Any) -> Any:
         return _greater_float(builder, *values)
 
     return a(a, a), codegen
+
+
+@intrinsic
+def greatest_rows(_context: Any, rows: Any, top: Any) -> Any:
+    """Of each lane the greatest of `top` and all rows; anything where one is NaN."""
+
+    def codegen(_context: Any, builder: Any, _signature: Any, values: Any) -> Any:
+        tops = [*cgutils.unpack_tuple(builder, values[0]), values[1]]
+        while len(tops) > 1:
+            tops = [*tops[2:], _greater_float(builder, tops[0], tops[1])]
+        return tops[0]
+
+    return top(rows, top), codegen
+
+
+@intrinsic
+def differ(_context: Any, a: Any, b: Any) -> Any:
+    """Whether any lane of a is not that of b."""
+
+    def codegen(_context: Any, builder: Any, _signature: Any, values: Any) -> Any:
+        lanes = builder.fcmp_unordered("!=", *values)
+        bits = builder.bitcast(lanes, ir.IntType(lanes.type.count))
+        return builder.icmp_unsigned("!=", bits, bits.type(0))
+
+    return types.boolean(a, a), codegen
 
 
 def _halved(builder: Any, value: Any, operation: Any) -> Any:
@@ -490,38 +492,28 @@ def rounding(_context: Any, a: Any, b: Any, c: Any) -> Any:
 
 @intrinsic
 def exp_lanes(_context: Any, kind: Any, x: Any) -> Any:
-    """exp(x) * EXP_SCALE for x <= 0; NaN where it is NaN.
-
-    No fast-math flag: reassociation would undo the rounding to an integer and the two-part ln 2.
-    """
+    """exp(x) * EXP_SCALE for x <= 0; NaN where it is NaN."""
 
     def codegen(context: Any, builder: Any, _signature: Any, values: Any) -> Any:
-        vector = values[1].type
-        least, ln2_high, ln2_low, bias, mantissa = _EXP[x.element]
-        integers = ir.VectorType(ir.IntType(x.element.bitwidth), x.count)
-        d = values[1]
-        vanishes = builder.fcmp_ordered("<", d, _same(vector, least))
-        # The low bits of (1.5 * 2**mantissa + i) are the integer i.
-        magic = _same(vector, 1.5 * 2.0**mantissa + bias + 64)
-        shifted = _muladd(builder, d, _same(vector, 1.4426950408889634), magic)
-        n = builder.fsub(shifted, magic)
-        if x.element == types.float32 and _fuses(context):
-            # n times the error of ln 2 is little beside the rounding of d (1.07 times as fast as two parts).
-            r = _muladd(builder, n, _same(vector, -_LN2), d)
-        else:
-            r = _muladd(builder, n, _same(vector, -ln2_high), d)
-            r = _muladd(builder, n, _same(vector, -ln2_low), r)
-        terms = _EXP_TERMS[kind.bitwidth]
-        p = _same(vector, terms[-1])
-        for term in reversed(terms[:-1]):
-            p = _muladd(builder, p, r, _same(vector, term))
-        p = _muladd(builder, p, r, _same(vector, 1.0))
-        bits = builder.shl(builder.bitcast(shifted, integers), _same(integers, mantissa))
-        # A product, not an addition to the exponent: NaN stays NaN.
-        e = builder.fmul(p, builder.bitcast(bits, vector))
-        return builder.select(vanishes, ir.Constant(vector, None), e)
+        return _exp(context, builder, values[1], kind.bitwidth)
 
     return x(kind, x), codegen
+
+
+@intrinsic
+def exp_rows(_context: Any, kind: Any, rows: Any, top: Any) -> Any:
+    """Of each lane the sum of exp(x - top) * EXP_SCALE over the rows."""
+
+    def codegen(context: Any, builder: Any, _signature: Any, values: Any) -> Any:
+        _kind, rows, top = values
+        sums = []
+        for x in cgutils.unpack_tuple(builder, rows):
+            sums.append(_exp(context, builder, builder.fsub(x, top), kind.bitwidth))
+        while len(sums) > 1:
+            sums = [*sums[2:], builder.fadd(sums[0], sums[1])]
+        return sums[0]
+
+    return top(kind, rows, top), codegen
 
 
 @intrinsic
@@ -529,35 +521,7 @@ def log_lanes(_context: Any, x: Any) -> Any:
     """log of normal positive numbers; NaN where x is NaN."""
 
     def codegen(_context: Any, builder: Any, _signature: Any, values: Any) -> Any:
-        (value,) = values
-        vector = value.type
-        _least, _high, _low, _bias, mantissa = _EXP[x.element]
-        high, low = (
-            (6.9313812256e-01, 9.0580006145e-06)
-            if x.element == types.float32
-            else (6.93147180369123816490e-01, 1.90821492927058770002e-10)
-        )
-        integers = ir.VectorType(ir.IntType(x.element.bitwidth), x.count)
-        # value = 2**k * m with m in sqrt(1/2) to sqrt(2)
-        root = {23: 0x3F3504F3, 52: 0x3FE6A09E667F3BCD}[mantissa]
-        bits = builder.bitcast(value, integers)
-        k = builder.ashr(builder.sub(bits, _same(integers, root)), _same(integers, mantissa))
-        m = builder.sub(bits, builder.shl(k, _same(integers, mantissa)))
-        k = builder.sitofp(k, vector)
-        f = builder.fsub(builder.bitcast(m, vector), _same(vector, 1.0))
-        s = builder.fdiv(f, builder.fadd(f, _same(vector, 2.0)))
-        z = builder.fmul(s, s)
-        terms = _LOG_TERMS[x.element]
-        r = _same(vector, terms[-1])
-        for term in reversed(terms[:-1]):
-            r = _muladd(builder, r, z, _same(vector, term))
-        r = builder.fmul(r, z)
-        half = builder.fmul(_same(vector, 0.5), builder.fmul(f, f))
-        tail = _muladd(builder, k, _same(vector, low), builder.fmul(s, builder.fadd(half, r)))
-        result = builder.fadd(
-            builder.fmul(k, _same(vector, high)), builder.fsub(f, builder.fsub(half, tail))
-        )
-        return builder.select(builder.fcmp_unordered("uno", value, value), value, result)
+        return _log(builder, values[0])
 
     return x(x), codegen
 
@@ -653,17 +617,35 @@ def store_double(_context: Any, address: Any, number: Any, value: Any) -> Any:
     return types.void(types.int64, types.int64, types.float64), codegen
 
 
+def _prefetch(builder: Any, address: Any, write: int) -> None:
+    i32 = ir.IntType(32)
+    pointer = _pointer(builder, address)
+    fnty = ir.FunctionType(ir.VoidType(), [pointer.type, i32, i32, i32])
+    function = cgutils.get_or_insert_function(builder.module, fnty, "llvm.prefetch.p0")
+    builder.call(function, [pointer, i32(write), i32(3), i32(1)])
+
+
 @intrinsic
 def prefetch(_context: Any, address: Any, write: Any) -> Any:
     """Ask for the cache line at an address, any address; `write` is None or True."""
     for_write = write != types.none
 
     def codegen(context: Any, builder: Any, _signature: Any, values: Any) -> Any:
-        i32 = ir.IntType(32)
-        pointer = _pointer(builder, values[0])
-        fnty = ir.FunctionType(ir.VoidType(), [pointer.type, i32, i32, i32])
-        function = cgutils.get_or_insert_function(builder.module, fnty, "llvm.prefetch.p0")
-        builder.call(function, [pointer, i32(int(for_write)), i32(3), i32(1)])
+        _prefetch(builder, values[0], int(for_write))
         return context.get_dummy_value()
 
     return types.void(types.int64, write), codegen
+
+
+@intrinsic
+def prefetch_rows(_context: Any, address: Any, offsets: Any) -> Any:
+    """As prefetch, for what load_rows would load."""
+
+    def codegen(context: Any, builder: Any, _signature: Any, values: Any) -> Any:
+        address, offsets = values
+        for row in range(ROWS):
+            offset = builder.load(_number(builder, offsets, ir.IntType(64)(2 * row), offsets.type))
+            _prefetch(builder, builder.add(address, offset), 0)
+        return context.get_dummy_value()
+
+    return types.void(types.int64, types.int64), codegen

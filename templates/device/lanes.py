@@ -13,6 +13,7 @@ from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
+from vectors import _greater, _mask, _masked_load, _prefetch
 from order_key import VECTOR_BYTES, _load, _order_key, _pointer, _rule, _splat, helper, item_size
 
 FOLD = 4  # rows folded while a strip's best keys stay in registers
@@ -28,61 +29,12 @@ def _lanes(element: Any) -> Any:
     return ir.VectorType(element, VECTOR_BYTES * 8 // element.width)
 
 
-def _mask(builder: Any, vector: Any, count: Any) -> Any:
-    """True in the first `count` lanes."""
-    numbers = ir.Constant(vector, list(range(vector.count)))
-    limit = count
-    if vector.element.width < 64:
-        limit = builder.trunc(count, vector.element)
-    return builder.icmp_signed("<", numbers, _splat(builder, limit, vector))
-
-
-def _masked_load(builder: Any, pointer: Any, mask: Any, vector: Any) -> Any:
-    """Load the masked lanes, touch no other memory; the rest is 0."""
-    name = f"llvm.masked.load.v{vector.count}i{vector.element.width}.p0"
-    typed = builder.bitcast(pointer, vector.as_pointer())
-    i32 = ir.IntType(32)
-    fnty = ir.FunctionType(vector, [typed.type, i32, mask.type, vector])
-    function = cgutils.get_or_insert_function(builder.module, fnty, name)
-    return builder.call(function, [typed, i32(1), mask, ir.Constant(vector, None)])
-
-
-def _prefetch(builder: Any, pointer: Any) -> None:
-    """Fetch a cache line that is wanted soon; any address will do.
-
-    The processor's own prefetching stops at each page and waits at each search: 1.4x to 2x beyond the cache.
-    """
-    i32 = ir.IntType(32)
-    fnty = ir.FunctionType(ir.VoidType(), [pointer.type, i32, i32, i32])
-    function = cgutils.get_or_insert_function(builder.module, fnty, "llvm.prefetch.p0")
-    builder.call(function, [pointer, i32(0), i32(3), i32(1)])
-
-
-def _greater(builder: Any, a: Any, b: Any) -> Any:
-    return builder.select(builder.icmp_signed(">", a, b), a, b)
-
-
 def _greatest_lane(builder: Any, keys: Any) -> Any:
     """Horizontal maximum."""
     vector = keys.type
     name = f"llvm.vector.reduce.smax.v{vector.count}i{vector.element.width}"
     fnty = ir.FunctionType(vector.element, [vector])
     return builder.call(cgutils.get_or_insert_function(builder.module, fnty, name), [keys])
-
-
-@intrinsic
-def prefer_wide_vectors(_context: Any) -> Any:
-    """Compile the calling function, kept apart, to 512-bit vectors where there are any: LLVM prefers 256 bits."""
-
-    def codegen(context: Any, builder: Any, _signature: Any, _values: Any) -> Any:
-        attributes = builder.function.attributes
-        attributes.add("noinline")  # else the caller's attributes win
-        set.add(
-            attributes, '"prefer-vector-width"="512"'
-        )  # llvmlite's own method knows no such name
-        return context.get_dummy_value()
-
-    return types.void(), codegen
 
 
 @intrinsic

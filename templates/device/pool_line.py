@@ -1,9 +1,13 @@
-"""Lines of ranks: what max pooling keeps of its elements in scratch memory, and vector loops over them.
+"""Lines of ranks: what pooling keeps of its elements in scratch memory, and vector loops over them.
 
 A rank is an integer of which the greatest is wanted. Without positions (`wide` None) it is as wide as the element
 and turns back into it; `nan_key` is then what to add to numbers so that all NaN wrap round to the losing, or the
 winning, end. With them the order key fills the upper bits and the inverted position the lower ones, so that one
 maximum finds the element and settles ties; the lowest bit keeps the sign of a zero. The least rank is padding's.
+
+Where sums are wanted, `wide` is a float, and so are the ranks, which are added up; padding is 0. The type of `flip`
+then tells the element's: int16 float16, uint16 bfloat16, int32 float32, int64 float64. `nan_key` is None for the
+elements as they are, or a tuple of p zeros for |x|**p.
 """
 
 from __future__ import annotations
@@ -15,6 +19,7 @@ from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
+from half import _bfloat_to_float, _half_to_float, _like
 from order_key import VECTOR_BYTES, _load, _order_key, _pointer, _rule, _splat
 
 # Bytes from a row to what is prefetched: without it, inputs beyond the caches take 1.3 to 1.7 times as long.
@@ -22,7 +27,9 @@ AHEAD = 8192
 
 
 def _rank_type(wide: Any, flip: Any) -> Any:
-    """The integer that holds a rank: the element's width, that of `wide`, or of a pair of it."""
+    """What holds a rank: the type of `wide`, an integer of a pair of it, or one of the element's width."""
+    if isinstance(wide, types.Float):
+        return ir.FloatType() if wide == types.float32 else ir.DoubleType()
     if wide == types.none:
         return ir.IntType(flip.bitwidth)
     if isinstance(wide, types.BaseTuple):
@@ -30,16 +37,26 @@ def _rank_type(wide: Any, flip: Any) -> Any:
     return ir.IntType(wide.bitwidth)
 
 
-def _like(type_: Any, element: Any) -> Any:
-    """`element`, or a vector of it with as many lanes as `type_`."""
-    return ir.VectorType(element, type_.count) if isinstance(type_, ir.VectorType) else element
-
-
 def _scalar(type_: Any) -> Any:
     return type_.element if isinstance(type_, ir.VectorType) else type_
 
 
+def _is_float(type_: Any) -> bool:
+    return isinstance(_scalar(type_), ir.FloatType | ir.DoubleType)
+
+
+def _width(type_: Any) -> int:
+    """Bits of a rank."""
+    if _is_float(type_):
+        return 32 if type_ == ir.FloatType() else 64
+    return int(type_.width)
+
+
 def _least(type_: Any) -> Any:
+    """Padding's rank."""
+    if _is_float(type_):
+        count = type_.count if isinstance(type_, ir.VectorType) else 0
+        return ir.Constant(type_, [0.0] * count if count else 0.0)
     if isinstance(type_, ir.VectorType):
         return ir.Constant(type_, [-(2 ** (type_.element.width - 1))] * type_.count)
     return ir.Constant(type_, -(2 ** (type_.width - 1)))
@@ -95,8 +112,39 @@ def _lowest(builder: Any, type_: Any, wide: Any, rule: tuple[Any, Any, Any]) -> 
     return builder.add(least, _splat(builder, builder.zext(above, rule[1].type), type_))
 
 
-def _greater_rank(builder: Any, a: Any, b: Any) -> Any:
+def _joined(builder: Any, a: Any, b: Any) -> Any:
+    """The rank of two together."""
+    if _is_float(a.type):
+        return builder.fadd(a, b)
     return builder.select(builder.icmp_signed(">", a, b), a, b)
+
+
+def _float_of(context: Any, builder: Any, bits: Any, kind: Any, element: Any) -> Any:
+    """The float, of type `element`, of an element's bits."""
+    if kind == types.int16:
+        value = _half_to_float(context, builder, bits)
+    elif kind == types.uint16:
+        value = _bfloat_to_float(builder, bits)
+    else:
+        narrow = ir.FloatType() if kind == types.int32 else ir.DoubleType()
+        value = builder.bitcast(bits, _like(bits.type, narrow))
+    wanted = _like(bits.type, element)
+    return value if value.type == wanted else builder.fpext(value, wanted)
+
+
+def _magnitude(builder: Any, value: Any) -> Any:
+    vector = f"v{value.type.count}" if isinstance(value.type, ir.VectorType) else ""
+    name = f"llvm.fabs.{vector}f{_width(_scalar(value.type))}"
+    fnty = ir.FunctionType(value.type, [value.type])
+    return builder.call(cgutils.get_or_insert_function(builder.module, fnty, name), [value])
+
+
+def _term(context: Any, builder: Any, bits: Any, kind: Any, power: Any, element: Any) -> Any:
+    """What an element adds to a sum."""
+    value = _float_of(context, builder, bits, kind, element)
+    if power == types.none:
+        return value
+    return _magnitude(builder, value) if power.count == 1 else builder.fmul(value, value)
 
 
 def _first_lanes(builder: Any, count: int, n: Any) -> Any:
@@ -133,14 +181,16 @@ def _prefetch(builder: Any, pointer: Any) -> None:
 
 
 def _vector(element: Any, registers: int = 1) -> Any:
-    return ir.VectorType(element, registers * VECTOR_BYTES * 8 // element.width)
+    return ir.VectorType(element, registers * VECTOR_BYTES * 8 // _width(element))
 
 
 def _runs(builder: Any, vector: Any, count: Any, n: Any, run: Any) -> None:
-    """`run(number, first, mask)` for `count` runs in strips of n lanes.
+    """`run(number, first, done, mask)` for `count` runs in strips of n lanes.
 
-    The last strip overlaps; it is masked where there is no whole one.
+    The last strip overlaps: its first `done` lanes were those of the strip before. It is masked where there is no
+    whole one.
     """
+    builder.function.attributes.add("optsize")  # else loops of two or three rounds are unrolled
     i64 = n.type
     lanes = i64(vector.count)
     last = builder.sub(n, lanes)
@@ -151,11 +201,19 @@ def _runs(builder: Any, vector: Any, count: Any, n: Any, run: Any) -> None:
             cgutils.for_range_slice(builder, i64(0), n, lanes, i64) as (begin, _),
         ):
             first = builder.select(builder.icmp_signed("<", begin, last), begin, last)
-            run(loop.index, first, None)
+            run(loop.index, first, builder.sub(begin, first), None)
         with otherwise:
             mask = _first_lanes(builder, vector.count, n)
             with cgutils.for_range(builder, count) as loop:
-                run(loop.index, i64(0), mask)
+                run(loop.index, i64(0), i64(0), mask)
+
+
+def _after(builder: Any, done: Any, value: Any, old: Any) -> Any:
+    """`value`, in the first `done` lanes `old`."""
+    numbers = ir.VectorType(ir.IntType(32), value.type.count)
+    done = _splat(builder, builder.trunc(done, ir.IntType(32)), numbers)
+    new = builder.icmp_signed(">=", ir.Constant(numbers, list(range(numbers.count))), done)
+    return builder.select(new, value, old)
 
 
 def _store_lanes(builder: Any, value: Any, start: Any, first: Any, mask: Any) -> None:
@@ -175,7 +233,7 @@ def rank_size(_context: Any, wide: Any, flip: Any) -> Any:
     """Bytes of a rank, a constant."""
 
     def codegen(_context: Any, _builder: Any, _signature: Any, _values: Any) -> Any:
-        return ir.IntType(64)(_rank_type(wide, flip).width // 8)
+        return ir.IntType(64)(_width(_rank_type(wide, flip)) // 8)
 
     return types.int64(wide, flip), codegen
 
@@ -188,7 +246,7 @@ def clear_ranks(_context: Any, line: Any, n: Any, wide: Any, flip: Any) -> Any:
         vector = _vector(_rank_type(wide, flip))
         i64 = ir.IntType(64)
         start = _pointer(builder, values[0])
-        stop = builder.mul(values[1], i64(vector.element.width // 8))
+        stop = builder.mul(values[1], i64(_width(vector.element) // 8))
         with cgutils.for_range_slice(builder, i64(0), stop, i64(VECTOR_BYTES), i64) as (offset, _):
             _store(builder, _least(vector), builder.gep(start, [offset]))
         return context.get_dummy_value()
@@ -218,20 +276,23 @@ def rank_element(
     nan_key: Any,
     inf: Any,
 ) -> Any:
-    """Replace the rank at `line` if that of the element at `address` is greater."""
+    """Join the rank at `line` with that of the element at `address`."""
 
     def codegen(context: Any, builder: Any, signature: Any, values: Any) -> Any:
         line, address, position = values[:3]
         element = _rank_type(wide, flip)
         bits = _load(builder, _pointer(builder, address), values[4].type)
-        place = None
-        if wide != types.none:
-            place = _inverted(builder, position, element, element.width - flip.bitwidth)
-        rule = _rule(signature, values)
-        rank = _rank(builder, bits, place, element, rule)
-        rank = _greater_rank(builder, rank, _lowest(builder, element, wide, rule))
+        if _is_float(element):
+            rank = _term(context, builder, bits, flip, nan_key, element)
+        else:
+            place = None
+            if wide != types.none:
+                place = _inverted(builder, position, element, element.width - flip.bitwidth)
+            rule = _rule(signature, values)
+            rank = _rank(builder, bits, place, element, rule)
+            rank = _joined(builder, rank, _lowest(builder, element, wide, rule))
         pointer = _pointer(builder, line)
-        _store(builder, _greater_rank(builder, rank, _load(builder, pointer, element)), pointer)
+        _store(builder, _joined(builder, rank, _load(builder, pointer, element)), pointer)
         return context.get_dummy_value()
 
     i64 = types.int64
@@ -259,7 +320,7 @@ def rank_rows(
     nan_key: Any,
     inf: Any,
 ) -> Any:
-    """The greatest rank of each of n contiguous columns over `rows` rows, kept in a register meanwhile.
+    """The joint rank of each of n contiguous columns over `rows` rows, kept in a register meanwhile.
 
     Row r begins at address + offsets[r], at position + positions[r] / 2, and `along` (0 or 1) more with each column.
     The line may be written two vectors further than `columns`, with padding or with what stood there.
@@ -269,32 +330,38 @@ def rank_rows(
     def codegen(context: Any, builder: Any, signature: Any, values: Any) -> Any:
         line, address, position, count, line_step, address_step, position_step = values[:7]
         offsets, positions, rows, columns, along, fresh = values[7:13]
-        builder.function.attributes.add("optsize")  # else loops of two or three rounds are unrolled
         element = _rank_type(wide, flip)
-        vector = _vector(element, 1 if wide == types.none else 2)
+        sums = _is_float(element)
+        positions_wanted = wide != types.none and not sums
+        vector = _vector(element, 2 if positions_wanted else 1)
         narrow = ir.VectorType(ir.IntType(flip.bitwidth), vector.count)
         i64 = ir.IntType(64)
-        rule = _rule(signature, values)
+        rule: Any = None if sums else _rule(signature, values)
         offset_table = builder.bitcast(_pointer(builder, offsets), i64.as_pointer())
         position_table = builder.bitcast(_pointer(builder, positions), i64.as_pointer())
         best = cgutils.alloca_once(builder, vector)
-        numbers = ir.Constant(vector, list(range(0, 2 * vector.count, 2)))
-        steps = builder.mul(_splat(builder, _resize(builder, along, element), vector), numbers)
-        lowest = _splat(builder, _lowest(builder, element, wide, rule), vector)
+        if positions_wanted:
+            numbers = ir.Constant(vector, list(range(0, 2 * vector.count, 2)))
+            steps = builder.mul(_splat(builder, _resize(builder, along, element), vector), numbers)
+        least = _least(vector)
+        lowest = least if sums else _splat(builder, _lowest(builder, element, wide, rule), vector)
         fresh = builder.trunc(fresh, ir.IntType(1))
 
-        def strip(number: Any, column: Any, mask: Any) -> None:
+        def strip(number: Any, column: Any, done: Any, mask: Any) -> None:
             place = builder.add(line, builder.mul(number, line_step))
-            place = builder.add(place, builder.mul(column, i64(element.width // 8)))
+            place = builder.add(place, builder.mul(column, i64(_width(element) // 8)))
             place = _pointer(builder, place)
-            old = _load(builder, place, vector)
-            begin = lowest if mask is None else builder.select(mask, lowest, _least(vector))
-            builder.store(builder.select(fresh, begin, old), best)
+            if sums:
+                builder.store(least, best)
+            else:
+                old = _load(builder, place, vector)
+                begin = lowest if mask is None else builder.select(mask, lowest, least)
+                builder.store(builder.select(fresh, begin, old), best)
             first = builder.add(address, builder.mul(number, address_step))
             first = builder.add(first, builder.mul(column, i64(narrow.element.width // 8)))
             first = _pointer(builder, first)
             start = None
-            if wide != types.none:
+            if positions_wanted:
                 start = builder.add(position, builder.mul(number, position_step))
                 start = builder.add(start, builder.mul(column, along))
                 start = _inverted(builder, start, element, element.width - flip.bitwidth)
@@ -304,7 +371,7 @@ def rank_rows(
                 pointer = builder.gep(first, [offset])
                 _prefetch(builder, builder.gep(pointer, [i64(AHEAD)]))
                 where = None
-                if wide != types.none:
+                if positions_wanted:
                     where = builder.load(builder.gep(position_table, [loop.index]))
                     where = _splat(builder, _resize(builder, where, element), vector)
                     where = builder.sub(start, where)
@@ -315,11 +382,24 @@ def rank_rows(
                     none = ir.Constant(narrow, None)
                     function = _masked(builder, "load", narrow)
                     bits = builder.call(function, [typed, ir.IntType(32)(1), mask, none])
-                rank = _rank(builder, bits, where, element, rule)
+                if sums:
+                    rank = _term(context, builder, bits, flip, nan_key, element)
+                else:
+                    rank = _rank(builder, bits, where, element, rule)
                 if mask is not None:
-                    rank = builder.select(mask, rank, _least(vector))
-                builder.store(_greater_rank(builder, rank, builder.load(best)), best)
-            _store(builder, builder.load(best), place)
+                    rank = builder.select(mask, rank, least)
+                builder.store(_joined(builder, rank, builder.load(best)), best)
+            found = builder.load(best)
+            if not sums:
+                _store(builder, found, place)
+                return
+            with builder.if_else(fresh) as (then, otherwise):
+                with then:
+                    _store(builder, found, place)
+                with otherwise:  # what the strip before has added is not added again
+                    old = _load(builder, place, vector)
+                    more = _after(builder, done, builder.fadd(old, found), old)
+                    _store(builder, more, place)
 
         _runs(builder, vector, count, columns, strip)
         return context.get_dummy_value()
@@ -332,7 +412,7 @@ def rank_rows(
 def _folded(
     builder: Any, source: Any, vectors: int, vector: Any, pieces: tuple[Any, Any, Any]
 ) -> list[Any]:
-    """Neighbouring vectors at `source`, each the greatest of those `step` bytes apart, the last at `last` bytes."""
+    """Neighbouring vectors at `source`, each joined of those `step` bytes apart, the last at `last` bytes."""
     count, step, last = pieces
     best = [cgutils.alloca_once(builder, vector) for _ in range(vectors)]
     places = [builder.gep(source, [last.type(i * VECTOR_BYTES)]) for i in range(vectors)]
@@ -342,7 +422,7 @@ def _folded(
         shift = builder.mul(loop.index, step)
         for one, place in zip(best, places, strict=True):
             rank = _load(builder, builder.gep(place, [shift]), vector)
-            builder.store(_greater_rank(builder, rank, builder.load(one)), one)
+            builder.store(_joined(builder, rank, builder.load(one)), one)
     return [builder.load(one) for one in best]
 
 
@@ -358,7 +438,7 @@ def fold_line(
     wide: Any,
     flip: Any,
 ) -> Any:
-    """target[i] = max(source[i], source[i + step], .., source[i + last]), `pieces` of them.
+    """target[i] = source[i], source[i + step], .., source[i + last] joined, `pieces` of them.
 
     For n ranks, and up to a vector more; may be in place. One piece: a copy of those at `last`.
     """
@@ -367,7 +447,7 @@ def fold_line(
         target, source, n, pieces, step, last = values[:6]
         vector = _vector(_rank_type(wide, flip))
         i64 = ir.IntType(64)
-        size = i64(vector.element.width // 8)
+        size = i64(_width(vector.element) // 8)
         near, to = _pointer(builder, source), _pointer(builder, target)
         shifts = (pieces, builder.mul(step, size), builder.mul(last, size))
         stop = builder.mul(n, size)
@@ -396,7 +476,7 @@ class _Runs(NamedTuple):
 def _fold_runs(builder: Any, vector: Any, runs: _Runs, run: Any) -> None:
     """`run(number, ranks, first, mask)` for the folded ranks of strips of the runs."""
     i64 = runs.n.type
-    bytes_of_rank = vector.element.width // 8
+    bytes_of_rank = _width(vector.element) // 8
     size = i64(bytes_of_rank)
     shifts = (runs.pieces, builder.mul(runs.step, size), builder.mul(runs.last, size))
     numbers = ir.VectorType(ir.IntType(32), vector.count)
@@ -406,11 +486,11 @@ def _fold_runs(builder: Any, vector: Any, runs: _Runs, run: Any) -> None:
         address = builder.add(runs.line, builder.mul(number, runs.line_step))
         return _pointer(builder, builder.add(address, builder.mul(first, i64(apart))))
 
-    def every(number: Any, first: Any, mask: Any) -> None:
+    def every(number: Any, first: Any, _done: Any, mask: Any) -> None:
         source = place(number, first, bytes_of_rank)
         run(number, _folded(builder, source, 1, vector, shifts)[0], first, mask)
 
-    def every_second(number: Any, first: Any, mask: Any) -> None:
+    def every_second(number: Any, first: Any, _done: Any, mask: Any) -> None:
         source = place(number, first, 2 * bytes_of_rank)
         low, high = _folded(builder, source, 2, vector, shifts)
         run(number, builder.shuffle_vector(low, high, even), first, mask)

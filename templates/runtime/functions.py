@@ -127,7 +127,7 @@ def _own_dtype(field: Field, values: Mapping[str, Any]) -> str:
 
 Inputs = tuple[tuple[np.dtype, tuple[int, ...]], ...]  # data type and shape of each input array
 
-_FROZEN = (str, int, np.integer, np.bool_, np.dtype, type)
+_FROZEN = (str, int, float, np.integer, np.floating, np.bool_, np.dtype, type)
 
 
 def frozen(value: Any) -> Any:

@@ -24,10 +24,21 @@ from specops.directml.activation_softmax import ActivationSoftmaxOperatorDesc, a
 from specops.directml.activation_softmax1 import ActivationSoftmax1OperatorDesc, activation_softmax1
 from specops.directml.argmax import ArgmaxOperatorDesc, argmax
 from specops.directml.argmin import ArgminOperatorDesc, argmin
+from specops.directml.average_pooling import AveragePoolingOperatorDesc, average_pooling
+from specops.directml.average_pooling1 import AveragePooling1OperatorDesc, average_pooling1
+from specops.directml.average_pooling_grad import (
+    AveragePoolingGradOperatorDesc,
+    average_pooling_grad,
+)
 from specops.directml.descriptor import TensorDesc
+from specops.directml.lp_pooling import LpPoolingOperatorDesc, lp_pooling
+from specops.directml.lp_pooling1 import LpPooling1OperatorDesc, lp_pooling1
 from specops.directml.max_pooling import MaxPoolingOperatorDesc, max_pooling
 from specops.directml.max_pooling1 import MaxPooling1OperatorDesc, max_pooling1
 from specops.directml.max_pooling2 import MaxPooling2OperatorDesc, max_pooling2
+from specops.directml.max_pooling_grad import MaxPoolingGradOperatorDesc, max_pooling_grad
+from specops.directml.max_unpooling import MaxUnpoolingOperatorDesc, max_unpooling
+from specops.directml.reduce import ReduceOperatorDesc, reduce
 from specops.operator import CompiledOperator
 
 __all__ = [
@@ -39,10 +50,18 @@ __all__ = [
     "ActivationSoftmaxOperatorDesc",
     "ArgmaxOperatorDesc",
     "ArgminOperatorDesc",
+    "AveragePooling1OperatorDesc",
+    "AveragePoolingGradOperatorDesc",
+    "AveragePoolingOperatorDesc",
     "CompiledOperator",
+    "LpPooling1OperatorDesc",
+    "LpPoolingOperatorDesc",
     "MaxPooling1OperatorDesc",
     "MaxPooling2OperatorDesc",
+    "MaxPoolingGradOperatorDesc",
     "MaxPoolingOperatorDesc",
+    "MaxUnpoolingOperatorDesc",
+    "ReduceOperatorDesc",
     "TensorDesc",
     "activation_hardmax",
     "activation_hardmax1",
@@ -52,7 +71,15 @@ __all__ = [
     "activation_softmax1",
     "argmax",
     "argmin",
+    "average_pooling",
+    "average_pooling1",
+    "average_pooling_grad",
+    "lp_pooling",
+    "lp_pooling1",
     "max_pooling",
     "max_pooling1",
     "max_pooling2",
+    "max_pooling_grad",
+    "max_unpooling",
+    "reduce",
 ]

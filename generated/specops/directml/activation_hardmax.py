@@ -34,7 +34,7 @@ Decided where the page is silent:
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, ClassVar
@@ -44,7 +44,6 @@ import numpy as np
 from specops import arrays, functions
 from specops.directml.descriptor import OperatorDesc, TensorDesc
 from specops.directml.tensor_rules import TENSOR_RULES
-from specops.lowering.hardmax import Hardmax
 from specops.operator import CompiledOperator
 from specops.tensor import Tensor, rank
 from specops.validation import Allowed, Computed, Field, Operator, Rule, Support
@@ -91,8 +90,10 @@ def output_tensor_sizes(InputTensor: Tensor) -> Sequence[int]:
 def lower(
     InputTensor: Tensor,
     OutputTensor: Tensor,
-) -> Hardmax:
-    """The kernel for validated values."""
+) -> Callable[..., None]:
+    """The kernel for validated values, loaded with its first use."""
+    from specops.lowering.hardmax import Hardmax
+
     return Hardmax(
         axes=[rank(InputTensor) - 1],
         # Decided: The page is silent. Its arg-max compares, and Direct3D compares false with NaN;
@@ -234,7 +235,8 @@ def activation_hardmax(
         x: Tensor to read; only its last two sizes may differ from 1. A NumPy array of any strides,
             or an object that shares its memory.
         out: Array to write to, of the output's data type and shape; it may not share memory with an
-            input. None makes a new one, in the memory order of x.
+            input. None makes a new one, which has the memory order of x where it has its
+            dimensions.
 
     Returns:
         One 1 in each group, zeros elsewhere.

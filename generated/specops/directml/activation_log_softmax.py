@@ -38,7 +38,7 @@ Wrong on the page:
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, ClassVar
@@ -48,7 +48,6 @@ import numpy as np
 from specops import arrays, functions
 from specops.directml.descriptor import OperatorDesc, TensorDesc
 from specops.directml.tensor_rules import TENSOR_RULES
-from specops.lowering.softmax import Softmax
 from specops.operator import CompiledOperator
 from specops.tensor import Tensor, rank
 from specops.validation import Allowed, Computed, Field, Operator, Rule, Support
@@ -95,8 +94,10 @@ def output_tensor_sizes(InputTensor: Tensor) -> Sequence[int]:
 def lower(
     InputTensor: Tensor,
     OutputTensor: Tensor,
-) -> Softmax:
-    """The kernel for validated values."""
+) -> Callable[..., None]:
+    """The kernel for validated values, loaded with its first use."""
+    from specops.lowering.softmax import Softmax
+
     return Softmax(
         axes=[rank(InputTensor) - 1],
         result="logarithm",
@@ -239,7 +240,8 @@ def activation_log_softmax(
         x: Tensor to read; only its last two sizes may differ from 1. A NumPy array of any strides,
             or an object that shares its memory.
         out: Array to write to, of the output's data type and shape; it may not share memory with an
-            input. None makes a new one, in the memory order of x.
+            input. None makes a new one, which has the memory order of x where it has its
+            dimensions.
 
     Returns:
         Natural logarithms of the softmax, 0 or less.

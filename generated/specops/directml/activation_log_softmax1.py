@@ -47,7 +47,7 @@ Wrong on the page:
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, ClassVar
@@ -57,7 +57,6 @@ import numpy as np
 from specops import arrays, functions
 from specops.directml.descriptor import OperatorDesc, TensorDesc
 from specops.directml.tensor_rules import TENSOR_RULES
-from specops.lowering.softmax import Softmax
 from specops.operator import CompiledOperator
 from specops.tensor import Tensor, rank, unique
 from specops.validation import Allowed, Computed, Field, Operator, Rule, Support
@@ -122,8 +121,10 @@ def lower(
     InputTensor: Tensor,
     OutputTensor: Tensor,
     Axes: tuple[int, ...],
-) -> Softmax:
-    """The kernel for validated values."""
+) -> Callable[..., None]:
+    """The kernel for validated values, loaded with its first use."""
+    from specops.lowering.softmax import Softmax
+
     return Softmax(
         axes=Axes,
         result="logarithm",
@@ -267,7 +268,8 @@ def activation_log_softmax1(
             element is its own group. An integer or a sequence of them; negative ones count from the
             end; None means all axes.
         out: Array to write to, of the output's data type and shape; it may not share memory with an
-            input. None makes a new one, in the memory order of x.
+            input. None makes a new one, which has the memory order of x where it has its
+            dimensions.
 
     Returns:
         Natural logarithms of the softmax, 0 or less.

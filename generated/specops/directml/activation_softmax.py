@@ -35,7 +35,7 @@ Decided where the page is silent:
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, ClassVar
@@ -45,7 +45,6 @@ import numpy as np
 from specops import arrays, functions
 from specops.directml.descriptor import OperatorDesc, TensorDesc
 from specops.directml.tensor_rules import TENSOR_RULES
-from specops.lowering.softmax import Softmax
 from specops.operator import CompiledOperator
 from specops.tensor import Tensor, rank
 from specops.validation import Allowed, Computed, Field, Operator, Rule, Support
@@ -92,8 +91,10 @@ def output_tensor_sizes(InputTensor: Tensor) -> Sequence[int]:
 def lower(
     InputTensor: Tensor,
     OutputTensor: Tensor,
-) -> Softmax:
-    """The kernel for validated values."""
+) -> Callable[..., None]:
+    """The kernel for validated values, loaded with its first use."""
+    from specops.lowering.softmax import Softmax
+
     return Softmax(
         axes=[rank(InputTensor) - 1],
         result="probability",
@@ -236,7 +237,8 @@ def activation_softmax(
         x: Tensor to read; only its last two sizes may differ from 1. A NumPy array of any strides,
             or an object that shares its memory.
         out: Array to write to, of the output's data type and shape; it may not share memory with an
-            input. None makes a new one, in the memory order of x.
+            input. None makes a new one, which has the memory order of x where it has its
+            dimensions.
 
     Returns:
         Numbers from 0 to 1 that add up to 1 in each group.

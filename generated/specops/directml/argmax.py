@@ -44,7 +44,7 @@ Decided where the page is silent:
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, ClassVar
@@ -55,7 +55,6 @@ from specops import arrays, functions
 from specops.directml.descriptor import OperatorDesc, TensorDesc
 from specops.directml.tensor_rules import TENSOR_RULES
 from specops.functions import Asked
-from specops.lowering.arg_reduce import ArgReduce
 from specops.operator import CompiledOperator
 from specops.tensor import Tensor, greatest, product, rank, unique
 from specops.validation import Allowed, Computed, Field, Operator, Rule, Support
@@ -124,8 +123,10 @@ def lower(
     OutputTensor: Tensor,
     Axes: tuple[int, ...],
     AxisDirection: str,
-) -> ArgReduce:
-    """The kernel for validated values."""
+) -> Callable[..., None]:
+    """The kernel for validated values, loaded with its first use."""
+    from specops.lowering.arg_reduce import ArgReduce
+
     return ArgReduce(
         axes=Axes,
         better="greater",
@@ -314,7 +315,8 @@ def argmax(
             (DECREASING). One of INCREASING, DECREASING.
         output_dtype: Data type of OutputTensor: INT64, INT32, UINT64, UINT32, or a NumPy dtype.
         out: Array to write to, of the output's data type and shape; it may not share memory with an
-            input. None makes a new one, in the memory order of x.
+            input. None makes a new one, which has the memory order of x where it has its
+            dimensions.
 
     Returns:
         One index for each reduced group; the rank is preserved.

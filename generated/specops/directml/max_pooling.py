@@ -68,7 +68,7 @@ Wrong on the page:
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, ClassVar
@@ -79,7 +79,6 @@ from specops import arrays, functions
 from specops.directml.descriptor import OperatorDesc, TensorDesc
 from specops.directml.tensor_rules import TENSOR_RULES
 from specops.functions import Asked
-from specops.lowering.max_pool import MaxPool
 from specops.operator import CompiledOperator
 from specops.tensor import Tensor, rank, windows_hold_input
 from specops.validation import Allowed, Computed, Field, Operator, Rule, Support
@@ -279,8 +278,10 @@ def lower(
     WindowSize: tuple[int, ...],
     StartPadding: tuple[int, ...],
     no_dilations: tuple[int, ...],
-) -> MaxPool:
-    """The kernel for validated values."""
+) -> Callable[..., None]:
+    """The kernel for validated values, loaded with its first use."""
+    from specops.lowering.max_pool import MaxPool
+
     return MaxPool(
         window=WindowSize,
         strides=Strides,
@@ -594,7 +595,8 @@ def max_pooling(
             each entry of window_size.
         output_sizes: Sizes of OutputTensor, where not those that follow from the other arguments.
         out: Array to write to, of the output's data type and shape; it may not share memory with an
-            input. None makes a new one, in the memory order of x.
+            input. None makes a new one, which has the memory order of x where it has its
+            dimensions.
 
     Returns:
         One element for each position of the window.

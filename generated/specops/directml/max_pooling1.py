@@ -92,7 +92,7 @@ Wrong on the page:
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, ClassVar
@@ -101,7 +101,6 @@ from specops import arrays, functions
 from specops.directml.descriptor import OperatorDesc, TensorDesc
 from specops.directml.tensor_rules import TENSOR_RULES
 from specops.functions import Asked
-from specops.lowering.max_pool import MaxPool
 from specops.operator import CompiledOperator
 from specops.tensor import Tensor, rank, windows_hold_input
 from specops.validation import Allowed, Computed, Field, Operator, Rule, Support
@@ -325,8 +324,10 @@ def lower(
     WindowSize: tuple[int, ...],
     StartPadding: tuple[int, ...],
     no_dilations: tuple[int, ...],
-) -> MaxPool:
-    """The kernel for validated values."""
+) -> Callable[..., None]:
+    """The kernel for validated values, loaded with its first use."""
+    from specops.lowering.max_pool import MaxPool
+
     return MaxPool(
         window=WindowSize,
         strides=Strides,
@@ -731,8 +732,8 @@ def max_pooling1(
         indices: Whether to return OutputIndicesTensor too.
         indices_dtype: Data type of OutputIndicesTensor: UINT64, UINT32, or a NumPy dtype.
         out: Array to write to, or a tuple of one for each output; of the outputs' data types and
-            shapes. It may not share memory with an input. None makes new ones, in the memory order
-            of x.
+            shapes. It may not share memory with an input. None makes new ones, which have the
+            memory order of x where they have its dimensions.
 
     Returns:
         One element for each position of the window. Where `indices` is true, a tuple of this and

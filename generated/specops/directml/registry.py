@@ -11,10 +11,18 @@ from specops.directml.activation_softmax import ActivationSoftmaxOperatorDesc
 from specops.directml.activation_softmax1 import ActivationSoftmax1OperatorDesc
 from specops.directml.argmax import ArgmaxOperatorDesc
 from specops.directml.argmin import ArgminOperatorDesc
+from specops.directml.average_pooling import AveragePoolingOperatorDesc
+from specops.directml.average_pooling1 import AveragePooling1OperatorDesc
+from specops.directml.average_pooling_grad import AveragePoolingGradOperatorDesc
 from specops.directml.descriptor import OperatorDesc
+from specops.directml.lp_pooling import LpPoolingOperatorDesc
+from specops.directml.lp_pooling1 import LpPooling1OperatorDesc
 from specops.directml.max_pooling import MaxPoolingOperatorDesc
 from specops.directml.max_pooling1 import MaxPooling1OperatorDesc
 from specops.directml.max_pooling2 import MaxPooling2OperatorDesc
+from specops.directml.max_pooling_grad import MaxPoolingGradOperatorDesc
+from specops.directml.max_unpooling import MaxUnpoolingOperatorDesc
+from specops.directml.reduce import ReduceOperatorDesc
 
 OPERATORS: dict[str, type[OperatorDesc]] = {
     "DML_OPERATOR_ACTIVATION_HARDMAX": ActivationHardmaxOperatorDesc,
@@ -25,7 +33,15 @@ OPERATORS: dict[str, type[OperatorDesc]] = {
     "DML_OPERATOR_ACTIVATION_SOFTMAX1": ActivationSoftmax1OperatorDesc,
     "DML_OPERATOR_ARGMAX": ArgmaxOperatorDesc,
     "DML_OPERATOR_ARGMIN": ArgminOperatorDesc,
+    "DML_OPERATOR_AVERAGE_POOLING": AveragePoolingOperatorDesc,
+    "DML_OPERATOR_AVERAGE_POOLING1": AveragePooling1OperatorDesc,
+    "DML_OPERATOR_AVERAGE_POOLING_GRAD": AveragePoolingGradOperatorDesc,
+    "DML_OPERATOR_LP_POOLING": LpPoolingOperatorDesc,
+    "DML_OPERATOR_LP_POOLING1": LpPooling1OperatorDesc,
     "DML_OPERATOR_MAX_POOLING": MaxPoolingOperatorDesc,
     "DML_OPERATOR_MAX_POOLING1": MaxPooling1OperatorDesc,
     "DML_OPERATOR_MAX_POOLING2": MaxPooling2OperatorDesc,
+    "DML_OPERATOR_MAX_POOLING_GRAD": MaxPoolingGradOperatorDesc,
+    "DML_OPERATOR_MAX_UNPOOLING": MaxUnpoolingOperatorDesc,
+    "DML_OPERATOR_REDUCE": ReduceOperatorDesc,
 }

@@ -170,19 +170,6 @@ def load_key(_context: Any, address: Any, offset: Any, flip: Any, nan_key: Any, 
     return flip(types.int64, types.int64, flip, nan_key, inf), codegen
 
 
-FOLD = 4  # rows folded while a strip's best keys stay in registers
-AHEAD = 2048  # bytes fetched ahead along a long row
-AHEAD_OF_COLUMNS = 16384  # of rows of columns
-CONTINUED = 0  # what fold_rows makes of the best keys and row numbers that it finds
-RENUMBERED = 1
-FRESH = 2
-
-
-def _lanes(element: Any) -> Any:
-    """The vector type of VECTOR_BYTES bytes."""
-    return ir.VectorType(element, VECTOR_BYTES * 8 // element.width)
-
-
 def _mask(builder: Any, vector: Any, count: Any) -> Any:
     """True in the first `count` lanes."""
     numbers = ir.Constant(vector, list(range(vector.count)))
@@ -217,14 +204,6 @@ def _greater(builder: Any, a: Any, b: Any) -> Any:
     return builder.select(builder.icmp_signed(">", a, b), a, b)
 
 
-def _greatest_lane(builder: Any, keys: Any) -> Any:
-    """Horizontal maximum."""
-    vector = keys.type
-    name = f"llvm.vector.reduce.smax.v{vector.count}i{vector.element.width}"
-    fnty = ir.FunctionType(vector.element, [vector])
-    return builder.call(cgutils.get_or_insert_function(builder.module, fnty, name), [keys])
-
-
 @intrinsic
 def prefer_wide_vectors(_context: Any) -> Any:
     """Compile the calling function, kept apart, to 512-bit vectors where there are any: LLVM prefers 256 bits."""
@@ -238,6 +217,27 @@ def prefer_wide_vectors(_context: Any) -> Any:
         return context.get_dummy_value()
 
     return types.void(), codegen
+
+
+FOLD = 4  # rows folded while a strip's best keys stay in registers
+AHEAD = 2048  # bytes fetched ahead along a long row
+AHEAD_OF_COLUMNS = 16384  # of rows of columns
+CONTINUED = 0  # what fold_rows makes of the best keys and row numbers that it finds
+RENUMBERED = 1
+FRESH = 2
+
+
+def _lanes(element: Any) -> Any:
+    """The vector type of VECTOR_BYTES bytes."""
+    return ir.VectorType(element, VECTOR_BYTES * 8 // element.width)
+
+
+def _greatest_lane(builder: Any, keys: Any) -> Any:
+    """Horizontal maximum."""
+    vector = keys.type
+    name = f"llvm.vector.reduce.smax.v{vector.count}i{vector.element.width}"
+    fnty = ir.FunctionType(vector.element, [vector])
+    return builder.call(cgutils.get_or_insert_function(builder.module, fnty, name), [keys])
 
 
 @intrinsic

@@ -2,18 +2,15 @@
 # From templates/kernels/max_pool.py.jinja.
 # Regenerate with: python -m generator generate
 # mypy: allow-untyped-defs, no-check-untyped-defs
-"""Greatest element of each window, and its position, for any type, layout and NaN rule.
+"""Greatest element of each window, and its position, for any type, layout and NaN rule; its gradient, and unpooling.
 
-The maximum separates: the rows of each window are folded into a line of scratch memory, then shifted copies of the
-line into each other, doubling the shift, so that large windows cost little more than small ones. Several lines are
+The maximum separates: the rows of each window are joined in a line of scratch memory, then shifted copies of the
+line with each other, doubling the shift, so that large windows cost little more than small ones. Several lines are
 taken together, one after the other in memory. Addresses are raw and strides are in bytes, so that only the
 element's width, whether it is a float, and the width of a rank make a new compiled version.
 
-    walk     the settings below, then two tables of axes, whose lengths are among the settings:
-    batch    rows of (size, input stride, output stride, indices stride, index weight), one at least
-    spatial  rows of (size, output size, window, stride, dilation, padding, input stride, output stride,
-             indices stride, position weight), outermost first, two at least
     wide     what holds a rank, a dummy of its type or a pair of such; None: no indices are wanted
+    indices  of `gradient` the windows' gradients, and their strides; its outputs are as the inputs, not as the windows
 """
 
 from __future__ import annotations
@@ -25,34 +22,6 @@ from llvmlite import ir
 from numba import carray, njit, types
 from numba.core import cgutils
 from numba.extending import intrinsic
-
-LANES = 0  # lines: size of the batch axis whose elements stand side by side in a line; 1: none
-PITCH = 1  # lines: of them, those taken together
-LANE_OUT = 2  # output stride
-LANE_INDICES = 3  # indices stride
-LANE_WEIGHT = 4  # index weight
-TILE = 5  # lines: innermost output positions taken together
-ROWS = 6  # lines: rows of output positions in an item; direct: positions in an item
-SCRATCH = 7  # lines: bytes of scratch memory
-DENSE = 8  # bytes from one spatial position to the next, where one stride serves; else 0
-WIDTH = 9  # bytes of an index; 0: no indices are wanted
-COLUMN_MAJOR = 10  # indices count so within the spatial plane
-PLANE = 11  # positions of a spatial plane
-LINE = 12  # lines: ranks from one line to the next
-BUFFER = 13  # lines: bytes of all lines
-TALL = 14  # lines: rows of input become lines first, and these are folded by doubling too
-BATCH = 15  # lengths of the tables
-SPATIAL = 16
-RULE = 17  # flip, nan_key and inf
-BLANK = 20  # the value of a window of nothing but padding
-SETTINGS = 21
-
-SIZE, OUT_SIZE, WINDOW, STRIDE, DILATION, PADDING = 0, 1, 2, 3, 4, 5
-STEP, OUT_STEP, INDEX_STEP, WEIGHT = 6, 7, 8, 9
-
-TABLE = 256  # rows of a window folded at once
-PIECES = 4  # of a window that are folded at once, when the rest was doubled
-
 
 VECTOR_BYTES = 64  # one AVX-512 register or cache line; LLVM splits it where registers are narrower
 
@@ -160,12 +129,105 @@ def load_key(_context: Any, address: Any, offset: Any, flip: Any, nan_key: Any, 
     return flip(types.int64, types.int64, flip, nan_key, inf), codegen
 
 
+def _like(type_: Any, element: Any) -> Any:
+    """`element`, or a vector of as many as `type_` has."""
+    return ir.VectorType(element, type_.count) if isinstance(type_, ir.VectorType) else element
+
+
+def _converts_half(context: Any) -> bool:
+    """Whether the target converts float16 itself; elsewhere LLVM calls a symbol that is not there and aborts."""
+    triple, _name, features = context.codegen().magic_tuple()
+    return "+f16c" in features.split(",") or triple.startswith(("aarch64", "arm64"))
+
+
+def _half_to_float(context: Any, builder: Any, bits: Any) -> Any:
+    """float32 of float16 `bits` (i16)."""
+    float_ = _like(bits.type, ir.FloatType())
+    if _converts_half(context):
+        return builder.fpext(builder.bitcast(bits, _like(bits.type, ir.HalfType())), float_)
+    integer = _like(bits.type, ir.IntType(32))
+
+    def constant(value: int) -> Any:
+        return _splat(builder, ir.IntType(32)(value), integer)
+
+    wide = builder.zext(bits, integer)
+    magnitude = builder.and_(wide, constant(0x7FFF))
+    # As a float this is 2**-112 times the value, exactly and for subnormals too.
+    small = builder.bitcast(builder.shl(magnitude, constant(13)), float_)
+    rescale = _splat(builder, ir.Constant(ir.FloatType(), 2.0**112), float_)
+    value = builder.bitcast(builder.fmul(small, rescale), integer)
+    special = builder.icmp_unsigned(">=", magnitude, constant(0x7C00))
+    exponent = builder.select(special, constant(0x7F800000), constant(0))
+    quiet = builder.select(
+        builder.icmp_unsigned(">", magnitude, constant(0x7C00)), constant(0x400000), constant(0)
+    )
+    sign = builder.shl(builder.and_(wide, constant(0x8000)), constant(16))
+    parts = builder.or_(builder.or_(value, exponent), builder.or_(quiet, sign))
+    return builder.bitcast(parts, float_)
+
+
+def _float_to_half(context: Any, builder: Any, value: Any) -> Any:
+    """float16 bits (i16) of a float32."""
+    short = _like(value.type, ir.IntType(16))
+    if _converts_half(context):
+        return builder.bitcast(builder.fptrunc(value, _like(value.type, ir.HalfType())), short)
+    integer = _like(value.type, ir.IntType(32))
+
+    def constant(number: int) -> Any:
+        return _splat(builder, ir.IntType(32)(number), integer)
+
+    bits = builder.bitcast(value, integer)
+    sign = builder.and_(bits, constant(0x80000000))
+    magnitude = builder.xor(bits, sign)
+    odd = builder.and_(builder.lshr(magnitude, constant(13)), constant(1))
+    rebias = constant((15 - 127) * 2**23 + 0xFFF)
+    normal = builder.lshr(builder.add(builder.add(magnitude, rebias), odd), constant(13))
+    # Adding 0.5 leaves the subnormal's bits, rounded, at the end of the sum's.
+    half = _splat(builder, ir.Constant(ir.FloatType(), 0.5), value.type)
+    lowest = builder.fadd(builder.bitcast(magnitude, value.type), half)
+    subnormal = builder.sub(builder.bitcast(lowest, integer), constant(0x3F000000))
+    small = builder.icmp_unsigned("<", magnitude, constant(0x38800000))
+    result = builder.select(small, subnormal, normal)
+    large = builder.icmp_unsigned(">=", magnitude, constant(0x47800000))
+    result = builder.select(large, constant(0x7C00), result)
+    payload = builder.and_(builder.lshr(magnitude, constant(13)), constant(0x1FF))
+    nan = builder.icmp_unsigned(">", magnitude, constant(0x7F800000))
+    result = builder.select(nan, builder.or_(payload, constant(0x7E00)), result)
+    return builder.trunc(builder.or_(result, builder.lshr(sign, constant(16))), short)
+
+
+def _bfloat_to_float(builder: Any, bits: Any) -> Any:
+    """float32 of bfloat16 `bits` (i16)."""
+    integer = _like(bits.type, ir.IntType(32))
+    wide = builder.zext(bits, integer)
+    shifted = builder.shl(wide, _splat(builder, ir.IntType(32)(16), integer))
+    return builder.bitcast(shifted, _like(bits.type, ir.FloatType()))
+
+
+def _float_to_bfloat(builder: Any, value: Any) -> Any:
+    """bfloat16 bits (i16) of a float32; every NaN becomes the quiet one of its sign."""
+    integer = _like(value.type, ir.IntType(32))
+
+    def constant(number: int) -> Any:
+        return _splat(builder, ir.IntType(32)(number), integer)
+
+    bits = builder.bitcast(value, integer)
+    odd = builder.and_(builder.lshr(bits, constant(16)), constant(1))
+    rounded = builder.lshr(builder.add(builder.add(bits, constant(0x7FFF)), odd), constant(16))
+    sign = builder.and_(builder.lshr(bits, constant(16)), constant(0x8000))
+    nan = builder.fcmp_unordered("uno", value, value)
+    result = builder.select(nan, builder.or_(sign, constant(0x7FC0)), rounded)
+    return builder.trunc(result, _like(value.type, ir.IntType(16)))
+
+
 # Bytes from a row to what is prefetched: without it, inputs beyond the caches take 1.3 to 1.7 times as long.
 AHEAD = 8192
 
 
 def _rank_type(wide: Any, flip: Any) -> Any:
-    """The integer that holds a rank: the element's width, that of `wide`, or of a pair of it."""
+    """What holds a rank: the type of `wide`, an integer of a pair of it, or one of the element's width."""
+    if isinstance(wide, types.Float):
+        return ir.FloatType() if wide == types.float32 else ir.DoubleType()
     if wide == types.none:
         return ir.IntType(flip.bitwidth)
     if isinstance(wide, types.BaseTuple):
@@ -173,16 +235,26 @@ def _rank_type(wide: Any, flip: Any) -> Any:
     return ir.IntType(wide.bitwidth)
 
 
-def _like(type_: Any, element: Any) -> Any:
-    """`element`, or a vector of it with as many lanes as `type_`."""
-    return ir.VectorType(element, type_.count) if isinstance(type_, ir.VectorType) else element
-
-
 def _scalar(type_: Any) -> Any:
     return type_.element if isinstance(type_, ir.VectorType) else type_
 
 
+def _is_float(type_: Any) -> bool:
+    return isinstance(_scalar(type_), ir.FloatType | ir.DoubleType)
+
+
+def _width(type_: Any) -> int:
+    """Bits of a rank."""
+    if _is_float(type_):
+        return 32 if type_ == ir.FloatType() else 64
+    return int(type_.width)
+
+
 def _least(type_: Any) -> Any:
+    """Padding's rank."""
+    if _is_float(type_):
+        count = type_.count if isinstance(type_, ir.VectorType) else 0
+        return ir.Constant(type_, [0.0] * count if count else 0.0)
     if isinstance(type_, ir.VectorType):
         return ir.Constant(type_, [-(2 ** (type_.element.width - 1))] * type_.count)
     return ir.Constant(type_, -(2 ** (type_.width - 1)))
@@ -238,8 +310,39 @@ def _lowest(builder: Any, type_: Any, wide: Any, rule: tuple[Any, Any, Any]) -> 
     return builder.add(least, _splat(builder, builder.zext(above, rule[1].type), type_))
 
 
-def _greater_rank(builder: Any, a: Any, b: Any) -> Any:
+def _joined(builder: Any, a: Any, b: Any) -> Any:
+    """The rank of two together."""
+    if _is_float(a.type):
+        return builder.fadd(a, b)
     return builder.select(builder.icmp_signed(">", a, b), a, b)
+
+
+def _float_of(context: Any, builder: Any, bits: Any, kind: Any, element: Any) -> Any:
+    """The float, of type `element`, of an element's bits."""
+    if kind == types.int16:
+        value = _half_to_float(context, builder, bits)
+    elif kind == types.uint16:
+        value = _bfloat_to_float(builder, bits)
+    else:
+        narrow = ir.FloatType() if kind == types.int32 else ir.DoubleType()
+        value = builder.bitcast(bits, _like(bits.type, narrow))
+    wanted = _like(bits.type, element)
+    return value if value.type == wanted else builder.fpext(value, wanted)
+
+
+def _magnitude(builder: Any, value: Any) -> Any:
+    vector = f"v{value.type.count}" if isinstance(value.type, ir.VectorType) else ""
+    name = f"llvm.fabs.{vector}f{_width(_scalar(value.type))}"
+    fnty = ir.FunctionType(value.type, [value.type])
+    return builder.call(cgutils.get_or_insert_function(builder.module, fnty, name), [value])
+
+
+def _term(context: Any, builder: Any, bits: Any, kind: Any, power: Any, element: Any) -> Any:
+    """What an element adds to a sum."""
+    value = _float_of(context, builder, bits, kind, element)
+    if power == types.none:
+        return value
+    return _magnitude(builder, value) if power.count == 1 else builder.fmul(value, value)
 
 
 def _first_lanes(builder: Any, count: int, n: Any) -> Any:
@@ -276,14 +379,16 @@ def _prefetch(builder: Any, pointer: Any) -> None:
 
 
 def _vector(element: Any, registers: int = 1) -> Any:
-    return ir.VectorType(element, registers * VECTOR_BYTES * 8 // element.width)
+    return ir.VectorType(element, registers * VECTOR_BYTES * 8 // _width(element))
 
 
 def _runs(builder: Any, vector: Any, count: Any, n: Any, run: Any) -> None:
-    """`run(number, first, mask)` for `count` runs in strips of n lanes.
+    """`run(number, first, done, mask)` for `count` runs in strips of n lanes.
 
-    The last strip overlaps; it is masked where there is no whole one.
+    The last strip overlaps: its first `done` lanes were those of the strip before. It is masked where there is no
+    whole one.
     """
+    builder.function.attributes.add("optsize")  # else loops of two or three rounds are unrolled
     i64 = n.type
     lanes = i64(vector.count)
     last = builder.sub(n, lanes)
@@ -294,11 +399,19 @@ def _runs(builder: Any, vector: Any, count: Any, n: Any, run: Any) -> None:
             cgutils.for_range_slice(builder, i64(0), n, lanes, i64) as (begin, _),
         ):
             first = builder.select(builder.icmp_signed("<", begin, last), begin, last)
-            run(loop.index, first, None)
+            run(loop.index, first, builder.sub(begin, first), None)
         with otherwise:
             mask = _first_lanes(builder, vector.count, n)
             with cgutils.for_range(builder, count) as loop:
-                run(loop.index, i64(0), mask)
+                run(loop.index, i64(0), i64(0), mask)
+
+
+def _after(builder: Any, done: Any, value: Any, old: Any) -> Any:
+    """`value`, in the first `done` lanes `old`."""
+    numbers = ir.VectorType(ir.IntType(32), value.type.count)
+    done = _splat(builder, builder.trunc(done, ir.IntType(32)), numbers)
+    new = builder.icmp_signed(">=", ir.Constant(numbers, list(range(numbers.count))), done)
+    return builder.select(new, value, old)
 
 
 def _store_lanes(builder: Any, value: Any, start: Any, first: Any, mask: Any) -> None:
@@ -318,7 +431,7 @@ def rank_size(_context: Any, wide: Any, flip: Any) -> Any:
     """Bytes of a rank, a constant."""
 
     def codegen(_context: Any, _builder: Any, _signature: Any, _values: Any) -> Any:
-        return ir.IntType(64)(_rank_type(wide, flip).width // 8)
+        return ir.IntType(64)(_width(_rank_type(wide, flip)) // 8)
 
     return types.int64(wide, flip), codegen
 
@@ -331,7 +444,7 @@ def clear_ranks(_context: Any, line: Any, n: Any, wide: Any, flip: Any) -> Any:
         vector = _vector(_rank_type(wide, flip))
         i64 = ir.IntType(64)
         start = _pointer(builder, values[0])
-        stop = builder.mul(values[1], i64(vector.element.width // 8))
+        stop = builder.mul(values[1], i64(_width(vector.element) // 8))
         with cgutils.for_range_slice(builder, i64(0), stop, i64(VECTOR_BYTES), i64) as (offset, _):
             _store(builder, _least(vector), builder.gep(start, [offset]))
         return context.get_dummy_value()
@@ -361,20 +474,23 @@ def rank_element(
     nan_key: Any,
     inf: Any,
 ) -> Any:
-    """Replace the rank at `line` if that of the element at `address` is greater."""
+    """Join the rank at `line` with that of the element at `address`."""
 
     def codegen(context: Any, builder: Any, signature: Any, values: Any) -> Any:
         line, address, position = values[:3]
         element = _rank_type(wide, flip)
         bits = _load(builder, _pointer(builder, address), values[4].type)
-        place = None
-        if wide != types.none:
-            place = _inverted(builder, position, element, element.width - flip.bitwidth)
-        rule = _rule(signature, values)
-        rank = _rank(builder, bits, place, element, rule)
-        rank = _greater_rank(builder, rank, _lowest(builder, element, wide, rule))
+        if _is_float(element):
+            rank = _term(context, builder, bits, flip, nan_key, element)
+        else:
+            place = None
+            if wide != types.none:
+                place = _inverted(builder, position, element, element.width - flip.bitwidth)
+            rule = _rule(signature, values)
+            rank = _rank(builder, bits, place, element, rule)
+            rank = _joined(builder, rank, _lowest(builder, element, wide, rule))
         pointer = _pointer(builder, line)
-        _store(builder, _greater_rank(builder, rank, _load(builder, pointer, element)), pointer)
+        _store(builder, _joined(builder, rank, _load(builder, pointer, element)), pointer)
         return context.get_dummy_value()
 
     i64 = types.int64
@@ -402,7 +518,7 @@ def rank_rows(
     nan_key: Any,
     inf: Any,
 ) -> Any:
-    """The greatest rank of each of n contiguous columns over `rows` rows, kept in a register meanwhile.
+    """The joint rank of each of n contiguous columns over `rows` rows, kept in a register meanwhile.
 
     Row r begins at address + offsets[r], at position + positions[r] / 2, and `along` (0 or 1) more with each column.
     The line may be written two vectors further than `columns`, with padding or with what stood there.
@@ -412,32 +528,38 @@ def rank_rows(
     def codegen(context: Any, builder: Any, signature: Any, values: Any) -> Any:
         line, address, position, count, line_step, address_step, position_step = values[:7]
         offsets, positions, rows, columns, along, fresh = values[7:13]
-        builder.function.attributes.add("optsize")  # else loops of two or three rounds are unrolled
         element = _rank_type(wide, flip)
-        vector = _vector(element, 1 if wide == types.none else 2)
+        sums = _is_float(element)
+        positions_wanted = wide != types.none and not sums
+        vector = _vector(element, 2 if positions_wanted else 1)
         narrow = ir.VectorType(ir.IntType(flip.bitwidth), vector.count)
         i64 = ir.IntType(64)
-        rule = _rule(signature, values)
+        rule: Any = None if sums else _rule(signature, values)
         offset_table = builder.bitcast(_pointer(builder, offsets), i64.as_pointer())
         position_table = builder.bitcast(_pointer(builder, positions), i64.as_pointer())
         best = cgutils.alloca_once(builder, vector)
-        numbers = ir.Constant(vector, list(range(0, 2 * vector.count, 2)))
-        steps = builder.mul(_splat(builder, _resize(builder, along, element), vector), numbers)
-        lowest = _splat(builder, _lowest(builder, element, wide, rule), vector)
+        if positions_wanted:
+            numbers = ir.Constant(vector, list(range(0, 2 * vector.count, 2)))
+            steps = builder.mul(_splat(builder, _resize(builder, along, element), vector), numbers)
+        least = _least(vector)
+        lowest = least if sums else _splat(builder, _lowest(builder, element, wide, rule), vector)
         fresh = builder.trunc(fresh, ir.IntType(1))
 
-        def strip(number: Any, column: Any, mask: Any) -> None:
+        def strip(number: Any, column: Any, done: Any, mask: Any) -> None:
             place = builder.add(line, builder.mul(number, line_step))
-            place = builder.add(place, builder.mul(column, i64(element.width // 8)))
+            place = builder.add(place, builder.mul(column, i64(_width(element) // 8)))
             place = _pointer(builder, place)
-            old = _load(builder, place, vector)
-            begin = lowest if mask is None else builder.select(mask, lowest, _least(vector))
-            builder.store(builder.select(fresh, begin, old), best)
+            if sums:
+                builder.store(least, best)
+            else:
+                old = _load(builder, place, vector)
+                begin = lowest if mask is None else builder.select(mask, lowest, least)
+                builder.store(builder.select(fresh, begin, old), best)
             first = builder.add(address, builder.mul(number, address_step))
             first = builder.add(first, builder.mul(column, i64(narrow.element.width // 8)))
             first = _pointer(builder, first)
             start = None
-            if wide != types.none:
+            if positions_wanted:
                 start = builder.add(position, builder.mul(number, position_step))
                 start = builder.add(start, builder.mul(column, along))
                 start = _inverted(builder, start, element, element.width - flip.bitwidth)
@@ -447,7 +569,7 @@ def rank_rows(
                 pointer = builder.gep(first, [offset])
                 _prefetch(builder, builder.gep(pointer, [i64(AHEAD)]))
                 where = None
-                if wide != types.none:
+                if positions_wanted:
                     where = builder.load(builder.gep(position_table, [loop.index]))
                     where = _splat(builder, _resize(builder, where, element), vector)
                     where = builder.sub(start, where)
@@ -458,11 +580,24 @@ def rank_rows(
                     none = ir.Constant(narrow, None)
                     function = _masked(builder, "load", narrow)
                     bits = builder.call(function, [typed, ir.IntType(32)(1), mask, none])
-                rank = _rank(builder, bits, where, element, rule)
+                if sums:
+                    rank = _term(context, builder, bits, flip, nan_key, element)
+                else:
+                    rank = _rank(builder, bits, where, element, rule)
                 if mask is not None:
-                    rank = builder.select(mask, rank, _least(vector))
-                builder.store(_greater_rank(builder, rank, builder.load(best)), best)
-            _store(builder, builder.load(best), place)
+                    rank = builder.select(mask, rank, least)
+                builder.store(_joined(builder, rank, builder.load(best)), best)
+            found = builder.load(best)
+            if not sums:
+                _store(builder, found, place)
+                return
+            with builder.if_else(fresh) as (then, otherwise):
+                with then:
+                    _store(builder, found, place)
+                with otherwise:  # what the strip before has added is not added again
+                    old = _load(builder, place, vector)
+                    more = _after(builder, done, builder.fadd(old, found), old)
+                    _store(builder, more, place)
 
         _runs(builder, vector, count, columns, strip)
         return context.get_dummy_value()
@@ -475,7 +610,7 @@ def rank_rows(
 def _folded(
     builder: Any, source: Any, vectors: int, vector: Any, pieces: tuple[Any, Any, Any]
 ) -> list[Any]:
-    """Neighbouring vectors at `source`, each the greatest of those `step` bytes apart, the last at `last` bytes."""
+    """Neighbouring vectors at `source`, each joined of those `step` bytes apart, the last at `last` bytes."""
     count, step, last = pieces
     best = [cgutils.alloca_once(builder, vector) for _ in range(vectors)]
     places = [builder.gep(source, [last.type(i * VECTOR_BYTES)]) for i in range(vectors)]
@@ -485,7 +620,7 @@ def _folded(
         shift = builder.mul(loop.index, step)
         for one, place in zip(best, places, strict=True):
             rank = _load(builder, builder.gep(place, [shift]), vector)
-            builder.store(_greater_rank(builder, rank, builder.load(one)), one)
+            builder.store(_joined(builder, rank, builder.load(one)), one)
     return [builder.load(one) for one in best]
 
 
@@ -501,7 +636,7 @@ def fold_line(
     wide: Any,
     flip: Any,
 ) -> Any:
-    """target[i] = max(source[i], source[i + step], .., source[i + last]), `pieces` of them.
+    """target[i] = source[i], source[i + step], .., source[i + last] joined, `pieces` of them.
 
     For n ranks, and up to a vector more; may be in place. One piece: a copy of those at `last`.
     """
@@ -510,7 +645,7 @@ def fold_line(
         target, source, n, pieces, step, last = values[:6]
         vector = _vector(_rank_type(wide, flip))
         i64 = ir.IntType(64)
-        size = i64(vector.element.width // 8)
+        size = i64(_width(vector.element) // 8)
         near, to = _pointer(builder, source), _pointer(builder, target)
         shifts = (pieces, builder.mul(step, size), builder.mul(last, size))
         stop = builder.mul(n, size)
@@ -539,7 +674,7 @@ class _Runs(NamedTuple):
 def _fold_runs(builder: Any, vector: Any, runs: _Runs, run: Any) -> None:
     """`run(number, ranks, first, mask)` for the folded ranks of strips of the runs."""
     i64 = runs.n.type
-    bytes_of_rank = vector.element.width // 8
+    bytes_of_rank = _width(vector.element) // 8
     size = i64(bytes_of_rank)
     shifts = (runs.pieces, builder.mul(runs.step, size), builder.mul(runs.last, size))
     numbers = ir.VectorType(ir.IntType(32), vector.count)
@@ -549,11 +684,11 @@ def _fold_runs(builder: Any, vector: Any, runs: _Runs, run: Any) -> None:
         address = builder.add(runs.line, builder.mul(number, runs.line_step))
         return _pointer(builder, builder.add(address, builder.mul(first, i64(apart))))
 
-    def every(number: Any, first: Any, mask: Any) -> None:
+    def every(number: Any, first: Any, _done: Any, mask: Any) -> None:
         source = place(number, first, bytes_of_rank)
         run(number, _folded(builder, source, 1, vector, shifts)[0], first, mask)
 
-    def every_second(number: Any, first: Any, mask: Any) -> None:
+    def every_second(number: Any, first: Any, _done: Any, mask: Any) -> None:
         source = place(number, first, 2 * bytes_of_rank)
         low, high = _folded(builder, source, 2, vector, shifts)
         run(number, builder.shuffle_vector(low, high, even), first, mask)
@@ -723,6 +858,306 @@ def store_found(
     return types.boolean(*args), codegen
 
 
+KINDS = {
+    "FLOAT16": np.int16(0),
+    "BFLOAT16": np.uint16(0),
+    "FLOAT32": np.int32(0),
+    "FLOAT64": np.int64(0),
+}
+
+
+def _to_odd(builder: Any, value: Any) -> Any:
+    """float32 of a float64, its last bit 1 where it is not exact: what is rounded again is then rounded as once."""
+    near = builder.fptrunc(value, _like(value.type, ir.FloatType()))
+    again = builder.fpext(near, value.type)
+    bits = builder.bitcast(near, _like(value.type, ir.IntType(32)))
+    one = _splat(builder, ir.IntType(32)(1), bits.type)
+    sizes = [builder.bitcast(v, _like(v.type, ir.IntType(64))) for v in (again, value)]
+    sign = _splat(builder, ir.IntType(64)(1), sizes[0].type)
+    sizes = [builder.shl(size, sign) for size in sizes]
+    inexact = builder.fcmp_ordered("!=", again, value)
+    above = builder.and_(inexact, builder.icmp_unsigned(">", *sizes))
+    bits = builder.select(above, builder.sub(bits, one), bits)
+    bits = builder.select(inexact, builder.or_(bits, one), bits)
+    return builder.bitcast(bits, near.type)
+
+
+def _bits_of(context: Any, builder: Any, value: Any, kind: Any) -> Any:
+    """The bits of the element nearest to a float32 or float64."""
+    double = _scalar(value.type) == ir.DoubleType()
+    if kind.bitwidth == 16:
+        if double:
+            value = _to_odd(builder, value)
+        if kind == types.int16:
+            return _float_to_half(context, builder, value)
+        return _float_to_bfloat(builder, value)
+    if double and kind == types.int32:
+        value = builder.fptrunc(value, _like(value.type, ir.FloatType()))
+    return builder.bitcast(value, _like(value.type, ir.IntType(kind.bitwidth)))
+
+
+def _as_rank(builder: Any, value: Any, element: Any) -> Any:
+    """A float64 as a scalar of a line's type."""
+    return value if element == ir.DoubleType() else builder.fptrunc(value, element)
+
+
+@intrinsic
+def load_float(_context: Any, kind: Any, address: Any) -> Any:
+    """The element at `address` as a float64."""
+
+    def codegen(context: Any, builder: Any, _signature: Any, values: Any) -> Any:
+        bits = _load(builder, _pointer(builder, values[1]), ir.IntType(kind.bitwidth))
+        return _float_of(context, builder, bits, kind, ir.DoubleType())
+
+    return types.float64(kind, types.int64), codegen
+
+
+@intrinsic
+def store_float(_context: Any, kind: Any, address: Any, value: Any) -> Any:
+    """Store the element nearest to a float64."""
+
+    def codegen(context: Any, builder: Any, _signature: Any, values: Any) -> Any:
+        bits = _bits_of(context, builder, values[2], kind)
+        _store(builder, bits, _pointer(builder, values[1]))
+        return context.get_dummy_value()
+
+    return types.void(kind, types.int64, types.float64), codegen
+
+
+@intrinsic
+def set_sums(_context: Any, line: Any, n: Any, value: Any, wide: Any, kind: Any) -> Any:
+    """Set n sums to a float64, exactly these."""
+
+    def codegen(context: Any, builder: Any, _signature: Any, values: Any) -> Any:
+        element = _rank_type(wide, kind)
+        value = _as_rank(builder, values[2], element)
+        start = builder.inttoptr(values[0], element.as_pointer())
+        with cgutils.for_range(builder, values[1]) as loop:
+            _store(builder, value, builder.gep(start, [loop.index]))
+        return context.get_dummy_value()
+
+    return types.void(types.int64, types.int64, types.float64, wide, kind), codegen
+
+
+@intrinsic
+def add_to_sum(_context: Any, line: Any, number: Any, value: Any, wide: Any, kind: Any) -> Any:
+    """Add a float64 to sum `number` of a line."""
+
+    def codegen(context: Any, builder: Any, _signature: Any, values: Any) -> Any:
+        element = _rank_type(wide, kind)
+        place = builder.gep(builder.inttoptr(values[0], element.as_pointer()), [values[1]])
+        old = _load(builder, place, element)
+        _store(builder, builder.fadd(old, _as_rank(builder, values[2], element)), place)
+        return context.get_dummy_value()
+
+    return types.void(types.int64, types.int64, types.float64, wide, kind), codegen
+
+
+@intrinsic
+def get_sum(_context: Any, line: Any, number: Any, wide: Any, kind: Any) -> Any:
+    """Sum `number` of a line as a float64."""
+
+    def codegen(_context: Any, builder: Any, _signature: Any, values: Any) -> Any:
+        element = _rank_type(wide, kind)
+        place = builder.gep(builder.inttoptr(values[0], element.as_pointer()), [values[1]])
+        value = _load(builder, place, element)
+        return value if element == ir.DoubleType() else builder.fpext(value, ir.DoubleType())
+
+    return types.float64(types.int64, types.int64, wide, kind), codegen
+
+
+@intrinsic
+def add_quotients(
+    _context: Any,
+    line: Any,
+    address: Any,
+    n: Any,
+    divisors: Any,
+    scale: Any,
+    wide: Any,
+    kind: Any,
+) -> Any:
+    """Add n contiguous elements, each divided by its divisor * scale, to a line."""
+
+    def codegen(context: Any, builder: Any, _signature: Any, values: Any) -> Any:
+        line, address, n, divisors, scale = values[:5]
+        element = _rank_type(wide, kind)
+        vector = _vector(element)
+        narrow = ir.VectorType(ir.IntType(kind.bitwidth), vector.count)
+        size = n.type(_width(element) // 8)
+        scale = _splat(builder, _as_rank(builder, scale, element), vector)
+
+        def strip(_number: Any, first: Any, done: Any, mask: Any) -> None:
+            offset = builder.mul(first, size)
+            divisor = _load(builder, _pointer(builder, builder.add(divisors, offset)), vector)
+            place = _pointer(builder, builder.add(line, offset))
+            old = _load(builder, place, vector)
+            pointer = builder.mul(first, n.type(kind.bitwidth // 8))
+            pointer = _pointer(builder, builder.add(address, pointer))
+            if mask is None:
+                bits = _load(builder, pointer, narrow)
+            else:
+                typed = builder.bitcast(pointer, narrow.as_pointer())
+                none = ir.Constant(narrow, None)
+                function = _masked(builder, "load", narrow)
+                bits = builder.call(function, [typed, ir.IntType(32)(1), mask, none])
+            value = _float_of(context, builder, bits, kind, element)
+            value = builder.fdiv(value, builder.fmul(divisor, scale))
+            value = _after(builder, done, builder.fadd(old, value), old)
+            if mask is not None:
+                value = builder.select(mask, value, old)
+            _store(builder, value, place)
+
+        _runs(builder, vector, n.type(1), n, strip)
+        return context.get_dummy_value()
+
+    i64 = types.int64
+    args = (i64, i64, i64, i64, types.float64, wide, kind)
+    return types.void(*args), codegen
+
+
+# Squares that are certainly neither lost nor infinite: beyond these results are computed in another way.
+SAFE = (2.0**-480, 2.0**510)
+
+
+@intrinsic
+def store_sums(
+    _context: Any,
+    out: Any,
+    out_step: Any,
+    line: Any,
+    count: Any,
+    line_step: Any,
+    n: Any,
+    stride: Any,
+    pieces: Any,
+    step: Any,
+    last: Any,
+    divisors: Any,
+    divisor_step: Any,
+    scale: Any,
+    wide: Any,
+    kind: Any,
+    power: Any,
+) -> Any:
+    """Store the elements of `count` runs of n outputs, as store_elements does.
+
+    A sum is divided by its divisor * scale where `power` is None; of |x|**p the root is taken.
+    True if a root of float64 squares is not certain to be right.
+    """
+
+    def codegen(context: Any, builder: Any, _signature: Any, values: Any) -> Any:
+        out, out_step = values[:2]
+        divisors, divisor_step, scale = values[10:13]
+        element = _rank_type(wide, kind)
+        vector = _vector(element)
+        size = out.type(_width(element) // 8)
+        scale = _splat(builder, _as_rank(builder, scale, element), vector)
+        doubtful = cgutils.alloca_once_value(builder, ir.IntType(1)(0))
+
+        def doubt(value: Any, mask: Any) -> None:
+            low, high = (ir.Constant(vector, [limit] * vector.count) for limit in SAFE)
+            unsafe = builder.or_(
+                builder.fcmp_ordered("<", value, low), builder.fcmp_ordered(">", value, high)
+            )
+            if mask is not None:
+                unsafe = builder.and_(unsafe, mask)
+            lanes = builder.bitcast(unsafe, ir.IntType(vector.count))
+            some = builder.icmp_unsigned("!=", lanes, lanes.type(0))
+            builder.store(builder.or_(builder.load(doubtful), some), doubtful)
+
+        def run(number: Any, value: Any, first: Any, mask: Any) -> None:
+            if power == types.none:
+                place = builder.add(divisors, builder.mul(number, divisor_step))
+                place = builder.add(place, builder.mul(first, size))
+                divisor = _load(builder, _pointer(builder, place), vector)
+                value = builder.fdiv(value, builder.fmul(divisor, scale))
+            elif power.count == 2:
+                name = f"llvm.sqrt.v{vector.count}f{_width(element)}"
+                fnty = ir.FunctionType(vector, [vector])
+                function = cgutils.get_or_insert_function(builder.module, fnty, name)
+                value = builder.call(function, [value])
+                if kind == types.int64:
+                    doubt(value, mask)
+            target = _pointer(builder, builder.add(out, builder.mul(number, out_step)))
+            _store_lanes(builder, _bits_of(context, builder, value, kind), target, first, mask)
+
+        _fold_runs(builder, vector, _Runs(*values[2:10]), run)
+        return builder.load(doubtful)
+
+    i64 = types.int64
+    args = (*(i64,) * 12, types.float64, wide, kind, power)
+    return types.boolean(*args), codegen
+
+
+@helper
+def _write_lines(
+    how,
+    spatial,
+    target,
+    line,
+    some,
+    count,
+    columns,
+    pieces,
+    divisors,
+    scale,
+    spare,
+    wide,
+    kind,
+    power,
+):
+    """Store the outputs of some lines, yet to be joined of pieces; `divisors` of the places in each line."""
+    apart, number, shift, last = pieces
+    inner = spatial.shape[0] - 1
+    size, item_bytes, pitch = rank_size(wide, kind), item_size(kind), how[PITCH]
+    line_step, line_out = how[LINE] * size, spatial[inner - 1, OUT_STEP]
+    step = spatial[inner, OUT_STEP]
+    # One run of a line's places for each line, or runs of the lanes of its places.
+    runs, n_run, run_out, along, divisor_step = some, count, line_out, line_step, 0
+    again = 1
+    if pitch > 1:
+        whole = apart == 1 and columns == pitch and how[LANE_OUT] == item_bytes
+        if whole and step == pitch * item_bytes:
+            n_run = count * pitch
+            step = item_bytes
+        else:
+            again, runs, n_run = some, count, columns
+            run_out, along, divisor_step = step, apart * pitch * size, pitch * size
+            step = how[LANE_OUT]
+        apart = 1
+    plain = step == item_bytes
+    doubtful = False
+    for _ in range(again):
+        for r in range(1 if plain else runs):
+            unsure = store_sums(
+                target if plain else spare,
+                run_out,
+                line + r * along,
+                runs if plain else 1,
+                along,
+                n_run,
+                apart,
+                number,
+                shift,
+                last,
+                divisors + r * divisor_step,
+                divisor_step,
+                scale,
+                wide,
+                kind,
+                power,
+            )
+            doubtful = doubtful or unsure
+            if not plain:
+                for i in range(n_run):
+                    value = load_integer(kind, spare + i * item_bytes)
+                    store_integer(kind, target + r * run_out + i * step, value)
+        target += line_out
+        line += line_step
+    return doubtful
+
+
 @intrinsic
 def _integers_at(_context: Any, address: Any) -> Any:
     def codegen(_context: Any, builder: Any, _signature: Any, values: Any) -> Any:
@@ -764,12 +1199,39 @@ def rule_of(how, at, lane, float_lane):
     return flip, nan_key, narrowed(how[at + 2], float_lane)
 
 
-@helper
-def _store_index(address, index, width):
-    if width == 4:
-        store_integer(np.int32(0), address, index)
-    else:
-        store_integer(np.int64(0), address, index)
+# A walk is made of these settings, then two tables of axes, whose lengths are among the settings:
+# batch    rows of (size, input stride, output stride, indices stride, index weight), one at least
+# spatial  rows of (size, output size, window, stride, dilation, padding, input stride, output stride, indices stride,
+#          position weight, low, high), outermost first, two at least; of an average's divisor, positions from low to
+#          high - 1 count
+LANES = 0  # lines: size of the batch axis whose elements stand side by side in a line; 1: none
+PITCH = 1  # lines: of them, those taken together
+LANE_OUT = 2  # output stride
+LANE_INDICES = 3  # indices stride
+LANE_WEIGHT = 4  # index weight
+TILE = 5  # lines: innermost output positions taken together
+ROWS = 6  # lines: rows of output positions in an item; direct: positions in an item
+SCRATCH = 7  # lines: bytes of scratch memory
+DENSE = 8  # bytes from one spatial position to the next, where one stride serves; else 0
+WIDTH = 9  # bytes of an index; 0: no indices are wanted
+COLUMN_MAJOR = 10  # indices count so within the spatial plane
+PLANE = 11  # positions of a spatial plane
+LINE = 12  # lines: ranks from one line to the next
+BUFFER = 13  # lines: bytes of all lines
+TALL = 14  # lines: rows of input become lines first, and these are folded by doubling too
+BATCH = 15  # lengths of the tables
+SPATIAL = 16
+RULE = 17  # flip, nan_key and inf
+BLANK = 20  # the value of a window of nothing but padding
+BLOCK = 21  # gradient: positions whose sums are in scratch memory, of each of the PITCH planes
+SETTINGS = 22
+
+SIZE, OUT_SIZE, WINDOW, STRIDE, DILATION, PADDING = 0, 1, 2, 3, 4, 5
+STEP, OUT_STEP, INDEX_STEP, WEIGHT, LOW, HIGH = 6, 7, 8, 9, 10, 11
+
+TABLE = 256  # rows of a window whose offsets are in a table
+PIECES = 4  # of a window that are joined at once, when the rest was doubled
+SUM_PIECES = 7
 
 
 @helper
@@ -792,16 +1254,16 @@ def _batch(batch, item):
 
 
 @helper
-def _inside(spatial, d, position):
-    """(first, count): the elements of a window along axis d that are no padding, by number."""
-    start = position * spatial[d, STRIDE] - spatial[d, PADDING]
+def _between(spatial, d, output, low, high):
+    """(first, count): the elements, by number, of a window along axis d whose positions are low to high - 1."""
+    start = output * spatial[d, STRIDE] - spatial[d, PADDING]
     dilation = spatial[d, DILATION]
-    left = spatial[d, SIZE] - start  # up to the input's end
+    before, left = low - start, high - start
     if dilation == 1:
-        first = max(-start, 0)
+        first = max(before, 0)
         stop = min(spatial[d, WINDOW], left)
     else:
-        first = (dilation - 1 - start) // dilation if start < 0 else 0
+        first = (dilation - 1 + before) // dilation if before > 0 else 0
         stop = min(spatial[d, WINDOW], (left + dilation - 1) // dilation) if left > 0 else 0
     return first, max(stop - first, 0)
 
@@ -823,7 +1285,7 @@ def _windows(spatial, axes, row, box):
         outer = row // size if d > 0 else 0
         digit = row - outer * size
         row = outer
-        first, count = _inside(spatial, d, digit)
+        first, count = _between(spatial, d, digit, 0, spatial[d, SIZE])
         start = digit * spatial[d, STRIDE] - spatial[d, PADDING] + first * spatial[d, DILATION]
         total *= count
         box[d, 0] = count
@@ -849,6 +1311,500 @@ def _element(box, axes, number):
         offset += digit * box[d, 1]
         position += digit * box[d, 2]
     return offset, position
+
+
+@helper
+def _double(target, rest, source, n, window, unit, wide, flip):
+    """Join the n ranks of lines over parts of a window, in steps of `unit` ranks, until few are left.
+
+    Returns where the lines are then, and what makes a window: how many pieces, and the ranks from one to the next and
+    from the first to the last. The last may overlap; where it may not, for sums, it is what does not fill a whole
+    piece, in lines at `rest`.
+    """
+    have = 1
+    if rest is None:
+        while have * PIECES < window:
+            shift = have * unit
+            fold_line(target, source, n - shift, 2, shift, shift, wide, flip)
+            source = target
+            have *= 2
+        return source, (window + have - 1) // have, have * unit, (window - have) * unit
+    size = rank_size(wide, flip)
+    left = window
+    fresh = True
+    while have * SUM_PIECES < left:
+        if left & have:
+            left -= have
+            shift = left * unit
+            if fresh:
+                fold_line(rest, source, n - shift, 1, 0, shift, wide, flip)
+            else:
+                away = shift + (source - rest) // size
+                fold_line(rest, rest, n - shift, 2, 0, away, wide, flip)
+            fresh = False
+        shift = have * unit
+        fold_line(target, source, n - shift, 2, shift, shift, wide, flip)
+        source = target
+        have *= 2
+    pieces = left // have
+    last = (pieces - 1) * have * unit
+    if not fresh:
+        pieces += 1
+        last = (rest - source) // size
+    return source, pieces, have * unit, last
+
+
+@helper
+def _fill_tables(box, total, row_step, row_weight, first, count, offsets, positions):
+    """Offsets and doubled positions of elements of a window but its last axis, from number `first` on.
+
+    Those of the last but one axis go slowest: a window that its padding cuts has a part of them.
+    """
+    axes = box.shape[0] - 2
+    for r in range(count):
+        row = (first + r) // total
+        offset, position = _element(box, axes, first + r - row * total)
+        place = 2 * (position + row * row_weight)
+        store_integer(np.int64(0), offsets + r * 8, offset + row * row_step)
+        store_integer(np.int64(0), positions + r * 8, place)
+
+
+@helper
+def _fold_apart(
+    place,
+    address,
+    position,
+    count,
+    place_step,
+    address_step,
+    position_step,
+    step,
+    n,
+    offsets,
+    positions,
+    rows,
+    fresh,
+    wide,
+    flip,
+    nan_key,
+    inf,
+):
+    """As rank_rows, for columns `step` bytes apart."""
+    size = rank_size(wide, flip)
+    for _ in range(count):
+        for p in range(n):
+            if fresh:
+                reset_rank(place + p * size, wide, flip)
+            for r in range(rows):
+                rank_element(
+                    place + p * size,
+                    address + load_integer(np.int64(0), offsets + r * 8) + p * step,
+                    position + load_integer(np.int64(0), positions + r * 8) // 2 + p,
+                    wide,
+                    flip,
+                    nan_key,
+                    inf,
+                )
+        place += place_step
+        address += address_step
+        position += position_step
+
+
+@helper
+def _tables(walk):
+    """The settings, and the tables batch and spatial."""
+    how = integers(walk, SETTINGS)
+    batch = walk + 8 * SETTINGS
+    spatial = integers(batch + 40 * how[BATCH], (how[SPATIAL], 12))
+    return how, integers(batch, (how[BATCH], 5)), spatial
+
+
+def line_chunk(rule, wide, sums, block, store):
+    """Chunk that works line by line; an item is ROWS rows of a tile of a plane, or of PITCH planes side by side.
+
+    `rule(how)` returns what ranks are made by, of rows of a window `block` at once; `store` writes the lines' outputs.
+    """
+    buffers = 4 if sums else 2
+    zero = np.int64(0)
+
+    @njit(nogil=True, error_model="numpy")
+    def chunk(walk, x, out, indices, begin, end):
+        how, batch, spatial = _tables(walk)
+        flip, nan_key, inf = rule(how)
+        # Two tables of int64, buffers of lines, and room for a run that is not yet stored.
+        scratch = np.empty(how[SCRATCH] + VECTOR_BYTES + 16 * TABLE, np.uint8)
+        folded = int(scratch.ctypes.data) + 16 * TABLE + VECTOR_BYTES - 1
+        folded = folded // VECTOR_BYTES * VECTOR_BYTES
+        offsets, positions = folded - 16 * TABLE, folded - 8 * TABLE
+        box = np.empty((spatial.shape[0], 3), np.int64)
+        inner = spatial.shape[0] - 1
+        outer_axes = inner - 1
+        size, item_bytes = rank_size(wide, flip), item_size(flip)
+        lanes, pitch, tile, share = how[LANES], how[PITCH], how[TILE], how[ROWS]
+        tall, line = how[TALL] != 0, how[LINE]
+        n, out_n, window = spatial[inner, SIZE], spatial[inner, OUT_SIZE], spatial[inner, WINDOW]
+        stride, padding = spatial[inner, STRIDE], spatial[inner, PADDING]
+        step, out_step, index_step = (
+            spatial[inner, STEP],
+            spatial[inner, OUT_STEP],
+            spatial[inner, INDEX_STEP],
+        )
+        unit = spatial[inner, DILATION] * pitch
+        reach = (window - 1) * spatial[inner, DILATION]
+        row_size, rows, row_window = (
+            spatial[outer_axes, SIZE],
+            spatial[outer_axes, OUT_SIZE],
+            spatial[outer_axes, WINDOW],
+        )
+        row_stride, row_dilation, row_padding = (
+            spatial[outer_axes, STRIDE],
+            spatial[outer_axes, DILATION],
+            spatial[outer_axes, PADDING],
+        )
+        row_step, row_weight = spatial[outer_axes, STEP], spatial[outer_axes, WEIGHT]
+        row_out, row_index = spatial[outer_axes, OUT_STEP], spatial[outer_axes, INDEX_STEP]
+        row_reach = (row_window - 1) * row_dilation
+        doubled = folded + how[BUFFER]
+        spare = folded + buffers * how[BUFFER]
+        # What sums need besides: pieces of another size, and their divisors.
+        rest_lines = doubled + how[BUFFER] if sums else None
+        outers = 1
+        for d in range(outer_axes):
+            outers *= spatial[d, OUT_SIZE]
+        blocks = (rows + share - 1) // share
+        tiles = (out_n + tile - 1) // tile
+        groups = (lanes + pitch - 1) // pitch
+        apart_columns = pitch == 1 and step != item_bytes
+        last_low, last_high, last_column = -1, -1, -1
+        outer_row = -1
+        filled = False
+        total, table = 0, 0
+        offset, position, outer_out, outer_index = 0, 0, 0, 0
+        for item in range(begin, end):
+            # Tiles go fastest: their rows are one after the other in memory.
+            rest = item // tiles
+            column = (item - rest * tiles) * tile
+            outer = rest // blocks
+            first = (rest - outer * blocks) * share
+            some = min(share, rows - first)
+            rest = outer
+            outer = rest // outers
+            if rest - outer * outers != outer_row:
+                outer_row = rest - outer * outers
+                total, offset, position, outer_out, outer_index = _windows(
+                    spatial, outer_axes, outer_row, box
+                )
+                table = total * (1 if tall else row_window)
+                filled = False
+            plane = outer // groups
+            lane_at = (outer - plane * groups) * pitch
+            x_offset, out_offset, index_offset, base = _batch(batch, plane)
+            source = x + x_offset + lane_at * item_bytes
+            target = out + out_offset + outer_out + lane_at * how[LANE_OUT]
+            target += first * row_out + column * out_step
+            index_target = indices + index_offset + outer_index + lane_at * how[LANE_INDICES]
+            index_target += first * row_index + column * index_step
+            base += lane_at * how[LANE_WEIGHT]
+            columns = min(pitch, lanes - lane_at)
+            count = min(tile, out_n - column)
+            start = column * stride - padding  # the input position at the line's begin
+            length = (count - 1) * stride + 1 + reach
+            low = min(max(-start, 0), length)
+            high = max(min(n - start, length), low)
+            # Contiguous runs of elements in each row of the input, and whether their positions count up.
+            runs, n_run, along = high - low, columns, 0
+            if pitch == 1:
+                runs, n_run, along = 1, high - low, 1
+            elif how[WIDTH] == 0 and columns == pitch and step == pitch * item_bytes:
+                runs, n_run = 1, (high - low) * pitch
+            line_row = first * row_stride - row_padding
+            lines_wanted, line_stride = some, row_stride
+            if tall:
+                lines_wanted, line_stride = (some - 1) * row_stride + 1 + row_reach, 1
+                clear_ranks(folded, lines_wanted * line, wide, flip)
+            elif low != last_low or high != last_high:
+                for i in range(share):
+                    place = folded + i * line * size
+                    clear_ranks(place, low * pitch, wide, flip)
+                    clear_ranks(place + high * pitch * size, line - high * pitch, wide, flip)
+                last_low, last_high = low, high
+            done = 0
+            while done < lines_wanted:
+                place = folded + (done * line + low * pitch) * size
+                row = line_row + done * line_stride
+                first_row, inside, alike = row, total, 1
+                if tall:
+                    alike = min(row_size - row, lines_wanted - done)
+                    if row < 0 or alike <= 0:
+                        inside, alike = 0, 1
+                elif total > 0 and row >= 0 and row + row_reach < row_size:
+                    inside = total * row_window
+                    alike = (row_size - 1 - row_reach - row) // row_stride + 1
+                    alike = min(alike, lines_wanted - done)
+                else:  # padding cuts the window
+                    cut = (row_dilation - 1 - row) // row_dilation if row < 0 else 0
+                    stop = row_window
+                    if row + row_reach >= row_size:
+                        stop = max(row_size - row + row_dilation - 1, 0) // row_dilation
+                    inside = max(stop - cut, 0) * total
+                    first_row += cut * row_dilation
+                # Alike lines at once, or the runs of one line.
+                again, place_step = alike, line * size
+                address_step, at_step = line_stride * row_step, line_stride * row_weight
+                if runs != 1:
+                    again, place_step, address_step, at_step = runs, pitch * size, step, 1
+                    alike = 1
+                done += alike
+                if inside == 0 and not tall:
+                    clear_ranks(place, (high - low) * pitch, wide, flip)
+                address = source + offset + first_row * row_step + (start + low) * step
+                at = position + first_row * row_weight + start + low
+                ranked = zero
+                while ranked < inside:
+                    more = min(inside - ranked, TABLE)
+                    if table > TABLE or not filled:
+                        filled = True
+                        _fill_tables(
+                            box,
+                            total,
+                            row_dilation * row_step,
+                            row_dilation * row_weight,
+                            ranked,
+                            more if table > TABLE else table,
+                            offsets,
+                            positions,
+                        )
+                    tabled = 0
+                    if apart_columns:
+                        tabled = more
+                        _fold_apart(
+                            place,
+                            address,
+                            at,
+                            again,
+                            place_step,
+                            address_step,
+                            at_step,
+                            step,
+                            n_run,
+                            offsets,
+                            positions,
+                            more,
+                            ranked == 0,
+                            wide,
+                            flip,
+                            nan_key,
+                            inf,
+                        )
+                    while tabled < more:
+                        together = min(more - tabled, block)
+                        rank_rows(
+                            place,
+                            address,
+                            at,
+                            again,
+                            place_step,
+                            address_step,
+                            at_step,
+                            offsets + tabled * 8,
+                            positions + tabled * 8,
+                            together,
+                            n_run,
+                            along,
+                            ranked + tabled == 0,
+                            wide,
+                            flip,
+                            nan_key,
+                            inf,
+                        )
+                        tabled += together
+                    ranked += more
+            finished = folded
+            ranks = some * line
+            if tall:
+                finished, pieces, shift, last = _double(
+                    doubled,
+                    rest_lines,
+                    folded,
+                    lines_wanted * line,
+                    row_window,
+                    row_dilation * line,
+                    wide,
+                    flip,
+                )
+                # Lines move together; not in place, for a vector more is written.
+                other = folded if finished == doubled else doubled
+                again, n_run = (1, ranks) if row_stride == 1 else (some, line)
+                for i in range(again):
+                    fold_line(
+                        other + i * line * size,
+                        finished + i * row_stride * line * size,
+                        n_run,
+                        pieces,
+                        shift,
+                        last,
+                        wide,
+                        flip,
+                    )
+                finished = other
+            finished, pieces, shift, last = _double(
+                doubled, rest_lines, finished, ranks, window, unit, wide, flip
+            )
+            apart = stride
+            if pitch == 1 and stride > 2:
+                fold_line(doubled, finished, ranks - reach, pieces, shift, last, wide, flip)
+                finished = doubled
+                pieces, last, apart = 1, 0, 1
+                for i in range(some):
+                    place = doubled + i * line * size
+                    for o in range(count):
+                        copy_rank(place + o * size, place + o * stride * size, wide, flip)
+            store(
+                how,
+                spatial,
+                (outer_row, first, some, column, count, columns, column != last_column),
+                (source, target, index_target, base),
+                finished,
+                (apart, pieces, shift, last),
+                spare,
+                wide,
+                flip,
+                nan_key,
+                inf,
+            )
+            last_column = column
+        # The array's last use: raw addresses do not keep it.
+        scratch[0] = 0
+
+    return chunk
+
+
+@intrinsic
+def zero_bytes(_context: Any, address: Any, count: Any) -> Any:
+    """Set `count` contiguous bytes to 0, 1 at least.
+
+    By overlapping stores of one width: calling memset takes longer than a short row.
+    """
+
+    def codegen(context: Any, builder: Any, _signature: Any, values: Any) -> Any:
+        address, count = values
+        i64 = count.type
+        start = _pointer(builder, address)
+
+        def store(width: int, offset: Any) -> None:
+            type_ = ir.VectorType(ir.IntType(8), width)
+            place = builder.bitcast(builder.gep(start, [offset]), type_.as_pointer())
+            builder.store(ir.Constant(type_, None), place, align=1)
+
+        def below(width: int) -> None:
+            """Fewer than 2 * `width` bytes."""
+            enough = builder.icmp_signed(">=", count, i64(width))
+            with builder.if_else(enough) as (then, otherwise):
+                with then:
+                    store(width, i64(0))
+                    store(width, builder.sub(count, i64(width)))
+                with otherwise:
+                    if width > 1:
+                        below(width // 2)
+
+        long = builder.icmp_signed(">=", count, i64(VECTOR_BYTES))
+        with builder.if_else(long) as (then, otherwise):
+            with then:
+                # Aligned but for both ends: a store across two cache lines takes twice as long.
+                last = builder.sub(count, i64(VECTOR_BYTES))
+                over = builder.and_(address, i64(VECTOR_BYTES - 1))
+                first = builder.sub(i64(VECTOR_BYTES), over)
+                store(VECTOR_BYTES, i64(0))
+                strip = cgutils.for_range_slice(builder, first, last, i64(VECTOR_BYTES), i64)
+                with strip as (offset, _):
+                    store(VECTOR_BYTES, offset)
+                store(VECTOR_BYTES, last)
+            with otherwise:
+                below(VECTOR_BYTES // 2)
+        return context.get_dummy_value()
+
+    return types.void(types.int64, types.int64), codegen
+
+
+@intrinsic
+def stream_zeros(_context: Any, begin: Any, end: Any) -> Any:
+    """Set whole cache lines to 0 past the caches, which need not read them first: 1.3x to 2x beyond the caches."""
+
+    def codegen(context: Any, builder: Any, _signature: Any, values: Any) -> Any:
+        begin, end = values
+        line = ir.VectorType(ir.IntType(8), VECTOR_BYTES)
+        flag = builder.module.add_metadata([ir.IntType(32)(1)])
+        strip = cgutils.for_range_slice(builder, begin, end, begin.type(VECTOR_BYTES), begin.type)
+        with strip as (address, _):
+            place = builder.inttoptr(address, line.as_pointer())
+            store = builder.store(ir.Constant(line, None), place, align=VECTOR_BYTES)
+            store.set_metadata("nontemporal", flag)
+        return context.get_dummy_value()
+
+    return types.void(types.int64, types.int64), codegen
+
+
+@intrinsic
+def drain_stores(_context: Any) -> Any:
+    """From here on other threads see what went past the caches."""
+
+    def codegen(context: Any, builder: Any, _signature: Any, _values: Any) -> Any:
+        builder.fence("seq_cst")
+        return context.get_dummy_value()
+
+    return types.void(), codegen
+
+
+@helper
+def zero_past_caches(address, count):
+    """Set `count` contiguous bytes to 0; `drain_stores` must follow. A line stored to both ways would wait."""
+    end = address + count
+    first = (address + VECTOR_BYTES - 1) & -VECTOR_BYTES
+    last = end & -VECTOR_BYTES
+    if first >= last:
+        zero_bytes(address, count)
+        return
+    if first > address:
+        zero_bytes(address, first - address)
+    stream_zeros(first, last)
+    if end > last:
+        zero_bytes(last, end - last)
+
+
+@helper
+def store_element(address, value, width):
+    """Store the low 2, 4 or 8 bytes of `value`."""
+    if width == 4:
+        store_integer(np.int32(0), address, value)
+    elif width == 8:
+        store_integer(np.int64(0), address, value)
+    else:
+        store_integer(np.int16(0), address, value)
+
+
+@helper
+def zero_run(address, count, step, width, past):
+    """Set `count` elements of `width` bytes that are `step` bytes apart to 0, `past` the caches if they adjoin."""
+    if past and step == width:
+        zero_past_caches(address, count * width)
+    elif step == width:
+        zero_bytes(address, count * width)
+    elif step == -width:
+        zero_bytes(address + (count - 1) * step, count * width)
+    else:
+        for i in range(count):
+            store_element(address + i * step, 0, width)
+
+
+FOUND = 1 << 13  # windows whose greatest elements are found together, for the gradient
+
+
+@helper
+def _store_index(address, index, width):
+    if width == 4:
+        store_integer(np.int32(0), address, index)
+    else:
+        store_integer(np.int64(0), address, index)
 
 
 @helper
@@ -915,77 +1871,6 @@ def _direct(how, batch, spatial, x, out, indices, flip, nan_key, inf, blank, beg
 
 
 @helper
-def _double(target, source, n, window, unit, wide, flip):
-    """Fold the n ranks of lines over the first part of a window, in steps of `unit` ranks, until few are left.
-
-    Returns where the lines are then, and how many elements each rank stands for.
-    """
-    have = 1
-    while have * PIECES < window:
-        shift = have * unit
-        fold_line(target, source, n - shift, 2, shift, shift, wide, flip)
-        source = target
-        have *= 2
-    return source, have
-
-
-@helper
-def _fill_tables(box, total, row_step, row_weight, first, count, offsets, positions):
-    """Offsets and doubled positions of elements of a window but its last axis, from number `first` on.
-
-    Those of the last but one axis go slowest: a window that its padding cuts has a part of them.
-    """
-    axes = box.shape[0] - 2
-    for r in range(count):
-        row = (first + r) // total
-        offset, position = _element(box, axes, first + r - row * total)
-        place = 2 * (position + row * row_weight)
-        store_integer(np.int64(0), offsets + r * 8, offset + row * row_step)
-        store_integer(np.int64(0), positions + r * 8, place)
-
-
-@helper
-def _fold_apart(
-    place,
-    address,
-    position,
-    count,
-    place_step,
-    address_step,
-    position_step,
-    step,
-    n,
-    offsets,
-    positions,
-    rows,
-    fresh,
-    wide,
-    flip,
-    nan_key,
-    inf,
-):
-    """As rank_rows, for columns `step` bytes apart."""
-    size = rank_size(wide, flip)
-    for _ in range(count):
-        for p in range(n):
-            if fresh:
-                reset_rank(place + p * size, wide, flip)
-            for r in range(rows):
-                rank_element(
-                    place + p * size,
-                    address + load_integer(np.int64(0), offsets + r * 8) + p * step,
-                    position + load_integer(np.int64(0), positions + r * 8) // 2 + p,
-                    wide,
-                    flip,
-                    nan_key,
-                    inf,
-                )
-        place += place_step
-        address += address_step
-        position += position_step
-
-
-@helper
 def _scatter(
     how, spatial, spare, plane, plane_step, target, index_target, base, n, blank, wide, flip
 ):
@@ -1014,12 +1899,106 @@ def _scatter(
 
 
 @helper
-def _tables(walk):
-    """The settings, and the tables batch and spatial."""
-    how = integers(walk, SETTINGS)
-    batch = walk + 8 * SETTINGS
-    spatial = integers(batch + 40 * how[BATCH], (how[SPATIAL], 10))
-    return how, integers(batch, (how[BATCH], 5)), spatial
+def _store_outputs(how, spatial, place, at, ranks, pieces, spare, wide, flip, nan_key, inf):
+    """Store the outputs of an item, and their indices, whose ranks are yet to be joined of pieces."""
+    _, _, some, _, count, columns, _ = place
+    source, target, index_target, base = at
+    apart, number, shift, last = pieces
+    inner = spatial.shape[0] - 1
+    size, item_bytes = rank_size(wide, flip), item_size(flip)
+    pitch, width, line = how[PITCH], how[WIDTH], how[LINE]
+    stride = spatial[inner, STRIDE]
+    out_step, index_step = spatial[inner, OUT_STEP], spatial[inner, INDEX_STEP]
+    row_out, row_index = spatial[inner - 1, OUT_STEP], spatial[inner - 1, INDEX_STEP]
+    blank = narrowed(how[BLANK], flip)
+    # Ranks that stand side by side, in the line and in the outputs.
+    plain = out_step == item_bytes and (width == 0 or index_step == width)
+    if pitch > 1:
+        plain = how[LANE_OUT] == item_bytes and (width == 0 or how[LANE_INDICES] == width)
+    plain = plain and how[COLUMN_MAJOR] == 0
+    # One run of all places, or one of the lanes of each place.
+    runs, n_run, along, weight, plane_step = 1, count, 0, 0, 0
+    if pitch > 1:
+        runs, n_run, along = count, columns, stride * pitch * size
+        weight, plane_step, apart = how[LANE_WEIGHT], item_bytes, 1
+        whole = plain and stride == 1 and columns == pitch
+        if wide is None and whole and out_step == pitch * item_bytes:
+            runs, n_run = 1, count * pitch
+    # All runs of lines that are one run each, or those of one line; one run only where more is to be done.
+    outer_runs, inner_runs, outer_line, inner_line = 1, some, 0, line * size
+    steps = (0, row_out, 0, row_index)
+    if runs > 1:
+        outer_runs, inner_runs, outer_line, inner_line = some, runs, line * size, along
+        steps = (row_out, out_step, row_index, index_step)
+    outer_out_step, run_out, outer_index_step, run_index = steps
+    for i in range(outer_runs):
+        ranks_at = ranks + i * outer_line
+        to = target + i * outer_out_step
+        index_to = index_target + i * outer_index_step
+        # Elements or positions that are not yet outputs go to scratch memory, run by run: those of a NaN too.
+        direct = plain
+        done = 0
+        while done < inner_runs:
+            some_nan = False
+            if wide is None:
+                store_elements(
+                    to if direct else spare,
+                    run_out,
+                    ranks_at + done * inner_line,
+                    inner_runs if direct else 1,
+                    inner_line,
+                    n_run,
+                    apart,
+                    number,
+                    shift,
+                    last,
+                    flip,
+                    nan_key,
+                    inf,
+                )
+            else:
+                some_nan = store_found(
+                    to if direct else spare + n_run * 8,
+                    run_out,
+                    index_to if direct else spare,
+                    run_index,
+                    ranks_at + done * inner_line,
+                    inner_runs if direct else 1,
+                    inner_line,
+                    n_run,
+                    apart,
+                    number,
+                    shift,
+                    last,
+                    base if direct else 0,
+                    weight if direct else 0,
+                    width if direct else 8,
+                    blank,
+                    wide,
+                    flip,
+                    nan_key,
+                    inf,
+                )
+            if direct:
+                if not some_nan:
+                    break
+                direct = False
+                continue
+            _scatter(
+                how,
+                spatial,
+                spare,
+                source,
+                plane_step,
+                to + done * run_out,
+                index_to + done * run_index,
+                base,
+                n_run,
+                blank,
+                wide,
+                flip,
+            )
+            done += 1
 
 
 def direct(width, is_float):
@@ -1046,313 +2025,252 @@ def lines(width, is_float, rank_width):
     zero = np.int64(0)
     wide = {0: None, 32: np.int32(0), 64: zero, 128: (zero, zero)}[rank_width]
 
+    @helper
+    def rule(how):
+        return rule_of(how, RULE, lane, float_lane)
+
+    return line_chunk(rule, wide, False, TABLE, _store_outputs)
+
+
+# Rows of a table of boxes, with a column for each axis.
+SIZES, STEPS, FROM, COUNTS = 0, 1, 2, 3  # the plane, the step from one block to the next, a block
+HOLDERS, HOLDER_COUNTS = 4, 5  # the windows that may hold an element of it
+PART_STEPS, PART_FROM, PART_COUNTS = 6, 7, 8  # those looked at together
+
+
+@helper
+def _cut(boxes, sizes, steps, limit):
+    """Steps along each axis that make boxes of at most `limit` places, which adjoin; returns how many boxes."""
+    count = 1
+    for d in range(boxes.shape[1] - 1, -1, -1):
+        n = boxes[sizes, d]
+        step = max(1, min(n, limit))
+        boxes[steps, d] = step
+        limit //= step
+        count *= (n + step - 1) // step
+    return count
+
+
+@helper
+def _box(boxes, sizes, steps, number, low):
+    """Where a box begins along each axis, in row `low`, and its sizes, in the next; returns how many places it has."""
+    places = 1
+    for d in range(boxes.shape[1] - 1, -1, -1):
+        n, step = boxes[sizes, d], boxes[steps, d]
+        parts = (n + step - 1) // step
+        outer = number // parts
+        begin = (number - outer * parts) * step
+        boxes[low, d], boxes[low + 1, d] = begin, min(step, n - begin)
+        places *= boxes[low + 1, d]
+        number = outer
+    return places
+
+
+@helper
+def _row_of(boxes, low, spatial, column, row):
+    """Offset, by the steps in a column of the table of axes, of the first place of a row of a box."""
+    inner = spatial.shape[0] - 1
+    offset = boxes[low, inner] * spatial[inner, column]
+    for d in range(inner - 1, -1, -1):
+        n = boxes[low + 1, d]
+        outer = row // n
+        offset += (boxes[low, d] + row - outer * n) * spatial[d, column]
+        row = outer
+    return offset
+
+
+@helper
+def _find_windows(boxes, spatial):
+    """Which windows may hold an element of the block."""
+    for d in range(spatial.shape[0]):
+        begin, stride = boxes[FROM, d] + spatial[d, PADDING], spatial[d, STRIDE]
+        reach = (spatial[d, WINDOW] - 1) * spatial[d, DILATION]
+        first = max((begin - reach + stride - 1) // stride, 0)
+        last = min((begin + boxes[COUNTS, d] - 1) // stride, spatial[d, OUT_SIZE] - 1)
+        boxes[HOLDERS, d], boxes[HOLDER_COUNTS, d] = first, max(last - first + 1, 0)
+
+
+@helper
+def _set_finder(finder, how, spatial, boxes, columns, item_bytes):
+    """A walk that finds the elements and positions of a part of the windows, into packed memory; its items.
+
+    Of `columns` planes side by side. Moves the part to where it lies among all windows.
+    """
+    axes = spatial.shape[0]
+    for i in range(SETTINGS):
+        finder[i] = how[i]
+    finder[BATCH] = 1
+    finder[WIDTH] = 8
+    finder[LANES], finder[LANE_OUT], finder[LANE_INDICES] = columns, item_bytes, 8
+    finder[LANE_WEIGHT] = 0
+    for i in range(5):
+        finder[SETTINGS + i] = i == 0  # one plane
+    place = columns
+    outputs = 1
+    for d in range(axes - 1, -1, -1):
+        at = SETTINGS + 5 + 12 * d
+        for i in range(12):
+            finder[at + i] = spatial[d, i]
+        boxes[PART_FROM, d] += boxes[HOLDERS, d]
+        finder[at + OUT_SIZE] = boxes[PART_COUNTS, d]
+        finder[at + PADDING] -= boxes[PART_FROM, d] * spatial[d, STRIDE]
+        finder[at + OUT_STEP] = place * item_bytes
+        finder[at + INDEX_STEP] = place * 8
+        place *= boxes[PART_COUNTS, d]
+        outputs *= boxes[PART_COUNTS, d]
+    share, tile = how[ROWS], how[TILE]
+    if tile == 0:  # without lines
+        return (outputs + share - 1) // share
+    rows, n = boxes[PART_COUNTS, axes - 2], boxes[PART_COUNTS, axes - 1]
+    return outputs // (rows * n) * ((rows + share - 1) // share) * ((n + tile - 1) // tile)
+
+
+def gradient(dtype, rank_width):
+    """Chunk that adds up, for each input element, what the windows give in which it is the greatest.
+
+    An item is a block of positions, in each of PITCH planes side by side: its sums are in scratch memory, and all
+    windows that may hold a position of it are looked at, so that no two items add to the same element. Those at the
+    edges are looked at again by the next. `rank_width`: as of `lines`; 0 where a line would not fit.
+    """
+    kind = KINDS[dtype]
+    width = kind.itemsize * 8
+    wide = np.float64(0) if width == 64 else np.float32(0)
+    find = lines(width, True, rank_width) if rank_width else direct(width, True)
+    zero = np.int64(0)
+
     @njit(nogil=True, error_model="numpy")
-    def chunk(walk, x, out, indices, begin, end):
+    def chunk(walk, x, out, gradients, begin, end):
         how, batch, spatial = _tables(walk)
-        flip, nan_key, inf = rule_of(how, RULE, lane, float_lane)
-        blank = narrowed(how[BLANK], lane)
-        # Two tables of int64, two buffers of lines, and room for a run that is not yet stored.
-        scratch = np.empty(how[SCRATCH] + VECTOR_BYTES + 16 * TABLE, np.uint8)
-        folded = int(scratch.ctypes.data) + 16 * TABLE + VECTOR_BYTES - 1
-        folded = folded // VECTOR_BYTES * VECTOR_BYTES
-        offsets, positions = folded - 16 * TABLE, folded - 8 * TABLE
-        box = np.empty((spatial.shape[0], 3), np.int64)
         inner = spatial.shape[0] - 1
-        outer_axes = inner - 1
-        size, item_bytes = rank_size(wide, flip), item_size(flip)
-        lanes, pitch, tile, share = how[LANES], how[PITCH], how[TILE], how[ROWS]
-        width, tall, line = how[WIDTH], how[TALL] != 0, how[LINE]
-        n, out_n, window = spatial[inner, SIZE], spatial[inner, OUT_SIZE], spatial[inner, WINDOW]
-        stride, padding = spatial[inner, STRIDE], spatial[inner, PADDING]
-        step = spatial[inner, STEP]
-        out_step, index_step = spatial[inner, OUT_STEP], spatial[inner, INDEX_STEP]
-        unit = spatial[inner, DILATION] * pitch
-        reach = (window - 1) * spatial[inner, DILATION]
-        row_size, rows, row_window = (
-            spatial[outer_axes, SIZE],
-            spatial[outer_axes, OUT_SIZE],
-            spatial[outer_axes, WINDOW],
-        )
-        row_stride, row_dilation, row_padding = (
-            spatial[outer_axes, STRIDE],
-            spatial[outer_axes, DILATION],
-            spatial[outer_axes, PADDING],
-        )
-        row_step, row_weight = spatial[outer_axes, STEP], spatial[outer_axes, WEIGHT]
-        row_out, row_index = spatial[outer_axes, OUT_STEP], spatial[outer_axes, INDEX_STEP]
-        row_reach = (row_window - 1) * row_dilation
-        doubled = folded + how[BUFFER]
-        spare = doubled + how[BUFFER]
-        outers = 1
-        for d in range(outer_axes):
-            outers *= spatial[d, OUT_SIZE]
-        blocks = (rows + share - 1) // share
-        tiles = (out_n + tile - 1) // tile
+        size, item_bytes = rank_size(wide, kind), item_size(kind)
+        lanes, pitch, gradient_step = how[LANES], how[PITCH], how[LANE_INDICES]
         groups = (lanes + pitch - 1) // pitch
-        # Ranks that stand side by side, in the line and in the outputs.
-        plain = out_step == item_bytes and (width == 0 or index_step == width)
-        if pitch > 1:
-            plain = how[LANE_OUT] == item_bytes and (width == 0 or how[LANE_INDICES] == width)
-        plain = plain and how[COLUMN_MAJOR] == 0
-        apart_columns = pitch == 1 and step != item_bytes
-        last_low, last_high = -1, -1
-        outer_row = -1
-        filled = False
-        total, table = 0, 0
-        offset, position, outer_out, outer_index = 0, 0, 0, 0
+        together = max(FOUND, pitch)
+        finder_size = SETTINGS + 17 + 12 * inner
+        sum_bytes = how[BLOCK] * pitch * size + VECTOR_BYTES
+        scratch = np.empty(
+            8 * (finder_size + together)
+            + sum_bytes
+            + (together + max(how[BLOCK], pitch)) * item_bytes,
+            np.uint8,
+        )
+        finder_at = int(scratch.ctypes.data)
+        finder = integers(finder_at, finder_size)
+        found = finder_at + 8 * finder_size
+        sums = found + 8 * together
+        values = sums + sum_bytes
+        spare = values + together * item_bytes
+        boxes = np.empty((PART_COUNTS + 1, inner + 1), np.int64)
+        for d in range(inner + 1):
+            boxes[SIZES, d] = spatial[d, SIZE]
+        blocks = _cut(boxes, SIZES, STEPS, how[BLOCK])
         for item in range(begin, end):
-            # Tiles go fastest: their rows are one after the other in memory.
-            rest = item // tiles
-            column = (item - rest * tiles) * tile
-            outer = rest // blocks
-            first = (rest - outer * blocks) * share
-            some = min(share, rows - first)
-            rest = outer
-            outer = rest // outers
-            if rest - outer * outers != outer_row:
-                outer_row = rest - outer * outers
-                total, offset, position, outer_out, outer_index = _windows(
-                    spatial, outer_axes, outer_row, box
-                )
-                table = total * (1 if tall else row_window)
-                filled = False
+            outer = item // blocks
+            block = _box(boxes, SIZES, STEPS, item - outer * blocks, FROM)
+            begin_at = _row_of(boxes, FROM, spatial, WEIGHT, 0)
             plane = outer // groups
             lane_at = (outer - plane * groups) * pitch
-            x_offset, out_offset, index_offset, base = _batch(batch, plane)
-            source = x + x_offset + lane_at * item_bytes
-            target = out + out_offset + outer_out + lane_at * how[LANE_OUT]
-            target += first * row_out + column * out_step
-            index_target = indices + index_offset + outer_index + lane_at * how[LANE_INDICES]
-            index_target += first * row_index + column * index_step
-            base += lane_at * how[LANE_WEIGHT]
             columns = min(pitch, lanes - lane_at)
-            count = min(tile, out_n - column)
-            start = column * stride - padding  # the input position at the line's begin
-            length = (count - 1) * stride + 1 + reach
-            low = min(max(-start, 0), length)
-            high = max(min(n - start, length), low)
-            # Contiguous runs of elements in each row of the input, and whether their positions count up.
-            runs, n_run, along = high - low, columns, 0
-            if pitch == 1:
-                runs, n_run, along = 1, high - low, 1
-            elif wide is None and columns == pitch and step == pitch * item_bytes:
-                runs, n_run = 1, (high - low) * pitch
-            line_row = first * row_stride - row_padding
-            lines_wanted, line_stride = some, row_stride
-            if tall:
-                lines_wanted, line_stride = (some - 1) * row_stride + 1 + row_reach, 1
-                clear_ranks(folded, lines_wanted * line, wide, flip)
-            elif low != last_low or high != last_high:
-                for i in range(share):
-                    place = folded + i * line * size
-                    clear_ranks(place, low * pitch, wide, flip)
-                    clear_ranks(place + high * pitch * size, line - high * pitch, wide, flip)
-                last_low, last_high = low, high
-            done = 0
-            while done < lines_wanted:
-                place = folded + (done * line + low * pitch) * size
-                row = line_row + done * line_stride
-                first_row, inside, alike = row, total, 1
-                if tall:
-                    alike = min(row_size - row, lines_wanted - done)
-                    if row < 0 or alike <= 0:
-                        inside, alike = 0, 1
-                elif total > 0 and row >= 0 and row + row_reach < row_size:
-                    inside = total * row_window
-                    alike = (row_size - 1 - row_reach - row) // row_stride + 1
-                    alike = min(alike, lines_wanted - done)
-                else:  # padding cuts the window
-                    cut = (row_dilation - 1 - row) // row_dilation if row < 0 else 0
-                    stop = row_window
-                    if row + row_reach >= row_size:
-                        stop = max(row_size - row + row_dilation - 1, 0) // row_dilation
-                    inside = max(stop - cut, 0) * total
-                    first_row += cut * row_dilation
-                # Alike lines at once, or the runs of one line.
-                again, place_step = alike, line * size
-                address_step, at_step = line_stride * row_step, line_stride * row_weight
-                if runs != 1:
-                    again, place_step, address_step, at_step = runs, pitch * size, step, 1
-                    alike = 1
-                done += alike
-                if inside == 0 and not tall:
-                    clear_ranks(place, (high - low) * pitch, wide, flip)
-                address = source + offset + first_row * row_step + (start + low) * step
-                at = position + first_row * row_weight + start + low
-                ranked = zero
-                while ranked < inside:
-                    more = min(inside - ranked, TABLE)
-                    if table > TABLE or not filled:
-                        filled = True
-                        _fill_tables(
-                            box,
-                            total,
-                            row_dilation * row_step,
-                            row_dilation * row_weight,
-                            ranked,
-                            more if table > TABLE else table,
-                            offsets,
-                            positions,
-                        )
-                    if apart_columns:
-                        _fold_apart(
-                            place,
-                            address,
-                            at,
-                            again,
-                            place_step,
-                            address_step,
-                            at_step,
-                            step,
-                            n_run,
-                            offsets,
-                            positions,
-                            more,
-                            ranked == 0,
-                            wide,
-                            flip,
-                            nan_key,
-                            inf,
-                        )
-                    else:
-                        rank_rows(
-                            place,
-                            address,
-                            at,
-                            again,
-                            place_step,
-                            address_step,
-                            at_step,
-                            offsets,
-                            positions,
-                            more,
-                            n_run,
-                            along,
-                            ranked == 0,
-                            wide,
-                            flip,
-                            nan_key,
-                            inf,
-                        )
-                    ranked += more
-            finished = folded
-            ranks = some * line
-            if tall:
-                down = row_dilation * line
-                finished, have = _double(
-                    doubled, folded, lines_wanted * line, row_window, down, wide, flip
+            x_offset, out_offset, gradient_offset, _ = _batch(batch, plane)
+            source = x + x_offset + lane_at * item_bytes
+            target = out + out_offset + lane_at * how[LANE_OUT]
+            given = gradients + gradient_offset + lane_at * gradient_step
+            clear_ranks(sums, block * pitch, wide, kind)
+            _find_windows(boxes, spatial)
+            for part in range(_cut(boxes, HOLDER_COUNTS, PART_STEPS, together // pitch)):
+                outputs = _box(boxes, HOLDER_COUNTS, PART_STEPS, part, PART_FROM)
+                items = _set_finder(finder, how, spatial, boxes, columns, item_bytes)
+                find(finder_at, source, values, found, 0, items)
+                at = found
+                n = boxes[PART_COUNTS, inner]
+                for row in range(outputs // n):
+                    start = given + _row_of(boxes, PART_FROM, spatial, INDEX_STEP, row)
+                    for _ in range(n):
+                        for lane in range(columns):
+                            position = load_integer(zero, at) - begin_at
+                            at += 8
+                            if 0 <= position < block:
+                                value = load_float(kind, start + lane * gradient_step)
+                                add_to_sum(sums, position * pitch + lane, value, wide, kind)
+                        start += spatial[inner, INDEX_STEP]
+            n = boxes[COUNTS, inner]
+            for row in range(block // n):
+                _write_lines(
+                    how,
+                    spatial,
+                    target + _row_of(boxes, FROM, spatial, OUT_STEP, row),
+                    sums + row * n * pitch * size,
+                    1,
+                    n,
+                    columns,
+                    (1, 1, 0, 0),
+                    0,
+                    1.0,
+                    spare,
+                    wide,
+                    kind,
+                    (0,),
                 )
-                pieces, last = (row_window + have - 1) // have, (row_window - have) * down
-                # Lines move together; not in place, for a vector more is written.
-                other = folded if finished == doubled else doubled
-                again, n_run = (1, ranks) if row_stride == 1 else (some, line)
-                for i in range(again):
-                    fold_line(
-                        other + i * line * size,
-                        finished + i * row_stride * line * size,
-                        n_run,
-                        pieces,
-                        have * down,
-                        last,
-                        wide,
-                        flip,
-                    )
-                finished = other
-            finished, have = _double(doubled, finished, ranks, window, unit, wide, flip)
-            pieces, shift, last = (window + have - 1) // have, have * unit, (window - have) * unit
-            apart = stride
-            if pitch == 1 and stride > 2:
-                fold_line(doubled, finished, ranks - last, pieces, shift, last, wide, flip)
-                finished = doubled
-                pieces, last, apart = 1, 0, 1
-                for i in range(some):
-                    place = doubled + i * line * size
-                    for o in range(count):
-                        copy_rank(place + o * size, place + o * stride * size, wide, flip)
-            # One run of all places, or one of the lanes of each place.
-            runs, n_run, along, weight, plane_step = 1, count, 0, 0, 0
-            if pitch > 1:
-                runs, n_run, along = count, columns, stride * pitch * size
-                weight, plane_step, apart = how[LANE_WEIGHT], item_bytes, 1
-                whole = plain and stride == 1 and columns == pitch
-                if wide is None and whole and out_step == pitch * item_bytes:
-                    runs, n_run = 1, count * pitch
-            # All runs of lines that are one run each, or those of one line; one run only where more is to be done.
-            outer_runs, inner_runs, outer_line, inner_line = 1, some, 0, line * size
-            steps = (0, row_out, 0, row_index)
-            if runs > 1:
-                outer_runs, inner_runs, outer_line, inner_line = some, runs, line * size, along
-                steps = (row_out, out_step, row_index, index_step)
-            outer_out_step, run_out, outer_index_step, run_index = steps
-            for i in range(outer_runs):
-                ranks_at = finished + i * outer_line
-                to = target + i * outer_out_step
-                index_to = index_target + i * outer_index_step
-                # Elements or positions that are not yet outputs go to scratch memory, run by run: those of a NaN too.
-                direct = plain
-                done = 0
-                while done < inner_runs:
-                    some_nan = False
-                    if wide is None:
-                        store_elements(
-                            to if direct else spare,
-                            run_out,
-                            ranks_at + done * inner_line,
-                            inner_runs if direct else 1,
-                            inner_line,
-                            n_run,
-                            apart,
-                            pieces,
-                            shift,
-                            last,
-                            flip,
-                            nan_key,
-                            inf,
-                        )
-                    else:
-                        some_nan = store_found(
-                            to if direct else spare + n_run * 8,
-                            run_out,
-                            index_to if direct else spare,
-                            run_index,
-                            ranks_at + done * inner_line,
-                            inner_runs if direct else 1,
-                            inner_line,
-                            n_run,
-                            apart,
-                            pieces,
-                            shift,
-                            last,
-                            base if direct else 0,
-                            weight if direct else 0,
-                            width if direct else 8,
-                            blank,
-                            wide,
-                            flip,
-                            nan_key,
-                            inf,
-                        )
-                    if direct:
-                        if not some_nan:
-                            break
-                        direct = False
-                        continue
-                    _scatter(
-                        how,
-                        spatial,
-                        spare,
-                        source,
-                        plane_step,
-                        to + done * run_out,
-                        index_to + done * run_index,
-                        base,
-                        n_run,
-                        blank,
-                        wide,
-                        flip,
-                    )
-                    done += 1
         # The array's last use: raw addresses do not keep it.
         scratch[0] = 0
+
+    return chunk
+
+
+@helper
+def _clear(table, out, begin, end, lane):
+    """Set positions begin to end - 1 of the output to 0."""
+    inner = table.shape[0] - 1
+    n, step, size = table[inner, 0], table[inner, 1], item_size(lane)
+    position = begin
+    while position < end:
+        row = position // n
+        digit = position - row * n
+        count = min(n - digit, end - position)
+        address = out + _batch(table[:inner], row)[0] + digit * step
+        if step == size:
+            zero_bytes(address, count * size)
+        else:
+            for i in range(count):
+                store_integer(lane, address + i * step, lane)
+        position += count
+
+
+def unpool(width):
+    """Chunk that puts each element where its index says, and 0 elsewhere; an item is ROWS positions of the output.
+
+    Each thread reads all indices and writes to its own positions: of a repeated index the last value stays.
+    """
+    lane, _ = lane_types(width, False)
+
+    @njit(nogil=True, error_model="numpy")
+    def chunk(walk, x, out, indices, begin, end):
+        how = integers(walk, SETTINGS)
+        batch = walk + 8 * SETTINGS
+        table = integers(batch + 40 * how[BATCH], (how[SPATIAL], 5))
+        batch_table = integers(batch, (how[BATCH], 5))
+        inner = how[BATCH] - 1
+        n, step, index_step = batch_table[inner, 0], batch_table[inner, 1], batch_table[inner, 3]
+        low, high = begin * how[ROWS], min(end * how[ROWS], how[PLANE])
+        _clear(table, out, low, high, lane)
+        rows = 1
+        for d in range(inner):
+            rows *= batch_table[d, 0]
+        for row in range(rows):
+            offset, _, index_offset, _ = _batch(batch_table[:inner], row)
+            for i in range(n):
+                place = indices + index_offset + i * index_step
+                if how[WIDTH] == 4:
+                    index = load_integer(np.int32(0), place) & 0xFFFFFFFF
+                else:
+                    index = load_integer(np.int64(0), place)
+                if low <= index < high:
+                    address = out
+                    if how[DENSE] != 0:
+                        address += index * how[DENSE]
+                    else:
+                        address += _batch(table, index)[0]
+                    value = load_integer(lane, x + offset + i * step)
+                    store_integer(lane, address, value)
 
     return chunk

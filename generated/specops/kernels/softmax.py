@@ -36,16 +36,18 @@ KEPT = 5  # number of kept axes
 REDUCED = 6  # number of reduced axes
 TOTAL = 7  # elements of a group
 STREAM = 8  # `rows`: whether results go past the cache
-SETTINGS = 9
+NEAR = 9  # `columns`: whether a tile stays in cache
+COPIES = 10  # `columns`: rows of so few columns that so many of them are taken as one
+SETTINGS = 11
 
 WHOLE = 0
 MEASURE = 1
 WRITE = 2
 
 SUM_VECTORS = 64  # added in plain float; their sums are added with their rounding errors
-SUM_ROWS = 16
+LEAD_ROWS = 8  # of a tile, fetched ahead of those that are measured,
+WRITE_LEAD_ROWS = 4  # or written
 TOGETHER = 16  # short rows, of at most as many vectors; of longer ones 4
-TOP_ROWS = 8  # of a tile, whose greatest elements are found together
 
 STORED = 0  # results come from exponentials kept in scratch,
 COMPUTED = 1  # from the input again,
@@ -249,36 +251,16 @@ def _float_to_bfloat(builder: Any, value: Any) -> Any:
     return builder.trunc(result, _like(value.type, ir.IntType(16)))
 
 
-class Lanes(types.Type):
-    """A vector of VECTOR_BYTES bytes; `element` is float32 or float64."""
+EXP_SCALE = 2.0**64  # _exp's results bear this factor, so that none of them is subnormal
+LOWEST = {32: -(2.0**128 - 2.0**104), 64: -1.7976931348623157e308}  # finite numbers, by width
 
-    def __init__(self, element: Any) -> None:
-        self.element = element
-        self.count = VECTOR_BYTES * 8 // element.bitwidth
-        super().__init__(f"Lanes({element} x {self.count})")
-
-
-class _LanesModel(models.PrimitiveModel):
-    def __init__(self, manager: Any, lanes: Any) -> None:
-        element = ir.FloatType() if lanes.element == types.float32 else ir.DoubleType()
-        super().__init__(manager, lanes, ir.VectorType(element, lanes.count))
-
-
-register_model(Lanes)(_LanesModel)
-
-_FLOATS = Lanes(types.float32)
-_DOUBLES = Lanes(types.float64)
-
-EXP_SCALE = 2.0**64  # exp_lanes' results bear this factor, so that none of them is subnormal
-LOWEST = {types.float32: -(2.0**128 - 2.0**104), types.float64: -1.7976931348623157e308}
-
-# By the vector's element: least argument of exp that does not round to 0, ln 2 in two parts (the first with so few
+# By the vector's width: least argument of exp that does not round to 0, ln 2 in two parts (the first with so few
 # bits that its multiples are exact), the width of the mantissa and the bias; exp(r) = 1 + r * polynomial, of a degree
 # less for 16-bit elements (its error, 9e-8, is little beside half an ulp: 1.05 times as fast); the polynomial of log
 # (as in FreeBSD's msun).
 _EXP = {
-    types.float32: (-104.0, 0.693359375, -2.12194440e-4, 127, 23),
-    types.float64: (-745.5, 6.93147180369123816490e-01, 1.90821492927058770002e-10, 1023, 52),
+    32: (-104.0, 0.693359375, -2.12194440e-4, 127, 23),
+    64: (-745.5, 6.93147180369123816490e-01, 1.90821492927058770002e-10, 1023, 52),
 }
 _LN2 = 0.693147182464599609375  # rounded to float32, with an error of 2**-29
 _EXP_TERMS = {
@@ -312,13 +294,13 @@ _EXP_TERMS = {
     ),
 }
 _LOG_TERMS = {
-    types.float32: (
+    32: (
         0.66666662693023682,
         0.40000972151756287,
         0.28498786687850952,
         0.24279078841209412,
     ),
-    types.float64: (
+    64: (
         6.666666666666735130e-01,
         3.999999999940941908e-01,
         2.857142874366239149e-01,
@@ -328,6 +310,117 @@ _LOG_TERMS = {
         1.479819860511658591e-01,
     ),
 }
+
+
+def _same(vector: Any, value: float) -> Any:
+    return ir.Constant(vector, [value] * vector.count)
+
+
+def _muladd(builder: Any, a: Any, b: Any, c: Any) -> Any:
+    """a * b + c, fused where the target can: `llvm.fma` would be a call of libm elsewhere."""
+    vector = a.type
+    name = f"llvm.fmuladd.v{vector.count}f{32 if vector.element == ir.FloatType() else 64}"
+    fnty = ir.FunctionType(vector, [vector] * 3)
+    return builder.call(cgutils.get_or_insert_function(builder.module, fnty, name), [a, b, c])
+
+
+def _fuses(context: Any) -> bool:
+    """Whether the target fuses `_muladd`."""
+    triple, _name, features = context.codegen().magic_tuple()
+    return "+fma" in features.split(",") or triple.startswith(("aarch64", "arm64"))
+
+
+def _greater_float(builder: Any, a: Any, b: Any) -> Any:
+    return builder.select(builder.fcmp_ordered(">", a, b), a, b)
+
+
+def _width(vector: Any) -> int:
+    return 32 if vector.element == ir.FloatType() else 64
+
+
+def _exp(context: Any, builder: Any, d: Any, element: int) -> Any:
+    """exp(d) * EXP_SCALE for d <= 8, as exact as elements of so many bits need; NaN where it is NaN.
+
+    No fast-math flag: reassociation would undo the rounding to an integer and the two-part ln 2.
+    """
+    vector = d.type
+    width = _width(vector)
+    least, ln2_high, ln2_low, bias, mantissa = _EXP[width]
+    integers = ir.VectorType(ir.IntType(width), vector.count)
+    vanishes = builder.fcmp_ordered("<", d, _same(vector, least))
+    # The low bits of (1.5 * 2**mantissa + i) are the integer i.
+    magic = _same(vector, 1.5 * 2.0**mantissa + bias + 64)
+    shifted = _muladd(builder, d, _same(vector, 1.4426950408889634), magic)
+    n = builder.fsub(shifted, magic)
+    if width == 32 and _fuses(context):
+        # n times the error of ln 2 is little beside the rounding of d (1.07 times as fast as two parts).
+        r = _muladd(builder, n, _same(vector, -_LN2), d)
+    else:
+        r = _muladd(builder, n, _same(vector, -ln2_high), d)
+        r = _muladd(builder, n, _same(vector, -ln2_low), r)
+    terms = _EXP_TERMS[element]
+    p = _same(vector, terms[-1])
+    for term in reversed(terms[:-1]):
+        p = _muladd(builder, p, r, _same(vector, term))
+    p = _muladd(builder, p, r, _same(vector, 1.0))
+    bits = builder.shl(builder.bitcast(shifted, integers), _same(integers, mantissa))
+    # A product, not an addition to the exponent: NaN stays NaN.
+    e = builder.fmul(p, builder.bitcast(bits, vector))
+    return builder.select(vanishes, ir.Constant(vector, None), e)
+
+
+def _log(builder: Any, value: Any) -> Any:
+    """log of normal positive numbers; NaN where it is NaN."""
+    vector = value.type
+    width = _width(vector)
+    _least, _high, _low, _bias, mantissa = _EXP[width]
+    high, low = (
+        (6.9313812256e-01, 9.0580006145e-06)
+        if width == 32
+        else (6.93147180369123816490e-01, 1.90821492927058770002e-10)
+    )
+    integers = ir.VectorType(ir.IntType(width), vector.count)
+    # value = 2**k * m with m in sqrt(1/2) to sqrt(2)
+    root = {23: 0x3F3504F3, 52: 0x3FE6A09E667F3BCD}[mantissa]
+    bits = builder.bitcast(value, integers)
+    k = builder.ashr(builder.sub(bits, _same(integers, root)), _same(integers, mantissa))
+    m = builder.sub(bits, builder.shl(k, _same(integers, mantissa)))
+    k = builder.sitofp(k, vector)
+    f = builder.fsub(builder.bitcast(m, vector), _same(vector, 1.0))
+    s = builder.fdiv(f, builder.fadd(f, _same(vector, 2.0)))
+    z = builder.fmul(s, s)
+    terms = _LOG_TERMS[width]
+    r = _same(vector, terms[-1])
+    for term in reversed(terms[:-1]):
+        r = _muladd(builder, r, z, _same(vector, term))
+    r = builder.fmul(r, z)
+    half = builder.fmul(_same(vector, 0.5), builder.fmul(f, f))
+    tail = _muladd(builder, k, _same(vector, low), builder.fmul(s, builder.fadd(half, r)))
+    result = builder.fadd(
+        builder.fmul(k, _same(vector, high)), builder.fsub(f, builder.fsub(half, tail))
+    )
+    return builder.select(builder.fcmp_unordered("uno", value, value), value, result)
+
+
+class Lanes(types.Type):
+    """A vector of VECTOR_BYTES bytes; `element` is float32 or float64."""
+
+    def __init__(self, element: Any) -> None:
+        self.element = element
+        self.count = VECTOR_BYTES * 8 // element.bitwidth
+        super().__init__(f"Lanes({element} x {self.count})")
+
+
+class _LanesModel(models.PrimitiveModel):
+    def __init__(self, manager: Any, lanes: Any) -> None:
+        element = ir.FloatType() if lanes.element == types.float32 else ir.DoubleType()
+        super().__init__(manager, lanes, ir.VectorType(element, lanes.count))
+
+
+register_model(Lanes)(_LanesModel)
+
+_FLOATS = Lanes(types.float32)
+_DOUBLES = Lanes(types.float64)
 
 
 def _lanes_of(kind: Any) -> Lanes:
@@ -347,22 +440,11 @@ def _memory(kind: Any, lanes: Lanes) -> Any:
     return _vector(lanes)
 
 
-def _same(vector: Any, value: float) -> Any:
-    return ir.Constant(vector, [value] * vector.count)
-
-
-def _muladd(builder: Any, a: Any, b: Any, c: Any) -> Any:
-    """a * b + c, fused where the target can: `llvm.fma` would be a call of libm elsewhere."""
-    vector = a.type
-    name = f"llvm.fmuladd.v{vector.count}f{32 if vector.element == ir.FloatType() else 64}"
-    fnty = ir.FunctionType(vector, [vector] * 3)
-    return builder.call(cgutils.get_or_insert_function(builder.module, fnty, name), [a, b, c])
-
-
-def _fuses(context: Any) -> bool:
-    """Whether the target fuses `_muladd`."""
-    triple, _name, features = context.codegen().magic_tuple()
-    return "+fma" in features.split(",") or triple.startswith(("aarch64", "arm64"))
+def _float_lanes(context: Any, builder: Any, kind: Any, bits: Any) -> Any:
+    """Elements as they lie in memory, as lanes."""
+    if kind == types.int16:
+        return _half_to_float(context, builder, bits)
+    return _bfloat_to_float(builder, bits) if kind == types.uint16 else bits
 
 
 def _first_lanes(builder: Any, lanes: Lanes, count: Any) -> Any:
@@ -426,7 +508,7 @@ def lowest(_context: Any, kind: Any) -> Any:
     """The lowest finite number of the lanes' type."""
 
     def codegen(_context: Any, _builder: Any, _signature: Any, _values: Any) -> Any:
-        return ir.DoubleType()(LOWEST[_lanes_of(kind).element])
+        return ir.DoubleType()(LOWEST[_lanes_of(kind).element.bitwidth])
 
     return types.float64(kind), codegen
 
@@ -460,10 +542,7 @@ def load_lanes(_context: Any, kind: Any, address: Any, step: Any, count: Any) ->
             name = f"llvm.masked.load.{name}.p0"
             function = cgutils.get_or_insert_function(builder.module, fnty, name)
             bits = builder.call(function, [pointer, i32(1), mask, zero])
-        if kind == types.int16:
-            bits = _half_to_float(context, builder, bits)
-        elif kind == types.uint16:
-            bits = _bfloat_to_float(builder, bits)
+        bits = _float_lanes(context, builder, kind, bits)
         if whole:
             return bits
         return builder.select(mask, bits, _same(bits.type, float("-inf")))
@@ -547,6 +626,19 @@ def peek(_context: Any, kind: Any, address: Any) -> Any:
 
 
 @intrinsic
+def lanes_at(_context: Any, kind: Any, place: Any, offset: Any) -> Any:
+    """`place` where it is a vector of lanes, or the one in scratch memory at address `place` + `offset`."""
+    lanes = _lanes_of(kind)
+
+    def codegen(_context: Any, builder: Any, _signature: Any, values: Any) -> Any:
+        if place == lanes:
+            return values[1]
+        return _load(builder, _pointer(builder, values[1], values[2]), _vector(lanes))
+
+    return lanes(kind, place, types.int64), codegen
+
+
+@intrinsic
 def poke(_context: Any, address: Any, lanes: Any) -> Any:
     """Store a vector of lanes (not of elements) in scratch memory."""
 
@@ -556,6 +648,47 @@ def poke(_context: Any, address: Any, lanes: Any) -> Any:
         return context.get_dummy_value()
 
     return types.void(types.int64, lanes), codegen
+
+
+ROWS = 8  # vectors that are measured together: more would leave no registers
+
+
+@intrinsic
+def load_rows(_context: Any, kind: Any, address: Any, offsets: Any) -> Any:
+    """ROWS vectors of contiguous elements, at `address` and every second of the int64 at `offsets` (in bytes)."""
+    lanes = _lanes_of(kind)
+
+    def codegen(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+        _kind, address, offsets = values
+        rows = []
+        for row in range(ROWS):
+            offset = builder.load(_number(builder, offsets, ir.IntType(64)(2 * row), offsets.type))
+            pointer = _pointer(builder, builder.add(address, offset))
+            rows.append(
+                _float_lanes(context, builder, kind, _load(builder, pointer, _memory(kind, lanes)))
+            )
+        return context.make_tuple(builder, signature.return_type, rows)
+
+    return types.UniTuple(lanes, ROWS)(kind, types.int64, types.int64), codegen
+
+
+@intrinsic
+def peek_rows(_context: Any, kind: Any, address: Any) -> Any:
+    """ROWS vectors of lanes (not of elements) in scratch memory."""
+    lanes = _lanes_of(kind)
+
+    def codegen(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+        rows = [
+            _load(
+                builder,
+                _pointer(builder, values[1], ir.IntType(64)(row * VECTOR_BYTES)),
+                _vector(lanes),
+            )
+            for row in range(ROWS)
+        ]
+        return context.make_tuple(builder, signature.return_type, rows)
+
+    return types.UniTuple(lanes, ROWS)(kind, types.int64), codegen
 
 
 def _binary(name: str) -> Any:
@@ -573,10 +706,6 @@ minus = _binary("fsub")
 times = _binary("fmul")
 
 
-def _greater_float(builder: Any, a: Any, b: Any) -> Any:
-    return builder.select(builder.fcmp_ordered(">", a, b), a, b)
-
-
 @intrinsic
 def greater(_context: Any, a: Any, b: Any) -> Any:
     """The greater lanes; b where either is NaN."""
@@ -585,6 +714,31 @@ def greater(_context: Any, a: Any, b: Any) -> Any:
         return _greater_float(builder, *values)
 
     return a(a, a), codegen
+
+
+@intrinsic
+def greatest_rows(_context: Any, rows: Any, top: Any) -> Any:
+    """Of each lane the greatest of `top` and all rows; anything where one is NaN."""
+
+    def codegen(_context: Any, builder: Any, _signature: Any, values: Any) -> Any:
+        tops = [*cgutils.unpack_tuple(builder, values[0]), values[1]]
+        while len(tops) > 1:
+            tops = [*tops[2:], _greater_float(builder, tops[0], tops[1])]
+        return tops[0]
+
+    return top(rows, top), codegen
+
+
+@intrinsic
+def differ(_context: Any, a: Any, b: Any) -> Any:
+    """Whether any lane of a is not that of b."""
+
+    def codegen(_context: Any, builder: Any, _signature: Any, values: Any) -> Any:
+        lanes = builder.fcmp_unordered("!=", *values)
+        bits = builder.bitcast(lanes, ir.IntType(lanes.type.count))
+        return builder.icmp_unsigned("!=", bits, bits.type(0))
+
+    return types.boolean(a, a), codegen
 
 
 def _halved(builder: Any, value: Any, operation: Any) -> Any:
@@ -722,38 +876,28 @@ def rounding(_context: Any, a: Any, b: Any, c: Any) -> Any:
 
 @intrinsic
 def exp_lanes(_context: Any, kind: Any, x: Any) -> Any:
-    """exp(x) * EXP_SCALE for x <= 0; NaN where it is NaN.
-
-    No fast-math flag: reassociation would undo the rounding to an integer and the two-part ln 2.
-    """
+    """exp(x) * EXP_SCALE for x <= 0; NaN where it is NaN."""
 
     def codegen(context: Any, builder: Any, _signature: Any, values: Any) -> Any:
-        vector = values[1].type
-        least, ln2_high, ln2_low, bias, mantissa = _EXP[x.element]
-        integers = ir.VectorType(ir.IntType(x.element.bitwidth), x.count)
-        d = values[1]
-        vanishes = builder.fcmp_ordered("<", d, _same(vector, least))
-        # The low bits of (1.5 * 2**mantissa + i) are the integer i.
-        magic = _same(vector, 1.5 * 2.0**mantissa + bias + 64)
-        shifted = _muladd(builder, d, _same(vector, 1.4426950408889634), magic)
-        n = builder.fsub(shifted, magic)
-        if x.element == types.float32 and _fuses(context):
-            # n times the error of ln 2 is little beside the rounding of d (1.07 times as fast as two parts).
-            r = _muladd(builder, n, _same(vector, -_LN2), d)
-        else:
-            r = _muladd(builder, n, _same(vector, -ln2_high), d)
-            r = _muladd(builder, n, _same(vector, -ln2_low), r)
-        terms = _EXP_TERMS[kind.bitwidth]
-        p = _same(vector, terms[-1])
-        for term in reversed(terms[:-1]):
-            p = _muladd(builder, p, r, _same(vector, term))
-        p = _muladd(builder, p, r, _same(vector, 1.0))
-        bits = builder.shl(builder.bitcast(shifted, integers), _same(integers, mantissa))
-        # A product, not an addition to the exponent: NaN stays NaN.
-        e = builder.fmul(p, builder.bitcast(bits, vector))
-        return builder.select(vanishes, ir.Constant(vector, None), e)
+        return _exp(context, builder, values[1], kind.bitwidth)
 
     return x(kind, x), codegen
+
+
+@intrinsic
+def exp_rows(_context: Any, kind: Any, rows: Any, top: Any) -> Any:
+    """Of each lane the sum of exp(x - top) * EXP_SCALE over the rows."""
+
+    def codegen(context: Any, builder: Any, _signature: Any, values: Any) -> Any:
+        _kind, rows, top = values
+        sums = []
+        for x in cgutils.unpack_tuple(builder, rows):
+            sums.append(_exp(context, builder, builder.fsub(x, top), kind.bitwidth))
+        while len(sums) > 1:
+            sums = [*sums[2:], builder.fadd(sums[0], sums[1])]
+        return sums[0]
+
+    return top(kind, rows, top), codegen
 
 
 @intrinsic
@@ -761,35 +905,7 @@ def log_lanes(_context: Any, x: Any) -> Any:
     """log of normal positive numbers; NaN where x is NaN."""
 
     def codegen(_context: Any, builder: Any, _signature: Any, values: Any) -> Any:
-        (value,) = values
-        vector = value.type
-        _least, _high, _low, _bias, mantissa = _EXP[x.element]
-        high, low = (
-            (6.9313812256e-01, 9.0580006145e-06)
-            if x.element == types.float32
-            else (6.93147180369123816490e-01, 1.90821492927058770002e-10)
-        )
-        integers = ir.VectorType(ir.IntType(x.element.bitwidth), x.count)
-        # value = 2**k * m with m in sqrt(1/2) to sqrt(2)
-        root = {23: 0x3F3504F3, 52: 0x3FE6A09E667F3BCD}[mantissa]
-        bits = builder.bitcast(value, integers)
-        k = builder.ashr(builder.sub(bits, _same(integers, root)), _same(integers, mantissa))
-        m = builder.sub(bits, builder.shl(k, _same(integers, mantissa)))
-        k = builder.sitofp(k, vector)
-        f = builder.fsub(builder.bitcast(m, vector), _same(vector, 1.0))
-        s = builder.fdiv(f, builder.fadd(f, _same(vector, 2.0)))
-        z = builder.fmul(s, s)
-        terms = _LOG_TERMS[x.element]
-        r = _same(vector, terms[-1])
-        for term in reversed(terms[:-1]):
-            r = _muladd(builder, r, z, _same(vector, term))
-        r = builder.fmul(r, z)
-        half = builder.fmul(_same(vector, 0.5), builder.fmul(f, f))
-        tail = _muladd(builder, k, _same(vector, low), builder.fmul(s, builder.fadd(half, r)))
-        result = builder.fadd(
-            builder.fmul(k, _same(vector, high)), builder.fsub(f, builder.fsub(half, tail))
-        )
-        return builder.select(builder.fcmp_unordered("uno", value, value), value, result)
+        return _log(builder, values[0])
 
     return x(x), codegen
 
@@ -885,20 +1001,38 @@ def store_double(_context: Any, address: Any, number: Any, value: Any) -> Any:
     return types.void(types.int64, types.int64, types.float64), codegen
 
 
+def _prefetch(builder: Any, address: Any, write: int) -> None:
+    i32 = ir.IntType(32)
+    pointer = _pointer(builder, address)
+    fnty = ir.FunctionType(ir.VoidType(), [pointer.type, i32, i32, i32])
+    function = cgutils.get_or_insert_function(builder.module, fnty, "llvm.prefetch.p0")
+    builder.call(function, [pointer, i32(write), i32(3), i32(1)])
+
+
 @intrinsic
 def prefetch(_context: Any, address: Any, write: Any) -> Any:
     """Ask for the cache line at an address, any address; `write` is None or True."""
     for_write = write != types.none
 
     def codegen(context: Any, builder: Any, _signature: Any, values: Any) -> Any:
-        i32 = ir.IntType(32)
-        pointer = _pointer(builder, values[0])
-        fnty = ir.FunctionType(ir.VoidType(), [pointer.type, i32, i32, i32])
-        function = cgutils.get_or_insert_function(builder.module, fnty, "llvm.prefetch.p0")
-        builder.call(function, [pointer, i32(int(for_write)), i32(3), i32(1)])
+        _prefetch(builder, values[0], int(for_write))
         return context.get_dummy_value()
 
     return types.void(types.int64, write), codegen
+
+
+@intrinsic
+def prefetch_rows(_context: Any, address: Any, offsets: Any) -> Any:
+    """As prefetch, for what load_rows would load."""
+
+    def codegen(context: Any, builder: Any, _signature: Any, values: Any) -> Any:
+        address, offsets = values
+        for row in range(ROWS):
+            offset = builder.load(_number(builder, offsets, ir.IntType(64)(2 * row), offsets.type))
+            _prefetch(builder, builder.add(address, offset), 0)
+        return context.get_dummy_value()
+
+    return types.void(types.int64, types.int64), codegen
 
 
 @helper
@@ -973,17 +1107,16 @@ def _row_top(axes, inner, x, kind, begin, end):
 
 
 @helper
-def _row_sum(axes, inner, x, kind, top, scratch, advance, begin, end):
+def _row_sum(axes, inner, x, kind, top, scratch, advance, begin, end, ahead):
     """Sum of exp(x - top) * EXP_SCALE over positions begin to end; each vector of it is left in `scratch`.
 
-    Meanwhile what follows them is fetched.
+    Meanwhile what lies `ahead` bytes further is fetched.
     """
     size, lanes = item_size(kind), lane_count(kind)
     n, step = word(axes, 3 * inner), word(axes, 3 * inner + 1)
     tops = splat(kind, top)
     high = splat(kind, 0.0)
     low = splat(kind, 0.0)
-    ahead = (end - begin) * size if inner == 0 else 0
     position = begin
     while position < end:
         address = x
@@ -1033,53 +1166,66 @@ def _result(source, kind, x, tops, factors):
 
 
 @helper
-def _write_run(kind, source, stream, x, step, out, out_step, left, scratch, tops, factors):
-    """Results of `left` elements, `step` bytes apart."""
+def _write_run(kind, source, stream, x, step, out, out_step, left, scratch, tops, factors, ahead):
+    """Results of `left` elements, `step` bytes apart.
+
+    `tops` and `factors` are vectors of lanes, or addresses of one lane for each element. What lies `ahead` bytes
+    further, if that is not None, is fetched.
+    """
     size, lanes = item_size(kind), lane_count(kind)
     vector = lanes * size
     lane_bytes = VECTOR_BYTES // lanes
     contiguous = step == size and out_step == size
+    at = 0
     short = 0
-    if stream and contiguous:
-        # What is written past the cache must be aligned; 1.2 to 1.6 times as fast where it would not fit.
-        before = -out % vector
-        stream = before % size == 0
-        short = min(before // size, left) if stream else 0
+    # Stores past the cache, where results would not fit (1.2 to 1.6 times as fast), must be aligned; in columns others
+    # had better be (1.3 times).
+    before = -out % vector
+    aligned = contiguous and left >= 4 * lanes and before % size == 0
+    if ahead is None:
+        aligned = aligned and stream
+    if aligned:
+        short = before // size
+    stream = stream and aligned
     while left > 0:
         if contiguous and short == 0:
             for _ in range(left // lanes):
                 if source == STORED:
-                    value = times(peek(kind, scratch), factors)
+                    value = times(peek(kind, scratch + at), lanes_at(kind, factors, at))
                 else:
                     value = load_lanes(kind, x, None, None)
-                    value = _result(source, kind, value, tops, factors)
+                    top, factor = lanes_at(kind, tops, at), lanes_at(kind, factors, at)
+                    value = _result(source, kind, value, top, factor)
                 if stream:
                     stream_lanes(kind, out, value)
                 else:
                     store_lanes(kind, out, None, None, value)
+                if ahead is not None:
+                    prefetch(x + ahead, None)
                 x += vector
                 out += vector
-                scratch += VECTOR_BYTES
+                at += VECTOR_BYTES
             left %= lanes
             short = left
         else:
             count = short if contiguous else min(left, lanes)
             short = 0
             if source == STORED:
-                value = times(peek(kind, scratch), factors)
+                value = times(peek(kind, scratch + at), lanes_at(kind, factors, at))
             else:
                 if contiguous:
                     value = load_lanes(kind, x, None, count)
                 else:
                     value = load_lanes(kind, x, step, count)
-                value = _result(source, kind, value, tops, factors)
+                top, factor = lanes_at(kind, tops, at), lanes_at(kind, factors, at)
+                value = _result(source, kind, value, top, factor)
             if out_step == size:
                 store_lanes(kind, out, None, count, value)
             else:
                 store_lanes(kind, out, out_step, count, value)
             x += count * step
             out += count * out_step
-            scratch += count * lane_bytes
+            at += count * lane_bytes
             left -= count
 
 
@@ -1106,6 +1252,7 @@ def _write_row(axes, inner, x, out, kind, source, stream, top, factor, scratch, 
             scratch,
             tops,
             factors,
+            None,
         )
         position += left
         if source == STORED:
@@ -1278,6 +1425,10 @@ def _rows(walk, kept, reduced, x, out, partial, kind, begin, end, exponentials):
         stop = min(first + share, n)
         offset, out_offset = _unravel(kept, axes, group)
         top, factor, rest = lowest(kind), 0.0, 0.0
+        # What is fetched meanwhile: the next block, or group (1.2 times as fast where it lies in runs).
+        ahead = block * item_size(kind)
+        if n <= block:
+            ahead = _unravel(kept, axes, group + 1)[0] - offset
         if phase == WRITE:
             top = load_double(partial, 2 * group * parts)
             factor = load_double(partial, 2 * group * parts + 1)
@@ -1293,7 +1444,7 @@ def _rows(walk, kept, reduced, x, out, partial, kind, begin, end, exponentials):
                         rest *= scale
                     top = higher
                 added = _row_sum(
-                    reduced, inner, x + offset, kind, top, scratch, advance, position, till
+                    reduced, inner, x + offset, kind, top, scratch, advance, position, till, ahead
                 )
                 before = factor
                 factor += added
@@ -1344,54 +1495,71 @@ def _fill_offsets(axes, inner, offsets, begin, end):
 
 
 @helper
-def _fold_top(kind, top_at, address, step, count, offsets, first, last):
-    top = peek(kind, top_at)
-    for r in range(first, last):
-        top = greater(top, load_lanes(kind, address + word(offsets, 2 * r), step, count))
-    poke(top_at, top)
+def _fold(kind, state, state_bytes, rows):
+    """Count ROWS vectors in the greatest elements and sums of their columns, which are at `state`.
+
+    Each element is loaded once: twice as fast as to find the greatest first.
+    """
+    high_at = state + state_bytes
+    low_at = high_at + state_bytes
+    before = peek(kind, state)
+    top = greatest_rows(rows, before)
+    part = exp_rows(kind, rows, top)
+    high, low = peek(kind, high_at), peek(kind, low_at)
+    if differ(before, top):
+        scale = exp_lanes(kind, minus(before, top))
+        scale = times(scale, splat(kind, 1 / EXP_SCALE))
+        high = times(high, scale)
+        low = times(low, scale)
+        poke(state, top)
+    whole = plus(high, part)
+    poke(high_at, whole)
+    poke(low_at, plus(low, rounding(high, part, whole)))
 
 
 @helper
-def _fold_sum(
-    kind,
-    top_at,
-    high_at,
-    low_at,
-    address,
-    step,
-    count,
-    offsets,
-    first,
-    last,
-    scratch,
-    advance,
-    ahead,
-    ahead_offsets,
-):
-    tops = peek(kind, top_at)
-    part = splat(kind, 0.0)
-    for r in range(first, last):
-        x = load_lanes(kind, address + word(offsets, 2 * r), step, count)
-        e = exp_lanes(kind, minus(x, tops))
-        poke(scratch, e)
-        scratch += advance
-        part = plus(part, e)
-        prefetch(ahead + word(ahead_offsets, 2 * r), None)
-    before = peek(kind, high_at)
-    high = plus(before, part)
-    poke(high_at, high)
-    poke(low_at, plus(peek(kind, low_at), rounding(before, part, high)))
+def _join(kind, state, state_bytes, columns, copies):
+    """Columns that are measured in `copies` parts, which lie behind one another, are joined in the first part."""
+    width = columns * (VECTOR_BYTES // lane_count(kind))
+    for at in range(state, state + width, VECTOR_BYTES):
+        top = peek(kind, at)
+        for part in range(1, copies):
+            top = greater(top, peek(kind, at + part * width))
+        high = splat(kind, 0.0)
+        low = splat(kind, 0.0)
+        for part in range(copies):
+            place = at + part * width
+            scale = exp_lanes(kind, minus(peek(kind, place), top))
+            scale = times(scale, splat(kind, 1 / EXP_SCALE))
+            added = times(peek(kind, place + state_bytes), scale)
+            whole = plus(high, added)
+            low = plus(low, times(peek(kind, place + 2 * state_bytes), scale))
+            low = plus(low, rounding(high, added, whole))
+            high = whole
+        poke(at, top)
+        poke(at + state_bytes, high)
+        poke(at + 2 * state_bytes, low)
 
 
 @helper
-def _columns(walk, kept, reduced, x, out, partial, kind, begin, end, state, exponentials, table):
+def _repeat(kind, state, columns, copies):
+    """Lanes of the first columns are copied behind them."""
+    width = columns * (VECTOR_BYTES // lane_count(kind))
+    for part in range(1, copies):
+        for at in range(state, state + width, VECTOR_BYTES):
+            poke(at + part * width, peek(kind, at))
+
+
+@helper
+def _columns(walk, kept, reduced, x, out, partial, kind, begin, end, scratch):
     """Tiles of columns, row by row.
 
-    state: of each column its greatest element, the sum (then the factor), the sum's rounding errors, and its
-    greatest element in earlier blocks of rows.
+    Of each column there are its greatest element (at `tops_at`), the sum or then the factor (at `high_at`), and the
+    sum's rounding errors (at `low_at`).
     """
-    scratch, offsets = np.int64(exponentials.ctypes.data), np.int64(table.ctypes.data)
     size, lanes = item_size(kind), lane_count(kind)
+    vector = lanes * size
+    lane_bytes = VECTOR_BYTES // lanes
     phase, parts, block, n = (
         word(walk, PHASE),
         word(walk, PARTS),
@@ -1399,6 +1567,7 @@ def _columns(walk, kept, reduced, x, out, partial, kind, begin, end, state, expo
         word(walk, TOTAL),
     )
     logarithm, tile = word(walk, LOGARITHM) != 0, word(walk, TILE)
+    stream, near, copies = word(walk, STREAM) != 0, word(walk, NEAR) != 0, word(walk, COPIES)
     outer_axes, inner = word(walk, KEPT) - 1, word(walk, REDUCED) - 1
     across, step, out_step = (
         word(kept, 3 * outer_axes),
@@ -1408,188 +1577,131 @@ def _columns(walk, kept, reduced, x, out, partial, kind, begin, end, state, expo
     contiguous = step == size and out_step == size
     tiles = (across + tile - 1) // tile
     share = (n + parts - 1) // parts
-    one_block = parts == 1 and n <= block
     source = LOGARITHMS if logarithm else COMPUTED
-    advance = 0
-    state_bytes = (tile + lanes - 1) // lanes * VECTOR_BYTES
-    if one_block and not logarithm:
-        source = STORED
-        advance = state_bytes
-    tops_at = np.int64(state.ctypes.data)
+    state_bytes = (tile // lanes + 3) * VECTOR_BYTES
+    rows_at = np.int64(scratch.ctypes.data)
+    rows_at += -rows_at % VECTOR_BYTES
+    tops_at = rows_at + ROWS * VECTOR_BYTES
     high_at = tops_at + state_bytes
     low_at = high_at + state_bytes
-    old_at = low_at + state_bytes
-    if one_block:
-        _fill_offsets(reduced, inner, offsets, 0, n)
+    offsets = low_at + state_bytes
+    filled = -1  # the first position that `offsets` tells
     for item in range(begin, end):
         rest = item // parts
         part = item - rest * parts
         outer = rest // tiles
-        column = (rest - outer * tiles) * tile
-        columns = min(tile, across - column)
-        strips = (columns + lanes - 1) // lanes
-        whole = columns // lanes if contiguous else 0
+        number = rest - outer * tiles
         offset, out_offset = _unravel(kept, outer_axes, outer)
+        # Vectors begin at multiples of their size if rows do (1.2 times as fast): the first of the first tile is short.
+        skew = (x + offset) % vector
+        skew = skew // size if contiguous and skew % size == 0 else 0
+        column = max(0, number * tile - skew)
+        columns = (number * tile + tile - skew if number + 1 < tiles else across) - column
+        head = (lanes - skew) % lanes if number == 0 else 0
         start = x + offset + column * step
         target = out + out_offset + column * out_step
         first = part * share
         stop = min(first + share, n)
-        # What is fetched meanwhile: the next tile or block (1.3 times as fast beyond L2).
-        ahead = start
-        ahead_offsets = offsets
-        if one_block:
-            next_outer = (item + 1) // tiles
-            next_column = (item + 1 - next_outer * tiles) * tile
-            ahead = x + _unravel(kept, outer_axes, next_outer)[0] + next_column * step
-        else:
-            ahead_offsets += 16 * block
         if phase == WRITE:
-            for c in range(columns):
-                place = 2 * (outer * across + column + c) * parts
+            for c in range(columns // copies):
+                place = 2 * (outer * (across // copies) + column + c) * parts
                 set_lane(kind, tops_at, c, load_double(partial, place))
                 set_lane(kind, high_at, c, load_double(partial, place + 1))
         else:
-            for at in range(0, strips * VECTOR_BYTES, VECTOR_BYTES):
+            for at in range(0, columns * lane_bytes, VECTOR_BYTES):
                 poke(tops_at + at, splat(kind, lowest(kind)))
                 poke(high_at + at, splat(kind, 0.0))
                 poke(low_at + at, splat(kind, 0.0))
             position = first
             while position < stop:
                 rows = min(block, stop - position)
-                if not one_block:
-                    further = min(position + 2 * block, stop)
+                if position != filled:
+                    filled = position
+                    further = min(position + block + LEAD_ROWS, stop)
                     _fill_offsets(reduced, inner, offsets, position, further)
-                for at in range(0, strips * VECTOR_BYTES, VECTOR_BYTES):
-                    poke(old_at + at, peek(kind, tops_at + at))
-                for r in range(0, rows, TOP_ROWS):
-                    last = min(r + TOP_ROWS, rows)
-                    for c in range(strips):
-                        at = tops_at + c * VECTOR_BYTES
-                        address = start + c * lanes * step
-                        count = min(lanes, columns - c * lanes)
-                        if not contiguous:
-                            _fold_top(kind, at, address, step, count, offsets, r, last)
-                        elif count < lanes:
-                            _fold_top(kind, at, address, None, count, offsets, r, last)
+                for r in range(0, rows, ROWS):
+                    row_offsets = offsets + 16 * r
+                    full = contiguous and r + ROWS <= rows
+                    c = 0
+                    short = min(head, columns)
+                    while c < columns:
+                        state = tops_at + c * lane_bytes
+                        address = start + c * step
+                        if full and short == 0:
+                            for _ in range((columns - c) // lanes):
+                                taken = load_rows(kind, address, row_offsets)
+                                _fold(kind, state, state_bytes, taken)
+                                prefetch_rows(address, row_offsets + 16 * LEAD_ROWS)
+                                state += VECTOR_BYTES
+                                address += vector
+                                c += lanes
+                            short = columns - c
                         else:
-                            _fold_top(kind, at, address, None, None, offsets, r, last)
-                if position > first:
-                    for at in range(0, strips * VECTOR_BYTES, VECTOR_BYTES):
-                        lower = minus(peek(kind, old_at + at), peek(kind, tops_at + at))
-                        scale = exp_lanes(kind, lower)
-                        scale = times(scale, splat(kind, 1 / EXP_SCALE))
-                        poke(high_at + at, times(peek(kind, high_at + at), scale))
-                        poke(low_at + at, times(peek(kind, low_at + at), scale))
-                for r in range(0, rows, SUM_ROWS):
-                    last = min(r + SUM_ROWS, rows)
-                    for c in range(strips):
-                        top = tops_at + c * VECTOR_BYTES
-                        high = high_at + c * VECTOR_BYTES
-                        low = low_at + c * VECTOR_BYTES
-                        e_at = scratch + r * advance + c * VECTOR_BYTES
-                        address = start + c * lanes * step
-                        count = min(lanes, columns - c * lanes)
-                        if not contiguous:
-                            _fold_sum(
-                                kind,
-                                top,
-                                high,
-                                low,
-                                address,
-                                step,
-                                count,
-                                offsets,
-                                r,
-                                last,
-                                e_at,
-                                advance,
-                                ahead + c * lanes * step,
-                                ahead_offsets,
-                            )
-                        elif count < lanes:
-                            _fold_sum(
-                                kind,
-                                top,
-                                high,
-                                low,
-                                address,
-                                None,
-                                count,
-                                offsets,
-                                r,
-                                last,
-                                e_at,
-                                advance,
-                                ahead + c * lanes * step,
-                                ahead_offsets,
-                            )
-                        else:
-                            _fold_sum(
-                                kind,
-                                top,
-                                high,
-                                low,
-                                address,
-                                None,
-                                None,
-                                offsets,
-                                r,
-                                last,
-                                e_at,
-                                advance,
-                                ahead + c * lanes * step,
-                                ahead_offsets,
-                            )
+                            count = short if short > 0 else min(lanes, columns - c)
+                            short = 0
+                            for k in range(ROWS):
+                                at = rows_at + k * VECTOR_BYTES
+                                if r + k >= rows:
+                                    poke(at, splat(kind, -math.inf))
+                                elif contiguous:
+                                    row = address + word(row_offsets, 2 * k)
+                                    poke(at, load_lanes(kind, row, None, count))
+                                else:
+                                    row = address + word(row_offsets, 2 * k)
+                                    poke(at, load_lanes(kind, row, step, count))
+                            _fold(kind, state, state_bytes, peek_rows(kind, rows_at))
+                            c += count
                 position += rows
+            if copies > 1:
+                _join(kind, tops_at, state_bytes, columns // copies, copies)
             if phase == MEASURE:
-                for c in range(columns):
-                    place = 2 * ((outer * across + column + c) * parts + part)
+                for c in range(columns // copies):
+                    place = 2 * ((outer * (across // copies) + column + c) * parts + part)
                     store_double(partial, place, get_lane(kind, tops_at, c))
                     added = get_lane(kind, high_at, c) + get_lane(kind, low_at, c)
                     store_double(partial, place + 1, added)
                 continue
-            for at in range(0, strips * VECTOR_BYTES, VECTOR_BYTES):
+            for at in range(0, columns * lane_bytes, VECTOR_BYTES):
                 high = peek(kind, high_at + at)
                 low = peek(kind, low_at + at)
                 poke(high_at + at, _factors(kind, high, low, logarithm))
+        if copies > 1:
+            _repeat(kind, tops_at, columns // copies, copies)
+            _repeat(kind, high_at, columns // copies, copies)
+        # What is fetched meanwhile: the next tile, or rows of this one that the cache did not hold.
+        ahead = start
+        ahead_offsets = offsets + 16 * WRITE_LEAD_ROWS
+        if near:
+            outer = (item + 1) // tiles
+            number = item + 1 - outer * tiles
+            ahead = x + _unravel(kept, outer_axes, outer)[0] + number * tile * step
+            ahead_offsets = offsets
         position = first
         while position < stop:
             rows = min(block, stop - position)
-            if not one_block:
-                _fill_offsets(reduced, inner, offsets, position, position + rows)
+            if position != filled:
+                filled = position
+                further = min(position + block + LEAD_ROWS, stop)
+                _fill_offsets(reduced, inner, offsets, position, further)
             for r in range(rows):
-                row = start + word(offsets, 2 * r)
-                out_row = target + word(offsets, 2 * r + 1)
-                e_at = scratch + r * advance
-                if source == STORED:
-                    for c in range(whole):
-                        at = c * VECTOR_BYTES
-                        value = times(peek(kind, e_at + at), peek(kind, high_at + at))
-                        store_lanes(kind, out_row + c * lanes * size, None, None, value)
-                else:
-                    for c in range(whole):
-                        at = c * VECTOR_BYTES
-                        value = load_lanes(kind, row + c * lanes * size, None, None)
-                        top, factor = peek(kind, tops_at + at), peek(kind, high_at + at)
-                        value = _result(source, kind, value, top, factor)
-                        store_lanes(kind, out_row + c * lanes * size, None, None, value)
-                for c in range(whole, strips):
-                    at = c * VECTOR_BYTES
-                    count = min(lanes, columns - c * lanes)
-                    factor = peek(kind, high_at + at)
-                    if source == STORED:
-                        value = times(peek(kind, e_at + at), factor)
-                    else:
-                        if contiguous:
-                            value = load_lanes(kind, row + c * lanes * size, None, count)
-                        else:
-                            value = load_lanes(kind, row + c * lanes * step, step, count)
-                        value = _result(source, kind, value, peek(kind, tops_at + at), factor)
-                    if contiguous:
-                        store_lanes(kind, out_row + c * lanes * size, None, count, value)
-                    else:
-                        store_lanes(kind, out_row + c * lanes * out_step, out_step, count, value)
+                row = word(offsets, 2 * r)
+                _write_run(
+                    kind,
+                    source,
+                    stream,
+                    start + row,
+                    step,
+                    target + word(offsets, 2 * r + 1),
+                    out_step,
+                    columns,
+                    rows_at,
+                    tops_at,
+                    high_at,
+                    ahead + word(ahead_offsets, 2 * r) - start - row,
+                )
             position += rows
+    if stream:
+        fence()
 
 
 _KINDS = {
@@ -1648,14 +1760,10 @@ def columns(dtype):
         kept = walk + 8 * SETTINGS
         reduced = kept + 24 * word(walk, KEPT)
         lanes = lane_count(kind)
-        words = (word(walk, TILE) + lanes - 1) // lanes * (VECTOR_BYTES // 8)
-        n = word(walk, TOTAL)
-        most = min(n, word(walk, BLOCK))
-        state = np.empty(4 * words, np.int64)
-        stored = most if word(walk, LOGARITHM) == 0 and n == most else 1
-        scratch = np.empty(words * stored, np.int64)
-        table = np.empty(2 * (most if most == n else 2 * most), np.int64)
-        _columns(walk, kept, reduced, x, out, partial, kind, begin, end, state, scratch, table)
+        vectors = 3 * (word(walk, TILE) // lanes + 3) + ROWS + 1
+        offsets = min(word(walk, TOTAL), word(walk, BLOCK)) + LEAD_ROWS + ROWS
+        scratch = np.empty(vectors * (VECTOR_BYTES // 8) + 2 * offsets, np.int64)
+        _columns(walk, kept, reduced, x, out, partial, kind, begin, end, scratch)
 
     return chunk
 

@@ -7,50 +7,29 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any, NamedTuple
 
-import numpy as np
-import numpy.typing as npt
-
-from specops import geometry, launch
+from specops import launch
 from specops.kernels import max_pool as kernel
+from specops.lowering import pooling
 from specops.lowering.keys import keys_of
 from specops.lowering.plans import Plans
+from specops.lowering.pooling import Array, Plan, Strides, Windows, planned
 from specops.tensor import Tensor
-
-Array = npt.NDArray[Any]
 
 _LINES = launch.kernels(kernel.lines)
 _DIRECT = launch.kernels(kernel.direct)
 
 
-LINE_BYTES = 1 << 14  # wanted for lines taken together, to stay in L1
-TALL_BYTES = 1 << 16  # wanted for lines folded by doubling, of which neighbouring items share some
-LONGEST_LINE = 1 << 17  # allowed for a wide window
-ITEM_BYTES = 1 << 15  # input of an item, roughly
-LARGE_BYTES = 1 << 18  # input and output from which a second thread pays
+def rank_width(width: int, plane: int) -> int:
+    """Bits of a rank of an element with its position in a plane; 0 where none is wide enough.
 
-
-class _Plan(NamedTuple):
-    """The walk for one set of strides."""
-
-    run: launch.Kernel
-    walk: npt.NDArray[np.int64]
-    walk_at: int  # its address
-    items: int
-
-
-def _merge(axes: Sequence[tuple[int, ...]]) -> list[tuple[int, ...]]:
-    """Axes as (size, steps..), neighbours merged where every step allows, none of size 1."""
-    merged: list[tuple[int, ...]] = []
-    for size, *steps in axes:
-        if size == 1:
-            continue
-        whole = size
-        if merged and merged[-1][1:] == tuple(step * size for step in steps):
-            whole *= merged.pop()[0]
-        merged.append((whole, *steps))
-    return merged
+    >>> rank_width(32, 112 * 112)
+    64
+    """
+    for rank in (32, 64, 128):
+        if rank > width and plane < 1 << min(rank - width - 1, 62):
+            return rank
+    return 0
 
 
 class MaxPool:
@@ -78,19 +57,24 @@ class MaxPool:
         output: Tensor,
         indices: Tensor | None,
     ) -> None:
-        self._sizes = input.sizes
-        self._out_sizes = output.sizes
-        self._batch = len(self._sizes) - len(window)
-        self._windows = list(zip(window, strides, dilations, start_padding, strict=True))
         self._column_major = index_order == "column_major"
         width, least, greatest, flip, infinity = keys_of(input.dtype)
-        self._item_size = width // 8
-        self._index_size = 0
+        index_bytes = 0
         if indices is not None:
-            self._index_size = 4 if indices.dtype.endswith("32") else 8
-        self._plane = math.prod(self._sizes[self._batch :])
-        self._rank_width = self._choose_rank(width)
-        self._rank_size = self._item_size if indices is None else self._rank_width // 8
+            index_bytes = 4 if indices.dtype.endswith("32") else 8
+        plane = math.prod(input.sizes[len(input.sizes) - len(window) :])
+        self._rank_width = rank_width(width, plane) if index_bytes else 0
+        self._windows = Windows(
+            kernel,
+            window,
+            strides,
+            dilations,
+            start_padding,
+            input,
+            output,
+            rank_bytes=self._rank_width // 8 if index_bytes else width // 8,
+            index_bytes=index_bytes,
+        )
 
         blank = least if infinity is None else infinity | least
         nan_key = greatest if nan == "extreme" else least
@@ -103,19 +87,11 @@ class MaxPool:
             nan_key = nans if nan == "ignored" else -nans
         self._line_rule = (flip, nan_key, inf)
 
-        elements = math.prod(self._out_sizes)
+        elements = math.prod(output.sizes)
         self._empty = elements == 0
-        moved = math.prod(self._sizes) + elements
-        self._large = moved * self._item_size + elements * self._index_size >= LARGE_BYTES
+        moved = (math.prod(input.sizes) + elements) * (width // 8) + elements * index_bytes
+        self._large = moved >= pooling.LARGE_BYTES
         self._plans = Plans(self._plan)
-
-    def _choose_rank(self, width: int) -> int:
-        """Bits of a rank with its position; 0 where no indices are wanted, or none is wide enough."""
-        if self._index_size:
-            for rank in (32, 64, 128):
-                if rank > width and self._plane < 1 << min(rank - width - 1, 62):
-                    return rank
-        return 0
 
     def __call__(self, x: Array, out: Array, indices: Array | None = None) -> None:
         """Write the greatest elements of `x` to `out`, and where they stand to `indices`; any strides."""
@@ -134,90 +110,12 @@ class MaxPool:
             alive=(x, out, indices, plan),
         )
 
-    def _plan(
-        self,
-        strides: tuple[int, ...],
-        out_strides: tuple[int, ...],
-        index_strides: tuple[int, ...],
-    ) -> _Plan:
-        first, size = self._batch, self._item_size
-        index_strides = index_strides or (0,) * len(out_strides)
-        weights = geometry.index_weights(self._sizes)
-        axes = list(zip(self._sizes, strides, out_strides, index_strides, weights, strict=True))
-        batch = axes[:first]
-        spatial = [
-            (n, self._out_sizes[first + i], *self._windows[i], *steps)
-            for i, (n, *steps) in enumerate(axes[first:])
-        ]
-        if len(spatial) == 1:  # lines are along the last of two axes
-            spatial.insert(0, (1, 1, 1, 1, 1, 0, 0, 0, 0, max(1, self._plane)))
-        how = np.zeros(kernel.SETTINGS, np.int64)
-        how[kernel.WIDTH] = self._index_size
-        how[kernel.COLUMN_MAJOR] = self._column_major
-        how[kernel.PLANE] = self._plane
-        dense = _merge([(n, step, weight) for n, step, _, _, weight in axes[first:]])
-        if not dense:
-            how[kernel.DENSE] = size
-        elif len(dense) == 1 and dense[0][2] == 1:
-            how[kernel.DENSE] = dense[0][1]
-
-        inner = spatial[-1]
-        n, out_n, window, stride, dilation, _, step = inner[:7]
-        reach = (window - 1) * dilation
-        lane: tuple[int, ...] = (1, 0, 0, 0, 0)
-        if step != size or n == 1:
-            for axis in batch:
-                if axis[0] > 1 and axis[1] == size:
-                    lane = axis
-                    batch.remove(axis)
-                    break
-        merged = _merge(batch)
-        planes = math.prod(axis[0] for axis in merged)
-        rows = math.prod(axis[1] for axis in spatial[:-1])
-        rank = self._rank_size
-        line = (out_n - 1) * stride + 1 + reach
-        if (self._index_size and rank == 0) or (reach + 1) * rank > LONGEST_LINE:
-            if lane[0] > 1:
-                merged.append(lane)
-                planes *= lane[0]
-            share = max(1, ITEM_BYTES // size)
-            how[kernel.ROWS] = share
-            run, rule = _DIRECT(*self._kind), self._rule
-            items = planes * -(-rows * out_n // share)
-        else:
-            pitch = max(1, min(lane[0], LINE_BYTES // (rank * min(line, 2 * reach + 1))))
-            fits = max(LINE_BYTES // (rank * pitch), 2 * reach + 1)
-            tile = max(1, min(out_n, (fits - 1 - reach) // stride + 1))
-            line = ((tile - 1) * stride + 1 + reach) * pitch
-            tall, share, count = self._share_rows(spatial[-2], line * rank)
-            blocks = -(-spatial[-2][1] // share) * (rows // spatial[-2][1])
-            how[kernel.LANES : kernel.LANE_WEIGHT + 1] = (lane[0], pitch, *lane[2:])
-            how[kernel.TILE] = tile
-            how[kernel.ROWS] = share
-            how[kernel.LINE] = line
-            how[kernel.TALL] = tall
-            # A vector beyond each line is written; of every second rank, one more is read.
-            how[kernel.BUFFER] = -(-(count * line * rank + 4 * kernel.VECTOR_BYTES) // 64) * 64
-            spare = max(tile, pitch) * (size + 8 if self._index_size else size)
-            how[kernel.SCRATCH] = 2 * how[kernel.BUFFER] + spare + kernel.VECTOR_BYTES
+    def _plan(self, strides: Strides, out_strides: Strides, index_strides: Strides) -> Plan:
+        walk = self._windows.walk(strides, out_strides, index_strides)
+        run, rule = _DIRECT(*self._kind), self._rule
+        if walk.lines:
             run, rule = _LINES(*self._kind, self._rank_width), self._line_rule
-            items = planes * -(-lane[0] // pitch) * -(-out_n // tile) * blocks
-        merged = merged or [(1, 0, 0, 0, 0)]
-        how[kernel.BATCH] = len(merged)
-        how[kernel.SPATIAL] = len(spatial)
-        how[kernel.RULE : kernel.RULE + 3] = rule
-        how[kernel.BLANK] = self._blank
-        walk = np.concatenate([how, np.ravel(merged), np.ravel(spatial)]).astype(np.int64)
-        return _Plan(run, walk, launch.address(walk), items)
-
-    def _share_rows(self, axis: tuple[int, ...], line_bytes: int) -> tuple[bool, int, int]:
-        """Whether to fold rows of input by doubling, output rows of an item, and lines in memory meanwhile."""
-        _, rows, window, stride, dilation, *_ = axis
-        reach = (window - 1) * dilation
-        share = min(rows, (TALL_BYTES // line_bytes - 1 - reach) // stride + 1)
-        if share > 0:
-            count = (share - 1) * stride + 1 + reach
-            if count * (1 + window.bit_length()) < share * window:
-                return True, share, count
-        share = max(1, min(rows, LINE_BYTES // line_bytes))
-        return False, share, share
+        walk.settings[kernel.COLUMN_MAJOR] = self._column_major
+        walk.settings[kernel.RULE : kernel.RULE + 3] = rule
+        walk.settings[kernel.BLANK] = self._blank
+        return planned(run, walk.items, walk.settings, walk.batch, walk.spatial)

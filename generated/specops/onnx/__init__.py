@@ -11,24 +11,72 @@ array([1, 0])
 
 from specops.onnx.argmax import ArgMax, argmax
 from specops.onnx.argmin import ArgMin, argmin
+from specops.onnx.average_pool import AveragePool, average_pool
+from specops.onnx.global_average_pool import GlobalAveragePool, global_average_pool
+from specops.onnx.global_lp_pool import GlobalLpPool, global_lp_pool
+from specops.onnx.global_max_pool import GlobalMaxPool, global_max_pool
 from specops.onnx.hardmax import Hardmax, hardmax
 from specops.onnx.log_softmax import LogSoftmax, log_softmax
+from specops.onnx.lp_pool import LpPool, lp_pool
 from specops.onnx.max_pool import MaxPool, max_pool
+from specops.onnx.max_unpool import MaxUnpool, max_unpool
+from specops.onnx.reduce_l1 import ReduceL1, reduce_l1
+from specops.onnx.reduce_l2 import ReduceL2, reduce_l2
+from specops.onnx.reduce_log_sum import ReduceLogSum, reduce_log_sum
+from specops.onnx.reduce_log_sum_exp import ReduceLogSumExp, reduce_log_sum_exp
+from specops.onnx.reduce_max import ReduceMax, reduce_max
+from specops.onnx.reduce_mean import ReduceMean, reduce_mean
+from specops.onnx.reduce_min import ReduceMin, reduce_min
+from specops.onnx.reduce_prod import ReduceProd, reduce_prod
+from specops.onnx.reduce_sum import ReduceSum, reduce_sum
+from specops.onnx.reduce_sum_square import ReduceSumSquare, reduce_sum_square
 from specops.onnx.softmax import Softmax, softmax
 from specops.operator import CompiledOperator
 
 __all__ = [
     "ArgMax",
     "ArgMin",
+    "AveragePool",
     "CompiledOperator",
+    "GlobalAveragePool",
+    "GlobalLpPool",
+    "GlobalMaxPool",
     "Hardmax",
     "LogSoftmax",
+    "LpPool",
     "MaxPool",
+    "MaxUnpool",
+    "ReduceL1",
+    "ReduceL2",
+    "ReduceLogSum",
+    "ReduceLogSumExp",
+    "ReduceMax",
+    "ReduceMean",
+    "ReduceMin",
+    "ReduceProd",
+    "ReduceSum",
+    "ReduceSumSquare",
     "Softmax",
     "argmax",
     "argmin",
+    "average_pool",
+    "global_average_pool",
+    "global_lp_pool",
+    "global_max_pool",
     "hardmax",
     "log_softmax",
+    "lp_pool",
     "max_pool",
+    "max_unpool",
+    "reduce_l1",
+    "reduce_l2",
+    "reduce_log_sum",
+    "reduce_log_sum_exp",
+    "reduce_max",
+    "reduce_mean",
+    "reduce_min",
+    "reduce_prod",
+    "reduce_sum",
+    "reduce_sum_square",
     "softmax",
 ]

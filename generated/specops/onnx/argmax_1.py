@@ -33,9 +33,8 @@ Decided where the page is silent:
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
-from specops.lowering.arg_reduce import ArgReduce
 from specops.tensor import Tensor, rank
 from specops.validation import Allowed, Computed, Field, Operator, Rule, Support
 
@@ -74,8 +73,10 @@ def lower(
     data: Tensor,
     reduced: Tensor,
     reduced_axis: int,
-) -> ArgReduce:
-    """The kernel for validated values."""
+) -> Callable[..., None]:
+    """The kernel for validated values, loaded with its first use."""
+    from specops.lowering.arg_reduce import ArgReduce
+
     return ArgReduce(
         axes=[reduced_axis],
         better="greater",

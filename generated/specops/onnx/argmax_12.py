@@ -30,9 +30,8 @@ Decided where the page is silent:
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
-from specops.lowering.arg_reduce import ArgReduce
 from specops.tensor import Tensor, rank
 from specops.validation import Allowed, Computed, Field, Operator, Rule, Support
 
@@ -72,8 +71,10 @@ def lower(
     reduced: Tensor,
     select_last_index: bool,
     reduced_axis: int,
-) -> ArgReduce:
-    """The kernel for validated values."""
+) -> Callable[..., None]:
+    """The kernel for validated values, loaded with its first use."""
+    from specops.lowering.arg_reduce import ArgReduce
+
     return ArgReduce(
         axes=[reduced_axis],
         better="greater",

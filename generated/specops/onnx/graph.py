@@ -165,11 +165,17 @@ class Graph:
                 steps.append(Step(node, None, {"input": source}, {}, {"output": name}, {}))
             else:
                 steps.append(self._step(node, OPERATORS[node.operator], opset))
-        given = {n for node in model.nodes if node.operator != "Constant" for n in node.outputs}
+        given = {n: step for step in steps for n in step.outputs.values()}
         for step in steps:
             for field, name in step.numbers.items():
-                if name in given:
-                    missing.append(f"{step.node}: its {field} is computed by the model")
+                source, steps_left = name, len(given)  # a circle is refused elsewhere
+                while source in given and given[source].operator is None and steps_left:
+                    source, steps_left = given[source].inputs["input"], steps_left - 1
+                if source != name and source in constants and source not in self.inputs:
+                    constants[name] = constants[source]
+                elif name in given:
+                    reason = "is computed by the model; it must be a constant or an input"
+                    missing.append(f"{step.node}: what it reads as {field} {reason}")
         if missing:
             raise Unsupported(self.subject, missing, f"Operators are {', '.join(_SUPPORTED)}.")
         return steps, constants
@@ -307,12 +313,7 @@ class Graph:
                 continue
             given = {field: dtypes.get(name) for field, name in step.inputs.items()}
             self._check_support(step, step.operator, given)
-            for field_name, name in step.numbers.items():
-                if dtypes.get(name) != "INT64":
-                    violation = step.operator.violation(
-                        "supported_data_type", field_name, str(dtypes.get(name)), "INT64"
-                    )
-                    self._violations += self._placed([violation], step.node, step.operator)
+            self._check_numbers(step, step.operator, dtypes)
             for field in step.operator.fields:
                 if field.kind == "output" and field.name in step.outputs:
                     like, _, part = str(field.dtype).partition(".")
@@ -325,6 +326,25 @@ class Graph:
                 raise self.invalid(
                     f"output {quoted(value.name)} is said to be {value.dtype}, but is {dtypes[value.name]}"
                 )
+
+    def _check_numbers(
+        self, step: Step, operator: Operator, dtypes: Mapping[str, str | None]
+    ) -> None:
+        """Numbers that a node is compiled for are int64, in one dimension."""
+        found = []
+        for field, name in step.numbers.items():
+            if dtypes.get(name) != "INT64":
+                shown = str(dtypes.get(name))
+                found.append(operator.violation("supported_data_type", field, shown, "INT64"))
+            sizes = self.inputs[name].sizes if name in self.inputs else None
+            if name in self.constants:
+                sizes = self.constants[name].shape
+            if sizes is not None and len(sizes) != 1:
+                shown = f"{len(sizes)} dimensions"
+                found.append(
+                    operator.violation("supported_dimension_count", field, shown, "1 dimension")
+                )
+        self._violations += self._placed(found, step.node, operator)
 
     def _check_support(
         self, step: Step, operator: Operator, given: Mapping[str, str | None]
@@ -427,7 +447,14 @@ def _lacking(node: Node, opsets: Mapping[str, int]) -> str | None:
     return None
 
 
-_KINDS = {"uint": "INT", "int": "INT", "bool": "INT", "uint[]": "INTS", "int[]": "INTS"}
+_KINDS = {
+    "uint": "INT",
+    "int": "INT",
+    "bool": "INT",
+    "uint[]": "INTS",
+    "int[]": "INTS",
+    "float": "FLOAT",
+}
 
 
 def _typed(field: Field, attribute: Attribute) -> object:

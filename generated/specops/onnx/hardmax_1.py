@@ -26,9 +26,8 @@ Decided where the page is silent:
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
-from specops.lowering.hardmax import Hardmax
 from specops.tensor import Tensor, rank
 from specops.validation import Allowed, Computed, Field, Operator, Rule, Support
 
@@ -50,8 +49,10 @@ def lower(
     input: Tensor,
     output: Tensor,
     axis: int,
-) -> Hardmax:
-    """The kernel for validated values."""
+) -> Callable[..., None]:
+    """The kernel for validated values, loaded with its first use."""
+    from specops.lowering.hardmax import Hardmax
+
     return Hardmax(
         axes=range(axis % rank(input), rank(input)),
         # Decided: The page is silent. NumPy's rule, so that a group always has its 1 where NumPy's

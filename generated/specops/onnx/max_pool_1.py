@@ -50,9 +50,8 @@ Wrong on the page:
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
-from specops.lowering.max_pool import MaxPool
 from specops.tensor import Tensor, rank
 from specops.validation import Allowed, Computed, Field, Operator, Rule, Support
 
@@ -238,8 +237,10 @@ def lower(
     strides: tuple[int, ...],
     no_dilations: tuple[int, ...],
     start_padding: tuple[int, ...],
-) -> MaxPool:
-    """The kernel for validated values."""
+) -> Callable[..., None]:
+    """The kernel for validated values, loaded with its first use."""
+    from specops.lowering.max_pool import MaxPool
+
     return MaxPool(
         window=kernel_shape,
         strides=strides,

@@ -64,9 +64,8 @@ Wrong on the page:
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
-from specops.lowering.max_pool import MaxPool
 from specops.tensor import Tensor, rank
 from specops.validation import Allowed, Computed, Field, Operator, Rule, Support
 
@@ -331,8 +330,10 @@ def lower(
     storage_order: bool,
     strides: tuple[int, ...],
     start_padding: tuple[int, ...],
-) -> MaxPool:
-    """The kernel for validated values."""
+) -> Callable[..., None]:
+    """The kernel for validated values, loaded with its first use."""
+    from specops.lowering.max_pool import MaxPool
+
     return MaxPool(
         window=kernel_shape,
         strides=strides,

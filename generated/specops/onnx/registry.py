@@ -13,17 +13,49 @@ from collections.abc import Mapping
 
 from specops.onnx.argmax import VERSIONS as ARGMAX
 from specops.onnx.argmin import VERSIONS as ARGMIN
+from specops.onnx.average_pool import VERSIONS as AVERAGE_POOL
+from specops.onnx.global_average_pool import VERSIONS as GLOBAL_AVERAGE_POOL
+from specops.onnx.global_lp_pool import VERSIONS as GLOBAL_LP_POOL
+from specops.onnx.global_max_pool import VERSIONS as GLOBAL_MAX_POOL
 from specops.onnx.hardmax import VERSIONS as HARDMAX
 from specops.onnx.log_softmax import VERSIONS as LOG_SOFTMAX
+from specops.onnx.lp_pool import VERSIONS as LP_POOL
 from specops.onnx.max_pool import VERSIONS as MAX_POOL
+from specops.onnx.max_unpool import VERSIONS as MAX_UNPOOL
+from specops.onnx.reduce_l1 import VERSIONS as REDUCE_L1
+from specops.onnx.reduce_l2 import VERSIONS as REDUCE_L2
+from specops.onnx.reduce_log_sum import VERSIONS as REDUCE_LOG_SUM
+from specops.onnx.reduce_log_sum_exp import VERSIONS as REDUCE_LOG_SUM_EXP
+from specops.onnx.reduce_max import VERSIONS as REDUCE_MAX
+from specops.onnx.reduce_mean import VERSIONS as REDUCE_MEAN
+from specops.onnx.reduce_min import VERSIONS as REDUCE_MIN
+from specops.onnx.reduce_prod import VERSIONS as REDUCE_PROD
+from specops.onnx.reduce_sum import VERSIONS as REDUCE_SUM
+from specops.onnx.reduce_sum_square import VERSIONS as REDUCE_SUM_SQUARE
 from specops.onnx.softmax import VERSIONS as SOFTMAX
 from specops.onnx.versions import Versions
 
 OPERATORS: Mapping[str, Versions] = {
     "ArgMax": ARGMAX,
     "ArgMin": ARGMIN,
+    "AveragePool": AVERAGE_POOL,
+    "GlobalAveragePool": GLOBAL_AVERAGE_POOL,
+    "GlobalLpPool": GLOBAL_LP_POOL,
+    "GlobalMaxPool": GLOBAL_MAX_POOL,
     "Hardmax": HARDMAX,
     "LogSoftmax": LOG_SOFTMAX,
+    "LpPool": LP_POOL,
     "MaxPool": MAX_POOL,
+    "MaxUnpool": MAX_UNPOOL,
+    "ReduceL1": REDUCE_L1,
+    "ReduceL2": REDUCE_L2,
+    "ReduceLogSum": REDUCE_LOG_SUM,
+    "ReduceLogSumExp": REDUCE_LOG_SUM_EXP,
+    "ReduceMax": REDUCE_MAX,
+    "ReduceMean": REDUCE_MEAN,
+    "ReduceMin": REDUCE_MIN,
+    "ReduceProd": REDUCE_PROD,
+    "ReduceSum": REDUCE_SUM,
+    "ReduceSumSquare": REDUCE_SUM_SQUARE,
     "Softmax": SOFTMAX,
 }

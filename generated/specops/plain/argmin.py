@@ -29,14 +29,13 @@ Decided where the page is silent:
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import lru_cache
 from typing import Any
 
 import numpy as np
 
 from specops import arrays, functions
-from specops.lowering.arg_reduce import ArgReduce
 from specops.operator import CompiledOperator
 from specops.tensor import Tensor, rank, unique
 from specops.validation import Allowed, Computed, Field, Operator, Rule, Support
@@ -76,8 +75,10 @@ def lower(
     out: Tensor,
     axis: tuple[int, ...],
     last: bool,
-) -> ArgReduce:
-    """The kernel for validated values."""
+) -> Callable[..., None]:
+    """The kernel for validated values, loaded with its first use."""
+    from specops.lowering.arg_reduce import ArgReduce
+
     return ArgReduce(
         axes=axis,
         better="less",
@@ -182,7 +183,8 @@ def argmin(
         keepdims: Keep each reduced axis with size 1.
         last: Take the last of several equal elements instead of the first.
         out: Array to write to, of the output's data type and shape; it may not share memory with an
-            input. None makes a new one, in the memory order of x.
+            input. None makes a new one, which has the memory order of x where it has its
+            dimensions.
 
     Returns:
         One index for each reduced group; reduced axes are dropped unless `keepdims`.

@@ -27,14 +27,13 @@ Decided where the page is silent:
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import lru_cache
 from typing import Any
 
 import numpy as np
 
 from specops import arrays, functions
-from specops.lowering.hardmax import Hardmax
 from specops.operator import CompiledOperator
 from specops.tensor import Tensor, rank, unique
 from specops.validation import Allowed, Computed, Field, Operator, Rule, Support
@@ -65,8 +64,10 @@ def lower(
     x: Tensor,
     out: Tensor,
     axis: tuple[int, ...],
-) -> Hardmax:
-    """The kernel for validated values."""
+) -> Callable[..., None]:
+    """The kernel for validated values, loaded with its first use."""
+    from specops.lowering.hardmax import Hardmax
+
     return Hardmax(
         axes=axis,
         # Decided: As numpy.argmax does, the first NaN wins.
@@ -135,7 +136,8 @@ def hardmax(
         axis: Axis or axes along which a group lies; negative ones count from the end, None means
             all axes.
         out: Array to write to, of the output's data type and shape; it may not share memory with an
-            input. None makes a new one, in the memory order of x.
+            input. None makes a new one, which has the memory order of x where it has its
+            dimensions.
 
     Returns:
         One 1 in each group, zeros elsewhere.

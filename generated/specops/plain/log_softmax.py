@@ -27,14 +27,13 @@ Decided where the page is silent:
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import lru_cache
 from typing import Any
 
 import numpy as np
 
 from specops import arrays, functions
-from specops.lowering.softmax import Softmax
 from specops.operator import CompiledOperator
 from specops.tensor import Tensor, rank, unique
 from specops.validation import Allowed, Computed, Field, Operator, Rule, Support
@@ -65,8 +64,10 @@ def lower(
     x: Tensor,
     out: Tensor,
     axis: tuple[int, ...],
-) -> Softmax:
-    """The kernel for validated values."""
+) -> Callable[..., None]:
+    """The kernel for validated values, loaded with its first use."""
+    from specops.lowering.softmax import Softmax
+
     return Softmax(
         axes=axis,
         result="logarithm",
@@ -137,7 +138,8 @@ def log_softmax(
         axis: Axis or axes along which a group lies; negative ones count from the end, None means
             all axes.
         out: Array to write to, of the output's data type and shape; it may not share memory with an
-            input. None makes a new one, in the memory order of x.
+            input. None makes a new one, which has the memory order of x where it has its
+            dimensions.
 
     Returns:
         Natural logarithms of the softmax, 0 or less.

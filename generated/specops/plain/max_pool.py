@@ -55,13 +55,12 @@ Decided where the page is silent:
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import lru_cache
 from typing import Any
 
 from specops import arrays, functions
 from specops.functions import Asked
-from specops.lowering.max_pool import MaxPool
 from specops.operator import CompiledOperator
 from specops.tensor import Tensor, rank
 from specops.validation import Allowed, Computed, Field, Operator, Rule, Support
@@ -246,8 +245,10 @@ def lower(
     strides: tuple[int, ...],
     start_padding: tuple[int, ...],
     dilations: tuple[int, ...],
-) -> MaxPool:
-    """The kernel for validated values."""
+) -> Callable[..., None]:
+    """The kernel for validated values, loaded with its first use."""
+    from specops.lowering.max_pool import MaxPool
+
     return MaxPool(
         window=window_size,
         strides=strides,
@@ -489,8 +490,8 @@ def max_pool(
         ceil_mode: Round the number of windows up instead of down.
         indices: Whether to return where too.
         out: Array to write to, or a tuple of one for each output; of the outputs' data types and
-            shapes. It may not share memory with an input. None makes new ones, in the memory order
-            of x.
+            shapes. It may not share memory with an input. None makes new ones, which have the
+            memory order of x where they have its dimensions.
 
     Returns:
         One element for each position of the window; the least of the data type where a window holds

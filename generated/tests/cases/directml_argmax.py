@@ -124,7 +124,6 @@ VIOLATIONS = [
     ("output_overlap", "OutputTensor", {"OutputTensor.strides": 0}),
     ("owned_by_dml", "OutputTensor", {"OutputTensor.flags": "OWNED_BY_DML"}),
 ]
-
 # (rule, another rule): where the other is broken, the rule is not asked.
 NEEDS = [
     ("reduced_sizes", "same_rank"),

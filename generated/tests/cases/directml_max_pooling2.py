@@ -418,7 +418,6 @@ VIOLATIONS = [
     ("owned_by_dml", "OutputTensor", {"OutputTensor.flags": "OWNED_BY_DML"}),
     ("owned_by_dml", "OutputIndicesTensor", {"OutputIndicesTensor.flags": "OWNED_BY_DML"}),
 ]
-
 # (rule, another rule): where the other is broken, the rule is not asked.
 NEEDS = [
     ("spatial_dimensions", "dimension_count_is_length"),

@@ -94,7 +94,6 @@ VIOLATIONS = [
     ("axis_allowed", "axis", {"axis": -1}),
     ("reduced_not_empty", "data", {"data.sizes": [3, 0]}),
 ]
-
 # (rule, another rule): where the other is broken, the rule is not asked.
 NEEDS = [("reduced_not_empty", "axis_allowed")]
 

@@ -104,7 +104,6 @@ VIOLATIONS = [
     ("axis_allowed", "axis", {"axis": 2}),
     ("reduced_not_empty", "data", {"data.sizes": [3, 0]}),
 ]
-
 # (rule, another rule): where the other is broken, the rule is not asked.
 NEEDS = [("reduced_not_empty", "axis_allowed")]
 

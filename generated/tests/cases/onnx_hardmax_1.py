@@ -113,7 +113,6 @@ EXAMPLES = [
 VIOLATIONS = [
     ("axis_allowed", "axis", {"axis": -1}),
 ]
-
 # (rule, another rule): where the other is broken, the rule is not asked.
 NEEDS = []
 

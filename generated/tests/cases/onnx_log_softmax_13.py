@@ -231,7 +231,6 @@ EXAMPLES = [
 VIOLATIONS = [
     ("axis_allowed", "axis", {"axis": 2}),
 ]
-
 # (rule, another rule): where the other is broken, the rule is not asked.
 NEEDS = []
 

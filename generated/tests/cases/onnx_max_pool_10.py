@@ -678,7 +678,6 @@ VIOLATIONS = [
     ("auto_pad_alone", "auto_pad", {"auto_pad": "SAME_UPPER"}),
     ("window_fits", "kernel_shape", {"kernel_shape": [7, 3]}),
 ]
-
 # (rule, another rule): where the other is broken, the rule is not asked.
 NEEDS = [
     ("strides_length", "kernel_rank"),

@@ -105,7 +105,6 @@ VIOLATIONS = [
     ("axis_unique", "axis", {"axis": [0, 0]}),
     ("reduced_not_empty", "x", {"x.sizes": [3, 0]}),
 ]
-
 # (rule, another rule): where the other is broken, the rule is not asked.
 NEEDS = [("reduced_not_empty", "axis_in_range")]
 

@@ -124,7 +124,6 @@ VIOLATIONS = [
     ("axis_in_range", "axis", {"axis": [2]}),
     ("axis_unique", "axis", {"axis": [0, 0]}),
 ]
-
 # (rule, another rule): where the other is broken, the rule is not asked.
 NEEDS = []
 

@@ -494,7 +494,6 @@ VIOLATIONS = [
     ("dilations_positive", "dilations", {"dilations": [0, 1]}),
     ("window_fits", "window_size", {"window_size": [7, 3]}),
 ]
-
 # (rule, another rule): where the other is broken, the rule is not asked.
 NEEDS = [
     ("strides_length", "spatial_dimensions"),

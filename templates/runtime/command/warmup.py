@@ -32,11 +32,13 @@ def run(options: argparse.Namespace) -> int:
         work += [(entry, operator, d) for d in (wanted or allowed) if d in allowed]
     if not work:
         raise Unknown(f"none of these operators has data type {', '.join(options.dtype)}")
+    without: list[str] = []  # what no example can be run in
     begin = time.perf_counter()
     with Progress(len(work)) as progress:
         for entry, operator, dtype in work:
             progress.begin(f"{entry.id} {dtype}")
-            _compile(entry, operator, dtype)
+            if not _compile(entry, operator, dtype):
+                without.append(f"{entry.id} {dtype}")
             progress.end()
     seconds = time.perf_counter() - begin
     operators = len({entry.id for entry, _, _ in work})
@@ -44,6 +46,8 @@ def run(options: argparse.Namespace) -> int:
     say(
         f"{counted(operators, 'operator')}, {counted(dtypes, 'data type')}: ready in {seconds:.1f} s"
     )
+    if without:
+        say(f"no example to run, so nothing compiled: {', '.join(without)}")
     return 0
 
 
@@ -57,34 +61,52 @@ def _dtype(name: str) -> str:
 
 
 def _allowed(operator: Operator) -> list[str]:
-    """The data types of the first input, newest table."""
+    """The data types of the first input."""
     first = next(f.name for f in operator.fields if f.kind == "input")
     return list(operator.data_types(first))
 
 
-def _compile(entry: Entry, operator: Operator, dtype: str) -> None:
-    """Run each example of the operator, as it is and enlarged, so that serial and parallel kernels are compiled."""
+def _compile(entry: Entry, operator: Operator, dtype: str) -> bool:
+    """Run each example of the operator, as it is and enlarged, so that serial and parallel kernels are compiled.
+
+    False where none can be run in this data type.
+    """
+    ran = False
     for call in entry.calls:
         kinds = [kind for kind, _ in call["inputs"].values()]
-        outputs = {
-            f.name: Asked(f.name in call["outputs"]) for f in operator.fields if f.kind == "output"
+        numpy = {
+            name: DATA_TYPES[dtype if kind == kinds[0] else kind].numpy
+            for name, (kind, _) in call["inputs"].items()
         }
+        least = min(
+            int(np.prod(sizes)) * numpy[name].itemsize
+            for name, (_, sizes) in call["inputs"].items()
+        )
         for large in (False, True):
-            inputs: dict[str, tuple[np.dtype, tuple[int, ...]]] = {}
-            for name, (kind, sizes) in call["inputs"].items():
-                numpy = DATA_TYPES[dtype if kind == kinds[0] else kind].numpy
-                inputs[name] = (numpy, _enlarged(sizes, numpy.itemsize) if large else tuple(sizes))
-            _call(operator, inputs, call["attributes"], outputs)
+            # So many more entries along the first dimension of all tensors that several threads pay.
+            times = -(-LARGE_BYTES // least) if large and least else 1
+            inputs = {
+                name: (numpy[name], _enlarged(sizes, times))
+                for name, (_, sizes) in call["inputs"].items()
+            }
+            outputs = {
+                f.name: Asked(
+                    f.name in call["outputs"],
+                    sizes=_enlarged(call["sizes"][f.name], times)
+                    if f.name in call["sizes"]
+                    else None,
+                )
+                for f in operator.fields
+                if f.kind == "output"
+            }
+            ran |= _call(operator, inputs, call["attributes"], outputs)
             if launch.get_num_threads() == 1:
                 break
+    return ran
 
 
-def _enlarged(sizes: list[int], item: int) -> tuple[int, ...]:
-    """With so many more entries along the first dimension that several threads pay."""
-    if not sizes or 0 in sizes:
-        return tuple(sizes)
-    rest = int(np.prod(sizes)) * item
-    return (sizes[0] * -(-LARGE_BYTES // rest), *sizes[1:])
+def _enlarged(sizes: list[int], times: int) -> tuple[int, ...]:
+    return (sizes[0] * times, *sizes[1:]) if sizes else ()
 
 
 def _call(
@@ -92,9 +114,10 @@ def _call(
     inputs: dict[str, tuple[np.dtype, tuple[int, ...]]],
     attributes: dict[str, Any],
     outputs: dict[str, Asked],
-) -> None:
+) -> bool:
     try:
         compiled = functions.compiled(operator, inputs, attributes, outputs)
     except ValidationError:  # an example of another data type, or of one size only
-        return
+        return False
     compiled(*(np.zeros(shape, dtype) for dtype, shape in inputs.values()))
+    return True

@@ -166,7 +166,7 @@ def _value(field: Field, node: Node | None) -> Any:
 
 
 def _is_enum(field: Field) -> bool:
-    return field.type not in ("uint", "uint[]", "int", "int[]", "bool")
+    return field.type not in ("uint", "uint[]", "int", "int[]", "float", "bool")
 
 
 def _tensor(node: Node) -> Any:

@@ -46,6 +46,16 @@ class Versions:
     def unknown(self, operator: Operator, name: str) -> Violation:
         """That this version lacks an attribute or an output, with the version that brought it."""
         having = [v for v, o in self.operators.items() if any(f.name == name for f in o.fields)]
+        own = next((f.kind for f in operator.fields if f.name == name), None)
+        if own is not None:  # an input in some versions and an attribute in others
+            inputs = [
+                v
+                for v, o in self.operators.items()
+                if any(f.name == name and f.kind == "input" for f in o.fields)
+            ]
+            found = "an attribute" if own == "input" else "an input"
+            when = f"from version {min(inputs)} on" if own == "input" else f"before {min(inputs)}"
+            return operator.violation("version", name, found, f"an {own}, which it is {when}")
         allowed = f"{self.name} has it from version {min(having)} on"
         return operator.violation("version", name, f"{operator.name} has no {name}", allowed)
 
@@ -97,7 +107,12 @@ class VersionedOperator:
             allowed = f"{len(names)}, for {', '.join(names)}"
             raise operator.refusal("input_count", ", ".join(names), f"{len(given)} arrays", allowed)
         inputs = {}
-        for name, (own, sizes) in zip(names, given, strict=True):
+        for name, described in zip(names, given, strict=True):
+            if not isinstance(described, tuple | list) or len(described) != 2:
+                raise operator.refusal(
+                    "field_type", name, repr(described)[:60], "a data type and a shape"
+                )
+            own, sizes = described
             try:
                 numpy_dtype = DATA_TYPES[validation.data_type(own)].numpy
                 inputs[name] = (numpy_dtype, validation.integers(sizes, np.iinfo(np.int64).max))

@@ -1,0 +1,84 @@
+"""Errors of reductions and poolings beside those of the peers, on the same inputs: `python -m benchmarks.accuracy`.
+
+An error is that of the worst output, in units in the last place of the data type, at the result or, for sums, at the sum
+of the magnitudes. The truth is computed with math.fsum, element by element.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable
+from importlib import import_module
+
+import numpy as np
+
+from benchmarks.cells import Array, Cell
+from benchmarks.implementations import NAMES, Unsupported
+
+LENGTHS = (100, 10_000, 1_000_000)
+TRUTHS: dict[str, Callable[[list[float]], float]] = {
+    "sum": math.fsum,
+    "l2_norm": lambda g: math.sqrt(math.fsum(v * v for v in g)),
+    "logsumexp": lambda g: max(g) + math.log(math.fsum(math.exp(v - max(g)) for v in g)),
+}
+POOL = {"window": (5, 5), "strides": (2, 2), "padding": (0, 0)}
+
+
+def main() -> None:
+    print(f"{'':<34}" + "".join(f"{name:>14}" for name in NAMES))
+    for operator in TRUTHS:
+        for dtype in ("float32", "float16"):
+            for n in LENGTHS:
+                if dtype == "float16" and n > 10_000 and operator == "sum":
+                    continue  # beyond its greatest number
+                cell = Cell(operator, dtype, (4, n), axes=(1,))
+                x = cell.input()
+                _line(cell, x, [_reduced(operator, row) for row in _rows(x)])
+    for operator in ("average_pool", "lp_pool"):
+        for dtype in ("float32", "float16"):
+            cell = Cell(operator, dtype, (1, 2, 65, 65), **POOL)
+            x = cell.input()
+            _line(cell, x, [_pooled(operator, w) for w in _windows(x)])
+
+
+def _rows(x: Array) -> Iterable[list[float]]:
+    return (row.astype(np.float64).tolist() for row in x)
+
+
+def _windows(x: Array) -> Iterable[list[float]]:
+    views = np.lib.stride_tricks.sliding_window_view(x, POOL["window"], (2, 3))[..., ::2, ::2, :, :]
+    return _rows(views.reshape(-1, math.prod(POOL["window"])))
+
+
+def _reduced(operator: str, group: list[float]) -> tuple[float, float]:
+    """The truth, and the number by whose unit in the last place errors are measured."""
+    truth = TRUTHS[operator](group)
+    return truth, math.fsum(map(abs, group)) if operator == "sum" else truth
+
+
+def _pooled(operator: str, group: list[float]) -> tuple[float, float]:
+    if operator == "lp_pool":
+        return _reduced("l2_norm", group)
+    truth, scale = _reduced("sum", group)
+    return truth / len(group), scale / len(group)
+
+
+def _line(cell: Cell, x: Array, truths: list[tuple[float, float]]) -> None:
+    shown = []
+    for name in NAMES:
+        module = import_module(f"benchmarks.implementations.{name}")
+        try:
+            (result,) = module.prepare(cell, x, 1)()
+        except Unsupported:
+            shown.append("-")
+            continue
+        worst = 0.0
+        for found, (truth, scale) in zip(result.ravel().tolist(), truths, strict=True):
+            unit = float(np.spacing(np.array(abs(scale), cell.dtype)))
+            worst = max(worst, abs(found - truth) / unit)
+        shown.append(f"{worst:.2f}")
+    print(f"{cell.name:<34}" + "".join(f"{text:>14}" for text in shown), flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,45 @@
+"""Tables of axes in the block of int64 that tells a chunk what to do."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from order_key import helper, load_integer
+
+
+@helper
+def _entry(table, d, column):
+    """One number of a table of axes (address, rows): an array would be counted as a reference in each call."""
+    return load_integer(np.int64(0), table[0] + (3 * d + column) * 8)
+
+
+@helper
+def _axis(table, d):
+    return _entry(table, d, 0), _entry(table, d, 1), _entry(table, d, 2)
+
+
+@helper
+def _unravel(table, count, position):
+    """Sums of (stride, second stride) for a row-major position in the first `count` axes."""
+    first = 0
+    second = 0
+    for d in range(count - 1, 0, -1):
+        size, stride, other = _axis(table, d)
+        outer = position // size
+        digit = position - outer * size
+        position = outer
+        first += digit * stride
+        second += digit * other
+    if count > 0:
+        first += position * _entry(table, 0, 1)
+        second += position * _entry(table, 0, 2)
+    return first, second
+
+
+@helper
+def _volume(table):
+    """Elements of all axes together."""
+    total = 1
+    for d in range(table[1]):
+        total *= _entry(table, d, 0)
+    return total

@@ -1,0 +1,158 @@
+"""What is computed with vectors of floats: exp, log, the greater of two."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from llvmlite import ir
+from numba.core import cgutils
+
+EXP_SCALE = 2.0**64  # _exp's results bear this factor, so that none of them is subnormal
+LOWEST = {32: -(2.0**128 - 2.0**104), 64: -1.7976931348623157e308}  # finite numbers, by width
+
+# By the vector's width: least argument of exp that does not round to 0, ln 2 in two parts (the first with so few
+# bits that its multiples are exact), the width of the mantissa and the bias; exp(r) = 1 + r * polynomial, of a degree
+# less for 16-bit elements (its error, 9e-8, is little beside half an ulp: 1.05 times as fast); the polynomial of log
+# (as in FreeBSD's msun).
+_EXP = {
+    32: (-104.0, 0.693359375, -2.12194440e-4, 127, 23),
+    64: (-745.5, 6.93147180369123816490e-01, 1.90821492927058770002e-10, 1023, 52),
+}
+_LN2 = 0.693147182464599609375  # rounded to float32, with an error of 2**-29
+_EXP_TERMS = {
+    16: (
+        0.9999997019767761,
+        0.4999914765357971,
+        0.16667653620243073,
+        0.041898176074028015,
+        0.008289217948913574,
+    ),
+    32: (
+        1.0,
+        0.5,
+        0.16666504740715027,
+        0.041666463017463684,
+        0.008369184099137783,
+        0.0013933685841038823,
+    ),
+    64: (
+        1.0,
+        0.5000000000000006,
+        0.1666666666666667,
+        0.04166666666657277,
+        0.008333333333326112,
+        0.0013888888932619635,
+        0.0001984126987490126,
+        2.4801504180837137e-05,
+        2.7557255297969643e-06,
+        2.7626426376580335e-07,
+        2.5105259538448494e-08,
+    ),
+}
+_LOG_TERMS = {
+    32: (
+        0.66666662693023682,
+        0.40000972151756287,
+        0.28498786687850952,
+        0.24279078841209412,
+    ),
+    64: (
+        6.666666666666735130e-01,
+        3.999999999940941908e-01,
+        2.857142874366239149e-01,
+        2.222219843214978396e-01,
+        1.818357216161805012e-01,
+        1.531383769920937332e-01,
+        1.479819860511658591e-01,
+    ),
+}
+
+
+def _same(vector: Any, value: float) -> Any:
+    return ir.Constant(vector, [value] * vector.count)
+
+
+def _muladd(builder: Any, a: Any, b: Any, c: Any) -> Any:
+    """a * b + c, fused where the target can: `llvm.fma` would be a call of libm elsewhere."""
+    vector = a.type
+    name = f"llvm.fmuladd.v{vector.count}f{32 if vector.element == ir.FloatType() else 64}"
+    fnty = ir.FunctionType(vector, [vector] * 3)
+    return builder.call(cgutils.get_or_insert_function(builder.module, fnty, name), [a, b, c])
+
+
+def _fuses(context: Any) -> bool:
+    """Whether the target fuses `_muladd`."""
+    triple, _name, features = context.codegen().magic_tuple()
+    return "+fma" in features.split(",") or triple.startswith(("aarch64", "arm64"))
+
+
+def _greater_float(builder: Any, a: Any, b: Any) -> Any:
+    return builder.select(builder.fcmp_ordered(">", a, b), a, b)
+
+
+def _width(vector: Any) -> int:
+    return 32 if vector.element == ir.FloatType() else 64
+
+
+def _exp(context: Any, builder: Any, d: Any, element: int) -> Any:
+    """exp(d) * EXP_SCALE for d <= 8, as exact as elements of so many bits need; NaN where it is NaN.
+
+    No fast-math flag: reassociation would undo the rounding to an integer and the two-part ln 2.
+    """
+    vector = d.type
+    width = _width(vector)
+    least, ln2_high, ln2_low, bias, mantissa = _EXP[width]
+    integers = ir.VectorType(ir.IntType(width), vector.count)
+    vanishes = builder.fcmp_ordered("<", d, _same(vector, least))
+    # The low bits of (1.5 * 2**mantissa + i) are the integer i.
+    magic = _same(vector, 1.5 * 2.0**mantissa + bias + 64)
+    shifted = _muladd(builder, d, _same(vector, 1.4426950408889634), magic)
+    n = builder.fsub(shifted, magic)
+    if width == 32 and _fuses(context):
+        # n times the error of ln 2 is little beside the rounding of d (1.07 times as fast as two parts).
+        r = _muladd(builder, n, _same(vector, -_LN2), d)
+    else:
+        r = _muladd(builder, n, _same(vector, -ln2_high), d)
+        r = _muladd(builder, n, _same(vector, -ln2_low), r)
+    terms = _EXP_TERMS[element]
+    p = _same(vector, terms[-1])
+    for term in reversed(terms[:-1]):
+        p = _muladd(builder, p, r, _same(vector, term))
+    p = _muladd(builder, p, r, _same(vector, 1.0))
+    bits = builder.shl(builder.bitcast(shifted, integers), _same(integers, mantissa))
+    # A product, not an addition to the exponent: NaN stays NaN.
+    e = builder.fmul(p, builder.bitcast(bits, vector))
+    return builder.select(vanishes, ir.Constant(vector, None), e)
+
+
+def _log(builder: Any, value: Any) -> Any:
+    """log of normal positive numbers; NaN where it is NaN."""
+    vector = value.type
+    width = _width(vector)
+    _least, _high, _low, _bias, mantissa = _EXP[width]
+    high, low = (
+        (6.9313812256e-01, 9.0580006145e-06)
+        if width == 32
+        else (6.93147180369123816490e-01, 1.90821492927058770002e-10)
+    )
+    integers = ir.VectorType(ir.IntType(width), vector.count)
+    # value = 2**k * m with m in sqrt(1/2) to sqrt(2)
+    root = {23: 0x3F3504F3, 52: 0x3FE6A09E667F3BCD}[mantissa]
+    bits = builder.bitcast(value, integers)
+    k = builder.ashr(builder.sub(bits, _same(integers, root)), _same(integers, mantissa))
+    m = builder.sub(bits, builder.shl(k, _same(integers, mantissa)))
+    k = builder.sitofp(k, vector)
+    f = builder.fsub(builder.bitcast(m, vector), _same(vector, 1.0))
+    s = builder.fdiv(f, builder.fadd(f, _same(vector, 2.0)))
+    z = builder.fmul(s, s)
+    terms = _LOG_TERMS[width]
+    r = _same(vector, terms[-1])
+    for term in reversed(terms[:-1]):
+        r = _muladd(builder, r, z, _same(vector, term))
+    r = builder.fmul(r, z)
+    half = builder.fmul(_same(vector, 0.5), builder.fmul(f, f))
+    tail = _muladd(builder, k, _same(vector, low), builder.fmul(s, builder.fadd(half, r)))
+    result = builder.fadd(
+        builder.fmul(k, _same(vector, high)), builder.fsub(f, builder.fsub(half, tail))
+    )
+    return builder.select(builder.fcmp_unordered("uno", value, value), value, result)

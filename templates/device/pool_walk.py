@@ -1,0 +1,497 @@
+"""The walk over the windows of a pooling, and over lines of their rows' ranks."""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+
+from order_key import VECTOR_BYTES, helper, item_size, load_integer, store_integer
+from pool_line import (
+    clear_ranks,
+    copy_rank,
+    fold_line,
+    rank_element,
+    rank_rows,
+    rank_size,
+    reset_rank,
+)
+from walk import integers
+
+# A walk is made of these settings, then two tables of axes, whose lengths are among the settings:
+# batch    rows of (size, input stride, output stride, indices stride, index weight), one at least
+# spatial  rows of (size, output size, window, stride, dilation, padding, input stride, output stride, indices stride,
+#          position weight, low, high), outermost first, two at least; of an average's divisor, positions from low to
+#          high - 1 count
+LANES = 0  # lines: size of the batch axis whose elements stand side by side in a line; 1: none
+PITCH = 1  # lines: of them, those taken together
+LANE_OUT = 2  # output stride
+LANE_INDICES = 3  # indices stride
+LANE_WEIGHT = 4  # index weight
+TILE = 5  # lines: innermost output positions taken together
+ROWS = 6  # lines: rows of output positions in an item; direct: positions in an item
+SCRATCH = 7  # lines: bytes of scratch memory
+DENSE = 8  # bytes from one spatial position to the next, where one stride serves; else 0
+WIDTH = 9  # bytes of an index; 0: no indices are wanted
+COLUMN_MAJOR = 10  # indices count so within the spatial plane
+PLANE = 11  # positions of a spatial plane
+LINE = 12  # lines: ranks from one line to the next
+BUFFER = 13  # lines: bytes of all lines
+TALL = 14  # lines: rows of input become lines first, and these are folded by doubling too
+BATCH = 15  # lengths of the tables
+SPATIAL = 16
+RULE = 17  # flip, nan_key and inf
+BLANK = 20  # the value of a window of nothing but padding
+BLOCK = 21  # gradient: positions whose sums are in scratch memory, of each of the PITCH planes
+SETTINGS = 22
+
+SIZE, OUT_SIZE, WINDOW, STRIDE, DILATION, PADDING = 0, 1, 2, 3, 4, 5
+STEP, OUT_STEP, INDEX_STEP, WEIGHT, LOW, HIGH = 6, 7, 8, 9, 10, 11
+
+TABLE = 256  # rows of a window whose offsets are in a table
+PIECES = 4  # of a window that are joined at once, when the rest was doubled
+SUM_PIECES = 7
+
+
+@helper
+def _batch(batch, item):
+    """Offsets in input, output and indices, and index, of a row-major position in the batch axes."""
+    first = 0
+    second = 0
+    third = 0
+    index = 0
+    for d in range(batch.shape[0] - 1, -1, -1):
+        size = batch[d, 0]
+        outer = item // size if d > 0 else 0
+        digit = item - outer * size
+        item = outer
+        first += digit * batch[d, 1]
+        second += digit * batch[d, 2]
+        third += digit * batch[d, 3]
+        index += digit * batch[d, 4]
+    return first, second, third, index
+
+
+@helper
+def _between(spatial, d, output, low, high):
+    """(first, count): the elements, by number, of a window along axis d whose positions are low to high - 1."""
+    start = output * spatial[d, STRIDE] - spatial[d, PADDING]
+    dilation = spatial[d, DILATION]
+    before, left = low - start, high - start
+    if dilation == 1:
+        first = max(before, 0)
+        stop = min(spatial[d, WINDOW], left)
+    else:
+        first = (dilation - 1 + before) // dilation if before > 0 else 0
+        stop = min(spatial[d, WINDOW], (left + dilation - 1) // dilation) if left > 0 else 0
+    return first, max(stop - first, 0)
+
+
+@helper
+def _windows(spatial, axes, row, box):
+    """Place the windows of output position `row`, row-major in the first `axes` axes.
+
+    Fills box with (number of elements inside, step, position weight) for each axis; returns how many elements that
+    makes, the input offset and position of the first, and the offsets in output and indices.
+    """
+    total = 1
+    offset = 0
+    position = 0
+    out_offset = 0
+    index_offset = 0
+    for d in range(axes - 1, -1, -1):
+        size = spatial[d, OUT_SIZE]
+        outer = row // size if d > 0 else 0
+        digit = row - outer * size
+        row = outer
+        first, count = _between(spatial, d, digit, 0, spatial[d, SIZE])
+        start = digit * spatial[d, STRIDE] - spatial[d, PADDING] + first * spatial[d, DILATION]
+        total *= count
+        box[d, 0] = count
+        box[d, 1] = spatial[d, DILATION] * spatial[d, STEP]
+        box[d, 2] = spatial[d, DILATION] * spatial[d, WEIGHT]
+        offset += start * spatial[d, STEP]
+        position += start * spatial[d, WEIGHT]
+        out_offset += digit * spatial[d, OUT_STEP]
+        index_offset += digit * spatial[d, INDEX_STEP]
+    return total, offset, position, out_offset, index_offset
+
+
+@helper
+def _element(box, axes, number):
+    """Input offset and position of a window's element, counted from the first inside."""
+    offset = 0
+    position = 0
+    for d in range(axes - 1, -1, -1):
+        count = box[d, 0]
+        outer = number // count if d > 0 else 0
+        digit = number - outer * count
+        number = outer
+        offset += digit * box[d, 1]
+        position += digit * box[d, 2]
+    return offset, position
+
+
+@helper
+def _double(target, rest, source, n, window, unit, wide, flip):
+    """Join the n ranks of lines over parts of a window, in steps of `unit` ranks, until few are left.
+
+    Returns where the lines are then, and what makes a window: how many pieces, and the ranks from one to the next and
+    from the first to the last. The last may overlap; where it may not, for sums, it is what does not fill a whole
+    piece, in lines at `rest`.
+    """
+    have = 1
+    if rest is None:
+        while have * PIECES < window:
+            shift = have * unit
+            fold_line(target, source, n - shift, 2, shift, shift, wide, flip)
+            source = target
+            have *= 2
+        return source, (window + have - 1) // have, have * unit, (window - have) * unit
+    size = rank_size(wide, flip)
+    left = window
+    fresh = True
+    while have * SUM_PIECES < left:
+        if left & have:
+            left -= have
+            shift = left * unit
+            if fresh:
+                fold_line(rest, source, n - shift, 1, 0, shift, wide, flip)
+            else:
+                away = shift + (source - rest) // size
+                fold_line(rest, rest, n - shift, 2, 0, away, wide, flip)
+            fresh = False
+        shift = have * unit
+        fold_line(target, source, n - shift, 2, shift, shift, wide, flip)
+        source = target
+        have *= 2
+    pieces = left // have
+    last = (pieces - 1) * have * unit
+    if not fresh:
+        pieces += 1
+        last = (rest - source) // size
+    return source, pieces, have * unit, last
+
+
+@helper
+def _fill_tables(box, total, row_step, row_weight, first, count, offsets, positions):
+    """Offsets and doubled positions of elements of a window but its last axis, from number `first` on.
+
+    Those of the last but one axis go slowest: a window that its padding cuts has a part of them.
+    """
+    axes = box.shape[0] - 2
+    for r in range(count):
+        row = (first + r) // total
+        offset, position = _element(box, axes, first + r - row * total)
+        place = 2 * (position + row * row_weight)
+        store_integer(np.int64(0), offsets + r * 8, offset + row * row_step)
+        store_integer(np.int64(0), positions + r * 8, place)
+
+
+@helper
+def _fold_apart(
+    place,
+    address,
+    position,
+    count,
+    place_step,
+    address_step,
+    position_step,
+    step,
+    n,
+    offsets,
+    positions,
+    rows,
+    fresh,
+    wide,
+    flip,
+    nan_key,
+    inf,
+):
+    """As rank_rows, for columns `step` bytes apart."""
+    size = rank_size(wide, flip)
+    for _ in range(count):
+        for p in range(n):
+            if fresh:
+                reset_rank(place + p * size, wide, flip)
+            for r in range(rows):
+                rank_element(
+                    place + p * size,
+                    address + load_integer(np.int64(0), offsets + r * 8) + p * step,
+                    position + load_integer(np.int64(0), positions + r * 8) // 2 + p,
+                    wide,
+                    flip,
+                    nan_key,
+                    inf,
+                )
+        place += place_step
+        address += address_step
+        position += position_step
+
+
+@helper
+def _tables(walk):
+    """The settings, and the tables batch and spatial."""
+    how = integers(walk, SETTINGS)
+    batch = walk + 8 * SETTINGS
+    spatial = integers(batch + 40 * how[BATCH], (how[SPATIAL], 12))
+    return how, integers(batch, (how[BATCH], 5)), spatial
+
+
+def line_chunk(rule, wide, sums, block, store):
+    """Chunk that works line by line; an item is ROWS rows of a tile of a plane, or of PITCH planes side by side.
+
+    `rule(how)` returns what ranks are made by, of rows of a window `block` at once; `store` writes the lines' outputs.
+    """
+    buffers = 4 if sums else 2
+    zero = np.int64(0)
+
+    @njit(nogil=True, error_model="numpy")
+    def chunk(walk, x, out, indices, begin, end):
+        how, batch, spatial = _tables(walk)
+        flip, nan_key, inf = rule(how)
+        # Two tables of int64, buffers of lines, and room for a run that is not yet stored.
+        scratch = np.empty(how[SCRATCH] + VECTOR_BYTES + 16 * TABLE, np.uint8)
+        folded = int(scratch.ctypes.data) + 16 * TABLE + VECTOR_BYTES - 1
+        folded = folded // VECTOR_BYTES * VECTOR_BYTES
+        offsets, positions = folded - 16 * TABLE, folded - 8 * TABLE
+        box = np.empty((spatial.shape[0], 3), np.int64)
+        inner = spatial.shape[0] - 1
+        outer_axes = inner - 1
+        size, item_bytes = rank_size(wide, flip), item_size(flip)
+        lanes, pitch, tile, share = how[LANES], how[PITCH], how[TILE], how[ROWS]
+        tall, line = how[TALL] != 0, how[LINE]
+        n, out_n, window = spatial[inner, SIZE], spatial[inner, OUT_SIZE], spatial[inner, WINDOW]
+        stride, padding = spatial[inner, STRIDE], spatial[inner, PADDING]
+        step, out_step, index_step = (
+            spatial[inner, STEP],
+            spatial[inner, OUT_STEP],
+            spatial[inner, INDEX_STEP],
+        )
+        unit = spatial[inner, DILATION] * pitch
+        reach = (window - 1) * spatial[inner, DILATION]
+        row_size, rows, row_window = (
+            spatial[outer_axes, SIZE],
+            spatial[outer_axes, OUT_SIZE],
+            spatial[outer_axes, WINDOW],
+        )
+        row_stride, row_dilation, row_padding = (
+            spatial[outer_axes, STRIDE],
+            spatial[outer_axes, DILATION],
+            spatial[outer_axes, PADDING],
+        )
+        row_step, row_weight = spatial[outer_axes, STEP], spatial[outer_axes, WEIGHT]
+        row_out, row_index = spatial[outer_axes, OUT_STEP], spatial[outer_axes, INDEX_STEP]
+        row_reach = (row_window - 1) * row_dilation
+        doubled = folded + how[BUFFER]
+        spare = folded + buffers * how[BUFFER]
+        # What sums need besides: pieces of another size, and their divisors.
+        rest_lines = doubled + how[BUFFER] if sums else None
+        outers = 1
+        for d in range(outer_axes):
+            outers *= spatial[d, OUT_SIZE]
+        blocks = (rows + share - 1) // share
+        tiles = (out_n + tile - 1) // tile
+        groups = (lanes + pitch - 1) // pitch
+        apart_columns = pitch == 1 and step != item_bytes
+        last_low, last_high, last_column = -1, -1, -1
+        outer_row = -1
+        filled = False
+        total, table = 0, 0
+        offset, position, outer_out, outer_index = 0, 0, 0, 0
+        for item in range(begin, end):
+            # Tiles go fastest: their rows are one after the other in memory.
+            rest = item // tiles
+            column = (item - rest * tiles) * tile
+            outer = rest // blocks
+            first = (rest - outer * blocks) * share
+            some = min(share, rows - first)
+            rest = outer
+            outer = rest // outers
+            if rest - outer * outers != outer_row:
+                outer_row = rest - outer * outers
+                total, offset, position, outer_out, outer_index = _windows(
+                    spatial, outer_axes, outer_row, box
+                )
+                table = total * (1 if tall else row_window)
+                filled = False
+            plane = outer // groups
+            lane_at = (outer - plane * groups) * pitch
+            x_offset, out_offset, index_offset, base = _batch(batch, plane)
+            source = x + x_offset + lane_at * item_bytes
+            target = out + out_offset + outer_out + lane_at * how[LANE_OUT]
+            target += first * row_out + column * out_step
+            index_target = indices + index_offset + outer_index + lane_at * how[LANE_INDICES]
+            index_target += first * row_index + column * index_step
+            base += lane_at * how[LANE_WEIGHT]
+            columns = min(pitch, lanes - lane_at)
+            count = min(tile, out_n - column)
+            start = column * stride - padding  # the input position at the line's begin
+            length = (count - 1) * stride + 1 + reach
+            low = min(max(-start, 0), length)
+            high = max(min(n - start, length), low)
+            # Contiguous runs of elements in each row of the input, and whether their positions count up.
+            runs, n_run, along = high - low, columns, 0
+            if pitch == 1:
+                runs, n_run, along = 1, high - low, 1
+            elif how[WIDTH] == 0 and columns == pitch and step == pitch * item_bytes:
+                runs, n_run = 1, (high - low) * pitch
+            line_row = first * row_stride - row_padding
+            lines_wanted, line_stride = some, row_stride
+            if tall:
+                lines_wanted, line_stride = (some - 1) * row_stride + 1 + row_reach, 1
+                clear_ranks(folded, lines_wanted * line, wide, flip)
+            elif low != last_low or high != last_high:
+                for i in range(share):
+                    place = folded + i * line * size
+                    clear_ranks(place, low * pitch, wide, flip)
+                    clear_ranks(place + high * pitch * size, line - high * pitch, wide, flip)
+                last_low, last_high = low, high
+            done = 0
+            while done < lines_wanted:
+                place = folded + (done * line + low * pitch) * size
+                row = line_row + done * line_stride
+                first_row, inside, alike = row, total, 1
+                if tall:
+                    alike = min(row_size - row, lines_wanted - done)
+                    if row < 0 or alike <= 0:
+                        inside, alike = 0, 1
+                elif total > 0 and row >= 0 and row + row_reach < row_size:
+                    inside = total * row_window
+                    alike = (row_size - 1 - row_reach - row) // row_stride + 1
+                    alike = min(alike, lines_wanted - done)
+                else:  # padding cuts the window
+                    cut = (row_dilation - 1 - row) // row_dilation if row < 0 else 0
+                    stop = row_window
+                    if row + row_reach >= row_size:
+                        stop = max(row_size - row + row_dilation - 1, 0) // row_dilation
+                    inside = max(stop - cut, 0) * total
+                    first_row += cut * row_dilation
+                # Alike lines at once, or the runs of one line.
+                again, place_step = alike, line * size
+                address_step, at_step = line_stride * row_step, line_stride * row_weight
+                if runs != 1:
+                    again, place_step, address_step, at_step = runs, pitch * size, step, 1
+                    alike = 1
+                done += alike
+                if inside == 0 and not tall:
+                    clear_ranks(place, (high - low) * pitch, wide, flip)
+                address = source + offset + first_row * row_step + (start + low) * step
+                at = position + first_row * row_weight + start + low
+                ranked = zero
+                while ranked < inside:
+                    more = min(inside - ranked, TABLE)
+                    if table > TABLE or not filled:
+                        filled = True
+                        _fill_tables(
+                            box,
+                            total,
+                            row_dilation * row_step,
+                            row_dilation * row_weight,
+                            ranked,
+                            more if table > TABLE else table,
+                            offsets,
+                            positions,
+                        )
+                    tabled = 0
+                    if apart_columns:
+                        tabled = more
+                        _fold_apart(
+                            place,
+                            address,
+                            at,
+                            again,
+                            place_step,
+                            address_step,
+                            at_step,
+                            step,
+                            n_run,
+                            offsets,
+                            positions,
+                            more,
+                            ranked == 0,
+                            wide,
+                            flip,
+                            nan_key,
+                            inf,
+                        )
+                    while tabled < more:
+                        together = min(more - tabled, block)
+                        rank_rows(
+                            place,
+                            address,
+                            at,
+                            again,
+                            place_step,
+                            address_step,
+                            at_step,
+                            offsets + tabled * 8,
+                            positions + tabled * 8,
+                            together,
+                            n_run,
+                            along,
+                            ranked + tabled == 0,
+                            wide,
+                            flip,
+                            nan_key,
+                            inf,
+                        )
+                        tabled += together
+                    ranked += more
+            finished = folded
+            ranks = some * line
+            if tall:
+                finished, pieces, shift, last = _double(
+                    doubled,
+                    rest_lines,
+                    folded,
+                    lines_wanted * line,
+                    row_window,
+                    row_dilation * line,
+                    wide,
+                    flip,
+                )
+                # Lines move together; not in place, for a vector more is written.
+                other = folded if finished == doubled else doubled
+                again, n_run = (1, ranks) if row_stride == 1 else (some, line)
+                for i in range(again):
+                    fold_line(
+                        other + i * line * size,
+                        finished + i * row_stride * line * size,
+                        n_run,
+                        pieces,
+                        shift,
+                        last,
+                        wide,
+                        flip,
+                    )
+                finished = other
+            finished, pieces, shift, last = _double(
+                doubled, rest_lines, finished, ranks, window, unit, wide, flip
+            )
+            apart = stride
+            if pitch == 1 and stride > 2:
+                fold_line(doubled, finished, ranks - reach, pieces, shift, last, wide, flip)
+                finished = doubled
+                pieces, last, apart = 1, 0, 1
+                for i in range(some):
+                    place = doubled + i * line * size
+                    for o in range(count):
+                        copy_rank(place + o * size, place + o * stride * size, wide, flip)
+            store(
+                how,
+                spatial,
+                (outer_row, first, some, column, count, columns, column != last_column),
+                (source, target, index_target, base),
+                finished,
+                (apart, pieces, shift, last),
+                spare,
+                wide,
+                flip,
+                nan_key,
+                inf,
+            )
+            last_column = column
+        # The array's last use: raw addresses do not keep it.
+        scratch[0] = 0
+
+    return chunk

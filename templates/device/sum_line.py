@@ -1,0 +1,329 @@
+"""Sums in lines of scratch memory, float32 or float64 as `wide` is, and the elements that they become."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from llvmlite import ir
+from numba import types
+from numba.core import cgutils
+from numba.extending import intrinsic
+
+from half import _float_to_bfloat, _float_to_half, _like
+from order_key import _load, _pointer, _splat, helper, item_size, load_integer, store_integer
+from pool_line import (
+    _after,
+    _float_of,
+    _fold_runs,
+    _masked,
+    _rank_type,
+    _Runs,
+    _runs,
+    _scalar,
+    _store,
+    _store_lanes,
+    _vector,
+    _width,
+    rank_size,
+)
+from pool_walk import LANE_OUT, LINE, OUT_STEP, PITCH
+
+KINDS = {
+    "FLOAT16": np.int16(0),
+    "BFLOAT16": np.uint16(0),
+    "FLOAT32": np.int32(0),
+    "FLOAT64": np.int64(0),
+}
+
+
+def _to_odd(builder: Any, value: Any) -> Any:
+    """float32 of a float64, its last bit 1 where it is not exact: what is rounded again is then rounded as once."""
+    near = builder.fptrunc(value, _like(value.type, ir.FloatType()))
+    again = builder.fpext(near, value.type)
+    bits = builder.bitcast(near, _like(value.type, ir.IntType(32)))
+    one = _splat(builder, ir.IntType(32)(1), bits.type)
+    sizes = [builder.bitcast(v, _like(v.type, ir.IntType(64))) for v in (again, value)]
+    sign = _splat(builder, ir.IntType(64)(1), sizes[0].type)
+    sizes = [builder.shl(size, sign) for size in sizes]
+    inexact = builder.fcmp_ordered("!=", again, value)
+    above = builder.and_(inexact, builder.icmp_unsigned(">", *sizes))
+    bits = builder.select(above, builder.sub(bits, one), bits)
+    bits = builder.select(inexact, builder.or_(bits, one), bits)
+    return builder.bitcast(bits, near.type)
+
+
+def _bits_of(context: Any, builder: Any, value: Any, kind: Any) -> Any:
+    """The bits of the element nearest to a float32 or float64."""
+    double = _scalar(value.type) == ir.DoubleType()
+    if kind.bitwidth == 16:
+        if double:
+            value = _to_odd(builder, value)
+        if kind == types.int16:
+            return _float_to_half(context, builder, value)
+        return _float_to_bfloat(builder, value)
+    if double and kind == types.int32:
+        value = builder.fptrunc(value, _like(value.type, ir.FloatType()))
+    return builder.bitcast(value, _like(value.type, ir.IntType(kind.bitwidth)))
+
+
+def _as_rank(builder: Any, value: Any, element: Any) -> Any:
+    """A float64 as a scalar of a line's type."""
+    return value if element == ir.DoubleType() else builder.fptrunc(value, element)
+
+
+@intrinsic
+def load_float(_context: Any, kind: Any, address: Any) -> Any:
+    """The element at `address` as a float64."""
+
+    def codegen(context: Any, builder: Any, _signature: Any, values: Any) -> Any:
+        bits = _load(builder, _pointer(builder, values[1]), ir.IntType(kind.bitwidth))
+        return _float_of(context, builder, bits, kind, ir.DoubleType())
+
+    return types.float64(kind, types.int64), codegen
+
+
+@intrinsic
+def store_float(_context: Any, kind: Any, address: Any, value: Any) -> Any:
+    """Store the element nearest to a float64."""
+
+    def codegen(context: Any, builder: Any, _signature: Any, values: Any) -> Any:
+        bits = _bits_of(context, builder, values[2], kind)
+        _store(builder, bits, _pointer(builder, values[1]))
+        return context.get_dummy_value()
+
+    return types.void(kind, types.int64, types.float64), codegen
+
+
+@intrinsic
+def set_sums(_context: Any, line: Any, n: Any, value: Any, wide: Any, kind: Any) -> Any:
+    """Set n sums to a float64, exactly these."""
+
+    def codegen(context: Any, builder: Any, _signature: Any, values: Any) -> Any:
+        element = _rank_type(wide, kind)
+        value = _as_rank(builder, values[2], element)
+        start = builder.inttoptr(values[0], element.as_pointer())
+        with cgutils.for_range(builder, values[1]) as loop:
+            _store(builder, value, builder.gep(start, [loop.index]))
+        return context.get_dummy_value()
+
+    return types.void(types.int64, types.int64, types.float64, wide, kind), codegen
+
+
+@intrinsic
+def add_to_sum(_context: Any, line: Any, number: Any, value: Any, wide: Any, kind: Any) -> Any:
+    """Add a float64 to sum `number` of a line."""
+
+    def codegen(context: Any, builder: Any, _signature: Any, values: Any) -> Any:
+        element = _rank_type(wide, kind)
+        place = builder.gep(builder.inttoptr(values[0], element.as_pointer()), [values[1]])
+        old = _load(builder, place, element)
+        _store(builder, builder.fadd(old, _as_rank(builder, values[2], element)), place)
+        return context.get_dummy_value()
+
+    return types.void(types.int64, types.int64, types.float64, wide, kind), codegen
+
+
+@intrinsic
+def get_sum(_context: Any, line: Any, number: Any, wide: Any, kind: Any) -> Any:
+    """Sum `number` of a line as a float64."""
+
+    def codegen(_context: Any, builder: Any, _signature: Any, values: Any) -> Any:
+        element = _rank_type(wide, kind)
+        place = builder.gep(builder.inttoptr(values[0], element.as_pointer()), [values[1]])
+        value = _load(builder, place, element)
+        return value if element == ir.DoubleType() else builder.fpext(value, ir.DoubleType())
+
+    return types.float64(types.int64, types.int64, wide, kind), codegen
+
+
+@intrinsic
+def add_quotients(
+    _context: Any,
+    line: Any,
+    address: Any,
+    n: Any,
+    divisors: Any,
+    scale: Any,
+    wide: Any,
+    kind: Any,
+) -> Any:
+    """Add n contiguous elements, each divided by its divisor * scale, to a line."""
+
+    def codegen(context: Any, builder: Any, _signature: Any, values: Any) -> Any:
+        line, address, n, divisors, scale = values[:5]
+        element = _rank_type(wide, kind)
+        vector = _vector(element)
+        narrow = ir.VectorType(ir.IntType(kind.bitwidth), vector.count)
+        size = n.type(_width(element) // 8)
+        scale = _splat(builder, _as_rank(builder, scale, element), vector)
+
+        def strip(_number: Any, first: Any, done: Any, mask: Any) -> None:
+            offset = builder.mul(first, size)
+            divisor = _load(builder, _pointer(builder, builder.add(divisors, offset)), vector)
+            place = _pointer(builder, builder.add(line, offset))
+            old = _load(builder, place, vector)
+            pointer = builder.mul(first, n.type(kind.bitwidth // 8))
+            pointer = _pointer(builder, builder.add(address, pointer))
+            if mask is None:
+                bits = _load(builder, pointer, narrow)
+            else:
+                typed = builder.bitcast(pointer, narrow.as_pointer())
+                none = ir.Constant(narrow, None)
+                function = _masked(builder, "load", narrow)
+                bits = builder.call(function, [typed, ir.IntType(32)(1), mask, none])
+            value = _float_of(context, builder, bits, kind, element)
+            value = builder.fdiv(value, builder.fmul(divisor, scale))
+            value = _after(builder, done, builder.fadd(old, value), old)
+            if mask is not None:
+                value = builder.select(mask, value, old)
+            _store(builder, value, place)
+
+        _runs(builder, vector, n.type(1), n, strip)
+        return context.get_dummy_value()
+
+    i64 = types.int64
+    args = (i64, i64, i64, i64, types.float64, wide, kind)
+    return types.void(*args), codegen
+
+
+# Squares that are certainly neither lost nor infinite: beyond these results are computed in another way.
+SAFE = (2.0**-480, 2.0**510)
+
+
+@intrinsic
+def store_sums(
+    _context: Any,
+    out: Any,
+    out_step: Any,
+    line: Any,
+    count: Any,
+    line_step: Any,
+    n: Any,
+    stride: Any,
+    pieces: Any,
+    step: Any,
+    last: Any,
+    divisors: Any,
+    divisor_step: Any,
+    scale: Any,
+    wide: Any,
+    kind: Any,
+    power: Any,
+) -> Any:
+    """Store the elements of `count` runs of n outputs, as store_elements does.
+
+    A sum is divided by its divisor * scale where `power` is None; of |x|**p the root is taken.
+    True if a root of float64 squares is not certain to be right.
+    """
+
+    def codegen(context: Any, builder: Any, _signature: Any, values: Any) -> Any:
+        out, out_step = values[:2]
+        divisors, divisor_step, scale = values[10:13]
+        element = _rank_type(wide, kind)
+        vector = _vector(element)
+        size = out.type(_width(element) // 8)
+        scale = _splat(builder, _as_rank(builder, scale, element), vector)
+        doubtful = cgutils.alloca_once_value(builder, ir.IntType(1)(0))
+
+        def doubt(value: Any, mask: Any) -> None:
+            low, high = (ir.Constant(vector, [limit] * vector.count) for limit in SAFE)
+            unsafe = builder.or_(
+                builder.fcmp_ordered("<", value, low), builder.fcmp_ordered(">", value, high)
+            )
+            if mask is not None:
+                unsafe = builder.and_(unsafe, mask)
+            lanes = builder.bitcast(unsafe, ir.IntType(vector.count))
+            some = builder.icmp_unsigned("!=", lanes, lanes.type(0))
+            builder.store(builder.or_(builder.load(doubtful), some), doubtful)
+
+        def run(number: Any, value: Any, first: Any, mask: Any) -> None:
+            if power == types.none:
+                place = builder.add(divisors, builder.mul(number, divisor_step))
+                place = builder.add(place, builder.mul(first, size))
+                divisor = _load(builder, _pointer(builder, place), vector)
+                value = builder.fdiv(value, builder.fmul(divisor, scale))
+            elif power.count == 2:
+                name = f"llvm.sqrt.v{vector.count}f{_width(element)}"
+                fnty = ir.FunctionType(vector, [vector])
+                function = cgutils.get_or_insert_function(builder.module, fnty, name)
+                value = builder.call(function, [value])
+                if kind == types.int64:
+                    doubt(value, mask)
+            target = _pointer(builder, builder.add(out, builder.mul(number, out_step)))
+            _store_lanes(builder, _bits_of(context, builder, value, kind), target, first, mask)
+
+        _fold_runs(builder, vector, _Runs(*values[2:10]), run)
+        return builder.load(doubtful)
+
+    i64 = types.int64
+    args = (*(i64,) * 12, types.float64, wide, kind, power)
+    return types.boolean(*args), codegen
+
+
+@helper
+def _write_lines(
+    how,
+    spatial,
+    target,
+    line,
+    some,
+    count,
+    columns,
+    pieces,
+    divisors,
+    scale,
+    spare,
+    wide,
+    kind,
+    power,
+):
+    """Store the outputs of some lines, yet to be joined of pieces; `divisors` of the places in each line."""
+    apart, number, shift, last = pieces
+    inner = spatial.shape[0] - 1
+    size, item_bytes, pitch = rank_size(wide, kind), item_size(kind), how[PITCH]
+    line_step, line_out = how[LINE] * size, spatial[inner - 1, OUT_STEP]
+    step = spatial[inner, OUT_STEP]
+    # One run of a line's places for each line, or runs of the lanes of its places.
+    runs, n_run, run_out, along, divisor_step = some, count, line_out, line_step, 0
+    again = 1
+    if pitch > 1:
+        whole = apart == 1 and columns == pitch and how[LANE_OUT] == item_bytes
+        if whole and step == pitch * item_bytes:
+            n_run = count * pitch
+            step = item_bytes
+        else:
+            again, runs, n_run = some, count, columns
+            run_out, along, divisor_step = step, apart * pitch * size, pitch * size
+            step = how[LANE_OUT]
+        apart = 1
+    plain = step == item_bytes
+    doubtful = False
+    for _ in range(again):
+        for r in range(1 if plain else runs):
+            unsure = store_sums(
+                target if plain else spare,
+                run_out,
+                line + r * along,
+                runs if plain else 1,
+                along,
+                n_run,
+                apart,
+                number,
+                shift,
+                last,
+                divisors + r * divisor_step,
+                divisor_step,
+                scale,
+                wide,
+                kind,
+                power,
+            )
+            doubtful = doubtful or unsure
+            if not plain:
+                for i in range(n_run):
+                    value = load_integer(kind, spare + i * item_bytes)
+                    store_integer(kind, target + r * run_out + i * step, value)
+        target += line_out
+        line += line_step
+    return doubtful

@@ -1,0 +1,147 @@
+"""The host's side of averages over windows: see the sum_pool kernel."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+
+from specops import launch
+from specops.kernels import sum_pool as kernel
+from specops.lowering import pooling
+from specops.lowering.plans import Plans
+from specops.lowering.pooling import Array, Plan, Strides, Windows, planned
+from specops.tensor import Tensor
+
+_LINES = launch.kernels(kernel.lines)
+_DIRECT = launch.kernels(kernel.direct)
+
+
+class SumPool:
+    """A sum over each window and what is made of it, for a fixed type and shape.
+
+    Args:
+        added: what a window's elements add to its sum: "sum", "magnitude" or "square".
+        power: p of a norm; 0 for an average.
+        counted: for each dimension, the positions (from, to) that count in the divisor of an average.
+    """
+
+    def __init__(
+        self,
+        *,
+        window: Sequence[int],
+        strides: Sequence[int],
+        dilations: Sequence[int],
+        start_padding: Sequence[int],
+        added: str,
+        power: float,
+        counted: Sequence[tuple[int, int]],
+        input: Tensor,
+        output: Tensor,
+    ) -> None:
+        self._dtype = input.dtype
+        self._added = added
+        self._power = power
+        self._width = sum_width(input.dtype, math.prod(window), added)
+        self._windows = Windows(
+            kernel,
+            window,
+            strides,
+            dilations,
+            start_padding,
+            input,
+            output,
+            rank_bytes=self._width // 8,
+            buffers=4,
+            counted=counted,
+        )
+        elements = math.prod(output.sizes)
+        self._empty = elements == 0
+        moved = (math.prod(input.sizes) + elements) * input.numpy_dtype.itemsize
+        self._large = moved >= pooling.LARGE_BYTES
+        self._plans = Plans(self._plan)
+
+    def __call__(self, x: Array, out: Array) -> None:
+        """Write what the windows of `x` give to `out`, both of the described shape and type, at any strides."""
+        if self._empty:
+            return
+        plan = self._plans[x.strides, out.strides]
+        run, _, walk, items = plan
+        source, target = launch.address(x), launch.address(out)
+        run(walk, source, target, 0, items, large=self._large, alive=(x, out, plan))
+
+    def _plan(self, strides: Strides, out_strides: Strides) -> Plan:
+        walk = self._windows.walk(strides, out_strides)
+        if walk.lines and self._power in (0, 1, 2):
+            run = _LINES(self._dtype, self._width, self._added)
+            return planned(run, walk.items, walk.settings, walk.batch, walk.spatial)
+        walk = self._windows.walk(strides, out_strides, by_lines=False)
+        walk.settings[kernel.POWER] = np.float64(self._power).view(np.int64)
+        run = _DIRECT(self._dtype)
+        return planned(run, walk.items, walk.settings, walk.batch, walk.spatial)
+
+
+class AveragePool(SumPool):
+    """Average of each window, for a fixed type and shape.
+
+    Args:
+        window, strides, dilations, start_padding, end_padding: for each of the last `len(window)` dimensions.
+        divisor: "inside", the number of input elements in the window, or "padded", that of its positions in the padded
+            input, which ends with the end padding: an output rounded up may reach further. 0 / 0 is NaN.
+        input: the tensor.
+        output: as the input, with the output's spatial sizes, which decide how far windows go.
+    """
+
+    def __init__(
+        self,
+        *,
+        window: Sequence[int],
+        strides: Sequence[int],
+        dilations: Sequence[int],
+        start_padding: Sequence[int],
+        end_padding: Sequence[int],
+        divisor: str,
+        input: Tensor,
+        output: Tensor,
+    ) -> None:
+        super().__init__(
+            window=window,
+            strides=strides,
+            dilations=dilations,
+            start_padding=start_padding,
+            added="sum",
+            power=0,
+            counted=counted(
+                input.sizes[len(input.sizes) - len(window) :], start_padding, end_padding, divisor
+            ),
+            input=input,
+            output=output,
+        )
+
+
+def counted(
+    sizes: Sequence[int], start_padding: Sequence[int], end_padding: Sequence[int], divisor: str
+) -> list[tuple[int, int]]:
+    """The positions (from, to) along each dimension that count in an average's divisor.
+
+    >>> counted([5], [1], [2], "inside"), counted([5], [1], [2], "padded")
+    ([(0, 5)], [(-1, 7)])
+    """
+    if divisor == "inside":
+        return [(0, n) for n in sizes]
+    sides = zip(sizes, start_padding, end_padding, strict=True)
+    return [(-start, n + end) for n, start, end in sides]
+
+
+FEW = {"FLOAT32": 256, "FLOAT16": 4096, "BFLOAT16": 4096}  # elements that float32 adds up well
+
+
+def sum_width(dtype: str, elements: int, added: str = "sum") -> int:
+    """Bits of the sums for windows of so many elements; squares have twice the exponent.
+
+    >>> sum_width("FLOAT32", 9), sum_width("FLOAT32", 961), sum_width("FLOAT32", 9, "square")
+    (32, 64, 64)
+    """
+    many = elements > FEW.get(dtype, 0)
+    return 64 if many or (added == "square" and dtype != "FLOAT16") else 32

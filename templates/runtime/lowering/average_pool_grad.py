@@ -1,0 +1,95 @@
+"""The host's side of the gradient of averages over windows: see the sum_pool kernel."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from specops import launch
+from specops.kernels import sum_pool as kernel
+from specops.lowering import pooling
+from specops.lowering.average_pool import counted, sum_width
+from specops.lowering.plans import Plans
+from specops.lowering.pooling import Array, Plan, Strides, Windows, planned
+from specops.tensor import Tensor
+
+_LINES = launch.kernels(kernel.gradient)
+_DIRECT = launch.kernels(kernel.gradient_direct)
+
+
+class AveragePoolGrad:
+    """What an average's input elements get of its windows' gradients, for a fixed type and shape.
+
+    Args:
+        window, strides, start_padding, end_padding: for each of the last `len(window)` dimensions.
+        divisor: as of AveragePool.
+        input: the gradient of the average's output.
+        output: the gradient of its input; elements in no window get 0.
+    """
+
+    def __init__(
+        self,
+        *,
+        window: Sequence[int],
+        strides: Sequence[int],
+        start_padding: Sequence[int],
+        end_padding: Sequence[int],
+        divisor: str,
+        input: Tensor,
+        output: Tensor,
+    ) -> None:
+        self._dtype = input.dtype
+        self._item_bytes = input.numpy_dtype.itemsize
+        holders = math.prod(-(-w // s) for w, s in zip(window, strides, strict=True))
+        self._width = sum_width(input.dtype, holders)
+        spatial = output.sizes[len(output.sizes) - len(window) :]
+        self._windows = Windows(
+            kernel,
+            window,
+            strides,
+            [1] * len(window),
+            start_padding,
+            output,
+            input,
+            rank_bytes=self._width // 8,
+            buffers=4,
+            counted=counted(spatial, start_padding, end_padding, divisor),
+        )
+        elements = math.prod(output.sizes)
+        self._empty = elements == 0
+        moved = (math.prod(input.sizes) + elements) * self._item_bytes
+        self._large = moved >= pooling.LARGE_BYTES
+        self._plans = Plans(self._plan)
+
+    def __call__(self, x: Array, out: Array) -> None:
+        """Write the input's gradient to `out` from that of the output, `x`, at any strides."""
+        if self._empty:
+            return
+        plan = self._plans[x.strides, out.strides]
+        run, _, walk, items = plan
+        source, target = launch.address(x), launch.address(out)
+        run(walk, source, target, 0, items, large=self._large, alive=(x, out, plan))
+
+    def _plan(self, strides: Strides, out_strides: Strides) -> Plan:
+        walk = self._windows.walk(strides, out_strides)
+        how = walk.settings
+        planes = math.prod(axis[0] for axis in walk.batch)
+        rows = math.prod(axis[0] for axis in walk.spatial[:-1])
+        n, _, window = walk.spatial[-1][:3]
+        if walk.lines:
+            rank, lanes = self._width // 8, int(how[kernel.LANES])
+            line_ranks = pooling.LINE_BYTES // rank
+            pitch = max(1, min(lanes, line_ranks // min(n + window - 1, 2 * window - 1)))
+            tile = max(1, min(n, max(line_ranks // pitch, 2 * window - 1) - window + 1))
+            share = max(1, pooling.ITEM_BYTES // (tile * pitch * self._item_bytes))
+            how[kernel.PITCH], how[kernel.TILE], how[kernel.ROWS] = pitch, tile, share
+            line_bytes = (tile + window - 1) * pitch * rank
+            how[kernel.BUFFER] = -(-(line_bytes + 4 * kernel.VECTOR_BYTES) // 64) * 64
+            spare = max(tile, pitch) * self._item_bytes
+            how[kernel.SCRATCH] = 4 * how[kernel.BUFFER] + spare
+            run = _LINES(self._dtype, self._width)
+            items = planes * -(-lanes // pitch) * -(-n // tile) * -(-rows // share)
+        else:
+            run = _DIRECT(self._dtype)
+            items = planes * -(-rows * n // int(how[kernel.ROWS]))
+        return planned(run, items, how, walk.batch, walk.spatial)

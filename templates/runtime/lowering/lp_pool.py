@@ -1,0 +1,42 @@
+"""The host's side of norms over windows: see the sum_pool kernel."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from specops.lowering.average_pool import SumPool
+from specops.tensor import Tensor
+
+
+class LpPool(SumPool):
+    """(sum of |x|**p)**(1 / p) over each window, for a fixed type and shape; 0 for a window of nothing but padding.
+
+    Args:
+        window, strides, dilations, start_padding: for each of the last `len(window)` dimensions.
+        p: at least 1; other values than 1 and 2 are slower.
+        input: the tensor.
+        output: as the input, with the output's spatial sizes, which decide how far windows go.
+    """
+
+    def __init__(
+        self,
+        *,
+        window: Sequence[int],
+        strides: Sequence[int],
+        dilations: Sequence[int],
+        start_padding: Sequence[int],
+        p: float,
+        input: Tensor,
+        output: Tensor,
+    ) -> None:
+        super().__init__(
+            window=window,
+            strides=strides,
+            dilations=dilations,
+            start_padding=start_padding,
+            added="magnitude" if p == 1 else "square",
+            power=p,
+            counted=(),
+            input=input,
+            output=output,
+        )

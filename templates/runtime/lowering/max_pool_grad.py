@@ -1,0 +1,101 @@
+"""The host's side of the gradient of max pooling: see the max_pool kernel."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from specops import launch
+from specops.kernels import max_pool as kernel
+from specops.lowering import pooling
+from specops.lowering.keys import keys_of
+from specops.lowering.max_pool import rank_width
+from specops.lowering.plans import Plans
+from specops.lowering.pooling import Array, Plan, Strides, Windows, planned
+from specops.tensor import Tensor
+
+_GRADIENT = launch.kernels(kernel.gradient)
+
+SUM_BYTES = 1 << 17  # of a block of positions, in scratch memory
+
+
+class MaxPoolGrad:
+    """What the greatest elements of windows get of the windows' gradients, for a fixed type and shape.
+
+    Args:
+        window, strides, dilations, start_padding: for each of the last `len(window)` dimensions.
+        nan: as of MaxPool. Of equal elements the first gets all.
+        input: the tensor that was pooled.
+        gradient: the gradient of what max pooling gave.
+        output: as the input: its gradient; elements that are no window's greatest get 0.
+    """
+
+    def __init__(
+        self,
+        *,
+        window: Sequence[int],
+        strides: Sequence[int],
+        dilations: Sequence[int],
+        start_padding: Sequence[int],
+        nan: str,
+        input: Tensor,
+        gradient: Tensor,
+        output: Tensor,
+    ) -> None:
+        del output  # as the input
+        self._dtype = input.dtype
+        width, least, greatest, _, infinity = keys_of(input.dtype)
+        self._plane = input.sizes[len(input.sizes) - len(window) :]
+        self._rank_width = rank_width(width, math.prod(self._plane))
+        self._rule = (0, greatest if nan == "extreme" else least, infinity or 0)
+        self._windows = Windows(
+            kernel,
+            window,
+            strides,
+            dilations,
+            start_padding,
+            input,
+            gradient,
+            rank_bytes=self._rank_width // 8,
+            index_bytes=8,
+        )
+        elements = math.prod(input.sizes)
+        self._empty = elements == 0
+        self._sum_bytes = max(4, width // 8)
+        moved = (2 * elements + math.prod(gradient.sizes)) * (width // 8)
+        self._large = moved >= pooling.LARGE_BYTES
+        self._plans = Plans(self._plan)
+
+    def __call__(self, x: Array, gradient: Array, out: Array) -> None:
+        """Write the gradient of `x` to `out` from that of its pooled windows; any strides."""
+        if self._empty:
+            return
+        plan = self._plans[x.strides, out.strides, gradient.strides]
+        run, _, walk, items = plan
+        run(
+            walk,
+            launch.address(x),
+            launch.address(out),
+            launch.address(gradient),
+            items,
+            large=self._large,
+            alive=(x, gradient, out, plan),
+        )
+
+    def _plan(self, strides: Strides, out_strides: Strides, gradient_strides: Strides) -> Plan:
+        walk = self._windows.walk(strides, out_strides, gradient_strides)
+        how = walk.settings
+        if not walk.lines:
+            how[kernel.LANES] = how[kernel.PITCH] = 1
+        lanes, pitch = int(how[kernel.LANES]), int(how[kernel.PITCH])
+        how[kernel.RULE : kernel.RULE + 3] = self._rule
+        block = min(math.prod(self._plane), max(1, SUM_BYTES // (self._sum_bytes * pitch)))
+        how[kernel.BLOCK] = block
+        blocks = 1
+        for n in reversed(self._plane):
+            step = max(1, min(n, block))
+            block //= step
+            blocks *= -(-n // step)
+        planes = math.prod(axis[0] for axis in walk.batch) * -(-lanes // pitch)
+        run = _GRADIENT(self._dtype, self._rank_width if walk.lines else 0)
+        return planned(run, planes * blocks, how, walk.batch, walk.spatial)

@@ -1,0 +1,187 @@
+"""What the host's side of all poolings shares: the walk over windows, with lanes and tiles by strides."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from specops import geometry, launch
+from specops.tensor import Tensor
+
+Array = npt.NDArray[Any]
+Strides = tuple[int, ...]
+
+LINE_BYTES = 1 << 14  # wanted for lines taken together, to stay in L1
+TALL_BYTES = 1 << 16  # wanted for lines folded by doubling, of which neighbouring items share some
+LONGEST_LINE = 1 << 17  # allowed for a wide window, in two buffers; half of it in four
+ITEM_BYTES = 1 << 15  # input of an item, roughly
+LARGE_BYTES = 1 << 18  # input and output from which a second thread pays
+
+
+class Plan(NamedTuple):
+    """The walk for one set of strides."""
+
+    run: launch.Kernel
+    walk: npt.NDArray[np.int64]
+    walk_at: int  # its address
+    items: int
+
+
+def planned(run: launch.Kernel, items: int, *tables: Any) -> Plan:
+    """A plan whose walk is made of these tables, one after the other."""
+    walk = np.concatenate([np.ravel(table) for table in tables]).astype(np.int64)
+    return Plan(run, walk, launch.address(walk), items)
+
+
+class Walk(NamedTuple):
+    """What a chunk is told; `lines`: whether it may work by lines."""
+
+    lines: bool
+    settings: npt.NDArray[np.int64]
+    batch: list[tuple[int, ...]]
+    spatial: list[tuple[int, ...]]
+    items: int
+
+
+def merge(axes: Sequence[tuple[int, ...]]) -> list[tuple[int, ...]]:
+    """Axes as (size, steps..), neighbours merged where every step allows, none of size 1."""
+    merged: list[tuple[int, ...]] = []
+    for size, *steps in axes:
+        if size == 1:
+            continue
+        whole = size
+        if merged and merged[-1][1:] == tuple(step * size for step in steps):
+            whole *= merged.pop()[0]
+        merged.append((whole, *steps))
+    return merged
+
+
+class Windows:
+    """Windows over the last dimensions of a tensor.
+
+    Args:
+        kernel: the module of the chunks that walk over them.
+        input, output: the tensor that the windows lie on, and the one with an element for each of them.
+        rank_bytes: of a rank in a line.
+        index_bytes: of an index; 0 where none are wanted.
+        buffers: of lines, in scratch memory.
+        counted: for each spatial dimension, the positions (from, to) that count in the divisor of an average.
+    """
+
+    def __init__(
+        self,
+        kernel: Any,
+        window: Sequence[int],
+        strides: Sequence[int],
+        dilations: Sequence[int],
+        start_padding: Sequence[int],
+        input: Tensor,
+        output: Tensor,
+        *,
+        rank_bytes: int,
+        index_bytes: int = 0,
+        buffers: int = 2,
+        counted: Sequence[tuple[int, int]] = (),
+    ) -> None:
+        self._kernel = kernel
+        self._sizes = input.sizes
+        self._out_sizes = output.sizes
+        self._batch = len(self._sizes) - len(window)
+        self._windows = list(zip(window, strides, dilations, start_padding, strict=True))
+        self._item_bytes = input.numpy_dtype.itemsize
+        self._rank_bytes = rank_bytes
+        self._index_bytes = index_bytes
+        self._buffers = buffers
+        self._counted = counted or [(0, 0)] * len(window)
+        self._plane = math.prod(self._sizes[self._batch :])
+
+    def walk(
+        self,
+        strides: Strides,
+        out_strides: Strides,
+        index_strides: Strides = (),
+        *,
+        by_lines: bool = True,
+    ) -> Walk:
+        """The walk for arrays of these strides; without lines where a line would be too long or has no ranks."""
+        kernel = self._kernel
+        first, size = self._batch, self._item_bytes
+        index_strides = index_strides or (0,) * len(out_strides)
+        weights = geometry.index_weights(self._sizes)
+        axes = list(zip(self._sizes, strides, out_strides, index_strides, weights, strict=True))
+        batch = axes[:first]
+        spatial = [
+            (n, self._out_sizes[first + i], *self._windows[i], *steps, *self._counted[i])
+            for i, (n, *steps) in enumerate(axes[first:])
+        ]
+        if len(spatial) == 1:  # lines are along the last of two axes
+            spatial.insert(0, (1, 1, 1, 1, 1, 0, 0, 0, 0, max(1, self._plane), 0, 1))
+        how = np.zeros(kernel.SETTINGS, np.int64)
+        how[kernel.WIDTH] = self._index_bytes
+        how[kernel.PLANE] = self._plane
+        dense = merge([(n, step, weight) for n, step, _, _, weight in axes[first:]])
+        if not dense:
+            how[kernel.DENSE] = size
+        elif len(dense) == 1 and dense[0][2] == 1:
+            how[kernel.DENSE] = dense[0][1]
+
+        n, out_n, window, stride, dilation, _, step = spatial[-1][:7]
+        reach = (window - 1) * dilation
+        lane: tuple[int, ...] = (1, 0, 0, 0, 0)
+        if step != size or n == 1:
+            for axis in batch:
+                if axis[0] > 1 and axis[1] == size:
+                    lane = axis
+                    batch.remove(axis)
+                    break
+        merged = merge(batch)
+        planes = math.prod(axis[0] for axis in merged)
+        rows = math.prod(axis[1] for axis in spatial[:-1])
+        rank = self._rank_bytes
+        line = (out_n - 1) * stride + 1 + reach
+        lines = by_lines and rank > 0
+        lines = lines and (reach + 1) * rank * self._buffers <= 2 * LONGEST_LINE
+        if lines:
+            pitch = max(1, min(lane[0], LINE_BYTES // (rank * min(line, 2 * reach + 1))))
+            fits = max(LINE_BYTES // (rank * pitch), 2 * reach + 1)
+            tile = max(1, min(out_n, (fits - 1 - reach) // stride + 1))
+            line = ((tile - 1) * stride + 1 + reach) * pitch
+            tall, share, count = self._share_rows(spatial[-2], line * rank)
+            blocks = -(-spatial[-2][1] // share) * (rows // max(1, spatial[-2][1]))
+            how[kernel.LANES : kernel.LANE_WEIGHT + 1] = (lane[0], pitch, *lane[2:])
+            how[kernel.TILE] = tile
+            how[kernel.ROWS] = share
+            how[kernel.LINE] = line
+            how[kernel.TALL] = tall
+            # A vector beyond each line is written; of every second rank, one more is read.
+            how[kernel.BUFFER] = -(-(count * line * rank + 4 * kernel.VECTOR_BYTES) // 64) * 64
+            spare = max(tile, pitch) * (size + 8 if self._index_bytes else size)
+            how[kernel.SCRATCH] = self._buffers * how[kernel.BUFFER] + spare + kernel.VECTOR_BYTES
+            items = planes * -(-lane[0] // pitch) * -(-out_n // tile) * blocks
+        else:
+            if lane[0] > 1:
+                merged.append(lane)
+                planes *= lane[0]
+            share = max(1, ITEM_BYTES // size)
+            how[kernel.ROWS] = share
+            items = planes * -(-rows * out_n // share)
+        merged = merged or [(1, 0, 0, 0, 0)]
+        how[kernel.BATCH] = len(merged)
+        how[kernel.SPATIAL] = len(spatial)
+        return Walk(lines, how, merged, spatial, items)
+
+    def _share_rows(self, axis: tuple[int, ...], line_bytes: int) -> tuple[bool, int, int]:
+        """Whether to fold rows of input by doubling, output rows of an item, and lines in memory meanwhile."""
+        _, rows, window, stride, dilation, *_ = axis
+        reach = (window - 1) * dilation
+        share = min(rows, (TALL_BYTES // line_bytes - 1 - reach) // stride + 1)
+        if share > 0:
+            count = (share - 1) * stride + 1 + reach
+            if count * (1 + window.bit_length()) < share * window:
+                return True, share, count
+        share = max(1, min(rows, LINE_BYTES // line_bytes))
+        return False, share, share

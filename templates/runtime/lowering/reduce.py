@@ -1,0 +1,236 @@
+"""The host's side of the reduce kernel: sums, products and extremes of groups, a strategy by strides."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from specops import geometry, launch
+from specops.kernels import reduce as kernel
+from specops.lowering.arg_reduce import ArgReduce
+from specops.lowering.keys import keys_of
+from specops.lowering.plans import Plans
+from specops.tensor import Tensor
+
+Array = npt.NDArray[Any]
+
+_ROWS = launch.kernels(kernel.rows)
+_COLUMNS = launch.kernels(kernel.columns)
+_COMBINE = launch.kernels(kernel.combine)
+
+# What elements are folded to, what becomes of that in the end, and what no elements give.
+_FUNCTIONS = {
+    "sum": ("sum", kernel.NONE, 0),
+    "mean": ("sum", kernel.MEAN, math.nan),
+    "product": ("product", kernel.NONE, 1),
+    "l1": ("magnitudes", kernel.NONE, 0),
+    "l2": ("squares", kernel.ROOT, 0),
+    "sum_square": ("squares", kernel.NONE, 0),
+    "log_sum": ("sum", kernel.LOG, -math.inf),
+    "log_sum_exp": ("exponentials", kernel.NONE, -math.inf),
+    "max": ("greatest", kernel.NONE, -math.inf),
+    "min": ("greatest", kernel.NONE, math.inf),
+}
+_INDICES = {"argmax": "greater", "argmin": "less"}
+
+TILE_BYTES = 16384  # of one row of a tile
+TILE = 4096  # columns of it
+BESIDE = 400  # columns that narrow rows taken as one have, about
+SHORT = 8  # elements of a group that is no row
+FEW = 64  # elements of all groups of a tile that are no columns; lanes that are enough
+PART_BYTES = 1 << 18  # a part smaller than this is not worth a thread
+PART_ITEMS = 64  # items that are enough for any number of threads
+PARTIAL_BYTES = 1 << 19  # of the states of parts
+STREAM_BYTES = 1 << 22  # input that no longer stays in a core's own cache
+RUN_BYTES = 1 << 10  # least part of a group that is split for the order of memory
+LARGE_BYTES = 1 << 18  # input from which a second thread pays
+
+
+class _Plan(NamedTuple):
+    """The walk for one set of strides."""
+
+    run: launch.Kernel
+    walk: npt.NDArray[np.int64]
+    walk_at: int  # its address
+    shift: int  # bytes from the input's element [0, 0, ..] to the first visited
+    out_shift: int
+    items: int
+    groups: int
+    parts: int
+    partial_bytes: int
+
+
+class Reduce:
+    """One number of each group of elements, for fixed types and shape.
+
+    Args:
+        function: "sum", "mean", "product", "l1" (the sum of magnitudes), "l2" (the root of the sum of squares),
+            "sum_square", "log_sum" (the logarithm of the sum), "log_sum_exp" (that of the sum of exponentials), "max",
+            "min", "argmax" or "argmin". Integers wrap; the results of "mean", "l2" and logarithms of them are cut
+            towards 0.
+        nan: of "max", "min" and the indices: "ignored" (loses to every number) or "propagates" (beats every number).
+        axes: the reduced axes, in any order, unique; may be empty.
+        input, output: the tensors, of one type but for indices; the output has size 1 along each reduced axis, or
+            lacks these axes.
+    """
+
+    def __init__(
+        self, *, function: str, nan: str, axes: Sequence[int], input: Tensor, output: Tensor
+    ) -> None:
+        self._other: ArgReduce | None = None
+        if function in _INDICES:
+            better = _INDICES[function]
+            self._other = ArgReduce(
+                better=better,
+                tie="first",
+                nan="extreme" if nan == "propagates" else nan,
+                axes=axes,
+                input=input,
+                output=output,
+            )
+            return
+        self._sizes = input.sizes
+        self._axes = frozenset(axes)
+        self._item_size = input.numpy_dtype.itemsize
+        fold, finish, empty = _FUNCTIONS[function]
+        width, least, greatest, flip, infinity = keys_of(input.dtype)
+        unsigned = input.dtype.startswith("U")
+        dtype = input.dtype
+        if infinity is None:
+            # Integers have no infinities: the nearest they have, and 0 for NaN.
+            numbers = np.iinfo(np.uint8) if dtype == "BOOL" else np.iinfo(input.numpy_dtype)
+            most = 1 if dtype == "BOOL" else numbers.max
+            empty = 0 if math.isnan(empty) else max(min(empty, most), numbers.min)
+            if fold != "exponentials":
+                if unsigned and fold == "magnitudes":
+                    fold = "sum"
+                dtype = f"INT{width}"
+        elif fold == "greatest":
+            dtype = f"FLOAT{width}"  # of a width, floats differ by infinity's key only
+        self._empty = empty
+        self._fold = (dtype, fold)
+        self._state_bytes = kernel.Fold(*self._fold).state_bytes
+        flip = ~flip if function == "min" else flip
+        nan_key = greatest if nan == "propagates" else least
+        self._total = math.prod(n for a, n in enumerate(self._sizes) if a in self._axes)
+        self._rule = (flip, nan_key, infinity or 0, finish, self._total, unsigned)
+        self._large = math.prod(self._sizes) * self._item_size >= LARGE_BYTES
+        self._plans = Plans(self._plan)
+
+    def __call__(self, x: Array, out: Array) -> None:
+        """Write the result for `x` to `out`; shapes and types as declared, any strides."""
+        if self._other is not None:
+            self._other(x, out)
+            return
+        if self._total == 0 or out.size == 0:
+            out[...] = self._empty
+            return
+        plan = self._plans[x.strides, out.strides]
+        run, _, walk, shift, out_shift, items, groups, parts, partial_bytes = plan
+        source = launch.address(x) + shift
+        target = launch.address(out) + out_shift
+        large, alive = self._large, (x, out, plan)
+        if parts == 1:
+            run(walk, source, target, 0, items, large=large, alive=alive)
+            return
+        states = np.empty(partial_bytes, np.uint8)
+        partial = launch.address(states)
+        run(walk, source, target, partial, items, large=large, alive=(alive, states))
+        combine = _COMBINE(*self._fold)
+        combine(walk, 0, target, partial, groups, large=False, alive=(alive, states))
+
+    def _plan(self, strides: tuple[int, ...], out_strides: tuple[int, ...]) -> _Plan:
+        size = self._item_size
+        shift = out_shift = 0
+        dropped = len(out_strides) < len(strides)
+        remaining = iter(out_strides)
+        sides: tuple[list[geometry.Axis], list[geometry.Axis]] = ([], [])
+        for a, (n, stride) in enumerate(zip(self._sizes, strides, strict=True)):
+            reduces = a in self._axes
+            out_stride = 0 if reduces and dropped else next(remaining)
+            axis = geometry.Axis(n, stride, 0 if reduces else out_stride)
+            if n > 1:
+                if stride < 0:
+                    axis, moved, out_moved = geometry.reverse(axis)
+                    shift += moved
+                    out_shift += out_moved
+                sides[reduces].append(axis)
+        # Axes along which elements repeat go outside.
+        kept, reduced = (
+            geometry.coalesce(sorted(side, key=lambda axis: -axis.stride or -math.inf))
+            for side in sides
+        )
+        groups = math.prod(axis.size for axis in kept)
+        total = math.prod(axis.size for axis in reduced)
+        columns = bool(kept) and (not reduced or kept[-1].stride < reduced[-1].stride)
+        if kept and (total <= SHORT if not columns else kept[-1].size * total <= FEW):
+            # Lanes along another axis, if one is long: accesses one by one cost less than a vector for each group.
+            longest = max(kept, key=lambda axis: axis.size)
+            if longest.size >= FEW and (longest is not kept[-1] or not columns):
+                columns = True
+                kept.remove(longest)
+                kept.append(longest)
+        tile = parts = beside = last = several = 1
+        items = groups
+        part_bytes = total * size
+        if columns:
+            width, stride, _ = kept[-1]
+            widest = tile = min(TILE_BYTES // size, TILE)
+            tile = -(-width // -(-width // tile))  # all alike
+            tile += -tile % (64 // size)
+            if stride == size and reduced and reduced[-1].stride == width * size:
+                n, row_bytes, _ = reduced[-1]
+                beside = -(-n // -(-n * width // BESIDE))
+                each = n * width
+                adjoin = len(kept) > 1 and kept[-2].stride == each * size
+                if adjoin and len(reduced) > 1 and 2 * each <= widest:
+                    # Rows are read far apart: longer ones are faster (1.1 to 1.2 times).
+                    beside, several = n, min(widest // each, kept[-2].size)
+            if beside > 1:
+                tile = width
+                taken = -(-n // beside)
+                last = n - (taken - 1) * beside
+                reduced[-1] = geometry.Axis(taken, row_bytes * beside, 0)
+                total = math.prod(axis.size for axis in reduced)
+            else:
+                beside = last = 1
+            items = groups // width * -(-width // tile)
+            if several > 1:
+                size_of_next = kept[-2].size
+                items = items // size_of_next * -(-size_of_next // several)
+            part_bytes = total * beside * several * size * min(width, tile)
+        most = PARTIAL_BYTES // (groups * self._state_bytes)
+        if items < PART_ITEMS:
+            parts = max(1, min(part_bytes // PART_BYTES, PART_ITEMS // items, most))
+        if parts == 1 and not columns and kept and kept[-1].stride < reduced[0].stride:
+            # Groups lie within the outermost reduced axis: by its parts, memory is walked in order.
+            run_bytes = total * size // reduced[0].size
+            if run_bytes >= RUN_BYTES and groups * total * size >= STREAM_BYTES:
+                parts = max(1, min(reduced[0].size, most))
+        parts = -(-total // -(-total // parts))  # none empty
+        how = np.zeros(kernel.SETTINGS, np.int64)
+        how[kernel.PARTS] = parts
+        how[kernel.TILE] = tile
+        how[kernel.BESIDE] = beside
+        how[kernel.LAST] = last
+        how[kernel.SEVERAL] = several
+        tables = [geometry.table(kept), geometry.table(reduced)]
+        how[[kernel.KEPT, kernel.REDUCED]] = [len(table) for table in tables]
+        how[kernel.RULE :] = self._rule
+        walk = np.concatenate((how, *(table.ravel() for table in tables)))
+        return _Plan(
+            (_COLUMNS if columns else _ROWS)(*self._fold),
+            walk,
+            launch.address(walk),
+            shift,
+            out_shift,
+            items * parts,
+            groups,
+            parts,
+            # Whole vectors of the last states are read, too.
+            (parts * groups + kernel.GROUPS) * self._state_bytes,
+        )

@@ -1,0 +1,450 @@
+"""The contract of the gradients of average and max pooling, and of max unpooling, against sums in Python.
+
+Every random case follows from its data type and its number alone: `check_case("FLOAT16", 217)` repeats one.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Callable, Iterator
+
+import numpy as np
+import pytest
+from draw import (
+    INPUT_LAYOUTS,
+    LAYOUTS,
+    MEBI,
+    Call,
+    Random,
+    check_resident_memory,
+    check_traced_memory,
+    laid_out,
+    numpy_type,
+    of_8_mebibytes,
+    output,
+    random_shape,
+    values,
+)
+from oracle import NAN_RULES, numbers
+from test_max_pool import LARGE, USUAL, Windows, random_windows, simple
+from test_sum_pool import (
+    DIVISORS,
+    EPSILON,
+    GREATEST,
+    LEAST,
+    check_close,
+    doubles,
+    drawn,
+    sum_epsilon,
+)
+
+import specops
+from specops.lowering import max_pool_grad, max_unpool, pooling
+from specops.lowering.average_pool_grad import AveragePoolGrad
+from specops.lowering.max_pool_grad import MaxPoolGrad
+from specops.lowering.max_unpool import MaxUnpool
+from specops.tensor import packed
+
+TYPES = ["FLOAT32", "FLOAT16", "FLOAT64", "BFLOAT16"]
+CASES = 100  # for each type
+Shares = list[list[float]]  # what each input element is given
+
+
+def totals(name: str, given: Shares, shape: tuple[int, ...]) -> tuple[np.ndarray, np.ndarray]:
+    """Their sums, rounded once, and how far off others may be."""
+    exact, error = np.zeros(len(given)), np.zeros(len(given))
+    for place, shares in enumerate(given):
+        reach = sum(abs(share) for share in shares if math.isfinite(share))
+        if reach >= GREATEST["FLOAT64" if name == "FLOAT64" else "FLOAT32"]:
+            error[place] = math.nan  # sums may be infinite, and of infinities
+        elif all(map(math.isfinite, shares)):
+            exact[place] = math.fsum(shares)
+            error[place] = EPSILON[name] * abs(exact[place]) + LEAST[name]
+            error[place] += (8 + len(shares)) * sum_epsilon(name) * reach
+            error[place] += len(shares) * LEAST["FLOAT64" if name == "FLOAT64" else "FLOAT32"]
+        else:
+            exact[place] = sum(shares)
+    return exact.reshape(shape), error.reshape(shape)
+
+
+def average_grad(
+    name: str, gradient: np.ndarray, shape: tuple[int, ...], w: Windows, end: tuple, divisor: str
+) -> tuple[np.ndarray, np.ndarray]:
+    sizes = shape[len(shape) - len(w.window) :]
+    batches = shape[: len(shape) - len(w.window)]
+    flat = np.arange(math.prod(sizes)).reshape(sizes)
+    scalars = doubles(gradient)
+    given: Shares = [[] for _ in range(math.prod(shape))]
+    for place in np.ndindex(*w.outputs):
+        seen, counted = [], 1
+        for o, k, s, p, n, e in zip(place, w.window, w.strides, w.padding, sizes, end, strict=True):
+            along = [o * s - p + j for j in range(k)]
+            seen.append([i for i in along if 0 <= i < n])
+            counted *= sum(i < n + e for i in along)
+        if divisor == "inside":
+            counted = math.prod(map(len, seen))
+        elements = flat[np.ix_(*seen)].ravel().tolist()
+        for number, batch in enumerate(np.ndindex(*batches)):
+            for element in elements:
+                share = float(scalars[(*batch, *place)]) / counted
+                given[number * flat.size + element].append(share)
+    return totals(name, given, shape)
+
+
+def max_grad(
+    name: str, x: np.ndarray, gradient: np.ndarray, w: Windows, nan: str
+) -> tuple[np.ndarray, np.ndarray]:
+    _, places = w.expected(x, nan, "row_major")
+    given: Shares = [[] for _ in range(x.size)]
+    scalars = doubles(gradient).ravel().tolist()
+    for place, value in zip(places.ravel().tolist(), scalars, strict=True):
+        if place >= 0:
+            given[place].append(value)
+    return totals(name, given, x.shape)
+
+
+def average_operator(
+    name: str, shape: tuple[int, ...], w: Windows, end: tuple[int, ...], divisor: str
+) -> AveragePoolGrad:
+    return AveragePoolGrad(
+        window=w.window,
+        strides=w.strides,
+        start_padding=w.padding,
+        end_padding=end,
+        divisor=divisor,
+        input=packed(name, w.sizes(shape)),
+        output=packed(name, shape),
+    )
+
+
+def max_operator(name: str, shape: tuple[int, ...], w: Windows, nan: str) -> MaxPoolGrad:
+    return MaxPoolGrad(
+        window=w.window,
+        strides=w.strides,
+        dilations=w.dilations,
+        start_padding=w.padding,
+        nan=nan,
+        input=packed(name, shape),
+        gradient=packed(name, w.sizes(shape)),
+        output=packed(name, shape),
+    )
+
+
+def check(
+    random: Random,
+    name: str,
+    run: Callable[[np.ndarray], None],
+    expected: tuple[np.ndarray, np.ndarray],
+    kind: str = "",
+) -> np.ndarray:
+    out = output(random, expected[0].shape, numpy_type(name), kind)
+    run(out.array)
+    check_close(name, out.array, *expected)
+    out.check_surroundings()
+    return out.array
+
+
+def check_average(
+    random: Random, name: str, shape: tuple[int, ...], w: Windows, kind: str = "", given: str = ""
+) -> None:
+    """The gradient of an average, from a layout of a kind into one of a kind, random ones by default."""
+    w = Windows(w.window, w.strides, (1,) * len(w.window), w.padding, w.outputs)
+    end = tuple(int(random.integers(0, k + 2)) for k in w.window)
+    divisor = str(random.choice(DIVISORS))
+    given = given or str(random.choice(INPUT_LAYOUTS))
+    gradient, buffer = laid_out(random, drawn(random, name, w.sizes(shape)), given)
+    before = buffer.copy()
+    try:
+        kernel = average_operator(name, shape, w, end, divisor)
+        expected = average_grad(name, gradient, shape, w, end, divisor)
+        check(random, name, lambda out: kernel(gradient, out), expected, kind)
+        assert np.array_equal(buffer, before), "the input was changed"
+    except Exception as error:
+        text = f"average {divisor} {end}, {name} {given} {shape} {w}"
+        raise AssertionError(f"{text}: {error}") from error
+
+
+def check_max(
+    random: Random, name: str, shape: tuple[int, ...], w: Windows, kind: str = "", given: str = ""
+) -> None:
+    """The gradient of max pooling, as check_average."""
+    nan = str(random.choice(NAN_RULES))
+    kinds = [given or str(random.choice(INPUT_LAYOUTS)) for _ in range(2)]
+    gradient, buffer = laid_out(random, drawn(random, name, w.sizes(shape)), kinds[0])
+    x, x_buffer = laid_out(random, values(random, name, shape), kinds[1])
+    before, x_before = buffer.copy(), x_buffer.copy()
+    try:
+        kernel = max_operator(name, shape, w, nan)
+        expected = max_grad(name, x, gradient, w, nan)
+        check(random, name, lambda out: kernel(x, gradient, out), expected, kind)
+        assert np.array_equal(buffer, before), "the gradient was changed"
+        assert np.array_equal(x_buffer, x_before), "the input was changed"
+    except Exception as error:
+        text = f"max {nan}, {name} {kinds} {shape} {w}"
+        raise AssertionError(f"{text}: {error}") from error
+
+
+def check_case(name: str, number: int, group: int = 0) -> None:
+    random = np.random.default_rng([TYPES.index(name), number, group])
+    shape, windows = random_windows(random)
+    check_average(random, name, shape, windows)
+    check_max(random, name, shape, windows)
+
+
+@pytest.mark.parametrize("name", TYPES)
+def test_random_cases(name: str) -> None:
+    """Random shapes, windows, layouts and values give what sums in Python give."""
+    for number in range(CASES):
+        check_case(name, number)
+
+
+@pytest.mark.parametrize("longest", [8, 512])
+@pytest.mark.parametrize("name", ["FLOAT16", "FLOAT32"])
+def test_small_blocks(name: str, longest: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Cut into short lines and small blocks, or without lines, over threads, small cases give the same."""
+    monkeypatch.setattr(pooling, "LARGE_BYTES", 0)
+    monkeypatch.setattr(pooling, "LINE_BYTES", 128)
+    monkeypatch.setattr(pooling, "LONGEST_LINE", longest)
+    monkeypatch.setattr(pooling, "ITEM_BYTES", 64)
+    monkeypatch.setattr(max_pool_grad, "SUM_BYTES", longest)
+    for number in range(60):
+        check_case(name, number, longest)
+
+
+def test_many_windows_of_one_element() -> None:
+    """More windows than are looked at together, along one dimension and along the last of two."""
+    random = np.random.default_rng(3)
+    for shape, windows in (
+        ((1, 3, 30_000), Windows((2, 3), (1, 1), (1, 1), (1, 2), (4, 30_002))),
+        ((1, 5, 3, 700), Windows((2, 3, 3), (1, 1, 1), (2, 1, 5), (1, 2, 1), (5, 5, 700))),
+    ):
+        check_max(random, "FLOAT32", shape, windows, "c", "c")
+    for shape, windows in (
+        ((1, 1, 30_000), Windows((1, 3), (1, 2), (1, 1), (0, 2), (1, 15_001))),
+        ((1, 30), Windows((900,), (1,), (1,), (899,), (929,))),
+        ((1, 40_000), Windows((36_000,), (30_000,), (1,), (5,), (2,))),  # no line holds it
+    ):
+        check_average(random, "FLOAT32", shape, windows, "c", "c")
+
+
+@pytest.mark.parametrize("name", ["FLOAT32", "BFLOAT16"])
+def test_odd_windows(name: str) -> None:
+    """Windows of 1, windows larger than the input, strides that jump over it, padding beyond it."""
+    random = np.random.default_rng(2)
+    for windows in (
+        Windows((1, 1), (1, 1), (1, 1), (0, 0), (5, 7)),
+        Windows((1, 1), (3, 2), (9, 9), (0, 0), (2, 4)),
+        Windows((9, 30), (1, 1), (1, 1), (4, 15), (5, 7)),
+        Windows((9, 30), (2, 3), (1, 1), (20, 40), (12, 16)),
+        Windows((3, 3), (1, 1), (6, 8), (6, 8), (5, 7)),
+        Windows((2, 2), (50, 50), (1, 1), (1, 1), (3, 3)),
+        Windows((2, 2), (1, 1), (1, 1), (100, 100), (3, 3)),
+        Windows((2, 2), (1, 1), (1, 1), (1, 1), (0, 3)),
+    ):
+        for shape in ((5, 7), (2, 3, 5, 7), (0, 5, 7), (2, 0, 7)):
+            check_average(random, name, shape, windows)
+            check_max(random, name, shape, windows)
+
+
+@pytest.mark.parametrize("name", ["FLOAT16", "FLOAT32"])
+def test_each_pair_of_layouts(name: str) -> None:
+    """Every input layout with every output layout, channels first and last."""
+    random = np.random.default_rng(7)
+    for sizes, window, stride, padding, dilation in USUAL:
+        shape = (2, 3, *sizes)
+        windows = simple(shape, window, stride, padding, dilation)
+        for given, kind in itertools.product(INPUT_LAYOUTS, LAYOUTS):
+            check_average(random, name, shape, windows, kind, given)
+            check_max(random, name, shape, windows, kind, given)
+
+
+@pytest.mark.parametrize("name", ["FLOAT16", "FLOAT32"])
+@pytest.mark.parametrize("channels", [3, 33, 300])
+def test_channels_last(name: str, channels: int) -> None:
+    """NHWC memory under NCHW sizes, on all sides or some."""
+    random = np.random.default_rng(channels)
+
+    def last(x: np.ndarray) -> np.ndarray:
+        return np.moveaxis(np.ascontiguousarray(np.moveaxis(x, 1, -1)), -1, 1)
+
+    for sizes, window, stride, padding, dilation in USUAL[:1] if channels > 99 else USUAL:
+        shape = (1, channels, *sizes)
+        for dilated in (False, True):
+            windows = simple(shape, window, stride, padding, dilation if dilated else 1)
+            x = drawn(random, name, shape)
+            gradient = drawn(random, name, windows.sizes(shape))
+            if dilated:
+                kernel = max_operator(name, shape, windows, "ignored")
+                expected = max_grad(name, x, gradient, windows, "ignored")
+            else:
+                average = average_operator(name, shape, windows, (0, 0), "inside")
+                expected = average_grad(name, gradient, shape, windows, (0, 0), "inside")
+            for mine in (gradient, last(gradient)):
+                for out in (np.full(shape, 7, x.dtype), last(np.full(shape, 7, x.dtype))):
+                    if dilated:
+                        kernel(last(x), mine, out)
+                    else:
+                        average(mine, out)
+                    check_close(name, out, *expected)
+
+
+@pytest.mark.parametrize("name", ["FLOAT16", "FLOAT32"])
+@pytest.mark.parametrize(("shape", "window", "stride", "padding", "dilation"), LARGE, ids=str)
+def test_large(
+    name: str,
+    shape: tuple[int, ...],
+    window: tuple[int, ...],
+    stride: int,
+    padding: int,
+    dilation: int,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Gradients split over threads and blocks: right, and to the bit the same on any number of threads."""
+    monkeypatch.setattr(pooling, "LARGE_BYTES", 0)
+    random = np.random.default_rng(math.prod(shape))
+    windows = simple(shape, window, stride, padding, dilation)
+    x = random.integers(0, 50, shape).astype(numpy_type(name))
+    gradient = random.standard_normal(windows.sizes(shape)).astype(x.dtype)
+    expected = max_grad(name, x, gradient, windows, "ignored")
+    kernel = max_operator(name, shape, windows, "ignored")
+    first = None
+    for threads, kind in ((1, "c"), (2, "c"), (8, "any")):
+        with specops.num_threads(threads):
+            out = check(random, name, lambda o: kernel(x, gradient, o), expected, kind)
+        first = out if first is None else first
+        np.testing.assert_array_equal(numbers(out), numbers(first))
+    windows = simple(shape, window, stride, padding)
+    gradient = random.standard_normal(windows.sizes(shape)).astype(x.dtype)
+    average = average_operator(name, shape, windows, (padding,) * len(window), "padded")
+    first = None
+    for threads, kind in ((1, "c"), (2, "c"), (8, "any")):
+        with specops.num_threads(threads):
+            out = output(random, shape, x.dtype, kind)
+            average(gradient, out.array)
+        out.check_surroundings()
+        first = out.array if first is None else first
+        np.testing.assert_array_equal(numbers(out.array), numbers(first))
+    if math.prod(window) < 20:  # the oracle is slow
+        expected = average_grad(name, gradient, shape, windows, (padding,) * len(window), "padded")
+        check_close(name, first, *expected)
+
+
+# --- unpooling ---
+
+INDEX_TYPES = ["UINT32", "UINT64", "INT64"]
+WIDTHS = ["UINT8", "FLOAT16", "INT32", "FLOAT64"]
+
+
+def check_unpool(random: Random, name: str, index_type: str, kind: str = "") -> None:
+    shape, sizes = random_shape(random, 5), random_shape(random, 5)
+    x, x_buffer = laid_out(random, values(random, name, shape), str(random.choice(INPUT_LAYOUTS)))
+    n = math.prod(sizes)
+    plain = random.integers(0, n, shape)
+    if random.random() < 0.5:  # none twice, and some of none
+        plain = random.permutation(max(n, x.size))[: x.size].reshape(shape)
+    plain = plain.astype(np.uint64)
+    beyond = [n, n + 1, 2**31, 2**32 - 1, 2**32, 2**63 - 1, 2**63, 2**64 - n, 2**64 - 1]
+    for index in beyond[: 4 if index_type == "UINT32" else 9]:
+        if random.random() < 0.3:
+            plain.flat[random.integers(x.size)] = index
+    indices, _ = laid_out(
+        random, plain.astype(numpy_type(index_type)), str(random.choice(INPUT_LAYOUTS))
+    )
+    bits = f"u{x.dtype.itemsize}"
+    expected = np.zeros(n, bits)
+    elements = np.ascontiguousarray(x).view(bits).ravel()
+    for place, element in zip(
+        np.ascontiguousarray(indices).ravel().tolist(), elements, strict=True
+    ):
+        if 0 <= place < n:
+            expected[place] = element
+    before = x_buffer.copy()
+    out = output(random, sizes, x.dtype, kind)
+    kernel = MaxUnpool(
+        input=packed(name, shape), indices=packed(index_type, shape), output=packed(name, sizes)
+    )
+    kernel(x, indices, out.array)
+    np.testing.assert_array_equal(
+        np.ascontiguousarray(out.array).view(bits).ravel(), expected, f"{shape} to {sizes}"
+    )
+    out.check_surroundings()
+    assert np.array_equal(x_buffer, before), "the input was changed"
+
+
+@pytest.mark.parametrize("index_type", INDEX_TYPES)
+@pytest.mark.parametrize("name", WIDTHS)
+@pytest.mark.parametrize("parts", [64, 3])
+def test_unpool(name: str, index_type: str, parts: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Random positions, twice the same, beyond the output and below 0: the last of equal ones stays."""
+    monkeypatch.setattr(max_unpool, "ITEMS", parts)
+    monkeypatch.setattr(pooling, "LARGE_BYTES", 0)
+    random = np.random.default_rng([parts, WIDTHS.index(name), INDEX_TYPES.index(index_type)])
+    for number in range(100):
+        with specops.num_threads(1 + number % 3):
+            check_unpool(random, name, index_type)
+
+
+def test_unpool_undoes_pooling() -> None:
+    """Indices of max pooling put the greatest elements back where they were."""
+    random = np.random.default_rng(5)
+    x = random.permutation(2 * 3 * 80 * 90).reshape(2, 3, 80, 90).astype(np.float32)
+    windows = simple(x.shape, (2, 2), 2)
+    pooled, places = windows.expected(x, "ignored", "row_major")
+    out = np.full(x.shape, 7, np.float32)
+    kernel = MaxUnpool(
+        input=packed("FLOAT32", pooled.shape),
+        indices=packed("INT64", pooled.shape),
+        output=packed("FLOAT32", x.shape),
+    )
+    kernel(pooled, places, out)
+    np.testing.assert_array_equal(out, np.where(np.isin(x, pooled), x, 0))
+
+
+def test_unpool_of_nothing() -> None:
+    """No input: all 0. No output: nothing."""
+    for shape, sizes in (((0, 3), (4, 5)), ((2, 3), (0,)), ((), ()), ((2,), (1, 1))):
+        kernel = MaxUnpool(
+            input=packed("INT32", shape),
+            indices=packed("UINT32", shape),
+            output=packed("INT32", sizes),
+        )
+        out = np.full(sizes, 7, np.int32)
+        kernel(np.full(shape, 5, np.int32), np.zeros(shape, np.uint32), out)
+        assert (out == (5 if math.prod(shape) else 0)).all()
+
+
+# --- memory ---
+
+
+def memory_calls() -> Iterator[Call]:
+    """Calls on 8 MiB in some layouts."""
+    for name, kind in itertools.product(["FLOAT32", "FLOAT16"], ["c", "any", "broadcast"]):
+        x = of_8_mebibytes(kind, numpy_type(name))
+        out = np.zeros(x.shape, x.dtype)
+        for window, stride, padding in (((2, 2), 2, 0), ((13, 13), 7, 6)):
+            windows = simple(x.shape, window, stride, padding)
+            gradient = np.zeros(windows.sizes(x.shape), x.dtype)
+            average = average_operator(name, x.shape, windows, (0, 0), "inside")
+            yield f"average {name} {kind} {window}", lambda k=average, g=gradient, o=out: k(g, o)
+            greatest = max_operator(name, x.shape, windows, "ignored")
+            text = f"max {name} {kind} {window}"
+            yield text, lambda k=greatest, x=x, g=gradient, o=out: k(x, g, o)
+    indices = np.zeros(gradient.shape, np.uint32)
+    kernel = MaxUnpool(
+        input=packed(name, gradient.shape),
+        indices=packed("UINT32", gradient.shape),
+        output=packed(name, out.shape),
+    )
+    yield "unpool", lambda: kernel(gradient, indices, out)
+
+
+def test_no_copy_is_made() -> None:
+    """The memory that NumPy and Python take stays under 1 MiB for each of two threads."""
+    with specops.num_threads(2):
+        check_traced_memory(memory_calls(), 2 * MEBI)
+
+
+def test_compiled_code_makes_no_copy() -> None:
+    """So does what compiled code allocates by itself."""
+    check_resident_memory("test_pool_grads", 2 * MEBI)

@@ -1,0 +1,673 @@
+"""The contract of the reductions: each type, shape, layout and function, against exact numbers.
+
+Every random case follows from its number in PAIRS and its own alone: `check_case(3, 217)` repeats one.
+
+How far a sum, or what follows from one, may be from the exact one: `UNIT` times the sum of its terms' magnitudes, and
+half an ulp of the result's type.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterator, Sequence
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pytest
+from draw import (
+    EDGES,
+    FLOATS,
+    INPUT_LAYOUTS,
+    LAYOUTS,
+    MEBI,
+    Call,
+    check_traced_memory,
+    laid_out,
+    numpy_type,
+    of_8_mebibytes,
+    output,
+    random_axes,
+    random_shape,
+    values,
+)
+
+import specops
+from specops.lowering import reduce as lowering
+from specops.lowering.reduce import Reduce
+from specops.tensor import packed
+from stress.memory import Arena
+
+NAN, INF = math.nan, math.inf
+UNIT = {"FLOAT16": 2.0**-21, "BFLOAT16": 2.0**-49, "FLOAT32": 2.0**-49, "FLOAT64": 2.0**-51}
+# Each compiled version of the kernel takes a second or two: not all types have all functions here.
+OF_TYPE = {
+    "FLOAT32": "sum mean product l1 l2 sum_square log_sum log_sum_exp max min",
+    "FLOAT64": "sum mean product l2 sum_square log_sum_exp min",
+    "FLOAT16": "sum l2 log_sum_exp max",
+    "BFLOAT16": "mean product max",
+    "INT32": "sum mean product l1 l2 sum_square log_sum max",
+    "UINT32": "sum mean log_sum min",
+    "INT64": "mean sum_square max",
+    "UINT64": "l1 log_sum_exp min",
+    "INT8": "min",
+    "UINT8": "max",
+    "BOOL": "max min",
+    "INT16": "max",
+    "UINT16": "min",
+}
+PAIRS = [(name, function) for name, all_ in OF_TYPE.items() for function in all_.split()]
+CASES = 50  # for each pair
+SETS = [(), (0,), (1,), (2,), (0, 2), (0, 1, 2)]  # of axes of a rank of 3
+
+
+def reduced_shape(shape: Sequence[int], axes: Sequence[int], keep: bool) -> tuple[int, ...]:
+    if keep:
+        return tuple(1 if d in axes else n for d, n in enumerate(shape))
+    return tuple(n for d, n in enumerate(shape) if d not in axes)
+
+
+def operator(
+    name: str, function: str, shape: tuple[int, ...], axes: Any, nan: str, keep: bool = True
+) -> Reduce:
+    out = packed(name, reduced_shape(shape, axes, keep))
+    return Reduce(function=function, nan=nan, axes=axes, input=packed(name, shape), output=out)
+
+
+def run(name: str, function: str, x: np.ndarray, axes: Any, nan: str = "propagates") -> np.ndarray:
+    """Without the reduced axes."""
+    out = np.full(reduced_shape(x.shape, axes, False), 7, x.dtype)
+    operator(name, function, x.shape, axes, nan, False)(x, out)
+    return out
+
+
+def groups_of(x: np.ndarray, axes: Sequence[int]) -> np.ndarray:
+    """A row for each group, the groups in row-major order."""
+    kept = [d for d in range(x.ndim) if d not in axes]
+    count = math.prod(x.shape[d] for d in kept)
+    size = math.prod(x.shape[d] for d in axes)
+    return x.transpose(*kept, *sorted(axes)).reshape(count, size)
+
+
+# --- the oracle: exact numbers ---
+
+
+def ulp(name: str, x: Fraction) -> Fraction:
+    exponent, mantissa = FLOATS[name]
+    least = 2 - (1 << (exponent - 1))
+    if x == 0:
+        power = least
+    else:
+        x = abs(x)
+        power = x.numerator.bit_length() - x.denominator.bit_length()
+        power -= Fraction(2) ** power > x
+    return Fraction(2) ** (max(power, least) - mantissa)
+
+
+def bound(name: str) -> Fraction:
+    """The least number that rounds to infinity."""
+    exponent, _ = FLOATS[name]
+    return Fraction(2) ** (1 << (exponent - 1)) - ulp(name, Fraction(1)) * (
+        Fraction(2) ** ((1 << (exponent - 1)) - 2)
+    )
+
+
+def check_number(name: str, exact: Fraction, error: Fraction, found: float) -> None:
+    """`found` is the exact number, but for an error and its rounding."""
+    error += ulp(name, exact) / 2
+    most = bound(name)
+    if not math.isfinite(found):
+        assert found == (INF if exact > 0 else -INF), f"{found}, exact {float_of(exact)}"
+        assert abs(exact) + error >= most, f"{found}, exact {float_of(exact)}"
+        return
+    off = abs(Fraction(found) - exact)
+    assert off <= error, (
+        f"{found}, exact {float_of(exact)}: {float_of(off / error)} times the limit"
+    )
+
+
+def float_of(x: Fraction) -> float:
+    try:
+        return float(x)
+    except OverflowError:
+        return INF if x > 0 else -INF
+
+
+def root_of(x: Fraction) -> Fraction:
+    """Exact to 128 bits."""
+    shift = 2 * max(0, 140 - x.numerator.bit_length() // 2 + x.denominator.bit_length() // 2)
+    return Fraction(math.isqrt((x.numerator << (2 * shift)) // x.denominator), 1 << shift)
+
+
+def log_of(x: Fraction) -> float:
+    power = x.numerator.bit_length() - x.denominator.bit_length()
+    rest = float(x / Fraction(2) ** power)
+    if rest > 1.4:
+        rest, power = rest / 2, power + 1
+    elif rest < 0.7:
+        rest, power = rest * 2, power - 1
+    return power * math.log(2) + math.log(rest)
+
+
+def check_floats(name: str, function: str, nan: str, group: list[float], found: float) -> None:
+    if function in ("max", "min"):
+        numbers = [x for x in group if not math.isnan(x)]
+        blank = len(numbers) < len(group) and (nan == "propagates" or not numbers)
+        if blank:
+            assert math.isnan(found)
+            return
+        choose = max if function == "max" else min
+        wanted = choose(numbers, key=lambda x: (x, math.copysign(1, x)))
+        assert (found, math.copysign(1, found)) == (wanted, math.copysign(1, wanted))
+        return
+    infinite = {x for x in group if math.isinf(x)}
+    if any(math.isnan(x) for x in group):
+        assert math.isnan(found)
+    elif function == "product":
+        check_product(name, group, found)
+    elif function == "log_sum_exp":
+        check_exponentials(name, group, found)
+    elif infinite and function in ("sum", "mean", "log_sum"):
+        wanted = sum(infinite)  # NaN of both
+        if function == "log_sum" and wanted < 0:
+            wanted = NAN
+        assert found == wanted or (math.isnan(found) and math.isnan(wanted))
+    elif infinite:
+        assert found == INF
+    else:
+        check_sum(name, function, [Fraction(x) for x in group], found)
+
+
+def check_sum(name: str, function: str, group: list[Fraction], found: float) -> None:
+    if function in ("l2", "sum_square"):
+        group = [x * x for x in group]
+    exact, magnitudes = sum(group, Fraction(0)), sum(map(abs, group), Fraction(0))
+    error = Fraction(UNIT[name]) * magnitudes
+    if name == "FLOAT64" and abs(exact) < magnitudes and magnitudes >= bound(name):
+        return  # it may overflow on the way
+    if function == "l1":
+        exact = magnitudes
+    elif function == "mean":
+        exact, error = exact / len(group), error / len(group)
+        if name == "FLOAT64" and magnitudes >= bound(name):
+            assert found == (INF if exact > 0 else -INF)
+            return
+        error += abs(exact) * Fraction(UNIT[name])
+    elif function == "l2":
+        exact = root_of(exact)
+        error = exact * Fraction(UNIT[name])
+    elif function == "log_sum":
+        if abs(exact) <= error:
+            return  # its sign is not sure
+        if exact < 0:
+            assert math.isnan(found)
+            return
+        logarithm = log_of(exact)
+        unsure = float(error / exact) + 2.0**-50 * max(1, abs(logarithm))
+        exact, error = Fraction(logarithm), Fraction(unsure)
+    check_number(name, exact, error, found)
+
+
+def check_product(name: str, group: list[float], found: float) -> None:
+    negative = sum(math.copysign(1, x) < 0 for x in group) % 2 == 1
+    if any(math.isinf(x) for x in group):
+        if 0 in group:
+            assert math.isnan(found)
+        else:
+            assert found == (-INF if negative else INF)
+        return
+    assert (math.copysign(1, found) < 0) == negative
+    if 0 in group:
+        assert found == 0
+        return
+    product, power = 1, 0
+    for x in group:
+        numerator, denominator = x.as_integer_ratio()
+        product *= numerator
+        power -= denominator.bit_length() - 1
+    exact = product * Fraction(2) ** power
+    # One rounding for each product, and for FLOAT64 another one of a subnormal result.
+    error = abs(exact) * len(group) * Fraction(2) ** -52
+    if name == "FLOAT64":
+        error += ulp(name, exact) / 2
+    check_number(name, exact, error, found)
+
+
+def check_exponentials(name: str, group: list[float], found: float) -> None:
+    top = max(group, default=-INF)
+    if math.isinf(top):
+        assert found == top
+        return
+    below = [top - x for x in group]
+    terms = [math.exp(-t) for t in below]
+    total = math.fsum(terms)
+    exact = top + math.log(total)
+    unit = 2.0**-52 if name == "FLOAT64" else 2.0**-24
+    spread = math.fsum(t * e for t, e in zip(below, terms, strict=True) if e > 0) / total
+    error = unit * (spread + 8) + 2.0**-50 * abs(top) + 2.0**-50 * abs(exact - top)
+    check_number(name, Fraction(exact), Fraction(error), found)
+
+
+def wrapped(name: str, number: int) -> int:
+    info = np.iinfo(numpy_type(name))
+    return (number - int(info.min)) % (1 << info.bits) + int(info.min)
+
+
+def check_integers(name: str, function: str, group: list[int], found: int) -> None:
+    if function in ("max", "min"):
+        assert found == (max if function == "max" else min)(group)
+        return
+    if function == "product":
+        assert found == wrapped(name, math.prod(group))
+        return
+    if function == "log_sum_exp":
+        top = max(group)
+        exact = top + math.log(math.fsum(math.exp(x - top) for x in group))
+        check_cut(name, exact, found)
+        return
+    terms = {"l1": [abs(x) for x in group]}.get(function, group)
+    if function in ("l2", "sum_square"):
+        terms = [x * x for x in group]
+    total = wrapped(name, sum(terms))
+    if function == "mean":
+        assert found == (abs(total) // len(group)) * (1 if total >= 0 else -1)
+    elif function == "l2":
+        check_cut(name, math.sqrt(total) if total >= 0 else -INF, found)
+    elif function == "log_sum":
+        check_cut(name, math.log(total) if total > 0 else -INF, found)
+    else:
+        assert found == total
+
+
+def check_cut(name: str, exact: float, found: int) -> None:
+    """`exact` was cut towards 0, or a neighbour of it."""
+    info = np.iinfo(numpy_type(name))
+    near = [exact, exact * (1 - 2.0**-50), exact * (1 + 2.0**-50)]
+    wanted = {
+        int(info.min) if x <= info.min else int(info.max) if x >= info.max else int(x) for x in near
+    }
+    assert min(wanted) <= found <= max(wanted), f"{found}, exact {exact}"
+
+
+def check_results(
+    name: str, function: str, nan: str, x: np.ndarray, axes: Sequence[int], out: np.ndarray
+) -> None:
+    """Each group's result in `out`, in row-major order."""
+    groups, found = groups_of(x, axes), out.reshape(-1)
+    if name in FLOATS:
+        with np.errstate(invalid="ignore"):
+            groups, found = groups.astype(np.float64), found.astype(np.float64)
+    assert len(groups) == len(found)
+    for number, (group, result) in enumerate(zip(groups.tolist(), found.tolist(), strict=True)):
+        try:
+            if name in FLOATS:
+                check_floats(name, function, nan, group, result)
+            else:
+                check_integers(name, function, group, result)
+        except AssertionError as error:
+            raise AssertionError(f"group {number} {group[:20]}: {error}") from error
+
+
+# --- random cases ---
+
+
+def check_case(pair: int, number: int, variant: int = 0) -> None:
+    name, function = PAIRS[pair]
+    random = np.random.default_rng([pair, number, variant])
+    shape = random_shape(random, 8 if number % 4 else 3)
+    axes = random_axes(random, len(shape))
+    nan = str(random.choice(["ignored", "propagates"]))
+    kind = str(random.choice(INPUT_LAYOUTS))
+    if name in FLOATS and random.random() < 0.6:
+        scale = float(random.choice([1, 1, 30, 1e-3]))
+        numbers = (random.standard_normal(shape) * scale).astype(numpy_type(name))
+    else:
+        numbers = values(random, name, shape)
+    x, buffer = laid_out(random, numbers, kind)
+    before = buffer.copy()
+    if random.random() < 0.3:
+        x.flags.writeable = False
+    keep = bool(random.random() < 0.5)
+    kernel = operator(name, function, shape, [axes, list(axes)][random.integers(2)], nan, keep)
+    try:
+        outputs = [output(random, reduced_shape(shape, axes, keep), x.dtype) for _ in range(2)]
+        for out in outputs:  # in two layouts
+            kernel(x, out.array)
+            out.check_surroundings()
+        check_results(name, function, nan, x, axes, outputs[0].array)
+        if outputs[0].array.tobytes() != outputs[1].array.tobytes():  # walked in another order
+            check_results(name, function, nan, x, axes, outputs[1].array)
+        assert np.array_equal(buffer, before), "the input was changed"
+    except Exception as error:
+        text = (
+            f"check_case({pair}, {number}, {variant}): {name} {function} {kind} {shape} {x.strides}"
+        )
+        raise AssertionError(f"{text}, axes {axes}, {nan}: {error}") from error
+
+
+@pytest.mark.parametrize("pair", range(len(PAIRS)), ids=[" ".join(pair) for pair in PAIRS])
+def test_random_cases(pair: int) -> None:
+    """Random shapes, axes, layouts and values give what exact numbers give."""
+    for number in range(CASES):
+        check_case(pair, number)
+
+
+@pytest.mark.parametrize("pair", range(len(PAIRS)), ids=[" ".join(pair) for pair in PAIRS])
+def test_parts_and_tiles(pair: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Cut into parts of a few elements and narrow tiles, over threads, small cases give the same."""
+    monkeypatch.setattr(lowering, "LARGE_BYTES", 0)
+    monkeypatch.setattr(lowering, "PART_BYTES", 48)
+    monkeypatch.setattr(lowering, "TILE_BYTES", 256)
+    monkeypatch.setattr(lowering, "BESIDE", 12)
+    monkeypatch.setattr(lowering, "STREAM_BYTES", 0)
+    monkeypatch.setattr(lowering, "RUN_BYTES", 0)
+    for number in range(CASES // 2):
+        check_case(pair, number, 1)
+
+
+# --- numbers ---
+
+
+@pytest.mark.parametrize("name", ["FLOAT16", "FLOAT32", "FLOAT64"])
+def test_errors_do_not_grow(name: str) -> None:
+    """Long sums are as exact as short ones, and no less so than NumPy's."""
+    random = np.random.default_rng(1)
+    for n in (1_000, 1_000_000):
+        for x in (random.random(n), random.standard_normal(n), np.full(n, 0.1)):
+            rows = x.astype(numpy_type(name))
+            wide = rows.astype(np.float64)
+            exact, magnitudes = math.fsum(wide.tolist()), float(np.abs(wide).sum())
+            error = Fraction(UNIT[name]) * Fraction(magnitudes)
+            for given, axis in ((rows[None], 1), (np.stack([rows] * 3, 1), 0)):
+                for found in run(name, "mean", given, (axis,)).astype(np.float64).tolist():
+                    check_number(name, Fraction(exact) / n, error / n, found)
+                if name == "FLOAT16":
+                    continue  # most sums overflow
+                for found in run(name, "sum", given, (axis,)).astype(np.float64).tolist():
+                    check_number(name, Fraction(exact), error, found)
+                    assert abs(found - exact) <= abs(float(np.sum(rows)) - exact) + math.ulp(exact)
+
+
+def test_exponentials_of_rising_numbers() -> None:
+    """Each element is the greatest so far: what was summed before does not lose its digits."""
+    for name, least in (("FLOAT32", 2e-7), ("FLOAT64", 1e-15)):
+        for top in (1, 30, 1000):
+            x = np.linspace(0, top, 300_000).astype(numpy_type(name))
+            wide = x.astype(np.float64)
+            exact = top + math.log(math.fsum(np.exp(wide - top).tolist()))
+            for given, axis in ((x[None], 1), (np.stack([x] * 3, 1), 0)):
+                found = run(name, "log_sum_exp", given, (axis,)).astype(np.float64)
+                assert np.abs(found - exact).max() <= least * max(1, exact)
+
+
+LITERALS: list[tuple[str, str, list[float], float]] = [
+    # function, type, group, result
+    ("product", "FLOAT32", [2.0**100, 2.0**-100] * 500, 1.0),
+    ("product", "FLOAT64", [2.0**900, 2.0**-900] * 300, 1.0),
+    ("product", "FLOAT64", [2.0**-1074] * 2 + [2.0**1023] * 2, 2.0**-102),
+    ("product", "FLOAT64", [2.0**1023, 2.0**1023] * 3, INF),
+    ("product", "FLOAT64", [2.0**-1000] * 5, 0.0),
+    ("product", "FLOAT64", [-(2.0**-1000)] * 7, -0.0),
+    ("product", "FLOAT64", [2.0**1000] * 30, INF),
+    ("product", "FLOAT64", [2.0**-1000, -(2.0**-74)], -(2.0**-1074)),
+    ("product", "FLOAT32", [INF, 0.0], NAN),
+    ("product", "FLOAT32", [-INF, 2.0], -INF),
+    ("l2", "FLOAT64", [3e200, 4e200], 5e200),
+    ("l2", "FLOAT64", [3e-200, 4e-200], 5e-200),
+    ("l2", "FLOAT64", [2.0**-1074] * 4, 2.0**-1073),
+    ("l2", "FLOAT64", [2.0**1022] * 2, math.sqrt(2) * 2.0**1022),
+    ("l2", "FLOAT64", [-INF, 1.0], INF),
+    ("l2", "FLOAT64", [0.0] * 20, 0.0),
+    ("l2", "FLOAT32", [3 * 2.0**120, 4 * 2.0**120], 5 * 2.0**120),
+    ("l2", "FLOAT32", [3 * 2.0**-145, 4 * 2.0**-145], 5 * 2.0**-145),
+    ("l2", "FLOAT16", [30000.0, 40000.0], 50000.0),
+    ("sum", "FLOAT64", [1.0, 1e100, 1.0, -1e100], 2.0),
+    ("sum", "FLOAT32", [INF, -INF], NAN),
+    ("sum", "BFLOAT16", [256.0, 1.0, 2.0**-30], 258.0),  # rounded once: twice would give 256
+    ("sum", "FLOAT16", [60000.0, 60000.0, -60000.0], 60000.0),
+    ("mean", "FLOAT16", [60000.0] * 100, 60000.0),
+    ("mean", "FLOAT32", [3e38] * 100, 3e38),
+    ("log_sum", "FLOAT32", [0.0, 0.0], -INF),
+    ("log_sum", "FLOAT32", [-1.0], NAN),
+    ("log_sum", "FLOAT32", [1.0], 0.0),
+    ("log_sum_exp", "FLOAT32", [1000.0, 1000.0], 1000 + math.log(2)),
+    ("log_sum_exp", "FLOAT32", [-1000.0, -1000.0], -1000 + math.log(2)),
+    ("log_sum_exp", "FLOAT32", [-INF, -INF], -INF),
+    ("log_sum_exp", "FLOAT32", [INF, 1.0, -INF], INF),
+    ("log_sum_exp", "FLOAT32", [INF, NAN], NAN),
+    ("log_sum_exp", "FLOAT32", [0.0], 0.0),
+    ("log_sum_exp", "FLOAT64", [-1e308, 1e308], 1e308),
+    ("max", "FLOAT32", [-0.0, 0.0], 0.0),
+    ("max", "FLOAT32", [-INF, -INF], -INF),
+    ("min", "FLOAT32", [0.0, -0.0], -0.0),
+    ("mean", "INT32", [-3, -4], -3),
+    ("mean", "UINT32", [2**32 - 1, 1, 6], 2),
+    ("sum", "INT32", [2**31 - 1, 1], -(2**31)),
+    ("l1", "INT32", [-(2**31), 0], -(2**31)),
+    ("l2", "INT32", [3, -5], 5),
+    ("log_sum", "INT32", [0], -(2**31)),
+    ("log_sum", "UINT32", [2**32 - 1], 22),
+]
+
+
+@pytest.mark.parametrize(
+    ("function", "name", "group", "wanted"),
+    LITERALS,
+    ids=[f"{function} {name} {wanted}" for function, name, _, wanted in LITERALS],
+)
+def test_literals(function: str, name: str, group: list[float], wanted: float) -> None:
+    """A group by literals: as rows and as columns, few and many."""
+    for width in (1, 3, 40):
+        rows = np.tile(np.array(group, numpy_type(name)), (width, 1))
+        for given, axis in ((rows, 1), (np.ascontiguousarray(rows.T), 0), (rows[:, ::-1], 1)):
+            found = run(name, function, given, (axis,)).astype(np.float64)
+            rounded = np.full(width, wanted, numpy_type(name)).astype(np.float64)
+            np.testing.assert_allclose(found, rounded, 2e-16 if name == "FLOAT64" else 1e-7)
+            if wanted == 0:
+                assert (np.signbit(found) == np.signbit(wanted)).all()
+
+
+@pytest.mark.parametrize("name", ["FLOAT32", "FLOAT16", "FLOAT64", "BFLOAT16"])
+def test_nan_of_the_greatest(name: str) -> None:
+    """NaN of either sign loses to every number or beats every number; of nothing but NaN there is NaN."""
+    if "max" not in OF_TYPE[name]:
+        return
+    group = np.array([NAN, -INF, -NAN], numpy_type(name))
+    for x, axis in ((np.tile(group, (3, 30)), 1), (np.tile(group[:, None], (30, 3)), 0)):
+        assert (run(name, "max", x, (axis,), "ignored") == -INF).all()
+        assert np.isnan(run(name, "max", x, (axis,), "propagates").astype(np.float32)).all()
+        for nan in ("ignored", "propagates"):
+            nothing = np.full_like(x, NAN)
+            assert np.isnan(run(name, "max", nothing, (axis,), nan).astype(np.float32)).all()
+
+
+EMPTY = {  # of floats, of INT32, of UINT32
+    "sum": (0, 0, 0),
+    "mean": (NAN, 0, 0),
+    "product": (1, 1, 1),
+    "l1": (0, 0, 0),
+    "l2": (0, 0, 0),
+    "sum_square": (0, 0, 0),
+    "log_sum": (-INF, -(2**31), 0),
+    "log_sum_exp": (-INF, -(2**31), 0),
+    "max": (-INF, -(2**31), 0),
+    "min": (INF, 2**31 - 1, 2**32 - 1),
+}
+
+
+@pytest.mark.parametrize("function", EMPTY)
+def test_groups_of_no_elements(function: str) -> None:
+    """Each function's neutral element; where there are no groups, nothing is written."""
+    of_floats, of_signed, of_unsigned = EMPTY[function]
+    for name, wanted in (
+        *((name, of_floats) for name in FLOATS),
+        ("INT32", of_signed),
+        ("UINT32", of_unsigned),
+    ):
+        for shape, axes in (((0,), (0,)), ((3, 0, 2), (1,)), ((0, 4), (0, 1))):
+            found = run(name, function, np.zeros(shape, numpy_type(name)), axes)
+            assert np.array_equal(found.astype(np.float64), np.full(found.shape, wanted), True)
+        random = np.random.default_rng(1)
+        for shape, axes in (((0, 3), (1,)), ((2, 0, 4), (0, 2)), ((0,), ())):
+            out = output(random, reduced_shape(shape, axes, True), numpy_type(name), "c")
+            x = np.zeros(shape, numpy_type(name))
+            operator(name, function, shape, axes, "propagates")(x, out.array)
+            out.check_surroundings()
+
+
+def test_extremes_of_nothing_bool() -> None:
+    """Of no elements: False is the least, True the greatest."""
+    x = np.zeros((2, 0), bool)
+    assert run("BOOL", "max", x, (1,)).tolist() == [False, False]
+    assert run("BOOL", "min", x, (1,)).tolist() == [True, True]
+
+
+def test_indices() -> None:
+    """argmax and argmin are those of the other kernel."""
+    x = np.array([[3, 1, 3, 1], [NAN, 2, 5, -1]], np.float32)
+    for function, nan, wanted in (
+        ("argmax", "ignored", [0, 2]),
+        ("argmax", "propagates", [0, 0]),
+        ("argmin", "ignored", [1, 3]),
+        ("argmin", "propagates", [1, 0]),
+    ):
+        for name in ("UINT32", "INT32", "INT64", "UINT64"):
+            out = np.full((2, 1), 7, numpy_type(name))
+            Reduce(
+                function=function,
+                nan=nan,
+                axes=(1,),
+                input=packed("FLOAT32", (2, 4)),
+                output=packed(name, (2, 1)),
+            )(x, out)
+            assert out[:, 0].tolist() == wanted
+
+
+@pytest.mark.parametrize("name", ["FLOAT32", "FLOAT16", "INT32"])
+def test_every_element_counts(name: str) -> None:
+    """Rows and columns of each length around a vector, a fold or a tile: none is missed or counted twice."""
+    for length in (*EDGES, 1, 2, 3, 7, 8, 9, 4095, 4097):
+        for function in ("sum", "max"):
+            x = np.zeros((length, 3), numpy_type(name))
+            x[:, 1] = 1
+            x[length // 2, 2] = 2
+            x[length - 1, 0] = 3
+            wanted = [3, length, 2] if function == "sum" else [3, 1, 2]
+            wanted[2] = (5 if function == "sum" else 3) if length == 1 else wanted[2]
+            if length == 1:
+                x[0], wanted = [3, 1, 2], [3, 1, 2]
+            for given, axis in ((x, 0), (np.ascontiguousarray(x.T), 1), (x[::-1].T, 1)):
+                found = run(name, function, given, (axis,)).astype(np.float64)
+                exact = np.array(wanted).astype(numpy_type(name)).astype(np.float64)
+                assert np.array_equal(found, exact), f"{function} {length} {axis}"
+
+
+# --- layouts, threads and memory ---
+
+
+@pytest.mark.parametrize("function", ["sum", "max"])
+def test_each_pair_of_layouts(function: str) -> None:
+    """Every input layout with every output layout; one operator serves them all."""
+    random = np.random.default_rng(7)
+    shape, name = (5, 6, 17), "FLOAT32"
+    for axes, keep in itertools.product(SETS, (False, True)):
+        kernel = operator(name, function, shape, axes, "propagates", keep)
+        for kind, out_kind in itertools.product(INPUT_LAYOUTS, LAYOUTS):
+            numbers = random.integers(-99, 99, shape).astype(np.float32)
+            x, _ = laid_out(random, numbers, kind)
+            out = output(random, reduced_shape(shape, axes, keep), x.dtype, out_kind)
+            kernel(x, out.array)
+            wanted = getattr(x, function)(axes, keepdims=keep)
+            assert np.array_equal(out.array, wanted), f"{kind} to {out_kind}, axes {axes}"
+            out.check_surroundings()
+
+
+def test_rank_above_8() -> None:
+    """Ranks that no page knows."""
+    x = np.arange(2**12, dtype=np.int32).reshape((2,) * 12)
+    for axes in (range(0, 12, 2), range(6), range(6, 12), range(12), (3, 1)):
+        assert np.array_equal(run("INT32", "sum", x, axes), x.sum(tuple(axes), np.int32))
+
+
+LARGE = [  # shape, axes
+    ((1_000_001,), (0,)),  # one long row
+    ((5, 300_001), (1,)),
+    ((300, 3_001), (0,)),  # wide columns
+    ((30_001, 40), (0,)),  # few columns, many rows
+    ((300_001, 3), (0,)),
+    ((300_001, 3), (1,)),
+    ((9_011, 33), (1,)),  # many short rows
+    ((7, 1_000, 129), (1,)),  # an axis in the middle
+    ((16, 256, 129), (0, 2)),
+    ((16, 256, 129), (0, 1, 2)),
+    ((70, 1_000), ()),
+    ((3, 7, 50_001), (0,)),
+    ((16, 41, 9, 13), (0, 2)),  # short columns that are read far apart
+    ((50_001, 2, 3), (1,)),
+]
+
+
+@pytest.mark.parametrize("pair", [("FLOAT32", "sum"), ("INT32", "sum"), ("UINT8", "max")], ids=str)
+@pytest.mark.parametrize(("shape", "axes"), LARGE, ids=str)
+def test_large(shape: tuple[int, ...], axes: tuple[int, ...], pair: tuple[str, str]) -> None:
+    """Arrays that are split over threads: right, and the same to the last bit on any number of them."""
+    name, function = pair
+    random = np.random.default_rng(math.prod(shape))
+    x = random.integers(0, 256, shape).astype(numpy_type(name))
+    wanted = x.max(axes) if function == "max" else x.sum(axes, np.int64).astype(x.dtype)
+    for given in (x, np.ascontiguousarray(x.T).T, np.repeat(x, 2, -1)[..., ::2]):
+        kernel = operator(name, function, shape, axes, "propagates", False)
+        for threads in (1, 2, 8):
+            out = output(random, reduced_shape(shape, axes, False), x.dtype)
+            with specops.num_threads(threads):
+                kernel(given, out.array)
+            assert np.array_equal(out.array, wanted)
+            out.check_surroundings()
+
+
+def test_the_same_on_any_number_of_threads() -> None:
+    """To the last bit, also where sums are rounded."""
+    x = np.random.default_rng(3).standard_normal((64, 30_000))
+    for name, axes in itertools.product(("FLOAT32", "FLOAT64"), ((0,), (1,), (0, 1))):
+        given = x.astype(numpy_type(name))
+        found = []
+        for threads in (1, 2, 8):
+            with specops.num_threads(threads):
+                found.append(run(name, "log_sum_exp", given, axes))
+        assert np.array_equal(found[0], found[1]) and np.array_equal(found[0], found[2])
+
+
+@pytest.mark.parametrize("name", ["FLOAT32", "UINT8"])
+def test_between_forbidden_pages(name: str) -> None:
+    """Nothing beyond the elements is read or written: that would end the process."""
+    arena, results = Arena(), Arena()
+    function = "sum" if name == "FLOAT32" else "max"
+    dtype = numpy_type(name)
+    for n, groups in itertools.product((1, 3, 15, 16, 17, 63, 64, 65, 300), (1, 3, 8, 70)):
+        for axes, upper in itertools.product(((1,), (0,), (0, 1)), (False, True)):
+            shape = (groups, n)
+            x = arena.place(shape, (n * dtype.itemsize, dtype.itemsize), dtype, upper)
+            left = reduced_shape(shape, axes, True)
+            out = results.place(left, (left[1] * dtype.itemsize, dtype.itemsize), dtype, upper)
+            assert x is not None and out is not None
+            x[...] = 1
+            operator(name, function, shape, axes, "propagates")(x, out)
+            assert (out == (x.size // out.size if function == "sum" else 1)).all()
+            assert results.surroundings_kept(out)
+
+
+def memory_calls() -> Iterator[Call]:
+    """Calls on 8 MiB in each layout."""
+    for function, kind in itertools.product(("sum", "log_sum_exp"), INPUT_LAYOUTS):
+        x = of_8_mebibytes(kind, np.dtype(np.float32))
+        for axes in SETS[1:]:
+            kernel = operator("FLOAT32", function, x.shape, axes, "propagates", False)
+            out = np.zeros(reduced_shape(x.shape, axes, False), x.dtype)
+            yield f"{function} {kind} {axes}", lambda k=kernel, x=x, o=out: k(x, o)
+
+
+def test_no_copy_is_made() -> None:
+    """The memory taken stays under 1 MiB for each of two threads."""
+    with specops.num_threads(2):
+        check_traced_memory(memory_calls(), 2 * MEBI)

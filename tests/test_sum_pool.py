@@ -1,0 +1,528 @@
+"""The contract of average and norm pooling: each type, window, layout and special value, against sums in Python.
+
+Every random case follows from its data type and its number alone: `check_case("FLOAT16", 217)` repeats one.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import pytest
+from draw import (
+    INPUT_LAYOUTS,
+    LAYOUTS,
+    MEBI,
+    Call,
+    Random,
+    check_resident_memory,
+    check_traced_memory,
+    laid_out,
+    numpy_type,
+    of_8_mebibytes,
+    output,
+    values,
+)
+from oracle import numbers
+from test_max_pool import LARGE, USUAL, Windows, random_windows, simple
+
+import specops
+from specops.lowering import pooling
+from specops.lowering.average_pool import AveragePool
+from specops.lowering.lp_pool import LpPool
+from specops.tensor import packed
+
+TYPES = ["FLOAT32", "FLOAT16", "FLOAT64", "BFLOAT16"]
+EPSILON = {"FLOAT32": 2.0**-24, "FLOAT16": 2.0**-11, "FLOAT64": 2.0**-53, "BFLOAT16": 2.0**-8}
+LEAST = {"FLOAT32": 2.0**-149, "FLOAT16": 2.0**-24, "FLOAT64": 2.0**-1074, "BFLOAT16": 2.0**-133}
+GREATEST = {  # what is farther from 0 by half its last place rounds to infinity
+    "FLOAT32": 2.0**128 - 2.0**104,
+    "FLOAT16": 65504.0,
+    "FLOAT64": math.ldexp(1 - 2.0**-53, 1024),
+    "BFLOAT16": 2.0**128 - 2.0**120,
+}
+DIVISORS = ["inside", "padded"]
+CASES = 150  # for each type
+NAN, INF = math.nan, math.inf
+
+
+@dataclass(frozen=True)
+class Pooling:
+    """An average, by its divisor, or a norm, by its power, of windows."""
+
+    windows: Windows
+    end: tuple[int, ...]
+    divisor: str = ""
+    p: int = 0
+
+    def operator(self, name: str, shape: tuple[int, ...]) -> AveragePool | LpPool:
+        w = self.windows
+        fields = {
+            "window": w.window,
+            "strides": w.strides,
+            "dilations": list(w.dilations),
+            "start_padding": w.padding,
+            "input": packed(name, shape),
+            "output": packed(name, w.sizes(shape)),
+        }
+        if self.p:
+            return LpPool(p=self.p, **fields)
+        return AveragePool(divisor=self.divisor, end_padding=self.end, **fields)
+
+    def expected(self, name: str, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """The results in float64, and how far from them others may be; NaN where any will do."""
+        w = self.windows
+        sizes = x.shape[x.ndim - len(w.window) :]
+        batches = x.shape[: x.ndim - len(w.window)]
+        count = math.prod(batches)
+        planes = doubles(x).reshape(count, *sizes)
+        result = np.zeros((count, *w.outputs))
+        error = np.zeros(result.shape)
+        for place in np.ndindex(*w.outputs):
+            seen, counted = [], 1
+            for o, k, s, d, p, n, end in zip(
+                place, w.window, w.strides, w.dilations, w.padding, sizes, self.end, strict=True
+            ):
+                along = [o * s - p + j * d for j in range(k)]
+                seen.append([i for i in along if 0 <= i < n])
+                counted *= sum(i < n + end for i in along)
+            if self.divisor != "padded":
+                counted = math.prod(map(len, seen))
+            elements = planes[(slice(None), *np.ix_(*seen))]
+            for number, window in enumerate(elements.reshape(count, -1 if count else 0).tolist()):
+                one = norm(window, self.p, name) if self.p else mean(window, counted, name)
+                result[(number, *place)], error[(number, *place)] = one
+        return result.reshape(*batches, *w.outputs), error.reshape(*batches, *w.outputs)
+
+
+def doubles(x: np.ndarray) -> np.ndarray:
+    with np.errstate(invalid="ignore"):  # of a signalling NaN
+        return numbers(np.ascontiguousarray(x)).astype(np.float64)
+
+
+def sum_epsilon(name: str) -> float:
+    return EPSILON["FLOAT64" if name == "FLOAT64" else "FLOAT32"]
+
+
+def mean(window: list[float], counted: int, name: str) -> tuple[float, float]:
+    """The average, and how far off it may be: rounded once, of sums with a few roundings."""
+    if counted == 0:
+        return NAN, 0.0
+    if not all(map(math.isfinite, window)):
+        return sum(window) / counted, 0.0
+    reach = sum(map(abs, window))
+    if reach >= GREATEST["FLOAT64" if name == "FLOAT64" else "FLOAT32"]:
+        return 0.0, NAN  # sums may be infinite, and of infinities
+    exact = math.fsum(window) / counted
+    error = EPSILON[name] * abs(exact) + 24 * sum_epsilon(name) * reach / counted + LEAST[name]
+    return exact, error
+
+
+def norm(window: list[float], p: int, name: str) -> tuple[float, float]:
+    """The norm; only sums that are results themselves may be infinite."""
+    window = [abs(x) for x in window]
+    if any(math.isnan(x) for x in window):
+        return NAN, 0.0
+    top = max(window, default=0.0)
+    if top == 0 or math.isinf(top):
+        return top, 0.0
+    exact = top * math.fsum((x / top) ** p for x in window) ** (1 / p)
+    if exact * (1 - EPSILON[name]) > GREATEST[name]:
+        return INF, 0.0
+    return exact, exact * (EPSILON[name] + 24 * sum_epsilon(name)) + LEAST[name]
+
+
+def check_close(name: str, got: np.ndarray, expected: np.ndarray, error: np.ndarray) -> None:
+    got = doubles(got)
+    with np.errstate(invalid="ignore", over="ignore"):
+        right = (got == expected) | (np.isnan(got) & np.isnan(expected)) | np.isnan(error)
+        right |= np.abs(got - expected) <= error
+        # Between the greatest number and infinity either will do.
+        right |= (np.abs(expected) + error > GREATEST[name]) & (got == np.copysign(INF, expected))
+        right |= np.isinf(expected) & (np.abs(got) == GREATEST[name]) & (error > 0)
+    if not right.all():
+        place = tuple(int(i[0]) for i in np.nonzero(~right))
+        raise AssertionError(f"{place}: {got[place]!r}, not {expected[place]!r} +- {error[place]}")
+
+
+def check_pool(
+    random: Random, name: str, x: np.ndarray, pool: Pooling, kind: str = ""
+) -> np.ndarray:
+    """Into a random layout, or one of a kind."""
+    expected, error = pool.expected(name, x)
+    out = output(random, expected.shape, x.dtype, kind)
+    pool.operator(name, x.shape)(x, out.array)
+    check_close(name, out.array, expected, error)
+    out.check_surroundings()
+    return out.array
+
+
+def drawn(random: Random, name: str, shape: tuple[int, ...]) -> np.ndarray:
+    """Random values: plain ones, plain ones with a few special, or any."""
+    flavour = random.integers(4)
+    if flavour == 0:
+        return values(random, name, shape)
+    x = random.standard_normal(shape) * 2.0 ** random.integers(-20, 8)
+    x = np.asarray(np.abs(x) if flavour == 1 else x).astype(numpy_type(name))
+    for special in (NAN, -NAN, INF, -INF, -0.0)[: random.integers(6) if flavour == 2 else 0]:
+        if x.size:
+            x.flat[random.integers(x.size)] = special
+    return x
+
+
+def drawn_pooling(random: Random, windows: Windows) -> Pooling:
+    end = tuple(int(random.choice([0, 0, 1, w // 2, w + 1])) for w in windows.window)
+    if random.random() < 0.5:
+        return Pooling(windows, end, str(random.choice(DIVISORS)))
+    return Pooling(windows, end, p=int(random.choice([1, 1, 2, 2, 2, 3, 5])))
+
+
+def check_case(name: str, number: int, group: int = 0) -> None:
+    random = np.random.default_rng([TYPES.index(name), number, group])
+    shape, windows = random_windows(random)
+    pool = drawn_pooling(random, windows)
+    kind = str(random.choice(INPUT_LAYOUTS))
+    x, buffer = laid_out(random, drawn(random, name, shape), kind)
+    before = buffer.copy()
+    if random.random() < 0.3:
+        x.flags.writeable = False
+    try:
+        check_pool(random, name, x, pool)
+        assert np.array_equal(buffer, before), "the input was changed"
+    except Exception as error:
+        text = f"check_case({name!r}, {number}, {group}): {kind} {shape} {x.strides}, {pool}"
+        raise AssertionError(f"{text}: {error}") from error
+
+
+@pytest.mark.parametrize("name", TYPES)
+def test_random_cases(name: str) -> None:
+    """Random shapes, windows, layouts and values give what sums in Python give."""
+    for number in range(CASES):
+        check_case(name, number)
+
+
+@pytest.mark.parametrize("longest", [8, 512])
+@pytest.mark.parametrize("name", ["FLOAT16", "FLOAT32"])
+def test_small_lines_and_items(name: str, longest: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Cut into short lines and small items, or without lines, over threads, small cases give the same."""
+    monkeypatch.setattr(pooling, "LARGE_BYTES", 0)
+    monkeypatch.setattr(pooling, "LINE_BYTES", 128)
+    monkeypatch.setattr(pooling, "LONGEST_LINE", longest)
+    monkeypatch.setattr(pooling, "ITEM_BYTES", 64)
+    for number in range(100):
+        check_case(name, number, longest)
+
+
+# --- what is easily wrong ---
+
+
+def pooled(pool: Pooling, name: str, x: np.ndarray) -> list:
+    out = np.full(pool.windows.sizes(x.shape), 77, x.dtype)
+    pool.operator(name, x.shape)(x, out)
+    return numbers(out).astype(np.float64).tolist()
+
+
+@pytest.mark.parametrize("name", TYPES)
+def test_divisors_by_literals(name: str) -> None:
+    """What counts of a window: start padding and end padding or neither, and never what an output reaches beyond."""
+    x = np.array([1, 2, 6], numpy_type(name))
+    windows = Windows((3,), (2,), (1,), (1,), (4,))
+    padded = pooled(Pooling(windows, (2,), "padded"), name, x)
+    assert padded[:3] == pytest.approx([1, 8 / 3, 0], rel=EPSILON[name])
+    assert math.isnan(padded[3])  # beyond the padding
+    inside = pooled(Pooling(windows, (2,), "inside"), name, x)
+    assert inside[:2] == [1.5, 4]
+    assert math.isnan(inside[2])  # nothing but padding
+    assert math.isnan(inside[3])
+
+
+@pytest.mark.parametrize("name", TYPES)
+def test_norms_by_literals(name: str) -> None:
+    """Magnitudes, squares and cubes; windows of nothing but padding give 0."""
+    x = np.array([[3, -4, 0, 12]], numpy_type(name))
+    windows = Windows((2,), (1,), (1,), (2,), (8,))
+    for p, expected in (
+        (1, [0, 3, 7, 4, 12, 12, 0, 0]),
+        (2, [0, 3, 5, 4, 12, 12, 0, 0]),
+        (3, [0, 3, 91 ** (1 / 3), 4, 12, 12, 0, 0]),
+    ):
+        got = pooled(Pooling(windows, (4,), p=p), name, x)[0]
+        assert got == pytest.approx(expected, rel=2 * EPSILON[name])
+
+
+@pytest.mark.parametrize("name", ["FLOAT16", "FLOAT64"])
+@pytest.mark.parametrize("special", [NAN, INF, -INF])
+def test_specials_stay_in_their_windows(name: str, special: float) -> None:
+    """One NaN or infinity in each place: exactly the windows that hold it show it."""
+    for width, stride in itertools.product((2, 5, 13, 20), (1, 2, 3)):
+        windows = simple((1, 40), (width,), stride)
+        for place in (0, 7, 20, 39):
+            x = np.ones((1, 40), numpy_type(name))
+            x[0, place] = special
+            for pool in (Pooling(windows, (0,), "inside"), Pooling(windows, (0,), p=2)):
+                got = pooled(pool, name, x)[0]
+                for o, value in enumerate(got):
+                    held = o * stride <= place < o * stride + width
+                    assert math.isfinite(value) == (not held), (width, stride, place, o)
+
+
+@pytest.mark.parametrize("name", ["FLOAT32", "FLOAT64", "BFLOAT16"])
+def test_norms_neither_overflow_nor_vanish(name: str) -> None:
+    """Squares beyond the type's range on both sides: results are as near as others are."""
+    dtype = numpy_type(name)
+    top = GREATEST[name] / 4
+    tiny = 2.0 ** {"FLOAT32": -140, "FLOAT64": -1060, "BFLOAT16": -130}[name]
+    random = np.random.default_rng(1)
+    for scale, p in itertools.product((top, tiny), (1, 2, 3)):
+        for shape, kind in (((2, 3, 9, 40), "c"), ((1, 40, 5, 5), "fortran"), ((7, 9), "any")):
+            plain = random.standard_normal(shape) / 4
+            x, _ = laid_out(random, (plain * scale).astype(dtype), kind)
+            x[..., 0] = 0
+            pool = Pooling(simple(shape, (2, 2), 2), (0, 0), p=p)
+            check_pool(random, name, x, pool)
+    x = np.array([GREATEST[name], 2.0**-126, 0, 0, 1, INF, 1, NAN], dtype).reshape(1, 8)
+    check_pool(random, name, x, Pooling(simple((1, 8), (2,)), (0,), p=2))
+    assert pooled(
+        Pooling(simple((1, 4), (2,)), (0,), p=2), name, np.full((1, 4), GREATEST[name], dtype)
+    ) == [[INF] * 3]
+
+
+@pytest.mark.parametrize(("name", "bits"), [("FLOAT16", 11), ("BFLOAT16", 8)])
+def test_rounded_once(name: str, bits: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A little more than halfway between two numbers, too little for float32: by lines and element by element."""
+    x = np.zeros((1, 8192), numpy_type(name))
+    x[0, [5, 4000, 8000]] = [8192, 8192 * 2.0**-bits, 8192 * 2.0**-26]
+    pool = Pooling(simple(x.shape, (8192,)), (0,), "inside")
+    assert pooled(pool, name, x) == [[1 + 2.0 ** (1 - bits)]]
+    monkeypatch.setattr(pooling, "LONGEST_LINE", 1)
+    assert pooled(pool, name, x) == [[1 + 2.0 ** (1 - bits)]]
+    assert pooled(pool, name, -x) == [[-1 - 2.0 ** (1 - bits)]]
+
+
+@pytest.mark.parametrize("name", ["FLOAT32", "BFLOAT16"])
+def test_odd_windows(name: str) -> None:
+    """Windows of 1, windows larger than the input, strides and dilations that jump over it, padding beyond it."""
+    random = np.random.default_rng(2)
+    for windows in (
+        Windows((1, 1), (1, 1), (1, 1), (0, 0), (5, 7)),
+        Windows((1, 1), (3, 2), (9, 9), (0, 0), (2, 4)),
+        Windows((9, 30), (1, 1), (1, 1), (4, 15), (5, 7)),
+        Windows((9, 30), (2, 3), (1, 1), (20, 40), (12, 16)),
+        Windows((3, 3), (1, 1), (6, 8), (6, 8), (5, 7)),
+        Windows((2, 2), (50, 50), (1, 1), (1, 1), (3, 3)),
+        Windows((64, 1), (1, 1), (1, 1), (63, 0), (69, 7)),
+        Windows((1, 64), (1, 1), (1, 1), (0, 63), (5, 71)),
+        Windows((2, 2), (1, 1), (1, 1), (100, 100), (3, 3)),
+    ):
+        for shape, kind in itertools.product(((5, 7), (2, 3, 5, 7)), ("c", "any")):
+            x, _ = laid_out(random, random.standard_normal(shape).astype(numpy_type(name)), kind)
+            for end in ((0, 0), (1, 40)):
+                check_pool(random, name, x, Pooling(windows, end, "padded"))
+            check_pool(random, name, x, Pooling(windows, (0, 0), "inside"))
+            check_pool(random, name, x, Pooling(windows, (0, 0), p=2))
+
+
+@pytest.mark.parametrize("window", [*range(1, 18), 21, 31, 33, 47, 63, 64, 65, 100])
+def test_each_width_of_a_window(window: int) -> None:
+    """Wide and tall windows are made of blocks: with each stride and dilation, each element once."""
+    random = np.random.default_rng(window)
+    name = "FLOAT32"
+    for stride, dilation, down in itertools.product((1, 2, 3), (1, 2), (False, True)):
+        reach = (window - 1) * dilation + 1
+        n = reach + 20
+        outputs = (n + window // 2 - reach) // stride + 2
+        along = ((1, window), (1, stride), (1, dilation), (0, window // 2), (2, outputs))
+        windows = Windows(*(pair[::-1] if down else pair for pair in along))
+        shape = (1, n, 2) if down else (1, 2, n)
+        x = random.integers(-99, 99, shape).astype(numpy_type(name))
+        check_pool(random, name, x, Pooling(windows, (0, 0), "inside"))
+        last = np.ascontiguousarray(np.moveaxis(np.repeat(x[None], 3, 1), 1, -1))
+        check_pool(random, name, np.moveaxis(last, -1, 1), Pooling(windows, (0, 0), p=1))
+
+
+@pytest.mark.parametrize("tall_bytes", [pooling.TALL_BYTES, 4096])
+def test_tall_windows(tall_bytes: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Rows are added up by doubling where windows share many: each height, whole planes and blocks of them."""
+    monkeypatch.setattr(pooling, "TALL_BYTES", tall_bytes)
+    taken: list[bool] = []
+    choose = pooling.Windows._share_rows
+
+    def share_rows(self: pooling.Windows, *args: object) -> tuple[bool, int, int]:
+        choice = choose(self, *args)  # type: ignore[arg-type]
+        taken.append(choice[0])
+        return choice
+
+    monkeypatch.setattr(pooling.Windows, "_share_rows", share_rows)
+    random = np.random.default_rng(8)
+    for height, stride, dilation in itertools.product((5, 8, 13, 29), (1, 2), (1, 2)):
+        reach = (height - 1) * dilation + 1
+        rows = reach + 30
+        outputs = (rows + height - reach) // stride + 2  # the last see padding only
+        windows = Windows(
+            (2, height, 3), (2, stride, 1), (1, dilation, 1), (1, height // 2, 1), (2, outputs, 5)
+        )
+        x = drawn(random, "FLOAT32", (2, 3, rows, 5))
+        channels_last = np.moveaxis(np.repeat(x, 3, 0)[None], 1, -1).copy()
+        for given in (x, np.moveaxis(channels_last, -1, 1)):
+            check_pool(random, "FLOAT32", given, Pooling(windows, (0, 0, 0), "inside"), "c")
+    assert sum(taken) > 10
+
+
+@pytest.mark.parametrize("name", ["FLOAT32", "FLOAT64"])
+def test_windows_of_many_elements(name: str) -> None:
+    """Hundreds of rows, and rows of thousands: the error does not grow with the window."""
+    random = np.random.default_rng(6)
+    for shape, window, kind in (
+        ((2, 700, 5), (300, 2), "sliced"),
+        ((1, 30, 30, 4), (23, 24, 2), "c"),
+        ((1, 5000), (4000,), "c"),
+        ((1, 600, 100), (600, 100), "c"),
+        ((1, 2, 300, 300), (300, 300), "fortran"),
+        ((1, 40_000), (36_000,), "c"),  # no line holds it
+    ):
+        x, _ = laid_out(random, (random.random(shape) + 1).astype(numpy_type(name)), kind)
+        windows = simple(shape, window, 77)
+        check_pool(random, name, x, Pooling(windows, (0,) * len(window), "inside"))
+        check_pool(random, name, x, Pooling(windows, (0,) * len(window), p=2))
+
+
+@pytest.mark.parametrize("name", ["FLOAT16", "FLOAT64"])
+def test_no_elements(name: str) -> None:
+    """No batch or no output: nothing is written. No input: every window holds nothing but padding."""
+    random = np.random.default_rng(1)
+    for shape, outputs in (
+        ((0, 3, 4, 4), (2, 2)),
+        ((2, 5, 5), (0, 3)),
+        ((2, 0, 5), (2, 3)),
+        ((2, 5, 0), (4, 3)),
+        ((0,), (4,)),
+    ):
+        ones = (1,) * len(outputs)
+        windows = Windows((2,) * len(outputs), ones, ones, ones, outputs)
+        x = np.zeros(shape, numpy_type(name))
+        for pool in (Pooling(windows, ones, "inside"), Pooling(windows, ones, "padded")):
+            check_pool(random, name, x, pool)
+        check_pool(random, name, x, Pooling(windows, ones, p=2))
+
+
+def test_many_dimensions() -> None:
+    """12 batch and 6 spatial dimensions; no batch dimension at all."""
+    random = np.random.default_rng(6)
+    shape = (1, 2) * 3 + (1,) * 6 + (2, 3) * 3
+    x, _ = laid_out(random, drawn(random, "FLOAT16", shape), "permuted")
+    windows = Windows((2,) * 6, (2,) * 6, (1,) * 6, (0, 1) * 3, (1, 2) * 3)
+    for pool in (Pooling(windows, (0, 1) * 3, "padded"), Pooling(windows, (0,) * 6, p=2)):
+        check_pool(random, "FLOAT16", x, pool, "permuted")
+    x, _ = laid_out(random, drawn(random, "FLOAT16", (17,)), "negative")
+    check_pool(random, "FLOAT16", x, Pooling(simple((17,), (3,), 2, 1), (1,), "padded"))
+
+
+# --- layouts ---
+
+
+@pytest.mark.parametrize("name", ["FLOAT32", "FLOAT16"])
+def test_each_pair_of_layouts(name: str) -> None:
+    """Every input layout with every output layout; one operator serves them all."""
+    random = np.random.default_rng(7)
+    for number, (sizes, window, stride, padding, dilation) in enumerate(USUAL[:3]):
+        shape = (2, 3, *sizes)
+        windows = simple(shape, window, stride, padding, dilation)
+        pool = (
+            Pooling(windows, (1, 1), DIVISORS[number])
+            if number < 2
+            else Pooling(windows, (0, 0), p=2)
+        )
+        kernel = pool.operator(name, shape)
+        for kind in INPUT_LAYOUTS:
+            x, _ = laid_out(random, drawn(random, name, shape), kind)
+            expected, error = pool.expected(name, x)
+            for out_kind in LAYOUTS:
+                out = output(random, expected.shape, x.dtype, out_kind)
+                kernel(x, out.array)
+                check_close(name, out.array, expected, error)
+                out.check_surroundings()
+
+
+@pytest.mark.parametrize("name", ["FLOAT32", "FLOAT16"])
+@pytest.mark.parametrize("channels", [1, 3, 16, 33, 130])
+def test_channels_last(name: str, channels: int) -> None:
+    """NHWC memory under NCHW sizes, on both sides or one."""
+    random = np.random.default_rng(channels)
+    for sizes, window, stride, padding, dilation in USUAL if channels < 100 else USUAL[:1]:
+        x = drawn(random, name, (1, *sizes, channels)).transpose(0, 3, 1, 2)
+        windows = simple(x.shape, window, stride, padding, dilation)
+        for pool in (Pooling(windows, (padding,) * 2, "padded"), Pooling(windows, (0, 0), p=2)):
+            expected, error = pool.expected(name, x)
+            for last in (False, True):
+                out = np.full(expected.shape, 7, x.dtype)
+                if last:
+                    out = np.ascontiguousarray(out.transpose(0, 2, 3, 1)).transpose(0, 3, 1, 2)
+                pool.operator(name, x.shape)(x, out)
+                check_close(name, out, expected, error)
+
+
+# --- threads ---
+
+
+@pytest.mark.parametrize("name", ["FLOAT16", "FLOAT32"])
+@pytest.mark.parametrize(("shape", "window", "stride", "padding", "dilation"), LARGE, ids=str)
+def test_large(
+    name: str,
+    shape: tuple[int, ...],
+    window: tuple[int, ...],
+    stride: int,
+    padding: int,
+    dilation: int,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Inputs that are split over threads: right, and to the bit the same on one thread, on two and on all."""
+    monkeypatch.setattr(pooling, "LARGE_BYTES", 0)
+    random = np.random.default_rng(math.prod(shape))
+    windows = simple(shape, window, stride, padding, dilation)
+    x = random.standard_normal(shape).astype(numpy_type(name))
+    for pool in (
+        Pooling(windows, (padding,) * len(window), "padded"),
+        Pooling(windows, (0,) * len(window), p=2),
+    ):
+        expected, error = pool.expected(name, x)
+        kernel = pool.operator(name, shape)
+        channels_last = np.moveaxis(np.ascontiguousarray(np.moveaxis(x, 1, -1)), -1, 1)
+        for given in (x, channels_last):
+            first = None
+            for threads, kind in ((1, "c"), (2, "c"), (8, "any"), (2, "fortran")):
+                with specops.num_threads(threads):
+                    out = output(random, expected.shape, x.dtype, kind)
+                    kernel(given, out.array)
+                check_close(name, out.array, expected, error)
+                out.check_surroundings()
+                first = out.array if first is None else first
+                np.testing.assert_array_equal(numbers(out.array), numbers(first))
+
+
+# --- memory ---
+
+
+def memory_calls() -> Iterator[Call]:
+    """Calls on 8 MiB in each layout, averages and norms."""
+    for name, kind in itertools.product(["FLOAT32", "FLOAT16"], [*INPUT_LAYOUTS, "read-only"]):
+        x = of_8_mebibytes(kind, numpy_type(name))
+        for window, stride, padding in (((2, 2), 2, 0), ((13, 13), 7, 6)):
+            windows = simple(x.shape, window, stride, padding)
+            out = np.zeros(windows.sizes(x.shape), x.dtype)
+            for pool in (Pooling(windows, (0, 0), "inside"), Pooling(windows, (0, 0), p=2)):
+                kernel = pool.operator(name, x.shape)
+                yield f"{name} {kind} {pool}", lambda k=kernel, x=x, o=out: k(x, o)
+
+
+def test_no_copy_is_made() -> None:
+    """The memory that NumPy and Python take stays under 1 MiB for each of two threads."""
+    with specops.num_threads(2):
+        check_traced_memory(memory_calls(), 2 * MEBI)
+
+
+def test_compiled_code_makes_no_copy() -> None:
+    """So does what compiled code allocates by itself."""
+    check_resident_memory("test_sum_pool", 2 * MEBI)
