@@ -1,7 +1,7 @@
 """Errors of reductions and poolings beside those of the peers, on the same inputs: `python -m benchmarks.accuracy`.
 
-An error is that of the worst output, in units in the last place of the data type, at the result or, for sums, at the sum
-of the magnitudes. The truth is computed with math.fsum, element by element.
+An error is that of the worst output, in units in the last place of the data type, at the result or, for sums, at that
+of the magnitudes. The truth is computed with math.fsum.
 """
 
 from __future__ import annotations
@@ -71,6 +71,9 @@ def _line(cell: Cell, x: Array, truths: list[tuple[float, float]]) -> None:
             (result,) = module.prepare(cell, x, 1)()
         except Unsupported:
             shown.append("-")
+            continue
+        if result.size != len(truths):
+            shown.append("wrong shape")
             continue
         worst = 0.0
         for found, (truth, scale) in zip(result.ravel().tolist(), truths, strict=True):

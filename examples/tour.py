@@ -34,13 +34,13 @@ def examples() -> list[tuple[str, ...]]:
         package = "specops" if table.DIALECT == "plain" else f"specops.{table.DIALECT}"
         function: Any = getattr(importlib.import_module(package), table.FUNCTION)
         fields = importlib.import_module(f"specops.{table.DIALECT}.{table.MODULE}").OPERATOR.fields
-        (given,) = (f.name for f in fields if f.kind == "input")
+        given = [f.name for f in fields if f.kind == "input" and f.type == "tensor"]
         expected = [f.name for f in fields if f.kind == "output"]
         version = {} if table.VERSION is None else {"opset": table.VERSION}
         for example in table.EXAMPLES:
-            dtype, data = example["tensors"][given]
-            x = np.array(data, DATA_TYPES[dtype].numpy)
-            result = function(x, **example["arguments"], **version)
+            tensors = [example["tensors"][name] for name in given]
+            inputs = [np.array(data, DATA_TYPES[dtype].numpy) for dtype, data in tensors]
+            result = function(*inputs, **example["arguments"], **version)
             results = result if isinstance(result, tuple) else (result,)
             wanted = [
                 example["tensors"][name][1] for name in expected if name in example["tensors"]

@@ -23,6 +23,8 @@ import specops
 if os.name == "posix":
     import resource
 
+SECONDS = 600  # for one process; eight compile at once
+
 # Small and large calls of three types, first from one thread, then from eight.
 CODE = """
 import sys
@@ -97,7 +99,11 @@ class Cache:
 
 def finished(process: subprocess.Popen, types: int, warnings: int) -> None:
     """The process ends well, within its time."""
-    out, err = process.communicate(timeout=240)
+    try:
+        out, err = process.communicate(timeout=SECONDS)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        raise AssertionError(f"not ended after {SECONDS} s") from None
     assert process.returncode == 0, f"ended with {process.returncode}: {err[-2000:]}"
     assert out.strip() == expected(types), f"found {out}"
     assert err.count("RuntimeWarning") <= warnings and (warnings or not err), err[-2000:]
@@ -244,7 +250,7 @@ def outdated(cache: Cache, _seconds: float) -> str:
         shutil.rmtree(cache.folder, ignore_errors=True)
         with older(cache):
             process = cache.start()
-            out, err = process.communicate(timeout=240)
+            out, err = process.communicate(timeout=SECONDS)
             assert process.returncode == 0 and out.strip() != expected(3), (
                 f"the older version is right: {out} {err}"
             )

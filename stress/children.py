@@ -10,11 +10,15 @@ import signal
 import struct
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
 MEMORY = 3 << 30  # bytes of address space
 BATCH = 200  # cases of one child, after which its parent hears of them
+SLACK = 10  # others may compute on this machine
+PROCESSORS = (
+    len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+)
 
 
 def outcomes(
@@ -91,3 +95,55 @@ def _child(
         code = 0
     finally:
         os._exit(code)
+
+
+def apart(
+    run: Callable[[int], bool],
+    numbers: Iterable[int],
+    seconds: int,
+    end: float = float("inf"),
+    memory: int = MEMORY,
+) -> Iterator[tuple[int, bool]]:
+    """Each case in a child of its own, as many at once as there are processors, until the time `end`.
+
+    With each comes whether `run` said yes. It did not where it raised, ended its process or took more than `seconds` of
+    a processor's time, or `SLACK` times as long by the clock.
+    """
+    waiting = iter(numbers)
+    running: dict[
+        int, tuple[int, float]
+    ] = {}  # by process: the case, and when it has to have ended
+    try:
+        while True:
+            while len(running) < PROCESSORS and time.monotonic() < end:
+                number = next(waiting, None)
+                if number is None:
+                    break
+                child = os.fork()
+                if child == 0:
+                    _alone(run, number, seconds, memory)
+                running[child] = number, time.monotonic() + SLACK * seconds
+            if not running:
+                return
+            for child, (number, last) in list(running.items()):
+                done, status = os.waitpid(child, os.WNOHANG)
+                if done:
+                    del running[child]
+                    yield number, status == 0
+                elif time.monotonic() > last:
+                    os.kill(child, signal.SIGKILL)
+            time.sleep(0.002)
+    finally:
+        for child in running:
+            os.kill(child, signal.SIGKILL)
+            os.waitpid(child, 0)
+
+
+def _alone(run: Callable[[int], bool], number: int, seconds: int, memory: int) -> None:
+    status = 1
+    try:
+        resource.setrlimit(resource.RLIMIT_AS, (memory, memory))
+        resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds))
+        status = 0 if run(number) else 1
+    finally:
+        os._exit(status)

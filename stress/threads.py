@@ -310,6 +310,7 @@ def compiling(_seconds: float) -> str:
             check_all()
         except KeyboardInterrupt:
             caught += 1
+    assert caught, "no interrupt came"
     return f"{caught} interrupts"
 
 
@@ -377,6 +378,8 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     if options.child:
+        # A shell starts what runs in the background with interrupts ignored.
+        signal.signal(signal.SIGINT, signal.default_int_handler)
         print(SCENARIOS[options.scenario](options.seconds), flush=True)
         return 0
     there = layers()

@@ -69,7 +69,7 @@ def change(random_: random.Random, test: SelfTest, values: dict[str, Any]) -> di
     """What breaks some rule by the spec, or any change of one value."""
     field = random_.choice(test.spec.fields)
     value = values.get(field.name)
-    if random_.random() < 0.4:
+    if test.operator.rules and random_.random() < 0.4:
         rule = random_.choice(test.operator.rules)
         return dict(rule.violate)
     if isinstance(value, selftest.Tensor):
@@ -102,18 +102,28 @@ def change(random_: random.Random, test: SelfTest, values: dict[str, Any]) -> di
     return {field.name: random_.choice(list(enum.values))} if enum else {}
 
 
-def waiting(random_: random.Random, test: SelfTest) -> dict[str, Any]:
-    """What breaks a rule and another that it needs; lists may be too long in place of too short."""
+def waiting(random_: random.Random, test: SelfTest, turn: int) -> dict[str, Any]:
+    """What breaks a rule and another that it needs, each by turns; lists may be too long in place of too short."""
     rules = {rule.id: rule for rule in test.operator.rules}
     pairs = [(rule, rules[need]) for rule in rules.values() for need in rule.needs]
     if not pairs:
         return {}
-    rule, need = random_.choice(pairs)
-    longer = random_.choice(([], [1], [1, 1]))
-    return rule.violate | {
-        k: [*v, *longer] if isinstance(v, list) and len(v) < 7 else v
-        for k, v in need.violate.items()
-    }
+    rule, need = pairs[turn % len(pairs)]
+    patch = dict(rule.violate)
+    round_ = turn // len(pairs)
+    if round_ % 2:
+        longer = [1] * (1 + round_ // 2 % 3)
+        return patch | {
+            k: [*v, *longer] if isinstance(v, list) and len(v) < 7 else v
+            for k, v in need.violate.items()
+        }
+    # The rule in each entry, so that some are left where the other is broken.
+    patch |= {k: [2 * max(v)] * len(v) for k, v in patch.items() if isinstance(v, list) and v}
+    for key, value in need.violate.items():
+        cut = random_.randrange(1, 3)
+        both = key in patch and isinstance(value, list)
+        patch[key] = [*value[:cut], *patch[key][cut:]] if both else value
+    return patch
 
 
 def check(label: str, case: int) -> list[str]:
@@ -125,8 +135,8 @@ def check(label: str, case: int) -> list[str]:
     i = random_.randrange(len(test.spec.examples)) if random_.random() < 0.5 else 0
     first = test.values(test.spec.examples[i], ("examples", i))
     assert first is not None
-    patch = waiting(random_, test) if random_.random() < 0.2 else {}
-    for _ in range(random_.choice((1, 1, 2, 2, 3, 4)) if not patch else random_.randrange(2)):
+    patch = waiting(random_, test, case // 3) if case % 3 == 0 else {}
+    for _ in range(0 if patch else random_.choice((1, 1, 2, 2, 3, 4))):
         patch |= change(random_, test, test.complete(first))
     try:
         values = test.patched(first, patch)

@@ -640,7 +640,7 @@ OUT_OF_REACH = [
     ("HLSL", "HLSL"),
     ("onnx", "ONNX"),
     ("dmlSerializedGraph", "serialized"),
-    ("DML_OPERATOR_REDUCE", "not available"),
+    ("DML_OPERATOR_GEMM", "not available"),
     ("argmax", "not available"),
     ("ARGMAXX", "not available"),
     ("", "not available"),

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import ast
 import os
+import random
+import signal
+import time
 from pathlib import Path
 
 import pytest
 
-from stress import children, mutants, specs
+from stress import children, damage, kernels, mutants, specs
 
 
 @pytest.mark.parametrize("part", range(4))
@@ -61,3 +65,75 @@ def test_children_that_hang_or_die() -> None:
 def test_mutants_of_a_validator(label: str) -> None:
     """Each damage makes a test fail."""
     assert mutants.validators(label, float("inf")) == 0
+
+
+def test_children_apart(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Those that say no, raise, die, hang or hunger are told from those that say yes."""
+
+    def run(number: int) -> bool:
+        match number:
+            case 1:
+                raise ValueError
+            case 2:
+                os.kill(os.getpid(), signal.SIGKILL)
+            case 3:
+                while True:
+                    pass
+            case 4:
+                time.sleep(60)
+            case 5:
+                bytearray(1 << 40)
+        return number != 6
+
+    monkeypatch.setattr(children, "SLACK", 2)
+    found = dict(children.apart(run, range(9), 1))
+    assert found == {number: number in (0, 7, 8) for number in range(9)}
+    assert not dict(children.apart(run, range(9), 1, end=0))
+
+
+CODE = """
+def used(builder, x, n):
+    prefetch(x + 1)
+    y = builder.select(builder.icmp_signed("<", x, n), x, n)
+    return builder.add(y, x) if n > 2 else y
+def unused(n):
+    return used(n, n, n) + 1
+def first(x):
+    return used(x, x, x)
+def prefetch(x):
+    return x + 2
+"""
+DAMAGED = [
+    "4:8: builder.select(builder.icmp_signed('<', x, n), x, n) -> builder.select(builder.icmp_signed('<', x, n), n, x)",
+    "4:23: builder.icmp_signed('<', x, n) -> builder.icmp_unsigned('<', x, n)",
+    "4:23: builder.icmp_signed('<', x, n) -> builder.icmp_signed('<=', x, n)",
+    "5:11: builder.add(y, x) if n > 2 else y -> builder.add(y, x)",
+    "5:11: builder.add(y, x) if n > 2 else y -> y",
+    "5:11: builder.add(y, x) -> builder.sub(y, x)",
+    "5:32: n > 2 -> n >= 2",
+    "5:32: n > 2 -> n <= 2",
+    "5:36: 2 -> 3",
+    "5:36: 2 -> 1",
+]
+
+
+def test_damage() -> None:
+    """Each damage of what is used and has a result; the tree itself stays whole."""
+    tree = ast.parse(CODE)
+    reached = damage.reached(tree, ["first"])
+    assert reached == {"used", "first", "prefetch"}
+    found = [m for m in damage.mutants(tree, "code") if m.function in reached]
+    assert sorted(m.name for m in found) == sorted(f"code:{line}" for line in DAMAGED)
+    texts = {ast.unparse(m.tree()) for m in found}
+    assert len(texts) == len(found) and ast.unparse(tree) not in texts
+
+
+def test_mutants_of_a_kernel() -> None:
+    """The kernel itself passes, and not each of two mutants does."""
+    kernel = kernels.Kernel("softmax")
+    all_mutants = list(kernel.mutants())
+    assert len(all_mutants) > 1000
+    chosen = [None, *random.Random(1).sample(all_mutants, 2)]
+    tests = kernel.first()[:1]
+    found = dict(children.apart(lambda n: kernel.survives(chosen[n], tests), range(3), 60))
+    assert found[0] and not (found[1] and found[2])

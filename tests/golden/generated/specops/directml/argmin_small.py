@@ -28,7 +28,7 @@ Wrong on the page:
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, ClassVar
@@ -38,7 +38,6 @@ import numpy as np
 from specops import arrays, functions
 from specops.directml.descriptor import OperatorDesc, TensorDesc
 from specops.directml.tensor_rules import TENSOR_RULES
-from specops.lowering.arg_reduce import ArgReduce
 from specops.operator import CompiledOperator
 from specops.tensor import Tensor, rank, unique
 from specops.validation import Allowed, Computed, Field, Operator, Rule, Support
@@ -79,8 +78,10 @@ def lower(
     OutputTensor: Tensor,
     Axes: tuple[int, ...],
     AxisDirection: str,
-) -> ArgReduce:
-    """The kernel for validated values."""
+) -> Callable[..., None]:
+    """The kernel for validated values, loaded with its first use."""
+    from specops.lowering.arg_reduce import ArgReduce
+
     return ArgReduce(
         axes=Axes,
         better="less",
@@ -217,7 +218,8 @@ def argmin_small(
         axes: Axes to reduce. An integer or a sequence of them; negative ones count from the end;
             None means all axes.
         out: Array to write to, of the output's data type and shape; it may not share memory with an
-            input.
+            input. None makes a new one, which has the memory order of x where it has its
+            dimensions.
 
     Returns:
         Receives one index for each reduced group.
@@ -233,27 +235,26 @@ def argmin_small(
     >>> dml.argmin_small(x, axes=[1], axis_direction="DECREASING").tolist()
     [[0], [1]]
     """
-    array = arrays.as_array(x, OPERATOR, "InputTensor")
+    inputs = (arrays.as_array(x, OPERATOR, "InputTensor"),)
     compiled: CompiledOperator = functions.cached(
         _compiled,
-        array,
+        inputs,
         axis_direction,
         axes,
     )
-    result: np.ndarray = compiled(array, out=out)
+    result: np.ndarray = compiled(*inputs, out=out)
     return result
 
 
 @lru_cache(maxsize=256, typed=True)
 def _compiled(
-    dtype: np.dtype,
-    shape: tuple[int, ...],
+    inputs: functions.Inputs,
     axis_direction: Any,
     axes: Any,
 ) -> CompiledOperator:
     return functions.compiled(
         OPERATOR,
-        {"InputTensor": (dtype, shape)},
+        {"InputTensor": inputs[0]},
         {"Axes": axes, "AxisDirection": axis_direction},
         {},
     )

@@ -51,7 +51,6 @@ VIOLATIONS = [
     ("alignment", "InputTensor", {"InputTensor.alignment": 12}),
     ("alignment", "OutputTensor", {"OutputTensor.alignment": 12}),
 ]
-
 # (rule, another rule): where the other is broken, the rule is not asked.
 NEEDS = [("axes_unique", "axes_in_range")]
 

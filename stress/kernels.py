@@ -1,0 +1,198 @@
+"""Damaged kernels, at places drawn from a seed: part of `python -m stress mutants`.
+
+Numba is loaded once; each mutant takes the kernel's place in a child, with no cache. The tests of the contract run on
+FLOAT16 first, which compiles as many branches as any type; those that survive them run the others, also with float16
+converted as on a processor that cannot.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import importlib
+import inspect
+import itertools
+import pkgutil
+import random
+import sys
+import time
+import types
+import warnings
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import specops
+from specops import chunks, launch
+from stress import PROJECT, children
+from stress.damage import Mutant, mutants, reached
+from stress.mutants import count, forget, noticed, parameters, silence
+
+FIRST = "FLOAT16"
+OTHERS = ("FLOAT32", "FLOAT64", "BFLOAT16", "INT8", "INT64", "")  # the rest run the same code
+FIRST_SECONDS = 60  # of processor time, for the tests of the first type
+SECONDS = 300  # for all
+FIRST_SHARE = 0.6  # of the time
+
+
+@dataclass
+class Test:
+    name: str
+    dtype: str
+    run: Callable[[], None]
+
+
+def names(module: types.ModuleType, other: types.ModuleType) -> bool:
+    return any(value is other for value in vars(module).values())
+
+
+class Kernel:
+    """A kernel's module, what brings it to the tests, and the tests."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.module = importlib.import_module(f"specops.kernels.{name}")
+        lowering = importlib.import_module("specops.lowering")
+        found = [i.name for i in pkgutil.iter_modules(lowering.__path__)]
+        modules = [importlib.import_module(f"specops.lowering.{n}") for n in found]
+        self.users = [m for m in modules if names(m, self.module)]
+        self.source = Path(str(self.module.__file__)).read_text(encoding="utf-8")
+        self.tests = list(itertools.chain(*map(tests_of, self.files())))
+
+    def files(self) -> Iterator[types.ModuleType]:
+        """The modules of tests that check random cases of it."""
+        for path in sorted((PROJECT / "tests").glob("test_*.py")):
+            if "\ndef check_case(" in path.read_text(encoding="utf-8"):
+                module = importlib.import_module(path.stem)
+                if any(names(module, user) for user in self.users):
+                    yield module
+
+    def mutants(self) -> Iterator[Mutant]:
+        """Of what is used: some kernels have helpers of which they use a part."""
+        tree = ast.parse(self.source)
+        users = [n for user in self.users for n in ast.walk(ast.parse(inspect.getsource(user)))]
+        used = reached(tree, {n.attr for n in users if isinstance(n, ast.Attribute)})
+        return (m for m in mutants(tree, self.name) if m.function in used)
+
+    def put(self, code: types.CodeType) -> None:
+        """Other code in the kernel's module, and new compiled functions."""
+        exec(code, vars(self.module))
+        for user in self.users:
+            importlib.reload(user)
+        forget()
+
+    def damage(self, mutant: Mutant | None) -> None:
+        tree = mutant.tree() if mutant else ast.parse(self.source)
+        self.put(compile(tree, str(self.module.__file__), "exec"))  # type: ignore[call-overload]
+
+    def survives(self, mutant: Mutant | None, tests: list[Test]) -> bool:
+        """In a process of its own: whether all of the tests pass."""
+        silence()
+        launch._compile = compile_alone
+        self.damage(mutant)
+        return not failing(tests)
+
+    def first(self) -> list[Test]:
+        return [t for t in self.tests if t.dtype == FIRST and "large" not in t.name]
+
+    def others(self) -> list[Test]:
+        """Those of large arrays for one type alone: they take long, and notice little that others do not."""
+        large = [t for t in self.tests if t.dtype == FIRST and "large" in t.name]
+        small = [t for t in self.tests if t.dtype in OTHERS and "large" not in t.name]
+        return [*sorted(small, key=lambda t: OTHERS.index(t.dtype)), *large]
+
+
+def tests_of(module: types.ModuleType) -> Iterator[Test]:
+    """The tests of a module, but for those that start processes or measure memory."""
+    for name, function in vars(module).items():
+        if not name.startswith("test_") or "no_copy" in name:
+            continue
+        patches = "monkeypatch" in inspect.signature(function).parameters
+        for arguments in parameters(function):
+
+            def run(f: Any = function, a: Any = arguments, patches: bool = patches) -> None:
+                with pytest.MonkeyPatch.context() as patch:
+                    f(**a, **({"monkeypatch": patch} if patches else {}))
+
+            yield Test(name, arguments.get("name", ""), run)
+
+
+def compile_alone(function: Any, _kind: Any) -> None:
+    """In place of `launch._compile`: no cache."""
+    whole = function in (chunks.serial, chunks.parallel)
+    function.compile(chunks.LAUNCH if whole else chunks.SIGNATURE)
+
+
+def without_half() -> None:
+    """Code is generated as if the processor could not convert float16."""
+    from numba.core.registry import cpu_target  # noqa: PLC0415
+
+    code = cpu_target.target_context.codegen()
+    triple, name, _ = code.magic_tuple()
+    type(code).magic_tuple = lambda self: (triple, name, "")
+
+
+def failing(tests: list[Test]) -> str:
+    return noticed([(t.name, t.run) for t in tests])
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("name")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--sample", type=int, default=100)
+    parser.add_argument("--seconds", type=float, default=600)
+    options = parser.parse_args()
+    start = time.monotonic()
+    warnings.simplefilter("ignore")
+    launch._compile = compile_alone
+    kernel = Kernel(options.name)
+    found: list[Mutant | None] = [*kernel.mutants()]
+    random.Random(options.seed).shuffle(found)
+    chosen = [None, *found[: options.sample]]
+
+    with specops.num_threads(1):  # children may start threads; they know nothing of their parent's
+        failed = failing(kernel.first()[:1])
+    assert not failed, f"{failed} of {kernel.name} fails without damage"
+
+    def survives_first(number: int) -> bool:
+        return kernel.survives(chosen[number], kernel.first())
+
+    def survives_others(number: int) -> bool:
+        mutant = chosen[number]
+        if mutant and "half" in mutant.function:
+            without_half()
+            if not kernel.survives(mutant, kernel.first()):
+                return False
+        return kernel.survives(mutant, kernel.others())
+
+    def name(number: int) -> str:
+        mutant = chosen[number]
+        return mutant.name if mutant else "without damage"
+
+    numbers = range(len(chosen))
+    end = start + FIRST_SHARE * options.seconds
+    first = dict(children.apart(survives_first, numbers, FIRST_SECONDS, end))
+    assert first[0], f"a test of {FIRST} fails without damage"
+    left = [number for number in numbers if first.get(number)]
+    survivors = len(left) - 1
+    end = start + options.seconds
+    for number, survived in children.apart(survives_others, left, SECONDS, end):
+        left.remove(number)
+        if number == 0:
+            assert survived, "a test fails without damage"
+        elif survived:
+            print(f"kernels/{name(number)}", flush=True)
+        else:
+            survivors -= 1
+    for number in left:
+        print(f"kernels/{name(number)} (not run on all tests)")
+    count(f"kernels/{kernel.name}", survivors, len(first) - 1, len(found), start)
+    return min(survivors, 100)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
