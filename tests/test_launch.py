@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from collections.abc import Iterator
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -90,3 +94,27 @@ def test_kernels_are_made_once() -> None:
     kernels = launch.kernels(chunk_for)
     assert kernels(16, True) is kernels(16, True) is not kernels(32, True)
     assert made == [(16, True), (32, True)]
+
+
+FOUND_AGAIN = """
+import numpy as np
+import specops
+from specops import directml as dml
+x = np.random.default_rng(1).random((1, 1, 8, 9), np.float32)
+specops.max_pool(x, [3, 3])
+specops.average_pool(x, [3, 3])
+dml.max_pooling_grad(x, np.ones((1, 1, 7, 8), np.float32), [2, 2])
+specops.l2_norm(x, axis=1)
+"""
+
+
+def test_compiled_code_is_found_again(tmp_path: Path) -> None:
+    """A second process compiles nothing, also where a chunk calls a function that a factory made for it."""
+    environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path)}
+    files = []
+    for _ in range(2):
+        command = [sys.executable, "-c", FOUND_AGAIN]
+        subprocess.run(command, env=environment, check=True, timeout=300)
+        files.append({p.name for p in tmp_path.rglob("*.nbc")})
+    assert len(files[0]) > 4
+    assert files[0] == files[1]

@@ -128,7 +128,7 @@ def kernels(chunk_for: Callable[..., Any]) -> Callable[..., Kernel]:
 
     @functools.cache
     def kernel(*kind: int | str) -> Kernel:
-        return Kernel(chunk_for(*kind), kind)
+        return Kernel(chunk_for(*kind), (chunk_for.__name__, *kind))
 
     return kernel
 
@@ -192,6 +192,7 @@ def _compile(function: Any, kind: tuple[int | str, ...]) -> None:
     try:
         _name_apart(function.py_func, kind)
         function.enable_caching()
+        function._cache._index_key = _index_key
     except (RuntimeError, OSError) as error:
         _warn(error)
     try:
@@ -218,6 +219,15 @@ def _name_apart(function: Any, kind: tuple[int | str, ...]) -> None:
     parts = (source, numba.__version__, processor, kind)
     suffix = "_" + hashlib.sha256(repr(parts).encode()).hexdigest()[:16]
     function.__qualname__ = function.__qualname__.removesuffix(suffix) + suffix
+
+
+def _index_key(signature: Any, codegen: Any) -> Any:
+    """What an entry of a cache's index stands for, beside all that the file's name says.
+
+    Numba's own key holds what the function closes over; a compiled function there differs in each process, so that the
+    code would never be found again.
+    """
+    return signature, codegen.magic_tuple()
 
 
 def _public_address(x: npt.NDArray[Any]) -> int:

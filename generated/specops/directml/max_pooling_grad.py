@@ -56,7 +56,8 @@ Decided where the page is silent:
     nan: The page is silent. As for MAX_POOLING2, a comparison with NaN is false.
     defaults: The functions' strides and dilations are 1 and their paddings 0 where the caller names
         none.
-    precision: Gradients are summed in float32 and rounded once where the data type is narrower.
+    precision: Float16 gradients are summed in float32 and float32 ones in float64 before they are
+        rounded.
     shared_memory: An output that may share memory with an input is refused; the operator has no
         in-place form.
 

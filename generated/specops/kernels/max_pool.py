@@ -2134,7 +2134,7 @@ def gradient(dtype, rank_width):
     """
     kind = KINDS[dtype]
     width = kind.itemsize * 8
-    wide = np.float64(0) if width == 64 else np.float32(0)
+    wide = np.float32(0) if width == 16 else np.float64(0)
     find = lines(width, True, rank_width) if rank_width else direct(width, True)
     zero = np.int64(0)
 

@@ -64,7 +64,7 @@ class MaxPoolGrad:
         )
         elements = math.prod(input.sizes)
         self._empty = elements == 0
-        self._sum_bytes = max(4, width // 8)
+        self._sum_bytes = 4 if width == 16 else 8
         moved = (2 * elements + math.prod(gradient.sizes)) * (width // 8)
         self._large = moved >= pooling.LARGE_BYTES
         self._plans = Plans(self._plan)

@@ -19,8 +19,8 @@ Decided where the page is silent:
     axes_unique: The page is silent. A repeated axis names nothing new; NumPy refuses it too.
     nan: The page is silent. Whatever is computed with NaN is NaN.
     axes_empty: An empty list of axes stands for all of them.
-    integers: Results of integer types are cut towards 0; those that have none are the least
-        integer.
+    integers: Squares of integers are summed as integers, which wrap around, and the root is cut
+        towards 0; a negative sum gives the least integer.
     precision: Floats are summed in a wider type, or with the rounding errors beside the sum, and
         rounded once.
 """

@@ -20,7 +20,7 @@ Decided where the page is silent:
     nan: The page is silent. Whatever is computed with NaN is NaN.
     axes_empty: An empty list of axes stands for all of them.
     no_elements: Of nothing the result is NaN, or 0 of an integer type.
-    integers: The mean of integers is cut towards 0.
+    integers: The sum of integers wraps around and their mean is cut towards 0.
     precision: Floats are summed in a wider type, or with the rounding errors beside the sum, and
         rounded once.
 """

@@ -19,7 +19,7 @@ Decided where the page is silent:
     axes_unique: The page is silent. A repeated axis names nothing new; NumPy refuses it too.
     nan: The page is silent. Whatever is computed with NaN is NaN.
     no_elements: Of nothing the result is NaN, or 0 of an integer type.
-    integers: The mean of integers is cut towards 0.
+    integers: The sum of integers wraps around and their mean is cut towards 0.
     precision: Floats are summed in a wider type, or with the rounding errors beside the sum, and
         rounded once.
 """
