@@ -13,7 +13,7 @@ import warnings
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from types import FunctionType
+from types import FunctionType, SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -796,12 +796,12 @@ class FakeDispatcher:
 
     def enable_caching(self) -> None:
         self.enabled += 1
-        self._cache = "on disk"
+        self._cache = SimpleNamespace()
 
     def compile(self, _signature: Any) -> None:
         found = self._cache
         time.sleep(0.05)
-        if found == "on disk":
+        if isinstance(found, SimpleNamespace):
             raise EOFError("a damaged file")
         self.compiled += 1
 
