@@ -65,11 +65,7 @@ def _fields(o: Operator) -> dict[str, str]:
 def _support(o: Operator) -> dict[str, str]:
     return {
         " ".join(
-            [
-                name,
-                *(f"where {a} is {' or '.join(v)}" for a, v in (row.when or {}).items()),
-                *([f"from {row.since}"] if row.since else []),
-            ]
+            part for part in (name, row.condition, f"from {row.since}" if row.since else "") if part
         ): f"{t.ranks} dimensions, {', '.join(sorted(t.dtypes))}"
         for row in o.spec.support
         for name, t in row.tensors.items()

@@ -427,7 +427,7 @@ class _Spec:
                 for result in chosen.results():
                     if result not in known:
                         self.value(result, (*path, "dtype"), known)
-            elif " " not in field.dtype and field.dtype not in known:
+            elif not field.chooses_dtype and field.dtype not in known:
                 self.value(field.dtype, (*path, "dtype"), known)
         for key in ("sizes_argument", "optional"):
             argument = getattr(field, key)

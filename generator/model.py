@@ -213,6 +213,11 @@ class FieldSpec(Strict):
     )
 
     @property
+    def chooses_dtype(self) -> bool:
+        """Whether an expression gives its data type, rather than a word or a tensor's."""
+        return self.dtype is not None and " " in self.dtype
+
+    @property
     def told(self) -> bool:
         """Whether callers give it as a value: neither a tensor nor the length of an array."""
         return self.type != "tensor" and self.length_of is None
@@ -253,6 +258,11 @@ class SupportRow(BaseModel):
     def chosen(self) -> dict[str, str]:
         """The attribute and the first of its values that the table is for; empty where it is for all."""
         return {name: values[0] for name, values in (self.when or {}).items()}
+
+    @property
+    def condition(self) -> str:
+        """When it is the table, in words; empty where it always is."""
+        return "".join(f"where {n} is {' or '.join(v)}" for n, v in (self.when or {}).items())
 
     def holds(self, values: Mapping[str, Any]) -> bool:
         """Whether it is the table for these attributes."""

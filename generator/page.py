@@ -31,7 +31,7 @@ def operator(o: Operator, specs: Linted) -> str:
     for row in spec.support:
         for name, t in row.tensors.items():
             since = f" from level {row.since}" if row.since else ""
-            when = "".join(f" where {a} is {' or '.join(v)}" for a, v in (row.when or {}).items())
+            when = f" {row.condition}" if row.condition else ""
             out += item(f"{name}{when}{since}: {t.low} to {t.high} dimensions", ", ".join(t.dtypes))
     out += ["", "Constraints"]
     for r in o.rules:

@@ -126,7 +126,7 @@ def operator(source: Spec, tree: SpecTree, report: Report) -> Operator:
     for i, field in enumerate(spec.fields):
         if field.sizes is not None:
             _keep(sizes, field.name, parse(field.sizes, known, "ints", "fields", i, "sizes"))
-        if field.dtype is not None and " " in field.dtype:
+        if field.dtype is not None and field.chooses_dtype:
             _keep(dtypes, field.name, parse(field.dtype, names, "str", "fields", i, "dtype"))
         if field.kind == "output":
             known[field.name] = "tensor"

@@ -225,13 +225,12 @@ def _support(row: SupportRow) -> dict[str, Any]:
         "since": row.since,
         "tensors": tensors,
         "when": (when[0], tuple(when[1])) if when else None,
-        "place": "".join(
-            [
-                f" where {when[0]} is {' or '.join(when[1])}" if when else "",
-                f" from level {row.since}" if row.since else "",
-            ]
-        ),
+        "place": _places(row.condition, f"from level {row.since}" if row.since else ""),
     }
+
+
+def _places(*parts: str) -> str:
+    return "".join(f" {part}" for part in parts if part)
 
 
 def _ranks(row: SupportRow) -> list[tuple[Any, ...]]:
@@ -414,7 +413,7 @@ def _of_output(field: FieldSpec, spec: OperatorSpec) -> list[dict[str, Any]]:
     if argument:
         doc = f"Data type of {field.name}: {', '.join(spec.dtypes(field.name))}, or a NumPy dtype."
         default = f'"{field.dtype}"'
-        if " " in str(field.dtype):
+        if field.chooses_dtype:
             default, doc = "None", f"{doc} None means what follows from the other arguments."
         add(argument, "Any", default, doc)
     if field.sizes_argument and field.sizes:

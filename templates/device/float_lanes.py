@@ -15,7 +15,7 @@ from numba.extending import intrinsic, models, register_model
 
 from float_math import LOWEST, _exp, _greater_float, _log, _same
 from half import _bfloat_to_float, _float_to_bfloat, _float_to_half, _half_to_float
-from order_key import VECTOR_BYTES, _load, _pointer, _splat
+from order_key import VECTOR_BYTES, _load, _pointer, _prefetch, _splat
 
 
 class Lanes(types.Type):
@@ -617,21 +617,13 @@ def store_double(_context: Any, address: Any, number: Any, value: Any) -> Any:
     return types.void(types.int64, types.int64, types.float64), codegen
 
 
-def _prefetch(builder: Any, address: Any, write: int) -> None:
-    i32 = ir.IntType(32)
-    pointer = _pointer(builder, address)
-    fnty = ir.FunctionType(ir.VoidType(), [pointer.type, i32, i32, i32])
-    function = cgutils.get_or_insert_function(builder.module, fnty, "llvm.prefetch.p0")
-    builder.call(function, [pointer, i32(write), i32(3), i32(1)])
-
-
 @intrinsic
 def prefetch(_context: Any, address: Any, write: Any) -> Any:
     """Ask for the cache line at an address, any address; `write` is None or True."""
     for_write = write != types.none
 
     def codegen(context: Any, builder: Any, _signature: Any, values: Any) -> Any:
-        _prefetch(builder, values[0], int(for_write))
+        _prefetch(builder, _pointer(builder, values[0]), int(for_write))
         return context.get_dummy_value()
 
     return types.void(types.int64, write), codegen
@@ -645,7 +637,7 @@ def prefetch_rows(_context: Any, address: Any, offsets: Any) -> Any:
         address, offsets = values
         for row in range(ROWS):
             offset = builder.load(_number(builder, offsets, ir.IntType(64)(2 * row), offsets.type))
-            _prefetch(builder, builder.add(address, offset), 0)
+            _prefetch(builder, _pointer(builder, address, offset))
         return context.get_dummy_value()
 
     return types.void(types.int64, types.int64), codegen

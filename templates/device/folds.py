@@ -25,9 +25,9 @@ from numba.core.imputils import lower_constant
 from numba.extending import intrinsic, models, register_model, typeof_impl
 
 from float_math import EXP_SCALE, LOWEST, _exp, _greater_float, _log, _same
-from half import _bfloat_to_float, _float_to_bfloat, _float_to_half, _half_to_float
-from order_key import VECTOR_BYTES, _load, _pointer, _splat
-from vectors import _greater, _mask, _masked_load, _prefetch
+from half import _bfloat_to_float, _float_to_bfloat, _float_to_half, _half_to_float, _to_odd
+from order_key import VECTOR_BYTES, _load, _pointer, _prefetch, _splat
+from vectors import _greater, _mask, _masked_load
 
 RULE_WORDS = 6
 NONE = 0
@@ -915,22 +915,6 @@ def _log_of(builder: Any, value: Any) -> Any:
     return builder.select(
         builder.fcmp_ordered("<", value, zero), _same(vector, float("nan")), result
     )
-
-
-def _to_odd(builder: Any, value: Any) -> Any:
-    """float32 of float64, the last bit set where it is not exact: rounding it again then rounds but once."""
-    integers = _vector_of(ir.IntType(32), value.type.count)
-    narrow = builder.fptrunc(value, _vector_of(ir.FloatType(), value.type.count))
-    back = builder.fpext(narrow, value.type)
-    exact = builder.fcmp_unordered("ueq", value, back)
-    bits = builder.bitcast(narrow, integers)
-    one, zero = _same(integers, 1), ir.Constant(integers, None)
-    even = builder.icmp_unsigned("==", builder.and_(bits, one), zero)
-    wider = builder.fcmp_ordered(">", value, back)
-    up = builder.xor(wider, builder.icmp_signed("<", bits, zero))  # away from 0
-    odd = builder.select(up, builder.add(bits, one), builder.sub(bits, one))
-    change = builder.and_(builder.not_(exact), even)
-    return builder.bitcast(builder.select(change, odd, bits), narrow.type)
 
 
 def _sum_of(builder: Any, sums: list[Any]) -> Any:

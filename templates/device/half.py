@@ -1,4 +1,7 @@
-"""float16 and bfloat16 to float32 and back, on scalars and vectors of bits: rounded to nearest even, NaN made quiet."""
+"""float16 and bfloat16 to float32 and back, on scalars and vectors of bits: rounded to nearest even, NaN made quiet.
+
+From float64 they are rounded by way of a float32 that is rounded to odd.
+"""
 
 from __future__ import annotations
 
@@ -98,3 +101,19 @@ def _float_to_bfloat(builder: Any, value: Any) -> Any:
     nan = builder.fcmp_unordered("uno", value, value)
     result = builder.select(nan, builder.or_(sign, constant(0x7FC0)), rounded)
     return builder.trunc(result, _like(value.type, ir.IntType(16)))
+
+
+def _to_odd(builder: Any, value: Any) -> Any:
+    """float32 of a float64, its last bit 1 where it is not exact: what is rounded again is then rounded as once."""
+    near = builder.fptrunc(value, _like(value.type, ir.FloatType()))
+    again = builder.fpext(near, value.type)
+    bits = builder.bitcast(near, _like(value.type, ir.IntType(32)))
+    one = _splat(builder, ir.IntType(32)(1), bits.type)
+    sizes = [builder.bitcast(v, _like(v.type, ir.IntType(64))) for v in (again, value)]
+    sign = _splat(builder, ir.IntType(64)(1), sizes[0].type)
+    sizes = [builder.shl(size, sign) for size in sizes]
+    inexact = builder.fcmp_ordered("!=", again, value)
+    above = builder.and_(inexact, builder.icmp_unsigned(">", *sizes))
+    bits = builder.select(above, builder.sub(bits, one), bits)
+    bits = builder.select(inexact, builder.or_(bits, one), bits)
+    return builder.bitcast(bits, near.type)

@@ -20,7 +20,7 @@ from numba.core import cgutils
 from numba.extending import intrinsic
 
 from half import _bfloat_to_float, _half_to_float, _like
-from order_key import VECTOR_BYTES, _load, _order_key, _pointer, _rule, _splat
+from order_key import VECTOR_BYTES, _load, _order_key, _pointer, _prefetch, _rule, _splat
 
 # Bytes from a row to what is prefetched: without it, inputs beyond the caches take 1.3 to 1.7 times as long.
 AHEAD = 8192
@@ -170,14 +170,6 @@ def _masked(builder: Any, verb: str, vector: Any) -> Any:
 def _store(builder: Any, value: Any, pointer: Any) -> None:
     """Store a value at any alignment."""
     builder.store(value, builder.bitcast(pointer, value.type.as_pointer()), align=1)
-
-
-def _prefetch(builder: Any, pointer: Any) -> None:
-    """Ask for the line of cache at `pointer`, which need not be valid."""
-    i32 = ir.IntType(32)
-    fnty = ir.FunctionType(ir.VoidType(), [pointer.type, i32, i32, i32])
-    function = cgutils.get_or_insert_function(builder.module, fnty, "llvm.prefetch.p0")
-    builder.call(function, [pointer, i32(0), i32(3), i32(1)])
 
 
 def _vector(element: Any, registers: int = 1) -> Any:

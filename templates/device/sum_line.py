@@ -10,7 +10,7 @@ from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
-from half import _float_to_bfloat, _float_to_half, _like
+from half import _float_to_bfloat, _float_to_half, _like, _to_odd
 from order_key import _load, _pointer, _splat, helper, item_size, load_integer, store_integer
 from pool_line import (
     _after,
@@ -35,22 +35,6 @@ KINDS = {
     "FLOAT32": np.int32(0),
     "FLOAT64": np.int64(0),
 }
-
-
-def _to_odd(builder: Any, value: Any) -> Any:
-    """float32 of a float64, its last bit 1 where it is not exact: what is rounded again is then rounded as once."""
-    near = builder.fptrunc(value, _like(value.type, ir.FloatType()))
-    again = builder.fpext(near, value.type)
-    bits = builder.bitcast(near, _like(value.type, ir.IntType(32)))
-    one = _splat(builder, ir.IntType(32)(1), bits.type)
-    sizes = [builder.bitcast(v, _like(v.type, ir.IntType(64))) for v in (again, value)]
-    sign = _splat(builder, ir.IntType(64)(1), sizes[0].type)
-    sizes = [builder.shl(size, sign) for size in sizes]
-    inexact = builder.fcmp_ordered("!=", again, value)
-    above = builder.and_(inexact, builder.icmp_unsigned(">", *sizes))
-    bits = builder.select(above, builder.sub(bits, one), bits)
-    bits = builder.select(inexact, builder.or_(bits, one), bits)
-    return builder.bitcast(bits, near.type)
 
 
 def _bits_of(context: Any, builder: Any, value: Any, kind: Any) -> Any:

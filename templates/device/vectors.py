@@ -31,17 +31,6 @@ def _masked_load(builder: Any, pointer: Any, mask: Any, vector: Any) -> Any:
     return builder.call(function, [typed, i32(1), mask, ir.Constant(vector, None)])
 
 
-def _prefetch(builder: Any, pointer: Any) -> None:
-    """Fetch a cache line that is wanted soon; any address will do.
-
-    The processor's own prefetching stops at each page and waits at each search: 1.4x to 2x beyond the cache.
-    """
-    i32 = ir.IntType(32)
-    fnty = ir.FunctionType(ir.VoidType(), [pointer.type, i32, i32, i32])
-    function = cgutils.get_or_insert_function(builder.module, fnty, "llvm.prefetch.p0")
-    builder.call(function, [pointer, i32(0), i32(3), i32(1)])
-
-
 def _greater(builder: Any, a: Any, b: Any) -> Any:
     return builder.select(builder.icmp_signed(">", a, b), a, b)
 

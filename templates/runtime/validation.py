@@ -364,13 +364,14 @@ def integers(value: object, high: int = _UINT_MAX, low: int = 0) -> tuple[int, .
 
 def number(value: object) -> float:
     """A finite number; Python's and NumPy's are taken, booleans are not."""
-    real = isinstance(value, float | np.floating) or _index(value) is not None
+    given = value if isinstance(value, float | np.floating) else _index(value)
     try:
-        if real and math.isfinite(float(value)):  # type: ignore[arg-type]
-            return float(value)  # type: ignore[arg-type]
+        real = math.nan if given is None else float(given)
     except OverflowError:
-        pass
-    raise NotUnderstood(value, "a finite number")
+        real = math.inf
+    if not math.isfinite(real):
+        raise NotUnderstood(value, "a finite number")
+    return real
 
 
 def boolean(value: object) -> bool:

@@ -91,6 +91,17 @@ def _load(builder: Any, pointer: Any, type_: Any) -> Any:
     return builder.load(builder.bitcast(pointer, type_.as_pointer()), align=1)
 
 
+def _prefetch(builder: Any, pointer: Any, write: int = 0) -> None:
+    """Fetch a cache line that is wanted soon, to be written to where `write` is 1; any address will do.
+
+    The processor's own prefetching stops at each page and waits at each search: 1.4x to 2x beyond the cache.
+    """
+    i32 = ir.IntType(32)
+    fnty = ir.FunctionType(ir.VoidType(), [pointer.type, i32, i32, i32])
+    function = cgutils.get_or_insert_function(builder.module, fnty, "llvm.prefetch.p0")
+    builder.call(function, [pointer, i32(write), i32(3), i32(1)])
+
+
 def _order_key(builder: Any, bits: Any, rule: tuple[Any, Any, Any]) -> Any:
     """Key of `bits` (a scalar or a vector); `rule` is (flip, nan_key, inf), inf None for integers.
 
@@ -187,17 +198,6 @@ def _masked_load(builder: Any, pointer: Any, mask: Any, vector: Any) -> Any:
     fnty = ir.FunctionType(vector, [typed.type, i32, mask.type, vector])
     function = cgutils.get_or_insert_function(builder.module, fnty, name)
     return builder.call(function, [typed, i32(1), mask, ir.Constant(vector, None)])
-
-
-def _prefetch(builder: Any, pointer: Any) -> None:
-    """Fetch a cache line that is wanted soon; any address will do.
-
-    The processor's own prefetching stops at each page and waits at each search: 1.4x to 2x beyond the cache.
-    """
-    i32 = ir.IntType(32)
-    fnty = ir.FunctionType(ir.VoidType(), [pointer.type, i32, i32, i32])
-    function = cgutils.get_or_insert_function(builder.module, fnty, "llvm.prefetch.p0")
-    builder.call(function, [pointer, i32(0), i32(3), i32(1)])
 
 
 def _greater(builder: Any, a: Any, b: Any) -> Any:

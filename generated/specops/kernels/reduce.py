@@ -70,6 +70,17 @@ def _load(builder: Any, pointer: Any, type_: Any) -> Any:
     return builder.load(builder.bitcast(pointer, type_.as_pointer()), align=1)
 
 
+def _prefetch(builder: Any, pointer: Any, write: int = 0) -> None:
+    """Fetch a cache line that is wanted soon, to be written to where `write` is 1; any address will do.
+
+    The processor's own prefetching stops at each page and waits at each search: 1.4x to 2x beyond the cache.
+    """
+    i32 = ir.IntType(32)
+    fnty = ir.FunctionType(ir.VoidType(), [pointer.type, i32, i32, i32])
+    function = cgutils.get_or_insert_function(builder.module, fnty, "llvm.prefetch.p0")
+    builder.call(function, [pointer, i32(write), i32(3), i32(1)])
+
+
 def _order_key(builder: Any, bits: Any, rule: tuple[Any, Any, Any]) -> Any:
     """Key of `bits` (a scalar or a vector); `rule` is (flip, nan_key, inf), inf None for integers.
 
@@ -166,17 +177,6 @@ def _masked_load(builder: Any, pointer: Any, mask: Any, vector: Any) -> Any:
     fnty = ir.FunctionType(vector, [typed.type, i32, mask.type, vector])
     function = cgutils.get_or_insert_function(builder.module, fnty, name)
     return builder.call(function, [typed, i32(1), mask, ir.Constant(vector, None)])
-
-
-def _prefetch(builder: Any, pointer: Any) -> None:
-    """Fetch a cache line that is wanted soon; any address will do.
-
-    The processor's own prefetching stops at each page and waits at each search: 1.4x to 2x beyond the cache.
-    """
-    i32 = ir.IntType(32)
-    fnty = ir.FunctionType(ir.VoidType(), [pointer.type, i32, i32, i32])
-    function = cgutils.get_or_insert_function(builder.module, fnty, "llvm.prefetch.p0")
-    builder.call(function, [pointer, i32(0), i32(3), i32(1)])
 
 
 def _greater(builder: Any, a: Any, b: Any) -> Any:
@@ -287,6 +287,22 @@ def _float_to_bfloat(builder: Any, value: Any) -> Any:
     nan = builder.fcmp_unordered("uno", value, value)
     result = builder.select(nan, builder.or_(sign, constant(0x7FC0)), rounded)
     return builder.trunc(result, _like(value.type, ir.IntType(16)))
+
+
+def _to_odd(builder: Any, value: Any) -> Any:
+    """float32 of a float64, its last bit 1 where it is not exact: what is rounded again is then rounded as once."""
+    near = builder.fptrunc(value, _like(value.type, ir.FloatType()))
+    again = builder.fpext(near, value.type)
+    bits = builder.bitcast(near, _like(value.type, ir.IntType(32)))
+    one = _splat(builder, ir.IntType(32)(1), bits.type)
+    sizes = [builder.bitcast(v, _like(v.type, ir.IntType(64))) for v in (again, value)]
+    sign = _splat(builder, ir.IntType(64)(1), sizes[0].type)
+    sizes = [builder.shl(size, sign) for size in sizes]
+    inexact = builder.fcmp_ordered("!=", again, value)
+    above = builder.and_(inexact, builder.icmp_unsigned(">", *sizes))
+    bits = builder.select(above, builder.sub(bits, one), bits)
+    bits = builder.select(inexact, builder.or_(bits, one), bits)
+    return builder.bitcast(bits, near.type)
 
 
 EXP_SCALE = 2.0**64  # _exp's results bear this factor, so that none of them is subnormal
@@ -1326,22 +1342,6 @@ def _log_of(builder: Any, value: Any) -> Any:
     return builder.select(
         builder.fcmp_ordered("<", value, zero), _same(vector, float("nan")), result
     )
-
-
-def _to_odd(builder: Any, value: Any) -> Any:
-    """float32 of float64, the last bit set where it is not exact: rounding it again then rounds but once."""
-    integers = _vector_of(ir.IntType(32), value.type.count)
-    narrow = builder.fptrunc(value, _vector_of(ir.FloatType(), value.type.count))
-    back = builder.fpext(narrow, value.type)
-    exact = builder.fcmp_unordered("ueq", value, back)
-    bits = builder.bitcast(narrow, integers)
-    one, zero = _same(integers, 1), ir.Constant(integers, None)
-    even = builder.icmp_unsigned("==", builder.and_(bits, one), zero)
-    wider = builder.fcmp_ordered(">", value, back)
-    up = builder.xor(wider, builder.icmp_signed("<", bits, zero))  # away from 0
-    odd = builder.select(up, builder.add(bits, one), builder.sub(bits, one))
-    change = builder.and_(builder.not_(exact), even)
-    return builder.bitcast(builder.select(change, odd, bits), narrow.type)
 
 
 def _sum_of(builder: Any, sums: list[Any]) -> Any:

@@ -97,18 +97,8 @@ class MaxPool:
         """Write the greatest elements of `x` to `out`, and where they stand to `indices`; any strides."""
         if self._empty:
             return
-        index_strides = () if indices is None else indices.strides
-        plan = self._plans[x.strides, out.strides, index_strides]
-        run, _, walk, items = plan
-        run(
-            walk,
-            launch.address(x),
-            launch.address(out),
-            0 if indices is None else launch.address(indices),
-            items,
-            large=self._large,
-            alive=(x, out, indices, plan),
-        )
+        plan = self._plans[x.strides, out.strides, () if indices is None else indices.strides]
+        pooling.run(plan, x, out, indices, large=self._large)
 
     def _plan(self, strides: Strides, out_strides: Strides, index_strides: Strides) -> Plan:
         walk = self._windows.walk(strides, out_strides, index_strides)

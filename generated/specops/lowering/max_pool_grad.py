@@ -74,16 +74,7 @@ class MaxPoolGrad:
         if self._empty:
             return
         plan = self._plans[x.strides, out.strides, gradient.strides]
-        run, _, walk, items = plan
-        run(
-            walk,
-            launch.address(x),
-            launch.address(out),
-            launch.address(gradient),
-            items,
-            large=self._large,
-            alive=(x, gradient, out, plan),
-        )
+        pooling.run(plan, x, out, gradient, large=self._large)
 
     def _plan(self, strides: Strides, out_strides: Strides, gradient_strides: Strides) -> Plan:
         walk = self._windows.walk(strides, out_strides, gradient_strides)

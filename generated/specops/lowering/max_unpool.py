@@ -47,16 +47,7 @@ class MaxUnpool:
         if self._elements == 0:
             return
         plan = self._plans[x.strides, indices.strides, out.strides]
-        run, _, walk, items = plan
-        run(
-            walk,
-            launch.address(x),
-            launch.address(out),
-            launch.address(indices),
-            items,
-            large=self._large,
-            alive=(x, indices, out, plan),
-        )
+        pooling.run(plan, x, out, indices, large=self._large)
 
     def _plan(self, strides: Strides, index_strides: Strides, out_strides: Strides) -> Plan:
         axes = [

@@ -66,19 +66,15 @@ class SumPool:
         """Write what the windows of `x` give to `out`, both of the described shape and type, at any strides."""
         if self._empty:
             return
-        plan = self._plans[x.strides, out.strides]
-        run, _, walk, items = plan
-        source, target = launch.address(x), launch.address(out)
-        run(walk, source, target, 0, items, large=self._large, alive=(x, out, plan))
+        pooling.run(self._plans[x.strides, out.strides], x, out, large=self._large)
 
     def _plan(self, strides: Strides, out_strides: Strides) -> Plan:
-        walk = self._windows.walk(strides, out_strides)
-        if walk.lines and self._power in (0, 1, 2):
+        walk = self._windows.walk(strides, out_strides, by_lines=self._power in (0, 1, 2))
+        if walk.lines:
             run = _LINES(self._dtype, self._width, self._added)
-            return planned(run, walk.items, walk.settings, walk.batch, walk.spatial)
-        walk = self._windows.walk(strides, out_strides, by_lines=False)
-        walk.settings[kernel.POWER] = np.float64(self._power).view(np.int64)
-        run = _DIRECT(self._dtype)
+        else:
+            run = _DIRECT(self._dtype)
+            walk.settings[kernel.POWER] = np.float64(self._power).view(np.int64)
         return planned(run, walk.items, walk.settings, walk.batch, walk.spatial)
 
 

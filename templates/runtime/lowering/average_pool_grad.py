@@ -65,10 +65,7 @@ class AveragePoolGrad:
         """Write the input's gradient to `out` from that of the output, `x`, at any strides."""
         if self._empty:
             return
-        plan = self._plans[x.strides, out.strides]
-        run, _, walk, items = plan
-        source, target = launch.address(x), launch.address(out)
-        run(walk, source, target, 0, items, large=self._large, alive=(x, out, plan))
+        pooling.run(self._plans[x.strides, out.strides], x, out, large=self._large)
 
     def _plan(self, strides: Strides, out_strides: Strides) -> Plan:
         walk = self._windows.walk(strides, out_strides)

@@ -37,6 +37,19 @@ def planned(run: launch.Kernel, items: int, *tables: Any) -> Plan:
     return Plan(run, walk, launch.address(walk), items)
 
 
+def run(plan: Plan, x: Array, out: Array, other: Array | None = None, *, large: bool) -> None:
+    """Run a plan on arrays of the strides that it was made for; `other` is the third that a chunk takes."""
+    plan.run(
+        plan.walk_at,
+        launch.address(x),
+        launch.address(out),
+        0 if other is None else launch.address(other),
+        plan.items,
+        large=large,
+        alive=(x, out, other, plan),
+    )
+
+
 class Walk(NamedTuple):
     """What a chunk is told; `lines`: whether it may work by lines."""
 
