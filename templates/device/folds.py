@@ -27,7 +27,7 @@ from numba.extending import intrinsic, models, register_model, typeof_impl
 from float_math import EXP_SCALE, LOWEST, _exp, _greater_float, _log, _same
 from half import _bfloat_to_float, _float_to_bfloat, _float_to_half, _half_to_float, _to_odd
 from order_key import VECTOR_BYTES, _load, _pointer, _prefetch, _splat
-from vectors import _greater, _mask, _masked_load
+from vectors import _extreme, _extremes, _greater, _mask, _masked_load
 
 RULE_WORDS = 6
 NONE = 0
@@ -39,7 +39,7 @@ FOLD = 8  # vectors that are added to each other first: nothing waits for the su
 GROUPS = (
     8  # states that are folded across their lanes together, and results that are stored together
 )
-AHEAD_IN_RUN = 2048  # bytes fetched ahead along a run
+AHEAD_IN_RUN = 8192  # bytes fetched ahead along a run
 RISE = 8.0  # by which an element exceeds the top before that is raised
 
 _FLOATS = {"FLOAT16": 16, "BFLOAT16": 16, "FLOAT32": 32, "FLOAT64": 64}
@@ -550,7 +550,26 @@ def _fold_part(
         value = _terms(context, builder, fold, rule, load(i, mask))
         return value if mask is None else builder.select(mask, value, _blank(fold, value.type))
 
+    if fold.operation == "greatest" and fold.floats and rows > 1:
+        key = _greatest_of_floats(builder, fold, rule, [load(i, mask) for i in range(rows)])
+        if mask is not None:
+            key = builder.select(mask, key, _blank(fold, key.type))
+        return [_greater(builder, state[0], key)]
     return _folded(context, builder, fold, state, rows, term, one_group, fresh)
+
+
+def _greatest_of_floats(builder: Any, fold: Fold, rule: tuple[Any, ...], rows: list[Any]) -> Any:
+    """The greatest key of several vectors of floats; each needs a key only if there is NaN among them."""
+    extremes = None
+    for bits in rows:
+        extremes = _extremes(builder, extremes, bits)
+    bits, some_nan = _extreme(builder, extremes, rule[0], rule[2])
+    key = cgutils.alloca_once_value(builder, _key(builder, fold, rule, bits))
+    with builder.if_then(some_nan, likely=False):
+        keys = [_key(builder, fold, rule, bits) for bits in rows]
+        greatest = _tree(range(len(rows)), keys.__getitem__, lambda a, b: _greater(builder, a, b))
+        builder.store(greatest, key)
+    return builder.load(key)
 
 
 def _load_row(builder: Any, fold: Fold, pointer: Any, mask: Any) -> Any:
@@ -571,15 +590,18 @@ def fold_run(
     address: Any,
     n: Any,
     step: Any,
-    beyond: Any,
+    ahead: Any,
+    pitch: Any,
+    skipped: Any,
 ) -> Any:
     """Fold n elements of one group, `step` bytes apart, into the lanes of a vector of states, `fresh` ones at first.
 
-    What follows the run, and `beyond` bytes, is fetched.
+    What is fetched lies `ahead` bytes further on in the run, or in the one that begins `pitch` bytes later, and
+    `skipped` bytes.
     """
 
     def codegen(context: Any, builder: Any, _signature: Any, values: Any) -> Any:
-        _, rule, at, gap, fresh, address, n, step, beyond = values
+        _, rule, at, gap, fresh, address, n, step, ahead, pitch, skipped = values
         f = fold.fold
         i64 = n.type
         rule = _rule_of(builder, f, rule)
@@ -620,12 +642,13 @@ def fold_run(
                     strip = cgutils.for_range_slice(builder, position, end, stride, i64)
                     with strip as (offset, _):
                         if rows > 1:
-                            ahead = builder.add(offset, i64(AHEAD_IN_RUN))
-                            inside = builder.icmp_signed("<", ahead, run_bytes)
-                            skipped = builder.add(ahead, beyond)
-                            ahead = builder.select(inside, ahead, skipped)
+                            later = builder.add(offset, ahead)
+                            inside = builder.icmp_signed("<", later, run_bytes)
+                            next_run = builder.add(builder.sub(later, run_bytes), pitch)
+                            later = builder.select(inside, later, next_run)
+                            later = builder.add(later, skipped)
                             for line in range(0, rows * lanes * size, VECTOR_BYTES):
-                                place = builder.add(ahead, i64(line))
+                                place = builder.add(later, i64(line))
                                 _prefetch(builder, builder.gep(start, [place]))
                         more(rows_at(offset), rows, None)
                     position = end
@@ -644,7 +667,7 @@ def fold_run(
         return context.get_dummy_value()
 
     i64 = types.int64
-    return types.void(fold, i64, i64, i64, types.boolean, i64, i64, i64, i64), codegen
+    return types.void(fold, i64, i64, i64, types.boolean, i64, i64, i64, i64, i64, i64), codegen
 
 
 @intrinsic

@@ -13,11 +13,22 @@ from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
-from vectors import _greater, _mask, _masked_load, _prefetch
-from order_key import VECTOR_BYTES, _load, _order_key, _pointer, _rule, _splat, helper, item_size
+from order_key import (
+    VECTOR_BYTES,
+    _load,
+    _order_key,
+    _pointer,
+    _prefetch,
+    _rule,
+    _splat,
+    helper,
+    item_size,
+)
+from vectors import _extreme, _extremes, _greater, _mask, _masked_load
 
 FOLD = 4  # rows folded while a strip's best keys stay in registers
-AHEAD = 2048  # bytes fetched ahead along a long row
+UNROLLED = 4  # vectors of a long row
+AHEAD = 8192  # bytes fetched ahead along a long row
 AHEAD_OF_COLUMNS = 16384  # of rows of columns
 CONTINUED = 0  # what fold_rows makes of the best keys and row numbers that it finds
 RENUMBERED = 1
@@ -51,15 +62,45 @@ def greatest_key(_context: Any, address: Any, n: Any, flip: Any, nan_key: Any, i
         rule = _rule(signature, values)
         size = i64(flip.type.width // 8)
         start = _pointer(builder, address)
-
-        def keys(offset: Any) -> Any:
-            return _order_key(builder, _load(builder, builder.gep(start, [offset]), vector), rule)
-
         last = builder.mul(builder.sub(n, i64(vector.count)), size)
-        best = cgutils.alloca_once_value(builder, keys(last))
-        with cgutils.for_range_slice(builder, i64(0), last, i64(VECTOR_BYTES), i64) as (offset, _):
-            _prefetch(builder, builder.gep(start, [builder.add(offset, i64(AHEAD))]))
-            builder.store(_greater(builder, keys(offset), builder.load(best)), best)
+
+        def each(state: Any, change: Any) -> None:
+            """Change the state by each vector's bits, the last vector's first."""
+            for variable, value in zip(state, change(None, load(last)), strict=True):
+                builder.store(value, variable)
+            position = i64(0)
+            for vectors in (UNROLLED, 1):
+                stride = i64(vectors * VECTOR_BYTES)
+                whole = builder.mul(builder.sdiv(last, stride), stride) if vectors > 1 else last
+                strip = cgutils.for_range_slice(builder, position, whole, stride, i64)
+                with strip as (offset, _):
+                    values = [builder.load(variable) for variable in state]
+                    for i in range(vectors):
+                        place = builder.add(offset, i64(i * VECTOR_BYTES))
+                        _prefetch(builder, builder.gep(start, [builder.add(place, i64(AHEAD))]))
+                        values = change(values, load(place))
+                    for variable, value in zip(state, values, strict=True):
+                        builder.store(value, variable)
+                position = whole
+
+        def load(offset: Any) -> Any:
+            return _load(builder, builder.gep(start, [offset]), vector)
+
+        def by_keys(old: Any, bits: Any) -> Any:
+            key = _order_key(builder, bits, rule)
+            return [key if old is None else _greater(builder, old[0], key)]
+
+        best = cgutils.alloca_once(builder, vector)
+        if rule[2] is None:
+            each([best], by_keys)
+            return _greatest_lane(builder, builder.load(best))
+
+        extremes = [cgutils.alloca_once(builder, vector) for _ in range(3)]
+        each(extremes, lambda old, bits: _extremes(builder, old, bits))
+        bits, some_nan = _extreme(builder, [builder.load(e) for e in extremes], rule[0], rule[2])
+        builder.store(_order_key(builder, bits, rule), best)
+        with builder.if_then(some_nan, likely=False):
+            each([best], by_keys)
         return _greatest_lane(builder, builder.load(best))
 
     return flip(types.int64, types.int64, flip, nan_key, inf), codegen

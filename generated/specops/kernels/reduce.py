@@ -183,6 +183,41 @@ def _greater(builder: Any, a: Any, b: Any) -> Any:
     return builder.select(builder.icmp_signed(">", a, b), a, b)
 
 
+def _extremes(builder: Any, old: list[Any] | None, bits: Any) -> list[Any]:
+    """The greatest signed, the greatest unsigned and the least unsigned of floats' bits, `old` ones among them.
+
+    All that `_extreme` needs, for 3 operations an element instead of the 8 of an order key.
+    """
+    if old is None:
+        return [bits] * 3
+    signed, unsigned, least = old
+    return [
+        _greater(builder, bits, signed),
+        builder.select(builder.icmp_unsigned(">", bits, unsigned), bits, unsigned),
+        builder.select(builder.icmp_unsigned("<", bits, least), bits, least),
+    ]
+
+
+def _extreme(builder: Any, extremes: list[Any], flip: Any, inf: Any) -> tuple[Any, Any]:
+    """The bits of the greatest float (of the least, where `flip` is not 0) if none is NaN, and whether one is.
+
+    The greatest float has the greatest signed bits if any is positive, else the least unsigned ones. The least float
+    has the greatest unsigned bits if any is negative, else the least ones, too.
+    """
+    signed, unsigned, least = extremes
+    flip, inf = (_splat(builder, value, signed.type) for value in (flip, inf))
+    zero = ir.Constant(signed.type, None)
+    bits = builder.select(builder.icmp_signed("!=", flip, zero), unsigned, signed)
+    found = builder.icmp_signed(">=", builder.xor(bits, flip), zero)
+    bits = builder.select(found, bits, least)
+    width = signed.type.element.width
+    sign = _splat(builder, signed.type.element(-(2 ** (width - 1))), signed.type)
+    positive = builder.icmp_signed(">", signed, inf)
+    negative = builder.icmp_unsigned(">", unsigned, builder.or_(inf, sign))
+    nan = builder.bitcast(builder.or_(positive, negative), ir.IntType(signed.type.count))
+    return bits, builder.icmp_unsigned("!=", nan, nan.type(0))
+
+
 @intrinsic
 def prefer_wide_vectors(_context: Any) -> Any:
     """Compile the calling function, kept apart, to 512-bit vectors where there are any: LLVM prefers 256 bits."""
@@ -466,7 +501,7 @@ FOLD = 8  # vectors that are added to each other first: nothing waits for the su
 GROUPS = (
     8  # states that are folded across their lanes together, and results that are stored together
 )
-AHEAD_IN_RUN = 2048  # bytes fetched ahead along a run
+AHEAD_IN_RUN = 8192  # bytes fetched ahead along a run
 RISE = 8.0  # by which an element exceeds the top before that is raised
 
 _FLOATS = {"FLOAT16": 16, "BFLOAT16": 16, "FLOAT32": 32, "FLOAT64": 64}
@@ -977,7 +1012,26 @@ def _fold_part(
         value = _terms(context, builder, fold, rule, load(i, mask))
         return value if mask is None else builder.select(mask, value, _blank(fold, value.type))
 
+    if fold.operation == "greatest" and fold.floats and rows > 1:
+        key = _greatest_of_floats(builder, fold, rule, [load(i, mask) for i in range(rows)])
+        if mask is not None:
+            key = builder.select(mask, key, _blank(fold, key.type))
+        return [_greater(builder, state[0], key)]
     return _folded(context, builder, fold, state, rows, term, one_group, fresh)
+
+
+def _greatest_of_floats(builder: Any, fold: Fold, rule: tuple[Any, ...], rows: list[Any]) -> Any:
+    """The greatest key of several vectors of floats; each needs a key only if there is NaN among them."""
+    extremes = None
+    for bits in rows:
+        extremes = _extremes(builder, extremes, bits)
+    bits, some_nan = _extreme(builder, extremes, rule[0], rule[2])
+    key = cgutils.alloca_once_value(builder, _key(builder, fold, rule, bits))
+    with builder.if_then(some_nan, likely=False):
+        keys = [_key(builder, fold, rule, bits) for bits in rows]
+        greatest = _tree(range(len(rows)), keys.__getitem__, lambda a, b: _greater(builder, a, b))
+        builder.store(greatest, key)
+    return builder.load(key)
 
 
 def _load_row(builder: Any, fold: Fold, pointer: Any, mask: Any) -> Any:
@@ -998,15 +1052,18 @@ def fold_run(
     address: Any,
     n: Any,
     step: Any,
-    beyond: Any,
+    ahead: Any,
+    pitch: Any,
+    skipped: Any,
 ) -> Any:
     """Fold n elements of one group, `step` bytes apart, into the lanes of a vector of states, `fresh` ones at first.
 
-    What follows the run, and `beyond` bytes, is fetched.
+    What is fetched lies `ahead` bytes further on in the run, or in the one that begins `pitch` bytes later, and
+    `skipped` bytes.
     """
 
     def codegen(context: Any, builder: Any, _signature: Any, values: Any) -> Any:
-        _, rule, at, gap, fresh, address, n, step, beyond = values
+        _, rule, at, gap, fresh, address, n, step, ahead, pitch, skipped = values
         f = fold.fold
         i64 = n.type
         rule = _rule_of(builder, f, rule)
@@ -1047,12 +1104,13 @@ def fold_run(
                     strip = cgutils.for_range_slice(builder, position, end, stride, i64)
                     with strip as (offset, _):
                         if rows > 1:
-                            ahead = builder.add(offset, i64(AHEAD_IN_RUN))
-                            inside = builder.icmp_signed("<", ahead, run_bytes)
-                            skipped = builder.add(ahead, beyond)
-                            ahead = builder.select(inside, ahead, skipped)
+                            later = builder.add(offset, ahead)
+                            inside = builder.icmp_signed("<", later, run_bytes)
+                            next_run = builder.add(builder.sub(later, run_bytes), pitch)
+                            later = builder.select(inside, later, next_run)
+                            later = builder.add(later, skipped)
                             for line in range(0, rows * lanes * size, VECTOR_BYTES):
-                                place = builder.add(ahead, i64(line))
+                                place = builder.add(later, i64(line))
                                 _prefetch(builder, builder.gep(start, [place]))
                         more(rows_at(offset), rows, None)
                     position = end
@@ -1071,7 +1129,7 @@ def fold_run(
         return context.get_dummy_value()
 
     i64 = types.int64
-    return types.void(fold, i64, i64, i64, types.boolean, i64, i64, i64, i64), codegen
+    return types.void(fold, i64, i64, i64, types.boolean, i64, i64, i64, i64, i64, i64), codegen
 
 
 @intrinsic
@@ -1616,12 +1674,18 @@ def _tables(walk):
 
 
 @helper
-def _fold_group(fold, rule, at, gap, reduced, x, beyond, begin, end):
-    """Fold positions begin to end of the group that begins at `x` into all lanes of a vector of states."""
+def _fold_group(fold, rule, at, gap, reduced, x, pitch, begin, end):
+    """Fold positions begin to end of the group that begins at `x` into all lanes of a vector of states.
+
+    Runs are `pitch` bytes apart.
+    """
     inner = reduced[1] - 1
     n, step, _ = _axis(reduced, inner)
+    run_bytes = max(n * step, 1)
+    skipped, ahead = AHEAD_IN_RUN // run_bytes * pitch, AHEAD_IN_RUN % run_bytes
     if inner == 0:
-        fold_run(fold, rule, at, gap, True, x + begin * step, end - begin, step, beyond)
+        first, count = x + begin * step, end - begin
+        fold_run(fold, rule, at, gap, True, first, count, step, ahead, pitch, skipped)
         return
     position = begin
     while position < end:
@@ -1630,7 +1694,8 @@ def _fold_group(fold, rule, at, gap, reduced, x, beyond, begin, end):
         offset, _ = _unravel(reduced, inner, run)
         count = min(n - digit, end - position)
         address = x + offset + digit * step
-        fold_run(fold, rule, at, gap, position == begin, address, count, step, beyond)
+        fresh = position == begin
+        fold_run(fold, rule, at, gap, fresh, address, count, step, ahead, pitch, skipped)
         position += count
 
 
@@ -1650,11 +1715,8 @@ def _rows(how, kept, reduced, x, out, partial, fold, rule, begin, end, states):
     runs = reduced[1] - 1
     n, n_step, _ = _axis(reduced, runs)
     short = runs == 0 and parts == 1 and n <= lane_count(fold) and n_step == element_bytes(fold)
-    beyond = 0
-    if runs > 0:
-        beyond = _entry(reduced, runs - 1, 1) - n * n_step
-    elif parts == 1:
-        beyond = step - n * n_step
+    # The next run is one of the same group, or of the next.
+    pitch = _entry(reduced, runs - 1, 1) if runs > 0 and share > n else step
     item = begin
     while item < end:
         part = item // groups if parts > 1 else 0
@@ -1673,7 +1735,7 @@ def _rows(how, kept, reduced, x, out, partial, fold, rule, begin, end, states):
         else:
             for g in range(count):
                 at = states + g * vector
-                _fold_group(fold, rule, at, gap, reduced, address, beyond, first, stop)
+                _fold_group(fold, rule, at, gap, reduced, address, pitch, first, stop)
                 address += step
         across(fold, states, gap, results, GROUPS * lane)
         if parts > 1:
