@@ -560,8 +560,8 @@ def _fold_part(
 
 def _greatest_of_floats(builder: Any, fold: Fold, rule: tuple[Any, ...], rows: list[Any]) -> Any:
     """The greatest key of several vectors of floats; each needs a key only if there is NaN among them."""
-    extremes = None
-    for bits in rows:
+    extremes = _extremes(builder, None, rows[0])
+    for bits in rows[1:]:
         extremes = _extremes(builder, extremes, bits)
     bits, some_nan = _extreme(builder, extremes, rule[0], rule[2])
     key = cgutils.alloca_once_value(builder, _key(builder, fold, rule, bits))
