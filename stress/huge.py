@@ -209,6 +209,54 @@ def pooling_of_a_line() -> None:
     assert (indices.ravel()[:-1] == np.arange(0, 4 * (count - 1), 4, np.uint32)).all()
 
 
+# --- reductions, averages, unpooling and gradients ---
+
+
+def reductions() -> None:
+    """More than 2^31 elements of uint8, and of one repeated value: every one counts, in rows and in columns."""
+    equal(ox.reduce_max(marked((LONG,), np.uint8, (LONG - 1,)), [0]), [1])
+    n = 46349
+    x = marked((n, n), np.uint8, (n - 1, 3), (5, n - 1))
+    for axis in (0, 1):
+        found = ox.reduce_max(x, [axis], keepdims=False)
+        assert found[[3, n - 1] if axis == 0 else [5, n - 1]].all() and found.sum() == 2
+    equal(ox.reduce_sum(np.broadcast_to(np.uint64(3), (LONG,)), [0]), [3 * LONG])
+    ones = np.broadcast_to(np.float32(1), (2, LONG))
+    equal(specops.l2_norm(ones, 1), np.full(2, np.float32(math.sqrt(LONG))))
+    equal(ox.reduce_mean(np.broadcast_to(np.float16(3), (LONG, 2)), [0]), [[3, 3]])
+
+
+def averages() -> None:
+    """float16 [2^31 + 5] with small windows everywhere, and apart."""
+    x = np.broadcast_to(np.float16(3), (1, 1, LONG))
+    out = np.empty((1, 1, LONG - 1), np.float16)
+    specops.average_pool(x, [2], out=out)
+    assert (out == 3).all()
+    del out
+    x = np.zeros((1, 1, LONG), np.float16)
+    x[..., -2] = 10
+    found = specops.average_pool(x, [5], [4])
+    first = 4 * (found.size - 1)
+    assert found[0, 0, -1] == (2 if first + 5 >= LONG - 1 else 0) and not found[0, 0, :-1].any()
+
+
+def unpooling() -> None:
+    """float16 [2^31 + 5] from two elements: at their indices, and as gradients of windows that far apart."""
+    out = np.empty((1, 1, 1, LONG), np.float16)
+    two = np.array([[[[2, 6]]]], np.float16)
+    where = np.array([[[[LONG - 1, 7]]]])
+    specops.max_unpool(two, where, out.shape, out=out)
+    assert out[0, 0, 0, LONG - 1] == 2 and out[0, 0, 0, 7] == 6 and np.count_nonzero(out) == 2
+    apart = [1, 2], [1, LONG - 2]
+    dml.average_pooling_grad(two, *apart, output_sizes=out.shape, out=out)
+    equal(out[0, 0, 0, [0, 1, LONG - 2, LONG - 1]], [1, 1, 3, 3])
+    assert np.count_nonzero(out) == 4
+    x = np.broadcast_to(np.float16(1), out.shape)
+    dml.max_pooling_grad(x, two, *apart, out=out)
+    equal(out[0, 0, 0, [0, LONG - 2]], [2, 6])
+    assert np.count_nonzero(out) == 2
+
+
 SCENARIOS: dict[str, tuple[Callable[[], None], float]] = {  # each with the GiB that it needs
     "one_row": (one_row, 2.1),
     "not_in_32_bits": (not_in_32_bits, 0.1),
@@ -220,6 +268,9 @@ SCENARIOS: dict[str, tuple[Callable[[], None], float]] = {  # each with the GiB 
     "softmax": (softmax, 6.1),
     "pooling": (pooling, 5.2),
     "pooling_of_a_line": (pooling_of_a_line, 7.0),
+    "reductions": (reductions, 2.1),
+    "averages": (averages, 6.4),
+    "unpooling": (unpooling, 6.4),
 }
 
 

@@ -39,6 +39,12 @@ def sure(x: np.ndarray) -> np.ndarray:
     return powers / powers.sum(-1, keepdims=True)
 
 
+def logarithm(x: np.ndarray) -> np.ndarray:
+    """Of the sum of exponentials over the first axis, in float64."""
+    top = x.max(0)
+    return top + np.log(np.exp(x.astype(np.float64) - top).sum(0))
+
+
 @cache
 def jobs() -> list[Job]:
     """Calls of every operator, small and large, some over one row, with their results from NumPy and the oracle."""
@@ -55,10 +61,15 @@ def jobs() -> list[Job]:
             add(lambda x=x: specops.argmax(x, 1), wide.argmax(1))
             add(lambda x=x: specops.argmin(x, 0), wide.argmin(0))
             add(lambda x=x: dml.argmax(x), wide.argmax().reshape(1, 1).astype(np.uint32))
+            add(lambda x=x: ox.reduce_max(x, [1], keepdims=False), wide.max(1).astype(dtype))
             if dtype == np.uint8:
                 continue
             add(lambda x=x: specops.softmax(x, 1), sure(wide))
             add(lambda x=x: ox.log_softmax(x, 1), np.log(sure(wide)))
+            add(lambda x=x: specops.logsumexp(x, 0), logarithm(wide))
+            add(lambda x=x: dml.reduce(x, "AVERAGE", [0]), wide.mean(0, np.float64, keepdims=True))
+            pairs = (wide[:, :-1] + wide[:, 1:].astype(np.float64)) / 2
+            add(lambda x=x: specops.average_pool(x, [2]), pairs)
             hard = np.zeros(shape, dtype)
             hard[np.arange(shape[0]), wide.argmax(1)] = 1
             add(lambda x=x: dml.activation_hardmax1(x, [1]), hard)
@@ -73,6 +84,10 @@ def jobs() -> list[Job]:
         )
         if pooled is not None:
             add(lambda x=x, s=step: specops.max_pool(x, [2, 3], s, indices=True), *pooled)
+            values, places = pooled[0].astype(np.float32), pooled[1]
+            back = np.zeros(x.shape, np.float32)
+            back.flat[places.ravel()] = values.ravel()
+            add(lambda v=values, p=places, s=x.shape: specops.max_unpool(v, p, s), back)
     return out
 
 

@@ -285,6 +285,10 @@ def test_norms_neither_overflow_nor_vanish(name: str) -> None:
             check_pool(random, name, x, pool)
     x = np.array([GREATEST[name], 2.0**-126, 0, 0, 1, INF, 1, NAN], dtype).reshape(1, 8)
     check_pool(random, name, x, Pooling(simple((1, 8), (2,)), (0,), p=2))
+    x = np.array([LEAST[name], 0, 0, -0.0, 3 * LEAST[name], 0, 0, 1], dtype).reshape(1, 8)
+    assert pooled(Pooling(simple((1, 8), (2,), 2), (0,), p=2), name, x) == [
+        [LEAST[name], 0, 3 * LEAST[name], 1]
+    ]
     assert pooled(
         Pooling(simple((1, 4), (2,)), (0,), p=2), name, np.full((1, 4), GREATEST[name], dtype)
     ) == [[INF] * 3]

@@ -171,7 +171,7 @@ def add_quotients(
     return types.void(*args), codegen
 
 
-# Squares that are certainly neither lost nor infinite: beyond these results are computed in another way.
+# Roots of squares that are certainly neither lost nor infinite: others but 0 are computed in another way.
 SAFE = (2.0**-480, 2.0**510)
 
 
@@ -212,9 +212,9 @@ def store_sums(
 
         def doubt(value: Any, mask: Any) -> None:
             low, high = (ir.Constant(vector, [limit] * vector.count) for limit in SAFE)
-            unsafe = builder.or_(
-                builder.fcmp_ordered("<", value, low), builder.fcmp_ordered(">", value, high)
-            )
+            positive = builder.fcmp_ordered(">", value, ir.Constant(vector, None))
+            small = builder.and_(positive, builder.fcmp_ordered("<", value, low))
+            unsafe = builder.or_(small, builder.fcmp_ordered(">", value, high))
             if mask is not None:
                 unsafe = builder.and_(unsafe, mask)
             lanes = builder.bitcast(unsafe, ir.IntType(vector.count))

@@ -247,6 +247,7 @@ def _to_odd(builder: Any, value: Any) -> Any:
 
 # Bytes from a row to what is prefetched: without it, inputs beyond the caches take 1.3 to 1.7 times as long.
 AHEAD = 8192
+LEAST_SQUARE = 2.0**-1060  # far below what sums of squares are certain to be right from
 
 
 def _rank_type(wide: Any, flip: Any) -> Any:
@@ -363,11 +364,19 @@ def _magnitude(builder: Any, value: Any) -> Any:
 
 
 def _term(context: Any, builder: Any, bits: Any, kind: Any, power: Any, element: Any) -> Any:
-    """What an element adds to a sum."""
+    """What an element adds to a sum. A square of float64 is 0 only if the element is, so that a sum of 0 is certain."""
     value = _float_of(context, builder, bits, kind, element)
     if power == types.none:
         return value
-    return _magnitude(builder, value) if power.count == 1 else builder.fmul(value, value)
+    if power.count == 1:
+        return _magnitude(builder, value)
+    square = builder.fmul(value, value)
+    if kind != types.int64:
+        return square
+    least = _splat(builder, element(LEAST_SQUARE), value.type)
+    magnitude = _magnitude(builder, value)
+    least = builder.select(builder.fcmp_ordered("<", magnitude, least), magnitude, least)
+    return builder.select(builder.fcmp_ordered("<", square, least), least, square)
 
 
 def _first_lanes(builder: Any, count: int, n: Any) -> Any:
@@ -1017,7 +1026,7 @@ def add_quotients(
     return types.void(*args), codegen
 
 
-# Squares that are certainly neither lost nor infinite: beyond these results are computed in another way.
+# Roots of squares that are certainly neither lost nor infinite: others but 0 are computed in another way.
 SAFE = (2.0**-480, 2.0**510)
 
 
@@ -1058,9 +1067,9 @@ def store_sums(
 
         def doubt(value: Any, mask: Any) -> None:
             low, high = (ir.Constant(vector, [limit] * vector.count) for limit in SAFE)
-            unsafe = builder.or_(
-                builder.fcmp_ordered("<", value, low), builder.fcmp_ordered(">", value, high)
-            )
+            positive = builder.fcmp_ordered(">", value, ir.Constant(vector, None))
+            small = builder.and_(positive, builder.fcmp_ordered("<", value, low))
+            unsafe = builder.or_(small, builder.fcmp_ordered(">", value, high))
             if mask is not None:
                 unsafe = builder.and_(unsafe, mask)
             lanes = builder.bitcast(unsafe, ir.IntType(vector.count))
@@ -1745,7 +1754,7 @@ def _repair(how, spatial, target, source, row, column, count, columns, kind):
         for lane in range(columns):
             place = target + i * spatial[inner, OUT_STEP] + lane * how[LANE_OUT]
             value = load_float(kind, place)
-            if value < low or value > high:
+            if 0.0 < value < low or value > high:
                 position = row * spatial[inner, OUT_SIZE] + column + i
                 total, start, _, _, _ = _windows(spatial, inner + 1, position, box)
                 first = source + lane * item_size(kind) + start
