@@ -36,13 +36,16 @@ def summary(rows: Sequence[Row]) -> list[str]:
     counted = [r for r in rows if r.ratio is not None and counts(r)]
     out = []
     if counted:
-        mean = math.exp(sum(math.log(r.ratio or 1) for r in counted) / len(counted))
         behind = [r for r in counted if (r.ratio or 1) < 1]
         out.append(
             f"{len(counted)} cells above {LARGE_SECONDS * 1e6:.0f} us with a peer: "
-            f"geometric mean of the ratios {mean:.1f}, {len(behind)} behind the fastest peer"
+            f"geometric mean of the ratios {_mean(counted):.1f}, "
+            f"{len(behind)} behind the fastest peer"
         )
-        out += [f"    {r.ratio:.2f}  {r.cell.name} ({r.best_peer})" for r in behind]
+        for operator in dict.fromkeys(r.cell.operator for r in counted):
+            some = [r for r in counted if r.cell.operator == operator]
+            out.append(f"{_mean(some):8.1f}  {operator}, {len(some)} cells")
+        out += [f"        {r.ratio:.2f}  {r.cell.name} ({r.best_peer})" for r in behind]
     large = [r for r in rows if r.cell.moved_bytes()[0] > LARGE_BYTES]
     if large:
         below = [r for r in large if r.share < WANTED_SHARE.get(r.cell.operator, 0.7)]
@@ -57,6 +60,11 @@ def summary(rows: Sequence[Row]) -> list[str]:
         out.append(f"float16 against float32: {len(slower)} of {len(halves)} cells slower")
         out += [f"    {b.ours / a.ours:.2f}  {a.cell.name}" for a, b in slower]
     return out
+
+
+def _mean(rows: Sequence[Row]) -> float:
+    """Geometric mean of the ratios."""
+    return math.exp(sum(math.log(r.ratio or 1) for r in rows) / len(rows))
 
 
 def counts(row: Row) -> bool:
