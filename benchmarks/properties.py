@@ -13,6 +13,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable
+from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
@@ -49,6 +50,23 @@ FIRST = {
         (1, 1, 9, 9),
         {"window_size": (3, 3), "indices": True},
     ),
+    "sum rows float32": ("onnx.reduce_sum", "float32", (32, 100), {"axes": [1]}),
+    "logsumexp columns float16": ("logsumexp", "float16", (32, 100), {"axis": 0}),
+    "l2_norm rows float64": ("l2_norm", "float64", (32, 100), {"axis": 1}),
+    "average_pool float32": ("average_pool", "float32", (1, 1, 9, 9), {"window_size": (3, 3)}),
+    "lp_pool float64": ("lp_pool", "float64", (1, 1, 9, 9), {"window_size": (3, 3)}),
+    "max_pooling_grad float32": (
+        "directml.max_pooling_grad",
+        "float32",
+        (1, 1, 9, 9),
+        {"input_gradient": np.ones((1, 1, 7, 7), np.float32), "window_size": (3, 3)},
+    ),
+    "average_pooling_grad float16": (
+        "directml.average_pooling_grad",
+        "float16",
+        (1, 1, 9, 9),
+        {"window_size": (3, 3)},
+    ),
 }
 # Calls whose outputs are compared in memory: rows, columns, strided, split groups, windows.
 MEMORY = {
@@ -66,6 +84,9 @@ MEMORY = {
         (4, 16, 512, 512),
         {"window_size": (13, 13), "indices": True},
     ),
+    "sum rows": ("onnx.reduce_sum", "float32", (4096, 4096), {"axes": [1]}),
+    "logsumexp columns": ("logsumexp", "float16", (4096, 4096), {"axis": 0}),
+    "average_pool": ("average_pool", "float16", (4, 16, 512, 512), {"window_size": (3, 3)}),
 }
 THREADED = [
     Cell("argmax", "float32", (4096, 4096), axes=(1,)),
@@ -190,11 +211,17 @@ def _two_threads() -> dict[str, float]:
 # --- in a process of its own ---
 
 
-def _call(name: str, table: dict[str, Any]) -> Callable[[], Any]:
-    import specops  # noqa: PLC0415 (imports are among what is measured)
+def _function(path: str) -> Callable[..., Any]:
+    import specops.directml  # noqa: PLC0415 (imports are among what is measured)
+    import specops.onnx  # noqa: PLC0415
 
+    function: Callable[..., Any] = attrgetter(path)(specops)
+    return function
+
+
+def _call(name: str, table: dict[str, Any]) -> Callable[[], Any]:
     operator, dtype, shape, settings = table[name]
-    function = getattr(specops, operator)
+    function = _function(operator)
     x = np.arange(int(np.prod(shape)), dtype=np.float32).reshape(shape) % 251
     x = x.astype(dtype)
     return lambda: function(x, **settings)
@@ -267,8 +294,6 @@ def growth(operator: str) -> dict[str, float]:
 def memory(name: str) -> dict[str, float]:
     """MiB beyond input and output, from Linux's peak of resident memory; not a number elsewhere."""
     operator, dtype, shape, settings = MEMORY[name]
-    import specops  # noqa: PLC0415
-
     status, peak = Path("/proc/self/status"), Path("/proc/self/clear_refs")
     if not peak.exists():
         return {"mib": float("nan")}
@@ -276,7 +301,7 @@ def memory(name: str) -> dict[str, float]:
     def kib(key: str) -> int:
         return int(status.read_text().split(key + ":")[1].split()[0])
 
-    function = getattr(specops, operator)
+    function = _function(operator)
     x = np.ones(shape, dtype)
     result = function(x, **settings)  # compiles, and touches the memory of the outputs
     if not isinstance(result, np.generic):

@@ -204,9 +204,9 @@ def by_hand(label: str) -> Iterator[tuple[str, Callable[[], None]]]:
 
     for number in range(test_agreement.DESCRIPTIONS):
         yield "test_agreement", lambda n=number: test_agreement.check(label, n)
-    if "max_pool" in label:
-        import test_pool_sizes  # noqa: PLC0415
+    import test_pool_sizes  # noqa: PLC0415
 
+    if label in test_pool_sizes.LABELS:
         for number in range(test_pool_sizes.CALLS):
             yield "test_pool_sizes", lambda n=number: test_pool_sizes.check(label, n)
         if label in test_pool_sizes.LABELS[3:]:

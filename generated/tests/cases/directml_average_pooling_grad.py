@@ -110,8 +110,19 @@ EXAMPLES = [
     {  # (decided)
         "id": "three_dimensions",
         "tensors": {
-            "InputGradientTensor": ("FLOAT32", [[[[[4]]], [[[8]]]]]),
-            "OutputGradientTensor": ("FLOAT32", [[[[[1, 1]], [[1, 1]]], [[[2, 2]], [[2, 2]]]]]),
+            "InputGradientTensor": (
+                "FLOAT32",
+                [[[[[2, 4, 6]], [[2, 4, 6]]], [[[8, 8, 8]], [[8, 8, 8]]]]],
+            ),
+            "OutputGradientTensor": (
+                "FLOAT32",
+                [
+                    [
+                        [[[0.5, 1.5, 2.5, 1.5]], [[1, 3, 5, 3]], [[0.5, 1.5, 2.5, 1.5]]],
+                        [[[2, 4, 4, 2]], [[4, 8, 8, 4]], [[2, 4, 4, 2]]],
+                    ],
+                ],
+            ),
         },
         "attributes": {
             "WindowSize": [2, 1, 2],
