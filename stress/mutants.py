@@ -1,7 +1,7 @@
 """Damaged validators and kernels: each damage must make a test fail; those that none notices are named.
 
-Validators are damaged in memory, in all ways; the generated cases of the operator run, then hand-written ones. Kernels
-are damaged at places drawn from a seed: see kernels.py.
+Validators are damaged in memory, in all ways, what several have word for word in one of them; the generated cases of
+the operator run, then hand-written ones. Kernels are damaged at places drawn from a seed: see kernels.py.
 """
 
 from __future__ import annotations
@@ -38,9 +38,11 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     end = time.monotonic() + 60 * options.minutes
     survivors = 0
-    for operator in operators():
+    seen: set[str] = set()
+    # The newest versions first: what others share with them is damaged there.
+    for operator in reversed(operators()):
         if options.only in operator and time.monotonic() < end:
-            survivors += validators(operator, end)
+            survivors += validators(operator, end, seen)
     kernels = [k for k in kernel_names() if options.only in f"kernels/{k}"]
     for i, name in enumerate(kernels):
         share = (end - time.monotonic()) / (len(kernels) - i)
@@ -93,8 +95,8 @@ def computed(operator: Any) -> Iterator[Any]:
         yield from (c for c in (field.default, field.sizes) if hasattr(c, "function"))
 
 
-def of_validators(module: types.ModuleType) -> Iterator[Damage]:
-    """All damages to the functions and tables of an operator's module."""
+def of_validators(module: types.ModuleType, seen: set[str]) -> Iterator[Damage]:
+    """All damages to the functions and tables of an operator's module; not to what `seen` holds word for word."""
     operator = module.OPERATOR
     # All operators share the rules of tensors.
     shared = operator.tensor_rules if operator.name == "DML_OPERATOR_ARGMAX" else ()
@@ -102,7 +104,11 @@ def of_validators(module: types.ModuleType) -> Iterator[Damage]:
     places += [(c, "function") for c in computed(operator)]
     for owner, attribute in places:
         function = getattr(owner, attribute)
-        tree = ast.parse(inspect.getsource(function))
+        source = inspect.getsource(function)
+        if source in seen:
+            continue
+        seen.add(source)
+        tree = ast.parse(source)
         (definition,) = tree.body
         assert isinstance(definition, ast.FunctionDef)
         definition.body = [
@@ -193,7 +199,7 @@ def tests(label: str) -> list[tuple[str, Callable[[], None]]]:
 
 def by_hand(label: str) -> Iterator[tuple[str, Callable[[], None]]]:
     """Hand-written tests of an operator."""
-    if label in ("directml/argmax", "directml/argmin"):
+    if label in ("directml/argmax", "directml/argmin", "directml/reduce"):
         import test_validators  # noqa: PLC0415
 
         for test in calls(test_validators.test_the_greatest_index_fits):
@@ -206,12 +212,14 @@ def by_hand(label: str) -> Iterator[tuple[str, Callable[[], None]]]:
         yield "test_agreement", lambda n=number: test_agreement.check(label, n)
     import test_pool_sizes  # noqa: PLC0415
 
+    if label == "directml/max_pooling_grad":
+        yield "test_pool_sizes", test_pool_sizes.test_gradient_sizes
     if label in test_pool_sizes.LABELS:
         for number in range(test_pool_sizes.CALLS):
             yield "test_pool_sizes", lambda n=number: test_pool_sizes.check(label, n)
-        if label in test_pool_sizes.LABELS[3:]:
+        if label in test_pool_sizes.GENERAL:
             yield "test_pool_sizes", lambda: test_pool_sizes.test_all_numbers_of_dimensions(label)
-        if label in test_pool_sizes.LABELS[:3]:
+        if label in test_pool_sizes.DIRECTML:
             yield "test_pool_sizes", lambda: test_pool_sizes.test_output_sizes(label)
     if label.startswith("onnx/"):
         import test_onnx  # noqa: PLC0415
@@ -258,10 +266,10 @@ def forget() -> None:
                     value.cache_clear()
 
 
-def validators(label: str, end: float) -> int:
+def validators(label: str, end: float, seen: set[str]) -> int:
     """Damage one operator's validator in all ways; the number of survivors."""
     module = importlib.import_module(f"specops.{label.replace('/', '.')}")
-    all_damages, all_tests = list(of_validators(module)), tests(label)
+    all_damages, all_tests = list(of_validators(module, seen)), tests(label)
     failed = noticed(all_tests)
     assert not failed, f"{failed} of {label} fails without damage"
 

@@ -19,21 +19,41 @@ from specops import ValidationError
 from specops import directml as dml
 from specops import onnx as ox
 
-CALLS = 400  # of each operator
-VERSIONS = {
+CALLS = 250  # of each operator
+VERSIONS = {  # an operator set in which the version is in force
     "onnx/max_pool_1": 7,
     "onnx/max_pool_8": 9,
     "onnx/max_pool_10": 10,
     "onnx/max_pool_11": 11,
+    "onnx/max_pool_12": 21,
+    "onnx/max_pool_22": 22,
+    "onnx/average_pool_1": 6,
+    "onnx/average_pool_7": 9,
+    "onnx/average_pool_10": 10,
+    "onnx/average_pool_11": 18,
+    "onnx/average_pool_19": 21,
+    "onnx/average_pool_22": 28,
+    "onnx/lp_pool_1": 1,
+    "onnx/lp_pool_2": 10,
+    "onnx/lp_pool_11": 17,
+    "onnx/lp_pool_18": 21,
+    "onnx/lp_pool_22": 22,
 }
-VERSIONS |= {"onnx/max_pool_12": 21, "onnx/max_pool_22": 22}
-LABELS = [
+DIRECTML = [
     "directml/max_pooling",
     "directml/max_pooling1",
     "directml/max_pooling2",
-    "plain/max_pool",
-    *VERSIONS,
+    "directml/average_pooling",
+    "directml/average_pooling1",
+    "directml/lp_pooling",
+    "directml/lp_pooling1",
 ]
+GENERAL = ["plain/max_pool", "plain/average_pool", "plain/lp_pool", *VERSIONS]
+LABELS = [*DIRECTML, *GENERAL]
+# From which version on an operator of ONNX has it.
+DILATIONS = {"max_pool": 10, "average_pool": 19, "lp_pool": 18}
+CEIL_MODE = {"max_pool": 10, "average_pool": 10, "lp_pool": 18}
+COUNTED = {"directml": "include_padding", "plain": "count_padding", "onnx": "count_include_pad"}
 
 
 # What is wrong where windows do not fit; their number is not positive then.
@@ -77,6 +97,11 @@ class Axis:
         places = [start - self.start + i * self.dilation for i in range(self.window)]
         return any(0 <= place < self.size for place in places)
 
+    def places(self, number: int) -> list[int]:
+        """The positions of a window."""
+        first = number * self.stride - self.start
+        return [first + i * self.dilation for i in range(self.window)]
+
     def same(self, upper: bool) -> int:
         """Pad so that there is a window for each `stride` elements; the number of these."""
         count = len(range(0, self.size, self.stride))
@@ -96,22 +121,57 @@ def drawn(random: np.random.Generator, dilated: bool) -> Axis:
     )  # fmt: skip
 
 
+def combined(
+    x: np.ndarray, axes: list[Axis], counts: list[int], p: int, counted: bool
+) -> np.ndarray:
+    """Averages over windows, or norms where p is not 0."""
+    out = np.empty((*x.shape[:2], *counts))
+    for index in np.ndindex(*counts):
+        windows = [a.places(i) for a, i in zip(axes, index, strict=True)]
+        inside = [[n for n in w if 0 <= n < a.size] for a, w in zip(axes, windows, strict=True)]
+        if counted:
+            padded = [
+                sum(-a.start <= n < a.size + a.end for n in w)
+                for a, w in zip(axes, windows, strict=True)
+            ]
+        else:
+            padded = [len(i) for i in inside]
+        elements = x[np.ix_([0], [0, 1], *inside)].astype(np.float64).reshape(2, -1)
+        if p:
+            out[0, :, *index] = (abs(elements) ** p).sum(1) ** (1 / p)
+        else:
+            divisor = float(np.prod(padded))
+            out[0, :, *index] = elements.sum(1) / divisor if divisor else np.nan
+    return out
+
+
 def check(label: str, number: int) -> bool:
     """Whether the call was one that is allowed."""
     random = np.random.default_rng([LABELS.index(label), number])
     dialect, name = label.split("/")
     spatial = 2 if dialect == "directml" else int(random.integers(1, 3))
-    version = int(name.rpartition("_")[2]) if dialect == "onnx" else 0
-    dilated = name in ("max_pooling2", "max_pool") or version >= 10
+    operator, _, last = name.rpartition("_") if dialect == "onnx" else (name, "", "0")
+    version = int(last)
+    if dialect == "directml":
+        dilated = name in ("max_pooling2", "average_pooling1", "lp_pooling1")
+    else:
+        dilated = not version or version >= DILATIONS[operator]
     axes = [drawn(random, dilated) for _ in range(spatial)]
     x = random.integers(-9, 9, (1, 2, *(a.size for a in axes))).astype(np.float32)
     arguments: dict[str, Any] = {"strides": [a.stride for a in axes]}
     if dilated:
         arguments["dilations"] = [a.dilation for a in axes]
-    indices = name != "max_pooling" and version != 1
+    indices = operator in ("max_pool", "max_pooling1", "max_pooling2") and version != 1
     if indices:
         arguments["indices"] = True
-    ceil = (version >= 10 or dialect == "plain") and bool(random.integers(2))
+    counted, p = False, 0
+    if operator.startswith("average") and version != 1:
+        counted = bool(random.integers(2))
+        arguments[COUNTED[dialect]] = counted
+    elif operator.startswith("lp"):
+        p = arguments["p"] = int(random.integers(1, 4))
+    rounds_up = dialect == "plain" or (version > 0 and version >= CEIL_MODE[operator])
+    ceil = rounds_up and bool(random.integers(2))
     if ceil:
         arguments["ceil_mode"] = True
     window = [a.window for a in axes]
@@ -147,24 +207,28 @@ def check(label: str, number: int) -> bool:
         allowed = allowed and all(
             a.sees(i * a.stride) for a, c in zip(axes, counts, strict=True) for i in range(c)
         )
-    function: Any = {"directml": getattr(dml, name, None), "plain": specops.max_pool}.get(dialect)
+    module: Any = {"directml": dml, "plain": specops, "onnx": ox}[dialect]
+    function: Any = getattr(module, operator)
     if version:
-        function = partial(ox.max_pool, opset=VERSIONS[label])
+        function = partial(function, opset=VERSIONS[label])
     if not allowed:
         with pytest.raises(ValidationError) as caught:
             function(x, window, **arguments)
         ids = {v.id for v in caught.value.violations}
         assert ids & {"window_fits", "each_window_holds_input"} and ids <= REFUSALS
         return False
-    expected = oracle.max_pool(
+    found = function(x, window, **arguments)
+    told = f"check({label!r}, {number}): {axes} {arguments}"
+    if not operator.startswith("max"):
+        expected = combined(x, axes, counts, p, counted)
+        np.testing.assert_allclose(found, expected, 1e-5, 1e-5, err_msg=told)
+        return True
+    wanted = oracle.max_pool(
         x, window, [a.stride for a in axes], [a.dilation for a in axes], [a.start for a in axes], counts,
         "ignored" if dialect == "directml" else "extreme",
     )  # fmt: skip
-    found = function(x, window, **arguments)
-    for one, other in zip(found if indices else [found], expected, strict=False):
-        np.testing.assert_array_equal(
-            one, other, err_msg=f"check({label!r}, {number}): {axes} {arguments}"
-        )
+    for one, other in zip(found if indices else [found], wanted, strict=False):
+        np.testing.assert_array_equal(one, other, err_msg=told)
     return True
 
 
@@ -175,7 +239,7 @@ def test_windows(label: str) -> None:
     assert label.startswith("onnx") or seen.count(False) > CALLS // 20
 
 
-@pytest.mark.parametrize("label", LABELS[:3])
+@pytest.mark.parametrize("label", DIRECTML)
 def test_output_sizes(label: str) -> None:
     """Of DirectML, from those rounded down to those rounded up: one less or more is refused, along each dimension."""
     function = getattr(dml, label.split("/")[1])
@@ -190,16 +254,32 @@ def test_output_sizes(label: str) -> None:
             assert "output_window_counts" in [v.id for v in caught.value.violations]
 
 
-@pytest.mark.parametrize("label", [*LABELS[3:]])
+def test_gradient_sizes() -> None:
+    """As the output sizes of a pooling."""
+    x = np.ones((1, 1, 7, 6), np.float32)
+    for counts in itertools.product(range(2, 6), range(1, 5)):
+        gradient = np.ones((1, 1, *counts), np.float32)
+        call = partial(dml.max_pooling_grad, x, gradient, [2, 3], strides=[2, 2])
+        if counts[0] in (3, 4) and counts[1] in (2, 3):
+            assert call().sum() == gradient.sum()
+        else:
+            with pytest.raises(ValidationError) as caught:
+                call()
+            assert "gradient_window_counts" in [v.id for v in caught.value.violations]
+
+
+@pytest.mark.parametrize("label", GENERAL)
 def test_all_numbers_of_dimensions(label: str) -> None:
     """One spatial dimension to six; a window of one entry gives the array itself."""
-    function = (
-        partial(ox.max_pool, opset=VERSIONS[label]) if label in VERSIONS else specops.max_pool
-    )
+    dialect, name = label.split("/")
+    operator = name.rpartition("_")[0] if dialect == "onnx" else name
+    function = getattr(specops, operator)
+    if dialect == "onnx":
+        function = partial(getattr(ox, operator), opset=VERSIONS[label])
     for rank in range(3, 9):
         x = np.arange(2**rank, dtype=np.float32).reshape([2] * rank)
         np.testing.assert_array_equal(function(x, [1] * (rank - 2)), x)
-        if label != "onnx/max_pool_1":
+        if operator == "max_pool" and label != "onnx/max_pool_1":
             values, indices = function(x, [1] * (rank - 2), indices=True)
             np.testing.assert_array_equal(values, x)
             assert indices.shape == x.shape

@@ -64,7 +64,7 @@ def test_children_that_hang_or_die() -> None:
 @pytest.mark.parametrize("label", ["directml/activation_softmax1", "plain/softmax"])
 def test_mutants_of_a_validator(label: str) -> None:
     """Each damage makes a test fail."""
-    assert mutants.validators(label, float("inf")) == 0
+    assert mutants.validators(label, float("inf"), set()) == 0
 
 
 def test_children_apart(monkeypatch: pytest.MonkeyPatch) -> None:

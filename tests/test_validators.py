@@ -17,7 +17,12 @@ import numpy as np
 import pytest
 
 from specops import ValidationError
-from specops.directml import ArgmaxOperatorDesc, ArgminOperatorDesc, TensorDesc
+from specops.directml import (
+    ArgmaxOperatorDesc,
+    ArgminOperatorDesc,
+    ReduceOperatorDesc,
+    TensorDesc,
+)
 
 DESCRIPTIONS = 24_000
 BATCHES = 12
@@ -547,15 +552,22 @@ def test_accepted_and_refused_are_frequent() -> None:
     assert not rare
 
 
-@pytest.mark.parametrize("operator", [ArgmaxOperatorDesc, ArgminOperatorDesc])
-def test_the_greatest_index_fits(operator: Any) -> None:
+@pytest.mark.parametrize(
+    ("operator", "settings"),
+    [
+        (ArgmaxOperatorDesc, {"AxisDirection": "INCREASING"}),
+        (ArgminOperatorDesc, {"AxisDirection": "INCREASING"}),
+        (ReduceOperatorDesc, {"Function": "ARGMAX"}),
+    ],
+)
+def test_the_greatest_index_fits(operator: Any, settings: dict[str, Any]) -> None:
     """The last element's index is the greatest INT32; with one element more it is refused."""
     for elements, ids in ((2**31, []), (2**31 + 1, ["index_fits"])):
         desc = operator(
             InputTensor=TensorDesc("INT8", [elements]),
             OutputTensor=TensorDesc("INT32", [1]),
             Axes=[0],
-            AxisDirection="INCREASING",
+            **settings,
         )
         found = []
         try:

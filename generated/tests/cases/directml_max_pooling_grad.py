@@ -114,6 +114,23 @@ EXAMPLES = [
         "level": "3.0",
     },
     {  # (decided)
+        "id": "three_dimensions",
+        "tensors": {
+            "InputTensor": ("FLOAT32", [[[[[1, 5]], [[2, 3]], [[4, 0]]]]]),
+            "InputGradientTensor": ("FLOAT32", [[[[[1, 2]], [[3, 4]]]]]),
+            "OutputGradientTensor": ("FLOAT32", [[[[[0, 2]], [[1, 4]], [[3, 0]]]]]),
+        },
+        "attributes": {
+            "WindowSize": [2, 1, 1],
+            "Strides": [1, 1, 1],
+            "StartPadding": [0, 0, 0],
+            "EndPadding": [0, 0, 0],
+            "Dilations": [1, 1, 1],
+        },
+        "arguments": {"window_size": [2, 1, 1]},
+        "level": "4.0",
+    },
+    {  # (decided)
         "id": "nan_ignored",
         "tensors": {
             "InputTensor": ("FLOAT32", [[[[nan, nan, -inf, 3]]]]),

@@ -60,6 +60,16 @@ EXAMPLES = [
         "level": "1.0",
     },
     {  # (decided)
+        "id": "signs",
+        "tensors": {
+            "InputTensor": ("FLOAT32", [[1, -2, 3], [-4, 5, -6]]),
+            "OutputTensor": ("FLOAT32", [[2], [-5]]),
+        },
+        "attributes": {"Function": "SUM", "Axes": [1]},
+        "arguments": {"function": "SUM", "axes": [1], "output_dtype": "FLOAT32"},
+        "level": "3.0",
+    },
+    {  # (decided)
         "id": "argmax",
         "tensors": {
             "InputTensor": ("FLOAT32", [[1, 5, -7, 5], [-2, -2, -4, -3]]),
