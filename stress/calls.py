@@ -8,6 +8,7 @@ process.
 from __future__ import annotations
 
 import argparse
+import math
 import mmap
 import signal
 import subprocess
@@ -17,27 +18,23 @@ import time
 import traceback
 import warnings
 from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from draw import INPUT_LAYOUTS, LAYOUTS, Random, layout
+from draw import INPUT_LAYOUTS, LAYOUTS, Random, layout, numpy_type
 
 from specops import ValidationError
+from specops.directml import TensorDesc
 from specops.lowering.max_pool import MaxPool
+from specops.lowering.max_pool_grad import MaxPoolGrad
+from specops.lowering.reduce import Reduce
 from specops.operator import CompiledOperator
 from stress import PROJECT
-from stress.draws import (
-    FAMILIES,
-    Call,
-    valid,
-    wild,
-    wild_call,
-    wild_node,
-    wrong_arguments,
-    wrong_inputs,
-    wrong_outputs,
-)
+from stress.draws import FAMILIES, valid, wild, wild_call, wild_node
+from stress.draws.common import Call, tensors_of
+from stress.draws.wrong import wrong_arguments, wrong_inputs, wrong_outputs
 from stress.memory import Arena, reach
 
 SLICE = 20.0  # seconds of one family's turn
@@ -46,10 +43,10 @@ SHARES = {"valid": 0.5, "faulty": 0.3, "wild": 0.15, "node": 0.05}
 
 
 class Bench:
-    """The arenas of the input and of up to two outputs."""
+    """The arenas of up to two inputs and two outputs."""
 
     def __init__(self) -> None:
-        self.input = Arena()
+        self.inputs = [Arena(), Arena()]
         self.outputs = [Arena(), Arena()]
 
 
@@ -65,43 +62,60 @@ def placed(random: Random, arena: Arena, kind: str, shape: Any, dtype: np.dtype)
     return array
 
 
-def arrays(random: Random, bench: Bench, call: Call) -> tuple[np.ndarray, list[np.ndarray]]:
-    """The input and the outputs in their places."""
-    kind = str(random.choice(INPUT_LAYOUTS))
-    x = placed(random, bench.input, kind, call.x.shape, call.x.dtype)
-    bits = f"u{x.dtype.itemsize}"
-    x.view(bits)[...] = call.x.view(bits)
-    if random.random() < 0.3:
-        x.flags.writeable = False
-    if random.random() < 0.1:
-        x = x.view(type("Subclass", (np.ndarray,), {}))
+def arrays(random: Random, bench: Bench, call: Call) -> tuple[list[np.ndarray], list[np.ndarray]]:
+    """The inputs and the outputs in their places."""
+    inputs = []
+    for arena, values in zip(bench.inputs, call.inputs, strict=False):
+        kind = str(random.choice(INPUT_LAYOUTS))
+        x = placed(random, arena, kind, values.shape, values.dtype)
+        copy_bits(x, values)
+        if random.random() < 0.3:
+            x.flags.writeable = False
+        if random.random() < 0.1:
+            x = x.view(type("Subclass", (np.ndarray,), {}))
+        inputs.append(x)
     outputs = []
     for arena, (shape, dtype) in zip(bench.outputs, call.outputs, strict=False):
         outputs.append(placed(random, arena, str(random.choice(LAYOUTS)), shape, dtype))
-    return x, outputs
+    return inputs, outputs
+
+
+def copy_bits(to: np.ndarray, values: np.ndarray) -> None:
+    """NaN with their payloads."""
+    bits = f"u{to.dtype.itemsize}"
+    to.view(bits)[...] = values.view(bits)
 
 
 def asked(outputs: list[Any]) -> Any:
     return outputs[0] if len(outputs) == 1 else tuple(outputs)
 
 
+def taken(arenas: Sequence[Arena]) -> list[tuple[Arena, np.ndarray]]:
+    """The bytes of the tensors and around them."""
+    return [(arena, arena.taken()) for arena in arenas]
+
+
+def unchanged(states: list[tuple[Arena, np.ndarray]]) -> bool:
+    return all(arena.unchanged(before) for arena, before in states)
+
+
 def succeeds(random: Random, bench: Bench, call: Call) -> None:
     """The call gives the oracle's answer, and touches nothing but the outputs' elements."""
-    x, outputs = arrays(random, bench, call)
-    before = bench.input.taken()
+    inputs, outputs = arrays(random, bench, call)
+    before = taken(bench.inputs[: len(inputs)])
     if random.random() < 0.2:
-        result = call.function(x, **call.arguments)
+        result = call.function(*inputs, **call.arguments)
         found = [np.asarray(r) for r in (result if len(outputs) > 1 else [result])]
         given = []
     else:
         given = outputs
-        result = call.function(x, **call.arguments, out=asked(outputs))
+        result = call.function(*inputs, **call.arguments, out=asked(outputs))
         found = list(result) if len(outputs) > 1 else [result]
         assert all(f is o for f, o in zip(found, outputs, strict=True)), "another array is returned"
-    assert bench.input.unchanged(before), "the input was changed"
+    assert unchanged(before), "an input was changed"
     for array, (shape, dtype) in zip(found, call.outputs, strict=True):
         assert (array.shape, array.dtype) == (shape, dtype), f"found {array.shape} of {array.dtype}"
-    call.check(np.asarray(x), found)
+    call.check(found, *(np.asarray(x) for x in inputs))
     for arena, array in zip(bench.outputs, given, strict=False):
         assert arena.surroundings_kept(array), (
             "bytes outside the elements of an output were changed"
@@ -110,14 +124,16 @@ def succeeds(random: Random, bench: Bench, call: Call) -> None:
 
 def is_refused(random: Random, bench: Bench, call: Call) -> str:
     """With something wrong in it the call is refused, and no byte is written. Returns what was wrong."""
-    x, outputs = arrays(random, bench, call)
-    states = [(arena, arena.taken()) for arena in (bench.input, *bench.outputs[: len(outputs)])]
-    arguments, given = dict(call.arguments), x
+    inputs, outputs = arrays(random, bench, call)
+    states = taken([*bench.inputs[: len(inputs)], *bench.outputs[: len(outputs)]])
+    arguments, given = dict(call.arguments), list[Any](inputs)
     wrong = []
-    places = random.permutation([*arguments, "x", "out"])
+    arrays_given = [f"input {number}" for number in range(len(inputs))]
+    places = random.permutation([*arguments, *arrays_given, "out"])
     for place in places[: 1 + (random.random() < 0.2)].tolist():
-        if place == "x":
-            choices = wrong_inputs(call.x)
+        if place in arrays_given:
+            at = arrays_given.index(place)
+            choices = wrong_inputs(call, at)
         elif place == "out":
             at = int(random.integers(len(outputs)))
             choices = wrong_outputs(outputs[at])
@@ -126,8 +142,8 @@ def is_refused(random: Random, bench: Bench, call: Call) -> str:
         if not choices:
             continue
         value = choices[random.integers(len(choices))]
-        if place == "x":
-            given = value
+        if place in arrays_given:
+            given[at] = value
         elif place == "out":
             outputs = [*outputs[:at], value, *outputs[at + 1 :]]
         else:
@@ -137,14 +153,13 @@ def is_refused(random: Random, bench: Bench, call: Call) -> str:
         return ""
     text = "; ".join(wrong)
     try:
-        call.function(given, **arguments, out=asked(outputs))
+        call.function(*given, **arguments, out=asked(outputs))
     except ValidationError as error:
         assert str(error) and error.violations, "an empty error"
     else:
         raise AssertionError(f"not refused: {text}")
     finally:
-        for arena, before in states:
-            assert arena.unchanged(before), f"bytes were changed by a refused call: {text}"
+        assert unchanged(states), f"bytes were changed by a refused call: {text}"
     return text
 
 
@@ -159,33 +174,20 @@ def either(random: Random, bench: Bench, family: str) -> str:
     except ValidationError:
         return "refused"
     compiled = description.compile(level)
-    call = wild_call(random, family, members, function)
+    call = wild_call(random, family, function, members)
     if call is None:
-        planned(random, compiled, given["InputTensor"].Strides)
+        planned(random, compiled)
         return "accepted"
-    tensors = [given["InputTensor"], given["OutputTensor"], given.get("OutputIndicesTensor")]
-    views = []
-    upper = bool(random.integers(2))
-    for tensor, arena in zip(tensors, (bench.input, *bench.outputs), strict=True):
-        if tensor is None:
-            continue
-        item = np.dtype(call.x.dtype if not views else call.outputs[len(views) - 1][1]).itemsize
-        strides = [s * item for s in tensor.Strides] if tensor.Strides is not None else None
-        sizes = tuple(tensor.Sizes)
-        if strides is None:
-            strides = layout(random, "c", sizes, item).strides
-        dtype = call.x.dtype if not views else call.outputs[len(views) - 1][1]
-        array = arena.place(sizes, strides, dtype, upper)
-        if array is None:
-            return "accepted"
-        views.append(array)
-    x, *outputs = views
-    bits = f"u{x.dtype.itemsize}"
-    x.view(bits)[...] = call.x.view(bits)
-    before = bench.input.taken()
-    compiled(x, out=asked(outputs))
-    assert bench.input.unchanged(before), "the input was changed"
-    call.check(x, outputs)
+    inputs = in_place(bench.inputs, random, tensors_of(function, members, "input"))
+    outputs = in_place(bench.outputs, random, tensors_of(function, members, "output"))
+    if inputs is None or outputs is None:
+        return "accepted"
+    for array, values in zip(inputs, call.inputs, strict=True):
+        copy_bits(array, values)
+    before = taken(bench.inputs[: len(inputs)])
+    compiled(*inputs, out=asked(outputs))
+    assert unchanged(before), "an input was changed"
+    call.check(outputs, *inputs)
     for arena, array in zip(bench.outputs, outputs, strict=False):
         assert arena.surroundings_kept(array), (
             "bytes outside the elements of an output were changed"
@@ -193,24 +195,45 @@ def either(random: Random, bench: Bench, family: str) -> str:
     return "run"
 
 
-def planned(random: Random, compiled: CompiledOperator, strides: Any = None) -> None:
-    """The walk of a tensor that is too large to be run: its numbers fit 64 bits."""
-    (tensor,), outputs = compiled._inputs.values(), compiled._outputs.values()
-    item = tensor.numpy_dtype.itemsize
-    steps = [stride * item for stride in (strides or tensor.strides)]
-    if random.random() < 0.5:
-        steps = [0] * len(steps)
-    everything = [(tensor.sizes, steps)]
-    for output in outputs:
-        everything.append((output.sizes, [s * output.numpy_dtype.itemsize for s in output.strides]))
+def in_place(
+    arenas: Sequence[Arena], random: Random, tensors: Sequence[TensorDesc]
+) -> list[np.ndarray] | None:
+    """Arrays with the described strides; None where one is too large."""
+    arrays = []
+    for arena, tensor in zip(arenas, tensors, strict=False):
+        sizes, dtype = tuple(tensor.Sizes), numpy_type(tensor.DataType)
+        strides = layout(random, "c", sizes, dtype.itemsize).strides
+        if tensor.Strides is not None:
+            strides = tuple(s * dtype.itemsize for s in tensor.Strides)
+        array = arena.place(sizes, strides, dtype, bool(random.integers(2)))
+        if array is None:
+            return None
+        arrays.append(array)
+    return arrays
+
+
+def planned(random: Random, compiled: CompiledOperator) -> None:
+    """The walk of tensors that are too large to be run: its numbers fit 64 bits."""
+    tensors = [*compiled._inputs.values(), *compiled._outputs.values()]
+    steps = [tuple(s * t.numpy_dtype.itemsize for s in t.strides) for t in tensors]
+    for number in range(len(compiled._inputs)):
+        if random.random() < 0.5:
+            steps[number] = (0,) * len(steps[number])
+    everything = list(zip([tensor.sizes for tensor in tensors], steps, strict=True))
     if any(sum(reach(sizes, steps, 8)) >= 2**63 for sizes, steps in everything):
         return  # no array has such strides
-    if all(0 not in sizes for sizes, _ in everything):
-        kernel: Any = compiled._kernel
-        given = [tuple(steps) for _, steps in everything]
-        if isinstance(kernel, MaxPool) and len(outputs) == 1:
-            given.append(())  # no indices
-        kernel._plan(*given)
+    if any(math.prod(tensor.sizes) * tensor.numpy_dtype.itemsize >= 2**63 for tensor in tensors):
+        return  # nor is any so large, even where its strides are 0
+    if any(0 in sizes for sizes, _ in everything):
+        return
+    kernel: Any = compiled._kernel
+    if isinstance(kernel, Reduce) and kernel._other is not None:
+        kernel = kernel._other
+    if isinstance(kernel, MaxPool) and len(compiled._outputs) == 1:
+        steps.append(())  # no indices
+    elif isinstance(kernel, MaxPoolGrad):
+        steps = [steps[0], steps[2], steps[1]]
+    kernel._plan(*steps)
 
 
 def node(random: Random, family: str) -> str:

@@ -1,6 +1,6 @@
 """Outputs that share memory with an input or with another output: a right answer or a clear error, never a wrong one.
 
-A buffer holds the input; the outputs are views of the same buffer, or of one beside it: the same array, shifted by any
+A buffer holds an input; the outputs are views of the same buffer, or of one beside it: the same array, shifted by any
 number of bytes, reversed, transposed, every second element, fields of one record, empty. Where the call answers, the
 input is unchanged and the answer is the oracle's; where it refuses, no byte of the buffer is changed.
 """
@@ -16,7 +16,8 @@ import numpy as np
 from draw import POISON, Random
 
 from specops import ValidationError
-from stress.draws import FAMILIES, Call, valid
+from stress.draws import FAMILIES, valid
+from stress.draws.common import Call
 from stress.memory import reach
 
 KINDS = ["same", "shifted", "reversed", "transposed", "alternate", "fields", "apart", "random"]
@@ -43,9 +44,11 @@ def strides_of(random: Random, kind: str, shape: tuple[int, ...], item: int) -> 
     return strides
 
 
-def views(random: Random, kind: str, call: Call) -> tuple[np.ndarray, np.ndarray, list[np.ndarray]]:
-    """One buffer; the input in it; and the outputs, in it too."""
-    tensors = [(call.x.shape, call.x.dtype), *call.outputs]
+def views(
+    random: Random, kind: str, call: Call, given: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, list[np.ndarray]]:
+    """One buffer; an input of the given values in it; and the outputs, in it too."""
+    tensors = [(given.shape, given.dtype), *call.outputs]
     placed = []
     at = 0
     for number, (shape, dtype) in enumerate(tensors):
@@ -54,7 +57,7 @@ def views(random: Random, kind: str, call: Call) -> tuple[np.ndarray, np.ndarray
         before, behind = reach(shape, strides, dtype.itemsize)
         start = 0
         if kind == "shifted" and number:
-            start = int(random.integers(0, call.x.nbytes + 2 * dtype.itemsize))
+            start = int(random.integers(0, given.nbytes + 2 * dtype.itemsize))
         elif kind in ("alternate", "fields"):  # between the elements of the one before
             start = dtype.itemsize * (number % 2)
         elif kind == "random":
@@ -69,7 +72,7 @@ def views(random: Random, kind: str, call: Call) -> tuple[np.ndarray, np.ndarray
     ]
     x = arrays[0]
     bits = f"u{x.dtype.itemsize}"
-    x.view(bits)[...] = call.x.view(bits)
+    x.view(bits)[...] = given.view(bits)
     return buffer, x, arrays[1:]
 
 
@@ -79,14 +82,17 @@ def check_case(seed: int, number: int) -> str:
     call = valid(random, FAMILIES[number % len(FAMILIES)])
     kind = KINDS[random.integers(len(KINDS))]
     try:
-        buffer, x, outputs = views(random, kind, call)
+        inputs = list(call.inputs)
+        at = int(random.integers(len(inputs)))
+        buffer, x, outputs = views(random, kind, call, inputs[at])
+        inputs[at] = x
         given, values = buffer.copy(), x.copy()
         out = outputs[0] if len(outputs) == 1 else tuple(outputs)
         apart = not any(
             np.may_share_memory(a, b) for i, a in enumerate([x, *outputs]) for b in outputs[i:]
         )
         try:
-            call.function(x, **call.arguments, out=out)
+            call.function(*inputs, **call.arguments, out=out)
         except ValidationError as error:
             assert {v.id for v in error.violations} <= {"overlap", "output_overlap"}, str(error)
             assert not apart, f"refused, though nothing is shared: {error}"
@@ -94,7 +100,7 @@ def check_case(seed: int, number: int) -> str:
             return f"{kind}, refused"
         bits = f"u{x.dtype.itemsize}"
         assert np.array_equal(x.view(bits), values.view(bits)), "the input was changed"
-        call.check(x, outputs)
+        call.check(outputs, *inputs)
         return f"{kind}, right"
     except Exception as error:
         raise AssertionError(

@@ -336,6 +336,17 @@ INDEX_TYPES = ["UINT32", "UINT64", "INT64"]
 WIDTHS = ["UINT8", "FLOAT16", "INT32", "FLOAT64"]
 
 
+def unpooled(x: np.ndarray, indices: np.ndarray, elements: int) -> np.ndarray:
+    """The bits of the output's elements, so many, in row-major order; of equal indices the last one's element."""
+    bits = f"u{x.dtype.itemsize}"
+    out = np.zeros(elements, bits)
+    given = np.ascontiguousarray(x).view(bits).ravel()
+    for place, element in zip(np.ascontiguousarray(indices).ravel().tolist(), given, strict=True):
+        if 0 <= place < elements:
+            out[place] = element
+    return out
+
+
 def check_unpool(random: Random, name: str, index_type: str, kind: str = "") -> None:
     shape, sizes = random_shape(random, 5), random_shape(random, 5)
     x, x_buffer = laid_out(random, values(random, name, shape), str(random.choice(INPUT_LAYOUTS)))
@@ -351,14 +362,7 @@ def check_unpool(random: Random, name: str, index_type: str, kind: str = "") -> 
     indices, _ = laid_out(
         random, plain.astype(numpy_type(index_type)), str(random.choice(INPUT_LAYOUTS))
     )
-    bits = f"u{x.dtype.itemsize}"
-    expected = np.zeros(n, bits)
-    elements = np.ascontiguousarray(x).view(bits).ravel()
-    for place, element in zip(
-        np.ascontiguousarray(indices).ravel().tolist(), elements, strict=True
-    ):
-        if 0 <= place < n:
-            expected[place] = element
+    expected = unpooled(x, indices, n)
     before = x_buffer.copy()
     out = output(random, sizes, x.dtype, kind)
     kernel = MaxUnpool(
@@ -366,7 +370,9 @@ def check_unpool(random: Random, name: str, index_type: str, kind: str = "") -> 
     )
     kernel(x, indices, out.array)
     np.testing.assert_array_equal(
-        np.ascontiguousarray(out.array).view(bits).ravel(), expected, f"{shape} to {sizes}"
+        np.ascontiguousarray(out.array).view(expected.dtype).ravel(),
+        expected,
+        f"{shape} to {sizes}",
     )
     out.check_surroundings()
     assert np.array_equal(x_buffer, before), "the input was changed"

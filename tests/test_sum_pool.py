@@ -111,10 +111,13 @@ def mean(window: list[float], counted: int, name: str) -> tuple[float, float]:
     """The average, and how far off it may be: rounded once, of sums with a few roundings."""
     if counted == 0:
         return NAN, 0.0
+    reach = sum(abs(x) for x in window if math.isfinite(x))
+    overflows = reach >= GREATEST["FLOAT64" if name == "FLOAT64" else "FLOAT32"]
     if not all(map(math.isfinite, window)):
-        return sum(window) / counted, 0.0
-    reach = sum(map(abs, window))
-    if reach >= GREATEST["FLOAT64" if name == "FLOAT64" else "FLOAT32"]:
+        exact = sum(x for x in window if not math.isfinite(x))
+        if math.isnan(exact) or not overflows:
+            return exact, 0.0
+    if overflows:
         return 0.0, NAN  # sums may be infinite, and of infinities
     exact = math.fsum(window) / counted
     error = EPSILON[name] * abs(exact) + 24 * sum_epsilon(name) * reach / counted + LEAST[name]
