@@ -13,7 +13,8 @@ Data types:
 Decided where the page is silent:
     nan: The page is silent. Whatever is computed with NaN is NaN.
     no_elements: A spatial size of 0 gives NaN.
-    precision: Floats are summed in a wider type and rounded once.
+    precision: Floats are summed in a wider type and rounded once; where a float64 sum overflows,
+        the average does.
 """
 
 from __future__ import annotations

@@ -21,7 +21,7 @@ Decided where the page is silent:
     integers: Results of integer types are cut towards 0; those that have none are the least
         integer.
     precision: Floats are summed in a wider type, or with the rounding errors beside the sum, and
-        rounded once.
+        rounded once; where a float64 sum overflows, its logarithm does.
 """
 
 from __future__ import annotations

@@ -19,7 +19,7 @@ Decided where the page is silent:
     axes_unique: The page is silent. A repeated axis names nothing new; NumPy refuses it too.
     nan: The page is silent. Whatever is computed with NaN is NaN.
     precision: Floats are summed in a wider type, or with the rounding errors beside the sum, and
-        rounded once.
+        rounded once; where a float64 sum overflows, its logarithm does.
 """
 
 from __future__ import annotations

@@ -37,7 +37,8 @@ Decided where the page is silent:
     ceil_mode_dropped_windows: With ceil_mode the last window is dropped where it would start in the
         padding at the end, as in PyTorch.
     steps: Strides are 1 where the caller names none, as in ONNX and unlike in PyTorch.
-    precision: Floats are summed in a wider type or in pairs and rounded once.
+    precision: Floats are summed in a wider type or in pairs and rounded once; where float32,
+        bfloat16 or float64 sums overflow, the average does.
 """
 
 from __future__ import annotations
