@@ -34,6 +34,8 @@ def _printable(text: str) -> str:
     """Text that goes into docstrings and comments: one line, no control characters, nothing that ends a docstring."""
     if not text.isprintable() or not text.isascii():
         raise PydanticCustomError("text", "text must be printable ASCII on one line")
+    if text.isspace():
+        raise PydanticCustomError("text", "text may not be blank")
     if '"""' in text or "\\" in text or text.endswith('"'):
         raise PydanticCustomError(
             "text", "text may not hold a backslash or three quotes, nor end in a quote"
