@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import array
+import itertools
 import os
 import pickle
 import shutil
@@ -15,10 +16,12 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from types import FunctionType, SimpleNamespace
 from typing import Any
+from unittest.mock import Mock
 
 import numpy as np
 import pytest
 from numba.core.caching import NullCache
+from numpy.lib.stride_tricks import as_strided
 
 import specops
 from specops import SpecopsError, ValidationError, Violation, launch
@@ -1004,3 +1007,69 @@ def test_flags_under_their_names_in_the_header(flags: Any) -> None:
         Axes=[0],
         AxisDirection="INCREASING",
     ).validate()
+
+
+# --- classes that say of themselves what is not so ---
+
+
+class Lies(np.ndarray):
+    """Memory that may not be written to, and elements that overlap."""
+
+    @property
+    def flags(self) -> Any:
+        return type("F", (), {"writeable": True, "c_contiguous": True})
+
+    @property
+    def size(self) -> int:
+        return 1
+
+
+class Endless(list):
+    def __iter__(self) -> Any:
+        return itertools.count()
+
+
+class NoKey(int):
+    def __hash__(self) -> int:
+        raise RuntimeError("not a key")
+
+
+def test_what_an_output_says_of_itself_is_not_believed() -> None:
+    x = np.ones((3, 4), np.float32)
+    fixed = np.frombuffer(bytes(12), np.float32).view(Lies)
+    overlapping = as_strided(np.zeros(1, np.float32), (3,), (0,)).view(Lies)
+    pretended = Mock(spec=np.ndarray)
+    for out, id in ((fixed, "writable"), (overlapping, "output_overlap"), (pretended, "array")):
+        with pytest.raises(ValidationError) as caught:
+            specops.l2_norm(x, 1, out=out)
+        assert [v.id for v in caught.value.violations] == [id]
+    assert bytes(np.asarray(fixed)) == bytes(12)
+    with pytest.raises(ValidationError):
+        specops.l2_norm(pretended, 1)
+
+
+@pytest.mark.parametrize(
+    "axis",
+    [
+        np.timedelta64(1),
+        [np.timedelta64(1)],
+        np.array([1], "m8[ns]"),
+        Mock(spec=int),
+        type("Meta", (type,), {"__eq__": lambda *_: True})("Class", (), {}),
+    ],
+    ids=["time", "times", "array of times", "pretended", "class"],
+)
+def test_arguments_that_are_no_keys(axis: Any) -> None:
+    with pytest.raises(ValidationError) as caught:
+        specops.l2_norm(np.ones((3, 4), np.float32), axis)
+    assert [v.id for v in caught.value.violations] == ["field_type"]
+
+
+def test_numbers_of_derived_classes() -> None:
+    """As the numbers that they are, whatever their own methods do."""
+    x = np.arange(12, dtype=np.float32).reshape(3, 4)
+    assert specops.argmax(x, NoKey(1)).tolist() == specops.argmax(x, [NoKey(1)]).tolist() == [3] * 3
+    with pytest.raises(ValidationError):
+        specops.argmax(x, Endless())
+    with pytest.raises(ValidationError):
+        specops.lp_pool(x, [2], p=Mock(spec=float))

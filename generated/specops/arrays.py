@@ -22,7 +22,7 @@ def as_array(value: object, operator: Operator, field: str) -> np.ndarray:
     if isinstance(value, np.ma.MaskedArray):
         allowed = "an array without a mask: use x.filled(value)"
         raise operator.refusal("array", field, "a masked array", allowed)
-    if isinstance(value, np.ndarray | np.generic):
+    if issubclass(type(value), np.ndarray | np.generic):
         return np.asarray(value)
     if (
         not isinstance(value, list | tuple | str | bytes | bool | int | float | complex)
@@ -93,10 +93,13 @@ def check_output(
     field: str,
 ) -> np.ndarray:
     """An output must be a writable array whose elements share memory with no other array."""
-    if not isinstance(array, np.ndarray) or isinstance(array, np.ma.MaskedArray):
+    known = issubclass(type(array), np.ndarray) and not isinstance(array, np.ma.MaskedArray)
+    if not isinstance(array, np.ndarray) or not known:
         raise operator.refusal(
             "array", field, f"a value of type {type(array).__name__}", "a NumPy array to write to"
         )
+    if type(array) is not np.ndarray:  # a derived class may say of itself what is not so
+        array = np.ndarray.view(array, np.ndarray)
     if not array.flags.writeable:
         raise operator.refusal("writable", field, "a read-only array", "a writable array")
     if not array.flags.c_contiguous and array.size > 1:
@@ -110,7 +113,7 @@ def check_output(
         if any(np.may_share_memory(array, x) for x in others):
             found = f"memory shared with {what}"
             raise operator.refusal("overlap", field, found, "memory of its own")
-    return np.asarray(array)
+    return array
 
 
 def allocate(

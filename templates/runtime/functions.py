@@ -127,21 +127,25 @@ def _own_dtype(field: Field, values: Mapping[str, Any]) -> str:
 
 Inputs = tuple[tuple[np.dtype, tuple[int, ...]], ...]  # data type and shape of each input array
 
-_FROZEN = (str, int, float, np.integer, np.floating, np.bool_, np.dtype, type)
+# Types themselves, for what a class derived from them does when it is hashed or iterated is anyone's guess.
+_INTEGERS = frozenset({int, *(np.dtype(code).type for code in np.typecodes["AllInteger"])})
+_FLOATS = frozenset(np.dtype(code).type for code in np.typecodes["Float"])
+_FROZEN = _INTEGERS | _FLOATS | {type(None), str, float, bool, np.bool_, type}
 
 
 def frozen(value: Any) -> Any:
     """The value as part of a cache's key; a TypeError where it has no form in which equal means same."""
-    if isinstance(value, list | tuple | np.ndarray):
-        return tuple(v if type(v) is int else _index(v) for v in value)
-    if value is None or isinstance(value, _FROZEN):
+    kind = type(value)
+    if kind is list or kind is tuple or kind is np.ndarray:
+        return tuple([v if type(v) is int else _index(v) for v in value])
+    if kind in _FROZEN or issubclass(kind, np.dtype):
         return value
-    raise TypeError(f"{type(value).__name__} is no key")
+    raise TypeError(f"{kind.__name__} is no key")
 
 
 def _index(value: object) -> int:
-    if isinstance(value, np.integer):
-        return int(value)
+    if type(value) in _INTEGERS:
+        return int(value)  # type: ignore[call-overload, no-any-return]
     raise TypeError(f"{type(value).__name__} is no integer")
 
 

@@ -320,11 +320,12 @@ class NotUnderstood(Exception):
 
 
 def _index(value: object) -> int | None:
-    """The value as an integer; None for booleans and for what is none."""
-    if isinstance(value, bool | np.bool_):
+    """The value as an integer; None for booleans, times and for what is none."""
+    if isinstance(value, bool | np.bool_ | np.timedelta64):
         return None
     try:
-        return python_operator.index(value)  # type: ignore[arg-type]
+        # An int itself, of a class derived from it.
+        return int.__int__(python_operator.index(value))  # type: ignore[arg-type]
     except Exception:  # a class may raise what it likes
         return None
 
@@ -367,8 +368,8 @@ def number(value: object) -> float:
     given = value if isinstance(value, float | np.floating) else _index(value)
     try:
         real = math.nan if given is None else float(given)
-    except OverflowError:
-        real = math.inf
+    except Exception:  # beyond the range; and a class may raise what it likes
+        real = math.nan
     if not math.isfinite(real):
         raise NotUnderstood(value, "a finite number")
     return real
