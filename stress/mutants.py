@@ -92,7 +92,8 @@ def computed(operator: Any) -> Iterator[Any]:
     yield from operator.derived.values()
     yield operator.lower
     for field in operator.fields:
-        yield from (c for c in (field.default, field.sizes) if hasattr(c, "function"))
+        values = (field.default, field.sizes, field.dtype)
+        yield from (c for c in values if hasattr(c, "function"))
 
 
 def of_validators(module: types.ModuleType, seen: set[str]) -> Iterator[Damage]:

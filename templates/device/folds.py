@@ -36,9 +36,7 @@ ROOT = 2
 LOG = 3
 
 FOLD = 8  # vectors that are added to each other first: nothing waits for the sum before
-GROUPS = (
-    8  # states that are folded across their lanes together, and results that are stored together
-)
+GROUPS = 8  # states folded across their lanes together, and results stored together
 AHEAD_IN_RUN = 8192  # bytes fetched ahead along a run
 RISE = 8.0  # by which an element exceeds the top before that is raised
 
@@ -596,8 +594,8 @@ def fold_run(
 ) -> Any:
     """Fold n elements of one group, `step` bytes apart, into the lanes of a vector of states, `fresh` ones at first.
 
-    What is fetched lies `ahead` bytes further on in the run, or in the one that begins `pitch` bytes later, and
-    `skipped` bytes.
+    What is fetched lies `ahead` bytes further on in the run, or as far beyond its end in the run that begins `pitch`
+    bytes later; plus `skipped` bytes, of whole runs, in either case.
     """
 
     def codegen(context: Any, builder: Any, _signature: Any, values: Any) -> Any:

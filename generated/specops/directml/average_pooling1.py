@@ -43,8 +43,8 @@ Decided where the page is silent:
         DirectML (webnn#935).
     defaults: The functions' strides and dilations are 1, their paddings 0 and IncludePadding false
         where the caller names none.
-    precision: Floats are summed in a wider type or in pairs and rounded once; where float32,
-        bfloat16 or float64 sums overflow, the average does.
+    precision: Floats are summed in a wider type or in pairs and rounded once; where the sum of a
+        small window overflows float32, or any sum float64, the average may be infinite.
     nan: A window that holds NaN gives NaN.
     subnormals: Subnormal numbers are kept. Direct3D flushes those of float32.
     shared_memory: An output that may share memory with an input is refused; the operator has no

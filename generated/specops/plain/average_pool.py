@@ -37,8 +37,8 @@ Decided where the page is silent:
     ceil_mode_dropped_windows: With ceil_mode the last window is dropped where it would start in the
         padding at the end, as in PyTorch.
     steps: Strides are 1 where the caller names none, as in ONNX and unlike in PyTorch.
-    precision: Floats are summed in a wider type or in pairs and rounded once; where float32,
-        bfloat16 or float64 sums overflow, the average does.
+    precision: Floats are summed in a wider type or in pairs and rounded once; where the sum of a
+        small window overflows float32, or any sum float64, the average may be infinite.
 """
 
 from __future__ import annotations
