@@ -56,6 +56,9 @@ def _example(example: Example, operator: Operator, linted: Linted) -> dict[str, 
         if n not in given
     }
     values |= {n: tuple(v) for n, v in computed.items()}
+    for field in spec.fields:
+        if field.length_of in values:
+            values.setdefault(field.name, len(values[field.length_of]))
     for name, derived in operator.derived.items():
         values[name] = derived.evaluate(values, data_types)
     arguments = {snake_case(n): v for n, v in given.items() if spec.field(n).length_of is None}

@@ -38,6 +38,7 @@ CODES = {
     "E222": "`violate` must break its constraint and no other, so that the test proves which check fired.",
     "E223": "Data that does not fit its data type or is not rectangular, or a change that does not fit the field.",
     "E224": "An example that the spec's own tables or sizes do not allow.",
+    "E225": "An expression that has no value for an example, though this satisfies all constraints.",
     "E230": "A newer feature level never removes a data type, and only dialects with levels name them.",
     "E231": "Tables stand newest first; the oldest is of the level that introduced the operator; ranks go upwards.",
     "E250": "A skeleton has a TODO for all that must be filled in.",

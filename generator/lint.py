@@ -26,7 +26,9 @@ _MODULE_NAMES = {
     "VersionedOperator", "Versions", "arrays", "compile", "dataclass", "functions", "lower", "lru_cache", "np",
     "tensor", "validate", "values",
 }  # fmt: skip
-_ARGUMENTS = {"array", "compiled", "dtype", "opset", "out", "output_dtype", "shape", "x"}
+_ARGUMENTS = {
+    "array", "compiled", "dtype", "inputs", "opset", "out", "output_dtype", "self", "shape", "x",
+}  # fmt: skip
 _BUILTINS = {*dir(builtins)} - {"input"}  # ONNX has tensors of that name, and no module asks a user
 
 _DEFAULTS = {
@@ -457,12 +459,17 @@ class _Spec:
                 help=help,
             )
 
+    def functions(self) -> list[str]:
+        """The names of functions that compute values of fields."""
+        fields = [names.snake_case(f.name) for f in self.spec.fields]
+        return [f"{name}_{what}" for name in fields for what in ("default", "dtype", "sizes")]
+
     def derived(self) -> None:
         """Their names stand beside those of fields, in expressions and as functions."""
         seen: dict[str, KeyPath] = {}
         for i, entry in enumerate(self.spec.derived):
             path: KeyPath = ("derived", i)
-            self.taken(entry.name, (*path, "name"), self.names)
+            self.taken(entry.name, (*path, "name"), [*self.names, *self.functions()])
             if entry.name in seen:
                 first = Note(self.document.span((*seen[entry.name], "name")), "first here")
                 span = self.document.span((*path, "name"))
@@ -601,10 +608,8 @@ class _Spec:
         for i, constraint in enumerate(self.spec.constraints):
             path: KeyPath = ("constraints", i)
             self.unknown(constraint.field, (*path, "field"), self.names)
-            functions = [f"{names.snake_case(f.name)}_sizes" for f in self.spec.tensors("output")]
-            functions += [f"{names.snake_case(f.name)}_default" for f in self.spec.fields]
-            functions += [d.name for d in self.spec.derived]
-            self.taken(constraint.id, (*path, "id"), [*self.names, *functions])
+            derived = [d.name for d in self.spec.derived]
+            self.taken(constraint.id, (*path, "id"), [*self.names, *self.functions(), *derived])
             _origin(
                 constraint.page,
                 constraint.decided,

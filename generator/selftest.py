@@ -241,9 +241,51 @@ class SelfTest:
             )
         return given
 
+    def computable(self, example: Example, values: dict[str, Any], span: Span) -> None:
+        """Of what satisfies all constraints, each expression must have a value."""
+        fields = {f.name: i for i, f in enumerate(self.spec.fields)}
+        missing: list[KeyPath] = [
+            ("fields", fields[name], "default")
+            for name in self.operator.defaults
+            if name not in values
+        ]
+        missing += [
+            ("derived", i, "value")
+            for i, derived in enumerate(self.spec.derived)
+            if derived.name not in values
+        ]
+        present = {name for name in fields if values.get(name) is not None}
+        places: list[tuple[KeyPath, expr.Expr]] = [
+            (("fields", fields[name], part), expression)
+            for part, expressions in (
+                ("sizes", self.operator.sizes),
+                ("dtype", self.operator.dtypes),
+            )
+            for name, expression in expressions.items()
+            if name in present
+        ]
+        places += [(("semantics", name), e) for name, e in self.operator.meanings.items()]
+        for path, expression in places:
+            try:
+                expression.evaluate(values, self.data_types, self.budget)
+            except (KeyError, IndexError, ArithmeticError):
+                missing.append(path)
+        for path in missing:
+            self.report.add(
+                "E225",
+                f"this has no value for example `{example.id}`",
+                self.document.key_span(path),
+                "cannot be computed",
+                notes=[Note(span, "the example")],
+                help="a default is computed from fields above it; an index, a divisor or a name may be wrong",
+            )
+
     def example(self, example: Example, values: dict[str, Any], path: KeyPath) -> None:
         span = self.document.span((*path, "id"))
-        for id in self.broken(values):
+        broken = self.broken(values)
+        if not broken:
+            self.computable(example, values, span)
+        for id in broken:
             rule = next(
                 r for r in (*self.operator.rules, *(r for r, _ in self.tensor_rules)) if r.id == id
             )
