@@ -11,7 +11,7 @@ from generator.lint import Linted
 from generator.model import Equivalence, Example, FieldSpec, OperatorSpec
 from generator.names import array_argument, family, snake_case
 from generator.resolve import Operator
-from generator.selftest import make_tensor
+from generator.selftest import complete, make_tensor
 
 
 def tables(operator: Operator, linted: Linted) -> dict[str, list[Any]]:
@@ -50,17 +50,8 @@ def _example(example: Example, operator: Operator, linted: Linted) -> dict[str, 
         for name, (dtype, _) in tensors.items()
     }
     values |= {n: tuple(v) if isinstance(v, list) else v for n, v in given.items()}
-    computed = {
-        n: list(e.evaluate(values, data_types))
-        for n, e in operator.defaults.items()
-        if n not in given
-    }
-    values |= {n: tuple(v) for n, v in computed.items()}
-    for field in spec.fields:
-        if field.length_of in values:
-            values.setdefault(field.name, len(values[field.length_of]))
-    for name, derived in operator.derived.items():
-        values[name] = derived.evaluate(values, data_types)
+    values = complete(operator, values, data_types)
+    computed = {n: list(values[n]) for n in operator.defaults if n not in given}
     arguments = {snake_case(n): v for n, v in given.items() if spec.field(n).length_of is None}
     defaults = {snake_case(f.name): f.default for f in spec.fields}
     dtypes = {n: d for n, (d, _) in tensors.items()}

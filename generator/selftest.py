@@ -33,6 +33,40 @@ class Tensor:
     flags: str = "NONE"
 
 
+def complete(
+    operator: Operator,
+    values: Mapping[str, Any],
+    data_types: Mapping[str, model.DataTypeEntry],
+    budget: expr.Budget | None = None,
+) -> dict[str, Any]:
+    """With the defaults of arrays, the lengths and the derived values; what cannot be computed is left out."""
+    whole = dict(values)
+    for name, default in operator.defaults.items():
+        if name not in whole:
+            _compute(whole, name, default, data_types, budget)
+    for field in operator.spec.fields:
+        if field.length_of in whole:
+            whole.setdefault(field.name, len(whole[field.length_of]))
+    for name, expression in operator.derived.items():
+        _compute(whole, name, expression, data_types, budget)
+    return whole
+
+
+def _compute(
+    values: dict[str, Any],
+    name: str,
+    expression: expr.Expr,
+    data_types: Mapping[str, model.DataTypeEntry],
+    budget: expr.Budget | None,
+) -> None:
+    values.pop(name, None)
+    try:
+        result = expression.evaluate(values, data_types, budget)
+    except (KeyError, IndexError, ArithmeticError):
+        return
+    values[name] = tuple(result) if isinstance(result, range) else result
+
+
 class SelfTest:
     """Examples must satisfy the constraints; each `violate` must break its constraint and no other."""
 
@@ -130,25 +164,7 @@ class SelfTest:
         return field.length_of is not None or field.name in self.operator.defaults
 
     def complete(self, values: dict[str, Any]) -> dict[str, Any]:
-        """With the defaults of arrays, the lengths and the derived values; what cannot be computed is left out."""
-        values = dict(values)
-        for name, default in self.operator.defaults.items():
-            if name not in values:
-                self.compute(values, name, default)
-        for field in self.spec.fields:
-            if field.length_of in values:
-                values.setdefault(field.name, len(values[field.length_of]))
-        for name, expression in self.operator.derived.items():
-            self.compute(values, name, expression)
-        return values
-
-    def compute(self, values: dict[str, Any], name: str, expression: expr.Expr) -> None:
-        values.pop(name, None)
-        try:
-            result = expression.evaluate(values, self.data_types, self.budget)
-        except (KeyError, IndexError, ArithmeticError):
-            return
-        values[name] = tuple(result) if isinstance(result, range) else result
+        return complete(self.operator, values, self.data_types, self.budget)
 
     def tensor(self, given: object, path: KeyPath) -> Tensor | None:
         data = given
@@ -401,7 +417,8 @@ class SelfTest:
         for field in self.spec.tensors("output"):
             if values[field.name] is not None and field.name in self.operator.sizes:
                 tensor = values[field.name]
-                self.compute(values, field.name, self.operator.sizes[field.name])
+                sizes = self.operator.sizes[field.name]
+                _compute(values, field.name, sizes, self.data_types, self.budget)
                 sizes = values.get(field.name, tensor.sizes)
                 values[field.name] = make_tensor(tensor.dtype, tuple(sizes), self.data_types)
 
