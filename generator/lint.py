@@ -517,6 +517,13 @@ class _Spec:
                         self.document.span((*path, name, "ranks")),
                         "from .. to",
                     )
+                elif support.high > expr.MAX_ENTRIES:
+                    self.report.add(
+                        "E231",
+                        f"`{support.ranks}` goes beyond {expr.MAX_ENTRIES}",
+                        self.document.span((*path, name, "ranks")),
+                        f"an array has at most {expr.MAX_ENTRIES} dimensions",
+                    )
                 for j, dtype in enumerate(support.dtypes):
                     if dtype in support.dtypes[:j]:
                         self.report.add(
@@ -634,7 +641,15 @@ class _Spec:
                 at: KeyPath = (*path, "violate", target)
                 if self.unknown(name, at, self.names):
                     continue
-                if self.spec.field(name).type == "tensor":
+                if target == name and self.spec.field(name).type == "tensor":
+                    self.report.add(
+                        "E223",
+                        f"`{name}` is a tensor, which `violate` changes in a part",
+                        self.document.key_span(at),
+                        "no part is named",
+                        help=f"as in `{name}.sizes`; parts are {', '.join(expr.ATTRIBUTES)}",
+                    )
+                elif self.spec.field(name).type == "tensor":
                     self.unknown(attribute, at, expr.ATTRIBUTES, "part of a tensor")
                 elif target != name:
                     self.unknown(target, at, self.names)

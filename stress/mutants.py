@@ -211,6 +211,8 @@ def by_hand(label: str) -> Iterator[tuple[str, Callable[[], None]]]:
 
     for number in range(test_agreement.DESCRIPTIONS):
         yield "test_agreement", lambda n=number: test_agreement.check(label, n)
+    if not label.startswith("directml/"):
+        yield "test_agreement", lambda: test_agreement.test_data_types(label)
     import test_pool_sizes  # noqa: PLC0415
 
     if label == "directml/max_pooling_grad":
@@ -222,6 +224,8 @@ def by_hand(label: str) -> Iterator[tuple[str, Callable[[], None]]]:
             yield "test_pool_sizes", lambda: test_pool_sizes.test_all_numbers_of_dimensions(label)
         if label in test_pool_sizes.DIRECTML:
             yield "test_pool_sizes", lambda: test_pool_sizes.test_output_sizes(label)
+    for number in range(test_pool_sizes.CALLS if label in test_pool_sizes.UNPOOLING else 0):
+        yield "test_pool_sizes", lambda n=number: test_pool_sizes.check_unpooling(label, n)
     if label.startswith("onnx/"):
         import test_onnx  # noqa: PLC0415
 

@@ -511,6 +511,18 @@ def skeleton(text: str) -> str:
     return ast.dump(tree)
 
 
+def bound(node: ast.stmt) -> list[str]:
+    """The names that a statement of a module binds."""
+    match node:
+        case ast.FunctionDef(name) | ast.ClassDef(name):
+            return [name]
+        case ast.Import(names) | ast.ImportFrom(_, names):
+            return [alias.asname or alias.name for alias in names]
+        case ast.Assign(targets):
+            return [t.id for t in targets if isinstance(t, ast.Name)]
+    return []
+
+
 def judge(files: dict[str, str], good: dict[str, str], sentences: bool) -> str:
     """Whether generated modules do what those of undamaged specs do."""
     before, code = known(good)
@@ -520,7 +532,9 @@ def judge(files: dict[str, str], good: dict[str, str], sentences: bool) -> str:
         if sentences and skeleton(text) != skeleton(before[path]):
             return f"a sentence changed the code of {path}"
         now = Code.of([text])
+        count = Counter(name for node in ast.parse(text).body for name in bound(node))
         strange = {
+            "two meanings of names": {name for name, times in count.items() if times > 1},
             "imports": {  # math has infinities and NaN
                 i
                 for i in now.imports - code.imports - {"math"}
@@ -535,7 +549,7 @@ def judge(files: dict[str, str], good: dict[str, str], sentences: bool) -> str:
         }
         for what, names in strange.items():
             if names:
-                return f"{path} has {what} that no other module has: {sorted(names)}"
+                return f"{path} has {what} as no sound module has: {sorted(names)}"
     return "sound"
 
 

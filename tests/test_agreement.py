@@ -6,6 +6,7 @@ operator is evaluated from its spec by the one, and runs as generated Python in 
 
 from __future__ import annotations
 
+import dataclasses
 import importlib
 import random
 from collections import Counter
@@ -19,6 +20,7 @@ from generator import lint, selftest, structure
 from generator.diagnostics import Report
 from generator.selftest import SelfTest
 from specops.tensor import Tensor
+from specops.vocabulary import DATA_TYPES
 
 DESCRIPTIONS = 400  # of each operator
 
@@ -163,3 +165,25 @@ def test_agreement(label: str) -> None:
     seen = Counter(id for case in range(DESCRIPTIONS) for id in set(check(label, case)))
     rules = [rule.id for rule in specs()[label].operator.rules]
     assert not [id for id in rules if not seen[id]], "rules that are never broken here"
+
+
+@pytest.mark.parametrize("label", [n for n in LABELS if not n.startswith("directml/")])
+def test_data_types(label: str) -> None:
+    """A function takes its table's data types, and the outputs that it makes are of types that the table has, too."""
+    test = specs()[label]
+    dialect, name = label.split("/")
+    operator = importlib.import_module(f"specops.{dialect}.{name}").OPERATOR
+    example = test.values(test.spec.examples[0], ("examples", 0))
+    assert example is not None
+    given = {
+        f.name: Tensor(**vars(v)) if isinstance(v, selftest.Tensor) else v
+        for f in test.spec.fields
+        if f.kind != "output" and (v := example.get(f.name)) is not None
+    }
+    for field, tensor in given.items():
+        for dtype in DATA_TYPES if isinstance(tensor, Tensor) else ():
+            allowed = dtype in test.spec.support[0].tensors[field].dtypes
+            values = given | {field: dataclasses.replace(tensor, dtype=dtype)}
+            operator.complete(values, set(values))
+            found = {v.id for v in operator.violations(values)}
+            assert allowed == (not found), f"{field} of {dtype}: {found}"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+from functools import partial
 from typing import Any
 
 import ml_dtypes
@@ -25,6 +26,8 @@ VERSIONS = {
     "log_softmax": [1, 11, 13],
     "max_pool": [1, 8, 10, 11, 12, 22],
 }
+
+REDUCTIONS = [n for n in dir(ox) if n.startswith("reduce_") and callable(getattr(ox, n))]
 
 
 def refused(call: Any) -> list[Violation]:
@@ -146,6 +149,19 @@ def test_the_first_axis_from_the_end(name: str, opset: int) -> None:
     np.testing.assert_array_equal(
         function(CUBE, axis=-3, opset=opset), function(CUBE, axis=0, opset=opset)
     )
+
+
+@pytest.mark.parametrize("name", REDUCTIONS)
+def test_the_first_and_the_last_axis_of_a_reduction(name: str) -> None:
+    """Counted from the start and from the end, in each version; beyond them there is none."""
+    function = getattr(ox, name)
+    for version in sorted(importlib.import_module(f"specops.onnx.{name}").VERSIONS.operators):
+        for axis in (0, 2, -1, -3):
+            found = function(CUBE, axes=[axis], opset=version)
+            assert found.shape == tuple(1 if i == axis % 3 else 2 for i in range(3)), version
+        for axis in (3, -4):
+            call = partial(function, CUBE, axes=[axis], opset=version)
+            assert [v.id for v in refused(call)] == ["axes_allowed"], version
 
 
 def test_numbers_of_32_bits() -> None:

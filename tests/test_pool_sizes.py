@@ -50,6 +50,7 @@ DIRECTML = [
 ]
 GENERAL = ["plain/max_pool", "plain/average_pool", "plain/lp_pool", *VERSIONS]
 LABELS = [*DIRECTML, *GENERAL]
+UNPOOLING = {"onnx/max_unpool_9": 10, "onnx/max_unpool_11": 21, "onnx/max_unpool_22": 22}
 # From which version on an operator of ONNX has it.
 DILATIONS = {"max_pool": 10, "average_pool": 19, "lp_pool": 18}
 CEIL_MODE = {"max_pool": 10, "average_pool": 10, "lp_pool": 18}
@@ -266,6 +267,53 @@ def test_gradient_sizes() -> None:
             with pytest.raises(ValidationError) as caught:
                 call()
             assert "gradient_window_counts" in [v.id for v in caught.value.violations]
+
+
+def check_unpooling(label: str, number: int) -> set[str]:
+    """The rules that a call breaks: the output has what the windows of the pooling reach, without the padding."""
+    random = np.random.default_rng([list(UNPOOLING).index(label), number])
+    spatial = int(random.integers(1, 4))
+    sizes, kernel, strides = (random.integers(1, 5, spatial).tolist() for _ in range(3))
+    pads = random.choice([-1, 0, 0, 0, 0, 0, 0, 1, 1, 2], 2 * spatial).tolist()
+    starts, ends = pads[:spatial], pads[spatial:]
+    reached = [
+        len({i * s + j for i in range(n) for j in range(k)} | {*range((n - 1) * s)})
+        for n, k, s in zip(sizes, kernel, strides, strict=True)
+    ]
+    left = [r - a - b for r, a, b in zip(reached, starts, ends, strict=True)]
+    arguments: dict[str, Any] = {"kernel_shape": kernel, "strides": strides, "pads": pads}
+    batch = random.integers(1, 3, 2).tolist()
+    expected = set()
+    shape = [*batch, *left]
+    if random.random() < 0.4:
+        shape = [*batch, *(r + int(random.choice([-1, 0, 0, 1, 1, 3])) for r in reached)]
+        if random.random() < 0.2:
+            shape[random.integers(2)] += 1
+            expected.add("batch_and_channels")
+        if any(n < r for n, r in zip(shape[2:], reached, strict=True)):
+            expected.add("output_shape_large_enough")
+        arguments["output_shape"] = shape
+    else:
+        if min(pads) < 0:
+            expected.add("pads_not_negative")
+        if min(left) < 0:
+            expected.add("pads_leave_something")
+    x = np.ones([*batch, *sizes], np.float32)
+    indices = np.arange(x.size).reshape(x.shape)
+    told = f"check_unpooling({label!r}, {number}): {x.shape} {arguments}"
+    try:
+        found = ox.max_unpool(x, indices, **arguments, opset=UNPOOLING[label])
+    except ValidationError as error:
+        assert {v.id for v in error.violations} == expected, told
+        return expected
+    assert not expected and list(found.shape) == shape, told
+    return set()
+
+
+@pytest.mark.parametrize("label", UNPOOLING)
+def test_unpooled_sizes(label: str) -> None:
+    broken = [check_unpooling(label, number) for number in range(CALLS)]
+    assert len(set().union(*broken)) == 4 and broken.count(set()) > CALLS // 4
 
 
 @pytest.mark.parametrize("label", GENERAL)

@@ -15,8 +15,8 @@ from specops import onnx as ox
 from specops.directml import TensorDesc
 from specops.directml.registry import OPERATORS
 
-# Few compiled versions serve them: those of FLOAT32, FLOAT16, UINT8 and INT64.
-TYPES = ["FLOAT32", "FLOAT16", "UINT8", "INT8", "INT64", "UINT64"]
+# Few compiled versions serve them: those of FLOAT32, FLOAT16, UINT8, UINT16 and INT64.
+TYPES = ["FLOAT32", "FLOAT16", "UINT8", "INT8", "INT16", "UINT16", "INT64", "UINT64"]
 WIDE_TYPES = [*TYPES, "BFLOAT16", "BOOL"]
 FLOATS = ["FLOAT32", "FLOAT16"]
 OPSETS = [1, 8, 10, 11, 12, 13, 22, 28]

@@ -28,6 +28,7 @@ from numba.np.ufunc.parallel import threading_layer
 
 from specops import chunks
 from specops.errors import SpecopsError
+from specops.validation import NotUnderstood, integer
 
 _limit: int | None = None
 _local_limit: ContextVar[int | None] = ContextVar("specops_num_threads", default=None)
@@ -71,9 +72,11 @@ def num_threads(n: int) -> Iterator[None]:
 
 
 def _checked(n: int) -> int:
-    if isinstance(n, bool) or not isinstance(n, int) or n < 1:
-        raise SpecopsError(f"the number of threads must be an int of at least 1, found {n!r}")
-    return n
+    try:
+        return integer(n, low=1)
+    except NotUnderstood as problem:
+        message = f"the number of threads is {problem.found}; it must be {problem.allowed}"
+        raise SpecopsError(message) from None
 
 
 class Kernel:

@@ -390,7 +390,9 @@ class _Reader:
 
     def shape(self, dims: Iterable[int], where: str) -> tuple[int, ...]:
         shape = tuple(dims)
-        if len(shape) > 64 or any(size < 0 for size in shape) or math.prod(shape) >= 2**62:
+        # NumPy counts an array's bytes as if sizes of 0 were 1.
+        elements = math.prod(size or 1 for size in shape)
+        if len(shape) > 64 or any(size < 0 for size in shape) or elements >= 2**60:
             raise self.invalid(f"{where} has impossible sizes {list(shape[:64])}")
         return shape
 
