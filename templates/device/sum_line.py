@@ -190,24 +190,24 @@ def store_sums(
     last: Any,
     divisors: Any,
     divisor_step: Any,
-    scale: Any,
+    scales: Any,
+    scale_step: Any,
     wide: Any,
     kind: Any,
     power: Any,
 ) -> Any:
     """Store the elements of `count` runs of n outputs, as store_elements does.
 
-    A sum is divided by its divisor * scale where `power` is None; of |x|**p the root is taken.
+    A sum is divided by its divisor and its run's scale where `power` is None; of |x|**p the root is taken.
     True if a root of float64 squares is not certain to be right.
     """
 
     def codegen(context: Any, builder: Any, _signature: Any, values: Any) -> Any:
         out, out_step = values[:2]
-        divisors, divisor_step, scale = values[10:13]
+        divisors, divisor_step, scales, scale_step = values[10:14]
         element = _rank_type(wide, kind)
         vector = _vector(element)
         size = out.type(_width(element) // 8)
-        scale = _splat(builder, _as_rank(builder, scale, element), vector)
         doubtful = cgutils.alloca_once_value(builder, ir.IntType(1)(0))
 
         def doubt(value: Any, mask: Any) -> None:
@@ -226,6 +226,9 @@ def store_sums(
                 place = builder.add(divisors, builder.mul(number, divisor_step))
                 place = builder.add(place, builder.mul(first, size))
                 divisor = _load(builder, _pointer(builder, place), vector)
+                place = builder.add(scales, builder.mul(number, scale_step))
+                scale = _load(builder, _pointer(builder, place), element)
+                scale = _splat(builder, scale, vector)
                 value = builder.fdiv(value, builder.fmul(divisor, scale))
             elif power.count == 2:
                 name = f"llvm.sqrt.v{vector.count}f{_width(element)}"
@@ -241,7 +244,7 @@ def store_sums(
         return builder.load(doubtful)
 
     i64 = types.int64
-    args = (*(i64,) * 12, types.float64, wide, kind, power)
+    args = (*(i64,) * 14, wide, kind, power)
     return types.boolean(*args), codegen
 
 
@@ -255,21 +258,21 @@ def _write_lines(
     count,
     columns,
     pieces,
-    divisors,
-    scale,
+    by_column,
+    by_row,
     spare,
     wide,
     kind,
     power,
 ):
-    """Store the outputs of some lines, yet to be joined of pieces; `divisors` of the places in each line."""
+    """Store the outputs of some lines, yet to be joined of pieces; a divisor is the product of two of these lines."""
     apart, number, shift, last = pieces
     inner = spatial.shape[0] - 1
     size, item_bytes, pitch = rank_size(wide, kind), item_size(kind), how[PITCH]
     line_step, line_out = how[LINE] * size, spatial[inner - 1, OUT_STEP]
     step = spatial[inner, OUT_STEP]
     # One run of a line's places for each line, or runs of the lanes of its places.
-    runs, n_run, run_out, along, divisor_step = some, count, line_out, line_step, 0
+    runs, n_run, run_out, along, column_step, row_step = some, count, line_out, line_step, 0, size
     again = 1
     if pitch > 1:
         whole = apart == 1 and columns == pitch and how[LANE_OUT] == item_bytes
@@ -278,7 +281,7 @@ def _write_lines(
             step = item_bytes
         else:
             again, runs, n_run = some, count, columns
-            run_out, along, divisor_step = step, apart * pitch * size, pitch * size
+            run_out, along, column_step, row_step = step, apart * pitch * size, pitch * size, 0
             step = how[LANE_OUT]
         apart = 1
     plain = step == item_bytes
@@ -296,9 +299,10 @@ def _write_lines(
                 number,
                 shift,
                 last,
-                divisors + r * divisor_step,
-                divisor_step,
-                scale,
+                by_column + r * column_step,
+                column_step,
+                by_row + r * row_step,
+                row_step,
                 wide,
                 kind,
                 power,
@@ -310,4 +314,5 @@ def _write_lines(
                     store_integer(kind, target + r * run_out + i * step, value)
         target += line_out
         line += line_step
+        by_row += size
     return doubtful

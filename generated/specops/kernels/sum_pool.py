@@ -1045,24 +1045,24 @@ def store_sums(
     last: Any,
     divisors: Any,
     divisor_step: Any,
-    scale: Any,
+    scales: Any,
+    scale_step: Any,
     wide: Any,
     kind: Any,
     power: Any,
 ) -> Any:
     """Store the elements of `count` runs of n outputs, as store_elements does.
 
-    A sum is divided by its divisor * scale where `power` is None; of |x|**p the root is taken.
+    A sum is divided by its divisor and its run's scale where `power` is None; of |x|**p the root is taken.
     True if a root of float64 squares is not certain to be right.
     """
 
     def codegen(context: Any, builder: Any, _signature: Any, values: Any) -> Any:
         out, out_step = values[:2]
-        divisors, divisor_step, scale = values[10:13]
+        divisors, divisor_step, scales, scale_step = values[10:14]
         element = _rank_type(wide, kind)
         vector = _vector(element)
         size = out.type(_width(element) // 8)
-        scale = _splat(builder, _as_rank(builder, scale, element), vector)
         doubtful = cgutils.alloca_once_value(builder, ir.IntType(1)(0))
 
         def doubt(value: Any, mask: Any) -> None:
@@ -1081,6 +1081,9 @@ def store_sums(
                 place = builder.add(divisors, builder.mul(number, divisor_step))
                 place = builder.add(place, builder.mul(first, size))
                 divisor = _load(builder, _pointer(builder, place), vector)
+                place = builder.add(scales, builder.mul(number, scale_step))
+                scale = _load(builder, _pointer(builder, place), element)
+                scale = _splat(builder, scale, vector)
                 value = builder.fdiv(value, builder.fmul(divisor, scale))
             elif power.count == 2:
                 name = f"llvm.sqrt.v{vector.count}f{_width(element)}"
@@ -1096,7 +1099,7 @@ def store_sums(
         return builder.load(doubtful)
 
     i64 = types.int64
-    args = (*(i64,) * 12, types.float64, wide, kind, power)
+    args = (*(i64,) * 14, wide, kind, power)
     return types.boolean(*args), codegen
 
 
@@ -1110,21 +1113,21 @@ def _write_lines(
     count,
     columns,
     pieces,
-    divisors,
-    scale,
+    by_column,
+    by_row,
     spare,
     wide,
     kind,
     power,
 ):
-    """Store the outputs of some lines, yet to be joined of pieces; `divisors` of the places in each line."""
+    """Store the outputs of some lines, yet to be joined of pieces; a divisor is the product of two of these lines."""
     apart, number, shift, last = pieces
     inner = spatial.shape[0] - 1
     size, item_bytes, pitch = rank_size(wide, kind), item_size(kind), how[PITCH]
     line_step, line_out = how[LINE] * size, spatial[inner - 1, OUT_STEP]
     step = spatial[inner, OUT_STEP]
     # One run of a line's places for each line, or runs of the lanes of its places.
-    runs, n_run, run_out, along, divisor_step = some, count, line_out, line_step, 0
+    runs, n_run, run_out, along, column_step, row_step = some, count, line_out, line_step, 0, size
     again = 1
     if pitch > 1:
         whole = apart == 1 and columns == pitch and how[LANE_OUT] == item_bytes
@@ -1133,7 +1136,7 @@ def _write_lines(
             step = item_bytes
         else:
             again, runs, n_run = some, count, columns
-            run_out, along, divisor_step = step, apart * pitch * size, pitch * size
+            run_out, along, column_step, row_step = step, apart * pitch * size, pitch * size, 0
             step = how[LANE_OUT]
         apart = 1
     plain = step == item_bytes
@@ -1151,9 +1154,10 @@ def _write_lines(
                 number,
                 shift,
                 last,
-                divisors + r * divisor_step,
-                divisor_step,
-                scale,
+                by_column + r * column_step,
+                column_step,
+                by_row + r * row_step,
+                row_step,
                 wide,
                 kind,
                 power,
@@ -1165,6 +1169,7 @@ def _write_lines(
                     store_integer(kind, target + r * run_out + i * step, value)
         target += line_out
         line += line_step
+        by_row += size
     return doubtful
 
 
@@ -1234,7 +1239,8 @@ SPATIAL = 16
 RULE = 17  # flip, nan_key and inf
 BLANK = 20  # the value of a window of nothing but padding
 BLOCK = 21  # gradient: positions whose sums are in scratch memory, of each of the PITCH planes
-SETTINGS = 22
+PLANES = 22  # lines: whole planes of an item, whose lines are one after the other; 1: an item is a part of one
+SETTINGS = 23
 
 SIZE, OUT_SIZE, WINDOW, STRIDE, DILATION, PADDING = 0, 1, 2, 3, 4, 5
 STEP, OUT_STEP, INDEX_STEP, WEIGHT, LOW, HIGH = 6, 7, 8, 9, 10, 11
@@ -1432,7 +1438,8 @@ def _tables(walk):
 def line_chunk(rule, wide, sums, block, store):
     """Chunk that works line by line; an item is ROWS rows of a tile of a plane, or of PITCH planes side by side.
 
-    `rule(how)` returns what ranks are made by, of rows of a window `block` at once; `store` writes the lines' outputs.
+    Of small planes an item is several: their lines are joined as one (1.5 times as fast for 13 x 13 elements).
+    `rule(how)` returns what ranks are made by, of rows of a window `block` at once; `store` writes a plane's outputs.
     """
     buffers = 4 if sums else 2
     zero = np.int64(0)
@@ -1451,7 +1458,10 @@ def line_chunk(rule, wide, sums, block, store):
         outer_axes = inner - 1
         size, item_bytes = rank_size(wide, flip), item_size(flip)
         lanes, pitch, tile, share = how[LANES], how[PITCH], how[TILE], how[ROWS]
-        tall, line = how[TALL] != 0, how[LINE]
+        tall, line, planes = how[TALL] != 0, how[LINE], how[PLANES]
+        gap = (
+            2 * VECTOR_BYTES // size if planes > 1 else 0
+        )  # what rank_rows may write behind a plane's lines
         n, out_n, window = spatial[inner, SIZE], spatial[inner, OUT_SIZE], spatial[inner, WINDOW]
         stride, padding = spatial[inner, STRIDE], spatial[inner, PADDING]
         step, out_step, index_step = (
@@ -1481,11 +1491,14 @@ def line_chunk(rule, wide, sums, block, store):
         outers = 1
         for d in range(outer_axes):
             outers *= spatial[d, OUT_SIZE]
+        all_planes = 1
+        for d in range(batch.shape[0]):
+            all_planes *= batch[d, 0]
         blocks = (rows + share - 1) // share
         tiles = (out_n + tile - 1) // tile
         groups = (lanes + pitch - 1) // pitch
         apart_columns = pitch == 1 and step != item_bytes
-        last_low, last_high, last_column = -1, -1, -1
+        last_low, last_high, last_first, last_column = -1, -1, -1, -1
         outer_row = -1
         filled = False
         total, table = 0, 0
@@ -1506,15 +1519,11 @@ def line_chunk(rule, wide, sums, block, store):
                 )
                 table = total * (1 if tall else row_window)
                 filled = False
-            plane = outer // groups
-            lane_at = (outer - plane * groups) * pitch
-            x_offset, out_offset, index_offset, base = _batch(batch, plane)
-            source = x + x_offset + lane_at * item_bytes
-            target = out + out_offset + outer_out + lane_at * how[LANE_OUT]
-            target += first * row_out + column * out_step
-            index_target = indices + index_offset + outer_index + lane_at * how[LANE_INDICES]
-            index_target += first * row_index + column * index_step
-            base += lane_at * how[LANE_WEIGHT]
+                last_first = -1
+            group = outer // groups
+            lane_at = (outer - group * groups) * pitch
+            plane = group * planes
+            several = min(planes, all_planes - plane)
             columns = min(pitch, lanes - lane_at)
             count = min(tile, out_n - column)
             start = column * stride - padding  # the input position at the line's begin
@@ -1529,24 +1538,35 @@ def line_chunk(rule, wide, sums, block, store):
                 runs, n_run = 1, (high - low) * pitch
             line_row = first * row_stride - row_padding
             lines_wanted, line_stride = some, row_stride
+            moved = low != last_low or high != last_high
+            new_column = column != last_column
+            new_place = new_column or first != last_first
             if tall:
                 lines_wanted, line_stride = (some - 1) * row_stride + 1 + row_reach, 1
-                clear_ranks(folded, lines_wanted * line, wide, flip)
-            elif low != last_low or high != last_high:
-                for i in range(share):
-                    place = folded + i * line * size
+            # Ranks from the first line of a plane to that of the next.
+            span = lines_wanted * line + gap
+            if tall:
+                if moved or new_place:
+                    clear_ranks(folded, planes * span, wide, flip)
+            elif moved:
+                for i in range(planes * share):
+                    p = i // share
+                    place = folded + (p * span + (i - p * share) * line) * size
                     clear_ranks(place, low * pitch, wide, flip)
                     clear_ranks(place + high * pitch * size, line - high * pitch, wide, flip)
-                last_low, last_high = low, high
+            last_low, last_high, last_first, last_column = low, high, first, column
             done = 0
             while done < lines_wanted:
-                place = folded + (done * line + low * pitch) * size
                 row = line_row + done * line_stride
                 first_row, inside, alike = row, total, 1
                 if tall:
-                    alike = min(row_size - row, lines_wanted - done)
-                    if row < 0 or alike <= 0:
-                        inside, alike = 0, 1
+                    alike = lines_wanted - done
+                    if row < 0:
+                        inside, alike = 0, min(-row, alike)
+                    elif row < row_size:
+                        alike = min(row_size - row, alike)
+                    else:
+                        inside = 0
                 elif total > 0 and row >= 0 and row + row_reach < row_size:
                     inside = total * row_window
                     alike = (row_size - 1 - row_reach - row) // row_stride + 1
@@ -1564,92 +1584,100 @@ def line_chunk(rule, wide, sums, block, store):
                 if runs != 1:
                     again, place_step, address_step, at_step = runs, pitch * size, step, 1
                     alike = 1
-                done += alike
-                if inside == 0 and not tall:
-                    clear_ranks(place, (high - low) * pitch, wide, flip)
-                address = source + offset + first_row * row_step + (start + low) * step
+                inside_at = offset + first_row * row_step + (start + low) * step
                 at = position + first_row * row_weight + start + low
-                ranked = zero
-                while ranked < inside:
-                    more = min(inside - ranked, TABLE)
-                    if table > TABLE or not filled:
-                        filled = True
-                        _fill_tables(
-                            box,
-                            total,
-                            row_dilation * row_step,
-                            row_dilation * row_weight,
-                            ranked,
-                            more if table > TABLE else table,
-                            offsets,
-                            positions,
-                        )
-                    tabled = 0
-                    if apart_columns:
-                        tabled = more
-                        _fold_apart(
-                            place,
-                            address,
-                            at,
-                            again,
-                            place_step,
-                            address_step,
-                            at_step,
-                            step,
-                            n_run,
-                            offsets,
-                            positions,
-                            more,
-                            ranked == 0,
-                            wide,
-                            flip,
-                            nan_key,
-                            inf,
-                        )
-                    while tabled < more:
-                        together = min(more - tabled, block)
-                        rank_rows(
-                            place,
-                            address,
-                            at,
-                            again,
-                            place_step,
-                            address_step,
-                            at_step,
-                            offsets + tabled * 8,
-                            positions + tabled * 8,
-                            together,
-                            n_run,
-                            along,
-                            ranked + tabled == 0,
-                            wide,
-                            flip,
-                            nan_key,
-                            inf,
-                        )
-                        tabled += together
-                    ranked += more
+                for p in range(several):
+                    place = folded + (p * span + done * line + low * pitch) * size
+                    address = x + _batch(batch, plane + p)[0] + lane_at * item_bytes + inside_at
+                    if inside == 0 and not tall:
+                        clear_ranks(place, (high - low) * pitch, wide, flip)
+                    ranked = zero
+                    while ranked < inside:
+                        more = min(inside - ranked, TABLE)
+                        if table > TABLE or not filled:
+                            filled = True
+                            _fill_tables(
+                                box,
+                                total,
+                                row_dilation * row_step,
+                                row_dilation * row_weight,
+                                ranked,
+                                more if table > TABLE else table,
+                                offsets,
+                                positions,
+                            )
+                        tabled = 0
+                        if apart_columns:
+                            tabled = more
+                            _fold_apart(
+                                place,
+                                address,
+                                at,
+                                again,
+                                place_step,
+                                address_step,
+                                at_step,
+                                step,
+                                n_run,
+                                offsets,
+                                positions,
+                                more,
+                                ranked == 0,
+                                wide,
+                                flip,
+                                nan_key,
+                                inf,
+                            )
+                        while tabled < more:
+                            together = min(more - tabled, block)
+                            rank_rows(
+                                place,
+                                address,
+                                at,
+                                again,
+                                place_step,
+                                address_step,
+                                at_step,
+                                offsets + tabled * 8,
+                                positions + tabled * 8,
+                                together,
+                                n_run,
+                                along,
+                                ranked + tabled == 0,
+                                wide,
+                                flip,
+                                nan_key,
+                                inf,
+                            )
+                            tabled += together
+                        ranked += more
+                done += alike
             finished = folded
-            ranks = some * line
             if tall:
                 finished, pieces, shift, last = _double(
                     doubled,
                     rest_lines,
                     folded,
-                    lines_wanted * line,
+                    several * span,
                     row_window,
                     row_dilation * line,
                     wide,
                     flip,
                 )
-                # Lines move together; not in place, for a vector more is written.
-                other = folded if finished == doubled else doubled
-                again, n_run = (1, ranks) if row_stride == 1 else (some, line)
-                for i in range(again):
+                # Rows that move together. In place only if the vector more that is written is not read later, else over
+                # lines that are to be cleared again.
+                alike = some if row_stride == 1 else 1
+                in_place = alike == some and row_reach * line * size >= VECTOR_BYTES
+                other = doubled
+                if finished == doubled and not in_place:
+                    other, last_first = folded, -1
+                for i in range(several * some // alike):
+                    p = i * alike // some
+                    row = (i * alike - p * some) * row_stride
                     fold_line(
-                        other + i * line * size,
-                        finished + i * row_stride * line * size,
-                        n_run,
+                        other + i * alike * line * size,
+                        finished + (p * span + row * line) * size,
+                        alike * line,
                         pieces,
                         shift,
                         last,
@@ -1657,6 +1685,8 @@ def line_chunk(rule, wide, sums, block, store):
                         flip,
                     )
                 finished = other
+                span = some * line
+            ranks = several * span
             finished, pieces, shift, last = _double(
                 doubled, rest_lines, finished, ranks, window, unit, wide, flip
             )
@@ -1665,24 +1695,37 @@ def line_chunk(rule, wide, sums, block, store):
                 fold_line(doubled, finished, ranks - reach, pieces, shift, last, wide, flip)
                 finished = doubled
                 pieces, last, apart = 1, 0, 1
-                for i in range(some):
-                    place = doubled + i * line * size
+                for i in range(several * some):
+                    p = i // some
+                    place = doubled + (p * span + (i - p * some) * line) * size
                     for o in range(count):
                         copy_rank(place + o * size, place + o * stride * size, wide, flip)
-            store(
-                how,
-                spatial,
-                (outer_row, first, some, column, count, columns, column != last_column),
-                (source, target, index_target, base),
-                finished,
-                (apart, pieces, shift, last),
-                spare,
-                wide,
-                flip,
-                nan_key,
-                inf,
-            )
-            last_column = column
+            for p in range(several):
+                x_offset, out_offset, index_offset, base = _batch(batch, plane + p)
+                if p > 0:
+                    new_column, new_place = False, False
+                target = out + out_offset + outer_out + lane_at * how[LANE_OUT]
+                target += first * row_out + column * out_step
+                index_target = indices + index_offset + outer_index + lane_at * how[LANE_INDICES]
+                index_target += first * row_index + column * index_step
+                store(
+                    how,
+                    spatial,
+                    (outer_row, first, some, column, count, columns, new_column, new_place),
+                    (
+                        x + x_offset + lane_at * item_bytes,
+                        target,
+                        index_target,
+                        base + lane_at * how[LANE_WEIGHT],
+                    ),
+                    finished + p * span * size,
+                    (apart, pieces, shift, last),
+                    spare,
+                    wide,
+                    flip,
+                    nan_key,
+                    inf,
+                )
         # The array's last use: raw addresses do not keep it.
         scratch[0] = 0
 
@@ -1764,52 +1807,43 @@ def _repair(how, spatial, target, source, row, column, count, columns, kind):
 @helper
 def _store_outputs(how, spatial, place, at, ranks, pieces, spare, wide, kind, power, _inf):
     """Store the outputs of an item, of lines of sums."""
-    outer_row, first, some, column, count, columns, new_column = place
+    outer_row, first, some, column, count, columns, new_column, new_place = place
     source, target, _, _ = at
     inner = spatial.shape[0] - 1
     size, pitch = rank_size(wide, kind), how[PITCH]
-    divisors = spare - how[BUFFER]
-    outer = 1.0
+    # A divisor is the product of its column's and its row's.
+    by_column = spare - how[BUFFER]
+    by_row = by_column + count * pitch * size
     if power is None:
-        outer = _divisor(spatial, inner - 1, outer_row)
         for i in range(count if new_column else 0):
             counted = float(_counted(spatial, inner, column + i))
-            set_sums(divisors + i * pitch * size, pitch, counted, wide, kind)
-    rows = spatial[inner - 1]
-    done = 0
-    while done < some:
-        alike, scale = some - done, outer
-        if power is None:  # rows with as many elements in their windows
-            counted = _counted(spatial, inner - 1, first + done)
-            scale *= counted
-            alike = 1
-            while done + alike < some and counted == _counted(
-                spatial, inner - 1, first + done + alike
-            ):
-                alike += 1
-        line = ranks + done * how[LINE] * size
-        doubtful = _write_lines(
-            how,
-            spatial,
-            target + done * rows[OUT_STEP],
-            line,
-            alike,
-            count,
-            columns,
-            pieces,
-            divisors,
-            scale,
-            spare,
-            wide,
-            kind,
-            power,
-        )
-        if power is not None and doubtful:
-            for i in range(done, done + alike):
-                row = outer_row * rows[OUT_SIZE] + first + i
-                to = target + i * rows[OUT_STEP]
-                _repair(how, spatial, to, source, row, column, count, columns, kind)
-        done += alike
+            set_sums(by_column + i * pitch * size, pitch, counted, wide, kind)
+        outer = _divisor(spatial, inner - 1, outer_row) if new_place else 0.0
+        for i in range(some if new_place else 0):
+            counted = outer * _counted(spatial, inner - 1, first + i)
+            set_sums(by_row + i * size, 1, counted, wide, kind)
+    doubtful = _write_lines(
+        how,
+        spatial,
+        target,
+        ranks,
+        some,
+        count,
+        columns,
+        pieces,
+        by_column,
+        by_row,
+        spare,
+        wide,
+        kind,
+        power,
+    )
+    if power is not None and doubtful:
+        rows = spatial[inner - 1]
+        for i in range(some):
+            row = outer_row * rows[OUT_SIZE] + first + i
+            to = target + i * rows[OUT_STEP]
+            _repair(how, spatial, to, source, row, column, count, columns, kind)
 
 
 def lines(dtype, width, added):
@@ -2010,7 +2044,7 @@ def gradient(dtype, width):
                     columns,
                     (1, pieces, shift, away),
                     0,
-                    1.0,
+                    0,
                     spare,
                     wide,
                     kind,

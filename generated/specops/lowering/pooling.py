@@ -167,17 +167,22 @@ class Windows:
             tile = max(1, min(out_n, (fits - 1 - reach) // stride + 1))
             line = ((tile - 1) * stride + 1 + reach) * pitch
             tall, share, count = self._share_rows(spatial[-2], line * rank)
+            plane_bytes, together = count * line * rank, 1
+            if pitch == 1 and tile == out_n and share == rows and planes > 1:
+                plane_bytes += 2 * kernel.VECTOR_BYTES  # between planes, where vectors end
+                together = max(1, min(planes, LINE_BYTES // plane_bytes))
             blocks = -(-spatial[-2][1] // share) * (rows // max(1, spatial[-2][1]))
             how[kernel.LANES : kernel.LANE_WEIGHT + 1] = (lane[0], pitch, *lane[2:])
             how[kernel.TILE] = tile
             how[kernel.ROWS] = share
             how[kernel.LINE] = line
             how[kernel.TALL] = tall
+            how[kernel.PLANES] = together
             # A vector beyond each line is written; of every second rank, one more is read.
-            how[kernel.BUFFER] = -(-(count * line * rank + 4 * kernel.VECTOR_BYTES) // 64) * 64
+            how[kernel.BUFFER] = -(-(together * plane_bytes + 4 * kernel.VECTOR_BYTES) // 64) * 64
             spare = max(tile, pitch) * (size + 8 if self._index_bytes else size)
             how[kernel.SCRATCH] = self._buffers * how[kernel.BUFFER] + spare + kernel.VECTOR_BYTES
-            items = planes * -(-lane[0] // pitch) * -(-out_n // tile) * blocks
+            items = -(-planes // together) * -(-lane[0] // pitch) * -(-out_n // tile) * blocks
         else:
             if lane[0] > 1:
                 merged.append(lane)
