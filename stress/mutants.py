@@ -213,6 +213,11 @@ def by_hand(label: str) -> Iterator[tuple[str, Callable[[], None]]]:
         yield "test_agreement", lambda n=number: test_agreement.check(label, n)
     if not label.startswith("directml/"):
         yield "test_agreement", lambda: test_agreement.test_data_types(label)
+    if label.startswith("plain/"):
+        import test_arrays  # noqa: PLC0415
+
+        for test in calls(test_arrays.test_fewest_and_most_dimensions):
+            yield "test_arrays", test
     import test_pool_sizes  # noqa: PLC0415
 
     if label == "directml/max_pooling_grad":

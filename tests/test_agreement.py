@@ -6,7 +6,7 @@ operator is evaluated from its spec by the one, and runs as generated Python in 
 
 from __future__ import annotations
 
-import dataclasses
+import contextlib
 import importlib
 import random
 from collections import Counter
@@ -19,6 +19,8 @@ import trees
 from generator import lint, selftest, structure
 from generator.diagnostics import Report
 from generator.selftest import SelfTest
+from specops import ValidationError
+from specops.functions import Asked, compiled
 from specops.tensor import Tensor
 from specops.vocabulary import DATA_TYPES
 
@@ -175,15 +177,23 @@ def test_data_types(label: str) -> None:
     operator = importlib.import_module(f"specops.{dialect}.{name}").OPERATOR
     example = test.values(test.spec.examples[0], ("examples", 0))
     assert example is not None
-    given = {
-        f.name: Tensor(**vars(v)) if isinstance(v, selftest.Tensor) else v
-        for f in test.spec.fields
-        if f.kind != "output" and (v := example.get(f.name)) is not None
+    tensors = {f.name: example.get(f.name) for f in operator.fields if f.type == "tensor"}
+    inputs = {
+        f.name: (DATA_TYPES[tensors[f.name].dtype].numpy, tensors[f.name].sizes)
+        for f in operator.fields
+        if f.kind == "input" and tensors.get(f.name)
     }
-    for field, tensor in given.items():
-        for dtype in DATA_TYPES if isinstance(tensor, Tensor) else ():
-            allowed = dtype in test.spec.support[0].tensors[field].dtypes
-            values = given | {field: dataclasses.replace(tensor, dtype=dtype)}
-            operator.complete(values, set(values))
-            found = {v.id for v in operator.violations(values)}
-            assert allowed == (not found), f"{field} of {dtype}: {found}"
+    attributes = {f.name: example[f.name] for f in operator.told() if f.name in example}
+    outputs = {
+        f.name: Asked(sizes=None if f.sizes else tensors[f.name].sizes)
+        for f in operator.fields
+        if f.kind == "output"
+    }
+    for field, (_, sizes) in inputs.items():
+        allowed = set()
+        for name, dtype in DATA_TYPES.items():
+            given = inputs | {field: (dtype.numpy, sizes)}
+            with contextlib.suppress(ValidationError):
+                compiled(operator, given, attributes, outputs)
+                allowed.add(name)
+        assert allowed == set(test.spec.support[0].tensors[field].dtypes), field

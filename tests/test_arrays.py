@@ -230,6 +230,20 @@ def test_axes_of_any_form(axis: Any) -> None:
     assert dml.argmax(PAGE, axis).tolist() == [[2], [2], [1]]
 
 
+@pytest.mark.parametrize("rank", [0, 64])
+def test_fewest_and_most_dimensions(rank: int) -> None:
+    """As NumPy has them, of outputs, too."""
+    x = np.full([1] * rank, 3, np.float32)
+    for function in (specops.argmax, specops.argmin):
+        found = function(x, keepdims=True)
+        assert found == 0 and np.ndim(found) == rank
+    for function in (specops.l1_norm, specops.l2_norm, specops.logsumexp):
+        found = function(x, keepdims=True)
+        assert found == x and found.shape == x.shape
+    found = specops.max_unpool(x, np.zeros(x.shape, np.int64), x.shape)
+    assert found == x and found.shape == x.shape
+
+
 def test_axes_beyond_the_rank() -> None:
     """Out of range and repeated axes are refused under the ids of their rules."""
     assert refused(lambda: specops.argmax(PAGE, 2)).id == "axis_in_range"
