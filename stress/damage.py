@@ -206,5 +206,26 @@ def reached(tree: ast.Module, roots: Iterable[str]) -> set[str]:
     return found
 
 
+def with_users(tree: ast.Module, name: str) -> ast.Module:
+    """The statements that bind this name or use it, directly or not; the whole module where none binds it."""
+    binds, uses = [], []
+    for statement in tree.body:
+        names = [n for n in ast.walk(statement) if isinstance(n, ast.Name)]
+        binds.append({n.id for n in names if isinstance(n.ctx, ast.Store)})
+        if isinstance(statement, ast.FunctionDef | ast.ClassDef):
+            binds[-1] = {statement.name}
+        uses.append({n.id for n in names})
+    found: set[int] = set()
+    affected = {name}
+    while True:
+        more = {i for i, used in enumerate(uses) if used & affected or name in binds[i]} - found
+        if not more:
+            break
+        found |= more
+        affected |= set().union(*(binds[i] for i in more))
+    whole = not any(name in names for names in binds)
+    return tree if whole else ast.Module([tree.body[i] for i in sorted(found)], [])
+
+
 def text(node: ast.AST) -> str:
     return " ".join(ast.unparse(node).split())[:90]

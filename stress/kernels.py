@@ -28,8 +28,8 @@ import pytest
 import specops
 from specops import chunks, launch
 from stress import PROJECT, children
-from stress.damage import Mutant, mutants, reached
-from stress.mutants import count, forget, noticed, parameters, silence
+from stress.damage import Mutant, mutants, reached, with_users
+from stress.mutants import NONE, count, forget, noticed, parameters, silence
 
 FIRST = "FLOAT16"
 OTHERS = ("FLOAT32", "FLOAT64", "BFLOAT16", "INT8", "INT64", "")  # the rest run the same code
@@ -77,22 +77,21 @@ class Kernel:
         used = reached(tree, {n.attr for n in users if isinstance(n, ast.Attribute)})
         return (m for m in mutants(tree, self.name) if m.function in used)
 
-    def put(self, code: types.CodeType) -> None:
-        """Other code in the kernel's module, and new compiled functions."""
-        exec(code, vars(self.module))
+    def damage(self, mutant: Mutant) -> None:
+        """Put the damaged function and its users into the module. What they use stays compiled."""
+        tree = mutant.tree()
+        assert isinstance(tree, ast.Module)
+        changed = with_users(tree, mutant.function)
+        exec(compile(changed, str(self.module.__file__), "exec"), vars(self.module))
         for user in self.users:
             importlib.reload(user)
         forget()
 
-    def damage(self, mutant: Mutant | None) -> None:
-        tree = mutant.tree() if mutant else ast.parse(self.source)
-        self.put(compile(tree, str(self.module.__file__), "exec"))  # type: ignore[call-overload]
-
     def survives(self, mutant: Mutant | None, tests: list[Test]) -> bool:
         """In a process of its own: whether all of the tests pass."""
         silence()
-        launch._compile = compile_alone
-        self.damage(mutant)
+        if mutant:
+            self.damage(mutant)
         return not failing(tests)
 
     def first(self) -> list[Test]:
@@ -150,47 +149,43 @@ def main() -> int:
     warnings.simplefilter("ignore")
     launch._compile = compile_alone
     kernel = Kernel(options.name)
-    found: list[Mutant | None] = [*kernel.mutants()]
+    found = [*kernel.mutants()]
     random.Random(options.seed).shuffle(found)
-    chosen = [None, *found[: options.sample]]
+    chosen = found[: options.sample]
 
-    with specops.num_threads(1):  # children may start threads; they know nothing of their parent's
-        failed = failing(kernel.first()[:1])
+    # Compiles what the children have in common. They may start threads; they know nothing of their parent's.
+    with specops.num_threads(1):
+        failed = failing(kernel.first())
     assert not failed, f"{failed} of {kernel.name} fails without damage"
 
     def survives_first(number: int) -> bool:
         return kernel.survives(chosen[number], kernel.first())
 
     def survives_others(number: int) -> bool:
-        mutant = chosen[number]
+        mutant = chosen[number] if number != NONE else None
         if mutant and "half" in mutant.function:
             without_half()
             if not kernel.survives(mutant, kernel.first()):
                 return False
         return kernel.survives(mutant, kernel.others())
 
-    def name(number: int) -> str:
-        mutant = chosen[number]
-        return mutant.name if mutant else "without damage"
-
-    numbers = range(len(chosen))
     end = start + FIRST_SHARE * options.seconds
-    first = dict(children.apart(survives_first, numbers, FIRST_SECONDS, end))
-    assert first[0], f"a test of {FIRST} fails without damage"
-    left = [number for number in numbers if first.get(number)]
-    survivors = len(left) - 1
+    first = dict(children.apart(survives_first, range(len(chosen)), FIRST_SECONDS, end))
+    left = [number for number, survived in sorted(first.items()) if survived]
+    survivors = len(left)
     end = start + options.seconds
-    for number, survived in children.apart(survives_others, left, SECONDS, end):
-        left.remove(number)
-        if number == 0:
+    for number, survived in children.apart(survives_others, [NONE, *left], SECONDS, end):
+        if number == NONE:
             assert survived, "a test fails without damage"
-        elif survived:
-            print(f"kernels/{name(number)}", flush=True)
+            continue
+        left.remove(number)
+        if survived:
+            print(f"kernels/{chosen[number].name}", flush=True)
         else:
             survivors -= 1
     for number in left:
-        print(f"kernels/{name(number)} (not run on all tests)")
-    count(f"kernels/{kernel.name}", survivors, len(first) - 1, len(found), start)
+        print(f"kernels/{chosen[number].name} (not run on all tests)")
+    count(f"kernels/{kernel.name}", survivors, len(first), len(found), start)
     return min(survivors, 100)
 
 

@@ -17,6 +17,7 @@ import numpy as np
 import pytest
 
 from specops import ValidationError
+from specops import directml as dml
 from specops.directml import (
     ArgmaxOperatorDesc,
     ArgminOperatorDesc,
@@ -575,6 +576,15 @@ def test_the_greatest_index_fits(operator: Any, settings: dict[str, Any]) -> Non
         except ValidationError as error:
             found = [v.id for v in error.violations]
         assert found == ids
+
+
+def test_data_types_of_reductions() -> None:
+    """That of the input, of indices UINT32 unless another is wanted."""
+    for dtype in (np.float32, np.float16):
+        x = np.ones((2, 3), dtype)
+        assert dml.reduce(x, "SUM", [1]).dtype == dtype
+        assert dml.reduce(x, "ARGMAX", [1]).dtype == np.uint32
+        assert dml.reduce(x, "ARGMAX", [1], output_dtype="INT64").dtype == np.int64
 
 
 def test_accepted_outputs_have_distinct_elements() -> None:

@@ -1440,7 +1440,7 @@ def _tables(walk):
 def line_chunk(rule, wide, sums, block, store):
     """Chunk that works line by line; an item is ROWS rows of a tile of a plane, or of PITCH planes side by side.
 
-    Of small planes an item is several: their lines are joined as one (1.5 times as fast for 13 x 13 elements).
+    Of small planes an item is several, whose lines are joined as one: 1.1 to 2 times as fast for 13 x 13 elements.
     `rule(how)` returns what ranks are made by, of rows of a window `block` at once; `store` writes a plane's outputs.
     """
     buffers = 4 if sums else 2
@@ -1461,9 +1461,8 @@ def line_chunk(rule, wide, sums, block, store):
         size, item_bytes = rank_size(wide, flip), item_size(flip)
         lanes, pitch, tile, share = how[LANES], how[PITCH], how[TILE], how[ROWS]
         tall, line, planes = how[TALL] != 0, how[LINE], how[PLANES]
-        gap = (
-            2 * VECTOR_BYTES // size if planes > 1 else 0
-        )  # what rank_rows may write behind a plane's lines
+        # What rank_rows may write behind a plane's lines.
+        gap = 2 * VECTOR_BYTES // size if planes > 1 else 0
         n, out_n, window = spatial[inner, SIZE], spatial[inner, OUT_SIZE], spatial[inner, WINDOW]
         stride, padding = spatial[inner, STRIDE], spatial[inner, PADDING]
         step, out_step, index_step = (
