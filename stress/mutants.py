@@ -185,7 +185,7 @@ def negated(check: Any) -> Any:
 
 
 def tests(label: str) -> list[tuple[str, Callable[[], None]]]:
-    """The tests that should notice, the quickest first."""
+    """The generated tests that should notice, the quickest first."""
     import test_cases  # noqa: PLC0415
 
     found = []
@@ -208,7 +208,7 @@ def tests(label: str) -> list[tuple[str, Callable[[], None]]]:
     found.sort(
         key=lambda item: next(i for i, start in enumerate(order) if item[0].startswith(start))
     )
-    return [*found, *by_hand(label)]
+    return found
 
 
 def by_hand(label: str) -> Iterator[tuple[str, Callable[[], None]]]:
@@ -282,9 +282,9 @@ def noticed(tests: list[tuple[str, Callable[[], None]]]) -> str:
 
 
 def forget() -> None:
-    """Operators that were compiled before."""
+    """Operators that were compiled before; not their kernels."""
     for name, module in list(sys.modules.items()):
-        if name.startswith("specops."):
+        if name.startswith("specops.") and not name.startswith("specops.lowering."):
             for value in vars(module).values():
                 if hasattr(value, "cache_clear"):
                     value.cache_clear()
@@ -294,6 +294,8 @@ def validators(label: str, end: float, seen: set[str]) -> int:
     """Damage one operator's validator in all ways; the number of survivors."""
     module = importlib.import_module(f"specops.{label.replace('/', '.')}")
     all_damages, all_tests = list(of_validators(module, seen)), tests(label)
+    noticed(all_tests)  # loads kernels that the children have in common
+    all_tests += by_hand(label)
 
     def survives(number: int) -> bool:
         silence()
