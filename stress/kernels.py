@@ -35,7 +35,7 @@ FIRST = "FLOAT16"
 OTHERS = ("FLOAT32", "FLOAT64", "BFLOAT16", "INT8", "INT64", "")  # the rest run the same code
 FIRST_SECONDS = 60  # of processor time, for the tests of the first type
 SECONDS = 300  # for all
-FIRST_SHARE = 0.6  # of the time
+FIRST_SHARE = 0.9  # of the time, at most
 
 
 @dataclass
