@@ -46,8 +46,10 @@ class Test:
     run: Callable[[], None]
 
 
-def names(module: types.ModuleType, other: types.ModuleType) -> bool:
-    return any(value is other for value in vars(module).values())
+def uses(module: types.ModuleType, other: types.ModuleType) -> bool:
+    """Whether it has the other one, or what is defined there, among its names."""
+    values = vars(module).values()
+    return any(v is other or getattr(v, "__module__", "") == other.__name__ for v in values)
 
 
 class Kernel:
@@ -59,16 +61,17 @@ class Kernel:
         lowering = importlib.import_module("specops.lowering")
         found = [i.name for i in pkgutil.iter_modules(lowering.__path__)]
         modules = [importlib.import_module(f"specops.lowering.{n}") for n in found]
-        self.users = [m for m in modules if names(m, self.module)]
+        self.users = [m for m in modules if uses(m, self.module)]
         self.source = Path(str(self.module.__file__)).read_text(encoding="utf-8")
         self.tests = list(itertools.chain(*map(tests_of, self.files())))
+        assert self.first() and self.others(), f"no tests of {name}"
 
     def files(self) -> Iterator[types.ModuleType]:
         """The modules of tests that check random cases of it."""
         for path in sorted((PROJECT / "tests").glob("test_*.py")):
             if "\ndef check_case(" in path.read_text(encoding="utf-8"):
                 module = importlib.import_module(path.stem)
-                if any(names(module, user) for user in self.users):
+                if any(uses(module, user) for user in self.users):
                     yield module
 
     def mutants(self) -> Iterator[Mutant]:
@@ -78,11 +81,13 @@ class Kernel:
         used = reached(tree, {n.attr for n in users if isinstance(n, ast.Attribute)})
         return (m for m in mutants(tree, self.name) if m.function in used)
 
-    def damage(self, mutant: Mutant) -> None:
-        """Put the damaged function and its users into the module. What they use stays compiled."""
-        tree = mutant.tree()
-        assert isinstance(tree, ast.Module)
-        changed = with_users(tree, mutant.function)
+    def damage(self, mutant: Mutant | None) -> None:
+        """Put the damaged function and its users into the module, what they use stays compiled; or all, undamaged."""
+        changed = ast.parse(self.source)
+        if mutant:
+            tree = mutant.tree()
+            assert isinstance(tree, ast.Module)
+            changed = with_users(tree, mutant.function)
         exec(compile(changed, str(self.module.__file__), "exec"), vars(self.module))
         for user in self.users:
             importlib.reload(user)
@@ -91,8 +96,8 @@ class Kernel:
     def survives(self, mutant: Mutant | None, tests: list[Test]) -> bool:
         """In a process of its own: whether all of the tests pass."""
         silence()
-        if mutant:
-            self.damage(mutant)
+        launch._compile = compile_alone
+        self.damage(mutant)
         return not failing(tests)
 
     def first(self) -> list[Test]:
@@ -118,7 +123,7 @@ def tests_of(module: types.ModuleType) -> Iterator[Test]:
                     f(**a, **({"monkeypatch": patch} if patches else {}))
 
             dtype = arguments.get("name", "")
-            if "pair" in arguments:  # of a data type and a function
+            if isinstance(arguments.get("pair"), int):  # number of a data type and a function
                 dtype, _ = module.PAIRS[arguments["pair"]]
             yield Test(name, dtype, run)
 
@@ -164,11 +169,11 @@ def main() -> int:
                 test.run()
 
     def survives_first(number: int) -> bool:
-        return kernel.survives(chosen[number], kernel.first())
+        return kernel.survives(None if number == NONE else chosen[number], kernel.first())
 
     def survives_others(number: int) -> bool:
         if number == NONE:
-            return kernel.survives(None, [*kernel.first(), *kernel.others()])
+            return kernel.survives(None, kernel.others())
         mutant = chosen[number]
         if "half" in mutant.function:
             without_half()
@@ -177,7 +182,9 @@ def main() -> int:
         return kernel.survives(mutant, kernel.others())
 
     end = start + FIRST_SHARE * options.seconds
-    first = dict(children.apart(survives_first, range(len(chosen)), FIRST_SECONDS, end))
+    numbers = [NONE, *range(len(chosen))]
+    first = dict(children.apart(survives_first, numbers, FIRST_SECONDS, end))
+    assert first.pop(NONE), f"a test of {FIRST} fails without damage"
     left = [number for number, survived in sorted(first.items()) if survived]
     survivors = len(left)
     end = start + options.seconds

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -118,3 +119,26 @@ def test_compiled_code_is_found_again(tmp_path: Path) -> None:
         files.append({p.name for p in tmp_path.rglob("*.nbc")})
     assert len(files[0]) > 4
     assert files[0] == files[1]
+
+
+def test_an_interrupt_waits_for_the_other_threads(monkeypatch: pytest.MonkeyPatch) -> None:
+    """They write to the caller's memory: none is under way, and none begins, when the interrupt is raised."""
+    began: list[int] = []
+    ended: list[int] = []
+
+    def serial(begin: int, end: int) -> None:
+        began.append(begin)
+        time.sleep(0.1)
+        ended.append(begin)
+
+    def interrupted(_futures: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(launch.chunks, "serial", serial)
+    monkeypatch.setattr(launch, "wait", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        launch._share((), 8, 4, None)
+    known = sorted(ended)
+    assert known and sorted(began) == known
+    time.sleep(0.3)
+    assert sorted(began) == known

@@ -332,3 +332,47 @@ def test_all_numbers_of_dimensions(label: str) -> None:
             values, indices = function(x, [1] * (rank - 2), indices=True)
             np.testing.assert_array_equal(values, x)
             assert indices.shape == x.shape
+
+
+@pytest.mark.parametrize(
+    ("shape", "window", "strides", "padding", "dilations"),
+    [
+        ((3, 67, 150, 3), [31, 1], [2, 2], [14, 0], [1, 1]),
+        ((3, 67, 13, 13), [13, 13], [1, 1], [6, 6], [1, 1]),
+        ((3, 67, 13, 13), [3, 3], [1, 1], [1, 1], [1, 1]),
+        ((3, 67, 14, 15), [3, 4], [2, 3], [1, 2], [1, 1]),
+        ((3, 67, 9, 5), [4, 3], [1, 1], [6, 2], [2, 1]),
+        ((3, 67, 5, 17), [1, 2], [1, 2], [0, 0], [1, 1]),
+        ((3, 67, 20, 2), [17, 2], [3, 1], [8, 1], [1, 1]),
+    ],
+    ids=str,
+)
+def test_small_planes(
+    shape: tuple[int, ...],
+    window: list[int],
+    strides: list[int],
+    padding: list[int],
+    dilations: list[int],
+) -> None:
+    """Many of them give what each gives alone."""
+    x = np.random.default_rng(1).integers(-99, 99, shape).astype(np.float32)
+    arguments: dict[str, Any] = {"strides": strides, "dilations": dilations}
+    arguments |= {"start_padding": padding, "end_padding": padding}
+    for function in (
+        partial(specops.max_pool, **arguments),
+        partial(specops.max_pool, indices=True, **arguments),
+        partial(specops.average_pool, **arguments),
+        partial(specops.lp_pool, p=1, **arguments),
+    ):
+        whole = function(x, window)
+        for place in np.ndindex(shape[:2]):
+            alone = function(x[place], window)
+            for many, one in zip(
+                whole if isinstance(whole, tuple) else [whole],
+                alone if isinstance(alone, tuple) else [alone],
+                strict=True,
+            ):
+                base = 0
+                if many.dtype == np.int64:  # positions count through all planes
+                    base = np.ravel_multi_index((*place, 0, 0), shape)
+                np.testing.assert_array_equal(many[place] - base, one, str(place))

@@ -128,6 +128,18 @@ def test_damage() -> None:
     assert len(texts) == len(found) and ast.unparse(tree) not in texts
 
 
+def test_each_kernel_has_tests() -> None:
+    """Those of all operators that it computes."""
+    found = {n: [f.__name__ for f in kernels.Kernel(n).files()] for n in mutants.kernel_names()}
+    assert found == {
+        "arg_reduce": ["test_contract", "test_hardmax"],
+        "max_pool": ["test_max_pool", "test_pool_grads"],
+        "reduce": ["test_reduce"],
+        "softmax": ["test_softmax"],
+        "sum_pool": ["test_pool_grads", "test_sum_pool"],
+    }
+
+
 def test_mutants_of_a_kernel() -> None:
     """The kernel itself passes, and not each of two mutants does."""
     kernel = kernels.Kernel("softmax")

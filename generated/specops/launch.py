@@ -139,11 +139,16 @@ def kernels(chunk_for: Callable[..., Any]) -> Callable[..., Kernel]:
 def _share(arguments: tuple[int, ...], items: int, threads: int, alive: Any) -> None:
     """Items on threads of our own: Numba's workqueue aborts the process on concurrent calls."""
 
+    parts = _Parts()
+
     def part(task: int, _alive: Any) -> None:
-        chunks.serial(*arguments, items * task // threads, items * (task + 1) // threads)
+        with parts.one() as wanted:
+            if wanted:
+                chunks.serial(*arguments, items * task // threads, items * (task + 1) // threads)
 
     pool = _shared_pool()
     futures: list[Future[None]] = []
+    interrupt = None
     try:
         for task in range(1, threads):
             try:
@@ -151,11 +156,46 @@ def _share(arguments: tuple[int, ...], items: int, threads: int, alive: Any) -> 
             except RuntimeError:  # the interpreter is shutting down
                 part(task, alive)
         part(0, alive)
-    finally:
-        # Also after KeyboardInterrupt: the others still write to the caller's memory.
         wait(futures)
+    finally:
+        # The others still write to the caller's memory: an interrupt that comes here is raised when they have ended.
+        while True:
+            try:
+                parts.end()
+                break
+            except KeyboardInterrupt as error:
+                interrupt = error
+        if interrupt is not None:
+            raise interrupt
     for future in futures:
         future.result()
+
+
+class _Parts:
+    """Which parts of a call are under way, whether the caller knows of them or was interrupted before."""
+
+    def __init__(self) -> None:
+        self._running, self._ended = 0, False
+        self._changed = threading.Condition()
+
+    @contextmanager
+    def one(self) -> Iterator[bool]:
+        """Around a part: whether it is still wanted."""
+        with self._changed:
+            wanted = not self._ended
+            self._running += wanted
+        try:
+            yield wanted
+        finally:
+            with self._changed:
+                self._running -= wanted
+                self._changed.notify_all()
+
+    def end(self) -> None:
+        """None begins from now on, and none is under way when this returns."""
+        with self._changed:
+            self._ended = True
+            self._changed.wait_for(lambda: not self._running)
 
 
 def _ready(function: Any, kind: tuple[int | str, ...] = ()) -> None:
