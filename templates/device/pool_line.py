@@ -24,7 +24,8 @@ from order_key import VECTOR_BYTES, _load, _order_key, _pointer, _prefetch, _rul
 
 # Bytes from a row to what is prefetched: without it, inputs beyond the caches take 1.3 to 1.7 times as long.
 AHEAD = 8192
-LEAST_SQUARE = 2.0**-1060  # far below what sums of squares are certain to be right from
+# By a sum's width, far below what sums of squares are certain to be right from.
+LEAST_SQUARE = {32: 2.0**-140, 64: 2.0**-1060}
 
 
 def _rank_type(wide: Any, flip: Any) -> Any:
@@ -140,17 +141,22 @@ def _magnitude(builder: Any, value: Any) -> Any:
     return builder.call(cgutils.get_or_insert_function(builder.module, fnty, name), [value])
 
 
+def _may_vanish(kind: Any, element: Any) -> bool:
+    """Whether squares of elements may be too small or too great for the type of their sums."""
+    return kind == types.int64 or (kind != types.int16 and element == ir.FloatType())
+
+
 def _term(context: Any, builder: Any, bits: Any, kind: Any, power: Any, element: Any) -> Any:
-    """What an element adds to a sum. A square of float64 is 0 only if the element is, so that a sum of 0 is certain."""
+    """What an element adds to a sum. A square that is too small is none: only a sum of zeros is 0."""
     value = _float_of(context, builder, bits, kind, element)
     if power == types.none:
         return value
     if power.count == 1:
         return _magnitude(builder, value)
     square = builder.fmul(value, value)
-    if kind != types.int64:
+    if not _may_vanish(kind, element):
         return square
-    least = _splat(builder, element(LEAST_SQUARE), value.type)
+    least = _splat(builder, element(LEAST_SQUARE[_width(element)]), value.type)
     magnitude = _magnitude(builder, value)
     least = builder.select(builder.fcmp_ordered("<", magnitude, least), magnitude, least)
     return builder.select(builder.fcmp_ordered("<", square, least), least, square)

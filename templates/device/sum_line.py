@@ -17,6 +17,7 @@ from pool_line import (
     _float_of,
     _fold_runs,
     _masked,
+    _may_vanish,
     _rank_type,
     _Runs,
     _runs,
@@ -171,8 +172,10 @@ def add_quotients(
     return types.void(*args), codegen
 
 
-# Roots of squares that are certainly neither lost nor infinite: others but 0 are computed in another way.
-SAFE = (2.0**-480, 2.0**510)
+# Roots of sums, of either width, whose squares are certainly neither lost nor infinite: others but 0 are computed in
+# another way.
+SAFE_32 = (2.0**-55, 2.0**63)
+SAFE_64 = (2.0**-480, 2.0**510)
 
 
 @intrinsic
@@ -199,7 +202,7 @@ def store_sums(
     """Store the elements of `count` runs of n outputs, as store_elements does.
 
     A sum is divided by its divisor and its run's scale where `power` is None; of |x|**p the root is taken.
-    True if a root of float64 squares is not certain to be right.
+    True if a root is not certain to be right.
     """
 
     def codegen(context: Any, builder: Any, _signature: Any, values: Any) -> Any:
@@ -211,7 +214,8 @@ def store_sums(
         doubtful = cgutils.alloca_once_value(builder, ir.IntType(1)(0))
 
         def doubt(value: Any, mask: Any) -> None:
-            low, high = (ir.Constant(vector, [limit] * vector.count) for limit in SAFE)
+            safe = SAFE_32 if _width(element) == 32 else SAFE_64
+            low, high = (ir.Constant(vector, [limit] * vector.count) for limit in safe)
             positive = builder.fcmp_ordered(">", value, ir.Constant(vector, None))
             small = builder.and_(positive, builder.fcmp_ordered("<", value, low))
             unsafe = builder.or_(small, builder.fcmp_ordered(">", value, high))
@@ -235,7 +239,7 @@ def store_sums(
                 fnty = ir.FunctionType(vector, [vector])
                 function = cgutils.get_or_insert_function(builder.module, fnty, name)
                 value = builder.call(function, [value])
-                if kind == types.int64:
+                if _may_vanish(kind, element):
                     doubt(value, mask)
             target = _pointer(builder, builder.add(out, builder.mul(number, out_step)))
             _store_lanes(builder, _bits_of(context, builder, value, kind), target, first, mask)

@@ -247,7 +247,8 @@ def _to_odd(builder: Any, value: Any) -> Any:
 
 # Bytes from a row to what is prefetched: without it, inputs beyond the caches take 1.3 to 1.7 times as long.
 AHEAD = 8192
-LEAST_SQUARE = 2.0**-1060  # far below what sums of squares are certain to be right from
+# By a sum's width, far below what sums of squares are certain to be right from.
+LEAST_SQUARE = {32: 2.0**-140, 64: 2.0**-1060}
 
 
 def _rank_type(wide: Any, flip: Any) -> Any:
@@ -363,17 +364,22 @@ def _magnitude(builder: Any, value: Any) -> Any:
     return builder.call(cgutils.get_or_insert_function(builder.module, fnty, name), [value])
 
 
+def _may_vanish(kind: Any, element: Any) -> bool:
+    """Whether squares of elements may be too small or too great for the type of their sums."""
+    return kind == types.int64 or (kind != types.int16 and element == ir.FloatType())
+
+
 def _term(context: Any, builder: Any, bits: Any, kind: Any, power: Any, element: Any) -> Any:
-    """What an element adds to a sum. A square of float64 is 0 only if the element is, so that a sum of 0 is certain."""
+    """What an element adds to a sum. A square that is too small is none: only a sum of zeros is 0."""
     value = _float_of(context, builder, bits, kind, element)
     if power == types.none:
         return value
     if power.count == 1:
         return _magnitude(builder, value)
     square = builder.fmul(value, value)
-    if kind != types.int64:
+    if not _may_vanish(kind, element):
         return square
-    least = _splat(builder, element(LEAST_SQUARE), value.type)
+    least = _splat(builder, element(LEAST_SQUARE[_width(element)]), value.type)
     magnitude = _magnitude(builder, value)
     least = builder.select(builder.fcmp_ordered("<", magnitude, least), magnitude, least)
     return builder.select(builder.fcmp_ordered("<", square, least), least, square)
@@ -1026,8 +1032,10 @@ def add_quotients(
     return types.void(*args), codegen
 
 
-# Roots of squares that are certainly neither lost nor infinite: others but 0 are computed in another way.
-SAFE = (2.0**-480, 2.0**510)
+# Roots of sums, of either width, whose squares are certainly neither lost nor infinite: others but 0 are computed in
+# another way.
+SAFE_32 = (2.0**-55, 2.0**63)
+SAFE_64 = (2.0**-480, 2.0**510)
 
 
 @intrinsic
@@ -1054,7 +1062,7 @@ def store_sums(
     """Store the elements of `count` runs of n outputs, as store_elements does.
 
     A sum is divided by its divisor and its run's scale where `power` is None; of |x|**p the root is taken.
-    True if a root of float64 squares is not certain to be right.
+    True if a root is not certain to be right.
     """
 
     def codegen(context: Any, builder: Any, _signature: Any, values: Any) -> Any:
@@ -1066,7 +1074,8 @@ def store_sums(
         doubtful = cgutils.alloca_once_value(builder, ir.IntType(1)(0))
 
         def doubt(value: Any, mask: Any) -> None:
-            low, high = (ir.Constant(vector, [limit] * vector.count) for limit in SAFE)
+            safe = SAFE_32 if _width(element) == 32 else SAFE_64
+            low, high = (ir.Constant(vector, [limit] * vector.count) for limit in safe)
             positive = builder.fcmp_ordered(">", value, ir.Constant(vector, None))
             small = builder.and_(positive, builder.fcmp_ordered("<", value, low))
             unsafe = builder.or_(small, builder.fcmp_ordered(">", value, high))
@@ -1090,7 +1099,7 @@ def store_sums(
                 fnty = ir.FunctionType(vector, [vector])
                 function = cgutils.get_or_insert_function(builder.module, fnty, name)
                 value = builder.call(function, [value])
-                if kind == types.int64:
+                if _may_vanish(kind, element):
                     doubt(value, mask)
             target = _pointer(builder, builder.add(out, builder.mul(number, out_step)))
             _store_lanes(builder, _bits_of(context, builder, value, kind), target, first, mask)
@@ -1787,11 +1796,11 @@ def _norm(first, box, axes, total, p, kind):
 
 
 @helper
-def _repair(how, spatial, target, source, row, column, count, columns, kind):
+def _repair(how, spatial, target, source, row, column, count, columns, wide, kind):
     """Compute anew the norms of a line that are not certain to be right."""
     inner = spatial.shape[0] - 1
     box = np.empty((inner + 1, 3), np.int64)
-    low, high = SAFE
+    low, high = SAFE_32 if rank_size(wide, kind) == 4 else SAFE_64
     for i in range(count):
         for lane in range(columns):
             place = target + i * spatial[inner, OUT_STEP] + lane * how[LANE_OUT]
@@ -1842,7 +1851,7 @@ def _store_outputs(how, spatial, place, at, ranks, pieces, spare, wide, kind, po
         for i in range(some):
             row = outer_row * rows[OUT_SIZE] + first + i
             to = target + i * rows[OUT_STEP]
-            _repair(how, spatial, to, source, row, column, count, columns, kind)
+            _repair(how, spatial, to, source, row, column, count, columns, wide, kind)
 
 
 def lines(dtype, width, added):

@@ -46,7 +46,7 @@ class SumPool:
         self._dtype = input.dtype
         self._added = added
         self._power = power
-        self._width = sum_width(input.dtype, math.prod(window), added)
+        self._width = sum_width(input.dtype, math.prod(window))
         self._windows = Windows(
             kernel,
             window,
@@ -136,11 +136,10 @@ def counted(
 FEW = {"FLOAT32": 256, "FLOAT16": 4096, "BFLOAT16": 4096}  # elements that float32 adds up well
 
 
-def sum_width(dtype: str, elements: int, added: str = "sum") -> int:
-    """Bits of the sums for windows of so many elements; squares have twice the exponent.
+def sum_width(dtype: str, elements: int) -> int:
+    """Bits of the sums for windows of so many elements.
 
-    >>> sum_width("FLOAT32", 9), sum_width("FLOAT32", 961), sum_width("FLOAT32", 9, "square")
-    (32, 64, 64)
+    >>> sum_width("FLOAT32", 9), sum_width("FLOAT32", 961)
+    (32, 64)
     """
-    many = elements > FEW.get(dtype, 0)
-    return 64 if many or (added == "square" and dtype != "FLOAT16") else 32
+    return 64 if elements > FEW.get(dtype, 0) else 32
