@@ -1,9 +1,10 @@
-"""The command `python -m stress`: exit code 0 where nothing was found, 1 with findings."""
+"""The command `python -m stress`: exit code 0 where nothing was found, 1 with findings, 2 with wrong usage."""
 
 from __future__ import annotations
 
 import argparse
 import importlib
+import os
 import sys
 
 # Each is a module of this package with `arguments(parser)` and `run(options)`, which returns the number of findings.
@@ -19,6 +20,9 @@ VERBS = {
 
 
 def main(arguments: list[str] | None = None) -> int:
+    if os.name != "posix":
+        print("error: stress works with forks and forbidden pages, which POSIX systems have")
+        return 2
     parser = argparse.ArgumentParser(prog="python -m stress", description=__doc__)
     verbs = parser.add_subparsers(dest="verb", required=True, metavar="VERB")
     modules = {verb: importlib.import_module(f"stress.{verb}") for verb in VERBS}

@@ -259,8 +259,11 @@ def libraries(_seconds: float) -> str:
 
 
 def interrupts(seconds: float) -> str:
-    """A keyboard interrupt at any moment of a call leaves the process usable."""
+    """A keyboard interrupt at any moment of a call leaves the process usable, and the call's output to the caller."""
     check_all()
+    even = np.zeros((256, 1 << 14), np.float32)
+    rising = even + np.arange(1 << 14, dtype=np.float32)
+    out = np.empty_like(even)
     random = np.random.default_rng(1)
     x = np.zeros((64, 1 << 20), np.uint8)
     x[:, -1] = 1
@@ -282,6 +285,7 @@ def interrupts(seconds: float) -> str:
                 assert (specops.argmax(x, 1) == x.shape[1] - 1).all()
                 with specops.num_threads(2):
                     check(rounds)
+                specops.softmax(rising, 1, out=out)
         except KeyboardInterrupt:
             interrupted = 1
         while True:
@@ -292,6 +296,10 @@ def interrupts(seconds: float) -> str:
             except KeyboardInterrupt:
                 interrupted = 1
         caught += interrupted
+        with specops.num_threads(1):
+            specops.softmax(even, 1, out=out)
+        time.sleep(0.005)  # for those that may still write
+        assert (out == 2.0**-14).all(), "the interrupted call wrote to the next one's output"
         check(rounds)
     check_all()
     assert caught, "no interrupt came"
