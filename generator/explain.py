@@ -16,7 +16,7 @@ CODES = {
     "E002": "A key stands twice in one mapping; YAML readers would silently keep the second.",
     "E003": "A part of YAML that specs do without: anchors, aliases, tags, several documents, keys that are no words.",
     "E004": "A plain scalar that YAML 1.1 and YAML 1.2 read differently, as no, 3_0 or 2:30. Quote it.",
-    "E005": "The file cannot be read: missing, not UTF-8, too large, or nested too deeply.",
+    "E005": "The file cannot be read: missing, not UTF-8, too large, nested too deeply, or in a wrong place.",
     "E006": "A name on the command line that is not known, or that stands for several operators.",
     "E101": "A key that a spec does not have at this place.",
     "E102": "A key that a spec must have at this place.",

@@ -14,7 +14,7 @@ import builtins
 import itertools
 import math
 import operator
-from collections.abc import Callable, Container, Iterator, Mapping
+from collections.abc import Callable, Collection, Container, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -22,12 +22,12 @@ from generator import bounds
 from generator.bounds import Bound
 from generator.diagnostics import suggestion
 
-Type = str  # "int", "float", "bool", "str", "ints", "tensor"
+Type = str  # "int", "float", "bool", "str", "dtype", "ints", "tensor"
 
 ATTRIBUTES: dict[str, Type] = {
     "sizes": "ints",
     "strides": "ints",
-    "dtype": "str",
+    "dtype": "dtype",
     "flags": "str",
     "dimension_count": "int",
     "total_bytes": "int",
@@ -44,8 +44,8 @@ FUNCTIONS: dict[str, tuple[tuple[Type, ...], Type]] = {
     "product": (("ints",), "int"),
     "all": (("bools",), "bool"),
     "any": (("bools",), "bool"),
-    "greatest": (("str",), "int"),
-    "bytes": (("str",), "int"),
+    "greatest": (("dtype",), "int"),
+    "bytes": (("dtype",), "int"),
     "implied_bytes": (("tensor",), "int"),
     "distinct_addresses": (("tensor",), "bool"),
     "power_of_two": (("int",), "bool"),
@@ -76,6 +76,8 @@ _COMPARE: dict[type, Callable[[Any, Any], bool]] = {
     ast.In: lambda a, b: a in b,
     ast.NotIn: lambda a, b: a not in b,
 }
+
+_EQUALITY = (ast.Eq, ast.NotEq)
 
 MAX_LOOPS = 2
 MAX_ENTRIES = bounds.ARRAY
@@ -148,20 +150,6 @@ class Expr:
     def names(self) -> list[str]:
         """The fields that occur, in the order of their first occurrence in `reads`."""
         return list(dict.fromkeys(read.split(".")[0] for read in self.reads))
-
-    def results(self) -> list[str]:
-        """What conditions choose among: words, and attributes as `x.dtype`."""
-        found: list[ast.expr] = [self.tree]
-        while any(isinstance(node, ast.IfExp) for node in found):
-            found = [
-                part
-                for node in found
-                for part in ((node.body, node.orelse) if isinstance(node, ast.IfExp) else (node,))
-            ]
-        return [
-            str(node.value) if isinstance(node, ast.Constant) else ast.unparse(node)
-            for node in found
-        ]
 
     def statement(self, keyword: str, width: int) -> list[str]:
         """`keyword expression` as lines of at most `width`, broken as a formatter would."""
@@ -236,12 +224,14 @@ def parse(
     text: str,
     scope: Mapping[str, Type],
     want: Type | None,
+    data_types: Collection[str],
     signed: Container[str] = (),
     derived: Mapping[str, Bound] | None = None,
 ) -> Expr:
     """Check an expression over the names in `scope`; any value will do where `want` is None. Raises ExpressionError.
 
-    `signed` are the names of lists whose entries may be negative; `derived` has the bounds of names that are no fields.
+    `data_types` are the words for these; `signed` are the names of lists whose entries may be negative; `derived` has
+    the bounds of names that are no fields.
     """
     if not text.isascii() or not text.isprintable():
         raise ExpressionError("E201", "an expression is one line of ASCII", "here")
@@ -264,9 +254,10 @@ def parse(
         raise ExpressionError(
             "E202", f"an expression has at most {MAX_NODES} parts", "too long", 0, len(text)
         )
-    checker = _Checker(scope, signed)
-    found = checker.type(tree, dict(scope))
-    if want is None and found in ("tensor", "str"):
+    checker = _Checker(scope, data_types, signed)
+    find = checker.data_type if want == "dtype" else checker.type
+    found = find(tree, dict(scope))
+    if want is None and found in ("tensor", "str", "dtype"):
         want = "ints"
     numeric = want == "number" and found in ("int", "float")
     if want is not None and found != want and not numeric:
@@ -287,6 +278,7 @@ def _a(type: Type) -> str:
         "number": "a number",
         "ints": "a list of numbers",
         "str": "a word",
+        "dtype": "a data type",
         "tensor": "a tensor",
     }
     return names.get(type, "a condition for each element")
@@ -295,8 +287,10 @@ def _a(type: Type) -> str:
 class _Checker:
     """Types an expression, node by node; what is not named here is refused."""
 
-    def __init__(self, fields: Mapping[str, Type], signed: Container[str]) -> None:
-        self.fields, self.signed = fields, signed
+    def __init__(
+        self, fields: Mapping[str, Type], data_types: Collection[str], signed: Container[str]
+    ) -> None:
+        self.fields, self.data_types, self.signed = fields, data_types, signed
         self.reads: list[str] = []
         self.loops = 0
         self.indices: set[str] = set()  # loop variables that are never negative
@@ -315,6 +309,21 @@ class _Checker:
         if found not in types:
             raise self.error("E204", node, f"expected {_a(types[0])}", f"this is {_a(found)}")
         return found
+
+    def data_type(self, node: ast.expr, scope: dict[str, Type]) -> Type:
+        """A tensor's, a word that is one, or a condition that chooses among these."""
+        if isinstance(node, ast.IfExp):
+            self.want(node.test, scope, "bool")
+            self.data_type(node.body, scope)
+            return self.data_type(node.orelse, scope)
+        if isinstance(node, ast.Constant) and isinstance(node.value, str):
+            self.type(node, scope)
+            if node.value not in self.data_types:
+                help = suggestion(node.value, self.data_types)
+                message = f"`{node.value}` is not a data type"
+                raise self.error("E203", node, message, "unknown name", help)
+            return "dtype"
+        return self.want(node, scope, "dtype")
 
     def error(
         self, code: str, node: ast.expr, message: str, label: str, help: str = ""
@@ -433,7 +442,10 @@ class _Checker:
                 f"`{name}` takes a loop, as in `{name}(... for i in ...)`",
                 "not a loop",
             )
-        self.want(node, scope, wanted)
+        if wanted == "dtype":
+            self.data_type(node, scope)
+        else:
+            self.want(node, scope, wanted)
         if name in _READS and isinstance(node, ast.Name):
             self.reads += [f"{node.id}.{attribute}" for attribute in _READS[name]]
 
@@ -545,7 +557,12 @@ class _Checker:
         return self.want(node.right, scope, "int")
 
     def _compare(self, node: ast.Compare, scope: dict[str, Type]) -> Type:
-        left = self.want(node.left, scope, "int", "float", "str", "bool")
+        operands = (node.left, *node.comparators)
+        if any(map(_names_dtype, operands)) and all(isinstance(op, _EQUALITY) for op in node.ops):
+            for operand in operands:  # words beside a data type are data types, too
+                self.data_type(operand, scope)
+            return "bool"
+        left = self.want(node.left, scope, "int", "float", "str", "dtype", "bool")
         numbers = ("int", "float")
         for op, right in zip(node.ops, node.comparators, strict=True):
             if type(op) not in _COMPARE:
@@ -559,17 +576,29 @@ class _Checker:
                 self.want(node.left, scope, "int")
                 self.want(right, scope, "ints")
             else:
-                self.want(right, scope, *(numbers if left in numbers else (left,)))
-                if left not in numbers and not isinstance(op, ast.Eq | ast.NotEq):
+                if left == "dtype":
+                    self.data_type(right, scope)
+                else:
+                    self.want(right, scope, *(numbers if left in numbers else (left,)))
+                if left not in numbers and not isinstance(op, _EQUALITY):
                     raise self.error(
                         "E204", node, "only numbers have an order", f"these are {_a(left)}"
                     )
         return "bool"
 
     def _ifexp(self, node: ast.IfExp, scope: dict[str, Type]) -> Type:
+        if _names_dtype(node):
+            return self.data_type(node, scope)
         self.want(node.test, scope, "bool")
         found = self.want(node.body, scope, "int", "bool", "str", "ints")
         return self.want(node.orelse, scope, found)
+
+
+def _names_dtype(node: ast.expr) -> bool:
+    """Whether it is written as a tensor's data type, or as a choice among such and words."""
+    if isinstance(node, ast.IfExp):
+        return _names_dtype(node.body) or _names_dtype(node.orelse)
+    return isinstance(node, ast.Attribute) and node.attr == "dtype"
 
 
 class _Evaluator:

@@ -221,6 +221,7 @@ class _Spec:
         self.others = {f"{s.dialect}/{s.name}": s.spec for s in tree.specs}
 
     def check(self) -> None:
+        self.name()
         self.version()
         self.fields()
         self.derived()
@@ -243,6 +244,17 @@ class _Spec:
                 ("examples", i),
                 self.document,
                 self.report,
+            )
+
+    def name(self) -> None:
+        """The command line calls an operator by what stands behind these prefixes, too."""
+        short = self.spec.operator.removeprefix("DML_OPERATOR_").removeprefix("DML_")
+        if not short[:1].isalpha():
+            self.report.add(
+                "E105",
+                f"`{self.spec.operator}` has no name behind its prefix",
+                self.document.span(("operator",)),
+                help="write the page's name, as in DML_OPERATOR_ARGMAX",
             )
 
     def version(self) -> None:
@@ -419,17 +431,12 @@ class _Spec:
                 self.document.span((*path, "name")),
                 help="the functions allocate it; say how large it is, and its data type where none is asked for",
             )
-        if field.dtype is not None:
+        if field.dtype is not None and not field.chooses_dtype:
             known = [
                 *self.vocabulary.data_types,
                 *(f"{t.name}.dtype" for t in self.spec.tensors("input")),
             ]
-            chosen = self.operator.dtypes.get(field.name)
-            if chosen is not None:
-                for result in chosen.results():
-                    if result not in known:
-                        self.value(result, (*path, "dtype"), known)
-            elif not field.chooses_dtype and field.dtype not in known:
+            if field.dtype not in known:
                 self.value(field.dtype, (*path, "dtype"), known)
         for key in ("sizes_argument", "optional"):
             argument = getattr(field, key)

@@ -6,7 +6,7 @@ A shared constraint is written out with its arguments here, so that all later st
 from __future__ import annotations
 
 import ast
-from collections.abc import Container, Mapping
+from collections.abc import Collection, Container, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -80,6 +80,7 @@ def tensor_rules(tree: SpecTree, report: Report) -> tuple[tuple[Rule, TensorCons
             constraint.require,
             {"tensor": "tensor"},
             "bool",
+            tree.vocabulary.data_types,
             tree.document,
             (*path, "require"),
             report,
@@ -94,11 +95,12 @@ def tensor_rules(tree: SpecTree, report: Report) -> tuple[tuple[Rule, TensorCons
 def operator(source: Spec, tree: SpecTree, report: Report) -> Operator:
     """Resolve one spec. What cannot be resolved is in the report and left out."""
     spec, document = source.spec, source.document
+    data_types = tree.vocabulary.data_types
 
     def parse(
         text: str, names: Mapping[str, str], want: str | None, *path: str | int
     ) -> Expr | None:
-        return _expression(text, names, want, document, path, report, signed, bounds)
+        return _expression(text, names, want, data_types, document, path, report, signed, bounds)
 
     fields = scope(spec)
     signed = {
@@ -127,7 +129,7 @@ def operator(source: Spec, tree: SpecTree, report: Report) -> Operator:
         if field.sizes is not None:
             _keep(sizes, field.name, parse(field.sizes, known, "ints", "fields", i, "sizes"))
         if field.dtype is not None and field.chooses_dtype:
-            _keep(dtypes, field.name, parse(field.dtype, names, "str", "fields", i, "dtype"))
+            _keep(dtypes, field.name, parse(field.dtype, names, "dtype", "fields", i, "dtype"))
         if field.kind == "output":
             known[field.name] = "tensor"
     rules = []
@@ -167,6 +169,7 @@ def _expression(
     text: str,
     names: Mapping[str, str],
     want: str | None,
+    data_types: Collection[str],
     document: Document,
     path: KeyPath,
     report: Report,
@@ -174,7 +177,7 @@ def _expression(
     bounds: Mapping[str, Bound] | None = None,
 ) -> Expr | None:
     try:
-        return expr.parse(text, names, want, signed, bounds)
+        return expr.parse(text, names, want, data_types, signed, bounds)
     except ExpressionError as error:
         span = document.within(path, error.offset, error.length)
         report.add(error.code, error.message, span, error.label, help=error.help)
@@ -209,7 +212,15 @@ def _constraint(
                 help="say in one sentence what is allowed; it becomes part of the error message",
             )
         require = _expression(
-            constraint.require, names, "bool", document, (*path, "require"), report, signed, bounds
+            constraint.require,
+            names,
+            "bool",
+            tree.vocabulary.data_types,
+            document,
+            (*path, "require"),
+            report,
+            signed,
+            bounds,
         )
         return (
             (require, constraint.allowed)
@@ -279,7 +290,9 @@ def _use(
         types = {p: names[a] for p, a in bound.items()}
         negative = {p for p, a in bound.items() if a in signed}
         taken = {p: bounds[a] for p, a in bound.items() if a in bounds}
-        require = expr.parse(shared.require, types, "bool", negative, taken)
+        require = expr.parse(
+            shared.require, types, "bool", tree.vocabulary.data_types, negative, taken
+        )
     except ExpressionError as error:
         report.add(
             "E204",

@@ -24,6 +24,7 @@ KeyPath = tuple[str | int, ...]
 
 _C_LOADER = getattr(yaml, "CLoader", None)
 
+_OTHER_BREAK = re.compile("[\r\x85\u2028\u2029]")  # "\r\n" is "\n" by now
 _INT = re.compile(r"[-+]?(0|[1-9][0-9]*)\Z")
 _HEX = re.compile(r"0x[0-9a-fA-F]+\Z")
 _FLOAT = re.compile(r"[-+]?([0-9]+\.[0-9]*|\.[0-9]+|[0-9]+(?=[eE]))([eE][-+]?[0-9]+)?\Z")
@@ -98,6 +99,15 @@ def load(path: Path, name: str, report: Report) -> Document | None:
 def parse(text: str, name: str, report: Report, *, loader: Any = _C_LOADER) -> Document | None:
     """Read YAML text with the C parser where PyYAML has it; errors are told by the Python parser, so they are equal."""
     report.lines[name] = text.split("\n")
+    if other := _OTHER_BREAK.search(text):
+        report.add(
+            "E001",
+            "a line end that is neither LF nor CR LF",
+            _place(name, text, other.start()),
+            "here",
+            help="YAML begins a new line here and many editors do not: write a plain line end, or none",
+        )
+        return None
     before = report.count
     try:
         document = _Builder(name, report).build(yaml.parse(text, Loader=loader or yaml.SafeLoader))
@@ -119,9 +129,14 @@ def _syntax_error(error: yaml.YAMLError, name: str, text: str, report: Report) -
         return
     position = getattr(error, "position", 0)
     position = position if isinstance(position, int) else 0
+    span = _place(name, text, position)
+    report.add("E001", "a character that YAML does not allow", span, "here")
+
+
+def _place(name: str, text: str, position: int) -> Span:
     line = text.count("\n", 0, position) + 1
     column = position - (text.rfind("\n", 0, position) + 1) + 1
-    report.add("E001", "a character that YAML does not allow", Span(name, line, column), "here")
+    return Span(name, line, column)
 
 
 class _Builder:

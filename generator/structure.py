@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import keyword
+import os
 import re
 from pathlib import Path
 from typing import Any
@@ -10,7 +11,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from generator import schema, source
-from generator.diagnostics import Report, suggestion
+from generator.diagnostics import Report, Span, suggestion
 from generator.model import (
     ADDRESS,
     DIALECTS,
@@ -37,10 +38,12 @@ def load_tree(root: Path, report: Report) -> SpecTree | None:
         return None
     words = vocabulary.words()
     specs = []
+    read = {root / "specs" / "vocabulary.yaml"}
     for dialect in DIALECTS:
         for path in sorted((root / "specs" / dialect).glob("*.yaml"), key=lambda p: p.name):
             file = f"specs/{dialect}/{path.name}"
             text = source.load(path, file, report)
+            read.add(path)
             if text is None:
                 continue
             if not re.fullmatch(r"[a-z][a-z0-9_]{0,63}", path.stem) or keyword.iskeyword(path.stem):
@@ -52,7 +55,26 @@ def load_tree(root: Path, report: Report) -> SpecTree | None:
             spec = _validate(OperatorSpec, text, words, report)
             if spec is not None:
                 specs.append(Spec(dialect, path.stem, text, spec))
+    _unread(root, read, report)
     return None if report else SpecTree(vocabulary, document, tuple(specs))
+
+
+def _unread(root: Path, read: set[Path], report: Report) -> None:
+    """Tell of YAML files that are no specs where they are: whoever wrote them believes that they count."""
+    for folder, folders, files in os.walk(root / "specs"):
+        folders.sort()
+        for path in sorted(Path(folder, file) for file in files):
+            if path.suffix.lower() in (".yaml", ".yml") and path not in read:
+                file = path.relative_to(root).as_posix()
+                report.add(
+                    "E005",
+                    f"`{file}` is not read",
+                    Span(file, 1, 1),
+                    help=f"a spec is specs/DIALECT/name.yaml, the dialect one of {', '.join(DIALECTS)};"
+                    " move, rename or remove the file",
+                )
+        if report.full:
+            return
 
 
 def validate_tensor(

@@ -35,7 +35,7 @@ _PYTHON_TYPES = {
     "bool": "bool",
 }
 _EXPRESSION_TYPES = {"int": "int", "ints": "tuple[int, ...]", "bool": "bool"}
-_RETURNED = {"int": "int", "ints": "Sequence[int]", "bool": "bool", "str": "str"}
+_RETURNED = {"int": "int", "ints": "Sequence[int]", "bool": "bool", "dtype": "str"}
 
 
 def operator(op: Operator, linted: Linted) -> dict[str, Any]:

@@ -99,7 +99,9 @@ EXPRESSIONS = [
     "all(" + " and ".join(["1 == 1"] * 40) + " for a in Axes)", "len([*Axes, *Axes, *Axes]) > 0",
     "product([" + ", ".join(["*Axes"] * 20) + "]) > 0", "any(True for i in range(0))", "1 is 1", "1 <> 2",
     "1 == 1 #", "1 == 1\n", "\uff11 == 1", "rank(InputTensor) in Axes", "InputTensor == InputTensor", "Axes[-1] == 0",
-    "Axes[9] == 0",
+    "Axes[9] == 0", 'greatest("X") == 1', 'bytes("UINT4") == 1', "greatest(AxisDirection) == 1",
+    "bytes(InputTensor.flags) == 1", 'bytes("FLOAT32" if rank(InputTensor) == 1 else "Y") == 1',
+    'InputTensor.dtype == "Y"', "greatest(Axes) == 1", "bytes(Axes) == 1",
 ]  # fmt: skip
 
 VALUES: list[Any] = [

@@ -18,6 +18,7 @@ from generator import cli, expr, selftest, structure
 from generator.diagnostics import Report
 from generator.expr import ExpressionError
 from specops import tensor as runtime
+from specops.vocabulary import DATA_TYPES
 
 FIELDS = {
     "x": "tensor",
@@ -48,6 +49,9 @@ ACCEPTED = [
     ('x.dtype == "FLOAT32" or y.dtype != "INT8"', "bool"),
     ('mode == "SAME_UPPER"', "bool"),
     ("product(x.sizes[a] for a in axes) - 1 <= greatest(y.dtype)", "bool"),
+    ('bytes("INT8") + bytes("FLOAT32" if flag else x.dtype)', "int"),
+    ('("INT8" if flag else x.dtype) == "INT8" and "INT8" == x.dtype == y.dtype', "bool"),
+    ('mode == "INT8" and mode == ("INT8" if flag else "NONE")', "bool"),
     ("x.total_bytes >= implied_bytes(x) and distinct_addresses(x)", "bool"),
     ("x.alignment == 0 or power_of_two(x.alignment)", "bool"),
     ("(count if flag else 0) == 0", "bool"),
@@ -71,11 +75,26 @@ ACCEPTED = [
 
 @pytest.mark.parametrize(("text", "type_"), ACCEPTED)
 def test_accepted(text: str, type_: str) -> None:
-    parsed = expr.parse(text, FIELDS, type_)
+    parsed = expr.parse(text, FIELDS, type_, DATA_TYPES)
     assert (parsed.text, parsed.type) == (text, type_)
 
 
 REFUSED = {
+    # No word where a data type is needed.
+    'greatest("X") == 1': "E203",
+    'bytes("UINT4") == 1': "E203",
+    "greatest(mode) == 1": "E204",
+    "bytes(x.flags) == 1": "E204",
+    "bytes(x) == 1": "E204",
+    "bytes(4) == 1": "E204",
+    'bytes("FLOAT32" if flag else "Y") == 1': "E203",
+    'x.dtype == "UINT4"': "E203",
+    '"UINT4" == x.dtype': "E203",
+    '(x.dtype if flag else "UINT4") == "INT8"': "E203",
+    "x.dtype == mode": "E204",
+    "x.dtype == y.flags": "E204",
+    "x.dtype == 1": "E204",
+    "x.dtype": "E204",
     # No way out of the language.
     "__import__('os').system('true')": "E203",
     "open": "E203",
@@ -200,7 +219,7 @@ REFUSED = {
 def test_refused(text: str) -> None:
     """With its code, and a place that lies within the text."""
     with pytest.raises(ExpressionError) as caught:
-        expr.parse(text, FIELDS, "bool")
+        expr.parse(text, FIELDS, "bool", DATA_TYPES)
     error = caught.value
     assert error.code == REFUSED[text]
     assert 0 <= error.offset <= len(text)
@@ -213,7 +232,7 @@ def test_a_comment_is_refused() -> None:
     """It would end the line that the expression is written into."""
     for text, type_ in (("axes # all", "ints"), ("flag # )", "bool")):
         with pytest.raises(ExpressionError):
-            expr.parse(text, FIELDS, type_)
+            expr.parse(text, FIELDS, type_, DATA_TYPES)
 
 
 def test_an_index_from_a_list_may_not_be_negative() -> None:
@@ -224,7 +243,7 @@ def test_an_index_from_a_list_may_not_be_negative() -> None:
         "all(axes[i] > 0 for i in [a - 5 for a in axes])",
     ):
         with pytest.raises(ExpressionError) as caught:
-            expr.parse(text, FIELDS, "bool")
+            expr.parse(text, FIELDS, "bool", DATA_TYPES)
         assert caught.value.code == "E202"
 
 
@@ -236,7 +255,7 @@ def test_all_fields_are_read() -> None:
         ("(x if flag else y).sizes == axes", "bool"),
     ]:
         try:
-            parsed = expr.parse(text, FIELDS, type_)
+            parsed = expr.parse(text, FIELDS, type_, DATA_TYPES)
         except ExpressionError:
             continue  # what is refused cannot be incomplete
         occurring = {n.id for n in ast.walk(parsed.tree) if isinstance(n, ast.Name)} & FIELDS.keys()
@@ -401,7 +420,7 @@ def test_linter_and_validator_agree(seed: int, data_types: dict[str, Any]) -> No
         type_ = random_.choice(["bool", "bool", "int", "ints"])
         text = Writer(random_)(type_, random_.choice((1, 2, 3)))
         try:
-            parsed = expr.parse(text, FIELDS, type_)
+            parsed = expr.parse(text, FIELDS, type_, DATA_TYPES)
         except ExpressionError as error:
             assert error.code in ("E202", "E204"), text
             continue
@@ -438,7 +457,7 @@ AGREE = [
 @pytest.mark.parametrize("text", AGREE)
 def test_agree(text: str, data_types: dict[str, Any]) -> None:
     try:
-        parsed = expr.parse(text, FIELDS, "bool")
+        parsed = expr.parse(text, FIELDS, "bool", DATA_TYPES)
     except ExpressionError as error:
         assert error.code in ("E202", "E204")
         return
@@ -455,7 +474,7 @@ def test_agree_on_data_types(data_types: dict[str, Any]) -> None:
     for name in data_types:
         values = {"x": runtime.packed(name, (2, 3))}
         for text in ("greatest(x.dtype)", "bytes(x.dtype)", "implied_bytes(x)"):
-            parsed = expr.parse(text, FIELDS, "int")
+            parsed = expr.parse(text, FIELDS, "int", DATA_TYPES)
             a = by_linter(parsed, values, data_types)
             b = by_python(compile(text, "constraint", "eval"), values)
             assert same(a, b), f"{text} of {name}; linter: {a}, validator: {b}"
@@ -486,7 +505,7 @@ LONG = [
 @pytest.mark.parametrize("text", LONG)
 def test_broken_over_lines(text: str) -> None:
     """A long expression is broken into lines that mean the same."""
-    parsed = expr.parse(text, FIELDS, "bool")
+    parsed = expr.parse(text, FIELDS, "bool", DATA_TYPES)
     for width in (10, 30, 200):
         lines = parsed.statement("return", width)
         written = ast.parse("def f():\n" + "\n".join(f"    {line}" for line in lines))
@@ -498,7 +517,9 @@ def test_rename() -> None:
     """All names at once, so that two may change places; parts of words and loop variables stay."""
     scope = {"one": "tensor", "other": "tensor", "a": "ints"}
     text = "rank(one) == rank(other) and all(one.sizes[i] > i for i in a)"
-    renamed = expr.parse(text, scope, "bool").rename({"one": "other", "other": "one", "a": "axes"})
+    renamed = expr.parse(text, scope, "bool", DATA_TYPES).rename(
+        {"one": "other", "other": "one", "a": "axes"}
+    )
     assert renamed.text == "rank(other) == rank(one) and all(other.sizes[i] > i for i in axes)"
     assert renamed.reads == ("other.sizes", "one.sizes", "axes")
     assert ast.dump(renamed.tree) == ast.dump(ast.parse(renamed.text, mode="eval").body)
@@ -524,7 +545,7 @@ def test_limits(text: str, result: bool, data_types: dict[str, Any]) -> None:
     """An index outside its array, a division by zero and a number beyond 128 bits make a constraint false."""
     x = selftest.make_tensor("INT8", (1, 2), data_types)
     values = {"x": x, "axes": (1,) * 64, "flag": True}
-    parsed = expr.parse(text, FIELDS, "bool")
+    parsed = expr.parse(text, FIELDS, "bool", DATA_TYPES)
     assert parsed.holds(values, data_types) is result
 
 
@@ -595,7 +616,7 @@ BOUNDS = [
 
 @pytest.mark.parametrize(("text", "entries", "bits"), BOUNDS)
 def test_bounds(text: str, entries: int, bits: int) -> None:
-    bound = expr.parse(text, FIELDS, "ints").bound
+    bound = expr.parse(text, FIELDS, "ints", DATA_TYPES).bound
     assert (bound.entries, bound.bits) == (entries, bits)
 
 
@@ -642,9 +663,9 @@ def test_a_field_named_as_a_loop_variable(small: Tree) -> None:
 def test_entries_that_may_be_negative_are_no_indices() -> None:
     """ONNX's lists of integers, and lists that are derived."""
     text = "all(x.sizes[a] > 0 for a in axes)"
-    expr.parse(text, FIELDS, "bool")
+    expr.parse(text, FIELDS, "bool", DATA_TYPES)
     with pytest.raises(ExpressionError) as caught:
-        expr.parse(text, FIELDS, "bool", {"axes"})
+        expr.parse(text, FIELDS, "bool", DATA_TYPES, {"axes"})
     assert caught.value.code == "E202"
 
 

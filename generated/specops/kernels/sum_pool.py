@@ -366,7 +366,7 @@ def _magnitude(builder: Any, value: Any) -> Any:
 
 def _may_vanish(kind: Any, element: Any) -> bool:
     """Whether squares of elements may be too small or too great for the type of their sums."""
-    return kind == types.int64 or (kind != types.int16 and element == ir.FloatType())
+    return bool(kind == types.int64 or (kind != types.int16 and element == ir.FloatType()))
 
 
 def _term(context: Any, builder: Any, bits: Any, kind: Any, power: Any, element: Any) -> Any:
