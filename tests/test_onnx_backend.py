@@ -60,7 +60,7 @@ WRONG = {
     "test_maxunpool_export_with_output_shape",
 }
 
-# How many cases of each operator the oldest onnx has: a runner that finds nothing would pass.
+# How many cases of each operator onnx has, the oldest that is taken: a runner that finds nothing would pass.
 FLOORS = {
     "ArgMax": 16,
     "ArgMin": 16,
