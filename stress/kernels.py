@@ -12,7 +12,6 @@ import ast
 import importlib
 import inspect
 import itertools
-import pkgutil
 import random
 import sys
 import time
@@ -29,7 +28,7 @@ import specops
 from specops import chunks, launch
 from stress import PROJECT, children
 from stress.damage import Mutant, mutants, reached, with_users
-from stress.mutants import NONE, count, forget, noticed, parameters, silence
+from stress.mutants import NONE, count, forget, lowering_modules, noticed, parameters, silence
 
 FIRST = "FLOAT16"
 OTHERS = ("FLOAT32", "FLOAT64", "BFLOAT16", "INT8", "INT64", "")  # the rest run the same code
@@ -58,10 +57,7 @@ class Kernel:
     def __init__(self, name: str) -> None:
         self.name = name
         self.module = importlib.import_module(f"specops.kernels.{name}")
-        lowering = importlib.import_module("specops.lowering")
-        found = [i.name for i in pkgutil.iter_modules(lowering.__path__)]
-        modules = [importlib.import_module(f"specops.lowering.{n}") for n in found]
-        self.users = [m for m in modules if uses(m, self.module)]
+        self.users = [m for m in lowering_modules() if uses(m, self.module)]
         self.source = Path(str(self.module.__file__)).read_text(encoding="utf-8")
         self.tests = list(itertools.chain(*map(tests_of, self.files())))
         assert self.first() and self.others(), f"no tests of {name}"

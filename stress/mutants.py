@@ -58,9 +58,13 @@ def load() -> None:
     import test_agreement  # noqa: PLC0415
 
     test_agreement.specs()
+    lowering_modules()
+
+
+def lowering_modules() -> list[types.ModuleType]:
     lowering = importlib.import_module("specops.lowering")
-    for found in pkgutil.iter_modules(lowering.__path__):
-        importlib.import_module(f"specops.lowering.{found.name}")
+    found = [i.name for i in pkgutil.iter_modules(lowering.__path__)]
+    return [importlib.import_module(f"specops.lowering.{name}") for name in found]
 
 
 def kernel_names() -> list[str]:

@@ -169,7 +169,7 @@ def _share(arguments: tuple[int, ...], items: int, threads: int, alive: Any) -> 
 
 
 class _Parts:
-    """Which parts of a call are under way, whether the caller knows of them or was interrupted before."""
+    """Which parts of a call are under way: an interrupt may have lost the future of one."""
 
     def __init__(self) -> None:
         self._running, self._ended = 0, False

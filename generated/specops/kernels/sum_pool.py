@@ -1255,6 +1255,7 @@ SIZE, OUT_SIZE, WINDOW, STRIDE, DILATION, PADDING = 0, 1, 2, 3, 4, 5
 STEP, OUT_STEP, INDEX_STEP, WEIGHT, LOW, HIGH = 6, 7, 8, 9, 10, 11
 
 TABLE = 256  # rows of a window whose offsets are in a table
+GAP_BYTES = 2 * VECTOR_BYTES  # behind each plane's lines: what rank_rows may write there
 PIECES = 4  # of a window that are joined at once, when the rest was doubled
 SUM_PIECES = 7
 
@@ -1468,8 +1469,7 @@ def line_chunk(rule, wide, sums, block, store):
         size, item_bytes = rank_size(wide, flip), item_size(flip)
         lanes, pitch, tile, share = how[LANES], how[PITCH], how[TILE], how[ROWS]
         tall, line, planes = how[TALL] != 0, how[LINE], how[PLANES]
-        # What rank_rows may write behind a plane's lines.
-        gap = 2 * VECTOR_BYTES // size if planes > 1 else 0
+        gap = GAP_BYTES // size if planes > 1 else 0
         n, out_n, window = spatial[inner, SIZE], spatial[inner, OUT_SIZE], spatial[inner, WINDOW]
         stride, padding = spatial[inner, STRIDE], spatial[inner, PADDING]
         step, out_step, index_step = (
@@ -1710,8 +1710,6 @@ def line_chunk(rule, wide, sums, block, store):
                         copy_rank(place + o * size, place + o * stride * size, wide, flip)
             for p in range(several):
                 x_offset, out_offset, index_offset, base = _batch(batch, plane + p)
-                if p > 0:
-                    new_column, new_place = False, False
                 target = out + out_offset + outer_out + lane_at * how[LANE_OUT]
                 target += first * row_out + column * out_step
                 index_target = indices + index_offset + outer_index + lane_at * how[LANE_INDICES]
@@ -1734,6 +1732,7 @@ def line_chunk(rule, wide, sums, block, store):
                     nan_key,
                     inf,
                 )
+                new_column = new_place = False
         # The array's last use: raw addresses do not keep it.
         scratch[0] = 0
 

@@ -169,7 +169,7 @@ class Windows:
             tall, share, count = self._share_rows(spatial[-2], line * rank)
             plane_bytes, together = count * line * rank, 1
             if pitch == 1 and tile == out_n and share == rows and planes > 1:
-                plane_bytes += 2 * kernel.VECTOR_BYTES  # between planes, where vectors end
+                plane_bytes += kernel.GAP_BYTES
                 together = max(1, min(planes, LINE_BYTES // plane_bytes))
             blocks = -(-spatial[-2][1] // share) * (rows // max(1, spatial[-2][1]))
             how[kernel.LANES : kernel.LANE_WEIGHT + 1] = (lane[0], pitch, *lane[2:])

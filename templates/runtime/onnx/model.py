@@ -329,7 +329,9 @@ class _Reader:
         name = self.dtype(proto.data_type, where)
         if proto.HasField("segment"):
             raise self.invalid(f"{where} is a segment of a tensor")
-        shape = self.shape(proto.dims, where)
+        shape = self.shape(
+            proto.dims, where, 1 if name is None else DATA_TYPES[name].numpy.itemsize
+        )
         if name is None:
             return None
         dtype = DATA_TYPES[name].numpy
@@ -365,7 +367,7 @@ class _Reader:
         """A sparse tensor made dense."""
         values = self.tensor(proto.values, f"{where}: values")
         indices = self.tensor(proto.indices, f"{where}: indices")
-        shape = self.shape(proto.dims, where)
+        shape = self.shape(proto.dims, where, 1 if values is None else values.itemsize)
         if values is None or indices is None:
             return None
         count = math.prod(shape)
@@ -388,11 +390,12 @@ class _Reader:
         dense.flags.writeable = False
         return dense
 
-    def shape(self, dims: Iterable[int], where: str) -> tuple[int, ...]:
+    def shape(self, dims: Iterable[int], where: str, item_bytes: int) -> tuple[int, ...]:
         shape = tuple(dims)
-        # NumPy counts an array's bytes as if sizes of 0 were 1.
+        # NumPy counts an array's bytes in 63 bits, as if sizes of 0 were 1.
         elements = math.prod(size or 1 for size in shape)
-        if len(shape) > 64 or any(size < 0 for size in shape) or elements >= 2**60:
+        too_many = elements >= 2**62 or elements * item_bytes >= 2**63
+        if len(shape) > 64 or any(size < 0 for size in shape) or too_many:
             raise self.invalid(f"{where} has impossible sizes {list(shape[:64])}")
         return shape
 
