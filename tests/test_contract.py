@@ -24,6 +24,7 @@ from draw import (
     Random,
     check_output,
     laid_out,
+    last_item_first,
     numpy_type,
     of_8_mebibytes,
     random_axes,
@@ -185,6 +186,8 @@ def test_parts_and_tiles(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(lowering, "TILE_BYTES", 256)
     monkeypatch.setattr(lowering, "BESIDE", 12)
     for number in range(100):
+        if number == 50:
+            last_item_first(monkeypatch)
         random = np.random.default_rng([TYPES.index(name), number, 1])
         shape = random_shape(random, 5)
         axes = random_axes(random, len(shape))

@@ -25,6 +25,7 @@ from draw import (
     check_resident_memory,
     check_traced_memory,
     laid_out,
+    last_item_first,
     layout,
     numpy_type,
     of_8_mebibytes,
@@ -106,6 +107,8 @@ def test_parts_and_tiles(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(lowering, "TILE_BYTES", 256)
     monkeypatch.setattr(lowering, "BESIDE", 12)
     for number in range(300):
+        if number == 150:
+            last_item_first(monkeypatch)
         check_case(name, number, 1)
 
 

@@ -20,6 +20,7 @@ from draw import (
     check_resident_memory,
     check_traced_memory,
     laid_out,
+    last_item_first,
     numpy_type,
     of_8_mebibytes,
     output,
@@ -209,6 +210,8 @@ def test_small_blocks(name: str, longest: int, monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setattr(pooling, "ITEM_BYTES", 64)
     monkeypatch.setattr(max_pool_grad, "SUM_BYTES", longest)
     for number in range(60):
+        if number == 30:
+            last_item_first(monkeypatch)
         check_case(name, number, longest)
 
 
@@ -387,6 +390,8 @@ def test_unpool(name: str, index_type: str, parts: int, monkeypatch: pytest.Monk
     monkeypatch.setattr(pooling, "LARGE_BYTES", 0)
     random = np.random.default_rng([parts, WIDTHS.index(name), INDEX_TYPES.index(index_type)])
     for number in range(100):
+        if number == 60:
+            last_item_first(monkeypatch)
         with specops.num_threads(1 + number % 3):
             check_unpool(random, name, index_type)
 

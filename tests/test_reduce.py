@@ -25,6 +25,7 @@ from draw import (
     Call,
     check_traced_memory,
     laid_out,
+    last_item_first,
     numpy_type,
     of_8_mebibytes,
     output,
@@ -370,6 +371,8 @@ def test_parts_and_tiles(pair: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(lowering, "STREAM_BYTES", 0)
     monkeypatch.setattr(lowering, "RUN_BYTES", 0)
     for number in range(CASES // 2):
+        if number == CASES // 4:
+            last_item_first(monkeypatch)
         check_case(pair, number, 1)
 
 

@@ -36,6 +36,7 @@ from draw import (
     check_resident_memory,
     check_traced_memory,
     laid_out,
+    last_item_first,
     layout,
     numpy_type,
     of_8_mebibytes,
@@ -220,6 +221,8 @@ def test_parts_and_tiles(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(lowering, "BLOCK_ROWS", 3)
     monkeypatch.setattr(lowering, "LEAST_ROWS", 1)
     for number in range(300):
+        if number == 150:
+            last_item_first(monkeypatch)
         check_case(name, number, 1)
 
 

@@ -21,6 +21,7 @@ from draw import (
     check_resident_memory,
     check_traced_memory,
     laid_out,
+    last_item_first,
     numpy_type,
     of_8_mebibytes,
     output,
@@ -216,6 +217,8 @@ def test_small_lines_and_items(name: str, longest: int, monkeypatch: pytest.Monk
     monkeypatch.setattr(pooling, "LONGEST_LINE", longest)
     monkeypatch.setattr(pooling, "ITEM_BYTES", 64)
     for number in range(100):
+        if number == 50:
+            last_item_first(monkeypatch)
         check_case(name, number, longest)
 
 
