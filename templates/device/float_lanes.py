@@ -19,7 +19,7 @@ from order_key import VECTOR_BYTES, _load, _pointer, _prefetch, _splat
 
 
 class Lanes(types.Type):
-    """A vector of VECTOR_BYTES bytes; `element` is float32 or float64."""
+    """A vector of VECTOR_BYTES bytes; `element` is float32, float64, or int16 for order keys of 16-bit floats."""
 
     def __init__(self, element: Any) -> None:
         self.element = element
@@ -29,24 +29,42 @@ class Lanes(types.Type):
 
 class _LanesModel(models.PrimitiveModel):
     def __init__(self, manager: Any, lanes: Any) -> None:
-        element = ir.FloatType() if lanes.element == types.float32 else ir.DoubleType()
-        super().__init__(manager, lanes, ir.VectorType(element, lanes.count))
+        super().__init__(manager, lanes, _vector(lanes))
 
 
 register_model(Lanes)(_LanesModel)
 
 _FLOATS = Lanes(types.float32)
 _DOUBLES = Lanes(types.float64)
+_KEYS = Lanes(types.int16)
+_ELEMENTS = {
+    types.float32: ir.FloatType(),
+    types.float64: ir.DoubleType(),
+    types.int16: ir.IntType(16),
+}
+_MINUS_INF = {
+    types.int16: 0xFC00,
+    types.uint16: 0xFF80,
+}  # the bits before it are the lowest number's
 
 
 def _lanes_of(kind: Any) -> Lanes:
     return _DOUBLES if kind == types.float64 else _FLOATS
 
 
+def _keys_of(kind: Any) -> Lanes:
+    """The lanes in which elements are compared: 16-bit floats by order keys, twice as many as of float32."""
+    return _KEYS if kind.bitwidth == 16 else _lanes_of(kind)
+
+
 def _vector(lanes: Lanes) -> Any:
-    return ir.VectorType(
-        ir.FloatType() if lanes.element == types.float32 else ir.DoubleType(), lanes.count
-    )
+    return ir.VectorType(_ELEMENTS[lanes.element], lanes.count)
+
+
+def _key(builder: Any, bits: Any) -> Any:
+    """The order keys of 16-bit floats, in which NaN is beyond the infinities; and the floats of their keys."""
+    sign = builder.ashr(bits, _same(bits.type, 15))
+    return builder.xor(bits, builder.and_(sign, _same(bits.type, 0x7FFF)))
 
 
 def _memory(kind: Any, lanes: Lanes) -> Any:
@@ -93,6 +111,16 @@ def _pointers(builder: Any, address: Any, step: Any, count: Any, memory: Any) ->
 def _suffix(memory: Any) -> str:
     letter = "i16" if isinstance(memory.element, ir.IntType) else "f32"
     return f"v{memory.count}{'f64' if memory.element == ir.DoubleType() else letter}"
+
+
+def _load_first(builder: Any, address: Any, mask: Any, other: Any) -> Any:
+    """The contiguous elements at an address where the mask is true, `other` elsewhere."""
+    memory, i32 = other.type, ir.IntType(32)
+    pointer = builder.bitcast(_pointer(builder, address), memory.as_pointer())
+    fnty = ir.FunctionType(memory, [pointer.type, i32, mask.type, memory])
+    name = f"llvm.masked.load.{_suffix(memory)}.p0"
+    function = cgutils.get_or_insert_function(builder.module, fnty, name)
+    return builder.call(function, [pointer, i32(1), mask, other])
 
 
 @intrinsic
@@ -142,28 +170,65 @@ def load_lanes(_context: Any, kind: Any, address: Any, step: Any, count: Any) ->
         memory = _memory(kind, lanes)
         whole = signature.args[3] == types.none
         mask = _first_lanes(builder, lanes, None if whole else count)
-        i32 = ir.IntType(32)
-        name = _suffix(memory)
-        zero = ir.Constant(memory, None)
         if signature.args[2] != types.none:
             bits = ir.Constant(memory, ir.Undefined)
             pointers = _pointers(builder, address, step, None if whole else count, memory)
             for i, pointer in enumerate(pointers):
-                bits = builder.insert_element(bits, builder.load(pointer, align=1), i32(i))
+                element = builder.load(pointer, align=1)
+                bits = builder.insert_element(bits, element, ir.IntType(32)(i))
         elif whole:
             bits = _load(builder, _pointer(builder, address), memory)
         else:
-            pointer = builder.bitcast(_pointer(builder, address), memory.as_pointer())
-            fnty = ir.FunctionType(memory, [pointer.type, i32, mask.type, memory])
-            name = f"llvm.masked.load.{name}.p0"
-            function = cgutils.get_or_insert_function(builder.module, fnty, name)
-            bits = builder.call(function, [pointer, i32(1), mask, zero])
+            bits = _load_first(builder, address, mask, ir.Constant(memory, None))
         bits = _float_lanes(context, builder, kind, bits)
         if whole:
             return bits
         return builder.select(mask, bits, _same(bits.type, float("-inf")))
 
     return lanes(kind, types.int64, step, count), codegen
+
+
+@intrinsic
+def key_count(_context: Any, kind: Any) -> Any:
+    """Elements of a vector of load_keys, a constant."""
+
+    def codegen(_context: Any, _builder: Any, _signature: Any, _values: Any) -> Any:
+        return ir.IntType(64)(_keys_of(kind).count)
+
+    return types.int64(kind), codegen
+
+
+@intrinsic
+def load_keys(_context: Any, kind: Any, address: Any, count: Any) -> Any:
+    """Contiguous elements as `greater` and `greatest` compare them: 16-bit ones are not converted; see load_lanes."""
+    lanes = _keys_of(kind)
+
+    def codegen(_context: Any, builder: Any, signature: Any, values: Any) -> Any:
+        _kind, address, count = values
+        vector = _vector(lanes)
+        if signature.args[2] == types.none:
+            bits = _load(builder, _pointer(builder, address), vector)
+        else:
+            lowest = _MINUS_INF.get(kind, float("-inf"))
+            mask = _first_lanes(builder, lanes, count)
+            bits = _load_first(builder, address, mask, _same(vector, lowest))
+        return bits if lanes != _KEYS else _key(builder, bits)
+
+    return lanes(kind, types.int64, count), codegen
+
+
+@intrinsic
+def lowest_keys(_context: Any, kind: Any) -> Any:
+    """The lowest finite number, as load_keys loads it."""
+    lanes = _keys_of(kind)
+
+    def codegen(_context: Any, builder: Any, _signature: Any, _values: Any) -> Any:
+        vector = _vector(lanes)
+        if lanes == _KEYS:
+            return _key(builder, _same(vector, _MINUS_INF[kind] - 1))
+        return _same(vector, LOWEST[lanes.element.bitwidth])
+
+    return lanes(kind), codegen
 
 
 @intrinsic
@@ -322,12 +387,19 @@ minus = _binary("fsub")
 times = _binary("fmul")
 
 
+def _greater(builder: Any, a: Any, b: Any) -> Any:
+    element = a.type.element if isinstance(a.type, ir.VectorType) else a.type
+    if element == ir.IntType(16):
+        return builder.select(builder.icmp_signed(">", a, b), a, b)
+    return _greater_float(builder, a, b)
+
+
 @intrinsic
 def greater(_context: Any, a: Any, b: Any) -> Any:
-    """The greater lanes; b where either is NaN."""
+    """The greater lanes; of floats b where either is NaN."""
 
     def codegen(_context: Any, builder: Any, _signature: Any, values: Any) -> Any:
-        return _greater_float(builder, *values)
+        return _greater(builder, *values)
 
     return a(a, a), codegen
 
@@ -379,14 +451,16 @@ def _folded(builder: Any, value: Any, operation: Any) -> Any:
 
 
 @intrinsic
-def greatest(_context: Any, lanes: Any) -> Any:
-    """The greatest lane, as a float64; any lane or NaN where one is NaN."""
+def greatest(_context: Any, kind: Any, lanes: Any) -> Any:
+    """The greatest of lanes or keys, as a float64; any of them or NaN where one is NaN."""
 
-    def codegen(_context: Any, builder: Any, _signature: Any, values: Any) -> Any:
-        value = _folded(builder, values[0], lambda a, b: _greater_float(builder, a, b))
+    def codegen(context: Any, builder: Any, _signature: Any, values: Any) -> Any:
+        value = _folded(builder, values[1], lambda a, b: _greater(builder, a, b))
+        if lanes == _KEYS:
+            value = _float_lanes(context, builder, kind, _key(builder, value))
         return builder.fpext(value, ir.DoubleType()) if value.type == ir.FloatType() else value
 
-    return types.float64(lanes), codegen
+    return types.float64(kind, lanes), codegen
 
 
 @intrinsic

@@ -339,8 +339,9 @@ _LOG_TERMS = {
 }
 
 
-def _same(vector: Any, value: float) -> Any:
-    return ir.Constant(vector, [value] * vector.count)
+def _same(type_: Any, value: float) -> Any:
+    """A constant, in every lane of a vector."""
+    return ir.Constant(type_, [value] * type_.count if isinstance(type_, ir.VectorType) else value)
 
 
 def _muladd(builder: Any, a: Any, b: Any, c: Any) -> Any:
@@ -430,7 +431,7 @@ def _log(builder: Any, value: Any) -> Any:
 
 
 class Lanes(types.Type):
-    """A vector of VECTOR_BYTES bytes; `element` is float32 or float64."""
+    """A vector of VECTOR_BYTES bytes; `element` is float32, float64, or int16 for order keys of 16-bit floats."""
 
     def __init__(self, element: Any) -> None:
         self.element = element
@@ -440,24 +441,42 @@ class Lanes(types.Type):
 
 class _LanesModel(models.PrimitiveModel):
     def __init__(self, manager: Any, lanes: Any) -> None:
-        element = ir.FloatType() if lanes.element == types.float32 else ir.DoubleType()
-        super().__init__(manager, lanes, ir.VectorType(element, lanes.count))
+        super().__init__(manager, lanes, _vector(lanes))
 
 
 register_model(Lanes)(_LanesModel)
 
 _FLOATS = Lanes(types.float32)
 _DOUBLES = Lanes(types.float64)
+_KEYS = Lanes(types.int16)
+_ELEMENTS = {
+    types.float32: ir.FloatType(),
+    types.float64: ir.DoubleType(),
+    types.int16: ir.IntType(16),
+}
+_MINUS_INF = {
+    types.int16: 0xFC00,
+    types.uint16: 0xFF80,
+}  # the bits before it are the lowest number's
 
 
 def _lanes_of(kind: Any) -> Lanes:
     return _DOUBLES if kind == types.float64 else _FLOATS
 
 
+def _keys_of(kind: Any) -> Lanes:
+    """The lanes in which elements are compared: 16-bit floats by order keys, twice as many as of float32."""
+    return _KEYS if kind.bitwidth == 16 else _lanes_of(kind)
+
+
 def _vector(lanes: Lanes) -> Any:
-    return ir.VectorType(
-        ir.FloatType() if lanes.element == types.float32 else ir.DoubleType(), lanes.count
-    )
+    return ir.VectorType(_ELEMENTS[lanes.element], lanes.count)
+
+
+def _key(builder: Any, bits: Any) -> Any:
+    """The order keys of 16-bit floats, in which NaN is beyond the infinities; and the floats of their keys."""
+    sign = builder.ashr(bits, _same(bits.type, 15))
+    return builder.xor(bits, builder.and_(sign, _same(bits.type, 0x7FFF)))
 
 
 def _memory(kind: Any, lanes: Lanes) -> Any:
@@ -504,6 +523,16 @@ def _pointers(builder: Any, address: Any, step: Any, count: Any, memory: Any) ->
 def _suffix(memory: Any) -> str:
     letter = "i16" if isinstance(memory.element, ir.IntType) else "f32"
     return f"v{memory.count}{'f64' if memory.element == ir.DoubleType() else letter}"
+
+
+def _load_first(builder: Any, address: Any, mask: Any, other: Any) -> Any:
+    """The contiguous elements at an address where the mask is true, `other` elsewhere."""
+    memory, i32 = other.type, ir.IntType(32)
+    pointer = builder.bitcast(_pointer(builder, address), memory.as_pointer())
+    fnty = ir.FunctionType(memory, [pointer.type, i32, mask.type, memory])
+    name = f"llvm.masked.load.{_suffix(memory)}.p0"
+    function = cgutils.get_or_insert_function(builder.module, fnty, name)
+    return builder.call(function, [pointer, i32(1), mask, other])
 
 
 @intrinsic
@@ -553,28 +582,65 @@ def load_lanes(_context: Any, kind: Any, address: Any, step: Any, count: Any) ->
         memory = _memory(kind, lanes)
         whole = signature.args[3] == types.none
         mask = _first_lanes(builder, lanes, None if whole else count)
-        i32 = ir.IntType(32)
-        name = _suffix(memory)
-        zero = ir.Constant(memory, None)
         if signature.args[2] != types.none:
             bits = ir.Constant(memory, ir.Undefined)
             pointers = _pointers(builder, address, step, None if whole else count, memory)
             for i, pointer in enumerate(pointers):
-                bits = builder.insert_element(bits, builder.load(pointer, align=1), i32(i))
+                element = builder.load(pointer, align=1)
+                bits = builder.insert_element(bits, element, ir.IntType(32)(i))
         elif whole:
             bits = _load(builder, _pointer(builder, address), memory)
         else:
-            pointer = builder.bitcast(_pointer(builder, address), memory.as_pointer())
-            fnty = ir.FunctionType(memory, [pointer.type, i32, mask.type, memory])
-            name = f"llvm.masked.load.{name}.p0"
-            function = cgutils.get_or_insert_function(builder.module, fnty, name)
-            bits = builder.call(function, [pointer, i32(1), mask, zero])
+            bits = _load_first(builder, address, mask, ir.Constant(memory, None))
         bits = _float_lanes(context, builder, kind, bits)
         if whole:
             return bits
         return builder.select(mask, bits, _same(bits.type, float("-inf")))
 
     return lanes(kind, types.int64, step, count), codegen
+
+
+@intrinsic
+def key_count(_context: Any, kind: Any) -> Any:
+    """Elements of a vector of load_keys, a constant."""
+
+    def codegen(_context: Any, _builder: Any, _signature: Any, _values: Any) -> Any:
+        return ir.IntType(64)(_keys_of(kind).count)
+
+    return types.int64(kind), codegen
+
+
+@intrinsic
+def load_keys(_context: Any, kind: Any, address: Any, count: Any) -> Any:
+    """Contiguous elements as `greater` and `greatest` compare them: 16-bit ones are not converted; see load_lanes."""
+    lanes = _keys_of(kind)
+
+    def codegen(_context: Any, builder: Any, signature: Any, values: Any) -> Any:
+        _kind, address, count = values
+        vector = _vector(lanes)
+        if signature.args[2] == types.none:
+            bits = _load(builder, _pointer(builder, address), vector)
+        else:
+            lowest = _MINUS_INF.get(kind, float("-inf"))
+            mask = _first_lanes(builder, lanes, count)
+            bits = _load_first(builder, address, mask, _same(vector, lowest))
+        return bits if lanes != _KEYS else _key(builder, bits)
+
+    return lanes(kind, types.int64, count), codegen
+
+
+@intrinsic
+def lowest_keys(_context: Any, kind: Any) -> Any:
+    """The lowest finite number, as load_keys loads it."""
+    lanes = _keys_of(kind)
+
+    def codegen(_context: Any, builder: Any, _signature: Any, _values: Any) -> Any:
+        vector = _vector(lanes)
+        if lanes == _KEYS:
+            return _key(builder, _same(vector, _MINUS_INF[kind] - 1))
+        return _same(vector, LOWEST[lanes.element.bitwidth])
+
+    return lanes(kind), codegen
 
 
 @intrinsic
@@ -733,12 +799,19 @@ minus = _binary("fsub")
 times = _binary("fmul")
 
 
+def _greater(builder: Any, a: Any, b: Any) -> Any:
+    element = a.type.element if isinstance(a.type, ir.VectorType) else a.type
+    if element == ir.IntType(16):
+        return builder.select(builder.icmp_signed(">", a, b), a, b)
+    return _greater_float(builder, a, b)
+
+
 @intrinsic
 def greater(_context: Any, a: Any, b: Any) -> Any:
-    """The greater lanes; b where either is NaN."""
+    """The greater lanes; of floats b where either is NaN."""
 
     def codegen(_context: Any, builder: Any, _signature: Any, values: Any) -> Any:
-        return _greater_float(builder, *values)
+        return _greater(builder, *values)
 
     return a(a, a), codegen
 
@@ -790,14 +863,16 @@ def _folded(builder: Any, value: Any, operation: Any) -> Any:
 
 
 @intrinsic
-def greatest(_context: Any, lanes: Any) -> Any:
-    """The greatest lane, as a float64; any lane or NaN where one is NaN."""
+def greatest(_context: Any, kind: Any, lanes: Any) -> Any:
+    """The greatest of lanes or keys, as a float64; any of them or NaN where one is NaN."""
 
-    def codegen(_context: Any, builder: Any, _signature: Any, values: Any) -> Any:
-        value = _folded(builder, values[0], lambda a, b: _greater_float(builder, a, b))
+    def codegen(context: Any, builder: Any, _signature: Any, values: Any) -> Any:
+        value = _folded(builder, values[1], lambda a, b: _greater(builder, a, b))
+        if lanes == _KEYS:
+            value = _float_lanes(context, builder, kind, _key(builder, value))
         return builder.fpext(value, ir.DoubleType()) if value.type == ir.FloatType() else value
 
-    return types.float64(lanes), codegen
+    return types.float64(kind, lanes), codegen
 
 
 @intrinsic
@@ -1095,9 +1170,9 @@ def _factors(kind, high, low, logarithm):
 @helper
 def _row_top(axes, inner, x, kind, begin, end):
     """The greatest of positions begin to end of one group."""
-    size, lanes = item_size(kind), lane_count(kind)
+    size, lanes, keys = item_size(kind), lane_count(kind), key_count(kind)
     n, step = word(axes, 3 * inner), word(axes, 3 * inner + 1)
-    top = splat(kind, lowest(kind))
+    top, top_key = splat(kind, lowest(kind)), lowest_keys(kind)
     position = begin
     while position < end:
         address = x
@@ -1111,18 +1186,18 @@ def _row_top(axes, inner, x, kind, begin, end):
             address += position * step
         position += left
         if step == size:
-            for _ in range(left // lanes):
-                top = greater(top, load_lanes(kind, address, None, None))
-                address += lanes * size
-            left %= lanes
+            for _ in range(left // keys):
+                top_key = greater(top_key, load_keys(kind, address, None))
+                address += VECTOR_BYTES
+            left %= keys
             if left:
-                top = greater(top, load_lanes(kind, address, None, left))
+                top_key = greater(top_key, load_keys(kind, address, left))
         else:
             while left > 0:
                 top = greater(top, load_lanes(kind, address, step, min(left, lanes)))
                 address += lanes * step
                 left -= lanes
-    return greatest(top)
+    return greatest(kind, top_key) if step == size else greatest(kind, top)
 
 
 @helper
@@ -1339,6 +1414,8 @@ def _short_rows(walk, kept, axes, reduced, x, out, kind, begin, end, exponential
     tail = n % lanes
     body = (n - tail) * size
     vector = lanes * size
+    keys_tail = n % key_count(kind)
+    keys_body = (n - keys_tail) * size
     row_bytes = (n // lanes + 1) * VECTOR_BYTES
     together = TOGETHER if n <= TOGETHER * lanes else 4
     item = begin
@@ -1356,12 +1433,12 @@ def _short_rows(walk, kept, axes, reduced, x, out, kind, begin, end, exponential
                 rows = min(count - row, together)
                 for r in range(rows):
                     at_row = address + r * step
-                    top = splat(kind, lowest(kind))
-                    for at in range(0, body, vector):
-                        top = greater(top, load_lanes(kind, at_row + at, None, None))
-                    if tail:
-                        top = greater(top, load_lanes(kind, at_row + body, None, tail))
-                    tops = splat(kind, greatest(top))
+                    top = lowest_keys(kind)
+                    for at in range(0, keys_body, VECTOR_BYTES):
+                        top = greater(top, load_keys(kind, at_row + at, None))
+                    if keys_tail:
+                        top = greater(top, load_keys(kind, at_row + keys_body, keys_tail))
+                    tops = splat(kind, greatest(kind, top))
                     poke(tops_at + r * VECTOR_BYTES, tops)
                     added = splat(kind, 0.0)
                     e_at = scratch + r * row_bytes
