@@ -191,8 +191,8 @@ def _vector(element: Any, registers: int = 1) -> Any:
     return ir.VectorType(element, registers * VECTOR_BYTES * 8 // _width(element))
 
 
-def _runs(builder: Any, vector: Any, count: Any, n: Any, run: Any) -> None:
-    """`run(number, first, done, mask)` for `count` runs in strips of n lanes.
+def _runs(builder: Any, vector: Any, planes: Any, count: Any, n: Any, run: Any) -> None:
+    """`run(plane, number, first, done, mask)` for `count` runs of each plane, in strips of n lanes.
 
     The last strip overlaps: its first `done` lanes were those of the strip before. It is masked where there is no
     whole one.
@@ -204,15 +204,19 @@ def _runs(builder: Any, vector: Any, count: Any, n: Any, run: Any) -> None:
     with builder.if_else(builder.icmp_signed(">=", n, lanes)) as (then, otherwise):
         with (
             then,
+            cgutils.for_range(builder, planes) as plane,
             cgutils.for_range(builder, count) as loop,
             cgutils.for_range_slice(builder, i64(0), n, lanes, i64) as (begin, _),
         ):
             first = builder.select(builder.icmp_signed("<", begin, last), begin, last)
-            run(loop.index, first, builder.sub(begin, first), None)
+            run(plane.index, loop.index, first, builder.sub(begin, first), None)
         with otherwise:
             mask = _first_lanes(builder, vector.count, n)
-            with cgutils.for_range(builder, count) as loop:
-                run(loop.index, i64(0), i64(0), mask)
+            with (
+                cgutils.for_range(builder, planes) as plane,
+                cgutils.for_range(builder, count) as loop,
+            ):
+                run(plane.index, loop.index, i64(0), i64(0), mask)
 
 
 def _after(builder: Any, done: Any, value: Any, old: Any) -> Any:
@@ -312,6 +316,9 @@ def rank_rows(
     line: Any,
     address: Any,
     position: Any,
+    planes: Any,
+    plane_line: Any,
+    plane_address: Any,
     count: Any,
     line_step: Any,
     address_step: Any,
@@ -331,12 +338,14 @@ def rank_rows(
 
     Row r begins at address + offsets[r], at position + positions[r] / 2, and `along` (0 or 1) more with each column.
     The line may be written two vectors further than `columns`, with padding or with what stood there.
-    `fresh`: the line's old ranks do not count. All this for `count` lines, the given steps apart.
+    `fresh`: the line's old ranks do not count. All this for `count` lines of each of several planes, the given steps
+    apart.
     """
 
     def codegen(context: Any, builder: Any, signature: Any, values: Any) -> Any:
-        line, address, position, count, line_step, address_step, position_step = values[:7]
-        offsets, positions, rows, columns, along, fresh = values[7:13]
+        line, address, position, planes, plane_line, plane_address = values[:6]
+        count, line_step, address_step, position_step = values[6:10]
+        offsets, positions, rows, columns, along, fresh = values[10:16]
         element = _rank_type(wide, flip)
         sums = _is_float(element)
         positions_wanted = wide != types.none and not sums
@@ -354,8 +363,9 @@ def rank_rows(
         lowest = least if sums else _splat(builder, _lowest(builder, element, wide, rule), vector)
         fresh = builder.trunc(fresh, ir.IntType(1))
 
-        def strip(number: Any, column: Any, done: Any, mask: Any) -> None:
-            place = builder.add(line, builder.mul(number, line_step))
+        def strip(plane: Any, number: Any, column: Any, done: Any, mask: Any) -> None:
+            place = builder.add(line, builder.mul(plane, plane_line))
+            place = builder.add(place, builder.mul(number, line_step))
             place = builder.add(place, builder.mul(column, i64(_width(element) // 8)))
             place = _pointer(builder, place)
             if sums:
@@ -364,7 +374,8 @@ def rank_rows(
                 old = _load(builder, place, vector)
                 begin = lowest if mask is None else builder.select(mask, lowest, least)
                 builder.store(builder.select(fresh, begin, old), best)
-            first = builder.add(address, builder.mul(number, address_step))
+            first = builder.add(address, builder.mul(plane, plane_address))
+            first = builder.add(first, builder.mul(number, address_step))
             first = builder.add(first, builder.mul(column, i64(narrow.element.width // 8)))
             first = _pointer(builder, first)
             start = None
@@ -408,11 +419,11 @@ def rank_rows(
                     more = _after(builder, done, builder.fadd(old, found), old)
                     _store(builder, more, place)
 
-        _runs(builder, vector, count, columns, strip)
+        _runs(builder, vector, planes, count, columns, strip)
         return context.get_dummy_value()
 
     i64 = types.int64
-    args = (*(i64,) * 12, types.boolean, wide, flip, nan_key, inf)
+    args = (*(i64,) * 15, types.boolean, wide, flip, nan_key, inf)
     return types.void(*args), codegen
 
 
@@ -468,9 +479,11 @@ def fold_line(
 
 
 class _Runs(NamedTuple):
-    """`count` runs of n outputs each, in `line` `line_step` bytes apart; each output folded from pieces."""
+    """Planes of `count` runs of n outputs each, in `line` the given bytes apart; each output folded from pieces."""
 
     line: Any
+    planes: Any
+    plane_line: Any
     count: Any
     line_step: Any
     n: Any
@@ -481,7 +494,7 @@ class _Runs(NamedTuple):
 
 
 def _fold_runs(builder: Any, vector: Any, runs: _Runs, run: Any) -> None:
-    """`run(number, ranks, first, mask)` for the folded ranks of strips of the runs."""
+    """`run(plane, number, ranks, first, mask)` for the folded ranks of strips of the runs."""
     i64 = runs.n.type
     bytes_of_rank = _width(vector.element) // 8
     size = i64(bytes_of_rank)
@@ -489,24 +502,32 @@ def _fold_runs(builder: Any, vector: Any, runs: _Runs, run: Any) -> None:
     numbers = ir.VectorType(ir.IntType(32), vector.count)
     even = ir.Constant(numbers, list(range(0, 2 * vector.count, 2)))
 
-    def place(number: Any, first: Any, apart: int) -> Any:
-        address = builder.add(runs.line, builder.mul(number, runs.line_step))
+    def place(plane: Any, number: Any, first: Any, apart: int) -> Any:
+        address = builder.add(runs.line, builder.mul(plane, runs.plane_line))
+        address = builder.add(address, builder.mul(number, runs.line_step))
         return _pointer(builder, builder.add(address, builder.mul(first, i64(apart))))
 
-    def every(number: Any, first: Any, _done: Any, mask: Any) -> None:
-        source = place(number, first, bytes_of_rank)
-        run(number, _folded(builder, source, 1, vector, shifts)[0], first, mask)
+    def every(plane: Any, number: Any, first: Any, _done: Any, mask: Any) -> None:
+        source = place(plane, number, first, bytes_of_rank)
+        run(plane, number, _folded(builder, source, 1, vector, shifts)[0], first, mask)
 
-    def every_second(number: Any, first: Any, _done: Any, mask: Any) -> None:
-        source = place(number, first, 2 * bytes_of_rank)
+    def every_second(plane: Any, number: Any, first: Any, _done: Any, mask: Any) -> None:
+        source = place(plane, number, first, 2 * bytes_of_rank)
         low, high = _folded(builder, source, 2, vector, shifts)
-        run(number, builder.shuffle_vector(low, high, even), first, mask)
+        run(plane, number, builder.shuffle_vector(low, high, even), first, mask)
 
     with builder.if_else(builder.icmp_signed("==", runs.stride, i64(1))) as (then, otherwise):
         with then:
-            _runs(builder, vector, runs.count, runs.n, every)
+            _runs(builder, vector, runs.planes, runs.count, runs.n, every)
         with otherwise:
-            _runs(builder, vector, runs.count, runs.n, every_second)
+            _runs(builder, vector, runs.planes, runs.count, runs.n, every_second)
+
+
+def _target(builder: Any, address: Any, *steps: tuple[Any, Any]) -> Any:
+    """A pointer at `address`, so many steps of so many bytes further."""
+    for number, step in steps:
+        address = builder.add(address, builder.mul(number, step))
+    return _pointer(builder, address)
 
 
 def _element_bits(builder: Any, rank: Any, rule: tuple[Any, Any, Any]) -> Any:
@@ -535,8 +556,11 @@ def copy_rank(_context: Any, target: Any, source: Any, wide: Any, flip: Any) -> 
 def store_elements(
     _context: Any,
     out: Any,
+    plane_out: Any,
     out_step: Any,
     line: Any,
+    planes: Any,
+    plane_line: Any,
     count: Any,
     line_step: Any,
     n: Any,
@@ -548,33 +572,37 @@ def store_elements(
     nan_key: Any,
     inf: Any,
 ) -> Any:
-    """Store the elements of `count` runs of n outputs, the given steps (bytes) apart.
+    """Store the elements of `count` runs of n outputs of each of several planes, the given steps (bytes) apart.
 
     Outputs are `stride` (1 or 2) ranks apart, each the greatest of pieces as in fold_line.
     """
 
     def codegen(context: Any, builder: Any, signature: Any, values: Any) -> Any:
-        out, out_step = values[:2]
+        out, plane_out, out_step = values[:3]
         rule = _rule(signature, values)
 
-        def run(number: Any, ranks: Any, first: Any, mask: Any) -> None:
-            target = _pointer(builder, builder.add(out, builder.mul(number, out_step)))
+        def run(plane: Any, number: Any, ranks: Any, first: Any, mask: Any) -> None:
+            target = _target(builder, out, (plane, plane_out), (number, out_step))
             _store_lanes(builder, _element_bits(builder, ranks, rule), target, first, mask)
 
-        _fold_runs(builder, _vector(ir.IntType(flip.bitwidth)), _Runs(*values[2:10]), run)
+        _fold_runs(builder, _vector(ir.IntType(flip.bitwidth)), _Runs(*values[3:13]), run)
         return context.get_dummy_value()
 
-    return types.void(*(types.int64,) * 10, flip, nan_key, inf), codegen
+    return types.void(*(types.int64,) * 13, flip, nan_key, inf), codegen
 
 
 @intrinsic
 def store_found(
     _context: Any,
     out: Any,
+    plane_out: Any,
     out_step: Any,
     indices: Any,
+    plane_index: Any,
     index_step: Any,
     line: Any,
+    planes: Any,
+    plane_line: Any,
     count: Any,
     line_step: Any,
     n: Any,
@@ -583,6 +611,7 @@ def store_found(
     step: Any,
     last: Any,
     base: Any,
+    plane_base: Any,
     weight: Any,
     width: Any,
     blank: Any,
@@ -591,14 +620,15 @@ def store_found(
     nan_key: Any,
     inf: Any,
 ) -> Any:
-    """Store the elements as store_elements does, and their indices: base + i * weight + position, of `width` bytes.
+    """Store the elements as store_elements does, and their indices, of `width` bytes: base + i * weight + position, and
+    `plane_base` more in each further plane.
 
     True if there was a NaN: its bits are not in its rank, and the element stored is to be replaced.
     """
 
     def codegen(context: Any, builder: Any, signature: Any, values: Any) -> Any:
-        out, out_step, indices, index_step = values[:4]
-        base, weight, width, blank = values[12:16]
+        out, plane_out, out_step, indices, plane_index, index_step = values[:6]
+        base, plane_base, weight, width, blank = values[16:21]
         flip_value, nan_value, inf_value = _rule(signature, values)
         vector = _vector(_rank_type(wide, flip))
         element = vector.element
@@ -607,7 +637,7 @@ def store_found(
         low = element.width - flip.bitwidth
         found = cgutils.alloca_once_value(builder, ir.IntType(1)(0))
 
-        def store_bits(number: Any, ranks: Any, padding: Any, first: Any, mask: Any) -> None:
+        def store_bits(target: Any, ranks: Any, padding: Any, first: Any, mask: Any) -> None:
             key = builder.ashr(ranks, _splat(builder, element(low), vector))
             key = builder.trunc(key, narrow)
             if inf_value is None:
@@ -626,17 +656,16 @@ def store_found(
                 some = builder.icmp_unsigned("!=", lanes, lanes.type(0))
                 builder.store(builder.or_(builder.load(found), some), found)
             bits = builder.select(padding, _splat(builder, blank, narrow), bits)
-            target = _pointer(builder, builder.add(out, builder.mul(number, out_step)))
             _store_lanes(builder, bits, target, first, mask)
 
         def store_indices(
-            number: Any, place: Any, padding: Any, first: Any, mask: Any, integer: Any
+            target: Any, start: Any, place: Any, padding: Any, first: Any, mask: Any, integer: Any
         ) -> None:
             wanted = ir.VectorType(integer, vector.count)
             numbers = ir.Constant(wanted, list(range(vector.count)))
             steps = _splat(builder, _resize(builder, weight, integer), wanted)
             steps = builder.mul(steps, numbers)
-            start = builder.add(base, builder.mul(first, weight))
+            start = builder.add(start, builder.mul(first, weight))
             start = _splat(builder, _resize(builder, start, integer), wanted)
             if integer.width < element.width:
                 place = builder.trunc(place, wanted)
@@ -644,24 +673,26 @@ def store_found(
                 place = builder.zext(place, wanted)
             place = builder.add(place, builder.add(start, steps))
             place = builder.select(padding, ir.Constant(wanted, [-1] * vector.count), place)
-            target = _pointer(builder, builder.add(indices, builder.mul(number, index_step)))
             _store_lanes(builder, place, target, first, mask)
 
-        def run(number: Any, ranks: Any, first: Any, mask: Any) -> None:
+        def run(plane: Any, number: Any, ranks: Any, first: Any, mask: Any) -> None:
             padding = builder.icmp_signed("==", ranks, _least(vector))
-            store_bits(number, ranks, padding, first, mask)
+            target = _target(builder, out, (plane, plane_out), (number, out_step))
+            store_bits(target, ranks, padding, first, mask)
+            target = _target(builder, indices, (plane, plane_index), (number, index_step))
+            start = builder.add(base, builder.mul(plane, plane_base))
             place = builder.lshr(builder.not_(ranks), _splat(builder, element(1), vector))
             place = builder.and_(place, _splat(builder, element(2 ** (low - 1) - 1), vector))
             short = builder.icmp_signed("==", width, width.type(4))
             with builder.if_else(short) as (then, otherwise):
                 with then:
-                    store_indices(number, place, padding, first, mask, ir.IntType(32))
+                    store_indices(target, start, place, padding, first, mask, ir.IntType(32))
                 with otherwise:
-                    store_indices(number, place, padding, first, mask, ir.IntType(64))
+                    store_indices(target, start, place, padding, first, mask, ir.IntType(64))
 
-        _fold_runs(builder, vector, _Runs(*values[4:12]), run)
+        _fold_runs(builder, vector, _Runs(*values[6:16]), run)
         return builder.load(found)
 
     i64 = types.int64
-    args = (*(i64,) * 15, blank, wide, flip, nan_key, inf)
+    args = (*(i64,) * 20, blank, wide, flip, nan_key, inf)
     return types.boolean(*args), codegen

@@ -24,6 +24,7 @@ from pool_line import (
     _scalar,
     _store,
     _store_lanes,
+    _target,
     _vector,
     _width,
     rank_size,
@@ -143,7 +144,7 @@ def add_quotients(
         size = n.type(_width(element) // 8)
         scale = _splat(builder, _as_rank(builder, scale, element), vector)
 
-        def strip(_number: Any, first: Any, done: Any, mask: Any) -> None:
+        def strip(_plane: Any, _number: Any, first: Any, done: Any, mask: Any) -> None:
             offset = builder.mul(first, size)
             divisor = _load(builder, _pointer(builder, builder.add(divisors, offset)), vector)
             place = _pointer(builder, builder.add(line, offset))
@@ -164,7 +165,7 @@ def add_quotients(
                 value = builder.select(mask, value, old)
             _store(builder, value, place)
 
-        _runs(builder, vector, n.type(1), n, strip)
+        _runs(builder, vector, n.type(1), n.type(1), n, strip)
         return context.get_dummy_value()
 
     i64 = types.int64
@@ -182,8 +183,11 @@ SAFE_64 = (2.0**-480, 2.0**510)
 def store_sums(
     _context: Any,
     out: Any,
+    plane_out: Any,
     out_step: Any,
     line: Any,
+    planes: Any,
+    plane_line: Any,
     count: Any,
     line_step: Any,
     n: Any,
@@ -199,15 +203,15 @@ def store_sums(
     kind: Any,
     power: Any,
 ) -> Any:
-    """Store the elements of `count` runs of n outputs, as store_elements does.
+    """Store the elements of `count` runs of n outputs of each of several planes, as store_elements does.
 
     A sum is divided by its divisor and its run's scale where `power` is None; of |x|**p the root is taken.
     True if a root is not certain to be right.
     """
 
     def codegen(context: Any, builder: Any, _signature: Any, values: Any) -> Any:
-        out, out_step = values[:2]
-        divisors, divisor_step, scales, scale_step = values[10:14]
+        out, plane_out, out_step = values[:3]
+        divisors, divisor_step, scales, scale_step = values[13:17]
         element = _rank_type(wide, kind)
         vector = _vector(element)
         size = out.type(_width(element) // 8)
@@ -225,7 +229,7 @@ def store_sums(
             some = builder.icmp_unsigned("!=", lanes, lanes.type(0))
             builder.store(builder.or_(builder.load(doubtful), some), doubtful)
 
-        def run(number: Any, value: Any, first: Any, mask: Any) -> None:
+        def run(plane: Any, number: Any, value: Any, first: Any, mask: Any) -> None:
             if power == types.none:
                 place = builder.add(divisors, builder.mul(number, divisor_step))
                 place = builder.add(place, builder.mul(first, size))
@@ -241,14 +245,14 @@ def store_sums(
                 value = builder.call(function, [value])
                 if _may_vanish(kind, element):
                     doubt(value, mask)
-            target = _pointer(builder, builder.add(out, builder.mul(number, out_step)))
+            target = _target(builder, out, (plane, plane_out), (number, out_step))
             _store_lanes(builder, _bits_of(context, builder, value, kind), target, first, mask)
 
-        _fold_runs(builder, vector, _Runs(*values[2:10]), run)
+        _fold_runs(builder, vector, _Runs(*values[3:13]), run)
         return builder.load(doubtful)
 
     i64 = types.int64
-    args = (*(i64,) * 14, wide, kind, power)
+    args = (*(i64,) * 17, wide, kind, power)
     return types.boolean(*args), codegen
 
 
@@ -258,6 +262,7 @@ def _write_lines(
     spatial,
     target,
     line,
+    planes,
     some,
     count,
     columns,
@@ -269,7 +274,12 @@ def _write_lines(
     kind,
     power,
 ):
-    """Store the outputs of some lines, yet to be joined of pieces; a divisor is the product of two of these lines."""
+    """Store the outputs of some lines of each plane, yet to be joined of pieces.
+
+    A divisor is the product of two of these lines. `planes`: how many there are, and the bytes from one to the next in
+    lines and outputs.
+    """
+    all_planes, plane_line, plane_out = planes
     apart, number, shift, last = pieces
     inner = spatial.shape[0] - 1
     size, item_bytes, pitch = rank_size(wide, kind), item_size(kind), how[PITCH]
@@ -289,13 +299,21 @@ def _write_lines(
             step = how[LANE_OUT]
         apart = 1
     plain = step == item_bytes
+    together = all_planes if plain else 1
     doubtful = False
-    for _ in range(again):
+    for turn in range(all_planes // together * again):
+        plane, again_row = turn // again, turn % again
+        to = target + plane * plane_out + again_row * line_out
+        line_at = line + plane * plane_line + again_row * line_step
+        scales = by_row + again_row * size
         for r in range(1 if plain else runs):
             unsure = store_sums(
-                target if plain else spare,
+                to if plain else spare,
+                plane_out,
                 run_out,
-                line + r * along,
+                line_at + r * along,
+                together,
+                plane_line,
                 runs if plain else 1,
                 along,
                 n_run,
@@ -305,7 +323,7 @@ def _write_lines(
                 last,
                 by_column + r * column_step,
                 column_step,
-                by_row + r * row_step,
+                scales + r * row_step,
                 row_step,
                 wide,
                 kind,
@@ -315,8 +333,5 @@ def _write_lines(
             if not plain:
                 for i in range(n_run):
                     value = load_integer(kind, spare + i * item_bytes)
-                    store_integer(kind, target + r * run_out + i * step, value)
-        target += line_out
-        line += line_step
-        by_row += size
+                    store_integer(kind, to + r * run_out + i * step, value)
     return doubtful

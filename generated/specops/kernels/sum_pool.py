@@ -414,8 +414,8 @@ def _vector(element: Any, registers: int = 1) -> Any:
     return ir.VectorType(element, registers * VECTOR_BYTES * 8 // _width(element))
 
 
-def _runs(builder: Any, vector: Any, count: Any, n: Any, run: Any) -> None:
-    """`run(number, first, done, mask)` for `count` runs in strips of n lanes.
+def _runs(builder: Any, vector: Any, planes: Any, count: Any, n: Any, run: Any) -> None:
+    """`run(plane, number, first, done, mask)` for `count` runs of each plane, in strips of n lanes.
 
     The last strip overlaps: its first `done` lanes were those of the strip before. It is masked where there is no
     whole one.
@@ -427,15 +427,19 @@ def _runs(builder: Any, vector: Any, count: Any, n: Any, run: Any) -> None:
     with builder.if_else(builder.icmp_signed(">=", n, lanes)) as (then, otherwise):
         with (
             then,
+            cgutils.for_range(builder, planes) as plane,
             cgutils.for_range(builder, count) as loop,
             cgutils.for_range_slice(builder, i64(0), n, lanes, i64) as (begin, _),
         ):
             first = builder.select(builder.icmp_signed("<", begin, last), begin, last)
-            run(loop.index, first, builder.sub(begin, first), None)
+            run(plane.index, loop.index, first, builder.sub(begin, first), None)
         with otherwise:
             mask = _first_lanes(builder, vector.count, n)
-            with cgutils.for_range(builder, count) as loop:
-                run(loop.index, i64(0), i64(0), mask)
+            with (
+                cgutils.for_range(builder, planes) as plane,
+                cgutils.for_range(builder, count) as loop,
+            ):
+                run(plane.index, loop.index, i64(0), i64(0), mask)
 
 
 def _after(builder: Any, done: Any, value: Any, old: Any) -> Any:
@@ -535,6 +539,9 @@ def rank_rows(
     line: Any,
     address: Any,
     position: Any,
+    planes: Any,
+    plane_line: Any,
+    plane_address: Any,
     count: Any,
     line_step: Any,
     address_step: Any,
@@ -554,12 +561,14 @@ def rank_rows(
 
     Row r begins at address + offsets[r], at position + positions[r] / 2, and `along` (0 or 1) more with each column.
     The line may be written two vectors further than `columns`, with padding or with what stood there.
-    `fresh`: the line's old ranks do not count. All this for `count` lines, the given steps apart.
+    `fresh`: the line's old ranks do not count. All this for `count` lines of each of several planes, the given steps
+    apart.
     """
 
     def codegen(context: Any, builder: Any, signature: Any, values: Any) -> Any:
-        line, address, position, count, line_step, address_step, position_step = values[:7]
-        offsets, positions, rows, columns, along, fresh = values[7:13]
+        line, address, position, planes, plane_line, plane_address = values[:6]
+        count, line_step, address_step, position_step = values[6:10]
+        offsets, positions, rows, columns, along, fresh = values[10:16]
         element = _rank_type(wide, flip)
         sums = _is_float(element)
         positions_wanted = wide != types.none and not sums
@@ -577,8 +586,9 @@ def rank_rows(
         lowest = least if sums else _splat(builder, _lowest(builder, element, wide, rule), vector)
         fresh = builder.trunc(fresh, ir.IntType(1))
 
-        def strip(number: Any, column: Any, done: Any, mask: Any) -> None:
-            place = builder.add(line, builder.mul(number, line_step))
+        def strip(plane: Any, number: Any, column: Any, done: Any, mask: Any) -> None:
+            place = builder.add(line, builder.mul(plane, plane_line))
+            place = builder.add(place, builder.mul(number, line_step))
             place = builder.add(place, builder.mul(column, i64(_width(element) // 8)))
             place = _pointer(builder, place)
             if sums:
@@ -587,7 +597,8 @@ def rank_rows(
                 old = _load(builder, place, vector)
                 begin = lowest if mask is None else builder.select(mask, lowest, least)
                 builder.store(builder.select(fresh, begin, old), best)
-            first = builder.add(address, builder.mul(number, address_step))
+            first = builder.add(address, builder.mul(plane, plane_address))
+            first = builder.add(first, builder.mul(number, address_step))
             first = builder.add(first, builder.mul(column, i64(narrow.element.width // 8)))
             first = _pointer(builder, first)
             start = None
@@ -631,11 +642,11 @@ def rank_rows(
                     more = _after(builder, done, builder.fadd(old, found), old)
                     _store(builder, more, place)
 
-        _runs(builder, vector, count, columns, strip)
+        _runs(builder, vector, planes, count, columns, strip)
         return context.get_dummy_value()
 
     i64 = types.int64
-    args = (*(i64,) * 12, types.boolean, wide, flip, nan_key, inf)
+    args = (*(i64,) * 15, types.boolean, wide, flip, nan_key, inf)
     return types.void(*args), codegen
 
 
@@ -691,9 +702,11 @@ def fold_line(
 
 
 class _Runs(NamedTuple):
-    """`count` runs of n outputs each, in `line` `line_step` bytes apart; each output folded from pieces."""
+    """Planes of `count` runs of n outputs each, in `line` the given bytes apart; each output folded from pieces."""
 
     line: Any
+    planes: Any
+    plane_line: Any
     count: Any
     line_step: Any
     n: Any
@@ -704,7 +717,7 @@ class _Runs(NamedTuple):
 
 
 def _fold_runs(builder: Any, vector: Any, runs: _Runs, run: Any) -> None:
-    """`run(number, ranks, first, mask)` for the folded ranks of strips of the runs."""
+    """`run(plane, number, ranks, first, mask)` for the folded ranks of strips of the runs."""
     i64 = runs.n.type
     bytes_of_rank = _width(vector.element) // 8
     size = i64(bytes_of_rank)
@@ -712,24 +725,32 @@ def _fold_runs(builder: Any, vector: Any, runs: _Runs, run: Any) -> None:
     numbers = ir.VectorType(ir.IntType(32), vector.count)
     even = ir.Constant(numbers, list(range(0, 2 * vector.count, 2)))
 
-    def place(number: Any, first: Any, apart: int) -> Any:
-        address = builder.add(runs.line, builder.mul(number, runs.line_step))
+    def place(plane: Any, number: Any, first: Any, apart: int) -> Any:
+        address = builder.add(runs.line, builder.mul(plane, runs.plane_line))
+        address = builder.add(address, builder.mul(number, runs.line_step))
         return _pointer(builder, builder.add(address, builder.mul(first, i64(apart))))
 
-    def every(number: Any, first: Any, _done: Any, mask: Any) -> None:
-        source = place(number, first, bytes_of_rank)
-        run(number, _folded(builder, source, 1, vector, shifts)[0], first, mask)
+    def every(plane: Any, number: Any, first: Any, _done: Any, mask: Any) -> None:
+        source = place(plane, number, first, bytes_of_rank)
+        run(plane, number, _folded(builder, source, 1, vector, shifts)[0], first, mask)
 
-    def every_second(number: Any, first: Any, _done: Any, mask: Any) -> None:
-        source = place(number, first, 2 * bytes_of_rank)
+    def every_second(plane: Any, number: Any, first: Any, _done: Any, mask: Any) -> None:
+        source = place(plane, number, first, 2 * bytes_of_rank)
         low, high = _folded(builder, source, 2, vector, shifts)
-        run(number, builder.shuffle_vector(low, high, even), first, mask)
+        run(plane, number, builder.shuffle_vector(low, high, even), first, mask)
 
     with builder.if_else(builder.icmp_signed("==", runs.stride, i64(1))) as (then, otherwise):
         with then:
-            _runs(builder, vector, runs.count, runs.n, every)
+            _runs(builder, vector, runs.planes, runs.count, runs.n, every)
         with otherwise:
-            _runs(builder, vector, runs.count, runs.n, every_second)
+            _runs(builder, vector, runs.planes, runs.count, runs.n, every_second)
+
+
+def _target(builder: Any, address: Any, *steps: tuple[Any, Any]) -> Any:
+    """A pointer at `address`, so many steps of so many bytes further."""
+    for number, step in steps:
+        address = builder.add(address, builder.mul(number, step))
+    return _pointer(builder, address)
 
 
 def _element_bits(builder: Any, rank: Any, rule: tuple[Any, Any, Any]) -> Any:
@@ -758,8 +779,11 @@ def copy_rank(_context: Any, target: Any, source: Any, wide: Any, flip: Any) -> 
 def store_elements(
     _context: Any,
     out: Any,
+    plane_out: Any,
     out_step: Any,
     line: Any,
+    planes: Any,
+    plane_line: Any,
     count: Any,
     line_step: Any,
     n: Any,
@@ -771,33 +795,37 @@ def store_elements(
     nan_key: Any,
     inf: Any,
 ) -> Any:
-    """Store the elements of `count` runs of n outputs, the given steps (bytes) apart.
+    """Store the elements of `count` runs of n outputs of each of several planes, the given steps (bytes) apart.
 
     Outputs are `stride` (1 or 2) ranks apart, each the greatest of pieces as in fold_line.
     """
 
     def codegen(context: Any, builder: Any, signature: Any, values: Any) -> Any:
-        out, out_step = values[:2]
+        out, plane_out, out_step = values[:3]
         rule = _rule(signature, values)
 
-        def run(number: Any, ranks: Any, first: Any, mask: Any) -> None:
-            target = _pointer(builder, builder.add(out, builder.mul(number, out_step)))
+        def run(plane: Any, number: Any, ranks: Any, first: Any, mask: Any) -> None:
+            target = _target(builder, out, (plane, plane_out), (number, out_step))
             _store_lanes(builder, _element_bits(builder, ranks, rule), target, first, mask)
 
-        _fold_runs(builder, _vector(ir.IntType(flip.bitwidth)), _Runs(*values[2:10]), run)
+        _fold_runs(builder, _vector(ir.IntType(flip.bitwidth)), _Runs(*values[3:13]), run)
         return context.get_dummy_value()
 
-    return types.void(*(types.int64,) * 10, flip, nan_key, inf), codegen
+    return types.void(*(types.int64,) * 13, flip, nan_key, inf), codegen
 
 
 @intrinsic
 def store_found(
     _context: Any,
     out: Any,
+    plane_out: Any,
     out_step: Any,
     indices: Any,
+    plane_index: Any,
     index_step: Any,
     line: Any,
+    planes: Any,
+    plane_line: Any,
     count: Any,
     line_step: Any,
     n: Any,
@@ -806,6 +834,7 @@ def store_found(
     step: Any,
     last: Any,
     base: Any,
+    plane_base: Any,
     weight: Any,
     width: Any,
     blank: Any,
@@ -814,14 +843,15 @@ def store_found(
     nan_key: Any,
     inf: Any,
 ) -> Any:
-    """Store the elements as store_elements does, and their indices: base + i * weight + position, of `width` bytes.
+    """Store the elements as store_elements does, and their indices, of `width` bytes: base + i * weight + position, and
+    `plane_base` more in each further plane.
 
     True if there was a NaN: its bits are not in its rank, and the element stored is to be replaced.
     """
 
     def codegen(context: Any, builder: Any, signature: Any, values: Any) -> Any:
-        out, out_step, indices, index_step = values[:4]
-        base, weight, width, blank = values[12:16]
+        out, plane_out, out_step, indices, plane_index, index_step = values[:6]
+        base, plane_base, weight, width, blank = values[16:21]
         flip_value, nan_value, inf_value = _rule(signature, values)
         vector = _vector(_rank_type(wide, flip))
         element = vector.element
@@ -830,7 +860,7 @@ def store_found(
         low = element.width - flip.bitwidth
         found = cgutils.alloca_once_value(builder, ir.IntType(1)(0))
 
-        def store_bits(number: Any, ranks: Any, padding: Any, first: Any, mask: Any) -> None:
+        def store_bits(target: Any, ranks: Any, padding: Any, first: Any, mask: Any) -> None:
             key = builder.ashr(ranks, _splat(builder, element(low), vector))
             key = builder.trunc(key, narrow)
             if inf_value is None:
@@ -849,17 +879,16 @@ def store_found(
                 some = builder.icmp_unsigned("!=", lanes, lanes.type(0))
                 builder.store(builder.or_(builder.load(found), some), found)
             bits = builder.select(padding, _splat(builder, blank, narrow), bits)
-            target = _pointer(builder, builder.add(out, builder.mul(number, out_step)))
             _store_lanes(builder, bits, target, first, mask)
 
         def store_indices(
-            number: Any, place: Any, padding: Any, first: Any, mask: Any, integer: Any
+            target: Any, start: Any, place: Any, padding: Any, first: Any, mask: Any, integer: Any
         ) -> None:
             wanted = ir.VectorType(integer, vector.count)
             numbers = ir.Constant(wanted, list(range(vector.count)))
             steps = _splat(builder, _resize(builder, weight, integer), wanted)
             steps = builder.mul(steps, numbers)
-            start = builder.add(base, builder.mul(first, weight))
+            start = builder.add(start, builder.mul(first, weight))
             start = _splat(builder, _resize(builder, start, integer), wanted)
             if integer.width < element.width:
                 place = builder.trunc(place, wanted)
@@ -867,26 +896,28 @@ def store_found(
                 place = builder.zext(place, wanted)
             place = builder.add(place, builder.add(start, steps))
             place = builder.select(padding, ir.Constant(wanted, [-1] * vector.count), place)
-            target = _pointer(builder, builder.add(indices, builder.mul(number, index_step)))
             _store_lanes(builder, place, target, first, mask)
 
-        def run(number: Any, ranks: Any, first: Any, mask: Any) -> None:
+        def run(plane: Any, number: Any, ranks: Any, first: Any, mask: Any) -> None:
             padding = builder.icmp_signed("==", ranks, _least(vector))
-            store_bits(number, ranks, padding, first, mask)
+            target = _target(builder, out, (plane, plane_out), (number, out_step))
+            store_bits(target, ranks, padding, first, mask)
+            target = _target(builder, indices, (plane, plane_index), (number, index_step))
+            start = builder.add(base, builder.mul(plane, plane_base))
             place = builder.lshr(builder.not_(ranks), _splat(builder, element(1), vector))
             place = builder.and_(place, _splat(builder, element(2 ** (low - 1) - 1), vector))
             short = builder.icmp_signed("==", width, width.type(4))
             with builder.if_else(short) as (then, otherwise):
                 with then:
-                    store_indices(number, place, padding, first, mask, ir.IntType(32))
+                    store_indices(target, start, place, padding, first, mask, ir.IntType(32))
                 with otherwise:
-                    store_indices(number, place, padding, first, mask, ir.IntType(64))
+                    store_indices(target, start, place, padding, first, mask, ir.IntType(64))
 
-        _fold_runs(builder, vector, _Runs(*values[4:12]), run)
+        _fold_runs(builder, vector, _Runs(*values[6:16]), run)
         return builder.load(found)
 
     i64 = types.int64
-    args = (*(i64,) * 15, blank, wide, flip, nan_key, inf)
+    args = (*(i64,) * 20, blank, wide, flip, nan_key, inf)
     return types.boolean(*args), codegen
 
 
@@ -1003,7 +1034,7 @@ def add_quotients(
         size = n.type(_width(element) // 8)
         scale = _splat(builder, _as_rank(builder, scale, element), vector)
 
-        def strip(_number: Any, first: Any, done: Any, mask: Any) -> None:
+        def strip(_plane: Any, _number: Any, first: Any, done: Any, mask: Any) -> None:
             offset = builder.mul(first, size)
             divisor = _load(builder, _pointer(builder, builder.add(divisors, offset)), vector)
             place = _pointer(builder, builder.add(line, offset))
@@ -1024,7 +1055,7 @@ def add_quotients(
                 value = builder.select(mask, value, old)
             _store(builder, value, place)
 
-        _runs(builder, vector, n.type(1), n, strip)
+        _runs(builder, vector, n.type(1), n.type(1), n, strip)
         return context.get_dummy_value()
 
     i64 = types.int64
@@ -1042,8 +1073,11 @@ SAFE_64 = (2.0**-480, 2.0**510)
 def store_sums(
     _context: Any,
     out: Any,
+    plane_out: Any,
     out_step: Any,
     line: Any,
+    planes: Any,
+    plane_line: Any,
     count: Any,
     line_step: Any,
     n: Any,
@@ -1059,15 +1093,15 @@ def store_sums(
     kind: Any,
     power: Any,
 ) -> Any:
-    """Store the elements of `count` runs of n outputs, as store_elements does.
+    """Store the elements of `count` runs of n outputs of each of several planes, as store_elements does.
 
     A sum is divided by its divisor and its run's scale where `power` is None; of |x|**p the root is taken.
     True if a root is not certain to be right.
     """
 
     def codegen(context: Any, builder: Any, _signature: Any, values: Any) -> Any:
-        out, out_step = values[:2]
-        divisors, divisor_step, scales, scale_step = values[10:14]
+        out, plane_out, out_step = values[:3]
+        divisors, divisor_step, scales, scale_step = values[13:17]
         element = _rank_type(wide, kind)
         vector = _vector(element)
         size = out.type(_width(element) // 8)
@@ -1085,7 +1119,7 @@ def store_sums(
             some = builder.icmp_unsigned("!=", lanes, lanes.type(0))
             builder.store(builder.or_(builder.load(doubtful), some), doubtful)
 
-        def run(number: Any, value: Any, first: Any, mask: Any) -> None:
+        def run(plane: Any, number: Any, value: Any, first: Any, mask: Any) -> None:
             if power == types.none:
                 place = builder.add(divisors, builder.mul(number, divisor_step))
                 place = builder.add(place, builder.mul(first, size))
@@ -1101,14 +1135,14 @@ def store_sums(
                 value = builder.call(function, [value])
                 if _may_vanish(kind, element):
                     doubt(value, mask)
-            target = _pointer(builder, builder.add(out, builder.mul(number, out_step)))
+            target = _target(builder, out, (plane, plane_out), (number, out_step))
             _store_lanes(builder, _bits_of(context, builder, value, kind), target, first, mask)
 
-        _fold_runs(builder, vector, _Runs(*values[2:10]), run)
+        _fold_runs(builder, vector, _Runs(*values[3:13]), run)
         return builder.load(doubtful)
 
     i64 = types.int64
-    args = (*(i64,) * 14, wide, kind, power)
+    args = (*(i64,) * 17, wide, kind, power)
     return types.boolean(*args), codegen
 
 
@@ -1118,6 +1152,7 @@ def _write_lines(
     spatial,
     target,
     line,
+    planes,
     some,
     count,
     columns,
@@ -1129,7 +1164,12 @@ def _write_lines(
     kind,
     power,
 ):
-    """Store the outputs of some lines, yet to be joined of pieces; a divisor is the product of two of these lines."""
+    """Store the outputs of some lines of each plane, yet to be joined of pieces.
+
+    A divisor is the product of two of these lines. `planes`: how many there are, and the bytes from one to the next in
+    lines and outputs.
+    """
+    all_planes, plane_line, plane_out = planes
     apart, number, shift, last = pieces
     inner = spatial.shape[0] - 1
     size, item_bytes, pitch = rank_size(wide, kind), item_size(kind), how[PITCH]
@@ -1149,13 +1189,21 @@ def _write_lines(
             step = how[LANE_OUT]
         apart = 1
     plain = step == item_bytes
+    together = all_planes if plain else 1
     doubtful = False
-    for _ in range(again):
+    for turn in range(all_planes // together * again):
+        plane, again_row = turn // again, turn % again
+        to = target + plane * plane_out + again_row * line_out
+        line_at = line + plane * plane_line + again_row * line_step
+        scales = by_row + again_row * size
         for r in range(1 if plain else runs):
             unsure = store_sums(
-                target if plain else spare,
+                to if plain else spare,
+                plane_out,
                 run_out,
-                line + r * along,
+                line_at + r * along,
+                together,
+                plane_line,
                 runs if plain else 1,
                 along,
                 n_run,
@@ -1165,7 +1213,7 @@ def _write_lines(
                 last,
                 by_column + r * column_step,
                 column_step,
-                by_row + r * row_step,
+                scales + r * row_step,
                 row_step,
                 wide,
                 kind,
@@ -1175,10 +1223,7 @@ def _write_lines(
             if not plain:
                 for i in range(n_run):
                     value = load_integer(kind, spare + i * item_bytes)
-                    store_integer(kind, target + r * run_out + i * step, value)
-        target += line_out
-        line += line_step
-        by_row += size
+                    store_integer(kind, to + r * run_out + i * step, value)
     return doubtful
 
 
@@ -1449,7 +1494,7 @@ def line_chunk(rule, wide, sums, block, store):
     """Chunk that works line by line; an item is ROWS rows of a tile of a plane, or of PITCH planes side by side.
 
     Of small planes an item is several, whose lines are joined as one: 1.1 to 2 times as fast for 13 x 13 elements.
-    `rule(how)` returns what ranks are made by, of rows of a window `block` at once; `store` writes a plane's outputs.
+    `rule(how)` returns what ranks are made by, of rows of a window `block` at once; `store` writes an item's outputs.
     """
     buffers = 4 if sums else 2
     zero = np.int64(0)
@@ -1499,9 +1544,10 @@ def line_chunk(rule, wide, sums, block, store):
         outers = 1
         for d in range(outer_axes):
             outers *= spatial[d, OUT_SIZE]
-        all_planes = 1
-        for d in range(batch.shape[0]):
-            all_planes *= batch[d, 0]
+        # The planes of an item are along the innermost of the batch axes.
+        beside, plane_x, plane_out = batch[-1, 0], batch[-1, 1], batch[-1, 2]
+        plane_index, plane_base = batch[-1, 3], batch[-1, 4]
+        sets = (beside + planes - 1) // planes
         blocks = (rows + share - 1) // share
         tiles = (out_n + tile - 1) // tile
         groups = (lanes + pitch - 1) // pitch
@@ -1530,8 +1576,10 @@ def line_chunk(rule, wide, sums, block, store):
                 last_first = -1
             group = outer // groups
             lane_at = (outer - group * groups) * pitch
-            plane = group * planes
-            several = min(planes, all_planes - plane)
+            rest = group // sets
+            plane = (group - rest * sets) * planes
+            several = min(planes, beside - plane)
+            x_offset, out_offset, index_offset, base = _batch(batch, rest * beside + plane)
             columns = min(pitch, lanes - lane_at)
             count = min(tile, out_n - column)
             start = column * stride - padding  # the input position at the line's begin
@@ -1594,71 +1642,73 @@ def line_chunk(rule, wide, sums, block, store):
                     alike = 1
                 inside_at = offset + first_row * row_step + (start + low) * step
                 at = position + first_row * row_weight + start + low
-                for p in range(several):
-                    place = folded + (p * span + done * line + low * pitch) * size
-                    address = x + _batch(batch, plane + p)[0] + lane_at * item_bytes + inside_at
-                    if inside == 0 and not tall:
-                        clear_ranks(place, (high - low) * pitch, wide, flip)
-                    ranked = zero
-                    while ranked < inside:
-                        more = min(inside - ranked, TABLE)
-                        if table > TABLE or not filled:
-                            filled = True
-                            _fill_tables(
-                                box,
-                                total,
-                                row_dilation * row_step,
-                                row_dilation * row_weight,
-                                ranked,
-                                more if table > TABLE else table,
-                                offsets,
-                                positions,
-                            )
-                        tabled = 0
-                        if apart_columns:
-                            tabled = more
-                            _fold_apart(
-                                place,
-                                address,
-                                at,
-                                again,
-                                place_step,
-                                address_step,
-                                at_step,
-                                step,
-                                n_run,
-                                offsets,
-                                positions,
-                                more,
-                                ranked == 0,
-                                wide,
-                                flip,
-                                nan_key,
-                                inf,
-                            )
-                        while tabled < more:
-                            together = min(more - tabled, block)
-                            rank_rows(
-                                place,
-                                address,
-                                at,
-                                again,
-                                place_step,
-                                address_step,
-                                at_step,
-                                offsets + tabled * 8,
-                                positions + tabled * 8,
-                                together,
-                                n_run,
-                                along,
-                                ranked + tabled == 0,
-                                wide,
-                                flip,
-                                nan_key,
-                                inf,
-                            )
-                            tabled += together
-                        ranked += more
+                place = folded + (done * line + low * pitch) * size
+                address = x + x_offset + lane_at * item_bytes + inside_at
+                for p in range(several if inside == 0 and not tall else 0):
+                    clear_ranks(place + p * span * size, (high - low) * pitch, wide, flip)
+                ranked = zero
+                while ranked < inside:
+                    more = min(inside - ranked, TABLE)
+                    if table > TABLE or not filled:
+                        filled = True
+                        _fill_tables(
+                            box,
+                            total,
+                            row_dilation * row_step,
+                            row_dilation * row_weight,
+                            ranked,
+                            more if table > TABLE else table,
+                            offsets,
+                            positions,
+                        )
+                    tabled = 0
+                    for p in range(several if apart_columns else 0):
+                        tabled = more
+                        _fold_apart(
+                            place + p * span * size,
+                            address + p * plane_x,
+                            at,
+                            again,
+                            place_step,
+                            address_step,
+                            at_step,
+                            step,
+                            n_run,
+                            offsets,
+                            positions,
+                            more,
+                            ranked == 0,
+                            wide,
+                            flip,
+                            nan_key,
+                            inf,
+                        )
+                    while tabled < more:
+                        together = min(more - tabled, block)
+                        rank_rows(
+                            place,
+                            address,
+                            at,
+                            several,
+                            span * size,
+                            plane_x,
+                            again,
+                            place_step,
+                            address_step,
+                            at_step,
+                            offsets + tabled * 8,
+                            positions + tabled * 8,
+                            together,
+                            n_run,
+                            along,
+                            ranked + tabled == 0,
+                            wide,
+                            flip,
+                            nan_key,
+                            inf,
+                        )
+                        tabled += together
+                    ranked += more
                 done += alike
             finished = folded
             if tall:
@@ -1708,31 +1758,29 @@ def line_chunk(rule, wide, sums, block, store):
                     place = doubled + (p * span + (i - p * some) * line) * size
                     for o in range(count):
                         copy_rank(place + o * size, place + o * stride * size, wide, flip)
-            for p in range(several):
-                x_offset, out_offset, index_offset, base = _batch(batch, plane + p)
-                target = out + out_offset + outer_out + lane_at * how[LANE_OUT]
-                target += first * row_out + column * out_step
-                index_target = indices + index_offset + outer_index + lane_at * how[LANE_INDICES]
-                index_target += first * row_index + column * index_step
-                store(
-                    how,
-                    spatial,
-                    (outer_row, first, some, column, count, columns, new_column, new_place),
-                    (
-                        x + x_offset + lane_at * item_bytes,
-                        target,
-                        index_target,
-                        base + lane_at * how[LANE_WEIGHT],
-                    ),
-                    finished + p * span * size,
-                    (apart, pieces, shift, last),
-                    spare,
-                    wide,
-                    flip,
-                    nan_key,
-                    inf,
-                )
-                new_column = new_place = False
+            target = out + out_offset + outer_out + lane_at * how[LANE_OUT]
+            target += first * row_out + column * out_step
+            index_target = indices + index_offset + outer_index + lane_at * how[LANE_INDICES]
+            index_target += first * row_index + column * index_step
+            store(
+                how,
+                spatial,
+                (outer_row, first, some, column, count, columns, new_column, new_place),
+                (
+                    x + x_offset + lane_at * item_bytes,
+                    target,
+                    index_target,
+                    base + lane_at * how[LANE_WEIGHT],
+                ),
+                (several, span * size, plane_x, plane_out, plane_index, plane_base),
+                finished,
+                (apart, pieces, shift, last),
+                spare,
+                wide,
+                flip,
+                nan_key,
+                inf,
+            )
         # The array's last use: raw addresses do not keep it.
         scratch[0] = 0
 
@@ -1812,10 +1860,11 @@ def _repair(how, spatial, target, source, row, column, count, columns, wide, kin
 
 
 @helper
-def _store_outputs(how, spatial, place, at, ranks, pieces, spare, wide, kind, power, _inf):
+def _store_outputs(how, spatial, place, at, planes, ranks, pieces, spare, wide, kind, power, _inf):
     """Store the outputs of an item, of lines of sums."""
     outer_row, first, some, column, count, columns, new_column, new_place = place
     source, target, _, _ = at
+    all_planes, plane_line, plane_source, plane_out, _, _ = planes
     inner = spatial.shape[0] - 1
     size, pitch = rank_size(wide, kind), how[PITCH]
     # A divisor is the product of its column's and its row's.
@@ -1834,6 +1883,7 @@ def _store_outputs(how, spatial, place, at, ranks, pieces, spare, wide, kind, po
         spatial,
         target,
         ranks,
+        (all_planes, plane_line, plane_out),
         some,
         count,
         columns,
@@ -1847,10 +1897,13 @@ def _store_outputs(how, spatial, place, at, ranks, pieces, spare, wide, kind, po
     )
     if power is not None and doubtful:
         rows = spatial[inner - 1]
-        for i in range(some):
+        for number in range(all_planes * some):
+            plane = number // some
+            i = number - plane * some
             row = outer_row * rows[OUT_SIZE] + first + i
-            to = target + i * rows[OUT_STEP]
-            _repair(how, spatial, to, source, row, column, count, columns, wide, kind)
+            to = target + plane * plane_out + i * rows[OUT_STEP]
+            x = source + plane * plane_source
+            _repair(how, spatial, to, x, row, column, count, columns, wide, kind)
 
 
 def lines(dtype, width, added):
@@ -2046,6 +2099,7 @@ def gradient(dtype, width):
                     spatial,
                     target + row_out,
                     finished,
+                    (1, 0, 0),
                     1,
                     count,
                     columns,
