@@ -50,7 +50,7 @@ OF_TYPE = {
     "BFLOAT16": "mean product max",
     "INT32": "sum mean product l1 l2 sum_square log_sum max",
     "UINT32": "sum mean log_sum min",
-    "INT64": "mean sum_square max",
+    "INT64": "mean sum_square log_sum_exp max",
     "UINT64": "l1 log_sum_exp min",
     "INT8": "min",
     "UINT8": "max",
