@@ -40,6 +40,7 @@ from specops.lowering import arg_reduce as lowering
 from specops.lowering.arg_reduce import ArgReduce
 from specops.tensor import packed
 from specops.vocabulary import DATA_TYPES
+from stress.memory import Arena
 
 FLOAT_TYPES = ["FLOAT32", "FLOAT16"]
 INTEGER_TYPES = [f"{sign}INT{width}" for sign in ("", "U") for width in (64, 32, 16, 8)]
@@ -173,6 +174,19 @@ def test_the_random_cases_are_many() -> None:
     assert CASES // BATCH * BATCH * len(TYPES) >= 4000
     assert set(TYPES) == set(DATA_TYPES)
     assert len(INPUT_LAYOUTS) >= 9
+
+
+@pytest.mark.parametrize("name", ["FLOAT16", "UINT8"])
+def test_between_forbidden_pages(name: str) -> None:
+    """Nothing beyond the elements is read: that would end the process."""
+    arena, dtype = Arena(), numpy_type(name)
+    for n, groups in itertools.product((1, 3, 31, 32, 33, 63, 64, 65, 300), (1, 3, 70)):
+        for axis, gap, upper in itertools.product((0, 1), (0, 64), (False, True)):
+            x = arena.place((groups, n), (n * dtype.itemsize + gap, dtype.itemsize), dtype, upper)
+            assert x is not None
+            x[...] = 1
+            x[-1, -1] = 2
+            assert np.array_equal(specops.argmax(x, axis), np.argmax(x, axis))
 
 
 # --- splitting: threads, parts, tiles, blocks ---

@@ -655,9 +655,9 @@ def test_between_forbidden_pages(name: str) -> None:
     function = "sum" if name == "FLOAT32" else "max"
     dtype = numpy_type(name)
     for n, groups in itertools.product((1, 3, 15, 16, 17, 63, 64, 65, 300), (1, 3, 8, 70)):
-        for axes, upper in itertools.product(((1,), (0,), (0, 1)), (False, True)):
+        for axes, gap, upper in itertools.product(((1,), (0,), (0, 1)), (0, 64), (False, True)):
             shape = (groups, n)
-            x = arena.place(shape, (n * dtype.itemsize, dtype.itemsize), dtype, upper)
+            x = arena.place(shape, (n * dtype.itemsize + gap, dtype.itemsize), dtype, upper)
             left = reduced_shape(shape, axes, True)
             out = results.place(left, (left[1] * dtype.itemsize, dtype.itemsize), dtype, upper)
             assert x is not None and out is not None
