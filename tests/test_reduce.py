@@ -441,6 +441,7 @@ LITERALS: list[tuple[str, str, list[float], float]] = [
     ("log_sum", "FLOAT32", [0.0, 0.0], -INF),
     ("log_sum", "FLOAT32", [-1.0], NAN),
     ("log_sum", "FLOAT32", [1.0], 0.0),
+    ("log_sum", "FLOAT64", [2.0**-1074] * 4, math.log(2.0**-1072)),
     ("log_sum_exp", "FLOAT32", [1000.0, 1000.0], 1000 + math.log(2)),
     ("log_sum_exp", "FLOAT32", [-1000.0, -1000.0], -1000 + math.log(2)),
     ("log_sum_exp", "FLOAT32", [-INF, -INF], -INF),
