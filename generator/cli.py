@@ -6,6 +6,7 @@ Exit codes: 0 fine, 1 differences, 2 errors in specs or templates, 3 a bug of th
 from __future__ import annotations
 
 import argparse
+import io
 import json
 import sys
 import time
@@ -14,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from generator import compare, explain, lint, output, plan, skeleton, structure
-from generator.diagnostics import Report, Span, suggestion
+from generator.diagnostics import Report, Span, annotation, escaped, suggestion
 from generator.lint import Linted
 from generator.model import DIALECTS
 from generator.names import stands_for
@@ -36,6 +37,8 @@ class Stop(Exception):
 
 
 def main(arguments: list[str]) -> int:
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="backslashreplace")  # names of files may be any bytes
     parser = _parser()
     options = parser.parse_args(arguments)
     if options.verb is None:
@@ -53,10 +56,8 @@ def main(arguments: list[str]) -> int:
         sys.stderr.close()
         return OK
     except OSError as error:
-        print(
-            f"error: {error.strerror or error}: {error.filename or ''}".rstrip(": "),
-            file=sys.stderr,
-        )
+        name = error.filename2 or error.filename or ""  # of two, what a file was to replace
+        print(f"error: {error.strerror or error}: {name}".rstrip(": "), file=sys.stderr)
         return ERRORS
     except KeyboardInterrupt:
         print("interrupted; every file is whole, run the command again", file=sys.stderr)
@@ -285,7 +286,7 @@ def _check(options: argparse.Namespace) -> int:
         print(json.dumps(records, indent=2))
     elif options.format == "github":
         for r in records:
-            print(f"::error file={r['file']},title={r['kind']}::{r['message']}; {r['help']}")
+            print(annotation(f"{r['message']}; {r['help']}", file=r["file"], title=r["kind"]))
     else:
         for d, r in zip(differences, records, strict=True):
             source = (
@@ -293,7 +294,9 @@ def _check(options: argparse.Namespace) -> int:
                 if d.path in files
                 else ("no spec",)
             )
-            print(f"error: {r['message']}\n{d.diff(', '.join(source))}\n  = help: {r['help']}\n")
+            print(
+                f"error: {escaped(r['message'])}\n{d.diff(', '.join(source))}\n  = help: {r['help']}\n"
+            )
     return DIFFERENCES
 
 

@@ -101,16 +101,16 @@ class Report:
         return "\n".join(_annotation(d) for d in self.sorted())
 
     def _text(self, d: Diagnostic) -> str:
-        out = [f"error[{d.code}]: {_escaped(d.message)}"]
+        out = [f"error[{d.code}]: {escaped(d.message)}"]
         gutter = " "
         if d.span is not None:
             places = [(d.span, d.label, "^"), *((n.span, n.label, "-") for n in d.notes)]
             gutter = " " * max(len(str(span.line)) for span, _, _ in places)
-            out.append(f"{gutter}--> {_escaped(d.span.file)}:{d.span.line}:{d.span.column}")
+            out.append(f"{gutter}--> {escaped(d.span.file)}:{d.span.line}:{d.span.column}")
             for span, label, mark in places:
                 out.append(f"{gutter} |")
                 if span.file != d.span.file:
-                    out.append(f"{gutter}::: {_escaped(span.file)}:{span.line}:{span.column}")
+                    out.append(f"{gutter}::: {escaped(span.file)}:{span.line}:{span.column}")
                 text, column = self._line(span), span.column - 1
                 first = max(0, column - _BEFORE) if len(text) > _SHOWN else 0
                 shown = "".join(map(_column, text[first : first + _SHOWN]))
@@ -118,9 +118,9 @@ class Report:
                     span.length, max(1, _SHOWN - column + first)
                 )
                 out.append(f"{span.line:>{len(gutter)}} | {shown}")
-                out.append(f"{gutter} | {under} {_escaped(label)}".rstrip())
+                out.append(f"{gutter} | {under} {escaped(label)}".rstrip())
         if d.help:
-            out.append(f"{gutter} = help: {_escaped(d.help)}")
+            out.append(f"{gutter} = help: {escaped(d.help)}")
         return "\n".join(out) + "\n"
 
     def _line(self, span: Span) -> str:
@@ -139,7 +139,7 @@ def _column(char: str) -> str:
     return char if char.isprintable() else "\ufffd"
 
 
-def _escaped(text: str) -> str:
+def escaped(text: str) -> str:
     """Without what moves a terminal's cursor, turns its writing around or cannot be encoded."""
     if text.isprintable():
         return text
@@ -178,18 +178,24 @@ def _record(d: Diagnostic) -> dict[str, object]:
 
 
 def _annotation(d: Diagnostic) -> str:
-    """One line of GitHub's workflow commands, whose escapes are fixed by GitHub."""
     message = (
         f"{d.message}"
         + (f" ({d.label})" if d.label else "")
         + (f"; help: {d.help}" if d.help else "")
     )
-    for char, code in (("%", "%25"), ("\r", "%0D"), ("\n", "%0A")):
-        message = message.replace(char, code)
-    message = _escaped(message)
-    place = (
-        f" file={d.span.file},line={d.span.line},col={d.span.column},title={d.code}"
-        if d.span
-        else f" title={d.code}"
+    if d.span is None:
+        return annotation(message, title=d.code)
+    return annotation(message, file=d.span.file, line=d.span.line, col=d.span.column, title=d.code)
+
+
+_ESCAPES = str.maketrans({"%": "%25", "\r": "%0D", "\n": "%0A"})  # fixed by GitHub
+_ESCAPES_OF_PROPERTIES = _ESCAPES | str.maketrans({":": "%3A", ",": "%2C"})
+
+
+def annotation(message: str, **properties: object) -> str:
+    """One line of GitHub's workflow commands: an error."""
+    told = ",".join(
+        f"{name}={escaped(str(value).translate(_ESCAPES_OF_PROPERTIES))}"
+        for name, value in properties.items()
     )
-    return f"::error{place}::{message}"
+    return f"::error {told}::{escaped(message.translate(_ESCAPES))}"

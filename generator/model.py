@@ -31,7 +31,9 @@ _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]*\Z")
 
 
 def _printable(text: str) -> str:
-    """Text that goes into docstrings and comments: one line, no control characters, nothing that ends a docstring."""
+    """Text that goes into docstrings and comments: one line, no control characters, nothing that ends a docstring or
+    is run as an example of one.
+    """
     if not text.isprintable() or not text.isascii():
         raise PydanticCustomError("text", "text must be printable ASCII on one line")
     if text.isspace():
@@ -40,6 +42,8 @@ def _printable(text: str) -> str:
         raise PydanticCustomError(
             "text", "text may not hold a backslash or three quotes, nor end in a quote"
         )
+    if ">>>" in text:
+        raise PydanticCustomError("text", "text may not hold >>>, which doctest runs")
     return text
 
 

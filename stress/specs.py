@@ -8,6 +8,7 @@ from __future__ import annotations
 import argparse
 import ast
 import copy
+import doctest
 import random
 import re
 import shutil
@@ -85,6 +86,7 @@ WORDS = [
     f"{MARK}\\N{{DIGIT ONE}}", f'""" + {MARK}() + """', f"{MARK};import os", f"lambda: {MARK}", f"{MARK}=1",
     f"$({MARK})", f"`{MARK}`", f"<script>{MARK}", f'{MARK}""', f'"{MARK}', "class", "Class", "Import", "None", "self",
     "__class__", "_", "", " ", "x" * 65, MARK * 20, "é", "TODO",
+    f">>> {MARK}()", f">>> {MARK}",
 ]  # fmt: skip
 
 EXPRESSIONS = [
@@ -454,6 +456,14 @@ def refused(report: Report) -> str:
     return f"diagnostics with {odd}" if odd else "refused"
 
 
+def examples(text: str) -> list[str]:
+    """What doctest would run of a module's docstrings."""
+    parser = doctest.DocTestParser()
+    documented = (ast.Module, ast.ClassDef, ast.FunctionDef)
+    docs = [ast.get_docstring(n) for n in ast.walk(ast.parse(text)) if isinstance(n, documented)]
+    return [example.source for doc in docs if doc for example in parser.get_examples(doc)]
+
+
 @dataclass(frozen=True)
 class Code:
     """What Python code can do: the modules it imports, what it calls, and its kinds of nodes."""
@@ -466,7 +476,7 @@ class Code:
     def of(cls, texts: list[str]) -> Code:
         imports, calls, kinds = set(), set(), set()
         for text in texts:
-            for node in ast.walk(ast.parse(text)):
+            for node in ast.walk(ast.parse("\n".join([text, *examples(text)]))):
                 kinds.add(type(node).__name__)
                 if isinstance(node, ast.Import):
                     imports |= {a.name for a in node.names}
@@ -533,6 +543,8 @@ def judge(files: dict[str, str], good: dict[str, str], sentences: bool) -> str:
             continue
         if sentences and skeleton(text) != skeleton(before[path]):
             return f"a sentence changed the code of {path}"
+        if sentences and examples(text) != examples(before[path]):
+            return f"a sentence changed the examples of {path}"
         now = Code.of([text])
         count = Counter(name for node in ast.parse(text).body for name in bound(node))
         strange = {

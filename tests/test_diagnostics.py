@@ -185,10 +185,12 @@ def test_json_and_github(tmp_path: Path, run: Run) -> None:
 
 
 def test_github_escapes() -> None:
-    """A percent sign or a line break of a spec cannot end GitHub's command."""
+    """A percent sign or a line break of a spec or of a file's name cannot end GitHub's command."""
     report = Report()
+    report.add("E002", "x", Span("a,title=b\n::error::c.yaml", 1, 2))
     report.add("E001", "100%\n::error::x", Span("a.yaml", 1, 2), "b\r\nc", help="d\ne")
     assert report.github() == (
+        "::error file=a%2Ctitle=b%0A%3A%3Aerror%3A%3Ac.yaml,line=1,col=2,title=E002::x\n"
         "::error file=a.yaml,line=1,col=2,title=E001::100%25%0A::error::x (b%0D%0Ac); help: d%0Ae"
     )
 

@@ -327,3 +327,27 @@ def test_a_tree_that_is_read_only(two_states: States) -> None:  # noqa: F811
     for path in [tree.root / "generated", *(tree.root / "generated").rglob("*")]:
         path.chmod(0o755 if path.is_dir() else 0o644)
     assert tree("generate").code == cli.OK
+
+
+@pytest.mark.parametrize("format", ["text", "json", "github"])
+def test_names_of_files_that_are_no_text(tree: trees.Tree, format: str) -> None:
+    """Any bytes may name a file: they are escaped, also where they would be a command of GitHub's."""
+    command = [sys.executable, "-m", "generator"]
+    options = {
+        "cwd": trees.PROJECT,
+        "env": {**os.environ, "PYTHONIOENCODING": "utf-8:strict"},
+        "stdout": subprocess.PIPE,
+        "stderr": subprocess.STDOUT,
+    }
+    rest = ["--root", str(tree.root), "--format", format]
+    tree("generate")
+    for verb, folder in (("lint", "specs"), ("check", "generated")):
+        for name in (b"\xff\xfe.yaml", b"x\n::error title=a::b.yaml"):
+            path = os.path.join(os.fsencode(tree.root), folder.encode(), name)
+            with open(path, "wb"):
+                pass
+            done = subprocess.run([*command, verb, *rest], **options, check=False)
+            os.unlink(path)
+            assert done.returncode == (cli.ERRORS if verb == "lint" else cli.DIFFERENCES)
+            assert b"Traceback" not in done.stdout
+            assert b"\n::error title=a" not in done.stdout
