@@ -18,6 +18,7 @@ import specops
 from specops import ValidationError
 from specops import directml as dml
 from specops import onnx as ox
+from stress.memory import Arena
 
 CALLS = 250  # of each operator
 VERSIONS = {  # an operator set in which the version is in force
@@ -376,3 +377,47 @@ def test_small_planes(
                 if many.dtype == np.int64:  # positions count through all planes
                     base = np.ravel_multi_index((*place, 0, 0), shape)
                 np.testing.assert_array_equal(many[place] - base, one, str(place))
+
+
+def test_small_planes_between_forbidden_pages() -> None:
+    """Nothing beyond the elements is read or written, with gaps between planes or without."""
+    arena, results = Arena(), Arena()
+    dtype = np.dtype(np.float32)
+
+    def placed(where: Arena, shape: tuple[int, ...], gap: int, upper: bool) -> np.ndarray:
+        row = shape[3] * dtype.itemsize
+        plane = shape[2] * row + gap
+        strides = (shape[1] * plane, plane, row, dtype.itemsize)
+        array = where.place(shape, strides, dtype, upper)
+        assert array is not None
+        return array
+
+    for planes, n, gap, upper in itertools.product(
+        (1, 3, 40), (3, 7, 13, 17, 33), (0, 64), (False, True)
+    ):
+        x = placed(arena, (1, planes, n, n), gap, upper)
+        x[...] = np.random.default_rng(n).integers(-99, 99, x.shape)
+        given = x.copy()
+        for size, stride, padding in (
+            (1, 1, 0),
+            (2, 2, 0),
+            (3, 1, 1),
+            (3, 2, 1),
+            (min(n, 13), 1, 2),
+        ):
+            arguments: dict[str, Any] = {"strides": [stride] * 2, "start_padding": [padding] * 2}
+            arguments |= {"end_padding": [padding] * 2}
+            for function in (
+                partial(specops.max_pool, **arguments),
+                partial(specops.average_pool, **arguments),
+                partial(specops.lp_pool, p=1, **arguments),
+            ):
+                wanted = function(given, [size, size])
+                out = placed(results, wanted.shape, gap, upper)
+                function(x, [size, size], out=out)
+                np.testing.assert_array_equal(out, wanted)
+                assert results.surroundings_kept(out)
+            many = specops.max_pool(x, [size, size], indices=True, **arguments)
+            np.testing.assert_array_equal(
+                many, specops.max_pool(given, [size, size], indices=True, **arguments)
+            )

@@ -51,6 +51,7 @@ import specops
 from specops.lowering import softmax as lowering
 from specops.lowering.softmax import Softmax
 from specops.tensor import packed
+from stress.memory import Arena
 
 TYPES = ["FLOAT32", "FLOAT16", "FLOAT64", "BFLOAT16"]
 RESULTS = ["probability", "logarithm"]
@@ -604,6 +605,22 @@ def test_many_threads_at_once() -> None:
 
 
 # --- memory ---
+
+
+@pytest.mark.parametrize("name", ["FLOAT16", "FLOAT32"])
+def test_between_forbidden_pages(name: str) -> None:
+    """Nothing beyond the elements is read or written: that would end the process."""
+    arena, results, dtype = Arena(), Arena(), numpy_type(name)
+    for n, groups in itertools.product((1, 3, 15, 17, 32, 33, 63, 300), (1, 3, 9, 70)):
+        for axis, apart, gap, upper in itertools.product((0, 1), (1, 2), (0, 64), (False, True)):
+            step = apart * dtype.itemsize
+            x = arena.place((groups, n), (n * step + gap, step), dtype, upper)
+            out = results.place((groups, n), (n * step + gap, step), dtype, upper)
+            assert x is not None and out is not None
+            x[...] = 1
+            specops.softmax(x, axis=axis, out=out)
+            np.testing.assert_allclose(out.astype(np.float64), 1 / x.shape[axis], rtol=1e-3)
+            assert results.surroundings_kept(out)
 
 
 def memory_calls() -> Iterator[Call]:
