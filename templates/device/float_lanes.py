@@ -42,10 +42,8 @@ _ELEMENTS = {
     types.float64: ir.DoubleType(),
     types.int16: ir.IntType(16),
 }
-_MINUS_INF = {
-    types.int16: 0xFC00,
-    types.uint16: 0xFF80,
-}  # the bits before it are the lowest number's
+# Of float16 and bfloat16; the bits before are the lowest number's.
+_MINUS_INF = {types.int16: 0xFC00, types.uint16: 0xFF80}
 
 
 def _lanes_of(kind: Any) -> Lanes:
