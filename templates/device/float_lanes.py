@@ -15,7 +15,7 @@ from numba.extending import intrinsic, models, register_model
 
 from float_math import LOWEST, _exp, _greater_float, _log, _same
 from half import _bfloat_to_float, _float_to_bfloat, _float_to_half, _half_to_float
-from order_key import VECTOR_BYTES, _load, _pointer, _prefetch, _splat
+from order_key import VECTOR_BYTES, _load, _mirror, _pointer, _prefetch, _splat
 
 
 class Lanes(types.Type):
@@ -57,12 +57,6 @@ def _keys_of(kind: Any) -> Lanes:
 
 def _vector(lanes: Lanes) -> Any:
     return ir.VectorType(_ELEMENTS[lanes.element], lanes.count)
-
-
-def _key(builder: Any, bits: Any) -> Any:
-    """The order keys of 16-bit floats, in which NaN is beyond the infinities; and the floats of their keys."""
-    sign = builder.ashr(bits, _same(bits.type, 15))
-    return builder.xor(bits, builder.and_(sign, _same(bits.type, 0x7FFF)))
 
 
 def _memory(kind: Any, lanes: Lanes) -> Any:
@@ -210,7 +204,7 @@ def load_keys(_context: Any, kind: Any, address: Any, count: Any) -> Any:
             lowest = _MINUS_INF.get(kind, float("-inf"))
             mask = _first_lanes(builder, lanes, count)
             bits = _load_first(builder, address, mask, _same(vector, lowest))
-        return bits if lanes != _KEYS else _key(builder, bits)
+        return bits if lanes != _KEYS else _mirror(builder, bits)
 
     return lanes(kind, types.int64, count), codegen
 
@@ -223,7 +217,7 @@ def lowest_keys(_context: Any, kind: Any) -> Any:
     def codegen(_context: Any, builder: Any, _signature: Any, _values: Any) -> Any:
         vector = _vector(lanes)
         if lanes == _KEYS:
-            return _key(builder, _same(vector, _MINUS_INF[kind] - 1))
+            return _mirror(builder, _same(vector, _MINUS_INF[kind] - 1))
         return _same(vector, LOWEST[lanes.element.bitwidth])
 
     return lanes(kind), codegen
@@ -455,7 +449,7 @@ def greatest(_context: Any, kind: Any, lanes: Any) -> Any:
     def codegen(context: Any, builder: Any, _signature: Any, values: Any) -> Any:
         value = _folded(builder, values[1], lambda a, b: _greater(builder, a, b))
         if lanes == _KEYS:
-            value = _float_lanes(context, builder, kind, _key(builder, value))
+            value = _float_lanes(context, builder, kind, _mirror(builder, value))
         return builder.fpext(value, ir.DoubleType()) if value.type == ir.FloatType() else value
 
     return types.float64(kind, lanes), codegen

@@ -68,9 +68,8 @@ _LOG_TERMS = {
 }
 
 
-def _same(type_: Any, value: float) -> Any:
-    """A constant, in every lane of a vector."""
-    return ir.Constant(type_, [value] * type_.count if isinstance(type_, ir.VectorType) else value)
+def _same(vector: Any, value: float) -> Any:
+    return ir.Constant(vector, [value] * vector.count)
 
 
 def _muladd(builder: Any, a: Any, b: Any, c: Any) -> Any:

@@ -26,7 +26,7 @@ from numba.extending import intrinsic, models, register_model, typeof_impl
 
 from float_math import EXP_SCALE, LOWEST, _exp, _greater_float, _log, _same
 from half import _bfloat_to_float, _float_to_bfloat, _float_to_half, _half_to_float, _to_odd
-from order_key import VECTOR_BYTES, _load, _pointer, _prefetch, _splat
+from order_key import VECTOR_BYTES, _load, _mirror, _pointer, _prefetch, _splat
 from vectors import _extreme, _extremes, _greater, _mask, _masked_load
 
 RULE_WORDS = 6
@@ -131,10 +131,9 @@ def _key(builder: Any, fold: Fold, rule: tuple[Any, ...], bits: Any) -> Any:
     flip, nan_key, inf = (_splat(builder, r, bits.type) for r in rule)
     if not fold.floats:
         return builder.xor(bits, flip)
-    sign = builder.ashr(bits, _same(bits.type, fold.bits - 1))
-    most = _same(bits.type, 2 ** (fold.bits - 1) - 1)
-    key = builder.xor(builder.xor(bits, builder.and_(sign, most)), flip)
-    is_nan = builder.icmp_signed(">", builder.and_(bits, most), inf)
+    key = builder.xor(_mirror(builder, bits), flip)
+    magnitude = builder.and_(bits, _same(bits.type, 2 ** (fold.bits - 1) - 1))
+    is_nan = builder.icmp_signed(">", magnitude, inf)
     return builder.select(is_nan, nan_key, key)
 
 
@@ -143,8 +142,7 @@ def _element_of_key(builder: Any, fold: Fold, rule: tuple[Any, ...], key: Any) -
     bits = builder.xor(key, _splat(builder, rule[0], key.type))
     if not fold.floats:
         return bits
-    sign = builder.ashr(bits, _same(bits.type, fold.bits - 1))
-    return builder.xor(bits, builder.and_(sign, _same(bits.type, 2 ** (fold.bits - 1) - 1)))
+    return _mirror(builder, bits)
 
 
 def _terms(context: Any, builder: Any, fold: Fold, rule: tuple[Any, ...], bits: Any) -> Any:

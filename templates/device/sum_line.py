@@ -18,13 +18,13 @@ from pool_line import (
     _fold_runs,
     _masked,
     _may_vanish,
+    _place,
     _rank_type,
     _Runs,
     _runs,
     _scalar,
     _store,
     _store_lanes,
-    _target,
     _vector,
     _width,
     rank_size,
@@ -231,11 +231,9 @@ def store_sums(
 
         def run(plane: Any, number: Any, value: Any, first: Any, mask: Any) -> None:
             if power == types.none:
-                place = builder.add(divisors, builder.mul(number, divisor_step))
-                place = builder.add(place, builder.mul(first, size))
-                divisor = _load(builder, _pointer(builder, place), vector)
-                place = builder.add(scales, builder.mul(number, scale_step))
-                scale = _load(builder, _pointer(builder, place), element)
+                place = _place(builder, divisors, (number, divisor_step), (first, size))
+                divisor = _load(builder, place, vector)
+                scale = _load(builder, _place(builder, scales, (number, scale_step)), element)
                 scale = _splat(builder, scale, vector)
                 value = builder.fdiv(value, builder.fmul(divisor, scale))
             elif power.count == 2:
@@ -245,7 +243,7 @@ def store_sums(
                 value = builder.call(function, [value])
                 if _may_vanish(kind, element):
                     doubt(value, mask)
-            target = _target(builder, out, (plane, plane_out), (number, out_step))
+            target = _place(builder, out, (plane, plane_out), (number, out_step))
             _store_lanes(builder, _bits_of(context, builder, value, kind), target, first, mask)
 
         _fold_runs(builder, vector, _Runs(*values[3:13]), run)

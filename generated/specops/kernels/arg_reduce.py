@@ -120,6 +120,14 @@ def _order_key(builder: Any, bits: Any, rule: tuple[Any, Any, Any]) -> Any:
     return builder.select(builder.icmp_signed(">", magnitude, inf), nan_key, key)
 
 
+def _mirror(builder: Any, bits: Any) -> Any:
+    """Bits of a float to an integer that orders as it does, and back: negative magnitudes inverted."""
+    element = bits.type.element if isinstance(bits.type, ir.VectorType) else bits.type
+    sign = builder.ashr(bits, _splat(builder, element(element.width - 1), bits.type))
+    magnitude = _splat(builder, element(2 ** (element.width - 1) - 1), bits.type)
+    return builder.xor(bits, builder.and_(sign, magnitude))
+
+
 def _rule(signature: Any, values: Any) -> tuple[Any, Any, Any]:
     """The last three arguments (flip, nan_key, inf) of an intrinsic."""
     return values[-3], values[-2], None if signature.args[-1] == types.none else values[-1]

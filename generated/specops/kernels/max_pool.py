@@ -79,6 +79,14 @@ def _order_key(builder: Any, bits: Any, rule: tuple[Any, Any, Any]) -> Any:
     return builder.select(builder.icmp_signed(">", magnitude, inf), nan_key, key)
 
 
+def _mirror(builder: Any, bits: Any) -> Any:
+    """Bits of a float to an integer that orders as it does, and back: negative magnitudes inverted."""
+    element = bits.type.element if isinstance(bits.type, ir.VectorType) else bits.type
+    sign = builder.ashr(bits, _splat(builder, element(element.width - 1), bits.type))
+    magnitude = _splat(builder, element(2 ** (element.width - 1) - 1), bits.type)
+    return builder.xor(bits, builder.and_(sign, magnitude))
+
+
 def _rule(signature: Any, values: Any) -> tuple[Any, Any, Any]:
     """The last three arguments (flip, nan_key, inf) of an intrinsic."""
     return values[-3], values[-2], None if signature.args[-1] == types.none else values[-1]
@@ -298,14 +306,6 @@ def _resize(builder: Any, value: Any, element: Any) -> Any:
     return builder.trunc(value, target) if width > element.width else builder.sext(value, target)
 
 
-def _mirror(builder: Any, bits: Any) -> Any:
-    """Bits of a float to an integer that orders as it does, and back: negative magnitudes inverted."""
-    element = bits.type.element if isinstance(bits.type, ir.VectorType) else bits.type
-    sign = builder.ashr(bits, _splat(builder, element(element.width - 1), bits.type))
-    magnitude = _splat(builder, element(2 ** (element.width - 1) - 1), bits.type)
-    return builder.xor(bits, builder.and_(sign, magnitude))
-
-
 def _rank(builder: Any, bits: Any, position: Any, element: Any, rule: tuple[Any, Any, Any]) -> Any:
     """Rank of `bits`, of the integer type `element`; `position` is inverted (None: without position)."""
     if position is None:
@@ -410,6 +410,13 @@ def _masked(builder: Any, verb: str, vector: Any) -> Any:
 def _store(builder: Any, value: Any, pointer: Any) -> None:
     """Store a value at any alignment."""
     builder.store(value, builder.bitcast(pointer, value.type.as_pointer()), align=1)
+
+
+def _place(builder: Any, address: Any, *steps: tuple[Any, Any]) -> Any:
+    """A pointer at `address`, so many steps of so many bytes further."""
+    for number, step in steps:
+        address = builder.add(address, builder.mul(number, step))
+    return _pointer(builder, address)
 
 
 def _vector(element: Any, registers: int = 1) -> Any:
@@ -589,20 +596,18 @@ def rank_rows(
         fresh = builder.trunc(fresh, ir.IntType(1))
 
         def strip(plane: Any, number: Any, column: Any, done: Any, mask: Any) -> None:
-            place = builder.add(line, builder.mul(plane, plane_line))
-            place = builder.add(place, builder.mul(number, line_step))
-            place = builder.add(place, builder.mul(column, i64(_width(element) // 8)))
-            place = _pointer(builder, place)
+            size = i64(_width(element) // 8)
+            place = _place(builder, line, (plane, plane_line), (number, line_step), (column, size))
             if sums:
                 builder.store(least, best)
             else:
                 old = _load(builder, place, vector)
                 begin = lowest if mask is None else builder.select(mask, lowest, least)
                 builder.store(builder.select(fresh, begin, old), best)
-            first = builder.add(address, builder.mul(plane, plane_address))
-            first = builder.add(first, builder.mul(number, address_step))
-            first = builder.add(first, builder.mul(column, i64(narrow.element.width // 8)))
-            first = _pointer(builder, first)
+            size = i64(narrow.element.width // 8)
+            first = _place(
+                builder, address, (plane, plane_address), (number, address_step), (column, size)
+            )
             start = None
             if positions_wanted:
                 start = builder.add(position, builder.mul(number, position_step))
@@ -728,9 +733,8 @@ def _fold_runs(builder: Any, vector: Any, runs: _Runs, run: Any) -> None:
     even = ir.Constant(numbers, list(range(0, 2 * vector.count, 2)))
 
     def place(plane: Any, number: Any, first: Any, apart: int) -> Any:
-        address = builder.add(runs.line, builder.mul(plane, runs.plane_line))
-        address = builder.add(address, builder.mul(number, runs.line_step))
-        return _pointer(builder, builder.add(address, builder.mul(first, i64(apart))))
+        steps = (plane, runs.plane_line), (number, runs.line_step), (first, i64(apart))
+        return _place(builder, runs.line, *steps)
 
     def every(plane: Any, number: Any, first: Any, _done: Any, mask: Any) -> None:
         source = place(plane, number, first, bytes_of_rank)
@@ -746,13 +750,6 @@ def _fold_runs(builder: Any, vector: Any, runs: _Runs, run: Any) -> None:
             _runs(builder, vector, runs.planes, runs.count, runs.n, every)
         with otherwise:
             _runs(builder, vector, runs.planes, runs.count, runs.n, every_second)
-
-
-def _target(builder: Any, address: Any, *steps: tuple[Any, Any]) -> Any:
-    """A pointer at `address`, so many steps of so many bytes further."""
-    for number, step in steps:
-        address = builder.add(address, builder.mul(number, step))
-    return _pointer(builder, address)
 
 
 def _element_bits(builder: Any, rank: Any, rule: tuple[Any, Any, Any]) -> Any:
@@ -807,7 +804,7 @@ def store_elements(
         rule = _rule(signature, values)
 
         def run(plane: Any, number: Any, ranks: Any, first: Any, mask: Any) -> None:
-            target = _target(builder, out, (plane, plane_out), (number, out_step))
+            target = _place(builder, out, (plane, plane_out), (number, out_step))
             _store_lanes(builder, _element_bits(builder, ranks, rule), target, first, mask)
 
         _fold_runs(builder, _vector(ir.IntType(flip.bitwidth)), _Runs(*values[3:13]), run)
@@ -902,9 +899,9 @@ def store_found(
 
         def run(plane: Any, number: Any, ranks: Any, first: Any, mask: Any) -> None:
             padding = builder.icmp_signed("==", ranks, _least(vector))
-            target = _target(builder, out, (plane, plane_out), (number, out_step))
+            target = _place(builder, out, (plane, plane_out), (number, out_step))
             store_bits(target, ranks, padding, first, mask)
-            target = _target(builder, indices, (plane, plane_index), (number, index_step))
+            target = _place(builder, indices, (plane, plane_index), (number, index_step))
             start = builder.add(base, builder.mul(plane, plane_base))
             place = builder.lshr(builder.not_(ranks), _splat(builder, element(1), vector))
             place = builder.and_(place, _splat(builder, element(2 ** (low - 1) - 1), vector))
@@ -1123,11 +1120,9 @@ def store_sums(
 
         def run(plane: Any, number: Any, value: Any, first: Any, mask: Any) -> None:
             if power == types.none:
-                place = builder.add(divisors, builder.mul(number, divisor_step))
-                place = builder.add(place, builder.mul(first, size))
-                divisor = _load(builder, _pointer(builder, place), vector)
-                place = builder.add(scales, builder.mul(number, scale_step))
-                scale = _load(builder, _pointer(builder, place), element)
+                place = _place(builder, divisors, (number, divisor_step), (first, size))
+                divisor = _load(builder, place, vector)
+                scale = _load(builder, _place(builder, scales, (number, scale_step)), element)
                 scale = _splat(builder, scale, vector)
                 value = builder.fdiv(value, builder.fmul(divisor, scale))
             elif power.count == 2:
@@ -1137,7 +1132,7 @@ def store_sums(
                 value = builder.call(function, [value])
                 if _may_vanish(kind, element):
                     doubt(value, mask)
-            target = _target(builder, out, (plane, plane_out), (number, out_step))
+            target = _place(builder, out, (plane, plane_out), (number, out_step))
             _store_lanes(builder, _bits_of(context, builder, value, kind), target, first, mask)
 
         _fold_runs(builder, vector, _Runs(*values[3:13]), run)

@@ -100,6 +100,14 @@ def _order_key(builder: Any, bits: Any, rule: tuple[Any, Any, Any]) -> Any:
     return builder.select(builder.icmp_signed(">", magnitude, inf), nan_key, key)
 
 
+def _mirror(builder: Any, bits: Any) -> Any:
+    """Bits of a float to an integer that orders as it does, and back: negative magnitudes inverted."""
+    element = bits.type.element if isinstance(bits.type, ir.VectorType) else bits.type
+    sign = builder.ashr(bits, _splat(builder, element(element.width - 1), bits.type))
+    magnitude = _splat(builder, element(2 ** (element.width - 1) - 1), bits.type)
+    return builder.xor(bits, builder.and_(sign, magnitude))
+
+
 def _rule(signature: Any, values: Any) -> tuple[Any, Any, Any]:
     """The last three arguments (flip, nan_key, inf) of an intrinsic."""
     return values[-3], values[-2], None if signature.args[-1] == types.none else values[-1]
@@ -402,9 +410,8 @@ _LOG_TERMS = {
 }
 
 
-def _same(type_: Any, value: float) -> Any:
-    """A constant, in every lane of a vector."""
-    return ir.Constant(type_, [value] * type_.count if isinstance(type_, ir.VectorType) else value)
+def _same(vector: Any, value: float) -> Any:
+    return ir.Constant(vector, [value] * vector.count)
 
 
 def _muladd(builder: Any, a: Any, b: Any, c: Any) -> Any:
@@ -595,10 +602,9 @@ def _key(builder: Any, fold: Fold, rule: tuple[Any, ...], bits: Any) -> Any:
     flip, nan_key, inf = (_splat(builder, r, bits.type) for r in rule)
     if not fold.floats:
         return builder.xor(bits, flip)
-    sign = builder.ashr(bits, _same(bits.type, fold.bits - 1))
-    most = _same(bits.type, 2 ** (fold.bits - 1) - 1)
-    key = builder.xor(builder.xor(bits, builder.and_(sign, most)), flip)
-    is_nan = builder.icmp_signed(">", builder.and_(bits, most), inf)
+    key = builder.xor(_mirror(builder, bits), flip)
+    magnitude = builder.and_(bits, _same(bits.type, 2 ** (fold.bits - 1) - 1))
+    is_nan = builder.icmp_signed(">", magnitude, inf)
     return builder.select(is_nan, nan_key, key)
 
 
@@ -607,8 +613,7 @@ def _element_of_key(builder: Any, fold: Fold, rule: tuple[Any, ...], key: Any) -
     bits = builder.xor(key, _splat(builder, rule[0], key.type))
     if not fold.floats:
         return bits
-    sign = builder.ashr(bits, _same(bits.type, fold.bits - 1))
-    return builder.xor(bits, builder.and_(sign, _same(bits.type, 2 ** (fold.bits - 1) - 1)))
+    return _mirror(builder, bits)
 
 
 def _terms(context: Any, builder: Any, fold: Fold, rule: tuple[Any, ...], bits: Any) -> Any:

@@ -110,6 +110,14 @@ def _order_key(builder: Any, bits: Any, rule: tuple[Any, Any, Any]) -> Any:
     return builder.select(builder.icmp_signed(">", magnitude, inf), nan_key, key)
 
 
+def _mirror(builder: Any, bits: Any) -> Any:
+    """Bits of a float to an integer that orders as it does, and back: negative magnitudes inverted."""
+    element = bits.type.element if isinstance(bits.type, ir.VectorType) else bits.type
+    sign = builder.ashr(bits, _splat(builder, element(element.width - 1), bits.type))
+    magnitude = _splat(builder, element(2 ** (element.width - 1) - 1), bits.type)
+    return builder.xor(bits, builder.and_(sign, magnitude))
+
+
 def _rule(signature: Any, values: Any) -> tuple[Any, Any, Any]:
     """The last three arguments (flip, nan_key, inf) of an intrinsic."""
     return values[-3], values[-2], None if signature.args[-1] == types.none else values[-1]
@@ -339,9 +347,8 @@ _LOG_TERMS = {
 }
 
 
-def _same(type_: Any, value: float) -> Any:
-    """A constant, in every lane of a vector."""
-    return ir.Constant(type_, [value] * type_.count if isinstance(type_, ir.VectorType) else value)
+def _same(vector: Any, value: float) -> Any:
+    return ir.Constant(vector, [value] * vector.count)
 
 
 def _muladd(builder: Any, a: Any, b: Any, c: Any) -> Any:
@@ -469,12 +476,6 @@ def _keys_of(kind: Any) -> Lanes:
 
 def _vector(lanes: Lanes) -> Any:
     return ir.VectorType(_ELEMENTS[lanes.element], lanes.count)
-
-
-def _key(builder: Any, bits: Any) -> Any:
-    """The order keys of 16-bit floats, in which NaN is beyond the infinities; and the floats of their keys."""
-    sign = builder.ashr(bits, _same(bits.type, 15))
-    return builder.xor(bits, builder.and_(sign, _same(bits.type, 0x7FFF)))
 
 
 def _memory(kind: Any, lanes: Lanes) -> Any:
@@ -622,7 +623,7 @@ def load_keys(_context: Any, kind: Any, address: Any, count: Any) -> Any:
             lowest = _MINUS_INF.get(kind, float("-inf"))
             mask = _first_lanes(builder, lanes, count)
             bits = _load_first(builder, address, mask, _same(vector, lowest))
-        return bits if lanes != _KEYS else _key(builder, bits)
+        return bits if lanes != _KEYS else _mirror(builder, bits)
 
     return lanes(kind, types.int64, count), codegen
 
@@ -635,7 +636,7 @@ def lowest_keys(_context: Any, kind: Any) -> Any:
     def codegen(_context: Any, builder: Any, _signature: Any, _values: Any) -> Any:
         vector = _vector(lanes)
         if lanes == _KEYS:
-            return _key(builder, _same(vector, _MINUS_INF[kind] - 1))
+            return _mirror(builder, _same(vector, _MINUS_INF[kind] - 1))
         return _same(vector, LOWEST[lanes.element.bitwidth])
 
     return lanes(kind), codegen
@@ -867,7 +868,7 @@ def greatest(_context: Any, kind: Any, lanes: Any) -> Any:
     def codegen(context: Any, builder: Any, _signature: Any, values: Any) -> Any:
         value = _folded(builder, values[1], lambda a, b: _greater(builder, a, b))
         if lanes == _KEYS:
-            value = _float_lanes(context, builder, kind, _key(builder, value))
+            value = _float_lanes(context, builder, kind, _mirror(builder, value))
         return builder.fpext(value, ir.DoubleType()) if value.type == ir.FloatType() else value
 
     return types.float64(kind, lanes), codegen

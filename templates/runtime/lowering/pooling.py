@@ -165,9 +165,10 @@ class Windows:
             line = ((tile - 1) * stride + 1 + reach) * pitch
             tall, share, count = self._share_rows(spatial[-2], line * rank)
             plane_bytes, together = count * line * rank, 1
+            beside = merged[-1][0] if merged else 1
             if pitch == 1 and tile == out_n and share == rows and planes > 1:
                 plane_bytes += kernel.GAP_BYTES
-                together = max(1, min(merged[-1][0], LINE_BYTES // plane_bytes))
+                together = max(1, min(beside, LINE_BYTES // plane_bytes))
             blocks = -(-spatial[-2][1] // share) * (rows // max(1, spatial[-2][1]))
             how[kernel.LANES : kernel.LANE_WEIGHT + 1] = (lane[0], pitch, *lane[2:])
             how[kernel.TILE] = tile
@@ -179,7 +180,6 @@ class Windows:
             how[kernel.BUFFER] = -(-(together * plane_bytes + 4 * kernel.VECTOR_BYTES) // 64) * 64
             spare = max(tile, pitch) * (size + 8 if self._index_bytes else size)
             how[kernel.SCRATCH] = self._buffers * how[kernel.BUFFER] + spare + kernel.VECTOR_BYTES
-            beside = merged[-1][0] if merged else 1
             sets = planes // beside * -(-beside // together)
             items = sets * -(-lane[0] // pitch) * -(-out_n // tile) * blocks
         else:
