@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from order_key import VECTOR_BYTES, helper, item_size, load_integer, store_integer
+from order_key import VECTOR_BYTES, aligned, helper, item_size, load_integer, store_integer
 from pool_line import (
     clear_ranks,
     copy_rank,
@@ -254,8 +254,7 @@ def line_chunk(rule, wide, sums, block, store):
         flip, nan_key, inf = rule(how)
         # Two tables of int64, buffers of lines, and room for a run that is not yet stored.
         scratch = np.empty(how[SCRATCH] + VECTOR_BYTES + 16 * TABLE, np.uint8)
-        folded = int(scratch.ctypes.data) + 16 * TABLE + VECTOR_BYTES - 1
-        folded = folded // VECTOR_BYTES * VECTOR_BYTES
+        folded = aligned(int(scratch.ctypes.data) + 16 * TABLE)
         offsets, positions = folded - 16 * TABLE, folded - 8 * TABLE
         box = np.empty((spatial.shape[0], 3), np.int64)
         inner = spatial.shape[0] - 1

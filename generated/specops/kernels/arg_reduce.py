@@ -133,6 +133,12 @@ def _rule(signature: Any, values: Any) -> tuple[Any, Any, Any]:
     return values[-3], values[-2], None if signature.args[-1] == types.none else values[-1]
 
 
+@helper
+def aligned(address):
+    """The first address from `address` on where a cache line begins: a store across two takes as long as two stores."""
+    return (address + VECTOR_BYTES - 1) & -VECTOR_BYTES
+
+
 @intrinsic
 def item_size(_context: Any, flip: Any) -> Any:
     """Bytes of an element, a constant."""

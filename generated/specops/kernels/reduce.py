@@ -113,6 +113,12 @@ def _rule(signature: Any, values: Any) -> tuple[Any, Any, Any]:
     return values[-3], values[-2], None if signature.args[-1] == types.none else values[-1]
 
 
+@helper
+def aligned(address):
+    """The first address from `address` on where a cache line begins: a store across two takes as long as two stores."""
+    return (address + VECTOR_BYTES - 1) & -VECTOR_BYTES
+
+
 @intrinsic
 def item_size(_context: Any, flip: Any) -> Any:
     """Bytes of an element, a constant."""
@@ -1859,8 +1865,9 @@ def rows(dtype, operation):
     def chunk(walk, x, out, partial, begin, end):
         how, kept, reduced = _tables(walk)
         words = (GROUPS * lane_count(fold) + SHORT_GROUPS) * state_arrays(fold)
-        states = np.zeros(words, np.int64)  # an array owned here, where it outlives its address
-        at, rule = np.int64(states.ctypes.data), walk + 8 * RULE
+        # An array owned here, where it outlives its address.
+        states = np.zeros(words + VECTOR_BYTES // 8, np.int64)
+        at, rule = aligned(np.int64(states.ctypes.data)), walk + 8 * RULE
         _rows(how, kept, reduced, x, out, partial, fold, rule, begin, end, at)
 
     return chunk
@@ -1875,10 +1882,10 @@ def columns(dtype, operation):
         how, kept, reduced = _tables(walk)
         lanes = how[TILE] * how[BESIDE] * how[SEVERAL]
         gap = (lanes + lane_count(fold) + GROUPS) * lane_bytes(fold)
-        gap += -gap % 8
-        states = np.empty(gap // 8 * state_arrays(fold), np.int64)
+        gap += -gap % VECTOR_BYTES
+        states = np.empty(gap * state_arrays(fold) + VECTOR_BYTES, np.uint8)
         offsets = np.empty(BLOCK_ROWS + ROWS_AHEAD + FOLD, np.int64)
-        at, rule = np.int64(states.ctypes.data), walk + 8 * RULE
+        at, rule = aligned(np.int64(states.ctypes.data)), walk + 8 * RULE
         _columns(how, kept, reduced, x, out, partial, fold, rule, begin, end, at, gap, offsets)
 
     return chunk

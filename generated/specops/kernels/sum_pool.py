@@ -90,6 +90,12 @@ def _rule(signature: Any, values: Any) -> tuple[Any, Any, Any]:
     return values[-3], values[-2], None if signature.args[-1] == types.none else values[-1]
 
 
+@helper
+def aligned(address):
+    """The first address from `address` on where a cache line begins: a store across two takes as long as two stores."""
+    return (address + VECTOR_BYTES - 1) & -VECTOR_BYTES
+
+
 @intrinsic
 def item_size(_context: Any, flip: Any) -> Any:
     """Bytes of an element, a constant."""
@@ -1500,8 +1506,7 @@ def line_chunk(rule, wide, sums, block, store):
         flip, nan_key, inf = rule(how)
         # Two tables of int64, buffers of lines, and room for a run that is not yet stored.
         scratch = np.empty(how[SCRATCH] + VECTOR_BYTES + 16 * TABLE, np.uint8)
-        folded = int(scratch.ctypes.data) + 16 * TABLE + VECTOR_BYTES - 1
-        folded = folded // VECTOR_BYTES * VECTOR_BYTES
+        folded = aligned(int(scratch.ctypes.data) + 16 * TABLE)
         offsets, positions = folded - 16 * TABLE, folded - 8 * TABLE
         box = np.empty((spatial.shape[0], 3), np.int64)
         inner = spatial.shape[0] - 1
@@ -2017,8 +2022,7 @@ def gradient(dtype, width):
     def chunk(walk, x, out, _other, begin, end):
         how, batch, spatial = _tables(walk)
         scratch = np.empty(how[SCRATCH] + VECTOR_BYTES, np.uint8)
-        line = int(scratch.ctypes.data) + VECTOR_BYTES - 1
-        line = line // VECTOR_BYTES * VECTOR_BYTES
+        line = aligned(int(scratch.ctypes.data))
         doubled = line + how[BUFFER]
         rest_lines = doubled + how[BUFFER]
         divisors = rest_lines + how[BUFFER]
