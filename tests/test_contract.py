@@ -199,10 +199,24 @@ def test_parts_and_tiles(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(lowering, "PART_BYTES", 48)
     monkeypatch.setattr(lowering, "TILE_BYTES", 256)
     monkeypatch.setattr(lowering, "BESIDE", 12)
+    check_split(name, 1, monkeypatch)
+
+
+@pytest.mark.parametrize("name", TYPES)
+def test_order_of_memory(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Groups that lie within an outer reduced axis, searched part by part in the order of memory, give the same."""
+    monkeypatch.setattr(lowering, "LARGE_BYTES", 0)
+    monkeypatch.setattr(lowering, "STREAM_BYTES", 0)
+    monkeypatch.setattr(lowering, "RUN_BYTES", 0)
+    check_split(name, 2, monkeypatch)
+
+
+def check_split(name: str, seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Random cases, half of them with the last item first, give what NumPy gives."""
     for number in range(100):
         if number == 50:
             last_item_first(monkeypatch)
-        random = np.random.default_rng([TYPES.index(name), number, 1])
+        random = np.random.default_rng([TYPES.index(name), number, seed])
         shape = random_shape(random, 5)
         axes = random_axes(random, len(shape))
         x, _ = laid_out(random, values(random, name, shape), str(random.choice(INPUT_LAYOUTS)))

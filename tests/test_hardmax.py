@@ -113,11 +113,27 @@ def test_parts_and_tiles(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("name", TYPES)
+def test_order_of_memory(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Groups that lie within an outer reduced axis, searched part by part in the order of memory, give the same."""
+    monkeypatch.setattr(lowering, "LARGE_BYTES", 0)
+    monkeypatch.setattr(lowering, "STREAM_BYTES", 0)
+    monkeypatch.setattr(lowering, "RUN_BYTES", 0)
+    for number in range(300):
+        if number == 150:
+            last_item_first(monkeypatch)
+        check_case(name, number, 3)
+
+
+@pytest.mark.parametrize("name", TYPES)
 def test_zeros_past_the_caches(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Stored past the caches, the zeros of small outputs are the same: at any alignment, and none outside."""
     monkeypatch.setattr(lowering, "PAST_BYTES", 0)
-    monkeypatch.setattr(lowering, "PAST_ROW_BYTES", 0)
-    for number in range(300):
+    with monkeypatch.context() as patch:
+        patch.setattr(lowering, "PAST_ROW_BYTES", 0)
+        for number in range(150):
+            check_case(name, number, 2)
+    monkeypatch.setattr(lowering, "LARGE_BYTES", 0)  # short rows: beforehand
+    for number in range(150, 300):
         check_case(name, number, 2)
 
 

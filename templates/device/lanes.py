@@ -398,8 +398,8 @@ def fold_rows(
             numbers = builder.select(renumbered, none, builder.load(where_at, align=1))
             for r, (start, later, number) in enumerate(rows):
                 pointer = builder.gep(start, [offset])
+                _prefetch(builder, builder.gep(later, [offset]))
                 if mask is None:
-                    _prefetch(builder, builder.gep(later, [offset]))
                     bits = _load(builder, pointer, vector)
                 else:
                     bits = _masked_load(builder, pointer, mask, vector)

@@ -17,7 +17,8 @@ apart because a call needs one of them: half the time to compile (5.8 s to 2.8 s
       marks    (size, output stride, 0) of the reduced axes in the order of the index, where marks are stored
       zeros    (size, output stride, 0) of the reduced axes in the order of memory, where a group's elements are set
                to 0 as soon as it is searched
-    partial  (key, index) of each part of each group, where groups are split into parts
+    partial  (key, index) of each group, part by part, where groups are split into parts; a search whose outputs have
+             PAIR_BYTES stores such pairs there, too
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ ORDERED = 3  # reduced elements are visited in the order of preference
 BASE = 4  # index of the first element visited
 TILE = 5  # COLUMNS, SCATTERED: columns taken together
 PARTS = 6  # parts that each group is split into
-WIDTH = 7  # bytes of an output element
+WIDTH = 7  # bytes of an output element; PAIR_BYTES: of the greatest element's key and index
 BLANKS = 8  # a group of nothing but NaN gives index 0
 MARK = 9  # the bits stored at the element's place; 0 where its index is stored
 KEPT = 10  # lengths of the tables in `axes`
@@ -48,8 +49,11 @@ BESIDE = 14  # COLUMNS: rows that adjoin in memory and are taken as one; the inn
 OVERLAP = 15  # rows that the last of them shares with the one before it
 ZERO_ROWS = 16  # COLUMNS, SCATTERED: rows that adjoin in the output and are set to 0 at once
 PAST = 17  # zeros go past the caches
-RULE = 18  # flip, nan_key and inf
-SETTINGS = 21
+PART_WEIGHT = 18  # what is added to the index from one part to the next
+RULE = 19  # flip, nan_key and inf
+SETTINGS = 22
+
+PAIR_BYTES = 16
 
 SHORT = 0  # one contiguous run, at most SHORT_BYTES
 ROWS = 1  # the innermost reduced axis is contiguous
@@ -640,8 +644,8 @@ def fold_rows(
             numbers = builder.select(renumbered, none, builder.load(where_at, align=1))
             for r, (start, later, number) in enumerate(rows):
                 pointer = builder.gep(start, [offset])
+                _prefetch(builder, builder.gep(later, [offset]))
                 if mask is None:
-                    _prefetch(builder, builder.gep(later, [offset]))
                     bits = _load(builder, pointer, vector)
                 else:
                     bits = _masked_load(builder, pointer, mask, vector)
@@ -889,6 +893,12 @@ def _store(address, index, width, mark, marks):
 
 
 @helper
+def _store_pair(address, key, index):
+    store_integer(np.int64(0), address, np.int64(key))
+    store_integer(np.int64(0), address + 8, index)
+
+
+@helper
 def _zero(table, address, width, past, begin, end):
     """Set the elements at positions begin to end of a row-major walk to 0."""
     inner = table[1] - 1
@@ -964,7 +974,9 @@ def _short_rows(how, kept, reduced, marks, zeros, x, out, flip, nan_key, inf, be
             else:
                 if zero_count > 0:
                     zero_run(out_address, zero_count, zero_step, width, past)
-                if mark == 0:
+                if width == PAIR_BYTES:
+                    _store_pair(out_address, best, index)
+                elif mark == 0:
                     store_element(out_address, index, width)
                 else:
                     store_element(out_address + index * mark_step, mark, width)
@@ -1082,9 +1094,10 @@ def _rows(how, kept, reduced, marks, zeros, x, out, partial, flip, nan_key, inf,
             begin_zero, end_zero = volume * part // parts, volume * (part + 1) // parts
             _zero(zeros, target, width, past, begin_zero, end_zero)
         if parts > 1:
-            place = 2 * (group * parts + part)
-            partial[place] = best
-            partial[place + 1] = index
+            partial[2 * item] = best
+            partial[2 * item + 1] = index
+        elif width == PAIR_BYTES:
+            _store_pair(target, best, index)
         else:
             if blanks and best == nan_key:
                 index = 0
@@ -1115,6 +1128,31 @@ def _fold_scattered(best, where, address, offsets, rows, columns, step, state, f
 def _better(key, index, winner, c, last):
     best = winner[0, c]
     return (key > best) | ((key == best) & ((index < winner[1, c]) != last))
+
+
+@helper
+def _join_lane(winner, first, columns, weight, last):
+    """Join the winners of columns from `first` on, `weight` further on in the index, to the first ones."""
+    for d in range(columns):
+        c = np.uint64(first + d)
+        key, index = winner[0, c], winner[1, c] + weight
+        better = _better(key, index, winner, np.uint64(d), last)
+        winner[0, np.uint64(d)] = key if better else winner[0, np.uint64(d)]
+        winner[1, np.uint64(d)] = index if better else winner[1, np.uint64(d)]
+
+
+@helper
+def _store_row(address, step, indices, count, width, mark, marks):
+    """Store the first `count` of `indices`, or a mark at the place of each, `step` bytes apart."""
+    if mark != 0:
+        for c in range(count):
+            _store(address + c * step, indices[c], width, mark, marks)
+    elif width == 4:
+        for c in range(count):
+            store_integer(np.int32(0), address + c * step, indices[c])
+    else:
+        for c in range(count):
+            store_integer(np.int64(0), address + c * step, indices[c])
 
 
 @helper
@@ -1150,8 +1188,8 @@ def _columns(
     last, ordered, blanks = how[LAST] != 0, how[ORDERED] != 0, how[BLANKS] != 0
     contiguous = how[STRATEGY] == COLUMNS
     beside, overlap = how[BESIDE], how[OVERLAP]
-    best_at = scratch.ctypes.data
-    where_at = best_at + scratch.size // 2 * 8
+    best_at = aligned(np.int64(scratch.ctypes.data))
+    where_at = best_at + aligned(tile * size)
     block = table.shape[1] - FOLD - ROWS_AHEAD
     offsets = table[0]
     indices = table[1]
@@ -1159,7 +1197,8 @@ def _columns(
     kept_inner = kept[1] - 1
     across, step, out_step = _axis(kept, kept_inner)
     tiles = (across + tile - 1) // tile
-    whole = _volume(kept) // across * tiles
+    groups = _volume(kept)
+    whole = groups // across * tiles
     inner = reduced[1] - 1
     n, row_step, weight = _axis(reduced, inner)
     # From one of the rows beside each other to the next, at ascending addresses.
@@ -1249,22 +1288,17 @@ def _columns(
                     winner[0, d] = key if changed else winner[0, d]
                     winner[1, d] = index if changed else winner[1, d]
         for lane in range(1, beside):
-            for d in range(columns):
-                c = lane * columns + d
-                key, index = winner[0, c], winner[1, c] + lane * beside_weight
-                better = _better(key, index, winner, d, last)
-                winner[0, d] = key if better else winner[0, d]
-                winner[1, d] = index if better else winner[1, d]
-        place = 2 * ((outer * across + column) * parts + part)
-        for c in range(columns):
-            key, index = winner[0, c], winner[1, c]
-            if parts > 1:
-                partial[place + 2 * c * parts] = key
-                partial[place + 2 * c * parts + 1] = index
-            else:
-                if blanks and key == nan_key:
-                    index = 0
-                _store(target + c * out_step, index, width, mark, marks)
+            _join_lane(winner, lane * columns, columns, lane * beside_weight, last)
+        if parts > 1:
+            place = 2 * (part * groups + outer * across + column)
+            for c in range(columns):
+                partial[place + 2 * c] = winner[0, c]
+                partial[place + 2 * c + 1] = winner[1, c]
+        else:
+            if blanks:
+                for c in range(columns):
+                    winner[1, c] = 0 if winner[0, c] == nan_key else winner[1, c]
+            _store_row(target, out_step, winner[1], columns, width, mark, marks)
     if past:
         drain_stores()
 
@@ -1277,6 +1311,8 @@ def rows(width, is_float):
     def chunk(walk, x, out, partial, begin, end):
         how, kept, reduced, marks, zeros = _tables(walk)
         flip, nan_key, inf = rule_of(how, RULE, lane, float_lane)
+        if how[WIDTH] == PAIR_BYTES:
+            out = partial
         if how[STRATEGY] == SHORT:
             _short_rows(how, kept, reduced, marks, zeros, x, out, flip, nan_key, inf, begin, end)
         else:
@@ -1296,7 +1332,7 @@ def columns(width, is_float):
         flip, nan_key, inf = rule_of(how, RULE, lane, float_lane)
         # Arrays owned here, where they outlive the raw addresses that _columns takes of them.
         tile = how[TILE]
-        scratch = np.empty(2 * (tile * item_size(flip) // 8 + VECTOR_BYTES), np.int64)
+        scratch = np.empty(2 * aligned(tile * item_size(flip)) + VECTOR_BYTES, np.uint8)
         block = BYTE_ROWS if item_size(flip) == 1 else BLOCK_ROWS
         table = np.empty((2, block + FOLD + ROWS_AHEAD), np.int64)
         winner = np.empty((2, tile), np.int64)
@@ -1326,14 +1362,14 @@ def columns(width, is_float):
 def combine(walk, _x, out, partial, begin, end):
     """Chunk that finds the best part of each group; an item is a group."""
     how, kept, _, marks, _ = _tables(walk)
-    pairs = _pairs(partial, how, kept)
+    pairs, groups = _pairs(partial, how, kept), _volume(kept)
     parts, width, mark, last = how[PARTS], how[WIDTH], how[MARK], how[LAST] != 0
-    blanks, blank = how[BLANKS] != 0, how[RULE + 1]
+    blanks, blank, weight = how[BLANKS] != 0, how[RULE + 1], how[PART_WEIGHT]
     for group in range(begin, end):
-        place = 2 * group * parts
-        best, index = pairs[place], pairs[place + 1]
+        best, index = pairs[2 * group], pairs[2 * group + 1]
         for p in range(1, parts):
-            key, other = pairs[place + 2 * p], pairs[place + 2 * p + 1]
+            place = 2 * (p * groups + group)
+            key, other = pairs[place], pairs[place + 1] + p * weight
             if key > best or (key == best and (other < index) != last):
                 best, index = key, other
         _, out_offset = _unravel(kept, kept[1], group)
@@ -1344,6 +1380,11 @@ def combine(walk, _x, out, partial, begin, end):
 
 @njit(nogil=True, error_model="numpy")
 def zero(walk, _x, out, _partial, begin, end):
-    """Chunk that sets elements to 0, by position; the walk: an element's bytes, then a table as `zeros` and its rows."""
-    width, axes = integers(walk, 2)
-    _zero((walk + 16, axes), out, width, False, begin, end)
+    """Chunk that sets elements to 0, by position.
+
+    The walk: an element's bytes, whether zeros go past the caches, then the rows of a table as `zeros`, and the table.
+    """
+    width, past, axes = integers(walk, 3)
+    _zero((walk + 24, axes), out, width, past != 0, begin, end)
+    if past != 0:
+        drain_stores()

@@ -56,6 +56,7 @@ class _Plan(NamedTuple):
     run: launch.Kernel
     walk: npt.NDArray[np.int64]
     walk_at: int  # its address
+    joining: npt.NDArray[np.int64]  # the walk that joins parts
     shift: int  # bytes from the input's element [0, 0, ..] to the first visited
     out_shift: int
     items: int
@@ -113,7 +114,7 @@ class Search:
         if self._empty:
             return
         plan = self._plans[x.strides, out.strides]
-        run, _, walk, shift, out_shift, items, groups, parts, zeros, elements, repeated = plan
+        run, _, walk, _, shift, out_shift, items, groups, parts, zeros, elements, repeated = plan
         source = launch.address(x) + shift
         target = launch.address(out) + out_shift
         large, alive = self._large, (x, out, plan)
@@ -125,7 +126,8 @@ class Search:
             pairs = np.empty(2 * groups * parts, np.int64)
             partial = launch.address(pairs)
             run(walk, source, target, partial, items, large=large, alive=(alive, pairs))
-            _COMBINE(walk, 0, target, partial, groups, large=False, alive=(alive, pairs))
+            joining = launch.address(plan.joining)
+            _COMBINE(joining, 0, target, partial, groups, large=False, alive=(alive, pairs))
         if repeated is not None:
             _spread(out, out[repeated])
 
@@ -221,61 +223,78 @@ class Search:
         if items < PART_ITEMS:
             parts = min(part_bytes // PART_BYTES, PART_ITEMS // items, PARTIALS // groups)
             parts = max(1, parts)
+        split = False
         if parts == 1 and not columns and kept and kept[-1].stride < abs(reduced[0].stride):
             # Groups lie within the outermost reduced axis: by its parts, memory is walked in order.
             run_bytes = total * size // reduced[0].size
             if run_bytes >= RUN_BYTES and groups * total * size >= STREAM_BYTES:
                 parts = max(1, min(reduced[0].size, PARTIALS // groups))
+                split = parts == reduced[0].size
         parts = -(-total // -(-total // parts))  # none empty
-        tables = [geometry.table(kept), geometry.table(reduced)]
+        mark_table = zero_table = _NO_AXES
         zeros = None
         elements = 0
         past = False
-        if self._mark is None:
-            tables += [_NO_AXES, _NO_AXES]
-        else:
+        if self._mark is not None:
             group = geometry.coalesce(geometry.by_memory(marked))
             across = [geometry.Axis(axis.size, axis.second, 0) for axis in kept]
             everything = geometry.by_memory(across + group)
-            # In a short row the mark would wait for the zeros.
+            past = math.prod(self._sizes) * size >= PAST_BYTES
+            mark_table = geometry.table(geometry.coalesce(marked))
+            # Zeros are set along with the search where both walk the output the same way, else beforehand in the
+            # output's own order; and where they go past the caches, for a short row's mark would wait for them (1.7x).
+            alike = everything[-1:] == (across if columns else group)[-1:] and not split
             long = columns or (group and group[-1].size * size >= PAST_ROW_BYTES)
-            past = bool(long) and math.prod(self._sizes) * size >= PAST_BYTES
-            tables.append(geometry.table(geometry.coalesce(marked)))
-            # Along with the search where both walk the output the same way, else beforehand in the output's own order.
-            if not self._large or everything[-1:] == (across if columns else group)[-1:]:
+            if not self._large or (alike and (long or not past)):
                 if beside > 1 and group[-1].stride == across[-1].stride * across[-1].size:
                     zero_rows = group.pop().size
-                tables.append(geometry.table(group))
+                zero_table = geometry.table(group)
             else:
-                tables.append(_NO_AXES)
                 axes = geometry.table(geometry.coalesce(everything))
                 elements = math.prod(axis.size for axis in everything)
-                zeros = np.concatenate(([self._out_size, len(axes)], axes.ravel()))
-        short = len(reduced) == parts == 1 and total * size <= kernel.SHORT_BYTES
-        if strategy == kernel.ROWS and short and max(len(table) for table in tables[2:]) <= 1:
+                zeros = np.concatenate(([self._out_size, past, len(axes)], axes.ravel()))
+        runs = reduced[1:] if split else reduced
+        simple = split or (parts == 1 and len(mark_table) <= 1 and len(zero_table) <= 1)
+        short = len(runs) == 1 and runs[0].size * size <= kernel.SHORT_BYTES
+        if strategy == kernel.ROWS and simple and short:
             strategy = kernel.SHORT
-        how = np.zeros(kernel.SETTINGS, np.int64)
-        how[kernel.STRATEGY] = strategy
-        how[kernel.LAST] = self._last
-        how[kernel.LATE] = late
-        how[kernel.ORDERED] = ordered
-        how[kernel.BASE] = base
-        how[kernel.TILE] = tile
-        how[kernel.PARTS] = parts
-        how[kernel.WIDTH] = self._out_size
-        how[kernel.BLANKS] = self._blanks
-        how[kernel.MARK] = self._mark or 0
-        how[kernel.BESIDE] = beside
-        how[kernel.OVERLAP] = overlap
-        how[kernel.ZERO_ROWS] = zero_rows
-        how[kernel.PAST] = past
-        how[kernel.KEPT : kernel.ZEROS + 1] = [len(table) for table in tables]
-        how[kernel.RULE : kernel.RULE + 3] = self._rule
-        walk = np.concatenate((how, *(table.ravel() for table in tables)))
+        settings = {
+            kernel.STRATEGY: strategy,
+            kernel.LAST: self._last,
+            kernel.LATE: late,
+            kernel.ORDERED: ordered,
+            kernel.BASE: base,
+            kernel.TILE: tile,
+            kernel.PARTS: parts,
+            kernel.PART_WEIGHT: reduced[0].second if split else 0,
+            kernel.WIDTH: self._out_size,
+            kernel.BLANKS: self._blanks,
+            kernel.MARK: self._mark or 0,
+            kernel.BESIDE: beside,
+            kernel.OVERLAP: overlap,
+            kernel.ZERO_ROWS: zero_rows,
+            kernel.PAST: past,
+        }
+        walk = joining = self._walk(
+            settings, geometry.table(kept), geometry.table(reduced), mark_table, zero_table
+        )
+        if split:
+            # Each part of a group is searched as a group of its own.
+            pair = kernel.PAIR_BYTES
+            weights = geometry.index_weights([axis.size for axis in kept])
+            places = [
+                geometry.Axis(axis.size, axis.stride, pair * w)
+                for axis, w in zip(kept, weights, strict=True)
+            ]
+            places.append(geometry.Axis(parts, reduced[0].stride, pair * groups))
+            settings |= {kernel.PARTS: 1, kernel.WIDTH: pair, kernel.BLANKS: 0, kernel.MARK: 0}
+            kept_table = geometry.table(geometry.coalesce(geometry.by_memory(places)))
+            walk = self._walk(settings, kept_table, geometry.table(runs), _NO_AXES, _NO_AXES)
         return _Plan(
             (_COLUMNS if columns else _ROWS)(*self._kind),
             walk,
             launch.address(walk),
+            joining,
             shift,
             out_shift,
             items * parts,
@@ -285,6 +304,17 @@ class Search:
             elements,
             tuple(repeated) if some_repeated else None,
         )
+
+    def _walk(
+        self, settings: dict[int, int], *tables: npt.NDArray[np.int64]
+    ) -> npt.NDArray[np.int64]:
+        """The block that tells the kernel what to do: settings, then the tables kept, reduced, marks and zeros."""
+        how = np.zeros(kernel.SETTINGS, np.int64)
+        for place, value in settings.items():
+            how[place] = value
+        how[kernel.KEPT : kernel.ZEROS + 1] = [len(table) for table in tables]
+        how[kernel.RULE : kernel.RULE + 3] = self._rule
+        return np.concatenate((how, *(table.ravel() for table in tables)))
 
 
 class ArgReduce(Search):
