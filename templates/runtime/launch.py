@@ -30,6 +30,8 @@ from specops import chunks
 from specops.errors import SpecopsError
 from specops.validation import NotUnderstood, integer
 
+MANY_PARTS = 1 << 12  # parts of groups that a second thread joins faster than one
+
 _limit: int | None = None
 _local_limit: ContextVar[int | None] = ContextVar("specops_num_threads", default=None)
 _lock = threading.Lock()

@@ -1131,6 +1131,46 @@ def _better(key, index, winner, c, last):
 
 
 @helper
+def _tile_of(item, whole, tiles, tile):
+    """Part, position in the outer axes, and first column of an item."""
+    part = item // whole
+    rest = item - part * whole
+    outer = rest // tiles
+    return part, outer, (rest - outer * tiles) * tile
+
+
+@helper
+def _list_rows(offsets, indices, how, reduced, position, stop):
+    """List rows from `position` to `stop`, or, where they are not visited in the order of preference, to the end of a run.
+
+    How many they are. The last one is listed several times, up to a multiple of FOLD.
+    """
+    inner = reduced[1] - 1
+    n, step, weight = _axis(reduced, inner)
+    beside, overlap = how[BESIDE], how[OVERLAP]
+    rows = 0
+    while position < stop and (how[ORDERED] != 0 or rows == 0):
+        run = position // n if inner > 0 else 0
+        digit = position - run * n
+        offset, index = _unravel(reduced, inner, run)
+        offset += digit * step
+        index += how[BASE] + digit * weight
+        count = min(n - digit, stop - position)
+        for r in range(count):
+            offsets[rows + r] = offset + r * step
+            indices[rows + r] = index + r * weight
+        rows += count
+        position += count
+        if digit + count == n:
+            offsets[rows - 1] -= overlap * (step // beside)
+            indices[rows - 1] -= overlap * (weight // beside)
+    for r in range(rows, rows + -rows % FOLD):
+        offsets[r] = offsets[rows - 1]
+        indices[r] = indices[rows - 1]
+    return rows
+
+
+@helper
 def _join_lane(winner, first, columns, weight, last):
     """Join the winners of columns from `first` on, `weight` further on in the index, to the first ones."""
     for d in range(columns):
@@ -1187,7 +1227,7 @@ def _columns(
     tile, parts, width, mark = how[TILE], how[PARTS], how[WIDTH], how[MARK]
     last, ordered, blanks = how[LAST] != 0, how[ORDERED] != 0, how[BLANKS] != 0
     contiguous = how[STRATEGY] == COLUMNS
-    beside, overlap = how[BESIDE], how[OVERLAP]
+    beside = how[BESIDE]
     best_at = aligned(np.int64(scratch.ctypes.data))
     where_at = best_at + aligned(tile * size)
     block = table.shape[1] - FOLD - ROWS_AHEAD
@@ -1199,27 +1239,25 @@ def _columns(
     tiles = (across + tile - 1) // tile
     groups = _volume(kept)
     whole = groups // across * tiles
-    inner = reduced[1] - 1
-    n, row_step, weight = _axis(reduced, inner)
+    _, row_step, weight = _axis(reduced, reduced[1] - 1)
     # From one of the rows beside each other to the next, at ascending addresses.
     beside_weight = weight // beside if row_step > 0 else -(weight // beside)
-    overlap_bytes = overlap * (row_step // beside)
-    overlap_weight = overlap * (weight // beside)
     total = _volume(reduced)
     cleared, past = zeros[1] > 0, how[PAST] != 0
     volume = _volume(zeros)
     share = (total + parts - 1) // parts
+    listed = -1  # the first position that `table` tells
+    rows = 0
     for item in range(begin, end):
-        part = item // whole if parts > 1 else 0
-        rest = item - part * whole
-        outer = rest // tiles
-        column = (rest - outer * tiles) * tile
+        part, outer, column = _tile_of(item, whole, tiles, tile)
         columns = min(tile, across - column)
         wide = columns * beside
         ahead = min(max(AHEAD_OF_COLUMNS // (wide * size), FOLD), ROWS_AHEAD)
         offset, out_offset = _unravel(kept, kept_inner, outer)
         start = x + offset + column * step
         target = out + out_offset + column * out_step
+        _, next_outer, next_column = _tile_of(min(item + 1, end - 1), whole, tiles, tile)
+        next_start = x + _unravel(kept, kept_inner, next_outer)[0] + next_column * step
         position = part * share
         stop = min(position + share, total)
         if cleared:
@@ -1228,27 +1266,19 @@ def _columns(
                 zero_run(target + zero_offset, columns * how[ZERO_ROWS], out_step, width, past)
         first = True
         while position < stop:
-            rows = 0
-            while position < stop and rows < block and (ordered or rows == 0):
-                run = position // n if inner > 0 else 0
-                digit = position - run * n
-                row_offset, index = _unravel(reduced, inner, run)
-                row_offset += digit * row_step
-                index += how[BASE] + digit * weight
-                count = min(n - digit, stop - position, block - rows)
-                for r in range(count):
-                    offsets[rows + r] = row_offset + r * row_step
-                    indices[rows + r] = index + r * weight
-                rows += count
-                position += count
-                if digit + count == n:
-                    offsets[rows - 1] -= overlap_bytes
-                    indices[rows - 1] -= overlap_weight
+            if listed != position:  # else they are those of the tile before
+                rows = _list_rows(offsets, indices, how, reduced, position, min(stop, position + block))
+                listed = position
+            position += rows
             state = FRESH if first or not ordered else RENUMBERED
             if contiguous:
-                for r in range(rows, rows + -rows % FOLD + ahead):
-                    offsets[r] = offsets[rows - 1]
-                    indices[r] = indices[rows - 1]
+                # Rows to be fetched ahead: this tile's next ones, or the next tile's first ones.
+                whole_folds = rows + -rows % FOLD
+                for r in range(ahead):
+                    further = offsets[rows - 1] + (r + 1) * row_step
+                    if position == stop:
+                        further = offsets[r] + next_start - start
+                    offsets[whole_folds + r] = further
                 for r in range(0, rows, FOLD):
                     fold_rows(
                         best_at,
@@ -1365,17 +1395,26 @@ def combine(walk, _x, out, partial, begin, end):
     pairs, groups = _pairs(partial, how, kept), _volume(kept)
     parts, width, mark, last = how[PARTS], how[WIDTH], how[MARK], how[LAST] != 0
     blanks, blank, weight = how[BLANKS] != 0, how[RULE + 1], how[PART_WEIGHT]
-    for group in range(begin, end):
-        best, index = pairs[2 * group], pairs[2 * group + 1]
-        for p in range(1, parts):
-            place = 2 * (p * groups + group)
-            key, other = pairs[place], pairs[place + 1] + p * weight
-            if key > best or (key == best and (other < index) != last):
-                best, index = key, other
-        _, out_offset = _unravel(kept, kept[1], group)
-        if blanks and best == blank:
-            index = 0
-        _store(out + out_offset, index, width, mark, marks)
+    inner = kept[1] - 1
+    n, _, step = _axis(kept, inner)
+    item = begin
+    while item < end:
+        run = item // n
+        digit = item - run * n
+        target = out + _unravel(kept, inner, run)[1] + digit * step
+        count = min(n - digit, end - item)
+        for group in range(item, item + count):
+            best, index = pairs[2 * group], pairs[2 * group + 1]
+            for p in range(1, parts):
+                place = 2 * (p * groups + group)
+                key, other = pairs[place], pairs[place + 1] + p * weight
+                if key > best or (key == best and (other < index) != last):
+                    best, index = key, other
+            if blanks and best == blank:
+                index = 0
+            _store(target, index, width, mark, marks)
+            target += step
+        item += count
 
 
 @njit(nogil=True, error_model="numpy")

@@ -127,7 +127,8 @@ class Search:
             partial = launch.address(pairs)
             run(walk, source, target, partial, items, large=large, alive=(alive, pairs))
             joining = launch.address(plan.joining)
-            _COMBINE(joining, 0, target, partial, groups, large=False, alive=(alive, pairs))
+            many = groups * parts >= launch.MANY_PARTS
+            _COMBINE(joining, 0, target, partial, groups, large=many, alive=(alive, pairs))
         if repeated is not None:
             _spread(out, out[repeated])
 

@@ -141,7 +141,8 @@ class Reduce:
         partial = launch.address(states)
         run(walk, source, target, partial, items, large=large, alive=(alive, states))
         combine = _COMBINE(*self._fold)
-        combine(walk, 0, target, partial, groups, large=False, alive=(alive, states))
+        many = groups * parts >= launch.MANY_PARTS
+        combine(walk, 0, target, partial, groups, large=many, alive=(alive, states))
 
     def _plan(self, strides: tuple[int, ...], out_strides: tuple[int, ...]) -> _Plan:
         size = self._item_size

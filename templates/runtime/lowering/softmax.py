@@ -93,7 +93,8 @@ class Softmax:
         partial = launch.address(pairs)
         alive = (x, out, plan, pairs)
         run(walk, source, target, partial, items, large=large, alive=alive)
-        _COMBINE(walk, 0, 0, partial, groups, large=False, alive=alive)
+        many = groups * parts >= launch.MANY_PARTS
+        _COMBINE(walk, 0, 0, partial, groups, large=many, alive=alive)
         run(launch.address(second), source, target, partial, items, large=large, alive=alive)
 
     def _plan(self, strides: tuple[int, ...], out_strides: tuple[int, ...]) -> _Plan:
