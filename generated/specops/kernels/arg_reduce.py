@@ -1182,20 +1182,6 @@ def _join_lane(winner, first, columns, weight, last):
 
 
 @helper
-def _store_row(address, step, indices, count, width, mark, marks):
-    """Store the first `count` of `indices`, or a mark at the place of each, `step` bytes apart."""
-    if mark != 0:
-        for c in range(count):
-            _store(address + c * step, indices[c], width, mark, marks)
-    elif width == 4:
-        for c in range(count):
-            store_integer(np.int32(0), address + c * step, indices[c])
-    else:
-        for c in range(count):
-            store_integer(np.int64(0), address + c * step, indices[c])
-
-
-@helper
 def _columns(
     how,
     kept,
@@ -1325,10 +1311,9 @@ def _columns(
                 partial[place + 2 * c] = winner[0, c]
                 partial[place + 2 * c + 1] = winner[1, c]
         else:
-            if blanks:
-                for c in range(columns):
-                    winner[1, c] = 0 if winner[0, c] == nan_key else winner[1, c]
-            _store_row(target, out_step, winner[1], columns, width, mark, marks)
+            for c in range(columns):
+                index = 0 if blanks and winner[0, c] == nan_key else winner[1, c]
+                _store(target + c * out_step, index, width, mark, marks)
     if past:
         drain_stores()
 
