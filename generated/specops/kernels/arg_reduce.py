@@ -1253,7 +1253,8 @@ def _columns(
         first = True
         while position < stop:
             if listed != position:  # else they are those of the tile before
-                rows = _list_rows(offsets, indices, how, reduced, position, min(stop, position + block))
+                end_of_block = min(stop, position + block)
+                rows = _list_rows(offsets, indices, how, reduced, position, end_of_block)
                 listed = position
             position += rows
             state = FRESH if first or not ordered else RENUMBERED
