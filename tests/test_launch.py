@@ -121,6 +121,30 @@ def test_compiled_code_is_found_again(tmp_path: Path) -> None:
     assert files[0] == files[1]
 
 
+SCRATCH = """
+import numpy as np
+import specops
+from specops import directml as dml
+x = np.random.default_rng(1).random((40, 4000), np.float32)
+planes = x.reshape(1, 4, 200, 200)
+for axis in (0, 1):
+    assert np.array_equal(specops.argmax(x, axis=axis), x.argmax(axis))
+    assert np.allclose(specops.softmax(x, axis=axis).sum(axis), 1)
+    assert np.allclose(specops.l2_norm(x, axis=axis), np.sqrt(np.square(x).sum(axis)))
+assert np.array_equal(specops.max_pool(planes, [1, 1]), planes)
+assert np.array_equal(specops.average_pool(planes, [1, 1]), planes)
+assert np.array_equal(dml.max_pooling_grad(planes, planes, [1, 1]), planes)
+assert np.array_equal(dml.average_pooling_grad(planes, [1, 1]), planes)
+"""
+
+
+def test_scratch_memory_is_kept_as_long_as_it_is_used() -> None:
+    """Kernels know it by its address alone; what is freed goes back to the system at once here, where malloc can."""
+    environment = {**os.environ, "MALLOC_MMAP_THRESHOLD_": "512"}
+    command = [sys.executable, "-c", SCRATCH]
+    subprocess.run(command, env=environment, check=True, timeout=300)
+
+
 def test_an_interrupt_waits_for_the_other_threads(monkeypatch: pytest.MonkeyPatch) -> None:
     """They write to the caller's memory: none is under way, and none begins, when the interrupt is raised."""
     began: list[int] = []

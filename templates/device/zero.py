@@ -10,7 +10,7 @@ from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
-from order_key import VECTOR_BYTES, _pointer, helper, store_integer
+from order_key import VECTOR_BYTES, _pointer, aligned, helper, store_integer
 
 
 @intrinsic
@@ -93,7 +93,7 @@ def drain_stores(_context: Any) -> Any:
 def zero_past_caches(address, count):
     """Set `count` contiguous bytes to 0; `drain_stores` must follow. A line stored to both ways would wait."""
     end = address + count
-    first = (address + VECTOR_BYTES - 1) & -VECTOR_BYTES
+    first = aligned(address)
     last = end & -VECTOR_BYTES
     if first >= last:
         zero_bytes(address, count)

@@ -41,7 +41,7 @@ PARTS = 6  # parts that each group is split into
 WIDTH = 7  # bytes of an output element; PAIR_BYTES: of the greatest element's key and index
 BLANKS = 8  # a group of nothing but NaN gives index 0
 MARK = 9  # the bits stored at the element's place; 0 where its index is stored
-KEPT = 10  # lengths of the tables in `axes`
+KEPT = 10  # lengths of the tables
 REDUCED = 11
 MARKS = 12
 ZEROS = 13
@@ -138,9 +138,9 @@ def _rule(signature: Any, values: Any) -> tuple[Any, Any, Any]:
 
 
 @helper
-def aligned(address):
-    """The first address from `address` on where a cache line begins: a store across two takes as long as two stores."""
-    return (address + VECTOR_BYTES - 1) & -VECTOR_BYTES
+def aligned(n):
+    """An address or a number of bytes, rounded up to whole cache lines: a store across two takes as long as two."""
+    return (n + VECTOR_BYTES - 1) & -VECTOR_BYTES
 
 
 @intrinsic
@@ -751,7 +751,7 @@ def drain_stores(_context: Any) -> Any:
 def zero_past_caches(address, count):
     """Set `count` contiguous bytes to 0; `drain_stores` must follow. A line stored to both ways would wait."""
     end = address + count
-    first = (address + VECTOR_BYTES - 1) & -VECTOR_BYTES
+    first = aligned(address)
     last = end & -VECTOR_BYTES
     if first >= last:
         zero_bytes(address, count)
@@ -879,7 +879,7 @@ def _tables(walk):
 
 @helper
 def _pairs(partial, how, kept):
-    """(key, index) of each part of each group, as an array."""
+    """(key, index) of each group, part by part, as an array."""
     return integers(partial, 2 * how[PARTS] * _volume(kept))
 
 
@@ -1173,12 +1173,13 @@ def _list_rows(offsets, indices, how, reduced, position, stop):
 @helper
 def _join_lane(winner, first, columns, weight, last):
     """Join the winners of columns from `first` on, `weight` further on in the index, to the first ones."""
-    for d in range(columns):
-        c = np.uint64(first + d)
+    for column in range(columns):
+        # Unsigned: that a negative index might count from the end would keep this from being a loop of vectors.
+        c, d = np.uint64(first + column), np.uint64(column)
         key, index = winner[0, c], winner[1, c] + weight
-        better = _better(key, index, winner, np.uint64(d), last)
-        winner[0, np.uint64(d)] = key if better else winner[0, np.uint64(d)]
-        winner[1, np.uint64(d)] = index if better else winner[1, np.uint64(d)]
+        better = _better(key, index, winner, d, last)
+        winner[0, d] = key if better else winner[0, d]
+        winner[1, d] = index if better else winner[1, d]
 
 
 @helper
@@ -1233,7 +1234,7 @@ def _columns(
     volume = _volume(zeros)
     share = (total + parts - 1) // parts
     listed = -1  # the first position that `table` tells
-    rows = 0
+    rows = top_row = 0
     for item in range(begin, end):
         part, outer, column = _tile_of(item, whole, tiles, tile)
         columns = min(tile, across - column)
@@ -1260,11 +1261,16 @@ def _columns(
             state = FRESH if first or not ordered else RENUMBERED
             if contiguous:
                 # Rows to be fetched ahead: this tile's next ones, or the next tile's first ones.
+                if first:
+                    top_row = offsets[0]
                 whole_folds = rows + -rows % FOLD
                 for r in range(ahead):
-                    further = offsets[rows - 1] + (r + 1) * row_step
-                    if position == stop:
+                    if position < stop:
+                        further = offsets[rows - 1] + (r + 1) * row_step
+                    elif first:
                         further = offsets[r] + next_start - start
+                    else:
+                        further = top_row + r * row_step + next_start - start
                     offsets[whole_folds + r] = further
                 for r in range(0, rows, FOLD):
                     fold_rows(

@@ -93,9 +93,9 @@ def _rule(signature: Any, values: Any) -> tuple[Any, Any, Any]:
 
 
 @helper
-def aligned(address):
-    """The first address from `address` on where a cache line begins: a store across two takes as long as two stores."""
-    return (address + VECTOR_BYTES - 1) & -VECTOR_BYTES
+def aligned(n):
+    """An address or a number of bytes, rounded up to whole cache lines: a store across two takes as long as two."""
+    return (n + VECTOR_BYTES - 1) & -VECTOR_BYTES
 
 
 @intrinsic
@@ -1869,7 +1869,7 @@ def drain_stores(_context: Any) -> Any:
 def zero_past_caches(address, count):
     """Set `count` contiguous bytes to 0; `drain_stores` must follow. A line stored to both ways would wait."""
     end = address + count
-    first = (address + VECTOR_BYTES - 1) & -VECTOR_BYTES
+    first = aligned(address)
     last = end & -VECTOR_BYTES
     if first >= last:
         zero_bytes(address, count)

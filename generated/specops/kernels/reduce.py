@@ -114,9 +114,9 @@ def _rule(signature: Any, values: Any) -> tuple[Any, Any, Any]:
 
 
 @helper
-def aligned(address):
-    """The first address from `address` on where a cache line begins: a store across two takes as long as two stores."""
-    return (address + VECTOR_BYTES - 1) & -VECTOR_BYTES
+def aligned(n):
+    """An address or a number of bytes, rounded up to whole cache lines: a store across two takes as long as two."""
+    return (n + VECTOR_BYTES - 1) & -VECTOR_BYTES
 
 
 @intrinsic
@@ -1865,10 +1865,11 @@ def rows(dtype, operation):
     def chunk(walk, x, out, partial, begin, end):
         how, kept, reduced = _tables(walk)
         words = (GROUPS * lane_count(fold) + SHORT_GROUPS) * state_arrays(fold)
-        # An array owned here, where it outlives its address.
         states = np.zeros(words + VECTOR_BYTES // 8, np.int64)
         at, rule = aligned(np.int64(states.ctypes.data)), walk + 8 * RULE
         _rows(how, kept, reduced, x, out, partial, fold, rule, begin, end, at)
+        # The array's last use: raw addresses do not keep it.
+        states[0] = 0
 
     return chunk
 
@@ -1887,6 +1888,8 @@ def columns(dtype, operation):
         offsets = np.empty(BLOCK_ROWS + ROWS_AHEAD + FOLD, np.int64)
         at, rule = aligned(np.int64(states.ctypes.data)), walk + 8 * RULE
         _columns(how, kept, reduced, x, out, partial, fold, rule, begin, end, at, gap, offsets)
+        # The array's last use: raw addresses do not keep it.
+        states[0] = 0
 
     return chunk
 

@@ -91,9 +91,9 @@ def _rule(signature: Any, values: Any) -> tuple[Any, Any, Any]:
 
 
 @helper
-def aligned(address):
-    """The first address from `address` on where a cache line begins: a store across two takes as long as two stores."""
-    return (address + VECTOR_BYTES - 1) & -VECTOR_BYTES
+def aligned(n):
+    """An address or a number of bytes, rounded up to whole cache lines: a store across two takes as long as two."""
+    return (n + VECTOR_BYTES - 1) & -VECTOR_BYTES
 
 
 @intrinsic

@@ -54,9 +54,9 @@ class _Plan(NamedTuple):
     """The walk for one set of strides."""
 
     run: launch.Kernel
-    walk: npt.NDArray[np.int64]
-    walk_at: int  # its address
-    joining: npt.NDArray[np.int64]  # the walk that joins parts
+    walks: tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]  # own what is at the next two
+    walk: int  # the address of the walk that searches
+    join: int  # of the walk that joins parts
     shift: int  # bytes from the input's element [0, 0, ..] to the first visited
     out_shift: int
     items: int
@@ -114,7 +114,7 @@ class Search:
         if self._empty:
             return
         plan = self._plans[x.strides, out.strides]
-        run, _, walk, _, shift, out_shift, items, groups, parts, zeros, elements, repeated = plan
+        run, _, walk, join, shift, out_shift, items, groups, parts, zeros, elements, repeated = plan
         source = launch.address(x) + shift
         target = launch.address(out) + out_shift
         large, alive = self._large, (x, out, plan)
@@ -126,9 +126,8 @@ class Search:
             pairs = np.empty(2 * groups * parts, np.int64)
             partial = launch.address(pairs)
             run(walk, source, target, partial, items, large=large, alive=(alive, pairs))
-            joining = launch.address(plan.joining)
             many = groups * parts >= launch.MANY_PARTS
-            _COMBINE(joining, 0, target, partial, groups, large=many, alive=(alive, pairs))
+            _COMBINE(join, 0, target, partial, groups, large=many, alive=(alive, pairs))
         if repeated is not None:
             _spread(out, out[repeated])
 
@@ -230,7 +229,7 @@ class Search:
             run_bytes = total * size // reduced[0].size
             if run_bytes >= RUN_BYTES and groups * total * size >= STREAM_BYTES:
                 parts = max(1, min(reduced[0].size, PARTIALS // groups))
-                split = parts == reduced[0].size
+                split = parts == reduced[0].size  # each is a group of its own to the search
         parts = -(-total // -(-total // parts))  # none empty
         mark_table = zero_table = _NO_AXES
         zeros = None
@@ -244,9 +243,9 @@ class Search:
             mark_table = geometry.table(geometry.coalesce(marked))
             # Zeros are set along with the search where both walk the output the same way, else beforehand in the
             # output's own order; and where they go past the caches, for a short row's mark would wait for them (1.7x).
-            alike = everything[-1:] == (across if columns else group)[-1:] and not split
+            alike = everything[-1:] == (across if columns else group)[-1:]
             long = columns or (group and group[-1].size * size >= PAST_ROW_BYTES)
-            if not self._large or (alike and (long or not past)):
+            if not split and (not self._large or (alike and (long or not past))):
                 if beside > 1 and group[-1].stride == across[-1].stride * across[-1].size:
                     zero_rows = group.pop().size
                 zero_table = geometry.table(group)
@@ -255,9 +254,9 @@ class Search:
                 elements = math.prod(axis.size for axis in everything)
                 zeros = np.concatenate(([self._out_size, past, len(axes)], axes.ravel()))
         runs = reduced[1:] if split else reduced
-        simple = split or (parts == 1 and len(mark_table) <= 1 and len(zero_table) <= 1)
         short = len(runs) == 1 and runs[0].size * size <= kernel.SHORT_BYTES
-        if strategy == kernel.ROWS and simple and short:
+        whole = split or (parts == 1 and len(mark_table) <= 1 and len(zero_table) <= 1)
+        if strategy == kernel.ROWS and short and whole:
             strategy = kernel.SHORT
         settings = {
             kernel.STRATEGY: strategy,
@@ -280,7 +279,6 @@ class Search:
             settings, geometry.table(kept), geometry.table(reduced), mark_table, zero_table
         )
         if split:
-            # Each part of a group is searched as a group of its own.
             pair = kernel.PAIR_BYTES
             weights = geometry.index_weights([axis.size for axis in kept])
             places = [
@@ -293,9 +291,9 @@ class Search:
             walk = self._walk(settings, kept_table, geometry.table(runs), _NO_AXES, _NO_AXES)
         return _Plan(
             (_COLUMNS if columns else _ROWS)(*self._kind),
-            walk,
+            (walk, joining),
             launch.address(walk),
-            joining,
+            launch.address(joining),
             shift,
             out_shift,
             items * parts,
