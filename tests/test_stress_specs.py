@@ -141,11 +141,11 @@ def test_each_kernel_has_tests() -> None:
 
 
 def test_mutants_of_a_kernel() -> None:
-    """The kernel itself passes, and not each of two mutants does."""
+    """The kernel itself passes, and not each of five mutants does: some change nothing."""
     kernel = kernels.Kernel("softmax")
     all_mutants = list(kernel.mutants())
     assert len(all_mutants) > 1000
-    chosen = [None, *random.Random(1).sample(all_mutants, 2)]
+    chosen = [None, *random.Random(1).sample(all_mutants, 5)]
     tests = kernel.first()[:1]
-    found = dict(children.apart(lambda n: kernel.survives(chosen[n], tests), range(3), 60))
-    assert found[0] and not (found[1] and found[2])
+    found = dict(children.apart(lambda n: kernel.survives(chosen[n], tests), range(6), 60))
+    assert found.pop(0) and not all(found.values())
