@@ -106,10 +106,7 @@ def test_parts_and_tiles(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(lowering, "PART_BYTES", 48)
     monkeypatch.setattr(lowering, "TILE_BYTES", 256)
     monkeypatch.setattr(lowering, "BESIDE", 12)
-    for number in range(300):
-        if number == 150:
-            last_item_first(monkeypatch)
-        check_case(name, number, 1)
+    check_split(name, 1, monkeypatch)
 
 
 @pytest.mark.parametrize("name", TYPES)
@@ -118,10 +115,15 @@ def test_order_of_memory(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(lowering, "LARGE_BYTES", 0)
     monkeypatch.setattr(lowering, "STREAM_BYTES", 0)
     monkeypatch.setattr(lowering, "RUN_BYTES", 0)
+    check_split(name, 3, monkeypatch)
+
+
+def check_split(name: str, seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Random cases, half of them with the last item first."""
     for number in range(300):
         if number == 150:
             last_item_first(monkeypatch)
-        check_case(name, number, 3)
+        check_case(name, number, seed)
 
 
 @pytest.mark.parametrize("name", TYPES)
