@@ -273,7 +273,7 @@ def prefer_wide_vectors(_context: Any) -> Any:
 
 
 FOLD = 4  # rows folded while a strip's best keys stay in registers
-UNROLLED = 4  # vectors of a long row
+UNROLLED = 8  # vectors of a long row: 4 are slower beyond the cache (1.1 times), for float32
 AHEAD = 8192  # bytes fetched ahead along a long row
 AHEAD_OF_COLUMNS = 16384  # of rows of columns
 CONTINUED = 0  # what fold_rows makes of the best keys and row numbers that it finds
@@ -311,23 +311,28 @@ def greatest_key(_context: Any, address: Any, n: Any, flip: Any, nan_key: Any, i
         last = builder.mul(builder.sub(n, i64(vector.count)), size)
 
         def each(state: Any, change: Any) -> None:
-            """Change the state by each vector's bits, the last vector's first."""
-            for variable, value in zip(state, change(None, load(last)), strict=True):
+            """Change the state by each vector's bits.
+
+            Upwards and not fetched ahead: so the processor fetches best itself (1.1 times as fast beyond the cache).
+            """
+
+            def visit(*offsets: Any) -> None:
+                values = [builder.load(variable) for variable in state]
+                for offset in offsets:
+                    values = change(values, load(offset))
+                for variable, value in zip(state, values, strict=True):
+                    builder.store(value, variable)
+
+            for variable, value in zip(state, change(None, load(i64(0))), strict=True):
                 builder.store(value, variable)
             position = i64(0)
             for vectors in (UNROLLED, 1):
                 stride = i64(vectors * VECTOR_BYTES)
-                whole = builder.mul(builder.sdiv(last, stride), stride) if vectors > 1 else last
-                strip = cgutils.for_range_slice(builder, position, whole, stride, i64)
-                with strip as (offset, _):
-                    values = [builder.load(variable) for variable in state]
-                    for i in range(vectors):
-                        place = builder.add(offset, i64(i * VECTOR_BYTES))
-                        _prefetch(builder, builder.gep(start, [builder.add(place, i64(AHEAD))]))
-                        values = change(values, load(place))
-                    for variable, value in zip(state, values, strict=True):
-                        builder.store(value, variable)
-                position = whole
+                end = builder.and_(builder.mul(n, size), builder.neg(stride))
+                with cgutils.for_range_slice(builder, position, end, stride, i64) as (offset, _):
+                    visit(*(builder.add(offset, i64(i * VECTOR_BYTES)) for i in range(vectors)))
+                position = end
+            visit(last)
 
         def load(offset: Any) -> Any:
             return _load(builder, builder.gep(start, [offset]), vector)
