@@ -750,11 +750,10 @@ def _fold_columns(rows: int) -> Any:
         address: Any,
         offsets: Any,
         ahead: Any,
-        further: Any,
         columns: Any,
     ) -> Any:
         def codegen(context: Any, builder: Any, _signature: Any, values: Any) -> Any:
-            _, rule, at, gap, address, offsets, ahead, further, columns = values
+            _, rule, at, gap, address, offsets, ahead, columns = values
             f = fold.fold
             i64 = columns.type
             rule = _rule_of(builder, f, rule)
@@ -765,7 +764,7 @@ def _fold_columns(rows: int) -> Any:
                 offset = builder.load(builder.gep(table, [i64(r)]))
                 starts.append(_pointer(builder, address, offset))
                 offset = builder.load(builder.gep(table, [builder.add(ahead, i64(r))]))
-                later.append(_pointer(builder, address, builder.add(offset, further)))
+                later.append(_pointer(builder, address, offset))
 
             def strip(column: Any, count: Any) -> None:
                 offset = builder.mul(column, size)
@@ -784,13 +783,13 @@ def _fold_columns(rows: int) -> Any:
             return context.get_dummy_value()
 
         i64 = types.int64
-        return types.void(fold, i64, i64, i64, i64, i64, i64, i64, i64), codegen
+        return types.void(fold, i64, i64, i64, i64, i64, i64, i64), codegen
 
     return intrinsic(typing)
 
 
 # Fold rows of adjoining columns into a state for each column. Row r begins at address + the int64 at `offsets` + 8 * r;
-# what is fetched is `further` bytes along the row that is `ahead` rows further on in that table.
+# what is fetched is the row that is `ahead` rows further on in that table.
 fold_rows = _fold_columns(FOLD)
 fold_row = _fold_columns(1)
 
