@@ -1698,21 +1698,20 @@ def _tables(walk):
 
 
 @helper
-def _fold_group(fold, rule, at, gap, reduced, x, pitch, begin, end):
-    """Fold positions begin to end of the group that begins at `x` into all lanes of a vector of states.
-
-    Runs are `pitch` bytes apart.
-    """
-    inner = reduced[1] - 1
-    n, step, _ = _axis(reduced, inner)
+def _lead(fold, reduced, pitch):
+    """Where a run of a group is fetched ahead, as fold_run takes it; runs are `pitch` bytes apart."""
+    n, step, _ = _axis(reduced, reduced[1] - 1)
     run_bytes = max(n * step, 1)
-    skipped, ahead = AHEAD_IN_RUN // run_bytes * pitch, AHEAD_IN_RUN % run_bytes
     # Memory that adjoins the processor fetches itself, faster if it is not asked to (1.1 to 1.4 times).
     fetches = is_slow(fold) or (run_bytes < AHEAD_IN_RUN and run_bytes != pitch)
-    if inner == 0:
-        first, count = x + begin * step, end - begin
-        fold_run(fold, rule, at, gap, True, first, count, step, fetches, ahead, pitch, skipped)
-        return
+    return fetches, AHEAD_IN_RUN % run_bytes, pitch, AHEAD_IN_RUN // run_bytes * pitch
+
+
+@helper
+def _fold_group(fold, rule, at, gap, reduced, x, lead, begin, end):
+    """Fold positions begin to end of the group that begins at `x` into all lanes of a vector of states."""
+    inner = reduced[1] - 1
+    n, step, _ = _axis(reduced, inner)
     position = begin
     while position < end:
         run = position // n
@@ -1720,8 +1719,7 @@ def _fold_group(fold, rule, at, gap, reduced, x, pitch, begin, end):
         offset, _ = _unravel(reduced, inner, run)
         count = min(n - digit, end - position)
         address = x + offset + digit * step
-        fresh = position == begin
-        fold_run(fold, rule, at, gap, fresh, address, count, step, fetches, ahead, pitch, skipped)
+        fold_run(fold, rule, at, gap, position == begin, address, count, step, *lead)
         position += count
 
 
@@ -1743,7 +1741,7 @@ def _rows(how, kept, reduced, x, out, partial, fold, rule, begin, end, states):
     short = runs == 0 and parts == 1 and n <= lane_count(fold) and n_step == element_bytes(fold)
     together = SHORT_GROUPS if short else GROUPS
     # The next run is one of the same group, or of the next.
-    pitch = _entry(reduced, runs - 1, 1) if runs > 0 and share > n else step
+    lead = _lead(fold, reduced, _entry(reduced, runs - 1, 1) if runs > 0 and share > n else step)
     item = begin
     while item < end:
         part = item // groups if parts > 1 else 0
@@ -1765,7 +1763,11 @@ def _rows(how, kept, reduced, x, out, partial, fold, rule, begin, end, states):
         else:
             for g in range(count):
                 at = states + g * vector
-                _fold_group(fold, rule, at, gap, reduced, address, pitch, first, stop)
+                if runs > 0:
+                    _fold_group(fold, rule, at, gap, reduced, address, lead, first, stop)
+                else:
+                    start, some = address + first * n_step, stop - first
+                    fold_run(fold, rule, at, gap, True, start, some, n_step, *lead)
                 address += step
             across(fold, states, gap, results, result_gap)
         if parts > 1:
