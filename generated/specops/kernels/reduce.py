@@ -1828,7 +1828,7 @@ def _columns(how, kept, reduced, x, out, partial, fold, rule, begin, end, states
         wide = each * taken
         ahead = min(max(AHEAD_OF_COLUMNS // (wide * size), FOLD), ROWS_AHEAD)
         if wide * size >= LONG_ROW:
-            ahead = 0
+            ahead = 0  # the rows that are read now
         offset, out_offset = _unravel(kept, inner, outer)
         start = x + offset + column * step
         reset(fold, states, gap, wide)
