@@ -494,7 +494,7 @@ def state_arrays(_context: Any, fold: Any) -> Any:
 
 @intrinsic
 def is_slow(_context: Any, fold: Any) -> Any:
-    """Whether what a fold of adjoining runs reads had better be fetched ahead, a constant."""
+    """Whether a fold computes so long that even adjoining runs had better be fetched ahead, a constant."""
 
     def codegen(_context: Any, _builder: Any, _signature: Any, _values: Any) -> Any:
         return ir.IntType(1)(fold.fold.slow)
@@ -605,8 +605,8 @@ def fold_run(
 ) -> Any:
     """Fold n elements of one group, `step` bytes apart, into the lanes of a vector of states, `fresh` ones at first.
 
-    Where it `fetches`, that lies `ahead` bytes further on in the run, or as far beyond its end in the run that begins
-    `pitch` bytes later; plus `skipped` bytes, of whole runs, in either case.
+    What is fetched, if it `fetches`, lies `ahead` bytes further on in the run, or as far beyond its end in the run that
+    begins `pitch` bytes later; plus `skipped` bytes, of whole runs, in either case.
     """
 
     def codegen(context: Any, builder: Any, _signature: Any, values: Any) -> Any:

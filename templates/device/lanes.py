@@ -26,13 +26,13 @@ from order_key import (
 )
 from vectors import _extreme, _extremes, _greater, _mask, _masked_load
 
-FOLD = 8  # rows folded while a strip's best keys stay in registers, at most
+FOLD = 4  # rows folded while a strip's best keys stay in registers,
+FOLD_WIDE = (
+    8  # or where there are so many, of elements of 32 bits and more: 0.75 to 0.95 of the time
+)
 UNROLLED = 8  # vectors of a long row: 4 are slower beyond the cache (1.1 times), for float32
-AHEAD = 8192  # bytes fetched ahead along a long row
+AHEAD = 8192  # bytes fetched ahead along a row of a few vectors
 AHEAD_OF_COLUMNS = 16384  # of rows of columns
-CONTINUED = 0  # what fold_rows makes of the best keys and row numbers that it finds
-RENUMBERED = 1
-FRESH = 2
 
 
 def _lanes(element: Any) -> Any:
@@ -352,21 +352,6 @@ def find_key(address, n, key, late, flip, nan_key, inf):
             position = min(position + lanes, n - lanes)
 
 
-def _rows_folded(width: int) -> int:
-    """Of narrow elements fewer: wide rows of them take 1.1 to 1.2 times as long 8 at a time, others 0.85 to 0.95."""
-    return FOLD if width >= 32 else 4
-
-
-@intrinsic
-def rows_folded(_context: Any, flip: Any) -> Any:
-    """How many rows fold_rows folds, a constant."""
-
-    def codegen(_context: Any, _builder: Any, _signature: Any, _values: Any) -> Any:
-        return ir.IntType(64)(_rows_folded(flip.bitwidth))
-
-    return types.int64(flip), codegen
-
-
 @intrinsic
 def fold_rows(
     _context: Any,
@@ -374,72 +359,83 @@ def fold_rows(
     where: Any,
     address: Any,
     offsets: Any,
-    row: Any,
+    rows: Any,
     ahead: Any,
     columns: Any,
-    state: Any,
+    fresh: Any,
     flip: Any,
     nan_key: Any,
     inf: Any,
 ) -> Any:
     """Fold rows of contiguous columns into the best keys and the row numbers where they stand.
 
-    best, where: addresses of scratch in the keys' own width, whole vectors. Row r begins at address + offsets[r];
-    rows_folded of them are folded, from `row` on, and those `ahead` rows after them fetched. Only a greater key
-    replaces the best, so folding a row twice does no harm. `state`: CONTINUED, RENUMBERED (row numbers are -1 at
-    first) or FRESH (the first row is the best at first).
+    best, where: addresses of scratch in the keys' own width, whole vectors. Row r begins at address + offsets[r]; the
+    first `rows` are folded, a multiple of FOLD, and those `ahead` rows after each fetched. Only a greater key replaces
+    the best, so folding a row twice does no harm. `fresh`: the first row is the best at first; else the best keys are
+    those that stand there, from other rows: their numbers become -1.
     """
 
     def codegen(context: Any, builder: Any, signature: Any, values: Any) -> Any:
-        best, where, address, offsets, row, ahead, columns, state, flip = values[:9]
+        best, where, address, offsets, rows, ahead, columns, fresh, flip = values[:9]
         vector = _lanes(flip.type)
         i64 = columns.type
         size = i64(flip.type.width // 8)
         rule = _rule(signature, values)
         table = builder.bitcast(_pointer(builder, offsets), i64.as_pointer())
-        rows = []
-        for r in range(_rows_folded(flip.type.width)):
-            number = builder.add(row, i64(r))
-            start = _pointer(builder, address, builder.load(builder.gep(table, [number])))
-            later = builder.load(builder.gep(table, [builder.add(number, ahead)]))
-            if flip.type.width < 64:
-                number = builder.trunc(number, flip.type)
-            later = _pointer(builder, address, later)
-            rows.append((start, later, _splat(builder, number, vector)))
         bit = ir.VectorType(ir.IntType(1), vector.count)
-        fresh = _splat(builder, builder.icmp_signed("==", state, i64(FRESH)), bit)
-        renumbered = _splat(builder, builder.icmp_signed("==", state, i64(RENUMBERED)), bit)
         none = ir.Constant(vector, [-1] * vector.count)
-
-        def fold(offset: Any, mask: Any) -> None:
-            best_at = builder.bitcast(_pointer(builder, best, offset), vector.as_pointer())
-            where_at = builder.bitcast(_pointer(builder, where, offset), vector.as_pointer())
-            keys = builder.load(best_at, align=1)
-            numbers = builder.select(renumbered, none, builder.load(where_at, align=1))
-            for r, (start, later, number) in enumerate(rows):
-                pointer = builder.gep(start, [offset])
-                _prefetch(builder, builder.gep(later, [offset]))
-                if mask is None:
-                    bits = _load(builder, pointer, vector)
-                else:
-                    bits = _masked_load(builder, pointer, mask, vector)
-                new = _order_key(builder, bits, rule)
-                greater = builder.icmp_signed(">", new, keys)
-                if r == 0:
-                    greater = builder.or_(greater, fresh)
-                keys = builder.select(greater, new, keys)
-                numbers = builder.select(greater, number, numbers)
-            builder.store(keys, best_at, align=1)
-            builder.store(numbers, where_at, align=1)
-
         whole = builder.and_(columns, i64(-vector.count))
         end = builder.mul(whole, size)
-        strip = cgutils.for_range_slice(builder, i64(0), end, i64(VECTOR_BYTES), i64)
-        with strip as (offset, _):
-            fold(offset, None)
-        with builder.if_then(builder.icmp_signed("<", whole, columns)):
-            fold(end, _mask(builder, vector, builder.sub(columns, whole)))
+
+        def fold(row: Any, together: int) -> None:
+            taken = []
+            for r in range(together):
+                number = builder.add(row, i64(r))
+                start = _pointer(builder, address, builder.load(builder.gep(table, [number])))
+                later = builder.load(builder.gep(table, [builder.add(number, ahead)]))
+                if flip.type.width < 64:
+                    number = builder.trunc(number, flip.type)
+                later = _pointer(builder, address, later)
+                taken.append((start, later, _splat(builder, number, vector)))
+            at_first = builder.icmp_signed("==", row, i64(0))
+            replaced = _splat(builder, builder.and_(at_first, fresh), bit)
+            renumbered = _splat(builder, builder.and_(at_first, builder.not_(fresh)), bit)
+
+            def strip(offset: Any, mask: Any) -> None:
+                best_at = builder.bitcast(_pointer(builder, best, offset), vector.as_pointer())
+                where_at = builder.bitcast(_pointer(builder, where, offset), vector.as_pointer())
+                keys = builder.load(best_at, align=1)
+                numbers = builder.select(renumbered, none, builder.load(where_at, align=1))
+                for r, (start, later, number) in enumerate(taken):
+                    pointer = builder.gep(start, [offset])
+                    _prefetch(builder, builder.gep(later, [offset]))
+                    if mask is None:
+                        bits = _load(builder, pointer, vector)
+                    else:
+                        bits = _masked_load(builder, pointer, mask, vector)
+                    new = _order_key(builder, bits, rule)
+                    greater = builder.icmp_signed(">", new, keys)
+                    if r == 0:
+                        greater = builder.or_(greater, replaced)
+                    keys = builder.select(greater, new, keys)
+                    numbers = builder.select(greater, number, numbers)
+                builder.store(keys, best_at, align=1)
+                builder.store(numbers, where_at, align=1)
+
+            loop = cgutils.for_range_slice(builder, i64(0), end, i64(VECTOR_BYTES), i64)
+            with loop as (offset, _):
+                strip(offset, None)
+            with builder.if_then(builder.icmp_signed("<", whole, columns)):
+                strip(end, _mask(builder, vector, builder.sub(columns, whole)))
+
+        position = i64(0)
+        for together in (FOLD_WIDE, FOLD) if flip.type.width >= 32 else (FOLD,):
+            stop = builder.and_(rows, i64(-together))
+            loop = cgutils.for_range_slice(builder, position, stop, i64(together), i64)
+            with loop as (row, _):
+                fold(row, together)
+            position = stop
         return context.get_dummy_value()
 
-    i64 = types.int64
-    return types.void(i64, i64, i64, i64, i64, i64, i64, i64, flip, nan_key, inf), codegen
+    i64, flag = types.int64, types.boolean
+    return types.void(i64, i64, i64, i64, i64, i64, i64, flag, flip, nan_key, inf), codegen

@@ -42,9 +42,9 @@ _INDICES = {"argmax": "greater", "argmin": "less"}
 
 TILE_BYTES = 16384  # of one row of a tile
 TILE = 4096  # columns of it
-BESIDE = 400  # columns that narrow rows taken as one have, about;
-FAR_BESIDE = 1024  # where memory is waited for, 1.2 to 1.4 times as fast
-FAR_BYTES = 1 << 24  # input that no cache holds
+BESIDE = 400  # columns that narrow rows taken as one have, about
+FAR_BESIDE = 1024  # the same where memory is waited for, 1.2 to 1.4 times as fast
+FAR_BYTES = 1 << 24  # input that the caches hardly hold
 SHORT = 8  # elements of a group that is no row
 FEW = 64  # elements of all groups of a tile that are no columns; lanes that are enough
 PART_BYTES = 1 << 18  # a part smaller than this is not worth a thread
