@@ -26,10 +26,8 @@ from order_key import (
 )
 from vectors import _extreme, _extremes, _greater, _mask, _masked_load
 
-FOLD = 4  # rows folded while a strip's best keys stay in registers,
-FOLD_WIDE = (
-    8  # or where there are so many, of elements of 32 bits and more: 0.75 to 0.95 of the time
-)
+FOLD = 4  # rows folded while a strip's best keys stay in registers
+FOLD_WIDE = 8  # of elements of 32 bits and more, while so many are left: 0.75 to 0.95 of the time
 UNROLLED = 8  # vectors of a long row: 4 are slower beyond the cache (1.1 times), for float32
 AHEAD = 8192  # bytes fetched ahead along a row of a few vectors
 AHEAD_OF_COLUMNS = 16384  # of rows of columns

@@ -27,7 +27,8 @@ _ZERO = launch.Kernel(kernel.zero)
 _NO_AXES = np.empty((0, 3), np.int64)
 
 
-TILE_BYTES = 3072  # of one row of a tile: two times FOLD rows, best keys and row numbers stay in L1
+# Of one row of a tile: two times FOLD rows, best keys and row numbers stay in L1 (FOLD_WIDE rows not quite).
+TILE_BYTES = 3072
 BESIDE = 400  # columns that narrow rows taken as one have, about
 PART_BYTES = 1 << 18  # a part smaller than this is not worth a thread
 PARTIALS = 1 << 15  # (key, index) pairs, half a MiB
