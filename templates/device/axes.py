@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import numpy as np
+from order_key import helper
 
-from order_key import helper, load_integer
+AXIS_BYTES = 24  # of a row of a table
 
 
 @helper
 def _entry(table, d, column):
-    """One number of a table of axes (address, rows): an array would be counted as a reference in each call."""
-    return load_integer(np.int64(0), table[0] + (3 * d + column) * 8)
+    """One number of a table of axes (integers, rows)."""
+    return table[0][3 * d + column]
 
 
 @helper

@@ -622,7 +622,7 @@ def store_found(
     inf: Any,
 ) -> Any:
     """Store the elements as store_elements does, and their indices, of `width` bytes: base + i * weight + position, and
-    `plane_base` more in each further plane.
+    `plane_base` more in each further plane. The indices alone where `out` is None.
 
     True if there was a NaN: its bits are not in its rank, and the element stored is to be replaced.
     """
@@ -636,6 +636,7 @@ def store_found(
         bits_type = ir.IntType(flip.bitwidth)
         narrow = ir.VectorType(bits_type, vector.count)
         low = element.width - flip.bitwidth
+        elements_wanted = signature.args[0] != types.none
         found = cgutils.alloca_once_value(builder, ir.IntType(1)(0))
 
         def store_bits(target: Any, ranks: Any, padding: Any, first: Any, mask: Any) -> None:
@@ -678,8 +679,9 @@ def store_found(
 
         def run(plane: Any, number: Any, ranks: Any, first: Any, mask: Any) -> None:
             padding = builder.icmp_signed("==", ranks, _least(vector))
-            target = _place(builder, out, (plane, plane_out), (number, out_step))
-            store_bits(target, ranks, padding, first, mask)
+            if elements_wanted:
+                target = _place(builder, out, (plane, plane_out), (number, out_step))
+                store_bits(target, ranks, padding, first, mask)
             target = _place(builder, indices, (plane, plane_index), (number, index_step))
             start = builder.add(base, builder.mul(plane, plane_base))
             place = builder.lshr(builder.not_(ranks), _splat(builder, element(1), vector))
@@ -695,5 +697,5 @@ def store_found(
         return builder.load(found)
 
     i64 = types.int64
-    args = (*(i64,) * 20, blank, wide, flip, nan_key, inf)
+    args = (out, *(i64,) * 19, blank, wide, flip, nan_key, inf)
     return types.boolean(*args), codegen

@@ -15,7 +15,7 @@ from pool_line import (
     rank_size,
     reset_rank,
 )
-from walk import integers
+from walk import axis_of, integers
 
 # A walk is made of these settings, then two tables of axes, whose lengths are among the settings:
 # batch    rows of (size, input stride, output stride, indices stride, index weight), one at least
@@ -45,6 +45,7 @@ BLOCK = 21  # gradient: positions whose sums are in scratch memory, of each of t
 PLANES = 22  # lines: whole planes of an item, whose lines are one after the other; 1: an item is a part of one
 SETTINGS = 23
 
+BATCH_COLUMNS, COLUMNS = 5, 12
 SIZE, OUT_SIZE, WINDOW, STRIDE, DILATION, PADDING = 0, 1, 2, 3, 4, 5
 STEP, OUT_STEP, INDEX_STEP, WEIGHT, LOW, HIGH = 6, 7, 8, 9, 10, 11
 
@@ -55,36 +56,38 @@ SUM_PIECES = 7
 
 
 @helper
-def _batch(batch, item):
+def _batch(batch, axes, item):
     """Offsets in input, output and indices, and index, of a row-major position in the batch axes."""
     first = 0
     second = 0
     third = 0
     index = 0
-    for d in range(batch.shape[0] - 1, -1, -1):
-        size = batch[d, 0]
+    for d in range(axes - 1, -1, -1):
+        axis = axis_of(batch, d, BATCH_COLUMNS)
+        size = axis[0]
         outer = item // size if d > 0 else 0
         digit = item - outer * size
         item = outer
-        first += digit * batch[d, 1]
-        second += digit * batch[d, 2]
-        third += digit * batch[d, 3]
-        index += digit * batch[d, 4]
+        first += digit * axis[1]
+        second += digit * axis[2]
+        third += digit * axis[3]
+        index += digit * axis[4]
     return first, second, third, index
 
 
 @helper
 def _between(spatial, d, output, low, high):
     """(first, count): the elements, by number, of a window along axis d whose positions are low to high - 1."""
-    start = output * spatial[d, STRIDE] - spatial[d, PADDING]
-    dilation = spatial[d, DILATION]
+    axis = axis_of(spatial, d, COLUMNS)
+    start = output * axis[STRIDE] - axis[PADDING]
+    dilation, window = axis[DILATION], axis[WINDOW]
     before, left = low - start, high - start
     if dilation == 1:
         first = max(before, 0)
-        stop = min(spatial[d, WINDOW], left)
+        stop = min(window, left)
     else:
         first = (dilation - 1 + before) // dilation if before > 0 else 0
-        stop = min(spatial[d, WINDOW], (left + dilation - 1) // dilation) if left > 0 else 0
+        stop = min(window, (left + dilation - 1) // dilation) if left > 0 else 0
     return first, max(stop - first, 0)
 
 
@@ -101,20 +104,21 @@ def _windows(spatial, axes, row, box):
     out_offset = 0
     index_offset = 0
     for d in range(axes - 1, -1, -1):
-        size = spatial[d, OUT_SIZE]
+        axis = axis_of(spatial, d, COLUMNS)
+        size, dilation = axis[OUT_SIZE], axis[DILATION]
         outer = row // size if d > 0 else 0
         digit = row - outer * size
         row = outer
-        first, count = _between(spatial, d, digit, 0, spatial[d, SIZE])
-        start = digit * spatial[d, STRIDE] - spatial[d, PADDING] + first * spatial[d, DILATION]
+        first, count = _between(spatial, d, digit, 0, axis[SIZE])
+        start = digit * axis[STRIDE] - axis[PADDING] + first * dilation
         total *= count
         box[d, 0] = count
-        box[d, 1] = spatial[d, DILATION] * spatial[d, STEP]
-        box[d, 2] = spatial[d, DILATION] * spatial[d, WEIGHT]
-        offset += start * spatial[d, STEP]
-        position += start * spatial[d, WEIGHT]
-        out_offset += digit * spatial[d, OUT_STEP]
-        index_offset += digit * spatial[d, INDEX_STEP]
+        box[d, 1] = dilation * axis[STEP]
+        box[d, 2] = dilation * axis[WEIGHT]
+        offset += start * axis[STEP]
+        position += start * axis[WEIGHT]
+        out_offset += digit * axis[OUT_STEP]
+        index_offset += digit * axis[INDEX_STEP]
     return total, offset, position, out_offset, index_offset
 
 
@@ -233,10 +237,9 @@ def _fold_apart(
 @helper
 def _tables(walk):
     """The settings, and the tables batch and spatial."""
-    how = integers(walk, SETTINGS)
+    how = integers(walk)
     batch = walk + 8 * SETTINGS
-    spatial = integers(batch + 40 * how[BATCH], (how[SPATIAL], 12))
-    return how, integers(batch, (how[BATCH], 5)), spatial
+    return how, integers(batch), integers(batch + 8 * BATCH_COLUMNS * how[BATCH])
 
 
 def line_chunk(rule, wide, sums, block, store):
@@ -256,34 +259,23 @@ def line_chunk(rule, wide, sums, block, store):
         scratch = np.empty(how[SCRATCH] + VECTOR_BYTES + 16 * TABLE, np.uint8)
         folded = aligned(int(scratch.ctypes.data) + 16 * TABLE)
         offsets, positions = folded - 16 * TABLE, folded - 8 * TABLE
-        box = np.empty((spatial.shape[0], 3), np.int64)
-        inner = spatial.shape[0] - 1
+        box = np.empty((how[SPATIAL], 3), np.int64)
+        inner = how[SPATIAL] - 1
         outer_axes = inner - 1
         size, item_bytes = rank_size(wide, flip), item_size(flip)
         lanes, pitch, tile, share = how[LANES], how[PITCH], how[TILE], how[ROWS]
         tall, line, planes = how[TALL] != 0, how[LINE], how[PLANES]
         gap = GAP_BYTES // size if planes > 1 else 0
-        n, out_n, window = spatial[inner, SIZE], spatial[inner, OUT_SIZE], spatial[inner, WINDOW]
-        stride, padding = spatial[inner, STRIDE], spatial[inner, PADDING]
-        step, out_step, index_step = (
-            spatial[inner, STEP],
-            spatial[inner, OUT_STEP],
-            spatial[inner, INDEX_STEP],
-        )
-        unit = spatial[inner, DILATION] * pitch
-        reach = (window - 1) * spatial[inner, DILATION]
-        row_size, rows, row_window = (
-            spatial[outer_axes, SIZE],
-            spatial[outer_axes, OUT_SIZE],
-            spatial[outer_axes, WINDOW],
-        )
-        row_stride, row_dilation, row_padding = (
-            spatial[outer_axes, STRIDE],
-            spatial[outer_axes, DILATION],
-            spatial[outer_axes, PADDING],
-        )
-        row_step, row_weight = spatial[outer_axes, STEP], spatial[outer_axes, WEIGHT]
-        row_out, row_index = spatial[outer_axes, OUT_STEP], spatial[outer_axes, INDEX_STEP]
+        axis = axis_of(spatial, inner, COLUMNS)
+        n, out_n, window = axis[SIZE], axis[OUT_SIZE], axis[WINDOW]
+        stride, padding = axis[STRIDE], axis[PADDING]
+        step, out_step, index_step = axis[STEP], axis[OUT_STEP], axis[INDEX_STEP]
+        unit, reach = axis[DILATION] * pitch, (window - 1) * axis[DILATION]
+        row_axis = axis_of(spatial, outer_axes, COLUMNS)
+        row_size, rows, row_window = row_axis[SIZE], row_axis[OUT_SIZE], row_axis[WINDOW]
+        row_stride, row_dilation = row_axis[STRIDE], row_axis[DILATION]
+        row_padding, row_step, row_weight = row_axis[PADDING], row_axis[STEP], row_axis[WEIGHT]
+        row_out, row_index = row_axis[OUT_STEP], row_axis[INDEX_STEP]
         row_reach = (row_window - 1) * row_dilation
         doubled = folded + how[BUFFER]
         spare = folded + buffers * how[BUFFER]
@@ -291,10 +283,11 @@ def line_chunk(rule, wide, sums, block, store):
         rest_lines = doubled + how[BUFFER] if sums else None
         outers = 1
         for d in range(outer_axes):
-            outers *= spatial[d, OUT_SIZE]
+            outers *= axis_of(spatial, d, COLUMNS)[OUT_SIZE]
         # The planes of an item are along the innermost of the batch axes.
-        beside, plane_x, plane_out = batch[-1, 0], batch[-1, 1], batch[-1, 2]
-        plane_index, plane_base = batch[-1, 3], batch[-1, 4]
+        batch_axis = axis_of(batch, how[BATCH] - 1, BATCH_COLUMNS)
+        beside, plane_x, plane_out = batch_axis[0], batch_axis[1], batch_axis[2]
+        plane_index, plane_base = batch_axis[3], batch_axis[4]
         sets = (beside + planes - 1) // planes
         blocks = (rows + share - 1) // share
         tiles = (out_n + tile - 1) // tile
@@ -327,7 +320,9 @@ def line_chunk(rule, wide, sums, block, store):
             rest = group // sets
             plane = (group - rest * sets) * planes
             several = min(planes, beside - plane)
-            x_offset, out_offset, index_offset, base = _batch(batch, rest * beside + plane)
+            x_offset, out_offset, index_offset, base = _batch(
+                batch, how[BATCH], rest * beside + plane
+            )
             columns = min(pitch, lanes - lane_at)
             count = min(tile, out_n - column)
             start = column * stride - padding  # the input position at the line's begin

@@ -29,7 +29,8 @@ from pool_line import (
     _width,
     rank_size,
 )
-from pool_walk import LANE_OUT, LINE, OUT_STEP, PITCH
+from pool_walk import COLUMNS, LANE_OUT, LINE, OUT_STEP, PITCH, SPATIAL
+from walk import axis_of
 
 KINDS = {
     "FLOAT16": np.int16(0),
@@ -279,10 +280,10 @@ def _write_lines(
     """
     all_planes, plane_line, plane_out = planes
     apart, number, shift, last = pieces
-    inner = spatial.shape[0] - 1
+    inner = how[SPATIAL] - 1
     size, item_bytes, pitch = rank_size(wide, kind), item_size(kind), how[PITCH]
-    line_step, line_out = how[LINE] * size, spatial[inner - 1, OUT_STEP]
-    step = spatial[inner, OUT_STEP]
+    line_step, line_out = how[LINE] * size, axis_of(spatial, inner - 1, COLUMNS)[OUT_STEP]
+    step = axis_of(spatial, inner, COLUMNS)[OUT_STEP]
     # One run of a line's places for each line, or runs of the lanes of its places.
     runs, n_run, run_out, along, column_step, row_step = some, count, line_out, line_step, 0, size
     again = 1

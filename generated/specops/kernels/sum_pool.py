@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from llvmlite import ir
-from numba import carray, njit, types
+from numba import njit, types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
@@ -26,6 +26,8 @@ VECTOR_BYTES = 64  # one AVX-512 register or cache line; LLVM splits it where re
 # Called by kernels only: without entries from Python there is less to compile.
 _OPTIONS: Any = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
 helper = njit(error_model="numpy", **_OPTIONS)
+# What a chunk consists of: compiled with it only, not before on its own (0.8 to 0.9 of the time).
+inlined = njit(error_model="numpy", inline="always", **_OPTIONS)
 
 
 def _splat(builder: Any, value: Any, type_: Any) -> Any:
@@ -851,7 +853,7 @@ def store_found(
     inf: Any,
 ) -> Any:
     """Store the elements as store_elements does, and their indices, of `width` bytes: base + i * weight + position, and
-    `plane_base` more in each further plane.
+    `plane_base` more in each further plane. The indices alone where `out` is None.
 
     True if there was a NaN: its bits are not in its rank, and the element stored is to be replaced.
     """
@@ -865,6 +867,7 @@ def store_found(
         bits_type = ir.IntType(flip.bitwidth)
         narrow = ir.VectorType(bits_type, vector.count)
         low = element.width - flip.bitwidth
+        elements_wanted = signature.args[0] != types.none
         found = cgutils.alloca_once_value(builder, ir.IntType(1)(0))
 
         def store_bits(target: Any, ranks: Any, padding: Any, first: Any, mask: Any) -> None:
@@ -907,8 +910,9 @@ def store_found(
 
         def run(plane: Any, number: Any, ranks: Any, first: Any, mask: Any) -> None:
             padding = builder.icmp_signed("==", ranks, _least(vector))
-            target = _place(builder, out, (plane, plane_out), (number, out_step))
-            store_bits(target, ranks, padding, first, mask)
+            if elements_wanted:
+                target = _place(builder, out, (plane, plane_out), (number, out_step))
+                store_bits(target, ranks, padding, first, mask)
             target = _place(builder, indices, (plane, plane_index), (number, index_step))
             start = builder.add(base, builder.mul(plane, plane_base))
             place = builder.lshr(builder.not_(ranks), _splat(builder, element(1), vector))
@@ -924,7 +928,7 @@ def store_found(
         return builder.load(found)
 
     i64 = types.int64
-    args = (*(i64,) * 20, blank, wide, flip, nan_key, inf)
+    args = (out, *(i64,) * 19, blank, wide, flip, nan_key, inf)
     return types.boolean(*args), codegen
 
 
@@ -1176,10 +1180,10 @@ def _write_lines(
     """
     all_planes, plane_line, plane_out = planes
     apart, number, shift, last = pieces
-    inner = spatial.shape[0] - 1
+    inner = how[SPATIAL] - 1
     size, item_bytes, pitch = rank_size(wide, kind), item_size(kind), how[PITCH]
-    line_step, line_out = how[LINE] * size, spatial[inner - 1, OUT_STEP]
-    step = spatial[inner, OUT_STEP]
+    line_step, line_out = how[LINE] * size, axis_of(spatial, inner - 1, COLUMNS)[OUT_STEP]
+    step = axis_of(spatial, inner, COLUMNS)[OUT_STEP]
     # One run of a line's places for each line, or runs of the lanes of its places.
     runs, n_run, run_out, along, column_step, row_step = some, count, line_out, line_step, 0, size
     again = 1
@@ -1233,17 +1237,24 @@ def _write_lines(
 
 
 @intrinsic
-def _integers_at(_context: Any, address: Any) -> Any:
+def integers(_context: Any, address: Any) -> Any:
+    """The int64 from `address` on, to be indexed; less to compile than an array, and no references to count."""
+
     def codegen(_context: Any, builder: Any, _signature: Any, values: Any) -> Any:
         return builder.inttoptr(values[0], ir.IntType(64).as_pointer())
 
     return types.CPointer(types.int64)(types.int64), codegen
 
 
-@helper
-def integers(address, shape):
-    """The int64 at `address` as an array, which owns nothing."""
-    return carray(_integers_at(address), shape)
+@intrinsic
+def axis_of(_context: Any, table: Any, d: Any, columns: Any) -> Any:
+    """Row `d` of a table of integers, of so many columns."""
+
+    def codegen(_context: Any, builder: Any, _signature: Any, values: Any) -> Any:
+        table, d, columns = values
+        return builder.gep(table, [builder.mul(d, columns)])
+
+    return table(table, types.int64, types.int64), codegen
 
 
 @intrinsic
@@ -1301,6 +1312,7 @@ BLOCK = 21  # gradient: positions whose sums are in scratch memory, of each of t
 PLANES = 22  # lines: whole planes of an item, whose lines are one after the other; 1: an item is a part of one
 SETTINGS = 23
 
+BATCH_COLUMNS, COLUMNS = 5, 12
 SIZE, OUT_SIZE, WINDOW, STRIDE, DILATION, PADDING = 0, 1, 2, 3, 4, 5
 STEP, OUT_STEP, INDEX_STEP, WEIGHT, LOW, HIGH = 6, 7, 8, 9, 10, 11
 
@@ -1311,36 +1323,38 @@ SUM_PIECES = 7
 
 
 @helper
-def _batch(batch, item):
+def _batch(batch, axes, item):
     """Offsets in input, output and indices, and index, of a row-major position in the batch axes."""
     first = 0
     second = 0
     third = 0
     index = 0
-    for d in range(batch.shape[0] - 1, -1, -1):
-        size = batch[d, 0]
+    for d in range(axes - 1, -1, -1):
+        axis = axis_of(batch, d, BATCH_COLUMNS)
+        size = axis[0]
         outer = item // size if d > 0 else 0
         digit = item - outer * size
         item = outer
-        first += digit * batch[d, 1]
-        second += digit * batch[d, 2]
-        third += digit * batch[d, 3]
-        index += digit * batch[d, 4]
+        first += digit * axis[1]
+        second += digit * axis[2]
+        third += digit * axis[3]
+        index += digit * axis[4]
     return first, second, third, index
 
 
 @helper
 def _between(spatial, d, output, low, high):
     """(first, count): the elements, by number, of a window along axis d whose positions are low to high - 1."""
-    start = output * spatial[d, STRIDE] - spatial[d, PADDING]
-    dilation = spatial[d, DILATION]
+    axis = axis_of(spatial, d, COLUMNS)
+    start = output * axis[STRIDE] - axis[PADDING]
+    dilation, window = axis[DILATION], axis[WINDOW]
     before, left = low - start, high - start
     if dilation == 1:
         first = max(before, 0)
-        stop = min(spatial[d, WINDOW], left)
+        stop = min(window, left)
     else:
         first = (dilation - 1 + before) // dilation if before > 0 else 0
-        stop = min(spatial[d, WINDOW], (left + dilation - 1) // dilation) if left > 0 else 0
+        stop = min(window, (left + dilation - 1) // dilation) if left > 0 else 0
     return first, max(stop - first, 0)
 
 
@@ -1357,20 +1371,21 @@ def _windows(spatial, axes, row, box):
     out_offset = 0
     index_offset = 0
     for d in range(axes - 1, -1, -1):
-        size = spatial[d, OUT_SIZE]
+        axis = axis_of(spatial, d, COLUMNS)
+        size, dilation = axis[OUT_SIZE], axis[DILATION]
         outer = row // size if d > 0 else 0
         digit = row - outer * size
         row = outer
-        first, count = _between(spatial, d, digit, 0, spatial[d, SIZE])
-        start = digit * spatial[d, STRIDE] - spatial[d, PADDING] + first * spatial[d, DILATION]
+        first, count = _between(spatial, d, digit, 0, axis[SIZE])
+        start = digit * axis[STRIDE] - axis[PADDING] + first * dilation
         total *= count
         box[d, 0] = count
-        box[d, 1] = spatial[d, DILATION] * spatial[d, STEP]
-        box[d, 2] = spatial[d, DILATION] * spatial[d, WEIGHT]
-        offset += start * spatial[d, STEP]
-        position += start * spatial[d, WEIGHT]
-        out_offset += digit * spatial[d, OUT_STEP]
-        index_offset += digit * spatial[d, INDEX_STEP]
+        box[d, 1] = dilation * axis[STEP]
+        box[d, 2] = dilation * axis[WEIGHT]
+        offset += start * axis[STEP]
+        position += start * axis[WEIGHT]
+        out_offset += digit * axis[OUT_STEP]
+        index_offset += digit * axis[INDEX_STEP]
     return total, offset, position, out_offset, index_offset
 
 
@@ -1489,10 +1504,9 @@ def _fold_apart(
 @helper
 def _tables(walk):
     """The settings, and the tables batch and spatial."""
-    how = integers(walk, SETTINGS)
+    how = integers(walk)
     batch = walk + 8 * SETTINGS
-    spatial = integers(batch + 40 * how[BATCH], (how[SPATIAL], 12))
-    return how, integers(batch, (how[BATCH], 5)), spatial
+    return how, integers(batch), integers(batch + 8 * BATCH_COLUMNS * how[BATCH])
 
 
 def line_chunk(rule, wide, sums, block, store):
@@ -1512,34 +1526,23 @@ def line_chunk(rule, wide, sums, block, store):
         scratch = np.empty(how[SCRATCH] + VECTOR_BYTES + 16 * TABLE, np.uint8)
         folded = aligned(int(scratch.ctypes.data) + 16 * TABLE)
         offsets, positions = folded - 16 * TABLE, folded - 8 * TABLE
-        box = np.empty((spatial.shape[0], 3), np.int64)
-        inner = spatial.shape[0] - 1
+        box = np.empty((how[SPATIAL], 3), np.int64)
+        inner = how[SPATIAL] - 1
         outer_axes = inner - 1
         size, item_bytes = rank_size(wide, flip), item_size(flip)
         lanes, pitch, tile, share = how[LANES], how[PITCH], how[TILE], how[ROWS]
         tall, line, planes = how[TALL] != 0, how[LINE], how[PLANES]
         gap = GAP_BYTES // size if planes > 1 else 0
-        n, out_n, window = spatial[inner, SIZE], spatial[inner, OUT_SIZE], spatial[inner, WINDOW]
-        stride, padding = spatial[inner, STRIDE], spatial[inner, PADDING]
-        step, out_step, index_step = (
-            spatial[inner, STEP],
-            spatial[inner, OUT_STEP],
-            spatial[inner, INDEX_STEP],
-        )
-        unit = spatial[inner, DILATION] * pitch
-        reach = (window - 1) * spatial[inner, DILATION]
-        row_size, rows, row_window = (
-            spatial[outer_axes, SIZE],
-            spatial[outer_axes, OUT_SIZE],
-            spatial[outer_axes, WINDOW],
-        )
-        row_stride, row_dilation, row_padding = (
-            spatial[outer_axes, STRIDE],
-            spatial[outer_axes, DILATION],
-            spatial[outer_axes, PADDING],
-        )
-        row_step, row_weight = spatial[outer_axes, STEP], spatial[outer_axes, WEIGHT]
-        row_out, row_index = spatial[outer_axes, OUT_STEP], spatial[outer_axes, INDEX_STEP]
+        axis = axis_of(spatial, inner, COLUMNS)
+        n, out_n, window = axis[SIZE], axis[OUT_SIZE], axis[WINDOW]
+        stride, padding = axis[STRIDE], axis[PADDING]
+        step, out_step, index_step = axis[STEP], axis[OUT_STEP], axis[INDEX_STEP]
+        unit, reach = axis[DILATION] * pitch, (window - 1) * axis[DILATION]
+        row_axis = axis_of(spatial, outer_axes, COLUMNS)
+        row_size, rows, row_window = row_axis[SIZE], row_axis[OUT_SIZE], row_axis[WINDOW]
+        row_stride, row_dilation = row_axis[STRIDE], row_axis[DILATION]
+        row_padding, row_step, row_weight = row_axis[PADDING], row_axis[STEP], row_axis[WEIGHT]
+        row_out, row_index = row_axis[OUT_STEP], row_axis[INDEX_STEP]
         row_reach = (row_window - 1) * row_dilation
         doubled = folded + how[BUFFER]
         spare = folded + buffers * how[BUFFER]
@@ -1547,10 +1550,11 @@ def line_chunk(rule, wide, sums, block, store):
         rest_lines = doubled + how[BUFFER] if sums else None
         outers = 1
         for d in range(outer_axes):
-            outers *= spatial[d, OUT_SIZE]
+            outers *= axis_of(spatial, d, COLUMNS)[OUT_SIZE]
         # The planes of an item are along the innermost of the batch axes.
-        beside, plane_x, plane_out = batch[-1, 0], batch[-1, 1], batch[-1, 2]
-        plane_index, plane_base = batch[-1, 3], batch[-1, 4]
+        batch_axis = axis_of(batch, how[BATCH] - 1, BATCH_COLUMNS)
+        beside, plane_x, plane_out = batch_axis[0], batch_axis[1], batch_axis[2]
+        plane_index, plane_base = batch_axis[3], batch_axis[4]
         sets = (beside + planes - 1) // planes
         blocks = (rows + share - 1) // share
         tiles = (out_n + tile - 1) // tile
@@ -1583,7 +1587,9 @@ def line_chunk(rule, wide, sums, block, store):
             rest = group // sets
             plane = (group - rest * sets) * planes
             several = min(planes, beside - plane)
-            x_offset, out_offset, index_offset, base = _batch(batch, rest * beside + plane)
+            x_offset, out_offset, index_offset, base = _batch(
+                batch, how[BATCH], rest * beside + plane
+            )
             columns = min(pitch, lanes - lane_at)
             count = min(tile, out_n - column)
             start = column * stride - padding  # the input position at the line's begin
@@ -1800,7 +1806,8 @@ POWERS = {"sum": None, "magnitude": (0,), "square": (0, 0)}
 @helper
 def _counted(spatial, d, output):
     """Elements of a window along axis d that count in its divisor."""
-    return _between(spatial, d, output, spatial[d, LOW], spatial[d, HIGH])[1]
+    axis = axis_of(spatial, d, COLUMNS)
+    return _between(spatial, d, output, axis[LOW], axis[HIGH])[1]
 
 
 @helper
@@ -1808,8 +1815,9 @@ def _divisor(spatial, axes, row):
     """The divisor of output position `row`, row-major in the first `axes` axes."""
     divisor = 1.0
     for d in range(axes - 1, -1, -1):
-        outer = row // spatial[d, OUT_SIZE] if d > 0 else 0
-        divisor *= _counted(spatial, d, row - outer * spatial[d, OUT_SIZE])
+        size = axis_of(spatial, d, COLUMNS)[OUT_SIZE]
+        outer = row // size if d > 0 else 0
+        divisor *= _counted(spatial, d, row - outer * size)
         row = outer
     return divisor
 
@@ -1849,15 +1857,17 @@ def _norm(first, box, axes, total, p, kind):
 @helper
 def _repair(how, spatial, target, source, row, column, count, columns, wide, kind):
     """Compute anew the norms of a line that are not certain to be right."""
-    inner = spatial.shape[0] - 1
+    inner = how[SPATIAL] - 1
+    axis = axis_of(spatial, inner, COLUMNS)
+    n, out_step = axis[OUT_SIZE], axis[OUT_STEP]
     box = np.empty((inner + 1, 3), np.int64)
     low, high = SAFE_32 if rank_size(wide, kind) == 4 else SAFE_64
     for i in range(count):
         for lane in range(columns):
-            place = target + i * spatial[inner, OUT_STEP] + lane * how[LANE_OUT]
+            place = target + i * out_step + lane * how[LANE_OUT]
             value = load_float(kind, place)
             if 0.0 < value < low or value > high:
-                position = row * spatial[inner, OUT_SIZE] + column + i
+                position = row * n + column + i
                 total, start, _, _, _ = _windows(spatial, inner + 1, position, box)
                 first = source + lane * item_size(kind) + start
                 store_float(kind, place, _norm(first, box, inner + 1, total, 2.0, kind))
@@ -1869,7 +1879,7 @@ def _store_outputs(how, spatial, place, at, planes, ranks, pieces, spare, wide, 
     outer_row, first, some, column, count, columns, new_column, new_place = place
     source, target, _, _ = at
     all_planes, plane_line, plane_source, plane_out, _, _ = planes
-    inner = spatial.shape[0] - 1
+    inner = how[SPATIAL] - 1
     size, pitch = rank_size(wide, kind), how[PITCH]
     # A divisor is the product of its column's and its row's.
     by_column = spare - how[BUFFER]
@@ -1900,12 +1910,13 @@ def _store_outputs(how, spatial, place, at, planes, ranks, pieces, spare, wide, 
         power,
     )
     if power is not None and doubtful:
-        rows = spatial[inner - 1]
+        row_axis = axis_of(spatial, inner - 1, COLUMNS)
+        rows, row_out = row_axis[OUT_SIZE], row_axis[OUT_STEP]
         for number in range(all_planes * some):
             plane = number // some
             i = number - plane * some
-            row = outer_row * rows[OUT_SIZE] + first + i
-            to = target + plane * plane_out + i * rows[OUT_STEP]
+            row = outer_row * rows + first + i
+            to = target + plane * plane_out + i * row_out
             x = source + plane * plane_source
             _repair(how, spatial, to, x, row, column, count, columns, wide, kind)
 
@@ -1926,20 +1937,20 @@ def direct(dtype):
     """Chunk that works element by element, for any power, and where a line would not fit; an item is ROWS outputs."""
     kind = KINDS[dtype]
 
-    @njit(nogil=True, error_model="numpy")
+    @njit(nogil=True, error_model="numpy", **_OPTIONS)
     def chunk(walk, x, out, _other, begin, end):
         how, batch, spatial = _tables(walk)
-        axes, share = spatial.shape[0], how[ROWS]
-        p = how[POWER : POWER + 1].view(np.float64)[0]
+        axes, share = how[SPATIAL], how[ROWS]
+        p = load_float(np.float64(0), walk + 8 * POWER)
         box = np.empty((axes, 3), np.int64)
         outputs = 1
         for d in range(axes):
-            outputs *= spatial[d, OUT_SIZE]
+            outputs *= axis_of(spatial, d, COLUMNS)[OUT_SIZE]
         blocks = (outputs + share - 1) // share
         for item in range(begin, end):
             plane = item // blocks
             low = (item - plane * blocks) * share
-            x_offset, out_offset, _, _ = _batch(batch, plane)
+            x_offset, out_offset, _, _ = _batch(batch, how[BATCH], plane)
             for row in range(low, min(low + share, outputs)):
                 total, start, _, out_start, _ = _windows(spatial, axes, row, box)
                 first = x + x_offset + start
@@ -1964,16 +1975,17 @@ def _holders(spatial, axes, row, box):
     offset = 0
     same = True
     for d in range(axes - 1, -1, -1):
-        outer = row // spatial[d, SIZE] if d > 0 else 0
-        digit = row - outer * spatial[d, SIZE]
+        axis = axis_of(spatial, d, COLUMNS)
+        outer = row // axis[SIZE] if d > 0 else 0
+        digit = row - outer * axis[SIZE]
         row = outer
-        ahead, stride = digit + spatial[d, PADDING], spatial[d, STRIDE]
-        first = max((ahead - spatial[d, WINDOW] + stride) // stride, 0)
-        count = max(min(ahead // stride, spatial[d, OUT_SIZE] - 1) - first + 1, 0)
+        ahead, stride = digit + axis[PADDING], axis[STRIDE]
+        first = max((ahead - axis[WINDOW] + stride) // stride, 0)
+        count = max(min(ahead // stride, axis[OUT_SIZE] - 1) - first + 1, 0)
         same = same and box[d, 0] == count and box[d, 1] == first
         box[d, 0], box[d, 1] = count, first
         total *= count
-        offset += digit * spatial[d, OUT_STEP]
+        offset += digit * axis[OUT_STEP]
     return total, offset, same
 
 
@@ -1986,7 +1998,7 @@ def _holder(spatial, box, axes, number):
         outer = number // box[d, 0] if d > 0 else 0
         output = box[d, 1] + number - outer * box[d, 0]
         number = outer
-        offset += output * spatial[d, STEP]
+        offset += output * axis_of(spatial, d, COLUMNS)[STEP]
         divisor *= _counted(spatial, d, output)
     return offset, divisor
 
@@ -1994,9 +2006,8 @@ def _holder(spatial, box, axes, number):
 @helper
 def _add_shares(how, spatial, line, address, n, columns, divisors, scale, wide, kind):
     """Add what n windows of a row give to each of their elements, lane by lane."""
-    inner = spatial.shape[0] - 1
     size, item_bytes, pitch = rank_size(wide, kind), item_size(kind), how[PITCH]
-    step = spatial[inner, STEP]
+    step = axis_of(spatial, how[SPATIAL] - 1, COLUMNS)[STEP]
     if pitch == 1 and step != item_bytes:
         for i in range(n):
             value = load_float(kind, address + i * step)
@@ -2022,7 +2033,7 @@ def gradient(dtype, width):
     kind = KINDS[dtype]
     wide = np.float32(0) if width == 32 else np.float64(0)
 
-    @njit(nogil=True, error_model="numpy")
+    @njit(nogil=True, error_model="numpy", **_OPTIONS)
     def chunk(walk, x, out, _other, begin, end):
         how, batch, spatial = _tables(walk)
         scratch = np.empty(how[SCRATCH] + VECTOR_BYTES, np.uint8)
@@ -2031,15 +2042,16 @@ def gradient(dtype, width):
         rest_lines = doubled + how[BUFFER]
         divisors = rest_lines + how[BUFFER]
         spare = divisors + how[BUFFER]
-        inner = spatial.shape[0] - 1
-        box = np.empty((spatial.shape[0], 2), np.int64)
+        inner = how[SPATIAL] - 1
+        box = np.empty((how[SPATIAL], 2), np.int64)
         lanes, pitch, tile, share = how[LANES], how[PITCH], how[TILE], how[ROWS]
-        n, out_n, window = spatial[inner, SIZE], spatial[inner, OUT_SIZE], spatial[inner, WINDOW]
-        stride, padding = spatial[inner, STRIDE], spatial[inner, PADDING]
+        axis = axis_of(spatial, inner, COLUMNS)
+        n, out_n, window = axis[SIZE], axis[OUT_SIZE], axis[WINDOW]
+        stride, padding = axis[STRIDE], axis[PADDING]
         size, item_bytes = rank_size(wide, kind), item_size(kind)
         rows = 1
         for d in range(inner):
-            rows *= spatial[d, SIZE]
+            rows *= axis_of(spatial, d, COLUMNS)[SIZE]
         tiles = (n + tile - 1) // tile
         blocks = (rows + share - 1) // share
         groups = (lanes + pitch - 1) // pitch
@@ -2051,10 +2063,10 @@ def gradient(dtype, width):
             plane = outer // groups
             lane_at = (outer - plane * groups) * pitch
             columns = min(pitch, lanes - lane_at)
-            x_offset, out_offset, _, _ = _batch(batch, plane)
+            x_offset, out_offset, _, _ = _batch(batch, how[BATCH], plane)
             source = x + x_offset + lane_at * item_bytes
             target = out + out_offset + lane_at * how[LANE_OUT]
-            target += column * spatial[inner, OUT_STEP]
+            target += column * axis[OUT_STEP]
             count = min(tile, n - column)
             length = count + window - 1
             # Where the line begins, in the padded input.
@@ -2080,7 +2092,7 @@ def gradient(dtype, width):
                             how,
                             spatial,
                             shares,
-                            source + offset + first * spatial[inner, STEP],
+                            source + offset + first * axis[STEP],
                             holders,
                             columns,
                             divisors,
@@ -2124,19 +2136,19 @@ def gradient_direct(dtype):
     """As `gradient`, element by element, where a line would not fit; an item is ROWS elements."""
     kind = KINDS[dtype]
 
-    @njit(nogil=True, error_model="numpy")
+    @njit(nogil=True, error_model="numpy", **_OPTIONS)
     def chunk(walk, x, out, _other, begin, end):
         how, batch, spatial = _tables(walk)
-        axes, share = spatial.shape[0], how[ROWS]
+        axes, share = how[SPATIAL], how[ROWS]
         box = np.empty((axes, 2), np.int64)
         elements = 1
         for d in range(axes):
-            elements *= spatial[d, SIZE]
+            elements *= axis_of(spatial, d, COLUMNS)[SIZE]
         blocks = (elements + share - 1) // share
         for item in range(begin, end):
             plane = item // blocks
             low = (item - plane * blocks) * share
-            x_offset, out_offset, _, _ = _batch(batch, plane)
+            x_offset, out_offset, _, _ = _batch(batch, how[BATCH], plane)
             for row in range(low, min(low + share, elements)):
                 total, out_start, _ = _holders(spatial, axes, row, box)
                 value = 0.0
