@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import array
+import copy
 import itertools
 import os
 import pickle
@@ -25,7 +26,7 @@ from numba.core.caching import NullCache
 from numpy.lib.stride_tricks import as_strided
 
 import specops
-from specops import SpecopsError, ValidationError, Violation, launch
+from specops import SpecopsError, ValidationError, Violation, launch, onnx
 from specops import directml as dml
 from specops.directml import ArgmaxOperatorDesc, TensorDesc
 
@@ -563,10 +564,10 @@ def test_errors_are_pickled() -> None:
     """An error passes from one process to another with its violations and its text."""
     with pytest.raises(ValidationError) as caught:
         dml.argmax(PAGE, [2])
-    copy = pickle.loads(pickle.dumps(caught.value))
-    assert type(copy) is ValidationError and str(copy) == str(caught.value)
-    assert copy.violations == caught.value.violations
-    assert isinstance(copy.violations[0], Violation)
+    error = pickle.loads(pickle.dumps(caught.value))
+    assert type(error) is ValidationError and str(error) == str(caught.value)
+    assert error.violations == caught.value.violations
+    assert isinstance(error.violations[0], Violation)
 
 
 def test_descriptions_and_operators_show_themselves() -> None:
@@ -576,6 +577,27 @@ def test_descriptions_and_operators_show_themselves() -> None:
     with pytest.raises(AttributeError):
         desc.Sizes = (1,)  # type: ignore[misc]
     assert "FLOAT32" in repr(described(PAGE)) and "DML_OPERATOR_ARGMAX" in repr(described(PAGE))
+
+
+def test_compiled_operators_pass_to_another_process() -> None:
+    """Also after a call: where kernels lie in memory is no part of them."""
+    x = np.arange(12, dtype=np.float32).reshape(1, 1, 3, 4)
+    window = {"kernel_shape": (2, 2)}
+    descriptions: list[Any] = [onnx.ArgMax(axis=1), onnx.Softmax(), onnx.ReduceSum(axes=[3])]
+    descriptions += [onnx.MaxPool(**window), onnx.AveragePool(**window), onnx.LpPool(**window)]
+    operators = [description.compile("float32", x.shape) for description in descriptions]
+    expected = [operator(x) for operator in operators]
+    code = (
+        "import pickle, sys\n"
+        "operators, x = pickle.load(sys.stdin.buffer)\n"
+        "pickle.dump([operator(x) for operator in operators], sys.stdout.buffer)"
+    )
+    command, given = [sys.executable, "-c", code], pickle.dumps((operators, x))
+    run = subprocess.run(command, input=given, capture_output=True, check=False)
+    assert run.returncode == 0, run.stderr.decode()
+    for operator, found, wanted in zip(operators, pickle.loads(run.stdout), expected, strict=True):
+        np.testing.assert_array_equal(found, wanted)
+        np.testing.assert_array_equal(copy.deepcopy(operator)(x), wanted)
 
 
 # --- threads ---

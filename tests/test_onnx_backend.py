@@ -644,6 +644,14 @@ def test_all_that_is_missing_at_once() -> None:
     assert (str(copy), copy.reasons) == (str(caught.value), caught.value.reasons)
 
 
+def test_a_prepared_model_is_pickled() -> None:
+    """Also after a run, whose plan is made again."""
+    prepared = backend.prepare(one("Softmax"))
+    x = np.ones((2, 3), np.float32)
+    expected = prepared.run([x])
+    np.testing.assert_array_equal(pickle.loads(pickle.dumps(prepared)).run([x]), expected)
+
+
 def changed(**fields: Any) -> onnx.ModelProto:
     model = one("Softmax")
     for name, content in fields.items():

@@ -18,7 +18,8 @@ from specops.validation import Operator
 class CompiledOperator:
     """Runs one operator on arrays of the described data types and shapes; made by `compile` of a description.
 
-    Each call checks data type, shape and overlap, nothing else, and honours each array's own strides.
+    Each call checks data type, shape and overlap, nothing else, and honours each array's own strides. It can be copied,
+    and pickled for another process.
     """
 
     def __init__(
@@ -28,11 +29,15 @@ class CompiledOperator:
 
         Outputs that it makes have the described strides or, where nobody described any, the input's memory order.
         """
-        self._operator, self._described = operator, described
+        self._operator, self._values, self._described = operator, values, described
         tensors = [(f, values[f.name]) for f in operator.fields if f.type == "tensor"]
         self._inputs = {f.name: t for f, t in tensors if f.kind == "input" and t is not None}
         self._outputs = {f.name: t for f, t in tensors if f.kind == "output" and t is not None}
         self._kernel: Callable[..., None] = operator.lower(values)
+
+    def __reduce__(self) -> tuple[Callable[..., CompiledOperator], tuple[Any, ...]]:
+        # By what it was made of: another process has its kernels elsewhere.
+        return _compiled, (self._operator, dict(self._values), self._described)
 
     @property
     def outputs(self) -> Mapping[str, Tensor]:
@@ -110,3 +115,7 @@ class CompiledOperator:
         array = arrays.check_output(out, sources, results, self._operator, field)
         arrays.check(array, tensor, self._operator, field)
         return array
+
+
+def _compiled(operator: Operator, values: Mapping[str, Any], described: bool) -> CompiledOperator:
+    return CompiledOperator(operator, values, described=described)
