@@ -36,6 +36,7 @@ from oracle import arg_reduce
 import specops
 from specops import directml as dml
 from specops.directml import ArgmaxOperatorDesc, TensorDesc
+from specops.kernels import arg_reduce as kernel
 from specops.lowering import arg_reduce as lowering
 from specops.lowering.arg_reduce import ArgReduce
 from specops.tensor import packed
@@ -348,6 +349,37 @@ def test_the_winner_may_stand_anywhere(name: str, length: int) -> None:
             )  # ties are their own mirror image
             np.testing.assert_array_equal(specops.argmax(given[:, ::-1], 1, last=last), back)
             np.testing.assert_array_equal(specops.argmax(columns[::-1], 0, last=last), back)
+
+
+@pytest.mark.parametrize("better", ["greater", "less"])
+@pytest.mark.parametrize("name", ["BOOL", "UINT8", "FLOAT16"])
+def test_an_element_that_none_can_beat_ends_the_search(name: str, better: str) -> None:
+    """In any of the blocks of a long row, or of several runs, in any order of memory; ties before and behind it."""
+    dtype = numpy_type(name)
+    size = 4 * kernel.BLOCK_BYTES // dtype.itemsize
+    extremes = {"BOOL": (False, True), "UINT8": (0, 255), "FLOAT16": (np.nan, np.nan)}
+    extreme = extremes[name][better == "greater"]
+    for number in range(24):
+        random = np.random.default_rng(number)
+        x = np.full((2, 3, size), better == "less", dtype)
+        x[random.random(x.shape) < random.choice([1, 4]) / size] = extreme
+        if number % 3 == 1:
+            x = x[:, :, ::-1]
+        elif number % 3 == 2:  # in memory the middle axis is outermost
+            x = np.ascontiguousarray(x.swapaxes(0, 1)).swapaxes(0, 1)
+        for axes, last in itertools.product([(2,), (0, 2), (0, 1, 2)], [False, True]):
+            expected = arg_reduce(x, axes, better, last, "extreme")
+            out = np.empty(expected.shape, np.int64)
+            search = ArgReduce(
+                better=better,
+                tie="last" if last else "first",
+                nan="extreme",
+                axes=axes,
+                input=packed(name, x.shape),
+                output=packed("INT64", expected.shape),
+            )
+            search(x, out)
+            np.testing.assert_array_equal(out, expected, err_msg=f"{number} {axes} {last}")
 
 
 @pytest.mark.parametrize("columns", WIDE_EDGES)

@@ -50,8 +50,9 @@ OVERLAP = 15  # rows that the last of them shares with the one before it
 ZERO_ROWS = 16  # COLUMNS, SCATTERED: rows that adjoin in the output and are set to 0 at once
 PAST = 17  # zeros go past the caches
 PART_WEIGHT = 18  # what is added to the index from one part to the next
-RULE = 19  # flip, nan_key and inf
-SETTINGS = 22
+CEILING = 19  # the greatest key that an element can have
+RULE = 20  # flip, nan_key and inf
+SETTINGS = 23
 
 PAIR_BYTES = 16
 
@@ -1019,8 +1020,9 @@ def _row(how, reduced, x, flip, nan_key, inf, begin, end):
     """(key, index) of positions begin to end of one group whose innermost runs are contiguous.
 
     Of a long run only the greatest key of each block is computed, and the one block that holds the winner is searched.
+    What comes after an element that none can beat is not looked at.
     """
-    size = item_size(flip)
+    size, ceiling = item_size(flip), how[CEILING]
     block = BLOCK_BYTES // size
     inner = reduced[1] - 1
     n, _, weight = _axis(reduced, inner)
@@ -1050,6 +1052,8 @@ def _row(how, reduced, x, flip, nan_key, inf, begin, end):
                 if first == 0 or block_key > key or (late and block_key == key):
                     key = block_key
                     found = first
+                if key == ceiling and not late:
+                    break
         if none or key > best or (key == best and not ordered):
             if not short:
                 some = min(count - found, block)
@@ -1060,6 +1064,8 @@ def _row(how, reduced, x, flip, nan_key, inf, begin, end):
                 none = False
                 best = key
                 index = key_index
+        if best == ceiling and ordered:
+            break
     return best, index
 
 

@@ -101,6 +101,8 @@ class Search:
         nan_key = greatest if nan == "extreme" else least
         self._kind = (width, infinity is not None)
         self._rule = (flip if better == "greater" else ~flip, nan_key, infinity or 0)
+        # Of booleans True is the greatest, and False, whose key is that of any type's least element, the least.
+        self._ceiling = least + 1 if (input.dtype, better) == ("BOOL", "greater") else greatest
         self._blanks = infinity is not None and nan == "ignored"
         elements = math.prod(self._sizes)
         self._large = elements * self._item_size >= LARGE_BYTES
@@ -272,6 +274,7 @@ class Search:
             kernel.OVERLAP: overlap,
             kernel.ZERO_ROWS: zero_rows,
             kernel.PAST: past,
+            kernel.CEILING: self._ceiling,
         }
         walk = joining = self._walk(
             settings, geometry.table(kept), geometry.table(reduced), mark_table, zero_table
