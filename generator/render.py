@@ -15,6 +15,7 @@ import jinja2
 from generator.diagnostics import Report, Span
 from generator.names import family
 from generator.plan import File
+from generator.prune import defined, pruned
 
 WIDTH = 100  # of a line of code
 
@@ -43,7 +44,9 @@ class Renderer:
             "keywords": keywords,
             "mapping": mapping,
         }
-        self.environment.globals = {"device": device_code(templates / "device")}
+        device = device_code(templates / "device")
+        self.environment.globals = {"device": device}
+        self.helpers = {name for code in device.values() for name in defined(code)}
 
     def render(self, file: File, report: Report) -> str | None:
         """The file's text; None with the reasons in the report."""
@@ -80,9 +83,11 @@ class Renderer:
                 "E401", f"{error}", span, f"while rendering {', '.join(file.sources) or file.path}"
             )
             return None
-        return (
-            text if not file.path.endswith(".py") or self.parses(text, file, name, report) else None
-        )
+        if not file.path.endswith(".py"):
+            return text
+        if not self.parses(text, file, name, report):
+            return None
+        return pruned(text, self.helpers) if name.startswith("templates/kernels/") else text
 
     def parses(self, text: str, file: File, name: str, report: Report) -> bool:
         try:

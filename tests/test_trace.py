@@ -253,12 +253,37 @@ def test_generated_package_imports_only_what_it_may() -> None:
             assert {n.split(".")[0] for n in names} <= allowed, path
 
 
+KERNELS = [p for p in (GENERATED / "specops/kernels").glob("*.py") if p.stem != "__init__"]
+
+
 def test_kernels_stand_alone() -> None:
     """A kernel imports nothing of this package: a cache on disk does not see changes of other files."""
-    kernels = [p for p in (GENERATED / "specops/kernels").glob("*.py") if p.stem != "__init__"]
-    assert kernels
-    for path in kernels:
+    assert KERNELS
+    for path in KERNELS:
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             if isinstance(node, ast.ImportFrom):
                 assert node.level == 0, path
                 assert not (node.module or "").startswith("specops"), path
+
+
+def test_kernels_define_each_name_once_and_use_it() -> None:
+    """Helpers of several files are pasted into one: a name of two would replace the first, one of none is noise."""
+    hosts = "".join(
+        p.read_text(encoding="utf-8") for p in (GENERATED / "specops/lowering").glob("*.py")
+    )
+    taken = {*re.findall(r"\bkernel\.(\w+)", hosts)}
+    for path in KERNELS:
+        body = ast.parse(path.read_text(encoding="utf-8")).body
+        functions = [n for n in body if isinstance(n, ast.FunctionDef | ast.ClassDef)]
+        names = [n.name for n in functions]
+        for node in body:
+            if isinstance(node, ast.Assign):
+                names += [
+                    n.id for t in node.targets for n in ast.walk(t) if isinstance(n, ast.Name)
+                ]
+        assert len(names) == len({*names}), path
+        read = {n.id for node in body for n in ast.walk(node) if isinstance(n, ast.Name)}
+        unused = {
+            f.name for f in functions if not any(isinstance(d, ast.Call) for d in f.decorator_list)
+        } - read
+        assert unused <= taken, path

@@ -98,16 +98,6 @@ def item_size(_context: Any, flip: Any) -> Any:
 
 
 @intrinsic
-def least_key(_context: Any, flip: Any) -> Any:
-    """The least key of `flip`'s width."""
-
-    def codegen(_context: Any, _builder: Any, _signature: Any, values: Any) -> Any:
-        return values[0].type(-(2 ** (flip.bitwidth - 1)))
-
-    return flip(flip), codegen
-
-
-@intrinsic
 def load_integer(_context: Any, like: Any, address: Any) -> Any:
     """The integer of `like`'s type at `address`."""
 

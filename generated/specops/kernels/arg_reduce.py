@@ -128,14 +128,6 @@ def _order_key(builder: Any, bits: Any, rule: tuple[Any, Any, Any]) -> Any:
     return builder.select(builder.icmp_signed(">", magnitude, inf), nan_key, key)
 
 
-def _mirror(builder: Any, bits: Any) -> Any:
-    """Bits of a float to an integer that orders as it does, and back: negative magnitudes inverted."""
-    element = bits.type.element if isinstance(bits.type, ir.VectorType) else bits.type
-    sign = builder.ashr(bits, _splat(builder, element(element.width - 1), bits.type))
-    magnitude = _splat(builder, element(2 ** (element.width - 1) - 1), bits.type)
-    return builder.xor(bits, builder.and_(sign, magnitude))
-
-
 def _rule(signature: Any, values: Any) -> tuple[Any, Any, Any]:
     """The last three arguments (flip, nan_key, inf) of an intrinsic."""
     return values[-3], values[-2], None if signature.args[-1] == types.none else values[-1]
@@ -155,16 +147,6 @@ def item_size(_context: Any, flip: Any) -> Any:
         return ir.IntType(64)(flip.bitwidth // 8)
 
     return types.int64(flip), codegen
-
-
-@intrinsic
-def least_key(_context: Any, flip: Any) -> Any:
-    """The least key of `flip`'s width."""
-
-    def codegen(_context: Any, _builder: Any, _signature: Any, values: Any) -> Any:
-        return values[0].type(-(2 ** (flip.bitwidth - 1)))
-
-    return flip(flip), codegen
 
 
 @intrinsic
@@ -814,17 +796,6 @@ def integers(_context: Any, address: Any) -> Any:
         return builder.inttoptr(values[0], ir.IntType(64).as_pointer())
 
     return types.CPointer(types.int64)(types.int64), codegen
-
-
-@intrinsic
-def axis_of(_context: Any, table: Any, d: Any, columns: Any) -> Any:
-    """Row `d` of a table of integers, of so many columns."""
-
-    def codegen(_context: Any, builder: Any, _signature: Any, values: Any) -> Any:
-        table, d, columns = values
-        return builder.gep(table, [builder.mul(d, columns)])
-
-    return table(table, types.int64, types.int64), codegen
 
 
 @intrinsic

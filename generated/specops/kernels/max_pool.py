@@ -28,8 +28,6 @@ VECTOR_BYTES = 64  # one AVX-512 register or cache line; LLVM splits it where re
 # Called by kernels only: without entries from Python there is less to compile.
 _OPTIONS: Any = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
 helper = njit(error_model="numpy", **_OPTIONS)
-# What a chunk consists of: compiled with it only, not before on its own (0.8 to 0.9 of the time).
-inlined = njit(error_model="numpy", inline="always", **_OPTIONS)
 
 
 def _splat(builder: Any, value: Any, type_: Any) -> Any:
@@ -109,16 +107,6 @@ def item_size(_context: Any, flip: Any) -> Any:
         return ir.IntType(64)(flip.bitwidth // 8)
 
     return types.int64(flip), codegen
-
-
-@intrinsic
-def least_key(_context: Any, flip: Any) -> Any:
-    """The least key of `flip`'s width."""
-
-    def codegen(_context: Any, _builder: Any, _signature: Any, values: Any) -> Any:
-        return values[0].type(-(2 ** (flip.bitwidth - 1)))
-
-    return flip(flip), codegen
 
 
 @intrinsic
@@ -973,33 +961,6 @@ def load_float(_context: Any, kind: Any, address: Any) -> Any:
 
 
 @intrinsic
-def store_float(_context: Any, kind: Any, address: Any, value: Any) -> Any:
-    """Store the element nearest to a float64."""
-
-    def codegen(context: Any, builder: Any, _signature: Any, values: Any) -> Any:
-        bits = _bits_of(context, builder, values[2], kind)
-        _store(builder, bits, _pointer(builder, values[1]))
-        return context.get_dummy_value()
-
-    return types.void(kind, types.int64, types.float64), codegen
-
-
-@intrinsic
-def set_sums(_context: Any, line: Any, n: Any, value: Any, wide: Any, kind: Any) -> Any:
-    """Set n sums to a float64, exactly these."""
-
-    def codegen(context: Any, builder: Any, _signature: Any, values: Any) -> Any:
-        element = _rank_type(wide, kind)
-        value = _as_rank(builder, values[2], element)
-        start = builder.inttoptr(values[0], element.as_pointer())
-        with cgutils.for_range(builder, values[1]) as loop:
-            _store(builder, value, builder.gep(start, [loop.index]))
-        return context.get_dummy_value()
-
-    return types.void(types.int64, types.int64, types.float64, wide, kind), codegen
-
-
-@intrinsic
 def add_to_sum(_context: Any, line: Any, number: Any, value: Any, wide: Any, kind: Any) -> Any:
     """Add a float64 to sum `number` of a line."""
 
@@ -1011,69 +972,6 @@ def add_to_sum(_context: Any, line: Any, number: Any, value: Any, wide: Any, kin
         return context.get_dummy_value()
 
     return types.void(types.int64, types.int64, types.float64, wide, kind), codegen
-
-
-@intrinsic
-def get_sum(_context: Any, line: Any, number: Any, wide: Any, kind: Any) -> Any:
-    """Sum `number` of a line as a float64."""
-
-    def codegen(_context: Any, builder: Any, _signature: Any, values: Any) -> Any:
-        element = _rank_type(wide, kind)
-        place = builder.gep(builder.inttoptr(values[0], element.as_pointer()), [values[1]])
-        value = _load(builder, place, element)
-        return value if element == ir.DoubleType() else builder.fpext(value, ir.DoubleType())
-
-    return types.float64(types.int64, types.int64, wide, kind), codegen
-
-
-@intrinsic
-def add_quotients(
-    _context: Any,
-    line: Any,
-    address: Any,
-    n: Any,
-    divisors: Any,
-    scale: Any,
-    wide: Any,
-    kind: Any,
-) -> Any:
-    """Add n contiguous elements, each divided by its divisor * scale, to a line."""
-
-    def codegen(context: Any, builder: Any, _signature: Any, values: Any) -> Any:
-        line, address, n, divisors, scale = values[:5]
-        element = _rank_type(wide, kind)
-        vector = _vector(element)
-        narrow = ir.VectorType(ir.IntType(kind.bitwidth), vector.count)
-        size = n.type(_width(element) // 8)
-        scale = _splat(builder, _as_rank(builder, scale, element), vector)
-
-        def strip(_plane: Any, _number: Any, first: Any, done: Any, mask: Any) -> None:
-            offset = builder.mul(first, size)
-            divisor = _load(builder, _pointer(builder, builder.add(divisors, offset)), vector)
-            place = _pointer(builder, builder.add(line, offset))
-            old = _load(builder, place, vector)
-            pointer = builder.mul(first, n.type(kind.bitwidth // 8))
-            pointer = _pointer(builder, builder.add(address, pointer))
-            if mask is None:
-                bits = _load(builder, pointer, narrow)
-            else:
-                typed = builder.bitcast(pointer, narrow.as_pointer())
-                none = ir.Constant(narrow, None)
-                function = _masked(builder, "load", narrow)
-                bits = builder.call(function, [typed, ir.IntType(32)(1), mask, none])
-            value = _float_of(context, builder, bits, kind, element)
-            value = builder.fdiv(value, builder.fmul(divisor, scale))
-            value = _after(builder, done, builder.fadd(old, value), old)
-            if mask is not None:
-                value = builder.select(mask, value, old)
-            _store(builder, value, place)
-
-        _runs(builder, vector, n.type(1), n.type(1), n, strip)
-        return context.get_dummy_value()
-
-    i64 = types.int64
-    args = (i64, i64, i64, i64, types.float64, wide, kind)
-    return types.void(*args), codegen
 
 
 # Roots of sums, of either width, whose squares are certainly neither lost nor infinite: others but 0 are computed in
@@ -1844,76 +1742,6 @@ def zero_bytes(_context: Any, address: Any, count: Any) -> Any:
         return context.get_dummy_value()
 
     return types.void(types.int64, types.int64), codegen
-
-
-@intrinsic
-def stream_zeros(_context: Any, begin: Any, end: Any) -> Any:
-    """Set whole cache lines to 0 past the caches, which need not read them first: 1.3x to 2x beyond the caches."""
-
-    def codegen(context: Any, builder: Any, _signature: Any, values: Any) -> Any:
-        begin, end = values
-        line = ir.VectorType(ir.IntType(8), VECTOR_BYTES)
-        flag = builder.module.add_metadata([ir.IntType(32)(1)])
-        strip = cgutils.for_range_slice(builder, begin, end, begin.type(VECTOR_BYTES), begin.type)
-        with strip as (address, _):
-            place = builder.inttoptr(address, line.as_pointer())
-            store = builder.store(ir.Constant(line, None), place, align=VECTOR_BYTES)
-            store.set_metadata("nontemporal", flag)
-        return context.get_dummy_value()
-
-    return types.void(types.int64, types.int64), codegen
-
-
-@intrinsic
-def drain_stores(_context: Any) -> Any:
-    """From here on other threads see what went past the caches."""
-
-    def codegen(context: Any, builder: Any, _signature: Any, _values: Any) -> Any:
-        builder.fence("seq_cst")
-        return context.get_dummy_value()
-
-    return types.void(), codegen
-
-
-@helper
-def zero_past_caches(address, count):
-    """Set `count` contiguous bytes to 0; `drain_stores` must follow. A line stored to both ways would wait."""
-    end = address + count
-    first = aligned(address)
-    last = end & -VECTOR_BYTES
-    if first >= last:
-        zero_bytes(address, count)
-        return
-    if first > address:
-        zero_bytes(address, first - address)
-    stream_zeros(first, last)
-    if end > last:
-        zero_bytes(last, end - last)
-
-
-@helper
-def store_element(address, value, width):
-    """Store the low 2, 4 or 8 bytes of `value`."""
-    if width == 4:
-        store_integer(np.int32(0), address, value)
-    elif width == 8:
-        store_integer(np.int64(0), address, value)
-    else:
-        store_integer(np.int16(0), address, value)
-
-
-@helper
-def zero_run(address, count, step, width, past):
-    """Set `count` elements of `width` bytes that are `step` bytes apart to 0, `past` the caches if they adjoin."""
-    if past and step == width:
-        zero_past_caches(address, count * width)
-    elif step == width:
-        zero_bytes(address, count * width)
-    elif step == -width:
-        zero_bytes(address + (count - 1) * step, count * width)
-    else:
-        for i in range(count):
-            store_element(address + i * step, 0, width)
 
 
 FOUND = 1 << 13  # windows whose greatest elements are found together, for the gradient

@@ -85,24 +85,6 @@ def _prefetch(builder: Any, pointer: Any, write: int = 0) -> None:
     builder.call(function, [pointer, i32(write), i32(3), i32(1)])
 
 
-def _order_key(builder: Any, bits: Any, rule: tuple[Any, Any, Any]) -> Any:
-    """Key of `bits` (a scalar or a vector); `rule` is (flip, nan_key, inf), inf None for integers.
-
-    Integers: `bits ^ flip`. Floats: sign and magnitude become two's complement (so -0.0 == +0.0),
-    then `^ flip`; a magnitude above infinity's is NaN and gets `nan_key`. All in the elements' own
-    width: Numba would widen to 64 bits and lose the lanes.
-    """
-    flip, nan_key, inf = (None if r is None else _splat(builder, r, bits.type) for r in rule)
-    if inf is None:
-        return builder.xor(bits, flip)
-    element = bits.type.element if isinstance(bits.type, ir.VectorType) else bits.type
-    width = element.width
-    sign = builder.ashr(bits, _splat(builder, element(width - 1), bits.type))
-    magnitude = builder.and_(bits, _splat(builder, element(2 ** (width - 1) - 1), bits.type))
-    key = builder.xor(builder.sub(builder.xor(magnitude, sign), sign), flip)
-    return builder.select(builder.icmp_signed(">", magnitude, inf), nan_key, key)
-
-
 def _mirror(builder: Any, bits: Any) -> Any:
     """Bits of a float to an integer that orders as it does, and back: negative magnitudes inverted."""
     element = bits.type.element if isinstance(bits.type, ir.VectorType) else bits.type
@@ -111,71 +93,10 @@ def _mirror(builder: Any, bits: Any) -> Any:
     return builder.xor(bits, builder.and_(sign, magnitude))
 
 
-def _rule(signature: Any, values: Any) -> tuple[Any, Any, Any]:
-    """The last three arguments (flip, nan_key, inf) of an intrinsic."""
-    return values[-3], values[-2], None if signature.args[-1] == types.none else values[-1]
-
-
 @helper
 def aligned(n):
     """An address or a number of bytes, rounded up to whole cache lines: a store across two takes as long as two."""
     return (n + VECTOR_BYTES - 1) & -VECTOR_BYTES
-
-
-@intrinsic
-def item_size(_context: Any, flip: Any) -> Any:
-    """Bytes of an element, a constant."""
-
-    def codegen(_context: Any, _builder: Any, _signature: Any, _values: Any) -> Any:
-        return ir.IntType(64)(flip.bitwidth // 8)
-
-    return types.int64(flip), codegen
-
-
-@intrinsic
-def least_key(_context: Any, flip: Any) -> Any:
-    """The least key of `flip`'s width."""
-
-    def codegen(_context: Any, _builder: Any, _signature: Any, values: Any) -> Any:
-        return values[0].type(-(2 ** (flip.bitwidth - 1)))
-
-    return flip(flip), codegen
-
-
-@intrinsic
-def load_integer(_context: Any, like: Any, address: Any) -> Any:
-    """The integer of `like`'s type at `address`."""
-
-    def codegen(_context: Any, builder: Any, _signature: Any, values: Any) -> Any:
-        return _load(builder, _pointer(builder, values[1]), values[0].type)
-
-    return like(like, types.int64), codegen
-
-
-@intrinsic
-def store_integer(_context: Any, like: Any, address: Any, value: Any) -> Any:
-    """Store `value`, cut to `like`'s type, at `address`."""
-
-    def codegen(_context: Any, builder: Any, _signature: Any, values: Any) -> Any:
-        value = values[2]
-        if value.type.width > values[0].type.width:
-            value = builder.trunc(value, values[0].type)
-        pointer = _pointer(builder, values[1])
-        builder.store(value, builder.bitcast(pointer, value.type.as_pointer()), align=1)
-        return _context.get_dummy_value()
-
-    return types.void(like, types.int64, value), codegen
-
-
-@intrinsic
-def load_key(_context: Any, address: Any, offset: Any, flip: Any, nan_key: Any, inf: Any) -> Any:
-    """Key of the element at `address + offset`."""
-
-    def codegen(_context: Any, builder: Any, signature: Any, values: Any) -> Any:
-        bits = _load(builder, _pointer(builder, values[0], values[1]), values[2].type)
-        return _order_key(builder, bits, _rule(signature, values))
-
-    return flip(types.int64, types.int64, flip, nan_key, inf), codegen
 
 
 def _mask(builder: Any, vector: Any, count: Any) -> Any:
@@ -1621,44 +1542,6 @@ def integers(_context: Any, address: Any) -> Any:
         return builder.inttoptr(values[0], ir.IntType(64).as_pointer())
 
     return types.CPointer(types.int64)(types.int64), codegen
-
-
-@intrinsic
-def axis_of(_context: Any, table: Any, d: Any, columns: Any) -> Any:
-    """Row `d` of a table of integers, of so many columns."""
-
-    def codegen(_context: Any, builder: Any, _signature: Any, values: Any) -> Any:
-        table, d, columns = values
-        return builder.gep(table, [builder.mul(d, columns)])
-
-    return table(table, types.int64, types.int64), codegen
-
-
-@intrinsic
-def narrowed(_context: Any, value: Any, like: Any) -> Any:
-    """`value` cut to the type of `like`; None where that is None."""
-
-    def codegen(context: Any, builder: Any, signature: Any, values: Any) -> Any:
-        if signature.return_type == types.none:
-            return context.get_dummy_value()
-        if like.bitwidth == types.int64.bitwidth:
-            return values[0]
-        return builder.trunc(values[0], values[1].type)
-
-    return like(types.int64, like), codegen
-
-
-def lane_types(width, is_float):
-    """Zeros of an element's width: for its keys, and, where it is a float, for its infinity."""
-    lane = {8: np.int8, 16: np.int16, 32: np.int32, 64: np.int64}[width](0)
-    return lane, lane if is_float else None
-
-
-@helper
-def rule_of(how, at, lane, float_lane):
-    """(flip, nan_key, inf) from setting `at` on, in the width of an element; inf is None for integers."""
-    flip, nan_key = narrowed(how[at], lane), narrowed(how[at + 1], lane)
-    return flip, nan_key, narrowed(how[at + 2], float_lane)
 
 
 AXIS_BYTES = 24  # of a row of a table

@@ -95,35 +95,12 @@ def _prefetch(builder: Any, pointer: Any, write: int = 0) -> None:
     builder.call(function, [pointer, i32(write), i32(3), i32(1)])
 
 
-def _order_key(builder: Any, bits: Any, rule: tuple[Any, Any, Any]) -> Any:
-    """Key of `bits` (a scalar or a vector); `rule` is (flip, nan_key, inf), inf None for integers.
-
-    Integers: `bits ^ flip`. Floats: sign and magnitude become two's complement (so -0.0 == +0.0),
-    then `^ flip`; a magnitude above infinity's is NaN and gets `nan_key`. All in the elements' own
-    width: Numba would widen to 64 bits and lose the lanes.
-    """
-    flip, nan_key, inf = (None if r is None else _splat(builder, r, bits.type) for r in rule)
-    if inf is None:
-        return builder.xor(bits, flip)
-    element = bits.type.element if isinstance(bits.type, ir.VectorType) else bits.type
-    width = element.width
-    sign = builder.ashr(bits, _splat(builder, element(width - 1), bits.type))
-    magnitude = builder.and_(bits, _splat(builder, element(2 ** (width - 1) - 1), bits.type))
-    key = builder.xor(builder.sub(builder.xor(magnitude, sign), sign), flip)
-    return builder.select(builder.icmp_signed(">", magnitude, inf), nan_key, key)
-
-
 def _mirror(builder: Any, bits: Any) -> Any:
     """Bits of a float to an integer that orders as it does, and back: negative magnitudes inverted."""
     element = bits.type.element if isinstance(bits.type, ir.VectorType) else bits.type
     sign = builder.ashr(bits, _splat(builder, element(element.width - 1), bits.type))
     magnitude = _splat(builder, element(2 ** (element.width - 1) - 1), bits.type)
     return builder.xor(bits, builder.and_(sign, magnitude))
-
-
-def _rule(signature: Any, values: Any) -> tuple[Any, Any, Any]:
-    """The last three arguments (flip, nan_key, inf) of an intrinsic."""
-    return values[-3], values[-2], None if signature.args[-1] == types.none else values[-1]
 
 
 @helper
@@ -143,26 +120,6 @@ def item_size(_context: Any, flip: Any) -> Any:
 
 
 @intrinsic
-def least_key(_context: Any, flip: Any) -> Any:
-    """The least key of `flip`'s width."""
-
-    def codegen(_context: Any, _builder: Any, _signature: Any, values: Any) -> Any:
-        return values[0].type(-(2 ** (flip.bitwidth - 1)))
-
-    return flip(flip), codegen
-
-
-@intrinsic
-def load_integer(_context: Any, like: Any, address: Any) -> Any:
-    """The integer of `like`'s type at `address`."""
-
-    def codegen(_context: Any, builder: Any, _signature: Any, values: Any) -> Any:
-        return _load(builder, _pointer(builder, values[1]), values[0].type)
-
-    return like(like, types.int64), codegen
-
-
-@intrinsic
 def store_integer(_context: Any, like: Any, address: Any, value: Any) -> Any:
     """Store `value`, cut to `like`'s type, at `address`."""
 
@@ -175,17 +132,6 @@ def store_integer(_context: Any, like: Any, address: Any, value: Any) -> Any:
         return _context.get_dummy_value()
 
     return types.void(like, types.int64, value), codegen
-
-
-@intrinsic
-def load_key(_context: Any, address: Any, offset: Any, flip: Any, nan_key: Any, inf: Any) -> Any:
-    """Key of the element at `address + offset`."""
-
-    def codegen(_context: Any, builder: Any, signature: Any, values: Any) -> Any:
-        bits = _load(builder, _pointer(builder, values[0], values[1]), values[2].type)
-        return _order_key(builder, bits, _rule(signature, values))
-
-    return flip(types.int64, types.int64, flip, nan_key, inf), codegen
 
 
 def _like(type_: Any, element: Any) -> Any:
@@ -277,22 +223,6 @@ def _float_to_bfloat(builder: Any, value: Any) -> Any:
     nan = builder.fcmp_unordered("uno", value, value)
     result = builder.select(nan, builder.or_(sign, constant(0x7FC0)), rounded)
     return builder.trunc(result, _like(value.type, ir.IntType(16)))
-
-
-def _to_odd(builder: Any, value: Any) -> Any:
-    """float32 of a float64, its last bit 1 where it is not exact: what is rounded again is then rounded as once."""
-    near = builder.fptrunc(value, _like(value.type, ir.FloatType()))
-    again = builder.fpext(near, value.type)
-    bits = builder.bitcast(near, _like(value.type, ir.IntType(32)))
-    one = _splat(builder, ir.IntType(32)(1), bits.type)
-    sizes = [builder.bitcast(v, _like(v.type, ir.IntType(64))) for v in (again, value)]
-    sign = _splat(builder, ir.IntType(64)(1), sizes[0].type)
-    sizes = [builder.shl(size, sign) for size in sizes]
-    inexact = builder.fcmp_ordered("!=", again, value)
-    above = builder.and_(inexact, builder.icmp_unsigned(">", *sizes))
-    bits = builder.select(above, builder.sub(bits, one), bits)
-    bits = builder.select(inexact, builder.or_(bits, one), bits)
-    return builder.bitcast(bits, near.type)
 
 
 EXP_SCALE = 2.0**64  # _exp's results bear this factor, so that none of them is subnormal

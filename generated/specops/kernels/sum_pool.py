@@ -26,8 +26,6 @@ VECTOR_BYTES = 64  # one AVX-512 register or cache line; LLVM splits it where re
 # Called by kernels only: without entries from Python there is less to compile.
 _OPTIONS: Any = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
 helper = njit(error_model="numpy", **_OPTIONS)
-# What a chunk consists of: compiled with it only, not before on its own (0.8 to 0.9 of the time).
-inlined = njit(error_model="numpy", inline="always", **_OPTIONS)
 
 
 def _splat(builder: Any, value: Any, type_: Any) -> Any:
@@ -110,16 +108,6 @@ def item_size(_context: Any, flip: Any) -> Any:
 
 
 @intrinsic
-def least_key(_context: Any, flip: Any) -> Any:
-    """The least key of `flip`'s width."""
-
-    def codegen(_context: Any, _builder: Any, _signature: Any, values: Any) -> Any:
-        return values[0].type(-(2 ** (flip.bitwidth - 1)))
-
-    return flip(flip), codegen
-
-
-@intrinsic
 def load_integer(_context: Any, like: Any, address: Any) -> Any:
     """The integer of `like`'s type at `address`."""
 
@@ -142,17 +130,6 @@ def store_integer(_context: Any, like: Any, address: Any, value: Any) -> Any:
         return _context.get_dummy_value()
 
     return types.void(like, types.int64, value), codegen
-
-
-@intrinsic
-def load_key(_context: Any, address: Any, offset: Any, flip: Any, nan_key: Any, inf: Any) -> Any:
-    """Key of the element at `address + offset`."""
-
-    def codegen(_context: Any, builder: Any, signature: Any, values: Any) -> Any:
-        bits = _load(builder, _pointer(builder, values[0], values[1]), values[2].type)
-        return _order_key(builder, bits, _rule(signature, values))
-
-    return flip(types.int64, types.int64, flip, nan_key, inf), codegen
 
 
 def _like(type_: Any, element: Any) -> Any:
@@ -762,16 +739,6 @@ def _fold_runs(builder: Any, vector: Any, runs: _Runs, run: Any) -> None:
             _runs(builder, vector, runs.planes, runs.count, runs.n, every_second)
 
 
-def _element_bits(builder: Any, rank: Any, rule: tuple[Any, Any, Any]) -> Any:
-    """The element of a rank without position; that of padding is the lowest number."""
-    flip, shift, inf = (None if r is None else _splat(builder, r, rank.type) for r in rule)
-    if inf is None:
-        return builder.xor(rank, flip)
-    lowest = builder.not_(inf)  # -inf, mirrored
-    padding = builder.icmp_signed("==", rank, _least(rank.type))
-    return _mirror(builder, builder.select(padding, lowest, builder.sub(rank, shift)))
-
-
 @intrinsic
 def copy_rank(_context: Any, target: Any, source: Any, wide: Any, flip: Any) -> Any:
     """Copy one rank."""
@@ -782,154 +749,6 @@ def copy_rank(_context: Any, target: Any, source: Any, wide: Any, flip: Any) -> 
         return context.get_dummy_value()
 
     return types.void(types.int64, types.int64, wide, flip), codegen
-
-
-@intrinsic
-def store_elements(
-    _context: Any,
-    out: Any,
-    plane_out: Any,
-    out_step: Any,
-    line: Any,
-    planes: Any,
-    plane_line: Any,
-    count: Any,
-    line_step: Any,
-    n: Any,
-    stride: Any,
-    pieces: Any,
-    step: Any,
-    last: Any,
-    flip: Any,
-    nan_key: Any,
-    inf: Any,
-) -> Any:
-    """Store the elements of `count` runs of n outputs of each of several planes, the given steps (bytes) apart.
-
-    Outputs are `stride` (1 or 2) ranks apart, each the greatest of pieces as in fold_line.
-    """
-
-    def codegen(context: Any, builder: Any, signature: Any, values: Any) -> Any:
-        out, plane_out, out_step = values[:3]
-        rule = _rule(signature, values)
-
-        def run(plane: Any, number: Any, ranks: Any, first: Any, mask: Any) -> None:
-            target = _place(builder, out, (plane, plane_out), (number, out_step))
-            _store_lanes(builder, _element_bits(builder, ranks, rule), target, first, mask)
-
-        _fold_runs(builder, _vector(ir.IntType(flip.bitwidth)), _Runs(*values[3:13]), run)
-        return context.get_dummy_value()
-
-    return types.void(*(types.int64,) * 13, flip, nan_key, inf), codegen
-
-
-@intrinsic
-def store_found(
-    _context: Any,
-    out: Any,
-    plane_out: Any,
-    out_step: Any,
-    indices: Any,
-    plane_index: Any,
-    index_step: Any,
-    line: Any,
-    planes: Any,
-    plane_line: Any,
-    count: Any,
-    line_step: Any,
-    n: Any,
-    stride: Any,
-    pieces: Any,
-    step: Any,
-    last: Any,
-    base: Any,
-    plane_base: Any,
-    weight: Any,
-    width: Any,
-    blank: Any,
-    wide: Any,
-    flip: Any,
-    nan_key: Any,
-    inf: Any,
-) -> Any:
-    """Store the elements as store_elements does, and their indices, of `width` bytes: base + i * weight + position, and
-    `plane_base` more in each further plane. The indices alone where `out` is None.
-
-    True if there was a NaN: its bits are not in its rank, and the element stored is to be replaced.
-    """
-
-    def codegen(context: Any, builder: Any, signature: Any, values: Any) -> Any:
-        out, plane_out, out_step, indices, plane_index, index_step = values[:6]
-        base, plane_base, weight, width, blank = values[16:21]
-        flip_value, nan_value, inf_value = _rule(signature, values)
-        vector = _vector(_rank_type(wide, flip))
-        element = vector.element
-        bits_type = ir.IntType(flip.bitwidth)
-        narrow = ir.VectorType(bits_type, vector.count)
-        low = element.width - flip.bitwidth
-        elements_wanted = signature.args[0] != types.none
-        found = cgutils.alloca_once_value(builder, ir.IntType(1)(0))
-
-        def store_bits(target: Any, ranks: Any, padding: Any, first: Any, mask: Any) -> None:
-            key = builder.ashr(ranks, _splat(builder, element(low), vector))
-            key = builder.trunc(key, narrow)
-            if inf_value is None:
-                bits = builder.xor(key, _splat(builder, flip_value, narrow))
-            else:
-                highest = _splat(builder, bits_type(flip.bitwidth - 1), narrow)
-                negative = builder.ashr(key, highest)
-                bits = builder.sub(builder.xor(key, negative), negative)
-                sign = builder.shl(builder.trunc(ranks, narrow), highest)
-                bits = builder.or_(bits, sign)
-                nan = builder.icmp_signed("==", key, _splat(builder, nan_value, narrow))
-                nan = builder.and_(nan, builder.not_(padding))
-                if mask is not None:
-                    nan = builder.and_(nan, mask)
-                lanes = builder.bitcast(nan, ir.IntType(vector.count))
-                some = builder.icmp_unsigned("!=", lanes, lanes.type(0))
-                builder.store(builder.or_(builder.load(found), some), found)
-            bits = builder.select(padding, _splat(builder, blank, narrow), bits)
-            _store_lanes(builder, bits, target, first, mask)
-
-        def store_indices(
-            target: Any, start: Any, place: Any, padding: Any, first: Any, mask: Any, integer: Any
-        ) -> None:
-            wanted = ir.VectorType(integer, vector.count)
-            numbers = ir.Constant(wanted, list(range(vector.count)))
-            steps = _splat(builder, _resize(builder, weight, integer), wanted)
-            steps = builder.mul(steps, numbers)
-            start = builder.add(start, builder.mul(first, weight))
-            start = _splat(builder, _resize(builder, start, integer), wanted)
-            if integer.width < element.width:
-                place = builder.trunc(place, wanted)
-            elif integer.width > element.width:
-                place = builder.zext(place, wanted)
-            place = builder.add(place, builder.add(start, steps))
-            place = builder.select(padding, ir.Constant(wanted, [-1] * vector.count), place)
-            _store_lanes(builder, place, target, first, mask)
-
-        def run(plane: Any, number: Any, ranks: Any, first: Any, mask: Any) -> None:
-            padding = builder.icmp_signed("==", ranks, _least(vector))
-            if elements_wanted:
-                target = _place(builder, out, (plane, plane_out), (number, out_step))
-                store_bits(target, ranks, padding, first, mask)
-            target = _place(builder, indices, (plane, plane_index), (number, index_step))
-            start = builder.add(base, builder.mul(plane, plane_base))
-            place = builder.lshr(builder.not_(ranks), _splat(builder, element(1), vector))
-            place = builder.and_(place, _splat(builder, element(2 ** (low - 1) - 1), vector))
-            short = builder.icmp_signed("==", width, width.type(4))
-            with builder.if_else(short) as (then, otherwise):
-                with then:
-                    store_indices(target, start, place, padding, first, mask, ir.IntType(32))
-                with otherwise:
-                    store_indices(target, start, place, padding, first, mask, ir.IntType(64))
-
-        _fold_runs(builder, vector, _Runs(*values[6:16]), run)
-        return builder.load(found)
-
-    i64 = types.int64
-    args = (out, *(i64,) * 19, blank, wide, flip, nan_key, inf)
-    return types.boolean(*args), codegen
 
 
 KINDS = {
@@ -1255,33 +1074,6 @@ def axis_of(_context: Any, table: Any, d: Any, columns: Any) -> Any:
         return builder.gep(table, [builder.mul(d, columns)])
 
     return table(table, types.int64, types.int64), codegen
-
-
-@intrinsic
-def narrowed(_context: Any, value: Any, like: Any) -> Any:
-    """`value` cut to the type of `like`; None where that is None."""
-
-    def codegen(context: Any, builder: Any, signature: Any, values: Any) -> Any:
-        if signature.return_type == types.none:
-            return context.get_dummy_value()
-        if like.bitwidth == types.int64.bitwidth:
-            return values[0]
-        return builder.trunc(values[0], values[1].type)
-
-    return like(types.int64, like), codegen
-
-
-def lane_types(width, is_float):
-    """Zeros of an element's width: for its keys, and, where it is a float, for its infinity."""
-    lane = {8: np.int8, 16: np.int16, 32: np.int32, 64: np.int64}[width](0)
-    return lane, lane if is_float else None
-
-
-@helper
-def rule_of(how, at, lane, float_lane):
-    """(flip, nan_key, inf) from setting `at` on, in the width of an element; inf is None for integers."""
-    flip, nan_key = narrowed(how[at], lane), narrowed(how[at + 1], lane)
-    return flip, nan_key, narrowed(how[at + 2], float_lane)
 
 
 # A walk is made of these settings, then two tables of axes, whose lengths are among the settings:
