@@ -1,7 +1,7 @@
 """Folds: elements of many groups become one number each, in vectors.
 
 What a group has come to so far is its state: a lane in each of one to three arrays of lanes, `gap` bytes apart, in
-scratch memory. `rule` is the address of RULE_WORDS int64: flip, nan_key, inf (see the order keys), what becomes of the
+scratch memory. `rule` is the address of six int64: flip, nan_key, inf (see the order keys), what becomes of the
 state in the end (NONE, MEAN, ROOT or LOG), the elements of a group, and whether integers are unsigned.
 
 Operations, and their states:
@@ -29,7 +29,6 @@ from half import _bfloat_to_float, _float_to_bfloat, _float_to_half, _half_to_fl
 from order_key import VECTOR_BYTES, _load, _mirror, _pointer, _prefetch, _splat
 from vectors import _extreme, _extremes, _greater, _mask, _masked_load
 
-RULE_WORDS = 6
 NONE = 0
 MEAN = 1
 ROOT = 2

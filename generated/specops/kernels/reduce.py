@@ -27,13 +27,13 @@ from numba.core.imputils import lower_constant
 from numba.extending import intrinsic, models, register_model, typeof_impl
 
 PARTS = 0  # parts that each group is split into
-TILE = 1  # COLUMNS, SCATTERED: columns taken together
+TILE = 1  # columns: those taken together
 BESIDE = 2  # columns: rows that adjoin in memory and are taken as one; the innermost reduced axis counts such rows
 LAST = 3  # columns: rows that are taken as the last one of that axis
 SEVERAL = 4  # columns: such rows of the next kept axis that adjoin, too, and are taken together
-KEPT = 5  # lengths of the tables in `axes`
+KEPT = 5  # lengths of the tables
 REDUCED = 6
-RULE = 7  # RULE_WORDS of a fold's rule
+RULE = 7  # six words, as a fold takes them
 SETTINGS = 13
 
 BLOCK_ROWS = 1024  # rows of columns whose offsets are tabled together
@@ -430,7 +430,6 @@ def _log(builder: Any, value: Any) -> Any:
     return builder.select(builder.fcmp_unordered("uno", value, value), value, result)
 
 
-RULE_WORDS = 6
 NONE = 0
 MEAN = 1
 ROOT = 2

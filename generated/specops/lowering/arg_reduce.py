@@ -335,7 +335,11 @@ class ArgReduce(Search):
     def __init__(
         self, *, better: str, tie: str, nan: str, axes: Sequence[int], input: Tensor, output: Tensor
     ) -> None:
-        output_bytes = 4 if output.dtype.endswith("32") else 8
         super().__init__(
-            better=better, tie=tie, nan=nan, axes=axes, input=input, output_bytes=output_bytes
+            better=better,
+            tie=tie,
+            nan=nan,
+            axes=axes,
+            input=input,
+            output_bytes=output.numpy_dtype.itemsize,
         )

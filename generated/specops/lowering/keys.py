@@ -7,8 +7,9 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from specops.vocabulary import DATA_TYPES
+
 _INFINITY = {"FLOAT16": 0x7C00, "BFLOAT16": 0x7F80, "FLOAT32": 0x7F800000, "FLOAT64": 0x7FF << 52}
-_WIDTH = {"BFLOAT16": 16, "BOOL": 8}  # the others end in their width
 
 
 class Keys(NamedTuple):
@@ -27,7 +28,8 @@ def keys_of(dtype: str) -> Keys:
     >>> keys_of("UINT8")
     Keys(width=8, least=-128, greatest=127, flip=-128, infinity=None)
     """
-    width = _WIDTH.get(dtype) or int(dtype.lstrip("BFINTLOAU"))
+    numpy_dtype = DATA_TYPES[dtype].numpy
+    width = 8 * numpy_dtype.itemsize
     least = -(1 << (width - 1))
-    unsigned = dtype == "BOOL" or dtype.startswith("UINT")
+    unsigned = numpy_dtype.kind in "bu"
     return Keys(width, least, ~least, least if unsigned else 0, _INFINITY.get(dtype))

@@ -61,7 +61,7 @@ class MaxPool:
         width, least, greatest, flip, infinity = keys_of(input.dtype)
         index_bytes = 0
         if indices is not None:
-            index_bytes = 4 if indices.dtype.endswith("32") else 8
+            index_bytes = indices.numpy_dtype.itemsize
         plane = math.prod(input.sizes[len(input.sizes) - len(window) :])
         self._rank_width = rank_width(width, plane) if index_bytes else 0
         self._windows = Windows(

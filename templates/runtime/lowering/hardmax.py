@@ -8,7 +8,6 @@ from specops.lowering.arg_reduce import Search
 from specops.tensor import Tensor
 
 _ONE = {"FLOAT16": 0x3C00, "BFLOAT16": 0x3F80, "FLOAT32": 0x3F800000, "FLOAT64": 0x3FF << 52}
-_BYTES = {"FLOAT16": 2, "BFLOAT16": 2, "FLOAT32": 4, "FLOAT64": 8}
 
 
 class Hardmax(Search):
@@ -30,6 +29,6 @@ class Hardmax(Search):
             nan=nan,
             axes=axes,
             input=input,
-            output_bytes=_BYTES[output.dtype],
+            output_bytes=output.numpy_dtype.itemsize,
             mark=_ONE[output.dtype],
         )

@@ -21,7 +21,6 @@ _ROWS = launch.kernels(kernel.rows)
 _COLUMNS = launch.kernels(kernel.columns)
 _COMBINE = launch.Kernel(kernel.combine)
 
-_WIDTHS = {"FLOAT16": 16, "BFLOAT16": 16, "FLOAT32": 32, "FLOAT64": 64}
 
 SCRATCH_BYTES = 1 << 18  # of a row's exponentials, or of a tile's lanes, which stay in L2
 BLOCK_BYTES = 1 << 14  # of a long row measured together
@@ -70,7 +69,7 @@ class Softmax:
         self._axes = frozenset(axes)
         self._logarithm = result == "logarithm"
         self._dtype = input.dtype
-        self._item_size = _WIDTHS[input.dtype] // 8
+        self._item_size = input.numpy_dtype.itemsize
         elements = math.prod(self._sizes)
         self._empty = elements == 0
         self._stream = elements * self._item_size >= STREAM_BYTES
