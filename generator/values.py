@@ -23,7 +23,7 @@ _DESCRIBED = {
     "int": "int",
     "int[]": "Sequence[int]",
     "float": "float",
-    "bool": "bool",
+    "bool": "bool | int",
 }
 _PYTHON_TYPES = {
     "tensor": "Tensor",
@@ -59,7 +59,11 @@ def operator(op: Operator, linted: Linted) -> dict[str, Any]:
         "page": spec.page,
         "fields": [_field(f, op, linted) for f in spec.fields],
         "inputs": [
-            {**_field(f, op, linted), "argument": array_argument(f.name) if i else "x"}
+            {
+                **_field(f, op, linted),
+                "argument": array_argument(f.name) if i else "x",
+                "dtypes": spec.dtypes(f.name),
+            }
             for i, f in enumerate(spec.tensors("input"))
         ],
         "outputs": [_field(f, op, linted) for f in spec.tensors("output")],
@@ -334,7 +338,8 @@ def parameters(ops: Sequence[Operator], linted: Linted) -> list[dict[str, Any]]:
     others: list[dict[str, Any]] = []
     for having in versions.values():
         must = all(f.axes_of is None and f.default is None for f in having.values())
-        (required if must else others).append(_parameter(having, must, len(ops), linted))
+        flags = "bool" if ops[-1].source.dialect == "plain" else "bool | int"
+        (required if must else others).append(_parameter(having, must, len(ops), flags, linted))
     for field in spec.tensors("output"):
         if field.sizes_argument and not field.sizes:
             doc = f"Sizes of {field.name}."
@@ -350,13 +355,15 @@ def parameters(ops: Sequence[Operator], linted: Linted) -> list[dict[str, Any]]:
 
 
 def _parameter(
-    having: dict[int, FieldSpec], must: bool, versions: int, linted: Linted
+    having: dict[int, FieldSpec], must: bool, versions: int, flags: str, linted: Linted
 ) -> dict[str, Any]:
     """One argument, from the attribute in the versions that have it, the newest first."""
     field = next(iter(having.values()))
     enum = linted.tree.vocabulary.enums.get(field.type)
     doc = [field.doc]
-    annotations = [_DESCRIBED.get(f.type, "str | int") for f in having.values()]
+    annotations = [
+        flags if f.type == "bool" else _DESCRIBED.get(f.type, "str | int") for f in having.values()
+    ]
     annotation = " | ".join(dict.fromkeys(annotations))
     default = None if must else f'"{field.default}"' if enum else repr(field.default)
     if field.axes_of is not None:

@@ -59,6 +59,7 @@ class CompiledOperator:
 
         Raises:
             ValidationError: an array does not fit its description, or `out` shares memory with an input.
+            SpecopsError: there is no memory for an output.
         """
         operator = self._operator
         if len(inputs) != len(self._inputs):

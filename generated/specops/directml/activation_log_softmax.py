@@ -238,7 +238,7 @@ def activation_log_softmax(
 
     Args:
         x: Tensor to read; only its last two sizes may differ from 1. A NumPy array of any strides,
-            or an object that shares its memory.
+            or an object that shares its memory; of FLOAT32, FLOAT16.
         out: Array to write to, of the output's data type and shape; it may not share memory with an
             input. None makes a new one, which has the memory order of x where it has its
             dimensions.
@@ -248,6 +248,7 @@ def activation_log_softmax(
 
     Raises:
         ValidationError: the arguments are not allowed; with every violation.
+        SpecopsError: there is no memory for the output.
 
     Page: https://learn.microsoft.com/windows/win32/api/directml/ns-directml-dml_activation_log_softmax_operator_desc
 

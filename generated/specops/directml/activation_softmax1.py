@@ -254,7 +254,8 @@ def activation_softmax1(
     """Exponential of each element, divided by the sum of the exponentials along one or more axes.
 
     Args:
-        x: Tensor to read. A NumPy array of any strides, or an object that shares its memory.
+        x: Tensor to read. A NumPy array of any strides, or an object that shares its memory; of
+            FLOAT32, FLOAT16.
         axes: Axes along which a group lies. Their order does not matter. With an empty list each
             element is its own group. An integer or a sequence of them; negative ones count from the
             end; None means all axes.
@@ -267,6 +268,7 @@ def activation_softmax1(
 
     Raises:
         ValidationError: the arguments are not allowed; with every violation.
+        SpecopsError: there is no memory for the output.
 
     Page: https://learn.microsoft.com/windows/ai/directml/api/ns-directml-dml_activation_softmax1_operator_desc
 

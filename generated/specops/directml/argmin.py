@@ -307,7 +307,8 @@ def argmin(
     """Index of the least element along one or more axes.
 
     Args:
-        x: Tensor to search. A NumPy array of any strides, or an object that shares its memory.
+        x: Tensor to search. A NumPy array of any strides, or an object that shares its memory; of
+            FLOAT32, FLOAT16, INT64, INT32, INT16, INT8, UINT64, UINT32, UINT16, UINT8.
         axes: Axes to reduce. Their order does not matter. An empty list reduces nothing, so that
             every index is 0. An integer or a sequence of them; negative ones count from the end;
             None means all axes.
@@ -323,6 +324,7 @@ def argmin(
 
     Raises:
         ValidationError: the arguments are not allowed; with every violation.
+        SpecopsError: there is no memory for the output.
 
     Page: https://learn.microsoft.com/windows/win32/api/directml/ns-directml-dml_argmin_operator_desc
 

@@ -39,8 +39,10 @@ Decided where the page is silent:
         DirectML (webnn#935).
     defaults: The functions' strides are 1, their paddings 0 and IncludePadding false where the
         caller names none.
-    precision: Floats are summed in a wider type or in pairs and rounded once; where the sum of a
-        small window overflows float32, or any sum float64, the average may be infinite.
+    precision: The elements of a window are added in float32, or in float64 for that type and for
+        large windows, and each addition rounds: where they cancel, how many digits are right
+        depends on the layout. Where the sum of a small window overflows float32, or any sum
+        float64, the average may be infinite.
     nan: A window that holds NaN gives NaN.
     subnormals: Subnormal numbers are kept. Direct3D flushes those of float32.
     shared_memory: An output that may share memory with an input is refused; the operator has no
@@ -522,7 +524,7 @@ class AveragePoolingOperatorDesc(OperatorDesc):
     WindowSize: Sequence[int]
     StartPadding: Sequence[int]
     EndPadding: Sequence[int]
-    IncludePadding: bool
+    IncludePadding: bool | int
 
 
 def average_pooling(
@@ -531,7 +533,7 @@ def average_pooling(
     strides: Sequence[int] | None = None,
     start_padding: Sequence[int] | None = None,
     end_padding: Sequence[int] | None = None,
-    include_padding: bool = False,
+    include_padding: bool | int = False,
     output_sizes: Sequence[int] | None = None,
     out: np.ndarray | None = None,
 ) -> np.ndarray:
@@ -539,7 +541,7 @@ def average_pooling(
 
     Args:
         x: Tensor of batches, channels and spatial dimensions, as {N, C, H, W}. A NumPy array of any
-            strides, or an object that shares its memory.
+            strides, or an object that shares its memory; of FLOAT32, FLOAT16.
         window_size: Entries of the window, for each spatial dimension.
         strides: Elements from one position of the window to the next, for each spatial dimension.
             None means 1 for each entry of window_size.
@@ -558,6 +560,7 @@ def average_pooling(
 
     Raises:
         ValidationError: the arguments are not allowed; with every violation.
+        SpecopsError: there is no memory for the output.
 
     Page: https://learn.microsoft.com/windows/win32/api/directml/ns-directml-dml_average_pooling_operator_desc
 

@@ -528,7 +528,7 @@ class AveragePoolingGradOperatorDesc(OperatorDesc):
     WindowSize: Sequence[int]
     StartPadding: Sequence[int]
     EndPadding: Sequence[int]
-    IncludePadding: bool
+    IncludePadding: bool | int
 
 
 def average_pooling_grad(
@@ -537,7 +537,7 @@ def average_pooling_grad(
     strides: Sequence[int] | None = None,
     start_padding: Sequence[int] | None = None,
     end_padding: Sequence[int] | None = None,
-    include_padding: bool = False,
+    include_padding: bool | int = False,
     output_sizes: Sequence[int] | None = None,
     out: np.ndarray | None = None,
 ) -> np.ndarray:
@@ -545,7 +545,7 @@ def average_pooling_grad(
 
     Args:
         x: The gradient of the output of the average pooling, as {N, C, H, W}. A NumPy array of any
-            strides, or an object that shares its memory.
+            strides, or an object that shares its memory; of FLOAT32, FLOAT16.
         window_size: Entries of the window, for each spatial dimension.
         strides: Elements from one position of the window to the next, for each spatial dimension.
             None means 1 for each entry of window_size.
@@ -566,6 +566,7 @@ def average_pooling_grad(
 
     Raises:
         ValidationError: the arguments are not allowed; with every violation.
+        SpecopsError: there is no memory for the output.
 
     Page: https://learn.microsoft.com/windows/win32/api/directml/ns-directml-dml_average_pooling_grad_operator_desc
 

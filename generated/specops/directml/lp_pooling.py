@@ -40,7 +40,8 @@ Decided where the page is silent:
     each_window_holds_input: The page is silent. What nothing but padding gives is not known of
         DirectML (webnn#935).
     defaults: The functions' strides are 1, their paddings 0 and P 2 where the caller names none.
-    precision: Floats are summed in a wider type or in pairs and rounded once.
+    precision: Sums are made in float32, or in float64 for that type and for large windows; the norm
+        is rounded to the type of the output once.
     nan: A window that holds NaN gives NaN.
     subnormals: Subnormal numbers are kept. Direct3D flushes those of float32.
     shared_memory: An output that may share memory with an input is refused; the operator has no
@@ -550,7 +551,7 @@ def lp_pooling(
 
     Args:
         x: Tensor of batches, channels and spatial dimensions, as {N, C, H, W}. A NumPy array of any
-            strides, or an object that shares its memory.
+            strides, or an object that shares its memory; of FLOAT32, FLOAT16.
         window_size: Entries of the window, for each spatial dimension.
         strides: Elements from one position of the window to the next, for each spatial dimension.
             None means 1 for each entry of window_size.
@@ -569,6 +570,7 @@ def lp_pooling(
 
     Raises:
         ValidationError: the arguments are not allowed; with every violation.
+        SpecopsError: there is no memory for the output.
 
     Page: https://learn.microsoft.com/windows/win32/api/directml/ns-directml-dml_lp_pooling_operator_desc
 

@@ -45,7 +45,8 @@ Decided where the page is silent:
         DirectML (webnn#935).
     defaults: The functions' strides and dilations are 1, their paddings 0 and P 2 where the caller
         names none.
-    precision: Floats are summed in a wider type or in pairs and rounded once.
+    precision: Sums are made in float32, or in float64 for that type and for large windows; the norm
+        is rounded to the type of the output once.
     nan: A window that holds NaN gives NaN.
     subnormals: Subnormal numbers are kept. Direct3D flushes those of float32.
     shared_memory: An output that may share memory with an input is refused; the operator has no
@@ -607,7 +608,7 @@ def lp_pooling1(
 
     Args:
         x: Tensor of batches, channels and spatial dimensions, as {N, C, H, W}. A NumPy array of any
-            strides, or an object that shares its memory.
+            strides, or an object that shares its memory; of FLOAT32, FLOAT16.
         window_size: Entries of the window, for each spatial dimension.
         strides: Elements from one position of the window to the next, for each spatial dimension.
             None means 1 for each entry of window_size.
@@ -628,6 +629,7 @@ def lp_pooling1(
 
     Raises:
         ValidationError: the arguments are not allowed; with every violation.
+        SpecopsError: there is no memory for the output.
 
     Page: https://learn.microsoft.com/windows/ai/directml/api/ns-directml-dml_lp_pooling1_operator_desc
 

@@ -720,7 +720,8 @@ def max_pooling1(
 
     Args:
         x: Tensor of batches, channels and spatial dimensions, as {N, C, H, W}. A NumPy array of any
-            strides, or an object that shares its memory.
+            strides, or an object that shares its memory; of FLOAT32, FLOAT16, INT64, INT32, INT16,
+            INT8, UINT64, UINT32, UINT16, UINT8.
         window_size: Entries of the window, for each spatial dimension.
         strides: Elements from one position of the window to the next, for each spatial dimension.
             None means 1 for each entry of window_size.
@@ -742,6 +743,7 @@ def max_pooling1(
 
     Raises:
         ValidationError: the arguments are not allowed; with every violation.
+        SpecopsError: there is no memory for the output.
 
     Page: https://learn.microsoft.com/windows/win32/api/directml/ns-directml-dml_max_pooling1_operator_desc
 

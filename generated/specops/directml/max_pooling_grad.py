@@ -672,8 +672,8 @@ def max_pooling_grad(
 
     Args:
         x: The input of the max pooling, as {N, C, H, W}. A NumPy array of any strides, or an object
-            that shares its memory.
-        input_gradient: The gradient of the output of the max pooling.
+            that shares its memory; of FLOAT32, FLOAT16.
+        input_gradient: The gradient of the output of the max pooling. An array of FLOAT32, FLOAT16.
         window_size: Entries of the window, for each spatial dimension.
         strides: Elements from one position of the window to the next, for each spatial dimension.
             None means 1 for each entry of window_size.
@@ -693,6 +693,7 @@ def max_pooling_grad(
 
     Raises:
         ValidationError: the arguments are not allowed; with every violation.
+        SpecopsError: there is no memory for the output.
 
     Page: https://learn.microsoft.com/windows/win32/api/directml/ns-directml-dml_max_pooling_grad_operator_desc
 

@@ -234,9 +234,10 @@ def max_unpooling(
 
     Args:
         x: Elements, such as a max pooling gives them. A NumPy array of any strides, or an object
-            that shares its memory.
+            that shares its memory; of FLOAT32, FLOAT16, INT64, INT32, INT16, INT8, UINT64, UINT32,
+            UINT16, UINT8.
         indices: For each element of InputTensor its index in OutputTensor, counted row-major
-            through all dimensions.
+            through all dimensions. An array of UINT64, UINT32.
         output_sizes: Sizes of OutputTensor.
         out: Array to write to, of the output's data type and shape; it may not share memory with an
             input. None makes a new one, which has the memory order of x where it has its
@@ -247,6 +248,7 @@ def max_unpooling(
 
     Raises:
         ValidationError: the arguments are not allowed; with every violation.
+        SpecopsError: there is no memory for the output.
 
     Page: https://learn.microsoft.com/windows/win32/api/directml/ns-directml-dml_max_unpooling_operator_desc
 

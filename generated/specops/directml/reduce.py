@@ -680,7 +680,8 @@ def reduce(
     """Sum, product, extreme element or another function of the elements along one or more axes.
 
     Args:
-        x: Tensor to reduce. A NumPy array of any strides, or an object that shares its memory.
+        x: Tensor to reduce. A NumPy array of any strides, or an object that shares its memory; of
+            FLOAT32, FLOAT16, INT64, INT32, INT16, INT8, UINT64, UINT32, UINT16, UINT8.
         function: What is computed of each group. One of ARGMAX, ARGMIN, AVERAGE, L1, L2, LOG_SUM,
             LOG_SUM_EXP, MAX, MIN, MULTIPLY, SUM, SUM_SQUARE.
         axes: Axes to reduce. Their order does not matter. An empty list makes each element a group
@@ -698,6 +699,7 @@ def reduce(
 
     Raises:
         ValidationError: the arguments are not allowed; with every violation.
+        SpecopsError: there is no memory for the output.
 
     Page: https://learn.microsoft.com/windows/win32/api/directml/ns-directml-dml_reduce_operator_desc
 

@@ -50,8 +50,8 @@ class ArgMin(VersionedOperator):
         self,
         *,
         axis: int | None = None,
-        keepdims: bool | None = None,
-        select_last_index: bool | None = None,
+        keepdims: bool | int | None = None,
+        select_last_index: bool | int | None = None,
         opset: int | None = None,
     ) -> None:
         super().__init__(
@@ -65,15 +65,17 @@ class ArgMin(VersionedOperator):
 def argmin(
     x: Any,
     axis: int | None = None,
-    keepdims: bool | None = None,
-    select_last_index: bool | None = None,
+    keepdims: bool | int | None = None,
+    select_last_index: bool | int | None = None,
     opset: int | None = None,
     out: np.ndarray | None = None,
 ) -> np.ndarray:
     """Index of the least element along one axis.
 
     Args:
-        x: Tensor to search. A NumPy array of any strides, or an object that shares its memory.
+        x: Tensor to search. A NumPy array of any strides, or an object that shares its memory; of
+            FLOAT64, FLOAT32, FLOAT16, BFLOAT16, INT64, INT32, INT16, INT8, UINT64, UINT32, UINT16,
+            UINT8.
         axis: Axis to reduce; a negative one counts from the end. None means 0.
         keepdims: Keep the reduced axis with size 1. None means true.
         select_last_index: Take the last of several equal elements instead of the first. None means
@@ -88,6 +90,7 @@ def argmin(
 
     Raises:
         ValidationError: the arguments are not allowed; with every violation.
+        SpecopsError: there is no memory for the output.
 
     Page: https://onnx.ai/onnx/operators/onnx__ArgMin.html
 

@@ -70,8 +70,8 @@ class AveragePool(VersionedOperator):
         *,
         kernel_shape: Sequence[int],
         auto_pad: str | int | None = None,
-        ceil_mode: bool | None = None,
-        count_include_pad: bool | None = None,
+        ceil_mode: bool | int | None = None,
+        count_include_pad: bool | int | None = None,
         dilations: Sequence[int] | None = None,
         pads: Sequence[int] | None = None,
         strides: Sequence[int] | None = None,
@@ -97,8 +97,8 @@ def average_pool(
     x: Any,
     kernel_shape: Sequence[int],
     auto_pad: str | int | None = None,
-    ceil_mode: bool | None = None,
-    count_include_pad: bool | None = None,
+    ceil_mode: bool | int | None = None,
+    count_include_pad: bool | int | None = None,
     dilations: Sequence[int] | None = None,
     pads: Sequence[int] | None = None,
     strides: Sequence[int] | None = None,
@@ -109,7 +109,8 @@ def average_pool(
 
     Args:
         x: Tensor of batches, channels and spatial dimensions, as (N x C x H x W). A NumPy array of
-            any strides, or an object that shares its memory.
+            any strides, or an object that shares its memory; of FLOAT64, FLOAT32, FLOAT16,
+            BFLOAT16.
         kernel_shape: Entries of the window, for each spatial dimension.
         auto_pad: Where padding comes from; NOTSET means pads, VALID means none, and SAME_UPPER and
             SAME_LOWER fill up. One of NOTSET, SAME_UPPER, SAME_LOWER, VALID. None means NOTSET.
@@ -133,6 +134,7 @@ def average_pool(
 
     Raises:
         ValidationError: the arguments are not allowed; with every violation.
+        SpecopsError: there is no memory for the output.
 
     Page: https://onnx.ai/onnx/operators/onnx__AveragePool.html
 

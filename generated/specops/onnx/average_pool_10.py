@@ -30,8 +30,10 @@ Decided where the page is silent:
         ceil_mode, where onnxruntime and PyTorch give one.
     window_of_padding: A window of nothing but padding that does not count gives NaN.
     spatial_dimensions: 1 to 6 spatial dimensions are taken.
-    precision: Floats are summed in a wider type or in pairs and rounded once; where the sum of a
-        small window overflows float32, or any sum float64, the average may be infinite.
+    precision: The elements of a window are added in float32, or in float64 for that type and for
+        large windows, and each addition rounds: where they cancel, how many digits are right
+        depends on the layout. Where the sum of a small window overflows float32, or any sum
+        float64, the average may be infinite.
     zero_sizes: A size of 0 gives an empty result, or where it is spatial and padded, windows of
         nothing but padding.
     auto_pad_empty: An empty string counts as NOTSET.

@@ -62,7 +62,8 @@ def global_average_pool(
 
     Args:
         x: Tensor of batches, channels and spatial dimensions, as (N x C x H x W). A NumPy array of
-            any strides, or an object that shares its memory.
+            any strides, or an object that shares its memory; of FLOAT64, FLOAT32, FLOAT16,
+            BFLOAT16.
         opset: The operator set, which picks the version in force; None means the newest known.
         out: Array to write to, of the output's data type and shape; it may not share memory with an
             input. None makes a new one, which has the memory order of x where it has its
@@ -73,6 +74,7 @@ def global_average_pool(
 
     Raises:
         ValidationError: the arguments are not allowed; with every violation.
+        SpecopsError: there is no memory for the output.
 
     Page: https://onnx.ai/onnx/operators/onnx__GlobalAveragePool.html
 

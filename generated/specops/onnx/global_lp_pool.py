@@ -66,7 +66,8 @@ def global_lp_pool(
 
     Args:
         x: Tensor of batches, channels and spatial dimensions, as (N x C x H x W). A NumPy array of
-            any strides, or an object that shares its memory.
+            any strides, or an object that shares its memory; of FLOAT64, FLOAT32, FLOAT16,
+            BFLOAT16.
         p: The exponent of the norm. None means 2; before version 2 it means 2.0.
         opset: The operator set, which picks the version in force; None means the newest known.
         out: Array to write to, of the output's data type and shape; it may not share memory with an
@@ -78,6 +79,7 @@ def global_lp_pool(
 
     Raises:
         ValidationError: the arguments are not allowed; with every violation.
+        SpecopsError: there is no memory for the output.
 
     Page: https://onnx.ai/onnx/operators/onnx__GlobalLpPool.html
 

@@ -61,7 +61,7 @@ class LpPool(VersionedOperator):
         *,
         kernel_shape: Sequence[int],
         auto_pad: str | int | None = None,
-        ceil_mode: bool | None = None,
+        ceil_mode: bool | int | None = None,
         dilations: Sequence[int] | None = None,
         p: int | float | None = None,
         pads: Sequence[int] | None = None,
@@ -88,7 +88,7 @@ def lp_pool(
     x: Any,
     kernel_shape: Sequence[int],
     auto_pad: str | int | None = None,
-    ceil_mode: bool | None = None,
+    ceil_mode: bool | int | None = None,
     dilations: Sequence[int] | None = None,
     p: int | float | None = None,
     pads: Sequence[int] | None = None,
@@ -100,7 +100,8 @@ def lp_pool(
 
     Args:
         x: Tensor of batches, channels and spatial dimensions, as (N x C x H x W). A NumPy array of
-            any strides, or an object that shares its memory.
+            any strides, or an object that shares its memory; of FLOAT64, FLOAT32, FLOAT16,
+            BFLOAT16.
         kernel_shape: Entries of the window, for each spatial dimension.
         auto_pad: Where padding comes from; NOTSET means pads, VALID means none, and SAME_UPPER and
             SAME_LOWER fill up. One of NOTSET, SAME_UPPER, SAME_LOWER, VALID. None means NOTSET.
@@ -123,6 +124,7 @@ def lp_pool(
 
     Raises:
         ValidationError: the arguments are not allowed; with every violation.
+        SpecopsError: there is no memory for the output.
 
     Page: https://onnx.ai/onnx/operators/onnx__LpPool.html
 

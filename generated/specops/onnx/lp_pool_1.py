@@ -32,7 +32,8 @@ Decided where the page is silent:
     window_of_padding: A window of nothing but padding gives 0.
     magnitudes: Powers are those of the magnitudes of the elements.
     spatial_dimensions: 1 to 6 spatial dimensions are taken.
-    precision: Floats are summed in a wider type or in pairs and rounded once.
+    precision: Sums are made in float32, or in float64 for that type and for large windows; the norm
+        is rounded to the type of the output once.
     zero_sizes: A size of 0 gives an empty result, or where it is spatial and padded, windows of
         nothing but padding.
     auto_pad_empty: An empty string counts as NOTSET.

@@ -65,10 +65,10 @@ class MaxPool(VersionedOperator):
         *,
         kernel_shape: Sequence[int],
         auto_pad: str | int | None = None,
-        ceil_mode: bool | None = None,
+        ceil_mode: bool | int | None = None,
         dilations: Sequence[int] | None = None,
         pads: Sequence[int] | None = None,
-        storage_order: bool | None = None,
+        storage_order: bool | int | None = None,
         strides: Sequence[int] | None = None,
         indices: bool = False,
         opset: int | None = None,
@@ -93,10 +93,10 @@ def max_pool(
     x: Any,
     kernel_shape: Sequence[int],
     auto_pad: str | int | None = None,
-    ceil_mode: bool | None = None,
+    ceil_mode: bool | int | None = None,
     dilations: Sequence[int] | None = None,
     pads: Sequence[int] | None = None,
-    storage_order: bool | None = None,
+    storage_order: bool | int | None = None,
     strides: Sequence[int] | None = None,
     indices: bool = False,
     opset: int | None = None,
@@ -107,7 +107,8 @@ def max_pool(
 
     Args:
         x: Tensor of batches, channels and spatial dimensions, as (N x C x H x W). A NumPy array of
-            any strides, or an object that shares its memory.
+            any strides, or an object that shares its memory; of FLOAT64, FLOAT32, FLOAT16,
+            BFLOAT16, INT8, UINT8.
         kernel_shape: Entries of the window, for each spatial dimension.
         auto_pad: Where padding comes from; NOTSET means pads, VALID means none, and SAME_UPPER and
             SAME_LOWER fill up. One of NOTSET, SAME_UPPER, SAME_LOWER, VALID. None means NOTSET.
@@ -134,6 +135,7 @@ def max_pool(
 
     Raises:
         ValidationError: the arguments are not allowed; with every violation.
+        SpecopsError: there is no memory for the output.
 
     Page: https://onnx.ai/onnx/operators/onnx__MaxPool.html
 

@@ -61,8 +61,8 @@ class ReduceMin(VersionedOperator):
         self,
         *,
         axes: Sequence[int] | None = None,
-        keepdims: bool | None = None,
-        noop_with_empty_axes: bool | None = None,
+        keepdims: bool | int | None = None,
+        noop_with_empty_axes: bool | int | None = None,
         opset: int | None = None,
     ) -> None:
         super().__init__(
@@ -76,15 +76,16 @@ class ReduceMin(VersionedOperator):
 def reduce_min(
     x: Any,
     axes: Sequence[int] | None = None,
-    keepdims: bool | None = None,
-    noop_with_empty_axes: bool | None = None,
+    keepdims: bool | int | None = None,
+    noop_with_empty_axes: bool | int | None = None,
     opset: int | None = None,
     out: np.ndarray | None = None,
 ) -> np.ndarray:
     """Least element along one or more axes.
 
     Args:
-        x: Tensor to reduce. A NumPy array of any strides, or an object that shares its memory.
+        x: Tensor to reduce. A NumPy array of any strides, or an object that shares its memory; of
+            FLOAT64, FLOAT32, FLOAT16, BFLOAT16, INT64, INT32, INT8, UINT64, UINT32, UINT8, BOOL.
         axes: Axes to reduce; negative ones count from the end. An empty list stands for all axes,
             or for none where noop_with_empty_axes is 1. None means `[]`.
         keepdims: Keep reduced axes with size 1. None means true.
@@ -100,6 +101,7 @@ def reduce_min(
 
     Raises:
         ValidationError: the arguments are not allowed; with every violation.
+        SpecopsError: there is no memory for the output.
 
     Page: https://onnx.ai/onnx/operators/onnx__ReduceMin.html
 

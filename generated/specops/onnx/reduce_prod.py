@@ -52,8 +52,8 @@ class ReduceProd(VersionedOperator):
         self,
         *,
         axes: Sequence[int] | None = None,
-        keepdims: bool | None = None,
-        noop_with_empty_axes: bool | None = None,
+        keepdims: bool | int | None = None,
+        noop_with_empty_axes: bool | int | None = None,
         opset: int | None = None,
     ) -> None:
         super().__init__(
@@ -67,15 +67,16 @@ class ReduceProd(VersionedOperator):
 def reduce_prod(
     x: Any,
     axes: Sequence[int] | None = None,
-    keepdims: bool | None = None,
-    noop_with_empty_axes: bool | None = None,
+    keepdims: bool | int | None = None,
+    noop_with_empty_axes: bool | int | None = None,
     opset: int | None = None,
     out: np.ndarray | None = None,
 ) -> np.ndarray:
     """Product of the elements along one or more axes.
 
     Args:
-        x: Tensor to reduce. A NumPy array of any strides, or an object that shares its memory.
+        x: Tensor to reduce. A NumPy array of any strides, or an object that shares its memory; of
+            FLOAT64, FLOAT32, FLOAT16, BFLOAT16, INT64, INT32, UINT64, UINT32.
         axes: Axes to reduce; negative ones count from the end. An empty list stands for all axes,
             or for none where noop_with_empty_axes is 1. None means `[]`.
         keepdims: Keep reduced axes with size 1. None means true.
@@ -91,6 +92,7 @@ def reduce_prod(
 
     Raises:
         ValidationError: the arguments are not allowed; with every violation.
+        SpecopsError: there is no memory for the output.
 
     Page: https://onnx.ai/onnx/operators/onnx__ReduceProd.html
 

@@ -66,7 +66,8 @@ def softmax(
     """Exponential of each element, divided by the sum of the exponentials along one axis.
 
     Args:
-        x: Tensor to read. A NumPy array of any strides, or an object that shares its memory.
+        x: Tensor to read. A NumPy array of any strides, or an object that shares its memory; of
+            FLOAT64, FLOAT32, FLOAT16, BFLOAT16.
         axis: Axis along which a group lies; a negative one counts from the end. None means -1;
             before version 13 it means 1.
         opset: The operator set, which picks the version in force; None means the newest known.
@@ -79,6 +80,7 @@ def softmax(
 
     Raises:
         ValidationError: the arguments are not allowed; with every violation.
+        SpecopsError: there is no memory for the output.
 
     Page: https://onnx.ai/onnx/operators/onnx__Softmax.html
 

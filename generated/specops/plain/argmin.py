@@ -178,7 +178,9 @@ def argmin(
     """Index of the least element over one axis, several axes or all of them.
 
     Args:
-        x: Array to search. A NumPy array of any strides, or an object that shares its memory.
+        x: Array to search. A NumPy array of any strides, or an object that shares its memory; of
+            FLOAT64, FLOAT32, FLOAT16, BFLOAT16, INT64, INT32, INT16, INT8, UINT64, UINT32, UINT16,
+            UINT8, BOOL.
         axis: Axis or axes to reduce; negative ones count from the end, None means all axes.
         keepdims: Keep each reduced axis with size 1.
         last: Take the last of several equal elements instead of the first.
@@ -191,6 +193,7 @@ def argmin(
 
     Raises:
         ValidationError: the arguments are not allowed; with every violation.
+        SpecopsError: there is no memory for the output.
 
     Page: https://numpy.org/doc/2.4/reference/generated/numpy.argmin.html
 

@@ -132,7 +132,8 @@ def hardmax(
     """1 at the first greatest element over one axis, several axes or all of them, 0 at all others.
 
     Args:
-        x: Array to read. A NumPy array of any strides, or an object that shares its memory.
+        x: Array to read. A NumPy array of any strides, or an object that shares its memory; of
+            FLOAT64, FLOAT32, FLOAT16, BFLOAT16.
         axis: Axis or axes along which a group lies; negative ones count from the end, None means
             all axes.
         out: Array to write to, of the output's data type and shape; it may not share memory with an
@@ -144,6 +145,7 @@ def hardmax(
 
     Raises:
         ValidationError: the arguments are not allowed; with every violation.
+        SpecopsError: there is no memory for the output.
 
     Page: https://onnx.ai/onnx/operators/onnx__Hardmax.html
 

@@ -139,7 +139,8 @@ def l2_norm(
     """Root of the sum of the squares over one axis, several axes or all of them.
 
     Args:
-        x: Array to reduce. A NumPy array of any strides, or an object that shares its memory.
+        x: Array to reduce. A NumPy array of any strides, or an object that shares its memory; of
+            FLOAT64, FLOAT32, FLOAT16, BFLOAT16.
         axis: Axis or axes to reduce; negative ones count from the end, None means all axes.
         keepdims: Keep each reduced axis with size 1.
         out: Array to write to, of the output's data type and shape; it may not share memory with an
@@ -151,6 +152,7 @@ def l2_norm(
 
     Raises:
         ValidationError: the arguments are not allowed; with every violation.
+        SpecopsError: there is no memory for the output.
 
     Page: https://numpy.org/doc/2.4/reference/generated/numpy.linalg.vector_norm.html
 

@@ -134,7 +134,8 @@ def log_softmax(
     """Natural logarithm of the softmax over one axis, several axes or all of them.
 
     Args:
-        x: Array to read. A NumPy array of any strides, or an object that shares its memory.
+        x: Array to read. A NumPy array of any strides, or an object that shares its memory; of
+            FLOAT64, FLOAT32, FLOAT16, BFLOAT16.
         axis: Axis or axes along which a group lies; negative ones count from the end, None means
             all axes.
         out: Array to write to, of the output's data type and shape; it may not share memory with an
@@ -146,6 +147,7 @@ def log_softmax(
 
     Raises:
         ValidationError: the arguments are not allowed; with every violation.
+        SpecopsError: there is no memory for the output.
 
     Page: https://docs.scipy.org/doc/scipy/reference/generated/scipy.special.log_softmax.html
 

@@ -140,7 +140,8 @@ def logsumexp(
     """Natural logarithm of the sum of the exponentials over one axis, several axes or all of them.
 
     Args:
-        x: Array to reduce. A NumPy array of any strides, or an object that shares its memory.
+        x: Array to reduce. A NumPy array of any strides, or an object that shares its memory; of
+            FLOAT64, FLOAT32, FLOAT16, BFLOAT16.
         axis: Axis or axes to reduce; negative ones count from the end, None means all axes.
         keepdims: Keep each reduced axis with size 1.
         out: Array to write to, of the output's data type and shape; it may not share memory with an
@@ -152,6 +153,7 @@ def logsumexp(
 
     Raises:
         ValidationError: the arguments are not allowed; with every violation.
+        SpecopsError: there is no memory for the output.
 
     Page: https://docs.scipy.org/doc/scipy/reference/generated/scipy.special.logsumexp.html
 

@@ -39,7 +39,8 @@ Decided where the page is silent:
     ceil_mode_dropped_windows: With ceil_mode the last window is dropped where it would start in the
         padding at the end, as in PyTorch.
     steps: Strides are 1 where the caller names none, as in ONNX and unlike in PyTorch.
-    precision: Floats are summed in a wider type or in pairs and rounded once.
+    precision: Sums are made in float32, or in float64 for that type and for large windows; the norm
+        is rounded to the type of the output once.
 """
 
 from __future__ import annotations
@@ -435,7 +436,7 @@ def lp_pool(
     Args:
         x: Array whose last dimensions are the spatial ones, one for each entry of window_size; any
             dimensions before them. A NumPy array of any strides, or an object that shares its
-            memory.
+            memory; of FLOAT64, FLOAT32, FLOAT16, BFLOAT16.
         window_size: Entries of the window, for each spatial dimension.
         strides: Elements from one position of the window to the next, for each spatial dimension.
             None means 1 for each entry of window_size.
@@ -456,6 +457,7 @@ def lp_pool(
 
     Raises:
         ValidationError: the arguments are not allowed; with every violation.
+        SpecopsError: there is no memory for the output.
 
     Page: https://onnx.ai/onnx/operators/onnx__LpPool.html
 

@@ -477,7 +477,8 @@ def max_pool(
     Args:
         x: Array whose last dimensions are the spatial ones, one for each entry of window_size; any
             dimensions before them. A NumPy array of any strides, or an object that shares its
-            memory.
+            memory; of FLOAT64, FLOAT32, FLOAT16, BFLOAT16, INT64, INT32, INT16, INT8, UINT64,
+            UINT32, UINT16, UINT8, BOOL.
         window_size: Entries of the window, for each spatial dimension.
         strides: Elements from one position of the window to the next, for each spatial dimension.
             None means 1 for each entry of window_size.
@@ -500,6 +501,7 @@ def max_pool(
 
     Raises:
         ValidationError: the arguments are not allowed; with every violation.
+        SpecopsError: there is no memory for the output.
 
     Page: https://onnx.ai/onnx/operators/onnx__MaxPool.html
 

@@ -160,8 +160,10 @@ def max_unpool(
 
     Args:
         x: Elements, such as max_pool gives them. A NumPy array of any strides, or an object that
-            shares its memory.
-        where: For each element of x its flat row-major index in the result.
+            shares its memory; of FLOAT64, FLOAT32, FLOAT16, BFLOAT16, INT64, INT32, INT16, INT8,
+            UINT64, UINT32, UINT16, UINT8, BOOL.
+        where: For each element of x its flat row-major index in the result. An array of INT64,
+            UINT64, UINT32.
         output_sizes: Sizes of out.
         out: Array to write to, of the output's data type and shape; it may not share memory with an
             input. None makes a new one, which has the memory order of x where it has its
@@ -172,6 +174,7 @@ def max_unpool(
 
     Raises:
         ValidationError: the arguments are not allowed; with every violation.
+        SpecopsError: there is no memory for the output.
 
     Page: https://onnx.ai/onnx/operators/onnx__MaxUnpool.html
 

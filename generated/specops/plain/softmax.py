@@ -136,7 +136,8 @@ def softmax(
     axes or all of them.
 
     Args:
-        x: Array to read. A NumPy array of any strides, or an object that shares its memory.
+        x: Array to read. A NumPy array of any strides, or an object that shares its memory; of
+            FLOAT64, FLOAT32, FLOAT16, BFLOAT16.
         axis: Axis or axes along which a group lies; negative ones count from the end, None means
             all axes.
         out: Array to write to, of the output's data type and shape; it may not share memory with an
@@ -148,6 +149,7 @@ def softmax(
 
     Raises:
         ValidationError: the arguments are not allowed; with every violation.
+        SpecopsError: there is no memory for the output.
 
     Page: https://docs.scipy.org/doc/scipy/reference/generated/scipy.special.softmax.html
 

@@ -44,6 +44,7 @@ from specops.onnx.model import quoted
 __all__ = [
     "Backend",
     "PreparedModel",
+    "Unsupported",
     "is_compatible",
     "prepare",
     "run_model",
