@@ -515,7 +515,7 @@ def total_of_four(_context: Any, a: Any, b: Any, c: Any, d: Any) -> Any:
 
 
 @intrinsic
-def narrowed(_context: Any, kind: Any, quarters: Any) -> Any:
+def rounded_quarters(_context: Any, kind: Any, quarters: Any) -> Any:
     """Quarters of lanes of float64, rounded to quarters of lanes of `kind`."""
     lanes = _lanes_of(kind)
 
@@ -649,16 +649,6 @@ def set_lane(_context: Any, kind: Any, address: Any, number: Any, value: Any) ->
 def _number(builder: Any, address: Any, number: Any, type_: Any) -> Any:
     pointer = builder.inttoptr(address, type_.as_pointer())
     return builder.gep(pointer, [number])
-
-
-@intrinsic
-def word(_context: Any, address: Any, number: Any) -> Any:
-    """int64 number `number` at an aligned address."""
-
-    def codegen(_context: Any, builder: Any, _signature: Any, values: Any) -> Any:
-        return builder.load(_number(builder, values[0], values[1], ir.IntType(64)))
-
-    return types.int64(types.int64, types.int64), codegen
 
 
 @intrinsic

@@ -873,7 +873,7 @@ def total_of_four(_context: Any, a: Any, b: Any, c: Any, d: Any) -> Any:
 
 
 @intrinsic
-def narrowed(_context: Any, kind: Any, quarters: Any) -> Any:
+def rounded_quarters(_context: Any, kind: Any, quarters: Any) -> Any:
     """Quarters of lanes of float64, rounded to quarters of lanes of `kind`."""
     lanes = _lanes_of(kind)
 
@@ -1010,16 +1010,6 @@ def _number(builder: Any, address: Any, number: Any, type_: Any) -> Any:
 
 
 @intrinsic
-def word(_context: Any, address: Any, number: Any) -> Any:
-    """int64 number `number` at an aligned address."""
-
-    def codegen(_context: Any, builder: Any, _signature: Any, values: Any) -> Any:
-        return builder.load(_number(builder, values[0], values[1], ir.IntType(64)))
-
-    return types.int64(types.int64, types.int64), codegen
-
-
-@intrinsic
 def load_double(_context: Any, address: Any, number: Any) -> Any:
     """float64 number `number` at an aligned address."""
 
@@ -1067,21 +1057,55 @@ def prefetch_rows(_context: Any, address: Any, offsets: Any) -> Any:
     return types.void(types.int64, types.int64), codegen
 
 
+@intrinsic
+def integers(_context: Any, address: Any) -> Any:
+    """The int64 from `address` on, to be indexed; less to compile than an array, and no references to count."""
+
+    def codegen(_context: Any, builder: Any, _signature: Any, values: Any) -> Any:
+        return builder.inttoptr(values[0], ir.IntType(64).as_pointer())
+
+    return types.CPointer(types.int64)(types.int64), codegen
+
+
+AXIS_BYTES = 24  # of a row of a table
+
+
 @helper
-def _unravel(axes, count, position):
-    """Input and output offset of a row-major position in the first `count` axes."""
+def _entry(table, d, column):
+    """One number of a table of axes (integers, rows)."""
+    return table[0][3 * d + column]
+
+
+@helper
+def _axis(table, d):
+    return _entry(table, d, 0), _entry(table, d, 1), _entry(table, d, 2)
+
+
+@helper
+def _unravel(table, count, position):
+    """Sums of (stride, second stride) for a row-major position in the first `count` axes."""
     first = 0
     second = 0
-    for d in range(count - 1, -1, -1):
-        digit = position
-        if d > 0:
-            size = word(axes, 3 * d)
-            outer = position // size
-            digit = position - outer * size
-            position = outer
-        first += digit * word(axes, 3 * d + 1)
-        second += digit * word(axes, 3 * d + 2)
+    for d in range(count - 1, 0, -1):
+        size, stride, other = _axis(table, d)
+        outer = position // size
+        digit = position - outer * size
+        position = outer
+        first += digit * stride
+        second += digit * other
+    if count > 0:
+        first += position * _entry(table, 0, 1)
+        second += position * _entry(table, 0, 2)
     return first, second
+
+
+@helper
+def _tables(walk):
+    """The settings, then the tables kept and reduced, as (integers, rows)."""
+    how = integers(walk)
+    kept = walk + 8 * SETTINGS
+    reduced = kept + AXIS_BYTES * how[KEPT]
+    return how, (integers(kept), how[KEPT]), (integers(reduced), how[REDUCED])
 
 
 @helper
@@ -1109,7 +1133,7 @@ def _factors(kind, high, low, logarithm):
 def _row_top(axes, inner, x, kind, begin, end):
     """The greatest of positions begin to end of one group."""
     size, lanes, keys = item_size(kind), lane_count(kind), key_count(kind)
-    n, step = word(axes, 3 * inner), word(axes, 3 * inner + 1)
+    n, step, _ = _axis(axes, inner)
     top, top_key = splat(kind, lowest(kind)), lowest_keys(kind)
     position = begin
     while position < end:
@@ -1145,7 +1169,7 @@ def _row_sum(axes, inner, x, kind, top, scratch, advance, begin, end, ahead):
     Meanwhile what lies `ahead` bytes further is fetched.
     """
     size, lanes = item_size(kind), lane_count(kind)
-    n, step = word(axes, 3 * inner), word(axes, 3 * inner + 1)
+    n, step, _ = _axis(axes, inner)
     tops = splat(kind, top)
     high = splat(kind, 0.0)
     low = splat(kind, 0.0)
@@ -1281,9 +1305,9 @@ def _write_run(
 def _write_row(axes, inner, x, out, kind, source, stream, top, factor, scratch, begin, end):
     lanes = lane_count(kind)
     tops, factors = splat(kind, top), splat(kind, factor)
-    n, step, out_step = word(axes, 3 * inner), word(axes, 3 * inner + 1), word(axes, 3 * inner + 2)
+    n, step, out_step = _axis(axes, inner)
     # Stores to it would wait for its lines one by one (1.4 times as fast for runs of 784 float16).
-    next_run = word(axes, 3 * inner - 1) if inner > 0 else 0
+    next_run = _entry(axes, inner - 1, 2) if inner > 0 else 0
     position = begin
     while position < end:
         run = position // n if inner > 0 else 0
@@ -1330,7 +1354,7 @@ def _one_vector_rows(kind, x, step, out, out_step, rows, n, logarithm):
         e, f, g, h = exp_lanes(kind, a), exp_lanes(kind, b), exp_lanes(kind, c), exp_lanes(kind, d)
         totals = total_of_four(e, f, g, h)
         zeros = splat(np.float64(0), 0.0)
-        factors = narrowed(kind, _factors(np.float64(0), totals, zeros, logarithm))
+        factors = rounded_quarters(kind, _factors(np.float64(0), totals, zeros, logarithm))
         if logarithm:
             e, f = minus(a, quarter(factors, 0)), minus(b, quarter(factors, 1))
             g, h = minus(c, quarter(factors, 2)), minus(d, quarter(factors, 3))
@@ -1346,7 +1370,7 @@ def _one_vector_rows(kind, x, step, out, out_step, rows, n, logarithm):
 
 
 @inlined
-def _short_rows(walk, kept, axes, reduced, x, out, kind, begin, end, sums_at):
+def _short_rows(how, kept, reduced, x, out, kind, begin, end, sums_at):
     """Rows of a few vectors, with all passes in one loop: calls would take longer than the row.
 
     Several together: their factors are computed as vectors, and nothing waits for one row's (1.2 times as fast for 128
@@ -1359,14 +1383,10 @@ def _short_rows(walk, kept, axes, reduced, x, out, kind, begin, end, sums_at):
     for r in range(TOGETHER):
         poke(sums_at + r * VECTOR_BYTES, splat(kind, 0.0))
     size, lanes = item_size(kind), lane_count(kind)
-    logarithm = word(walk, LOGARITHM) != 0
-    inner = axes - 1
-    run, step, out_step = (
-        word(kept, 3 * inner),
-        word(kept, 3 * inner + 1),
-        word(kept, 3 * inner + 2),
-    )
-    n = word(reduced, 0)
+    logarithm = how[LOGARITHM] != 0
+    inner = kept[1] - 1
+    run, step, out_step = _axis(kept, inner)
+    n = how[TOTAL]
     tail = n % lanes
     body = (n - tail) * size
     vector = lanes * size
@@ -1422,7 +1442,7 @@ def _short_rows(walk, kept, axes, reduced, x, out, kind, begin, end, sums_at):
                         peek(kind, at + 3 * VECTOR_BYTES),
                     )
                     factors = _factors(np.float64(0), totals, zeros, logarithm)
-                    poke(factors_at + four * VECTOR_BYTES, narrowed(kind, factors))
+                    poke(factors_at + four * VECTOR_BYTES, rounded_quarters(kind, factors))
                 for r in range(rows):
                     factors = splat(kind, get_lane(kind, factors_at, r * (lanes // 4)))
                     if logarithm:
@@ -1454,16 +1474,11 @@ def _short_rows(walk, kept, axes, reduced, x, out, kind, begin, end, sums_at):
 
 
 @inlined
-def _rows(walk, kept, reduced, x, out, partial, kind, begin, end, scratch):
-    stream = word(walk, STREAM) != 0
-    axes, inner = word(walk, KEPT), word(walk, REDUCED) - 1
-    phase, parts, block, n = (
-        word(walk, PHASE),
-        word(walk, PARTS),
-        word(walk, BLOCK),
-        word(walk, TOTAL),
-    )
-    logarithm = word(walk, LOGARITHM) != 0
+def _rows(how, kept, reduced, x, out, partial, kind, begin, end, scratch):
+    stream = how[STREAM] != 0
+    axes, inner = kept[1], reduced[1] - 1
+    phase, parts, block, n = how[PHASE], how[PARTS], how[BLOCK], how[TOTAL]
+    logarithm = how[LOGARITHM] != 0
     share = (n + parts - 1) // parts
     source = LOGARITHMS if logarithm else COMPUTED
     advance = 0
@@ -1528,7 +1543,7 @@ def _rows(walk, kept, reduced, x, out, partial, kind, begin, end, scratch):
 @helper
 def _fill_offsets(axes, inner, offsets, begin, end):
     """(input offset, output offset) of positions begin to end of a group."""
-    n, step, out_step = word(axes, 3 * inner), word(axes, 3 * inner + 1), word(axes, 3 * inner + 2)
+    n, step, out_step = _axis(axes, inner)
     position = begin
     while position < end:
         run = position // n if inner > 0 else 0
@@ -1602,7 +1617,7 @@ def _repeat(kind, state, columns, copies):
 
 
 @inlined
-def _columns(walk, kept, reduced, x, out, partial, kind, begin, end, rows_at):
+def _columns(how, kept, reduced, x, out, partial, kind, begin, end, rows_at):
     """Tiles of columns, row by row.
 
     Of each column there are its greatest element (at `tops_at`), the sum or then the factor (at `high_at`), and the
@@ -1611,20 +1626,11 @@ def _columns(walk, kept, reduced, x, out, partial, kind, begin, end, rows_at):
     size, lanes = item_size(kind), lane_count(kind)
     vector = lanes * size
     lane_bytes = VECTOR_BYTES // lanes
-    phase, parts, block, n = (
-        word(walk, PHASE),
-        word(walk, PARTS),
-        word(walk, BLOCK),
-        word(walk, TOTAL),
-    )
-    logarithm, tile = word(walk, LOGARITHM) != 0, word(walk, TILE)
-    stream, near, copies = word(walk, STREAM) != 0, word(walk, NEAR) != 0, word(walk, COPIES)
-    outer_axes, inner = word(walk, KEPT) - 1, word(walk, REDUCED) - 1
-    across, step, out_step = (
-        word(kept, 3 * outer_axes),
-        word(kept, 3 * outer_axes + 1),
-        word(kept, 3 * outer_axes + 2),
-    )
+    phase, parts, block, n = how[PHASE], how[PARTS], how[BLOCK], how[TOTAL]
+    logarithm, tile = how[LOGARITHM] != 0, how[TILE]
+    stream, near, copies = how[STREAM] != 0, how[NEAR] != 0, how[COPIES]
+    outer_axes, inner = kept[1] - 1, reduced[1] - 1
+    across, step, out_step = _axis(kept, outer_axes)
     contiguous = step == size and out_step == size
     tiles = (across + tile - 1) // tile
     share = (n + parts - 1) // parts
@@ -1693,10 +1699,10 @@ def _columns(walk, kept, reduced, x, out, partial, kind, begin, end, rows_at):
                                 if r + k >= rows:
                                     poke(at, splat(kind, -math.inf))
                                 elif contiguous:
-                                    row = address + word(row_offsets, 2 * k)
+                                    row = address + integers(row_offsets)[2 * k]
                                     poke(at, load_lanes(kind, row, None, count))
                                 else:
-                                    row = address + word(row_offsets, 2 * k)
+                                    row = address + integers(row_offsets)[2 * k]
                                     poke(at, load_lanes(kind, row, step, count))
                             _fold(kind, state, state_bytes, peek_rows(kind, rows_at))
                             c += count
@@ -1733,20 +1739,20 @@ def _columns(walk, kept, reduced, x, out, partial, kind, begin, end, rows_at):
                 further = min(position + block + LEAD_ROWS, stop)
                 _fill_offsets(reduced, inner, offsets, position, further)
             for r in range(rows):
-                row = word(offsets, 2 * r)
+                row = integers(offsets)[2 * r]
                 _write_run(
                     kind,
                     source,
                     stream,
                     start + row,
                     step,
-                    target + word(offsets, 2 * r + 1),
+                    target + integers(offsets)[2 * r + 1],
                     out_step,
                     columns,
                     rows_at,
                     tops_at,
                     high_at,
-                    ahead + word(ahead_offsets, 2 * r) - start - row,
+                    ahead + integers(ahead_offsets)[2 * r] - start - row,
                     0,
                 )
             position += rows
@@ -1768,15 +1774,13 @@ def short_rows(dtype):
 
     @njit(nogil=True, error_model="numpy", **_OPTIONS)
     def chunk(walk, x, out, _partial, begin, end):
-        axes = word(walk, KEPT)
-        kept = walk + 8 * SETTINGS
-        reduced = kept + 24 * axes
-        n, lanes = word(walk, TOTAL), lane_count(kind)
+        how, kept, reduced = _tables(walk)
+        n, lanes = how[TOTAL], lane_count(kind)
         together = TOGETHER if n <= TOGETHER * lanes else 4
         vectors = (n // lanes + 1) * together + 2 * TOGETHER + TOGETHER // 4 + 1
         scratch = np.empty(vectors * (VECTOR_BYTES // 8), np.int64)
         at = aligned(np.int64(scratch.ctypes.data))
-        _short_rows(walk, kept, axes, reduced, x, out, kind, begin, end, at)
+        _short_rows(how, kept, reduced, x, out, kind, begin, end, at)
         # The array's last use: raw addresses do not keep it.
         scratch[0] = 0
 
@@ -1789,18 +1793,16 @@ def rows(dtype):
 
     @njit(nogil=True, error_model="numpy", **_OPTIONS)
     def chunk(walk, x, out, partial, begin, end):
-        axes, runs = word(walk, KEPT), word(walk, REDUCED)
-        kept = walk + 8 * SETTINGS
-        reduced = kept + 24 * axes
+        how, kept, reduced = _tables(walk)
         lanes = lane_count(kind)
         vectors = 1  # of scratch
-        if word(walk, TOTAL) <= word(walk, BLOCK):
-            n = word(reduced, 3 * (runs - 1))
+        if how[TOTAL] <= how[BLOCK]:
+            n = _entry(reduced, reduced[1] - 1, 0)
             # Each run ends in a vector of its own.
-            vectors += word(walk, TOTAL) // n * ((n + lanes - 1) // lanes)
+            vectors += how[TOTAL] // n * ((n + lanes - 1) // lanes)
         scratch = np.empty(vectors * (VECTOR_BYTES // 8), np.int64)
         at = aligned(np.int64(scratch.ctypes.data))
-        _rows(walk, kept, reduced, x, out, partial, kind, begin, end, at)
+        _rows(how, kept, reduced, x, out, partial, kind, begin, end, at)
         # The array's last use: raw addresses do not keep it.
         scratch[0] = 0
 
@@ -1813,14 +1815,13 @@ def columns(dtype):
 
     @njit(nogil=True, error_model="numpy", **_OPTIONS)
     def chunk(walk, x, out, partial, begin, end):
-        kept = walk + 8 * SETTINGS
-        reduced = kept + 24 * word(walk, KEPT)
+        how, kept, reduced = _tables(walk)
         lanes = lane_count(kind)
-        vectors = 3 * (word(walk, TILE) // lanes + 3) + ROWS + 1
-        offsets = min(word(walk, TOTAL), word(walk, BLOCK)) + LEAD_ROWS + ROWS
+        vectors = 3 * (how[TILE] // lanes + 3) + ROWS + 1
+        offsets = min(how[TOTAL], how[BLOCK]) + LEAD_ROWS + ROWS
         scratch = np.empty(vectors * (VECTOR_BYTES // 8) + 2 * offsets, np.int64)
         at = aligned(np.int64(scratch.ctypes.data))
-        _columns(walk, kept, reduced, x, out, partial, kind, begin, end, at)
+        _columns(how, kept, reduced, x, out, partial, kind, begin, end, at)
         # The array's last use: raw addresses do not keep it.
         scratch[0] = 0
 
@@ -1830,7 +1831,8 @@ def columns(dtype):
 @njit(nogil=True, error_model="numpy", **_OPTIONS)
 def combine(walk, _x, _out, partial, begin, end):
     """Chunk that leaves the (top, factor) of each group at its first part; an item is a group."""
-    parts, logarithm = word(walk, PARTS), word(walk, LOGARITHM) != 0
+    how = integers(walk)
+    parts, logarithm = how[PARTS], how[LOGARITHM] != 0
     for group in range(begin, end):
         place = 2 * group * parts
         top = load_double(partial, place)
