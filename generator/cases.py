@@ -226,7 +226,6 @@ def _equivalence(entry: Equivalence, operator: Operator, linted: Linted) -> list
     return [
         {
             "id": f"{entry.id}_{i}" if len(entry.cases) > 1 else entry.id,
-            "says": entry.says,
             "nan": nan_rule(operator) == nan_rule(other),
             "sizes": case.sizes,
             "this": _arguments(case.this, operator, both),

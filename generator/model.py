@@ -110,12 +110,10 @@ class DataTypeEntry(Strict):
         "bool", "bfloat16", "float16", "float32", "float64", "int8", "int16", "int32", "int64", "uint8", "uint16",
         "uint32", "uint64",
     ]  # fmt: skip
-    code: int | None = None
 
 
 class LevelEntry(Strict):
     directml: Annotated[str, StringConstraints(pattern=VERSION)]
-    code: int
 
 
 class OpsetEntry(Strict):

@@ -55,18 +55,16 @@ def operator(op: Operator, linted: Linted) -> dict[str, Any]:
         "title": spec.operator + (f"-{spec.since_version}" if spec.since_version else ""),
         "summary": spec.summary,
         "introduced": spec.introduced,
-        "version": spec.since_version,
         "page": spec.page,
-        "fields": [_field(f, op, linted) for f in spec.fields],
+        "fields": [_field(f, op) for f in spec.fields],
         "inputs": [
             {
-                **_field(f, op, linted),
+                **_field(f, op),
                 "argument": array_argument(f.name) if i else "x",
                 "dtypes": spec.dtypes(f.name),
             }
             for i, f in enumerate(spec.tensors("input"))
         ],
-        "outputs": [_field(f, op, linted) for f in spec.tensors("output")],
         "support": [_support(row) for row in spec.support],
         "ranks": [row for table in spec.support for row in _ranks(table)],
         "rules": [rule(r, op) for r in op.rules],
@@ -136,7 +134,7 @@ def _compiled_for(op: dict[str, Any]) -> str:
 # --- fields ---
 
 
-def _field(field: FieldSpec, op: Operator, linted: Linted) -> dict[str, Any]:
+def _field(field: FieldSpec, op: Operator) -> dict[str, Any]:
     return {
         "name": field.name,
         "doc": field.doc,

@@ -276,12 +276,6 @@ class Operator:
                 text, shown = f"{low} to {high} dimensions", f"{len(tensor.sizes)} dimensions"
                 found.append(self.violation("supported_dimension_count", name, shown, text, place))
 
-    def check(self, values: Mapping[str, Any], feature_level: str | None = None) -> None:
-        """Raise ValidationError with all violations, if there are any."""
-        found = self.violations(values, feature_level)
-        if found:
-            raise ValidationError(found)
-
 
 def _since(support: Sequence[Support], name: str, dtype: str) -> str | None:
     """The oldest level that allows a data type for a tensor."""
