@@ -1,10 +1,15 @@
-"""`diff`: two operators compared by meaning, not by text."""
+"""`diff`: two operators compared by meaning, not by text.
+
+Left out is what decides nothing: descriptions, places on the page, and the data of tests.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any
 
+from generator.model import FieldSpec, Meaning
+from generator.names import yaml_word
 from generator.resolve import Operator
 
 
@@ -37,10 +42,14 @@ def _section(out: list[str], what: str, one: Mapping[str, Any], other: Mapping[s
             out.append(f"~ {name}: {one[key]} -> {other[key]}")
 
 
+def _said(keys: Mapping[str, Any]) -> str:
+    """The keys that a part of a spec has, each with its value."""
+    return ", ".join(f"{k} {yaml_word(v)}" for k, v in keys.items() if v is not None)
+
+
 def _since(o: Operator) -> dict[str, Any]:
-    if o.spec.since_version is not None:
-        return {"version": o.spec.since_version}
-    return {"introduced": o.spec.introduced}
+    since = {"introduced": o.spec.introduced, "version": o.spec.since_version}
+    return {key: value for key, value in since.items() if value is not None}
 
 
 def _derived(o: Operator) -> dict[str, str]:
@@ -52,12 +61,10 @@ def _equivalences(o: Operator) -> dict[str, str]:
 
 
 def _fields(o: Operator) -> dict[str, str]:
-    def text(f: Any) -> str:
-        default = f", default {f.default}" if f.default is not None else ""
-        sizes = f", sizes {o.sizes[f.name].text}" if f.name in o.sizes else ""
-        dtype = f", {f.dtype} where none is asked for" if f.dtype is not None else ""
-        optional = f", present if {f.optional}" if f.optional is not None else ""
-        return f"{f.kind} {f.type}{default}{sizes}{dtype}{optional}"
+    def text(f: FieldSpec) -> str:
+        expressions = {"default": o.defaults, "sizes": o.sizes, "dtype": o.dtypes}
+        resolved = {key: of[f.name].text for key, of in expressions.items() if f.name in of}
+        return _said({**f.model_dump(exclude={"name", "doc"}), **resolved})
 
     return {f.name: text(f) for f in o.spec.fields}
 
@@ -74,18 +81,20 @@ def _support(o: Operator) -> dict[str, str]:
 
 def _rules(o: Operator) -> dict[str, str]:
     return {
-        r.id: f"{r.require.text}" + (f" needs {', '.join(r.needs)}" if r.needs else "")
+        r.id: f"{r.field}: {r.require.text}" + (f" needs {', '.join(r.needs)}" if r.needs else "")
         for r in o.rules
     }
 
 
 def _semantics(o: Operator) -> dict[str, str]:
-    def text(m: Any) -> str:
+    def text(name: str, m: Meaning) -> str:
+        if name in o.meanings:
+            return o.meanings[name].text
         return str(m.value) if m.value is not None else f"by {m.by}: {m.values}"
 
     return {
         "kernel": o.spec.semantics.kernel,
-        **{n: text(m) for n, m in o.spec.semantics.meanings.items()},
+        **{name: text(name, m) for name, m in o.spec.semantics.meanings.items()},
     }
 
 

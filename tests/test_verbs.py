@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import dataclasses
 import doctest
 import json
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 import trees
+from pydantic import BaseModel
 from trees import PROJECT, Tree
 
-from generator import cli, names
+from generator import cli, compare, model, names, resolve, structure
+from generator.diagnostics import Report
 from generator.lint import TODO
 
 Run = Callable[[list[str]], trees.Result]
@@ -103,9 +107,114 @@ def test_diff(run: Run) -> None:
     assert result.code == cli.DIFFERENCES
     assert "~ semantics better: greater -> less" in result.out.splitlines()
     result = run(["diff", "onnx/softmax_11", "onnx/softmax_13"])
-    assert "~ field axis: attribute int, default 1 -> attribute int, default -1" in result.out
+    keys = "kind attribute, type int, default"
+    assert f"~ field axis: {keys} 1 -> {keys} -1" in result.out
     same = run(["diff", "directml/argmax", "directml/argmax"])
     assert (same.code, same.out) == (cli.OK, "no difference in meaning\n")
+
+
+# The parts of a spec, each with a change of every key that decides something, and with the keys that decide nothing.
+PARTS: dict[type[BaseModel], tuple[str, tuple[str | int, ...], dict[str, Any], set[str]]] = {
+    model.OperatorSpec: (
+        "directml/max_pooling2",
+        (),
+        {"introduced": "4.1", "since_version": 3},
+        {"operator", "summary", "page", "examples"},
+    ),
+    model.FieldSpec: (
+        "directml/max_pooling2",
+        ("fields", 1),
+        {
+            "kind": "input",
+            "type": "uint",
+            "length_of": "Strides",
+            "axes_of": "InputTensor",
+            "default": 3,
+            "sizes": "[1]",
+            "sizes_argument": "shape",
+            "dtype": "FLOAT16",
+            "optional": "values",
+        },
+        {"name", "doc"},
+    ),
+    model.Derived: ("directml/max_pooling2", ("derived", 0), {"value": "[1]"}, {"name", "doc"}),
+    model.SupportRow: (
+        "directml/max_pooling2",
+        ("support", 0),
+        {"since": "6.0", "when": {"Direction": ["INCREASING"]}},
+        set(),
+    ),
+    model.TensorSupport: (
+        "directml/max_pooling2",
+        ("support", 0, "InputTensor"),
+        {"ranks": "4..6", "dtypes": ["FLOAT32"]},
+        set(),
+    ),
+    model.Constraint: (
+        "directml/max_pooling2",
+        ("constraints", 14),
+        {"field": "Strides", "require": "all(steps > 0 for steps in room)", "needs": []},
+        {"id", "use", "allowed", "page", "decided", "violate"},
+    ),
+    model.Semantics: ("directml/max_pooling2", ("semantics",), {"kernel": "hardmax"}, set()),
+    model.Meaning: (
+        "directml/argmax",
+        ("semantics", "tie"),
+        {"value": "first", "by": "Direction", "values": {"INCREASING": "last"}},
+        {"page", "decided"},
+    ),
+    model.Equivalence: (
+        "directml/max_pooling2",
+        ("equivalences", 0),
+        {"says": "Always the same.", "operator": "directml/max_pooling"},
+        {"id", "page", "decided", "cases"},
+    ),
+    model.Decision: ("directml/max_pooling2", ("silent", 0), {"decided": "Otherwise."}, {"id"}),
+    model.Erratum: (
+        "directml/max_pooling2",
+        ("errata", 0),
+        {"printed": "a", "right": "b"},
+        {"id", "page"},
+    ),
+}
+# The keys of a spec that hold the other parts.
+LISTS = {
+    "fields",
+    "derived",
+    "support",
+    "constraints",
+    "semantics",
+    "equivalences",
+    "silent",
+    "errata",
+}
+
+
+@pytest.mark.parametrize("part", PARTS, ids=lambda part: part.__name__)
+def test_diff_sees_each_key(part: type[BaseModel]) -> None:
+    """A change of any key that decides something is a difference, and one of the others is none."""
+    name, path, changes, others = PARTS[part]
+    assert {*changes, *others} == {*part.model_fields} - LISTS
+    tree = structure.load_tree(PROJECT, Report())
+    assert tree is not None
+    source = next(s for s in tree.specs if f"{s.dialect}/{s.name}" == name)
+    before = resolve.operator(source, tree, Report())
+
+    def differences(key: str, value: object) -> list[str]:
+        data = source.spec.model_dump()
+        place = data
+        for step in path:
+            place = place[step]
+        assert place[key] != value
+        place[key] = value
+        spec = model.OperatorSpec.model_validate(data, context=tree.vocabulary.words())
+        after = resolve.operator(dataclasses.replace(source, spec=spec), tree, Report())
+        return compare.operators(before, after)
+
+    for key, value in changes.items():
+        assert differences(key, value), key
+    for key in others & {"doc", "summary", "allowed", "decided"}:
+        assert not differences(key, "Other words."), key
 
 
 def test_diff_of_a_name_that_means_several(run: Run) -> None:
