@@ -285,8 +285,10 @@ class _Spec:
     def layout(self) -> None:
         """Expressions are written into generated modules, where lines are not endless."""
         places: list[tuple[Expr, KeyPath]] = []
+        op = self.operator
+        of_fields = {"default": op.defaults, "sizes": op.sizes, "dtype": op.dtypes}
         for i, field in enumerate(self.spec.fields):
-            for key, found in (("default", self.operator.defaults), ("sizes", self.operator.sizes)):
+            for key, found in of_fields.items():
                 if field.name in found:
                     places.append((found[field.name], ("fields", i, key)))
         for i, entry in enumerate(self.spec.derived):
