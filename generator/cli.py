@@ -242,11 +242,11 @@ def _generate(options: argparse.Namespace) -> int:
     if edited and not options.force and not options.dry_run:
         report = Report()
         for difference in edited:
-            template = f"templates/{files[difference.path].template}"
+            origin = files[difference.path].origin
             report.add(
                 "E301",
                 f"generated/{difference.path} was edited by hand",
-                help=f"move the change to {template}; `--force` overwrites it",
+                help=f"move the change to {origin}; `--force` overwrites it",
             )
         fail(report, options)
     if options.dry_run:
@@ -289,11 +289,8 @@ def _check(options: argparse.Namespace) -> int:
             print(annotation(f"{r['message']}; {r['help']}", file=r["file"], title=r["kind"]))
     else:
         for d, r in zip(differences, records, strict=True):
-            source = (
-                files[d.path].sources or (f"templates/{files[d.path].template}",)
-                if d.path in files
-                else ("no spec",)
-            )
+            file = files.get(d.path)
+            source = (file.sources or (file.origin,)) if file else ("no spec",)
             print(
                 f"error: {escaped(r['message'])}\n{d.diff(', '.join(source))}\n  = help: {r['help']}\n"
             )
@@ -312,7 +309,7 @@ def _difference(difference: Difference, file: File | None) -> dict[str, str]:
     path = f"generated/{difference.path}"
     help = "run `python -m generator generate` and commit the result"
     if difference.kind == "edited" and file is not None:
-        help = f"move the change to templates/{file.template}, then run `python -m generator generate --force`"
+        help = f"move the change to {file.origin}, then run `python -m generator generate --force`"
     return {
         "kind": difference.kind,
         "file": path,

@@ -42,7 +42,7 @@ CODES = {
     "E230": "A newer feature level never removes a data type, and only dialects with levels name them.",
     "E231": "Tables stand newest first, the oldest of the level that introduced the operator; ranks go up to 64.",
     "E250": "A skeleton has a TODO for all that must be filled in.",
-    "E301": "A generated file was edited by hand. Its template is the place for the change.",
+    "E301": "A generated file was edited by hand. The template or module that makes it is the place for the change.",
     "E401": "A template failed while rendering, mostly for a name that is not defined.",
     "E402": "A template that Jinja cannot read.",
     "E403": "A template that is not there.",
@@ -151,8 +151,7 @@ def file(planned: File, root: Path) -> str:
     out = [f"generated/{planned.path}: {found}"]
     if planned.sources:
         out.append(f"  from {', '.join(planned.sources)}")
-    if planned.template:
-        out.append(f"  by templates/{planned.template}")
+    out.append(f"  by {planned.origin}")
     if planned.operators:
         out.append(f"  for {', '.join(planned.operators)}")
     if data is not None:

@@ -29,6 +29,12 @@ class File:
     values: dict[str, Any]
     operators: tuple[str, ...]  # "directml/argmax"; empty where the file belongs to all
     text: str | None = None
+    module: str = ""  # of the generator, that makes the text where there is no template
+
+    @property
+    def origin(self) -> str:
+        """The place for a change that no spec makes."""
+        return f"templates/{self.template}" if self.template else f"generator/{self.module}"
 
 
 def files(linted: Linted, templates: Path) -> list[File]:
@@ -91,7 +97,8 @@ def _shared(linted: Linted) -> Iterator[File]:
             **schema.of(model, words),
         }
         text = json.dumps(document, indent=1) + "\n"
-        yield File(f"{name}.schema.json", source if name == "spec" else (), "", {}, (), text)
+        sources = source if name == "spec" else ()
+        yield File(f"{name}.schema.json", sources, "", {}, (), text, "model.py")
     yield File("specops/vocabulary.py", source, "vocabulary.py.jinja", _vocabulary(vocabulary), ())
     rules = [values.rule(rule, only=constraint.only) for rule, constraint in linted.tensor_rules]
     tensors = {
@@ -262,7 +269,7 @@ def _catalogue(linted: Linted) -> File:
         )
     lines = ",\n".join(json.dumps(record) for record in records)
     text = f"[\n{lines}\n]\n"
-    return File("specops/command/catalogue.json", ("specs/",), "", {}, (), text)
+    return File("specops/command/catalogue.json", ("specs/",), "", {}, (), text, "plan.py")
 
 
 # --- one operator ---
@@ -275,7 +282,8 @@ def _operator(operator: Operator, linted: Linted) -> Iterator[File]:
     template = f"{dialect}/{'version' if dialect == 'onnx' else 'operator'}.py.jinja"
     yield File(f"specops/{dialect}/{name}.py", sources, template, laid_out, users)
     text = f"{page.operator(operator, linted)}\n"
-    yield File(f"specops/command/pages/{dialect}_{name}.txt", sources, "", {}, users, text)
+    shown = f"specops/command/pages/{dialect}_{name}.txt"
+    yield File(shown, sources, "", {}, users, text, "page.py")
     table = {"op": laid_out["op"], "caller": cases.caller(operator)}
     yield File(f"tests/cases/{dialect}_{name}.py", sources, "cases.py.jinja", table, users)
 

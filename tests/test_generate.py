@@ -18,7 +18,8 @@ import pytest
 import trees
 from trees import ARGMAX, PROJECT, Tree
 
-from generator import cli, output
+from generator import cli, lint, output, plan, structure
+from generator.diagnostics import Report
 
 VALIDATOR = "generated/specops/directml/argmax.py"
 CASES = "generated/tests/cases/directml_argmax.py"
@@ -197,6 +198,37 @@ def test_check_hand_edited(generated: Tree) -> None:
     out = red(generated, VALIDATOR, "was edited by hand", help)
     assert "-                    ranks=(1, 9)," in out
     assert "+                    ranks=(1, 8)," in out
+
+
+# A file that no template makes, with the module that does.
+WITHOUT_TEMPLATE = {
+    "generated/specops/command/pages/directml_argmax.txt": "generator/page.py",
+    "generated/specops/command/catalogue.json": "generator/plan.py",
+    "generated/spec.schema.json": "generator/model.py",
+    "generated/vocabulary.schema.json": "generator/model.py",
+}
+
+
+def test_the_place_for_a_change_is_told(generated: Tree) -> None:
+    """Of files without a template too, by `check`, `generate` and `explain`."""
+    for file in WITHOUT_TEMPLATE:
+        generated.write(file, generated.text(file) + " ")
+    checked, refused = generated("check").out, generated("generate").err
+    for file, origin in WITHOUT_TEMPLATE.items():
+        assert f"{file} was edited by hand" in checked
+        assert f"  = help: move the change to {origin}, then run" in checked
+        assert f"  = help: move the change to {origin}; `--force` overwrites it" in refused
+        assert f"  by {origin}\n" in generated("explain", file).out
+    assert "+++ from generator/model.py" in checked
+    assert "templates/" not in checked + refused
+
+
+def test_each_place_for_a_change_is_there() -> None:
+    report = Report()
+    tree = structure.load_tree(PROJECT, report)
+    assert tree is not None
+    files = plan.files(lint.lint(tree, report), PROJECT / "templates")
+    assert [f.path for f in files if not (PROJECT / f.origin).is_file()] == []
 
 
 def test_check_hand_edited_with_manifest(generated: Tree) -> None:
