@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import itertools
 import random
 import shutil
 from collections.abc import Callable
@@ -696,6 +697,38 @@ def test_windows_hold_input() -> None:
         for function in (expr.windows_hold_input, runtime.windows_hold_input):
             assert function(*[(value,) for value in axis]) is wanted, axis
     assert seen == {True, False}
+
+
+def addresses(dimensions: list[tuple[int, int]]) -> list[int]:
+    """Of all elements, from the stride and the size of each dimension."""
+    steps = [[i * stride for i in range(size)] for stride, size in dimensions]
+    return [sum(offsets) for offsets in itertools.product(*steps)]
+
+
+def test_functions_of_memory(data_types: dict[str, Any]) -> None:
+    """The same of `implied_bytes` and `distinct_addresses`, with looking at the address of each element."""
+    random_ = random.Random(6)
+    seen = set()
+    for _ in range(4000):
+        rank = random_.randrange(4)
+        sizes = tuple(random_.randrange(1, 5) for _ in range(rank))
+        strides = tuple(random_.choice((0, 1, 2, 3, 4, 5, 9, 12, 20)) for _ in range(rank))
+        dimensions = sorted((t, s) for t, s in zip(strides, sizes, strict=True) if s > 1)
+        places = addresses(dimensions)
+        steps_over = all(
+            stride > max(addresses(dimensions[:i])) for i, (stride, _) in enumerate(dimensions)
+        )
+        unique = len({*places}) == len(places)
+        seen.add((steps_over, unique))
+        for dtype in ("UINT8", "FLOAT16", "FLOAT64"):
+            item = data_types[dtype].bytes
+            size = next(n for n in itertools.count(0, 4) if n >= (max(places) + 1) * item)
+            x = runtime.Tensor(dtype, sizes, strides, rank, size)
+            assert expr.implied_bytes(sizes, strides, item) == size == runtime.implied_bytes(x)
+            assert expr.distinct_addresses(sizes, strides) is steps_over
+            assert runtime.distinct_addresses(x) is steps_over
+    # Those that step over all inside them share no memory; some that share none do not.
+    assert seen == {(True, True), (False, True), (False, False)}
 
 
 def test_windows_hold_input_soon() -> None:
