@@ -107,6 +107,13 @@ def test_form(name: str) -> None:
         assert len(marks) <= max(len(shown), marks.index(marks.strip()[0]) + 1)
 
 
+def test_the_readme_shows_one_of_them() -> None:
+    """What the README shows is what the command prints."""
+    readme = (trees.PROJECT / "README.md").read_text(encoding="utf-8")
+    text = (FOLDER / "E203_unknown_field.txt").read_text(encoding="utf-8").rstrip("\n")
+    assert re.findall(r"```\n(error\[.*?)\n```", readme, re.DOTALL) == [text]
+
+
 # What the first caret of a case must mark: the wrong word itself, where it is a word.
 MARKED = {
     "E002_duplicate_key": "summary",
