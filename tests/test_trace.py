@@ -126,6 +126,14 @@ def test_readme_names_each_operator(spec: str) -> None:
     assert version is None or version[1] in re.findall(r"\d+", rows[0])
 
 
+def test_contributing_names_each_module_of_the_generator() -> None:
+    """The table of which part is in which file."""
+    rows = (PROJECT / "CONTRIBUTING.md").read_text(encoding="utf-8").partition("\n## Add ")[0]
+    named = {name.removeprefix("generator/") for name in re.findall(r"`([\w/]+\.py)`", rows)}
+    modules = {p.name for p in (PROJECT / "generator").glob("[!_]*.py")}
+    assert modules <= named
+
+
 def test_violations_are_asserted_by_id() -> None:
     """The one body of the tests compares the ids of all violations with the row's id, both for both dialects."""
     body = (GENERATED / "tests/test_cases.py").read_text(encoding="utf-8")
