@@ -3,7 +3,8 @@
 # Regenerate with: python -m generator generate
 """specops: operators of DirectML and ONNX, generated from their specifications, as fast functions on NumPy arrays.
 
-The functions here speak NumPy. `specops.directml` has the operators of DirectML under their own names and rules.
+The functions here speak NumPy. `specops.directml` and `specops.onnx` have the operators of DirectML and ONNX under their
+own names and rules.
 
 >>> import numpy as np
 >>> import specops
