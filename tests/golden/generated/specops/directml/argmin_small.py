@@ -213,7 +213,8 @@ def argmin_small(
     """Index of the least element along one or more axes.
 
     Args:
-        x: Tensor to search. A NumPy array of any strides, or an object that shares its memory.
+        x: Tensor to search. A NumPy array of any strides, or an object that shares its memory; of
+            FLOAT32, INT8.
         axis_direction: Which of several equal elements wins. One of INCREASING, DECREASING.
         axes: Axes to reduce. An integer or a sequence of them; negative ones count from the end;
             None means all axes.
@@ -226,6 +227,7 @@ def argmin_small(
 
     Raises:
         ValidationError: the arguments are not allowed; with every violation.
+        SpecopsError: there is no memory for the output.
 
     Page: https://learn.microsoft.com/windows/win32/api/directml/ns-directml-dml_argmin_operator_desc
 
