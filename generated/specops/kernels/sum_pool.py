@@ -1727,13 +1727,13 @@ def lines(dtype, width, added):
 
 def direct(dtype):
     """Chunk that works element by element, for any power, and where a line would not fit; an item is ROWS outputs."""
-    kind = KINDS[dtype]
+    kind, double = KINDS[dtype], KINDS["FLOAT64"]
 
     @njit(nogil=True, error_model="numpy", **_OPTIONS)
     def chunk(walk, x, out, _other, begin, end):
         how, batch, spatial = _tables(walk)
         axes, share = how[SPATIAL], how[ROWS]
-        p = load_float(np.float64(0), walk + 8 * POWER)
+        p = load_float(double, walk + 8 * POWER)
         box = np.empty((axes, 3), np.int64)
         outputs = 1
         for d in range(axes):
