@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+import struct
 from typing import Any
 
 from generator.expr import Expr
@@ -12,6 +13,8 @@ from generator.model import Equivalence, Example, FieldSpec, OperatorSpec
 from generator.names import array_argument, family, snake_case
 from generator.resolve import Operator
 from generator.selftest import complete, make_tensor
+
+_LINE = 100  # of generated code
 
 
 def tables(operator: Operator, linted: Linted) -> dict[str, list[Any]]:
@@ -148,13 +151,27 @@ def _call(
     printed = [
         _floats(values, exact) if data_types[t].kind == "float" else values for t, values in outputs
     ]
+    expected = printed if len(outputs) > 1 else printed[0]
     return {
         "inputs": inputs,
         "arguments": arguments,
         "several": len(outputs) > 1,
         "exact": exact,
-        "expected": printed if len(outputs) > 1 else printed[0],
+        "expected": expected,
+        # Whether a docstring can show it: finite numbers, of NumPy's types, a tensor on a line.
+        "plain": all(len(str(data)) < _LINE for data in (*(i["data"] for i in inputs), expected))
+        and not special_floats([data for _, data in tensors.values()])
+        and all(data_types[t].numpy != "bfloat16" for t, _ in tensors.values())
+        and all(not exact or _printed_alike(data, data_types[t].numpy) for t, data in outputs),
     }
+
+
+def _printed_alike(data: Any, dtype: str) -> bool:
+    """Whether numbers of a data type print as they are written."""
+    if isinstance(data, list):
+        return all(_printed_alike(d, dtype) for d in data)
+    code = {"float16": "e", "float32": "f"}.get(dtype)
+    return code is None or struct.unpack(code, struct.pack(code, data))[0] == data
 
 
 def _floats(data: Any, exact: bool) -> Any:

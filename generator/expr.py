@@ -138,14 +138,17 @@ class Expr:
         loops = [n for n in ast.walk(self.tree) if isinstance(n, ast.comprehension)]
         return {loop.target.id for loop in loops if isinstance(loop.target, ast.Name)}
 
-    def functions(self) -> set[str]:
-        """The functions that it calls, but for those that Python has."""
-        calls = {
+    def calls(self) -> set[str]:
+        """The functions that it calls."""
+        return {
             n.func.id
             for n in ast.walk(self.tree)
             if isinstance(n, ast.Call) and isinstance(n.func, ast.Name)
         }
-        return {name for name in calls if not hasattr(builtins, name) or name == "bytes"}
+
+    def functions(self) -> set[str]:
+        """The functions that it calls, but for those that Python has."""
+        return {name for name in self.calls() if not hasattr(builtins, name) or name == "bytes"}
 
     def names(self) -> list[str]:
         """The fields that occur, in the order of their first occurrence in `reads`."""

@@ -30,6 +30,17 @@ _ARGUMENTS = {
     "array", "compiled", "dtype", "inputs", "opset", "out", "output_dtype", "self", "shape", "x",
 }  # fmt: skip
 _BUILTINS = {*dir(builtins)} - {"input"}  # ONNX has tensors of that name, and no module asks a user
+_NUMPY_NAMES = {
+    "abs",
+    "all",
+    "any",
+    "max",
+    "min",
+    "pow",
+    "round",
+    "sum",
+}  # of builtins, as functions
+_PACKAGE_NAMES = {"get_num_threads", "num_threads", "set_num_threads"}
 
 _DEFAULTS = {
     "bool": "true or false",
@@ -222,6 +233,7 @@ class _Spec:
 
     def check(self) -> None:
         self.name()
+        self.function()
         self.version()
         self.fields()
         self.derived()
@@ -257,6 +269,22 @@ class _Spec:
                 help="write the page's name, as in DML_OPERATOR_ARGMAX",
             )
 
+    def function(self) -> None:
+        """The file's name becomes a function's, beside what its module calls."""
+        source = self.operator.source
+        name = names.family(source.name) if source.dialect == "onnx" else source.name
+        called = set().union(*(expression.calls() for expression, _ in self.expressions()))
+        if name in called | {*self.functions()} | _MODULE_NAMES | _PACKAGE_NAMES | (
+            _BUILTINS - _NUMPY_NAMES
+        ):
+            self.report.add(
+                "E105",
+                f"`{name}`, the file's name, has another meaning in the generated module",
+                self.document.span(("operator",)),
+                "its function's name",
+                help="name the file otherwise",
+            )
+
     def version(self) -> None:
         """What says from when on the operator exists; ONNX's file names end in it."""
         source = self.operator.source
@@ -282,8 +310,8 @@ class _Spec:
                     help=f"name it {names.family(source.name)}{ending}.yaml",
                 )
 
-    def layout(self) -> None:
-        """Expressions are written into generated modules, where lines are not endless."""
+    def expressions(self) -> list[tuple[Expr, KeyPath]]:
+        """All that the generated module computes, and where it is written."""
         places: list[tuple[Expr, KeyPath]] = []
         op = self.operator
         of_fields = {"default": op.defaults, "sizes": op.sizes, "dtype": op.dtypes}
@@ -298,7 +326,11 @@ class _Spec:
             written: KeyPath = (*rule.path, "require")
             path = written if written in self.document.values else (*rule.path, "use")
             places.append((rule.require, path))
-        for expression, path in places:
+        return places
+
+    def layout(self) -> None:
+        """Expressions are written into generated modules, where lines are not endless."""
+        for expression, path in self.expressions():
             if max(map(len, expression.statement("return", _LINE))) > _LINE:
                 self.too_long(path)
         for name, expression in self.operator.meanings.items():
@@ -385,9 +417,14 @@ class _Spec:
             self.output(field, path)
             for key, kinds in (("length_of", ["uint[]"]), ("axes_of", ["tensor"])):
                 target = getattr(field, key)
-                known = [f.name for f in self.spec.fields if f.type in kinds]
+                known = [
+                    f.name
+                    for f in self.spec.fields
+                    if f.type in kinds and (key == "length_of" or f.kind == "input")
+                ]
                 if target is not None:
-                    self.unknown(target, (*path, key), known)
+                    what = "an input" if key == "axes_of" else "a field"
+                    self.unknown(target, (*path, key), known, f"{what} of this operator")
             self.default(field, (*path, "default"))
         self.arguments()
 
@@ -435,7 +472,12 @@ class _Spec:
             )
         if field.dtype is not None and not field.chooses_dtype:
             known = [
-                *self.vocabulary.data_types,
+                *dict.fromkeys(
+                    dtype
+                    for row in self.spec.support
+                    if field.name in row.tensors
+                    for dtype in row.tensors[field.name].dtypes
+                ),
                 *(f"{t.name}.dtype" for t in self.spec.tensors("input")),
             ]
             if field.dtype not in known:

@@ -17,6 +17,12 @@ from generator.resolve import Operator, Rule
 from generator.source import Document, KeyPath
 
 _UNSIGNED, _SIGNED = (0, 2**32 - 1), (-(2**63), 2**63 - 1)
+# From these on a number rounds to infinity.
+_OVERFLOW = {
+    "float16": 65520.0,
+    "bfloat16": 2.0**128 - 2.0**119,
+    "float32": 2.0**128 - 2.0**103,
+}
 RANGES = {"uint": _UNSIGNED, "uint[]": _UNSIGNED, "int": _SIGNED, "int[]": _SIGNED}
 
 
@@ -210,7 +216,7 @@ class SelfTest:
             else (0, 2**bits - 1)
         )
         good = {
-            "float": integer or isinstance(data, float),
+            "float": (integer or isinstance(data, float)) and self.finite(data, entry.numpy),
             "bool": isinstance(data, bool),
             "signed": integer and low <= data <= high,  # type: ignore[operator]
             "unsigned": integer and low <= data <= high,  # type: ignore[operator]
@@ -220,6 +226,10 @@ class SelfTest:
                 "E223", f"`{data}` is not a value of {dtype}", self.document.span(path), "here"
             )
         return good
+
+    def finite(self, data: Any, dtype: str) -> bool:
+        """Whether a number that is written as a finite one is finite in its type."""
+        return not abs(data) >= _OVERFLOW.get(dtype, math.inf) or data in (math.inf, -math.inf)
 
     def attribute(self, field: model.FieldSpec, given: Any, path: KeyPath) -> object:
         enum = self.tree.vocabulary.enums.get(field.type)

@@ -91,7 +91,9 @@ def operator(op: Operator, linted: Linted) -> dict[str, Any]:
         "returns": _returns(op),
         **cases.tables(op, linted),
     }
-    values["call"] = values["examples"][0]["call"]
+    examples = values["examples"]
+    values["shown"] = next((e for e in examples if e["call"]["plain"]), examples[0])
+    values["call"] = values["shown"]["call"]
     return values
 
 
@@ -115,15 +117,15 @@ def versions(ops: Sequence[Operator], linted: Linted) -> dict[str, Any]:
 
 
 def _compiled(op: dict[str, Any]) -> str:
-    """What Python shows of the compiled operator of the first example."""
-    example = op["examples"][0]
+    """What Python shows of the compiled operator of the example."""
+    example = op["shown"]
     shown = [f"{n}: {t[0]} {example['sizes'][n]}" for n, t in example["tensors"].items()]
     return f"<{op['title']}({', '.join(shown)})>"
 
 
 def _compiled_for(op: dict[str, Any]) -> str:
-    """The arguments by which the first example is compiled."""
-    sizes = op["examples"][0]["sizes"]
+    """The arguments by which the example is compiled."""
+    sizes = op["shown"]["sizes"]
     pairs = [
         f'"{given["dtype"]}", {sizes[f["name"]]}'
         for f, given in zip(op["inputs"], op["call"]["inputs"], strict=True)

@@ -233,9 +233,9 @@ def argmin_small(
 
     >>> import numpy as np
     >>> from specops import directml as dml
-    >>> x = np.array([[inf, nan], [-inf, -inf]], np.float32)
-    >>> dml.argmin_small(x, axes=[1], axis_direction="DECREASING").tolist()
-    [[0], [1]]
+    >>> x = np.array([[1, 2], [3, 0]], np.float32)
+    >>> dml.argmin_small(x, axes=[0], axis_direction="INCREASING").tolist()
+    [[0, 1]]
     """
     inputs = (arrays.as_array(x, OPERATOR, "InputTensor"),)
     compiled: CompiledOperator = functions.cached(
