@@ -6,6 +6,7 @@ import builtins
 import itertools
 import keyword
 import math
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 
@@ -143,6 +144,7 @@ def _vocabulary(tree: SpecTree, report: Report) -> None:
                     "unknown name",
                     help=suggestion(part, expr.ATTRIBUTES),
                 )
+    _shared(tree, report)
     for name, enum in tree.vocabulary.enums.items():
         if enum.empty is not None and enum.empty not in enum.values:
             report.add(
@@ -167,6 +169,28 @@ def _vocabulary(tree: SpecTree, report: Report) -> None:
                     "E212",
                     f"parameter `{parameter}` needs one of `values` and `expression`",
                     tree.document.key_span(("kernels", name, "parameters", parameter)),
+                )
+
+
+def _shared(tree: SpecTree, report: Report) -> None:
+    """A shared constraint, and what it says is allowed, name its parameters."""
+    for name, shared in tree.vocabulary.constraints.items():
+        path: KeyPath = ("constraints", name)
+        for i, parameter in enumerate(shared.parameters):
+            if parameter in shared.parameters[:i]:
+                span = tree.document.span((*path, "parameters", i))
+                report.add("E211", f"`{name}` has the parameter `{parameter}` twice", span, "again")
+        span = tree.document.span((*path, "allowed"))
+        for word, brace in re.findall(r"\{([^{}]*)\}|([{}])", shared.allowed):
+            if brace:
+                report.add("E203", f"a `{brace}` stands alone", span, "braces hold a parameter")
+            elif word not in shared.parameters:
+                report.add(
+                    "E203",
+                    f"`{word}` is not a parameter of `{name}`",
+                    span,
+                    "unknown name",
+                    help=suggestion(word, shared.parameters),
                 )
 
 
