@@ -15,7 +15,7 @@ from generator.diagnostics import Note, Report, suggestion
 from generator.expr import Expr
 from generator.model import SpecTree, TensorConstraint
 from generator.resolve import Operator, Rule
-from generator.selftest import SelfTest, Tensor
+from generator.selftest import RANGES, SelfTest, Tensor
 from generator.source import Document, KeyPath
 
 TODO = "TODO"
@@ -81,10 +81,20 @@ def lint(tree: SpecTree, report: Report) -> Linted:
 
 
 def _families(operators: list[Operator], report: Report) -> None:
-    """All versions of an ONNX operator have its one name."""
+    """All versions of an ONNX operator have its one name; of other dialects each operator has its own."""
     first: dict[str, Operator] = {}
+    others: dict[tuple[str, str], Operator] = {}
     for operator in operators:
         if operator.source.dialect != "onnx":
+            known = others.setdefault((operator.source.dialect, operator.spec.operator), operator)
+            if known is not operator:
+                report.add(
+                    "E211",
+                    f"`{operator.spec.operator}` is also the name of {known.id}",
+                    operator.source.document.span(("operator",)),
+                    "again",
+                    notes=[Note(known.source.document.span(("operator",)), "first here")],
+                )
             continue
         known = first.setdefault(names.family(operator.source.name), operator)
         if known.spec.operator != operator.spec.operator:
@@ -324,6 +334,14 @@ class _Spec:
                     self.document.key_span((key,)),
                     "not here",
                 )
+        newest = self.vocabulary.opsets.newest
+        if source.dialect == "onnx" and (self.spec.since_version or 0) > newest:
+            self.report.add(
+                "E230",
+                f"version {self.spec.since_version} is newer than the newest operator set, {newest}",
+                self.document.span(("since_version",)),
+                help="raise `opsets.newest` in specs/vocabulary.yaml",
+            )
         if source.dialect == "onnx" and self.spec.since_version is not None:
             ending = f"_{self.spec.since_version}"
             if not source.name.endswith(ending):
@@ -522,6 +540,9 @@ class _Spec:
         of_type = types.get(field.type, str if enum else None)
         finite = not isinstance(field.default, float) or math.isfinite(field.default)
         wrong = type(field.default) is not of_type or not finite
+        if type(field.default) is int and field.type in RANGES:
+            low, high = RANGES[field.type]
+            wrong = wrong or not low <= field.default <= high
         if wrong or (enum and field.default not in known):
             help = suggestion(str(field.default), known) or _DEFAULTS.get(
                 field.type, "leave it out"

@@ -443,6 +443,8 @@ class SelfTest:
             raise ValueError(f"an array has at most {expr.MAX_ENTRIES} entries")
         if type(value) is not type(like) or (isinstance(like, tuple) and not numbers):
             raise ValueError(f"`{target}` is not {value!r}")
+        if type(value) is int and type_ in RANGES and not low <= value <= high:
+            raise ValueError(f"`{target}` goes from {low} to {high}")
         return value
 
     def tensor_holds(self, rule: Rule, tensor: Tensor) -> bool:

@@ -263,6 +263,12 @@ WRONG_TOGETHER = {
         "operator: HardMax\n",
         ["error[E211]: `HardMax` is another name than that of onnx/hardmax_1"],
     ),
+    "name of another": (
+        "specs/directml/argmin.yaml",
+        "operator: DML_OPERATOR_ARGMIN\n",
+        "operator: DML_OPERATOR_ARGMAX\n",
+        ["error[E211]: `DML_OPERATOR_ARGMAX` is also the name of directml/argmax"],
+    ),
     "attribute of the other": (
         "specs/onnx/hardmax_13.yaml",
         "that: {Axes: [1]}",
