@@ -120,12 +120,22 @@ def parse(text: str, name: str, report: Report, *, loader: Any = _C_LOADER) -> D
     return document if report.count == before else None
 
 
+# What an author does about the parser's words.
+_REMEDIES = {
+    "expected <block end>": "entries that belong together begin in one column: look at the indentation of this line",
+    "mapping values are not allowed": "indent as the line above, or quote a text that has `: ` in it",
+    "could not find expected ':'": "a key ends in `: `, with a blank behind the colon",
+    "cannot start any token": "indent by blanks, and quote a text that begins with a special character",
+}
+
+
 def _syntax_error(error: yaml.YAMLError, name: str, text: str, report: Report) -> None:
     if isinstance(error, yaml.MarkedYAMLError):
         mark = error.problem_mark or error.context_mark
         message = " ".join(part for part in (error.context, error.problem) if part)
         span = Span(name, mark.line + 1, mark.column + 1) if mark else Span(name, 1, 1)
-        report.add("E001", f"not readable as YAML: {message}", span, "here")
+        help = next((h for words, h in _REMEDIES.items() if words in message), "")
+        report.add("E001", f"not readable as YAML: {message}", span, "here", help=help)
         return
     position = getattr(error, "position", 0)
     position = position if isinstance(position, int) else 0
