@@ -58,6 +58,8 @@ def main(arguments: list[str]) -> int:
     except OSError as error:
         name = error.filename2 or error.filename or ""  # of two, what a file was to replace
         print(f"error: {error.strerror or error}: {name}".rstrip(": "), file=sys.stderr)
+        for note in getattr(error, "__notes__", ()):
+            print(f"  = help: {note}", file=sys.stderr)
         return ERRORS
     except KeyboardInterrupt:
         print("interrupted; every file is whole, run the command again", file=sys.stderr)
@@ -249,6 +251,7 @@ def _generate(options: argparse.Namespace) -> int:
                 help=f"move the change to {origin}; `--force` overwrites it",
             )
         fail(report, options)
+    output.check(folder, differences)
     if options.dry_run:
         for difference in differences:
             print(f"{difference.kind}: generated/{difference.path}")

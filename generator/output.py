@@ -13,7 +13,7 @@ import os
 import stat
 import tempfile
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
@@ -21,6 +21,7 @@ from typing import Literal
 MANIFEST = "MANIFEST"
 _TEMPORARY = ".specops-"
 
+_EFFECTIVE = os.access in os.supports_effective_ids
 _PASSING = (FileNotFoundError, PermissionError) if os.name == "nt" else (FileNotFoundError,)
 
 Kind = Literal["stale", "missing", "orphan", "edited"]
@@ -75,7 +76,7 @@ def read(folder: Path) -> State:
     _refuse_strange(folder)
     if not folder.is_dir():
         return state
-    for current, folders, names in os.walk(folder):
+    for current, folders, names in os.walk(folder, onerror=_refuse_unreadable):
         for name in (*folders, *names):
             _refuse_strange(Path(current, name))
         folders[:] = sorted(
@@ -93,6 +94,12 @@ def read(folder: Path) -> State:
         digest_, _, path_ = line.partition("  ")
         state.manifest.setdefault(path_, set()).add(digest_)
     return state
+
+
+def _refuse_unreadable(error: OSError) -> None:
+    """What cannot be read is not missing."""
+    if not isinstance(error, FileNotFoundError):  # removed by another generator
+        raise error
 
 
 def _refuse_strange(path: Path) -> None:
@@ -140,6 +147,29 @@ def compare_manifest(folder: Path, wanted: Mapping[str, bytes]) -> list[Differen
     return [Difference("missing" if old is None else "stale", MANIFEST, old or "", new)]
 
 
+def check(folder: Path, differences: Iterable[Difference]) -> None:
+    """Raise OSError where a difference cannot be made good: so that nothing is written rather than a half."""
+    differences = list(differences)
+    removed = {folder / d.path for d in differences if d.kind == "orphan"}
+    targets = [folder / d.path for d in differences]
+    for target in [*targets, folder / MANIFEST] if targets else []:
+        parent = target.parent
+        while parent in removed or not os.path.lexists(parent):
+            parent = parent.parent
+        if target.is_dir():
+            raise _error(errno.EISDIR, target, "a file is to be written here: remove the folder")
+        if not parent.is_dir():
+            raise _error(errno.ENOTDIR, parent, "a folder is to be made here: remove the file")
+        if not os.access(parent, os.W_OK | os.X_OK, effective_ids=_EFFECTIVE):
+            raise _error(errno.EACCES, target, f"make {parent} a folder that you may write to")
+
+
+def _error(number: int, target: Path, help: str, state: str = "nothing was written") -> OSError:
+    error = OSError(number, os.strerror(number), str(target))
+    error.add_note(f"{help}, then run `python -m generator generate` again; {state}")
+    return error
+
+
 def write(
     folder: Path, state: State, wanted: Mapping[str, bytes], differences: Iterable[Difference]
 ) -> None:
@@ -162,19 +192,32 @@ def write(
         for path, data in state.texts.items():
             if path in final and digest(data) in state.manifest.get(path, ()):
                 both[path].add(digest(data))
-        _replace(folder / MANIFEST, manifest_text(both).encode())
+        with _told(folder / MANIFEST):
+            _replace(folder / MANIFEST, manifest_text(both).encode())
     for difference in differences:
         target = folder / difference.path
-        if difference.kind == "orphan":
-            target.unlink(missing_ok=True)
-            _remove_empty(target.parent, folder)
-        else:
-            _replace(target, wanted[difference.path])
+        with _told(target):
+            if difference.kind == "orphan":
+                target.unlink(missing_ok=True)
+                _remove_empty(target.parent, folder)
+            else:
+                _replace(target, wanted[difference.path])
     text = manifest_text(final).encode()
-    if not (folder / MANIFEST).is_file() or (folder / MANIFEST).read_bytes() != text:
-        _replace(folder / MANIFEST, text)
+    with _told(folder / MANIFEST):
+        if not (folder / MANIFEST).is_file() or (folder / MANIFEST).read_bytes() != text:
+            _replace(folder / MANIFEST, text)
     for leftover in folder.rglob(f"{_TEMPORARY}*"):
         leftover.unlink(missing_ok=True)
+
+
+@contextlib.contextmanager
+def _told(target: Path) -> Iterator[None]:
+    """An error names the target, not a temporary file, and what holds of the others."""
+    try:
+        yield
+    except OSError as error:
+        state = "until then generated/ is partly written"
+        raise _error(error.errno or 0, target, "mend this", state) from error
 
 
 def _replace(target: Path, data: bytes) -> None:

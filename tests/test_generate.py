@@ -373,11 +373,25 @@ def test_a_file_in_place_of_generated(tree: Tree) -> None:
     assert tree.text("generated") == "in the way\n"
 
 
-def test_a_folder_where_a_file_should_be(tree: Tree) -> None:
-    tree.write("generated/specops/tensor.py/keep", "in the way\n")
-    result = tree("generate", "--force")
-    clear_error(result)
-    assert "specops/tensor.py" in result.err.replace("\\", "/")
+@pytest.mark.parametrize("way", ["empty", "full"])
+def test_a_folder_where_a_file_should_be(generated: Tree, way: str) -> None:
+    """All targets are looked at before the first is written: nothing has changed, the manifest neither."""
+    target = generated.path("generated/specops/tensor.py")
+    target.unlink()
+    target.mkdir()
+    if way == "full":
+        generated.write("generated/specops/tensor.py/keep", "in the way\n")
+    generated.edit(ARGMAX, *SENTENCE)
+    before, at = generated.generated(), times(generated)
+    for options in ([], ["--dry-run"]):
+        result = generated("generate", "--force", *options)
+        clear_error(result)
+        assert result.err == (
+            f"error: Is a directory: {target}\n"
+            "  = help: a file is to be written here: remove the folder,"
+            " then run `python -m generator generate` again; nothing was written\n"
+        )
+        assert (generated.generated(), times(generated)) == (before, at)
 
 
 def test_no_specs(tmp_path: Path, run: Callable[[list[str]], trees.Result]) -> None:
@@ -392,20 +406,30 @@ def test_no_specs(tmp_path: Path, run: Callable[[list[str]], trees.Result]) -> N
 def test_a_folder_that_cannot_be_written(
     generated: Tree, monkeypatch: pytest.MonkeyPatch, error: OSError
 ) -> None:
-    """A clear message with the file's name; no temporary file stays behind; all is as before."""
+    """A clear message with the file's name and what to do; no temporary file stays behind."""
     generated.edit(ARGMAX, *SENTENCE)
     before = generated.generated()
+    real = os.replace
 
-    def fail(source: object, target: object) -> None:
-        raise type(error)(error.errno, error.strerror, str(target))
+    def fail(source: str, target: Path) -> None:
+        if target.name != "MANIFEST":
+            raise type(error)(error.errno, error.strerror, source)
+        real(source, target)
 
     with monkeypatch.context() as patch:
         patch.setattr(os, "replace", fail)
         result = generated("generate")
     clear_error(result)
-    assert str(error.strerror) in result.err
-    assert "generated" in result.err
-    assert generated.generated() == before
+    first = generated.path("generated/specops/command/pages/directml_argmax.txt")
+    said, help = result.err.splitlines()
+    assert str(error.strerror) in said and said.endswith(f": {first}")
+    assert help == (
+        "  = help: mend this, then run `python -m generator generate` again;"
+        " until then generated/ is partly written"
+    )
+    now = generated.generated()
+    assert {path for path in now if now[path] != before.get(path)} == {"MANIFEST"}
+    assert generated("generate").code == cli.OK
 
 
 # --- interruption ----------------------------------------------------------------------------------------------------

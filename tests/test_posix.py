@@ -12,6 +12,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import traceback
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -309,24 +310,54 @@ def test_a_tree_that_is_read_only(two_states: States) -> None:  # noqa: F811
     before = tree.generated()
     for path in [tree.root / "generated", *(tree.root / "generated").rglob("*")]:
         path.chmod(0o555 if path.is_dir() else 0o444)
-    child = os.fork()
-    if child == 0:
-        try:
-            if os.geteuid() == 0:
-                for path in [tree.root, *tree.root.parents][:3]:
-                    path.chmod(0o755)
-                os.seteuid(65534)
-            result = tree("generate")
-            assert result.code == cli.ERRORS and "Permission denied" in result.err
-            os._exit(0)
-        finally:
-            os._exit(1)
-    _, status = os.waitpid(child, 0)
-    assert status == 0
+    as_a_mere_user(lambda: clear_error(tree("generate")), tree)
     assert tree.generated() == before
     for path in [tree.root / "generated", *(tree.root / "generated").rglob("*")]:
         path.chmod(0o755 if path.is_dir() else 0o644)
     assert tree("generate").code == cli.OK
+
+
+def as_a_mere_user(act: Callable[[], None], tree: trees.Tree) -> None:
+    """Do this in a child process without root's rights, to which all of the tree belongs."""
+    child = os.fork()
+    if child == 0:
+        try:
+            if os.geteuid() == 0:
+                for path in tree.root.parents[:4]:  # as far as pytest made them
+                    path.chmod(path.stat().st_mode | 0o011)
+                for path in [tree.root, *tree.root.rglob("*")]:
+                    os.chown(path, 65534, 65534)
+                os.seteuid(65534)
+            act()
+            os._exit(0)
+        except BaseException:
+            traceback.print_exc(file=sys.__stderr__)
+        finally:
+            os._exit(1)
+    _, status = os.waitpid(child, 0)
+    assert status == 0
+
+
+@pytest.mark.parametrize("mode", [0o555, 0o000])
+def test_a_folder_that_is_closed(two_states: States, mode: int) -> None:  # noqa: F811
+    """One of many, in a tree that is open otherwise: nothing is written, and what cannot be read is not missing."""
+    tree, _, _ = two_states
+    before = tree.generated()
+    closed = tree.path("generated/specops/plain")
+
+    def act() -> None:
+        closed.chmod(mode)
+        for verb in ("generate", "check"):
+            result = tree(verb)
+            if (verb, mode) == ("check", 0o555):
+                assert result.code == cli.DIFFERENCES
+                continue
+            clear_error(result)
+            assert "Permission denied" in result.err and str(closed) in result.err
+        closed.chmod(0o755)
+        assert tree.generated() == before
+
+    as_a_mere_user(act, tree)
 
 
 @pytest.mark.parametrize("format", ["text", "json", "github"])
