@@ -11,6 +11,7 @@ import json
 import sys
 import time
 import traceback
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -109,7 +110,9 @@ def _parser() -> argparse.ArgumentParser:
         "--dry-run", action="store_true", help="show what would change, write nothing"
     )
     generate.add_argument(
-        "--force", action="store_true", help="overwrite files that were edited by hand"
+        "--force",
+        action="store_true",
+        help="overwrite or remove files that were edited or put there by hand",
     )
     verb(
         "check",
@@ -240,16 +243,16 @@ def _generate(options: argparse.Namespace) -> int:
     folder = options.root / "generated"
     state = output.read(folder)
     differences = output.compare(state, data, whole)
-    edited = [d for d in differences if d.kind == "edited"]
-    if edited and not options.force and not options.dry_run:
+    if not options.force:
         report = Report()
-        for difference in edited:
-            origin = files[difference.path].origin
-            report.add(
-                "E301",
-                f"generated/{difference.path} was edited by hand",
-                help=f"move the change to {origin}; `--force` overwrites it",
-            )
+        for difference in differences:
+            if difference.by_hand:
+                verb = "removes" if difference.kind == "orphan" else "overwrites"
+                report.add(
+                    "E301",
+                    _said(difference),
+                    help=f"{_kept(difference, files)}; `--force` {verb} it",
+                )
         fail(report, options)
     output.check(folder, differences)
     if options.dry_run:
@@ -284,7 +287,7 @@ def _check(options: argparse.Namespace) -> int:
     if not differences:
         print(f"{_count(len(data), 'file')} up to date" if options.format != "json" else "[]")
         return OK
-    records = [_difference(d, files.get(d.path)) for d in differences]
+    records = [_difference(d, files) for d in differences]
     if options.format == "json":
         print(json.dumps(records, indent=2))
     elif options.format == "github":
@@ -308,15 +311,27 @@ _SAID = {
 }
 
 
-def _difference(difference: Difference, file: File | None) -> dict[str, str]:
-    path = f"generated/{difference.path}"
+def _said(difference: Difference) -> str:
+    said = _SAID[difference.kind]
+    if difference.kind == "orphan" and difference.by_hand:
+        said += " and was put there or edited by hand"
+    return f"generated/{difference.path} {said}"
+
+
+def _kept(difference: Difference, files: Mapping[str, File]) -> str:
+    """What to do first with what somebody did by hand."""
+    file = files.get(difference.path)
+    return f"move the change to {file.origin}" if file else "move what you need out of generated/"
+
+
+def _difference(difference: Difference, files: Mapping[str, File]) -> dict[str, str]:
     help = "run `python -m generator generate` and commit the result"
-    if difference.kind == "edited" and file is not None:
-        help = f"move the change to {file.origin}, then run `python -m generator generate --force`"
+    if difference.by_hand:
+        help = f"{_kept(difference, files)}, then run `python -m generator generate --force`"
     return {
         "kind": difference.kind,
-        "file": path,
-        "message": f"{path} {_SAID[difference.kind]}",
+        "file": f"generated/{difference.path}",
+        "message": _said(difference),
         "help": help,
     }
 

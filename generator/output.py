@@ -35,6 +35,7 @@ class Difference:
     path: str
     old: str
     new: str
+    by_hand: bool = False  # what is there is not as it was generated, as far as the manifest knows
 
     def diff(self, source: str, limit: int = 40) -> str:
         lines = list(
@@ -119,21 +120,15 @@ def compare(state: State, wanted: Mapping[str, bytes], whole: bool) -> list[Diff
         if old is None:
             out.append(Difference("missing", path, "", new.decode()))
         elif old != new:
-            known = digest(old) in state.manifest.get(path, ())
-            out.append(
-                Difference(
-                    "stale" if known else "edited",
-                    path,
-                    old.decode("utf-8", "replace"),
-                    new.decode(),
-                )
-            )
+            by_hand = digest(old) not in state.manifest.get(path, ())
+            kind: Kind = "edited" if by_hand else "stale"
+            text = old.decode("utf-8", "replace")
+            out.append(Difference(kind, path, text, new.decode(), by_hand))
     if whole:
-        out += [
-            Difference("orphan", p, state.texts[p].decode("utf-8", "replace"), "")
-            for p in sorted(state.texts)
-            if p not in wanted
-        ]
+        for path in sorted(state.texts.keys() - wanted.keys()):
+            old = state.texts[path]
+            by_hand = digest(old) not in state.manifest.get(path, ())
+            out.append(Difference("orphan", path, old.decode("utf-8", "replace"), "", by_hand))
     return sorted(out, key=lambda d: d.path)
 
 
@@ -175,8 +170,8 @@ def write(
 ) -> None:
     """Make the differences good, each file atomically.
 
-    First the manifest with old and new hashes, then the files, then the manifest as it should be: so a run that is
-    interrupted anywhere leaves nothing that looks edited by hand.
+    First the manifest with old and new hashes, also of what is removed, then the files, then the manifest as it should
+    be: so a run that is interrupted anywhere leaves nothing that looks edited by hand.
     """
     differences = list(differences)
     final = {path: {digest(data)} for path, data in wanted.items()}
@@ -190,8 +185,8 @@ def write(
     if differences:
         both = {path: set(hashes) for path, hashes in final.items()}
         for path, data in state.texts.items():
-            if path in final and digest(data) in state.manifest.get(path, ()):
-                both[path].add(digest(data))
+            if digest(data) in state.manifest.get(path, ()):
+                both.setdefault(path, set()).add(digest(data))
         with _told(folder / MANIFEST):
             _replace(folder / MANIFEST, manifest_text(both).encode())
     for difference in differences:
