@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import keyword
 import re
 
 
@@ -20,6 +21,15 @@ def array_argument(name: str) -> str:
     'input_gradient'
     """
     return snake_case(name.removesuffix("Tensor"))
+
+
+def is_module(name: str) -> bool:
+    """Whether a spec may have this name, which becomes that of a module.
+
+    >>> [is_module(name) for name in ("max_pool_10", "class", "2d", "Max")]
+    [True, False, False, False]
+    """
+    return re.fullmatch(r"[a-z][a-z0-9_]{0,63}", name) is not None and not keyword.iskeyword(name)
 
 
 def description_class(name: str) -> str:

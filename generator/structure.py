@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import keyword
 import os
-import re
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +23,7 @@ from generator.model import (
     TensorData,
     Vocabulary,
 )
+from generator.names import is_module
 from generator.source import Document, KeyPath
 
 
@@ -40,13 +39,13 @@ def load_tree(root: Path, report: Report) -> SpecTree | None:
     specs = []
     read = {root / "specs" / "vocabulary.yaml"}
     for dialect in DIALECTS:
-        for path in sorted((root / "specs" / dialect).glob("*.yaml"), key=lambda p: p.name):
+        for path in _files(root / "specs" / dialect, f"specs/{dialect}", report):
             file = f"specs/{dialect}/{path.name}"
             text = source.load(path, file, report)
             read.add(path)
             if text is None:
                 continue
-            if not re.fullmatch(r"[a-z][a-z0-9_]{0,63}", path.stem) or keyword.iskeyword(path.stem):
+            if not is_module(path.stem):
                 report.add(
                     "E105",
                     f"the file name `{path.name}` becomes a module: use a-z, 0-9 and _, and no keyword",
@@ -57,6 +56,24 @@ def load_tree(root: Path, report: Report) -> SpecTree | None:
                 specs.append(Spec(dialect, path.stem, text, spec))
     _unread(root, read, report)
     return None if report else SpecTree(vocabulary, document, tuple(specs))
+
+
+def _files(folder: Path, name: str, report: Report) -> list[Path]:
+    """The specs of a dialect. What cannot be read is not empty: all that it gave would go from generated/."""
+    try:
+        return sorted(
+            (p for p in folder.iterdir() if p.name.endswith(".yaml")), key=lambda p: p.name
+        )
+    except FileNotFoundError:
+        return []
+    except OSError as error:
+        report.add(
+            "E005",
+            f"cannot read the folder `{name}`: {error.strerror}",
+            Span(name, 1, 1),
+            help="make it a folder that you may read, or remove it if its operators are to go",
+        )
+        return []
 
 
 def _unread(root: Path, read: set[Path], report: Report) -> None:

@@ -360,6 +360,25 @@ def test_a_folder_that_is_closed(two_states: States, mode: int) -> None:  # noqa
     as_a_mere_user(act, tree)
 
 
+@pytest.mark.parametrize("mode", [0o000, 0o311])
+def test_specs_that_cannot_be_listed(two_states: States, mode: int) -> None:  # noqa: F811
+    """They are not gone: nothing of theirs is removed."""
+    tree, _, _ = two_states
+    before = tree.generated()
+
+    def act() -> None:
+        tree.path("specs/plain").chmod(mode)
+        for verb in ("generate", "check", "lint"):
+            result = tree(verb)
+            assert result.code == cli.ERRORS
+            said = "error[E005]: cannot read the folder `specs/plain`: Permission denied\n"
+            assert result.err.startswith(said)
+        tree.path("specs/plain").chmod(0o755)
+        assert tree.generated() == before
+
+    as_a_mere_user(act, tree)
+
+
 @pytest.mark.parametrize("format", ["text", "json", "github"])
 def test_names_of_files_that_are_no_text(tree: trees.Tree, format: str) -> None:
     """Any bytes may name a file: they are escaped, also where they would be a command of GitHub's."""
