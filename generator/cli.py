@@ -380,8 +380,11 @@ def _new(options: argparse.Namespace) -> int:
     # Any spec will do to begin from, and others may still be unfinished: so nothing is linted here.
     ids = [f"{d}/{p.stem}" for d in DIALECTS for p in (options.root / "specs" / d).glob("*.yaml")]
     like = _one(sorted(ids), options.like, options)
-    path = skeleton.write(options.root, options.name, like)
-    print(f"specs/{path} begun from {like}: fill in each TODO, then run `python -m generator lint`")
+    report = Report()
+    skeleton.write(options.root, options.name, like, report)
+    fail(report, options)
+    path = f"specs/{options.name}.yaml"
+    print(f"{path} begun from {like}: fill in each TODO, then run `python -m generator lint`")
     return OK
 
 

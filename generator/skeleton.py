@@ -3,62 +3,89 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
+import yaml
+
+from generator import source
+from generator.diagnostics import Report
 from generator.lint import TODO
 from generator.model import DIALECTS
+from generator.names import family, is_module
 
 
 class Refused(Exception):
     """Why no skeleton was written."""
 
 
-# Keys whose text is about one operator alone.
-_OWN = ("operator", "summary", "title", "address", "revision")
-
-
-def write(root: Path, name: str, like: str) -> str:
-    """Write the skeleton, begun from the operator `like`; its path below specs/. Never over a file that is there."""
+def write(root: Path, name: str, like: str, report: Report) -> None:
+    """Write the skeleton, begun from the operator `like`. Never over a file that is there."""
     dialect = like.split("/", maxsplit=1)[0]
-    match = re.fullmatch(r"([a-z]+)/([a-z][a-z0-9_]{0,63})", name)
-    if match is None or match[1] not in DIALECTS:
-        raise Refused(f"`{name}` is not a dialect and a name; write it as {dialect}/argmin"
-                      f" (dialects: {', '.join(DIALECTS)})")  # fmt: skip
-    if match[1] != dialect:
+    given, _, stem = name.partition("/")
+    if given not in DIALECTS or not is_module(stem):
+        raise Refused(f"`{name}` is not a dialect and a name; write it as {dialect}/argmin (dialects:"
+                      f" {', '.join(DIALECTS)}; a name of a-z, 0-9 and _, and no keyword of Python)")  # fmt: skip
+    if given != dialect:
         raise Refused(f"`{name}` cannot begin from {like}: the dialects say different things")
+    version = re.search(r"_([1-9][0-9]*)$", stem)
+    if dialect == "onnx" and version is None:
+        raise Refused(
+            f"`{name}` does not end in its version; write it as {name}{like.removeprefix(family(like))}"
+        )
+    source_name = f"specs/{like}.yaml"
+    if source.load(root / source_name, source_name, report) is None:
+        return
+    text = (root / source_name).read_text(encoding="utf-8")
     target = root / "specs" / f"{name}.yaml"
     try:
-        lines = (root / "specs" / f"{like}.yaml").read_text(encoding="utf-8").split("\n")
-    except UnicodeDecodeError:
-        raise Refused(f"specs/{like}.yaml is not UTF-8") from None
-    target.parent.mkdir(parents=True, exist_ok=True)
-    try:
         with target.open("x", encoding="utf-8", newline="\n") as file:
-            file.write("\n".join(_blank(lines)))
+            file.write(_blank(text, version[1] if version else ""))
     except FileExistsError:
         raise Refused(f"specs/{name}.yaml is already there") from None
-    return f"{name}.yaml"
 
 
-def _blank(lines: list[str]) -> list[str]:
-    """The spec's lines with a TODO for the operator's own words and for the results of its examples."""
-    out = []
-    section, expecting = "", False
-    for line in lines:
-        if line and not line[0].isspace() and ":" in line:
-            section = line.split(":")[0]
-        indent, text = line[: len(line) - len(line.lstrip())], line.strip()
-        key, _, value = text.removeprefix("- ").partition(":")
-        expecting = key == "expect" or (expecting and not text.startswith("- "))
-        if key in _OWN and section in ("operator", "summary", "page"):
-            filled = {"operator": f"{TODO}_{_name(value)}", "address": f"https://{TODO}"}
-            out.append(f"{indent}{key}: {filled.get(key, TODO)}")
-        elif section == "examples" and expecting:
-            out.append(re.sub(r"data: [^{}]*", f"data: {TODO}", line))
+def _blank(text: str, version: str) -> str:
+    """The spec's text with a TODO for the operator's own words and for the results of its examples."""
+    for start, end, todo in reversed(list(_todos(yaml.compose(text), (), version))):
+        text = f"{text[:start]}: {todo}{text[end:]}"
+    return text
+
+
+def _todos(node: Any, path: tuple[str, ...], version: str) -> Iterator[tuple[int, int, str]]:
+    """What stands between a key and the end of its value, with what is to stand there instead."""
+    if isinstance(node, yaml.SequenceNode):
+        for entry in node.value:
+            yield from _todos(entry, (*path, ""), version)
+    for key, value in node.value if isinstance(node, yaml.MappingNode) else ():
+        below = (*path, key.value)
+        todo = _todo(below, value.value, version)
+        if todo:
+            yield key.end_mark.index, _end(value), todo
         else:
-            out.append(line)
-    return out
+            yield from _todos(value, below, version)
 
 
-def _name(value: str) -> str:
-    return re.sub(r"\W", "_", value.strip())
+def _todo(path: tuple[str, ...], value: object, version: str) -> str:
+    match path:
+        case ("operator",):
+            return re.sub(r"\W", "_", f"{TODO}_{value}")
+        case ("since_version",):
+            return version
+        case ("page", *_, "address"):
+            return f"https://{TODO}"
+        case (
+            ("summary",) | ("page", *_, "title" | "revision") | ("examples", _, "expect", _, "data")
+        ):
+            return TODO
+    return ""
+
+
+def _end(node: Any) -> int:
+    """Where a value ends: one in block style at the end of its last entry, not where the next key begins."""
+    while isinstance(node, yaml.CollectionNode) and not node.flow_style:
+        last = node.value[-1]
+        node = last[1] if isinstance(last, tuple) else last
+    index: int = node.end_mark.index
+    return index

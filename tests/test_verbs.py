@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 import trees
+import yaml
 from pydantic import BaseModel
 from trees import PROJECT, Tree
 
@@ -245,13 +246,61 @@ def test_new(tree: Tree, name: str, like: str) -> None:
     assert "is already there" in again.err
 
 
-@pytest.mark.parametrize(
-    "name", ["argmost", "webnn/argmost", "directml/Arg", "onnx/argmost_1", "../x/y", "directml/a/b"]
-)
+NOT_A_NAME = "is not a dialect and a name; write it as directml/argmin"
+REFUSED = {
+    "argmost": NOT_A_NAME,
+    "webnn/argmost": NOT_A_NAME,
+    "directml/Arg": NOT_A_NAME,
+    "../x/y": NOT_A_NAME,
+    "directml/a/b": NOT_A_NAME,
+    "directml/class": NOT_A_NAME,
+    "onnx/argmost_1": "cannot begin from directml/argmax",
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
 def test_new_refuses_other_names(tree: Tree, name: str) -> None:
+    """What `lint` would refuse is not written at all."""
     before = trees.contents(tree.root / "specs")
-    assert tree("new", name, "--like", "directml/argmax").code == cli.ERRORS
+    result = tree("new", name, "--like", "directml/argmax")
+    assert result.code == cli.ERRORS
+    assert f"error: `{name}` {REFUSED[name]}" in result.err
     assert trees.contents(tree.root / "specs") == before
+
+
+@pytest.mark.parametrize("name", ["onnx/argmost", "onnx/argmost_0", "onnx/argmost_013"])
+def test_new_needs_the_version(tree: Tree, name: str) -> None:
+    result = tree("new", name, "--like", "onnx/argmax_13")
+    assert result.code == cli.ERRORS
+    assert result.err == (f"error: `{name}` does not end in its version; write it as {name}_13\n")
+    assert not tree.path(f"specs/{name}.yaml").exists()
+
+
+def test_new_leaves_no_result_of_the_other(tree: Tree) -> None:
+    """From each spec: every datum that an example expects is a TODO, in whatever style it is written; no other is."""
+    likes = sorted(tree.path("specs").glob("*/*.yaml"))
+    assert len(likes) >= 120
+    for like in likes:
+        name = f"{like.parent.name}/new_29"
+        assert tree("new", name, "--like", f"{like.parent.name}/{like.stem}").code == cli.OK
+        old, new = (yaml.safe_load(p.read_bytes()) for p in (like, like.with_stem("new_29")))
+        like.with_stem("new_29").unlink()
+        for example in old["examples"]:
+            for tensor in example["expect"].values():
+                tensor["data"] = TODO
+        assert new["examples"] == old["examples"], like
+        changed = {key for key in old if new[key] != old[key]}
+        version = {"since_version"} if old.get("since_version") else set()
+        assert changed == {"operator", "summary", "page"} & old.keys() | version, like
+        assert new.get("since_version", 29) == 29
+
+
+def test_new_from_what_is_not_yaml(tree: Tree) -> None:
+    tree.write(trees.ARGMAX, "operator: [")
+    result = tree("new", "directml/argmost", "--like", "directml/argmax")
+    assert result.code == cli.ERRORS
+    assert "error[E001]: not readable as YAML" in result.err
+    assert not tree.path("specs/directml/argmost.yaml").exists()
 
 
 # --- lint, of several specs at once ---
