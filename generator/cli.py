@@ -6,14 +6,16 @@ Exit codes: 0 fine, 1 differences, 2 errors in specs or templates, 3 a bug of th
 from __future__ import annotations
 
 import argparse
+import contextlib
 import io
 import json
+import os
 import sys
 import time
 import traceback
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
 from generator import compare, explain, lint, output, plan, skeleton, structure
 from generator.diagnostics import Report, Span, annotation, escaped, suggestion
@@ -42,6 +44,31 @@ def main(arguments: list[str]) -> int:
         sys.stdout.reconfigure(errors="backslashreplace")  # names of files may be any bytes
     parser = _parser()
     options = parser.parse_args(arguments)
+    out, errors = io.StringIO(), io.StringIO()
+    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(errors):
+        code = _run(options, parser)
+    told = [_tell(sys.stdout, out.getvalue()), _tell(sys.stderr, errors.getvalue())]
+    return code if all(told) else ERRORS
+
+
+def _tell(stream: TextIO | None, text: str) -> bool:
+    """Whether the text reached whoever reads. One who has seen enough counts: the exit code tells the rest."""
+    if stream is None:  # closed by the caller
+        return True
+    try:
+        stream.write(text)
+        stream.flush()
+    except OSError as error:
+        # Else Python tries once more at its end, and fails.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
+        if not isinstance(error, BrokenPipeError):
+            print(f"error: {error.strerror}: {stream.name}", file=sys.stderr)
+            return False
+    return True
+
+
+def _run(options: argparse.Namespace, parser: argparse.ArgumentParser) -> int:
+    """Run the verb; its exit code."""
     if options.verb is None:
         parser.print_help()
         return OK
@@ -53,9 +80,6 @@ def main(arguments: list[str]) -> int:
     except skeleton.Refused as refused:
         print(f"error: {refused}", file=sys.stderr)
         return ERRORS
-    except BrokenPipeError:
-        sys.stderr.close()
-        return OK
     except OSError as error:
         name = error.filename2 or error.filename or ""  # of two, what a file was to replace
         print(f"error: {error.strerror or error}: {name}".rstrip(": "), file=sys.stderr)

@@ -401,3 +401,46 @@ def test_names_of_files_that_are_no_text(tree: trees.Tree, format: str) -> None:
             assert done.returncode == (cli.ERRORS if verb == "lint" else cli.DIFFERENCES)
             assert b"Traceback" not in done.stdout
             assert b"\n::error title=a" not in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code"),
+    [
+        (["check"], cli.DIFFERENCES),
+        (["diff", "directml/argmax", "plain/argmax"], cli.DIFFERENCES),
+        (["lint", "argmx"], cli.ERRORS),
+        (["lint", "argmx", "--format", "github"], cli.ERRORS),
+        (["lint"], cli.OK),
+    ],
+)
+def test_a_reader_that_has_seen_enough(
+    two_states: States,  # noqa: F811
+    arguments: list[str],
+    code: int,
+) -> None:
+    """The exit code is that of a run whose reader sees all, and nothing is said of the pipe."""
+    tree, _, _ = two_states
+    tree.path("specs/plain/arg_max.yaml").rename(tree.path("specs/plain/argmax.yaml"))
+    command = [sys.executable, "-m", "generator", *arguments, "--root", str(tree.root)]
+    ours, theirs = os.pipe()
+    os.close(ours)
+    for streams in ({"stdout": theirs}, {"stdout": theirs, "stderr": theirs}):
+        with subprocess.Popen(
+            command, cwd=trees.PROJECT, **{"stderr": subprocess.PIPE, **streams}
+        ) as process:
+            said = process.stderr.read() if process.stderr else b""
+            assert process.wait(timeout=120) == code
+        assert b"roken" not in said and b"Traceback" not in said
+    os.close(theirs)
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="a device of Linux")
+def test_a_device_that_is_full(two_states: States) -> None:  # noqa: F811
+    """Nobody takes what was not written for good."""
+    command = [sys.executable, "-m", "generator", "list", "--root", str(two_states[0].root)]
+    with open("/dev/full", "wb") as full_:
+        done = subprocess.run(
+            command, cwd=trees.PROJECT, stdout=full_, stderr=subprocess.PIPE, check=False
+        )
+    assert done.returncode == cli.ERRORS
+    assert done.stderr == b"error: No space left on device: <stdout>\n"
