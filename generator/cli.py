@@ -136,7 +136,7 @@ def _parser() -> argparse.ArgumentParser:
     generate.add_argument(
         "--force",
         action="store_true",
-        help="overwrite or remove files that were edited or put there by hand",
+        help="overwrite or remove files that were edited by hand",
     )
     verb(
         "check",
@@ -338,7 +338,7 @@ _SAID = {
 def _said(difference: Difference) -> str:
     said = _SAID[difference.kind]
     if difference.kind == "orphan" and difference.by_hand:
-        said += " and was put there or edited by hand"
+        said += " and was edited by hand"
     return f"generated/{difference.path} {said}"
 
 

@@ -42,8 +42,7 @@ CODES = {
     "E230": "A newer feature level never removes a data type, and only dialects with levels name them.",
     "E231": "Tables stand newest first, the oldest of the level that introduced the operator; ranks go up to 64.",
     "E250": "A skeleton has a TODO for all that must be filled in.",
-    "E301": "A generated file was edited by hand, or a file was put there that no spec asks for. The template or module"
-    " that makes a file is the place for the change.",
+    "E301": "A generated file was edited by hand. The template or module that makes it is the place for the change.",
     "E401": "A template failed while rendering, mostly for a name that is not defined.",
     "E402": "A template that Jinja cannot read.",
     "E403": "A template that is not there.",

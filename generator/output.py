@@ -35,7 +35,7 @@ class Difference:
     path: str
     old: str
     new: str
-    by_hand: bool = False  # what is there is not as it was generated, as far as the manifest knows
+    by_hand: bool = False  # a generated file is not as it was generated
 
     def diff(self, source: str, limit: int = 40) -> str:
         lines = list(
@@ -127,7 +127,8 @@ def compare(state: State, wanted: Mapping[str, bytes], whole: bool) -> list[Diff
     if whole:
         for path in sorted(state.texts.keys() - wanted.keys()):
             old = state.texts[path]
-            by_hand = digest(old) not in state.manifest.get(path, ())
+            known = state.manifest.get(path, ())
+            by_hand = bool(known) and digest(old) not in known
             out.append(Difference("orphan", path, old.decode("utf-8", "replace"), "", by_hand))
     return sorted(out, key=lambda d: d.path)
 
