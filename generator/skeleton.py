@@ -38,33 +38,36 @@ def write(root: Path, name: str, like: str, report: Report) -> None:
     if source.load(root / source_name, source_name, report) is None:
         return
     text = (root / source_name).read_text(encoding="utf-8")
+    blank = _blank(text, version[1] if version else "")
     target = root / "specs" / f"{name}.yaml"
     try:
         with target.open("x", encoding="utf-8", newline="\n") as file:
-            file.write(_blank(text, version[1] if version else ""))
+            file.write(blank)
     except FileExistsError:
         raise Refused(f"specs/{name}.yaml is already there") from None
 
 
 def _blank(text: str, version: str) -> str:
     """The spec's text with a TODO for the operator's own words and for the results of its examples."""
-    for start, end, todo in reversed(list(_todos(yaml.compose(text), (), version))):
+    for start, end, todo in reversed(list(_todos(yaml.compose(text), (), version, text))):
         text = f"{text[:start]}: {todo}{text[end:]}"
     return text
 
 
-def _todos(node: Any, path: tuple[str, ...], version: str) -> Iterator[tuple[int, int, str]]:
+def _todos(
+    node: Any, path: tuple[str, ...], version: str, text: str
+) -> Iterator[tuple[int, int, str]]:
     """What stands between a key and the end of its value, with what is to stand there instead."""
     if isinstance(node, yaml.SequenceNode):
         for entry in node.value:
-            yield from _todos(entry, (*path, ""), version)
+            yield from _todos(entry, (*path, ""), version, text)
     for key, value in node.value if isinstance(node, yaml.MappingNode) else ():
         below = (*path, key.value)
         todo = _todo(below, value.value, version)
         if todo:
-            yield key.end_mark.index, _end(value), todo
+            yield key.end_mark.index, _end(value, text), todo
         else:
-            yield from _todos(value, below, version)
+            yield from _todos(value, below, version, text)
 
 
 def _todo(path: tuple[str, ...], value: object, version: str) -> str:
@@ -82,10 +85,9 @@ def _todo(path: tuple[str, ...], value: object, version: str) -> str:
     return ""
 
 
-def _end(node: Any) -> int:
-    """Where a value ends: one in block style at the end of its last entry, not where the next key begins."""
+def _end(node: Any, text: str) -> int:
+    """Where a value ends: one in block style at the end of its last line, not where the next key begins."""
     while isinstance(node, yaml.CollectionNode) and not node.flow_style:
         last = node.value[-1]
         node = last[1] if isinstance(last, tuple) else last
-    index: int = node.end_mark.index
-    return index
+    return len(text[: node.end_mark.index].rstrip())

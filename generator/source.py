@@ -7,6 +7,7 @@ our own, so that neither nesting nor aliases can exhaust memory or the interpret
 
 from __future__ import annotations
 
+import math
 import re
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -240,7 +241,16 @@ class _Builder:
         if text in _SPECIAL:
             return _SPECIAL[text]
         if _FLOAT.match(text) and len(text) <= 400:
-            return float(text)
+            number = float(text)
+            if math.isinf(number):
+                self.report.add(
+                    "E223",
+                    f"`{text[:40]}` is beyond all numbers",
+                    self.place(event),
+                    "too great",
+                    help="write .inf if infinity is meant",
+                )
+            return number
         if _AMBIGUOUS.match(text):
             self.report.add(
                 "E004",

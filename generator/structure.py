@@ -64,9 +64,9 @@ def _files(folder: Path, name: str, report: Report) -> list[Path]:
         return sorted(
             (p for p in folder.iterdir() if p.name.endswith(".yaml")), key=lambda p: p.name
         )
-    except FileNotFoundError:
-        return []
     except OSError as error:
+        if isinstance(error, FileNotFoundError) and not folder.is_symlink():
+            return []
         report.add(
             "E005",
             f"cannot read the folder `{name}`: {error.strerror}",

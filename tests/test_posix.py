@@ -360,6 +360,14 @@ def test_a_folder_that_is_closed(two_states: States, mode: int) -> None:  # noqa
     as_a_mere_user(act, tree)
 
 
+def test_a_link_to_nowhere_is_no_empty_folder(tree: trees.Tree) -> None:
+    shutil.rmtree(tree.path("specs/plain"))
+    tree.path("specs/plain").symlink_to("/nowhere")
+    result = tree("lint")
+    assert result.code == cli.ERRORS
+    assert "error[E005]: cannot read the folder `specs/plain`: No such file" in result.err
+
+
 @pytest.mark.parametrize("mode", [0o000, 0o311])
 def test_specs_that_cannot_be_listed(two_states: States, mode: int) -> None:  # noqa: F811
     """They are not gone: nothing of theirs is removed."""

@@ -295,6 +295,13 @@ def test_new_leaves_no_result_of_the_other(tree: Tree) -> None:
         assert new.get("since_version", 29) == 29
 
 
+def test_new_blanks_texts_of_several_lines(tree: Tree) -> None:
+    """Their end in YAML is where the next key begins."""
+    tree.edit(trees.ARGMAX, "summary: ", "summary: >\n  ")
+    assert tree("new", "directml/argmost", "--like", "directml/argmax").code == cli.OK
+    assert "\nsummary: TODO\nintroduced:" in tree.text("specs/directml/argmost.yaml")
+
+
 def test_new_from_what_is_not_yaml(tree: Tree) -> None:
     tree.write(trees.ARGMAX, "operator: [")
     result = tree("new", "directml/argmost", "--like", "directml/argmax")

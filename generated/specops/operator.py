@@ -37,7 +37,7 @@ class CompiledOperator:
 
     def __reduce__(self) -> tuple[Callable[..., CompiledOperator], tuple[Any, ...]]:
         # By what it was made of: another process has its kernels elsewhere.
-        return _compiled, (self._operator, dict(self._values), self._described)
+        return _compiled, (type(self), self._operator, dict(self._values), self._described)
 
     @property
     def outputs(self) -> Mapping[str, Tensor]:
@@ -118,5 +118,7 @@ class CompiledOperator:
         return array
 
 
-def _compiled(operator: Operator, values: Mapping[str, Any], described: bool) -> CompiledOperator:
-    return CompiledOperator(operator, values, described=described)
+def _compiled(
+    kind: type[CompiledOperator], operator: Operator, values: Mapping[str, Any], described: bool
+) -> CompiledOperator:
+    return kind(operator, values, described=described)

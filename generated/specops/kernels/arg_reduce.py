@@ -8,7 +8,7 @@ The place is stored as an index, one for each group, or as a mark in an output o
 
 Elements are compared by order keys (`flip` turns the order round, `nan_key` ranks NaN). Addresses are raw and strides are
 in bytes, so that only the element's width, and whether it is a float, make a new compiled version. `rows` and `columns` are
-apart because a call needs one of them: half the time to compile (5.8 s to 2.8 s).
+apart because a call needs one of them: half the time to compile.
 
     walk     the settings below, then four tables of axes, whose lengths are among the settings
       kept     (size, input stride, output stride), one row at least

@@ -31,8 +31,9 @@ Decided where the page is silent:
     spatial_dimensions: 1 to 6 spatial dimensions are taken.
     precision: The elements of a window are added in float32, or in float64 for that type and for
         large windows, and each addition rounds: where they cancel, how many digits are right
-        depends on the layout. Where the sum of a small window overflows float32, or any sum
-        float64, the average may be infinite.
+        depends on the layout. Windows too wide for a line of scratch memory are summed in float64
+        with the errors of all additions. Where the sum of a small window overflows float32, or any
+        sum float64, the average may be infinite.
     zero_sizes: A size of 0 gives an empty result, or where it is spatial and padded, windows of
         nothing but padding.
     auto_pad_empty: An empty string counts as NOTSET.

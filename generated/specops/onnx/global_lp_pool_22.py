@@ -18,8 +18,10 @@ Decided where the page is silent:
     magnitudes: Powers are those of the magnitudes of the elements.
     spatial_dimensions: 1 to 6 spatial dimensions are taken.
     no_elements: A spatial size of 0 gives 0.
-    precision: Sums are made in float32, or in float64 for that type and for large windows; the norm
-        is rounded to the type of the output once.
+    precision: Sums of magnitudes and squares are made in float32, or in float64 for that type and
+        for large windows; other powers, and windows too wide for a line of scratch memory, are
+        summed in float64 with the errors of all additions. The norm is rounded to the type of the
+        output once.
 """
 
 from __future__ import annotations

@@ -39,8 +39,9 @@ Decided where the page is silent:
     steps: Strides are 1 where the caller names none, as in ONNX and unlike in PyTorch.
     precision: The elements of a window are added in float32, or in float64 for that type and for
         large windows, and each addition rounds: where they cancel, how many digits are right
-        depends on the layout. Where the sum of a small window overflows float32, or any sum
-        float64, the average may be infinite.
+        depends on the layout. Windows too wide for a line of scratch memory are summed in float64
+        with the errors of all additions. Where the sum of a small window overflows float32, or any
+        sum float64, the average may be infinite.
 """
 
 from __future__ import annotations

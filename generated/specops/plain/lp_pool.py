@@ -39,8 +39,10 @@ Decided where the page is silent:
     ceil_mode_dropped_windows: With ceil_mode the last window is dropped where it would start in the
         padding at the end, as in PyTorch.
     steps: Strides are 1 where the caller names none, as in ONNX and unlike in PyTorch.
-    precision: Sums are made in float32, or in float64 for that type and for large windows; the norm
-        is rounded to the type of the output once.
+    precision: Sums of magnitudes and squares are made in float32, or in float64 for that type and
+        for large windows; other powers, and windows too wide for a line of scratch memory, are
+        summed in float64 with the errors of all additions. The norm is rounded to the type of the
+        output once.
 """
 
 from __future__ import annotations

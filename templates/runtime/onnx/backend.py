@@ -82,7 +82,7 @@ class PreparedModel(base.BackendRep):
             graph.plan(sizes)  # type: ignore[arg-type]  # all are integers
 
     def __reduce__(self) -> tuple[type[PreparedModel], tuple[Graph]]:
-        return PreparedModel, (self._graph,)
+        return type(self), (self._graph,)
 
     def run(self, inputs: Any, **kwargs: Any) -> Any:
         """Run on input arrays.
