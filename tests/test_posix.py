@@ -442,13 +442,17 @@ def test_a_reader_that_has_seen_enough(
     os.close(theirs)
 
 
-@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="a device of Linux")
-def test_a_device_that_is_full(two_states: States) -> None:  # noqa: F811
+def test_output_that_cannot_be_written(two_states: States, tmp_path: Path) -> None:  # noqa: F811
     """Nobody takes what was not written for good."""
     command = [sys.executable, "-m", "generator", "list", "--root", str(two_states[0].root)]
-    with open("/dev/full", "wb") as full_:
+    with (tmp_path / "out").open("wb") as file:
         done = subprocess.run(
-            command, cwd=trees.PROJECT, stdout=full_, stderr=subprocess.PIPE, check=False
+            command,
+            cwd=trees.PROJECT,
+            stdout=file,
+            stderr=subprocess.PIPE,
+            check=False,
+            preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0)),
         )
     assert done.returncode == cli.ERRORS
-    assert done.stderr == b"error: No space left on device: <stdout>\n"
+    assert done.stderr == b"error: File too large: <stdout>\n"

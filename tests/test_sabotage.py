@@ -149,10 +149,16 @@ RED_LINT = {
         TYPES_4_1.replace("FLOAT16, ", ""),
         "E230",
     ),
-    "a data type dropped that an example has": (
+    "a data type dropped that the function's output has": (
         ARGMAX,
         "OutputTensor: {ranks: 1..8, dtypes: [INT64, INT32, UINT64, UINT32]}",
         "OutputTensor: {ranks: 1..8, dtypes: [INT64, INT32, UINT64]}",
+        "E103",
+    ),
+    "a data type dropped that an example has": (
+        ARGMAX,
+        "dtypes: [FLOAT32, FLOAT16, ",
+        "dtypes: [FLOAT16, ",
         "E224",
     ),
     "a rank dropped that an example has": (
