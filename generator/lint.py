@@ -31,16 +31,8 @@ _ARGUMENTS = {
     "array", "compiled", "dtype", "inputs", "opset", "out", "output_dtype", "self", "shape", "x",
 }  # fmt: skip
 _BUILTINS = {*dir(builtins)} - {"input"}  # ONNX has tensors of that name, and no module asks a user
-_NUMPY_NAMES = {
-    "abs",
-    "all",
-    "any",
-    "max",
-    "min",
-    "pow",
-    "round",
-    "sum",
-}  # of builtins, as functions
+# Of builtins, as functions.
+_NUMPY_NAMES = {"abs", "all", "any", "max", "min", "pow", "round", "sum"}
 _PACKAGE_NAMES = {"get_num_threads", "num_threads", "set_num_threads"}
 
 _DEFAULTS = {
@@ -514,12 +506,7 @@ class _Spec:
             )
         if field.dtype is not None and not field.chooses_dtype:
             known = [
-                *dict.fromkeys(
-                    dtype
-                    for row in self.spec.support
-                    if field.name in row.tensors
-                    for dtype in row.tensors[field.name].dtypes
-                ),
+                *self.spec.dtypes(field.name),
                 *(f"{t.name}.dtype" for t in self.spec.tensors("input")),
             ]
             if field.dtype not in known:

@@ -389,8 +389,8 @@ class OperatorSpec(Strict):
 
     def dtypes(self, tensor: str) -> tuple[str, ...]:
         """The data types that a tensor may have in general."""
-        listed = [dtype for row in self.support for dtype in row.tensors[tensor].dtypes]
-        return tuple(dict.fromkeys(listed))
+        tables = [row.tensors[tensor] for row in self.support if tensor in row.tensors]
+        return tuple(dict.fromkeys(dtype for table in tables for dtype in table.dtypes))
 
 
 # --- loading ---
