@@ -411,6 +411,25 @@ def test_exponentials_of_rising_numbers() -> None:
                 assert np.abs(found - exact).max() <= least * max(1, exact)
 
 
+@pytest.mark.parametrize("name", ["FLOAT16", "FLOAT32", "FLOAT64"])
+def test_exponentials_of_infinities(name: str) -> None:
+    """Infinities that come before, among and after finite elements, in the same lanes and in others."""
+    greatest = np.finfo(numpy_type(name)).max
+    x = np.full((6, 1000), 1.0, numpy_type(name))
+    x[1, [3, 500, 501, 987]] = INF
+    x[2, [3, 500, 501, 987]] = -INF
+    x[3], x[3, 999] = -INF, 2.0
+    x[4], x[4, 700] = -INF, -greatest
+    x[5, 5], x[5, 600] = INF, NAN
+    wanted = [1 + math.log(1000), INF, 1 + math.log(996), 2.0, -greatest, NAN]
+    for given, axis in ((x, 1), (np.ascontiguousarray(x.T), 0)):
+        found = run(name, "log_sum_exp", given, (axis,)).astype(np.float64)
+        np.testing.assert_allclose(found, wanted, rtol=float(np.finfo(x.dtype).eps))
+    nothing = np.full((3, 1000), -INF, numpy_type(name))
+    for given, axis in ((nothing, 1), (nothing.T.copy(), 0)):
+        assert (run(name, "log_sum_exp", given, (axis,)) == -INF).all()
+
+
 LITERALS: list[tuple[str, str, list[float], float]] = [
     # function, type, group, result
     ("product", "FLOAT32", [2.0**100, 2.0**-100] * 500, 1.0),

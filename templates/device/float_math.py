@@ -90,6 +90,10 @@ def _greater_float(builder: Any, a: Any, b: Any) -> Any:
     return builder.select(builder.fcmp_ordered(">", a, b), a, b)
 
 
+def _lesser_float(builder: Any, a: Any, b: Any) -> Any:
+    return builder.select(builder.fcmp_ordered("<", a, b), a, b)
+
+
 def _width(vector: Any) -> int:
     return 32 if vector.element == ir.FloatType() else 64
 

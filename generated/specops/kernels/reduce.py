@@ -362,6 +362,10 @@ def _greater_float(builder: Any, a: Any, b: Any) -> Any:
     return builder.select(builder.fcmp_ordered(">", a, b), a, b)
 
 
+def _lesser_float(builder: Any, a: Any, b: Any) -> Any:
+    return builder.select(builder.fcmp_ordered("<", a, b), a, b)
+
+
 def _width(vector: Any) -> int:
     return 32 if vector.element == ir.FloatType() else 64
 
@@ -771,25 +775,31 @@ def _folded(
         if not fold.wide:
             old = builder.fptrunc(old, terms[0].type)
         top = _tree(numbers, terms.__getitem__, lambda a, b: _greater_float(builder, a, b))
-        if one_group:
-            top = _everywhere(builder, top)
+        sums = state[:-1]
         if fresh:
+            if one_group:
+                top = _everywhere(builder, top)
             top = _greater_float(builder, top, old)
-            sums = state[:-1]
+            depths = [_depth(builder, t, top) for t in terms]
         else:
-            # Raised seldom: each time rounds the sums, and costs an exponential.
-            enough = builder.fadd(old, _same(old.type, RISE))
+            # Raised seldom: each time rounds the sums, and costs an exponential. Else nothing waits for the greatest
+            # (1.3 times as fast).
+            most = _same(top.type, -LOWEST[_width(top.type)])
+            enough = _lesser_float(builder, most, builder.fadd(old, _same(old.type, RISE)))
             raised = builder.fcmp_ordered(">", top, enough)
-            top = builder.select(raised, top, old)
-            variables = [cgutils.alloca_once_value(builder, s) for s in state[:-1]]
+            variables = [cgutils.alloca_once_value(builder, v) for v in (*sums, old, old, *terms)]
             some = builder.bitcast(raised, ir.IntType(raised.type.count))
-            with builder.if_then(builder.icmp_unsigned("!=", some, some.type(0))):
-                depth = _depth(builder, old, top)
-                lowered = _lowered(context, builder, fold, state[:-1], depth)
-                for variable, value in zip(variables, lowered, strict=True):
+            with builder.if_then(builder.icmp_unsigned("!=", some, some.type(0)), likely=False):
+                top = _everywhere(builder, top) if one_group else builder.select(raised, top, old)
+                lowered = _lowered(context, builder, fold, sums, _depth(builder, old, top))
+                # Infinities have no difference.
+                finite = [_lesser_float(builder, most, t) for t in (top, *terms)]
+                for variable, value in zip(variables, (*lowered, top, *finite), strict=True):
                     builder.store(value, variable)
-            sums = [builder.load(variable) for variable in variables]
-        powers = [_exp_of(context, builder, fold, _depth(builder, t, top)) for t in terms]
+            values = [builder.load(variable) for variable in variables]
+            sums, (top, finite_top, *terms) = values[: len(sums)], values[len(sums) :]
+            depths = [builder.fsub(t, finite_top) for t in terms]
+        powers = [_exp_of(context, builder, fold, d) for d in depths]
         added = _widened(builder, sum_of(powers))
         sums = _added(builder, sums, [added, *(_same(added.type, -0.0) for _ in sums[1:])])
         return [*sums, _widened(builder, top)]
