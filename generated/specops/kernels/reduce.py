@@ -321,6 +321,11 @@ _EXP_TERMS = {
         2.5105259538448494e-08,
     ),
 }
+# By the element's width: how many roots of 2 are tabled where vectors can be permuted; exp(r) = 1 + r * polynomial.
+_ROOTS = {
+    16: (32, (1.0000146627426147, 0.5000001788139343)),
+    32: (16, (1.0, 0.5000161528587341, 0.16666717827320099)),
+}
 _LOG_TERMS = {
     32: (
         0.66666662693023682,
@@ -370,12 +375,66 @@ def _width(vector: Any) -> int:
     return 32 if vector.element == ir.FloatType() else 64
 
 
+def _permutes(context: Any, vector: Any) -> bool:
+    """Whether the target permutes such vectors in one instruction."""
+    _triple, _name, features = context.codegen().magic_tuple()
+    return vector == ir.VectorType(ir.FloatType(), 16) and "+avx512f" in features.split(",")
+
+
+def _exp_by_roots(builder: Any, d: Any, element: int) -> Any:
+    """As _exp: exp(d) = 2**k * 2**(i / roots) * exp(r), which is less to compute: softmax takes 0.9 to 1 of the time.
+
+    A table of 32 roots takes longer than one of 16, which for 16-bit elements a shorter polynomial makes up for.
+    """
+    vector, integers = d.type, ir.VectorType(ir.IntType(32), 16)
+    roots, terms = _ROOTS[element]
+    vanishes = builder.fcmp_ordered("<", d, _same(vector, _EXP[32][0]))
+    # The low bits of (1.5 * 2**23 + n) are the integer n = roots * k + i.
+    magic = _same(vector, 1.5 * 2.0**23)
+    shifted = _muladd(builder, d, _same(vector, roots * 1.4426950408889634), magic)
+    n = builder.fsub(shifted, magic)
+    r = _muladd(builder, n, _same(vector, -_LN2 / roots), d)
+    bits = builder.bitcast(shifted, integers)
+    # In the exponent; with i, so much less of which is in the table, below it.
+    scale = builder.shl(bits, _same(integers, 24 - roots.bit_length()))
+
+    exact = np.exp2(np.arange(roots) / roots)
+    rounded = exact.astype(np.float32)
+    table = rounded.view(np.int32) - (np.arange(roots) << 24 - roots.bit_length()) + (64 << 23)
+    root = builder.bitcast(builder.add(_looked_up(builder, table, bits), scale), vector)
+    p = _same(vector, terms[-1])
+    for term in reversed(terms[:-1]):
+        p = _muladd(builder, p, r, _same(vector, term))
+    if element == 16:
+        more = builder.fmul(p, r)
+    else:  # with what rounding lost of the root
+        rests = (exact / rounded - 1).astype(np.float32).view(np.int32)
+        more = _muladd(builder, p, r, builder.bitcast(_looked_up(builder, rests, bits), vector))
+    e = _muladd(builder, root, more, root)
+    return builder.select(vanishes, ir.Constant(vector, None), e)
+
+
+def _looked_up(builder: Any, table: Any, numbers: Any) -> Any:
+    """Entries of a table of 16 or 32 int32; only as many low bits of the numbers count."""
+    integers = numbers.type
+    first, *second = [
+        ir.Constant(integers, table[i : i + 16].tolist()) for i in range(0, len(table), 16)
+    ]
+    name = "vpermi2var.d.512" if second else "permvar.si.512"
+    arguments = [first, numbers, *second]
+    fnty = ir.FunctionType(integers, [integers] * len(arguments))
+    function = cgutils.get_or_insert_function(builder.module, fnty, f"llvm.x86.avx512.{name}")
+    return builder.call(function, arguments)
+
+
 def _exp(context: Any, builder: Any, d: Any, element: int) -> Any:
     """exp(d) * EXP_SCALE for d <= 8, as exact as elements of so many bits need; NaN where it is NaN.
 
     No fast-math flag: reassociation would undo the rounding to an integer and the two-part ln 2.
     """
     vector = d.type
+    if _permutes(context, vector):
+        return _exp_by_roots(builder, d, element)
     width = _width(vector)
     least, ln2_high, ln2_low, bias, mantissa = _EXP[width]
     integers = ir.VectorType(ir.IntType(width), vector.count)
