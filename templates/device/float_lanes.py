@@ -673,16 +673,16 @@ def store_double(_context: Any, address: Any, number: Any, value: Any) -> Any:
     return types.void(types.int64, types.int64, types.float64), codegen
 
 
-@intrinsic
-def prefetch(_context: Any, address: Any, write: Any) -> Any:
-    """Ask for the cache line at an address, any address; `write` is None or True."""
-    for_write = write != types.none
+@intrinsic(prefer_literal=True)
+def prefetch(_context: Any, address: Any, level: Any, write: Any) -> Any:
+    """Ask for the cache line at an address, any address, for the cache of `level`; both literals, `write` 0 or 1."""
 
     def codegen(context: Any, builder: Any, _signature: Any, values: Any) -> Any:
-        _prefetch(builder, _pointer(builder, values[0]), int(for_write))
+        pointer = _pointer(builder, values[0])
+        _prefetch(builder, pointer, level.literal_value, write.literal_value)
         return context.get_dummy_value()
 
-    return types.void(types.int64, write), codegen
+    return types.void(types.int64, level, write), codegen
 
 
 @intrinsic
@@ -693,7 +693,7 @@ def prefetch_rows(_context: Any, address: Any, offsets: Any) -> Any:
         address, offsets = values
         for row in range(ROWS):
             offset = builder.load(_number(builder, offsets, ir.IntType(64)(2 * row), offsets.type))
-            _prefetch(builder, _pointer(builder, address, offset))
+            _prefetch(builder, _pointer(builder, address, offset), 1)
         return context.get_dummy_value()
 
     return types.void(types.int64, types.int64), codegen

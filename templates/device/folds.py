@@ -673,7 +673,7 @@ def fold_run(
                                 later = builder.add(later, skipped)
                                 for line in range(0, rows * lanes * size, VECTOR_BYTES):
                                     place = builder.add(later, i64(line))
-                                    _prefetch(builder, builder.gep(start, [place]))
+                                    _prefetch(builder, builder.gep(start, [place]), 1)
                         more(rows_at(offset), rows, None)
                     position = end
                 left = builder.and_(n, i64(lanes - 1))
@@ -785,7 +785,7 @@ def _fold_columns(rows: int) -> Any:
 
                 def load(r: int, mask: Any) -> Any:
                     if mask is None:
-                        _prefetch(builder, builder.gep(later[r], [offset]))
+                        _prefetch(builder, builder.gep(later[r], [offset]), 2)
                     return _load_row(builder, f, builder.gep(starts[r], [offset]), mask)
 
                 places = _places(builder, f, at, gap, column, f.count)

@@ -202,7 +202,7 @@ def greatest_place_of_many(
 
         def keys(offset: Any) -> Any:
             pointer = builder.gep(start, [offset])
-            _prefetch(builder, builder.gep(pointer, [ahead]))
+            _prefetch(builder, builder.gep(pointer, [ahead]), 1)
             return _order_key(builder, _load(builder, pointer, vector), rule)
 
         best = cgutils.alloca_once_value(builder, keys(first))
@@ -406,7 +406,7 @@ def fold_rows(
                 numbers = builder.select(renumbered, none, builder.load(where_at, align=1))
                 for r, (start, later, number) in enumerate(taken):
                     pointer = builder.gep(start, [offset])
-                    _prefetch(builder, builder.gep(later, [offset]))
+                    _prefetch(builder, builder.gep(later, [offset]), 2)
                     if mask is None:
                         bits = _load(builder, pointer, vector)
                     else:
