@@ -3,8 +3,21 @@
 from __future__ import annotations
 
 from order_key import helper
+from walk import integers
 
 AXIS_BYTES = 24  # of a row of a table
+
+
+@helper
+def _two_tables(walk, settings, kept, reduced):
+    """The `settings` numbers a walk begins with, then its tables kept and reduced, as (integers, rows).
+
+    Their lengths are the settings number `kept` and `reduced`.
+    """
+    how = integers(walk)
+    kept_at = walk + 8 * settings
+    reduced_at = kept_at + AXIS_BYTES * how[kept]
+    return how, (integers(kept_at), how[kept]), (integers(reduced_at), how[reduced])
 
 
 @helper

@@ -1615,6 +1615,18 @@ AXIS_BYTES = 24  # of a row of a table
 
 
 @helper
+def _two_tables(walk, settings, kept, reduced):
+    """The `settings` numbers a walk begins with, then its tables kept and reduced, as (integers, rows).
+
+    Their lengths are the settings number `kept` and `reduced`.
+    """
+    how = integers(walk)
+    kept_at = walk + 8 * settings
+    reduced_at = kept_at + AXIS_BYTES * how[kept]
+    return how, (integers(kept_at), how[kept]), (integers(reduced_at), how[reduced])
+
+
+@helper
 def _entry(table, d, column):
     """One number of a table of axes (integers, rows)."""
     return table[0][3 * d + column]
@@ -1650,15 +1662,6 @@ def _volume(table):
     for d in range(table[1]):
         total *= _entry(table, d, 0)
     return total
-
-
-@helper
-def _tables(walk):
-    """The settings, then the tables kept and reduced, as (integers, rows)."""
-    how = integers(walk)
-    kept = walk + 8 * SETTINGS
-    reduced = kept + AXIS_BYTES * how[KEPT]
-    return how, (integers(kept), how[KEPT]), (integers(reduced), how[REDUCED])
 
 
 @helper
@@ -1844,7 +1847,7 @@ def rows(dtype, operation):
 
     @njit(nogil=True, error_model="numpy", **_OPTIONS)
     def chunk(walk, x, out, partial, begin, end):
-        how, kept, reduced = _tables(walk)
+        how, kept, reduced = _two_tables(walk, SETTINGS, KEPT, REDUCED)
         words = (GROUPS * lane_count(fold) + SHORT_GROUPS) * state_arrays(fold)
         states = np.zeros(words + VECTOR_BYTES // 8, np.int64)
         at, rule = aligned(np.int64(states.ctypes.data)), walk + 8 * RULE
@@ -1861,7 +1864,7 @@ def columns(dtype, operation):
 
     @njit(nogil=True, error_model="numpy", **_OPTIONS)
     def chunk(walk, x, out, partial, begin, end):
-        how, kept, reduced = _tables(walk)
+        how, kept, reduced = _two_tables(walk, SETTINGS, KEPT, REDUCED)
         lanes = how[TILE] * how[BESIDE] * how[SEVERAL]
         gap = (lanes + lane_count(fold) + GROUPS) * lane_bytes(fold)
         gap += -gap % VECTOR_BYTES
@@ -1881,7 +1884,7 @@ def combine(dtype, operation):
 
     @njit(nogil=True, error_model="numpy", **_OPTIONS)
     def chunk(walk, _x, out, partial, begin, end):
-        how, kept, _ = _tables(walk)
+        how, kept, _ = _two_tables(walk, SETTINGS, KEPT, REDUCED)
         lane, groups, parts = lane_bytes(fold), _volume(kept), how[PARTS]
         gap = parts * groups * lane
         first = partial + begin * lane

@@ -1132,6 +1132,18 @@ AXIS_BYTES = 24  # of a row of a table
 
 
 @helper
+def _two_tables(walk, settings, kept, reduced):
+    """The `settings` numbers a walk begins with, then its tables kept and reduced, as (integers, rows).
+
+    Their lengths are the settings number `kept` and `reduced`.
+    """
+    how = integers(walk)
+    kept_at = walk + 8 * settings
+    reduced_at = kept_at + AXIS_BYTES * how[kept]
+    return how, (integers(kept_at), how[kept]), (integers(reduced_at), how[reduced])
+
+
+@helper
 def _entry(table, d, column):
     """One number of a table of axes (integers, rows)."""
     return table[0][3 * d + column]
@@ -1158,15 +1170,6 @@ def _unravel(table, count, position):
         first += position * _entry(table, 0, 1)
         second += position * _entry(table, 0, 2)
     return first, second
-
-
-@helper
-def _tables(walk):
-    """The settings, then the tables kept and reduced, as (integers, rows)."""
-    how = integers(walk)
-    kept = walk + 8 * SETTINGS
-    reduced = kept + AXIS_BYTES * how[KEPT]
-    return how, (integers(kept), how[KEPT]), (integers(reduced), how[REDUCED])
 
 
 @helper
@@ -1839,7 +1842,7 @@ def short_rows(dtype):
 
     @njit(nogil=True, error_model="numpy", **_OPTIONS)
     def chunk(walk, x, out, _partial, begin, end):
-        how, kept, reduced = _tables(walk)
+        how, kept, reduced = _two_tables(walk, SETTINGS, KEPT, REDUCED)
         n, lanes = how[TOTAL], lane_count(kind)
         together = TOGETHER if n <= TOGETHER * lanes else 4
         vectors = (n // lanes + 1) * together + 2 * TOGETHER + TOGETHER // 4 + 1
@@ -1858,7 +1861,7 @@ def rows(dtype):
 
     @njit(nogil=True, error_model="numpy", **_OPTIONS)
     def chunk(walk, x, out, partial, begin, end):
-        how, kept, reduced = _tables(walk)
+        how, kept, reduced = _two_tables(walk, SETTINGS, KEPT, REDUCED)
         lanes = lane_count(kind)
         vectors = 1  # of scratch
         if how[TOTAL] <= how[BLOCK]:
@@ -1880,7 +1883,7 @@ def columns(dtype):
 
     @njit(nogil=True, error_model="numpy", **_OPTIONS)
     def chunk(walk, x, out, partial, begin, end):
-        how, kept, reduced = _tables(walk)
+        how, kept, reduced = _two_tables(walk, SETTINGS, KEPT, REDUCED)
         lanes = lane_count(kind)
         vectors = 3 * (how[TILE] // lanes + 3) + ROWS + 1
         offsets = min(how[TOTAL], how[BLOCK]) + LEAD_ROWS + ROWS
