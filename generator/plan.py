@@ -6,6 +6,7 @@ All decisions are made here; a template only lays out what it is given.
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
@@ -73,11 +74,21 @@ def clashes(files: Sequence[File]) -> Iterator[tuple[File, str]]:
 def _verbatim(templates: Path) -> Iterator[File]:
     """Real Python below templates/runtime and templates/tests, copied with a header."""
     for folder, target in (("runtime", "specops"), ("tests", "tests")):
-        for path in sorted((templates / folder).rglob("*")):
-            if path.is_file() and "__pycache__" not in path.parts:
+        for path in sorted(_files_below(templates / folder)):
+            if "__pycache__" not in path.parts:
                 name = path.relative_to(templates / folder).as_posix()
                 text = path.read_bytes().decode("utf-8").replace("\r\n", "\n")
                 yield File(f"{target}/{name}", (), f"{folder}/{name}", {}, (), text)
+
+
+def _files_below(folder: Path) -> Iterator[Path]:
+    """Raises OSError where a folder cannot be read: what was generated of it is not to be removed."""
+
+    def refuse(error: OSError) -> None:
+        raise error
+
+    for current, _, names in os.walk(folder, onerror=refuse):
+        yield from (Path(current, name) for name in names)
 
 
 def _kernels(templates: Path) -> Iterator[File]:
