@@ -40,8 +40,8 @@ CODES = {
     "E224": "An example that the spec's own tables or sizes do not allow.",
     "E225": "An expression that has no value for an example, though this satisfies all constraints.",
     "E230": "A newer feature level never removes a data type, and only dialects with levels name them.",
-    "E231": "Tables stand newest first, the oldest of the operator's own level. Where an attribute chooses among them,"
-    " each of its values has one group. Ranks go up to 64.",
+    "E231": "Tables stand newest first; the oldest is of the level that introduced the operator. Where an attribute"
+    " chooses among them, each of its values has exactly one group of tables. Ranks go up to 64.",
     "E250": "A skeleton has a TODO for all that must be filled in.",
     "E301": "A generated file was edited by hand. The template or module that makes it is the place for the change.",
     "E401": "A template failed while rendering, mostly for a name that is not defined.",

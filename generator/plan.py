@@ -74,27 +74,28 @@ def clashes(files: Sequence[File]) -> Iterator[tuple[File, str]]:
 def _verbatim(templates: Path) -> Iterator[File]:
     """Real Python below templates/runtime and templates/tests, copied with a header."""
     for folder, target in (("runtime", "specops"), ("tests", "tests")):
-        for path in sorted(_files_below(templates / folder)):
+        for path in _files_below(templates / folder):
             if "__pycache__" not in path.parts:
                 name = path.relative_to(templates / folder).as_posix()
                 text = path.read_bytes().decode("utf-8").replace("\r\n", "\n")
                 yield File(f"{target}/{name}", (), f"{folder}/{name}", {}, (), text)
 
 
-def _files_below(folder: Path) -> Iterator[Path]:
-    """Raises OSError where a folder cannot be read: what was generated of it is not to be removed."""
+def _files_below(folder: Path) -> list[Path]:
+    """In order. Raises OSError where a folder cannot be read: what was generated of it is not to be removed."""
 
     def refuse(error: OSError) -> None:
         raise error
 
-    for current, _, names in os.walk(folder, onerror=refuse):
-        yield from (Path(current, name) for name in names)
+    paths = [Path(at, name) for at, _, names in os.walk(folder, onerror=refuse) for name in names]
+    return sorted(path for path in paths if path.is_file())
 
 
 def _kernels(templates: Path) -> Iterator[File]:
     """Each kernel; several operators, and several of their `semantics`, may run on one."""
-    for path in sorted((templates / "kernels").glob("*.py.jinja")):
-        yield File(f"specops/kernels/{path.stem}", (), f"kernels/{path.name}", {}, ())
+    for path in _files_below(templates / "kernels"):
+        if path.name.endswith(".py.jinja"):
+            yield File(f"specops/kernels/{path.stem}", (), f"kernels/{path.name}", {}, ())
 
 
 def _shared(linted: Linted) -> Iterator[File]:

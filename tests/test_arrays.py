@@ -976,6 +976,30 @@ print("done")
     done(python(code, str(Path(__file__).parent), NUMBA_CPU_NAME="generic", NUMBA_CPU_FEATURES=""))
 
 
+def test_a_processor_without_wide_vectors() -> None:
+    """Exponentials are right where vectors cannot be permuted, and where multiplying and adding are not fused."""
+    code = """
+import ml_dtypes
+import numpy as np
+import specops
+random = np.random.default_rng(1)
+for dtype, least in ((np.float16, 6e-4), (ml_dtypes.bfloat16, 5e-3), (np.float32, 2e-6)):
+    for shape, axis in (((40, 700), 1), ((300, 50), 0), ((70, 9), 1)):
+        x = random.uniform(-9, 9, shape).astype(dtype)
+        wide = x.astype(np.float64)
+        powers = np.exp(wide - wide.max(axis, keepdims=True))
+        exact = powers / powers.sum(axis, keepdims=True)
+        found = specops.softmax(x, axis=axis).astype(np.float64)
+        # Of 16-bit types, subnormal results have fewer digits.
+        assert (np.abs(found - exact) <= least * np.maximum(exact, 1e-4)).all()
+        total = np.log(powers.sum(axis)) + wide.max(axis)
+        found = specops.logsumexp(x, axis=axis).astype(np.float64)
+        assert (np.abs(found - total) <= least * np.abs(total)).all()
+print("done")
+"""
+    done(python(code, NUMBA_CPU_NAME="generic", NUMBA_CPU_FEATURES=""))
+
+
 class Raises:
     """An object of another library, at its worst: whatever it is asked, it raises."""
 

@@ -334,6 +334,16 @@ def test_an_error_in_a_template_writes_nothing(generated: Tree) -> None:
     assert generated.generated() == before
 
 
+@pytest.mark.parametrize("folder", ["kernels", "runtime"])
+def test_missing_templates_remove_nothing(generated: Tree, folder: str) -> None:
+    before = generated.generated()
+    shutil.rmtree(generated.path(f"templates/{folder}"))
+    result = generated("generate")
+    assert result.code == cli.ERRORS
+    assert "No such file or directory" in result.err
+    assert generated.generated() == before
+
+
 @pytest.mark.parametrize("verb", ["generate", "check", "lint"])
 def test_unknown_operator(generated: Tree, verb: str) -> None:
     before = generated.generated()

@@ -113,7 +113,8 @@ def _permutes(context: Any, vector: Any) -> bool:
 def _exp_by_roots(builder: Any, d: Any, element: int) -> Any:
     """As _exp: exp(d) = 2**k * 2**(i / roots) * exp(r), which is less to compute: softmax takes 0.9 to 1 of the time.
 
-    A table of 32 roots takes longer than one of 16, which for 16-bit elements a shorter polynomial makes up for.
+    The table's entries bear EXP_SCALE. A table of 32 roots takes longer than one of 16, which for 16-bit elements a
+    shorter polynomial makes up for.
     """
     vector, integers = d.type, ir.VectorType(ir.IntType(32), 16)
     roots, terms = _ROOTS[element]
@@ -124,7 +125,7 @@ def _exp_by_roots(builder: Any, d: Any, element: int) -> Any:
     n = builder.fsub(shifted, magic)
     r = _muladd(builder, n, _same(vector, -_LN2 / roots), d)
     bits = builder.bitcast(shifted, integers)
-    # In the exponent; with i, so much less of which is in the table, below it.
+    # k lands in the exponent, i below it; the table's entries are lowered by as much as i adds.
     scale = builder.shl(bits, _same(integers, 24 - roots.bit_length()))
 
     exact = np.exp2(np.arange(roots) / roots)

@@ -348,7 +348,7 @@ def _folded(
 ) -> list[Any]:
     """The state with `count` vectors of terms.
 
-    `one_group`: all lanes are of one group; `fresh`: the state is that of no elements.
+    `one_group`: all lanes are of one group, and have one top; `fresh`: the state is that of no elements.
     """
     operation, numbers = fold.operation, range(count)
 

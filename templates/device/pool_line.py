@@ -31,7 +31,7 @@ from order_key import (
     _splat,
 )
 
-AHEAD = 32768  # bytes from a row to what is fetched ahead: large inputs take 0.6 to 1 of the time, small ones 1.03
+AHEAD = 32768  # bytes from a row to what is fetched ahead: large inputs take 0.6 to 1 of the time, small 1 to 1.03
 # By a sum's width, far below what sums of squares are certain to be right from.
 LEAST_SQUARE = {32: 2.0**-140, 64: 2.0**-1060}
 

@@ -76,7 +76,7 @@ def _prefetch(builder: Any, pointer: Any, level: int, write: int = 0) -> None:
 
     Any address will do. The processor's own fetching does best along memory that is read in order by little
     arithmetic. Elsewhere, as between rows that lie apart and where much is computed, it comes too late: 1.1x to 2x
-    beyond the cache. Level 2 is better for rows that lie apart (1.1x to 1.6x): level 1 waits for few lines at a time.
+    beyond the cache. Level 2 is better for rows that lie apart (1.1x to 1.6x): few lines can be under way to level 1.
     """
     i32 = ir.IntType(32)
     fnty = ir.FunctionType(ir.VoidType(), [pointer.type, i32, i32, i32])
@@ -383,7 +383,8 @@ def _permutes(context: Any, vector: Any) -> bool:
 def _exp_by_roots(builder: Any, d: Any, element: int) -> Any:
     """As _exp: exp(d) = 2**k * 2**(i / roots) * exp(r), which is less to compute: softmax takes 0.9 to 1 of the time.
 
-    A table of 32 roots takes longer than one of 16, which for 16-bit elements a shorter polynomial makes up for.
+    The table's entries bear EXP_SCALE. A table of 32 roots takes longer than one of 16, which for 16-bit elements a
+    shorter polynomial makes up for.
     """
     vector, integers = d.type, ir.VectorType(ir.IntType(32), 16)
     roots, terms = _ROOTS[element]
@@ -394,7 +395,7 @@ def _exp_by_roots(builder: Any, d: Any, element: int) -> Any:
     n = builder.fsub(shifted, magic)
     r = _muladd(builder, n, _same(vector, -_LN2 / roots), d)
     bits = builder.bitcast(shifted, integers)
-    # In the exponent; with i, so much less of which is in the table, below it.
+    # k lands in the exponent, i below it; the table's entries are lowered by as much as i adds.
     scale = builder.shl(bits, _same(integers, 24 - roots.bit_length()))
 
     exact = np.exp2(np.arange(roots) / roots)
@@ -802,7 +803,7 @@ def _folded(
 ) -> list[Any]:
     """The state with `count` vectors of terms.
 
-    `one_group`: all lanes are of one group; `fresh`: the state is that of no elements.
+    `one_group`: all lanes are of one group, and have one top; `fresh`: the state is that of no elements.
     """
     operation, numbers = fold.operation, range(count)
 

@@ -47,7 +47,7 @@ WRITE = 2
 SUM_VECTORS = 64  # added in plain float; their sums are added with their rounding errors
 LEAD_ROWS = 8  # of a tile, fetched ahead of those that are measured,
 WRITE_LEAD_ROWS = 4  # or written
-FAR = 8192  # bytes: what lies further ahead of a row is fetched into the second-level cache (0.85 to 1 of the time)
+FAR = 8192  # bytes: what lies further away from a row is fetched into the second-level cache (0.85 to 1 of the time)
 TOGETHER = 16  # short rows, of at most as many vectors; of longer ones 4
 
 STORED = 0  # results come from exponentials kept in scratch,
@@ -89,7 +89,7 @@ def _prefetch(builder: Any, pointer: Any, level: int, write: int = 0) -> None:
 
     Any address will do. The processor's own fetching does best along memory that is read in order by little
     arithmetic. Elsewhere, as between rows that lie apart and where much is computed, it comes too late: 1.1x to 2x
-    beyond the cache. Level 2 is better for rows that lie apart (1.1x to 1.6x): level 1 waits for few lines at a time.
+    beyond the cache. Level 2 is better for rows that lie apart (1.1x to 1.6x): few lines can be under way to level 1.
     """
     i32 = ir.IntType(32)
     fnty = ir.FunctionType(ir.VoidType(), [pointer.type, i32, i32, i32])
@@ -328,7 +328,8 @@ def _permutes(context: Any, vector: Any) -> bool:
 def _exp_by_roots(builder: Any, d: Any, element: int) -> Any:
     """As _exp: exp(d) = 2**k * 2**(i / roots) * exp(r), which is less to compute: softmax takes 0.9 to 1 of the time.
 
-    A table of 32 roots takes longer than one of 16, which for 16-bit elements a shorter polynomial makes up for.
+    The table's entries bear EXP_SCALE. A table of 32 roots takes longer than one of 16, which for 16-bit elements a
+    shorter polynomial makes up for.
     """
     vector, integers = d.type, ir.VectorType(ir.IntType(32), 16)
     roots, terms = _ROOTS[element]
@@ -339,7 +340,7 @@ def _exp_by_roots(builder: Any, d: Any, element: int) -> Any:
     n = builder.fsub(shifted, magic)
     r = _muladd(builder, n, _same(vector, -_LN2 / roots), d)
     bits = builder.bitcast(shifted, integers)
-    # In the exponent; with i, so much less of which is in the table, below it.
+    # k lands in the exponent, i below it; the table's entries are lowered by as much as i adds.
     scale = builder.shl(bits, _same(integers, 24 - roots.bit_length()))
 
     exact = np.exp2(np.arange(roots) / roots)
@@ -1234,7 +1235,7 @@ def _row_sum(axes, inner, x, kind, top, scratch, advance, begin, end, ahead):
     """
     size, lanes = item_size(kind), lane_count(kind)
     n, step, _ = _axis(axes, inner)
-    far = ahead > FAR
+    far = abs(ahead) > FAR
     tops = splat(kind, top)
     high = splat(kind, 0.0)
     low = splat(kind, 0.0)
