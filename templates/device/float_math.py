@@ -8,6 +8,8 @@ import numpy as np
 from llvmlite import ir
 from numba.core import cgutils
 
+from half import _target_has
+
 EXP_SCALE = 2.0**64  # _exp's results bear this factor, so that none of them is subnormal
 LOWEST = {32: -(2.0**128 - 2.0**104), 64: -1.7976931348623157e308}  # finite numbers, by width
 
@@ -19,6 +21,7 @@ _EXP = {
     32: (-104.0, 0.693359375, -2.12194440e-4, 127, 23),
     64: (-745.5, 6.93147180369123816490e-01, 1.90821492927058770002e-10, 1023, 52),
 }
+_LOG2_E = 1.4426950408889634
 _LN2 = 0.693147182464599609375  # rounded to float32, with an error of 2**-29
 _EXP_TERMS = {
     16: (
@@ -86,10 +89,17 @@ def _muladd(builder: Any, a: Any, b: Any, c: Any) -> Any:
     return builder.call(cgutils.get_or_insert_function(builder.module, fnty, name), [a, b, c])
 
 
+def _polynomial(builder: Any, terms: tuple[float, ...], x: Any) -> Any:
+    """terms[0] + terms[1] * x + terms[2] * x**2 + .."""
+    result = _same(x.type, terms[-1])
+    for term in reversed(terms[:-1]):
+        result = _muladd(builder, result, x, _same(x.type, term))
+    return result
+
+
 def _fuses(context: Any) -> bool:
     """Whether the target fuses `_muladd`."""
-    triple, _name, features = context.codegen().magic_tuple()
-    return "+fma" in features.split(",") or triple.startswith(("aarch64", "arm64"))
+    return _target_has(context, "fma", on_arm=True)
 
 
 def _greater_float(builder: Any, a: Any, b: Any) -> Any:
@@ -106,8 +116,8 @@ def _width(vector: Any) -> int:
 
 def _permutes(context: Any, vector: Any) -> bool:
     """Whether the target permutes such vectors in one instruction."""
-    _triple, _name, features = context.codegen().magic_tuple()
-    return vector == ir.VectorType(ir.FloatType(), 16) and "+avx512f" in features.split(",")
+    wide = vector == ir.VectorType(ir.FloatType(), 16)
+    return wide and _target_has(context, "avx512f", on_arm=False)
 
 
 def _exp_by_roots(builder: Any, d: Any, element: int) -> Any:
@@ -118,23 +128,22 @@ def _exp_by_roots(builder: Any, d: Any, element: int) -> Any:
     """
     vector, integers = d.type, ir.VectorType(ir.IntType(32), 16)
     roots, terms = _ROOTS[element]
+    shift = 24 - roots.bit_length()
     vanishes = builder.fcmp_ordered("<", d, _same(vector, _EXP[32][0]))
     # The low bits of (1.5 * 2**23 + n) are the integer n = roots * k + i.
     magic = _same(vector, 1.5 * 2.0**23)
-    shifted = _muladd(builder, d, _same(vector, roots * 1.4426950408889634), magic)
+    shifted = _muladd(builder, d, _same(vector, roots * _LOG2_E), magic)
     n = builder.fsub(shifted, magic)
     r = _muladd(builder, n, _same(vector, -_LN2 / roots), d)
     bits = builder.bitcast(shifted, integers)
     # k lands in the exponent, i below it; the table's entries are lowered by as much as i adds.
-    scale = builder.shl(bits, _same(integers, 24 - roots.bit_length()))
+    scale = builder.shl(bits, _same(integers, shift))
 
     exact = np.exp2(np.arange(roots) / roots)
     rounded = exact.astype(np.float32)
-    table = rounded.view(np.int32) - (np.arange(roots) << 24 - roots.bit_length()) + (64 << 23)
+    table = rounded.view(np.int32) - (np.arange(roots) << shift) + (64 << 23)
     root = builder.bitcast(builder.add(_looked_up(builder, table, bits), scale), vector)
-    p = _same(vector, terms[-1])
-    for term in reversed(terms[:-1]):
-        p = _muladd(builder, p, r, _same(vector, term))
+    p = _polynomial(builder, terms, r)
     if element == 16:
         more = builder.fmul(p, r)
     else:  # with what rounding lost of the root
@@ -171,7 +180,7 @@ def _exp(context: Any, builder: Any, d: Any, element: int) -> Any:
     vanishes = builder.fcmp_ordered("<", d, _same(vector, least))
     # The low bits of (1.5 * 2**mantissa + i) are the integer i.
     magic = _same(vector, 1.5 * 2.0**mantissa + bias + 64)
-    shifted = _muladd(builder, d, _same(vector, 1.4426950408889634), magic)
+    shifted = _muladd(builder, d, _same(vector, _LOG2_E), magic)
     n = builder.fsub(shifted, magic)
     if width == 32 and _fuses(context):
         # n times the error of ln 2 is little beside the rounding of d (1.07 times as fast as two parts).
@@ -179,11 +188,7 @@ def _exp(context: Any, builder: Any, d: Any, element: int) -> Any:
     else:
         r = _muladd(builder, n, _same(vector, -ln2_high), d)
         r = _muladd(builder, n, _same(vector, -ln2_low), r)
-    terms = _EXP_TERMS[element]
-    p = _same(vector, terms[-1])
-    for term in reversed(terms[:-1]):
-        p = _muladd(builder, p, r, _same(vector, term))
-    p = _muladd(builder, p, r, _same(vector, 1.0))
+    p = _polynomial(builder, (1.0, *_EXP_TERMS[element]), r)
     bits = builder.shl(builder.bitcast(shifted, integers), _same(integers, mantissa))
     # A product, not an addition to the exponent: NaN stays NaN.
     e = builder.fmul(p, builder.bitcast(bits, vector))
@@ -210,11 +215,7 @@ def _log(builder: Any, value: Any) -> Any:
     f = builder.fsub(builder.bitcast(m, vector), _same(vector, 1.0))
     s = builder.fdiv(f, builder.fadd(f, _same(vector, 2.0)))
     z = builder.fmul(s, s)
-    terms = _LOG_TERMS[width]
-    r = _same(vector, terms[-1])
-    for term in reversed(terms[:-1]):
-        r = _muladd(builder, r, z, _same(vector, term))
-    r = builder.fmul(r, z)
+    r = builder.fmul(_polynomial(builder, _LOG_TERMS[width], z), z)
     half = builder.fmul(_same(vector, 0.5), builder.fmul(f, f))
     tail = _muladd(builder, k, _same(vector, low), builder.fmul(s, builder.fadd(half, r)))
     result = builder.fadd(

@@ -226,7 +226,7 @@ def _scale_of(builder: Any, magnitude: Any) -> Any:
     power = builder.bitcast(power, magnitude.type)
     least, most = _same(power.type, _LEAST_SCALE), _same(power.type, _GREATEST_SCALE)
     power = _greater_float(builder, power, least)
-    return builder.select(builder.fcmp_ordered("<", power, most), power, most)
+    return _lesser_float(builder, power, most)
 
 
 def _reciprocal(builder: Any, power: Any) -> Any:

@@ -151,10 +151,16 @@ def _like(type_: Any, element: Any) -> Any:
     return ir.VectorType(element, type_.count) if isinstance(type_, ir.VectorType) else element
 
 
+def _target_has(context: Any, feature: str, on_arm: bool) -> bool:
+    """Whether the target is an x86 with this feature, or a 64-bit ARM if these all have its like."""
+    triple, _name, features = context.codegen().magic_tuple()
+    arm = triple.startswith(("aarch64", "arm64"))
+    return f"+{feature}" in features.split(",") or (on_arm and arm)
+
+
 def _converts_half(context: Any) -> bool:
     """Whether the target converts float16 itself; elsewhere LLVM calls a symbol that is not there and aborts."""
-    triple, _name, features = context.codegen().magic_tuple()
-    return "+f16c" in features.split(",") or triple.startswith(("aarch64", "arm64"))
+    return _target_has(context, "f16c", on_arm=True)
 
 
 def _half_to_float(context: Any, builder: Any, bits: Any) -> Any:

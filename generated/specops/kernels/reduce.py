@@ -176,10 +176,16 @@ def _like(type_: Any, element: Any) -> Any:
     return ir.VectorType(element, type_.count) if isinstance(type_, ir.VectorType) else element
 
 
+def _target_has(context: Any, feature: str, on_arm: bool) -> bool:
+    """Whether the target is an x86 with this feature, or a 64-bit ARM if these all have its like."""
+    triple, _name, features = context.codegen().magic_tuple()
+    arm = triple.startswith(("aarch64", "arm64"))
+    return f"+{feature}" in features.split(",") or (on_arm and arm)
+
+
 def _converts_half(context: Any) -> bool:
     """Whether the target converts float16 itself; elsewhere LLVM calls a symbol that is not there and aborts."""
-    triple, _name, features = context.codegen().magic_tuple()
-    return "+f16c" in features.split(",") or triple.startswith(("aarch64", "arm64"))
+    return _target_has(context, "f16c", on_arm=True)
 
 
 def _half_to_float(context: Any, builder: Any, bits: Any) -> Any:
@@ -289,6 +295,7 @@ _EXP = {
     32: (-104.0, 0.693359375, -2.12194440e-4, 127, 23),
     64: (-745.5, 6.93147180369123816490e-01, 1.90821492927058770002e-10, 1023, 52),
 }
+_LOG2_E = 1.4426950408889634
 _LN2 = 0.693147182464599609375  # rounded to float32, with an error of 2**-29
 _EXP_TERMS = {
     16: (
@@ -356,10 +363,17 @@ def _muladd(builder: Any, a: Any, b: Any, c: Any) -> Any:
     return builder.call(cgutils.get_or_insert_function(builder.module, fnty, name), [a, b, c])
 
 
+def _polynomial(builder: Any, terms: tuple[float, ...], x: Any) -> Any:
+    """terms[0] + terms[1] * x + terms[2] * x**2 + .."""
+    result = _same(x.type, terms[-1])
+    for term in reversed(terms[:-1]):
+        result = _muladd(builder, result, x, _same(x.type, term))
+    return result
+
+
 def _fuses(context: Any) -> bool:
     """Whether the target fuses `_muladd`."""
-    triple, _name, features = context.codegen().magic_tuple()
-    return "+fma" in features.split(",") or triple.startswith(("aarch64", "arm64"))
+    return _target_has(context, "fma", on_arm=True)
 
 
 def _greater_float(builder: Any, a: Any, b: Any) -> Any:
@@ -376,8 +390,8 @@ def _width(vector: Any) -> int:
 
 def _permutes(context: Any, vector: Any) -> bool:
     """Whether the target permutes such vectors in one instruction."""
-    _triple, _name, features = context.codegen().magic_tuple()
-    return vector == ir.VectorType(ir.FloatType(), 16) and "+avx512f" in features.split(",")
+    wide = vector == ir.VectorType(ir.FloatType(), 16)
+    return wide and _target_has(context, "avx512f", on_arm=False)
 
 
 def _exp_by_roots(builder: Any, d: Any, element: int) -> Any:
@@ -388,23 +402,22 @@ def _exp_by_roots(builder: Any, d: Any, element: int) -> Any:
     """
     vector, integers = d.type, ir.VectorType(ir.IntType(32), 16)
     roots, terms = _ROOTS[element]
+    shift = 24 - roots.bit_length()
     vanishes = builder.fcmp_ordered("<", d, _same(vector, _EXP[32][0]))
     # The low bits of (1.5 * 2**23 + n) are the integer n = roots * k + i.
     magic = _same(vector, 1.5 * 2.0**23)
-    shifted = _muladd(builder, d, _same(vector, roots * 1.4426950408889634), magic)
+    shifted = _muladd(builder, d, _same(vector, roots * _LOG2_E), magic)
     n = builder.fsub(shifted, magic)
     r = _muladd(builder, n, _same(vector, -_LN2 / roots), d)
     bits = builder.bitcast(shifted, integers)
     # k lands in the exponent, i below it; the table's entries are lowered by as much as i adds.
-    scale = builder.shl(bits, _same(integers, 24 - roots.bit_length()))
+    scale = builder.shl(bits, _same(integers, shift))
 
     exact = np.exp2(np.arange(roots) / roots)
     rounded = exact.astype(np.float32)
-    table = rounded.view(np.int32) - (np.arange(roots) << 24 - roots.bit_length()) + (64 << 23)
+    table = rounded.view(np.int32) - (np.arange(roots) << shift) + (64 << 23)
     root = builder.bitcast(builder.add(_looked_up(builder, table, bits), scale), vector)
-    p = _same(vector, terms[-1])
-    for term in reversed(terms[:-1]):
-        p = _muladd(builder, p, r, _same(vector, term))
+    p = _polynomial(builder, terms, r)
     if element == 16:
         more = builder.fmul(p, r)
     else:  # with what rounding lost of the root
@@ -441,7 +454,7 @@ def _exp(context: Any, builder: Any, d: Any, element: int) -> Any:
     vanishes = builder.fcmp_ordered("<", d, _same(vector, least))
     # The low bits of (1.5 * 2**mantissa + i) are the integer i.
     magic = _same(vector, 1.5 * 2.0**mantissa + bias + 64)
-    shifted = _muladd(builder, d, _same(vector, 1.4426950408889634), magic)
+    shifted = _muladd(builder, d, _same(vector, _LOG2_E), magic)
     n = builder.fsub(shifted, magic)
     if width == 32 and _fuses(context):
         # n times the error of ln 2 is little beside the rounding of d (1.07 times as fast as two parts).
@@ -449,11 +462,7 @@ def _exp(context: Any, builder: Any, d: Any, element: int) -> Any:
     else:
         r = _muladd(builder, n, _same(vector, -ln2_high), d)
         r = _muladd(builder, n, _same(vector, -ln2_low), r)
-    terms = _EXP_TERMS[element]
-    p = _same(vector, terms[-1])
-    for term in reversed(terms[:-1]):
-        p = _muladd(builder, p, r, _same(vector, term))
-    p = _muladd(builder, p, r, _same(vector, 1.0))
+    p = _polynomial(builder, (1.0, *_EXP_TERMS[element]), r)
     bits = builder.shl(builder.bitcast(shifted, integers), _same(integers, mantissa))
     # A product, not an addition to the exponent: NaN stays NaN.
     e = builder.fmul(p, builder.bitcast(bits, vector))
@@ -480,11 +489,7 @@ def _log(builder: Any, value: Any) -> Any:
     f = builder.fsub(builder.bitcast(m, vector), _same(vector, 1.0))
     s = builder.fdiv(f, builder.fadd(f, _same(vector, 2.0)))
     z = builder.fmul(s, s)
-    terms = _LOG_TERMS[width]
-    r = _same(vector, terms[-1])
-    for term in reversed(terms[:-1]):
-        r = _muladd(builder, r, z, _same(vector, term))
-    r = builder.fmul(r, z)
+    r = builder.fmul(_polynomial(builder, _LOG_TERMS[width], z), z)
     half = builder.fmul(_same(vector, 0.5), builder.fmul(f, f))
     tail = _muladd(builder, k, _same(vector, low), builder.fmul(s, builder.fadd(half, r)))
     result = builder.fadd(
@@ -681,7 +686,7 @@ def _scale_of(builder: Any, magnitude: Any) -> Any:
     power = builder.bitcast(power, magnitude.type)
     least, most = _same(power.type, _LEAST_SCALE), _same(power.type, _GREATEST_SCALE)
     power = _greater_float(builder, power, least)
-    return builder.select(builder.fcmp_ordered("<", power, most), power, most)
+    return _lesser_float(builder, power, most)
 
 
 def _reciprocal(builder: Any, power: Any) -> Any:
