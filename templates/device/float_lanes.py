@@ -345,25 +345,6 @@ def load_rows(_context: Any, kind: Any, address: Any, offsets: Any) -> Any:
     return types.UniTuple(lanes, ROWS)(kind, types.int64, types.int64), codegen
 
 
-@intrinsic
-def peek_rows(_context: Any, kind: Any, address: Any) -> Any:
-    """ROWS vectors of lanes (not of elements) in scratch memory."""
-    lanes = _lanes_of(kind)
-
-    def codegen(context: Any, builder: Any, signature: Any, values: Any) -> Any:
-        rows = [
-            _load(
-                builder,
-                _pointer(builder, values[1], ir.IntType(64)(row * VECTOR_BYTES)),
-                _vector(lanes),
-            )
-            for row in range(ROWS)
-        ]
-        return context.make_tuple(builder, signature.return_type, rows)
-
-    return types.UniTuple(lanes, ROWS)(kind, types.int64), codegen
-
-
 def _binary(name: str) -> Any:
     def typing(_context: Any, a: Any, b: Any) -> Any:
         def codegen(_context: Any, builder: Any, _signature: Any, values: Any) -> Any:
@@ -410,11 +391,12 @@ def greatest_rows(_context: Any, rows: Any, top: Any) -> Any:
 
 
 @intrinsic
-def differ(_context: Any, a: Any, b: Any) -> Any:
-    """Whether any lane of a is not that of b."""
+def exceed(_context: Any, a: Any, b: Any) -> Any:
+    """Whether any lane of a is more than 1 above that of b."""
 
     def codegen(_context: Any, builder: Any, _signature: Any, values: Any) -> Any:
-        lanes = builder.fcmp_unordered("!=", *values)
+        a, b = values
+        lanes = builder.fcmp_ordered(">", a, builder.fadd(b, _same(b.type, 1.0)))
         bits = builder.bitcast(lanes, ir.IntType(lanes.type.count))
         return builder.icmp_unsigned("!=", bits, bits.type(0))
 
