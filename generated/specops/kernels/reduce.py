@@ -913,8 +913,9 @@ def _summed(
     state: list[Any],
     count: int,
     terms: Callable[[int], list[Any]],
+    fresh: bool,
 ) -> list[Any]:
-    """The sums of a state with `count` vectors of converted terms, both in as many pieces."""
+    """The sums of a state with `count` vectors of converted terms, both in as many pieces; see _folded."""
     squares = fold.operation == "squares"
 
     def leaf(i: int) -> list[Any]:
@@ -932,7 +933,8 @@ def _summed(
 
     # Squares are exact: two are added with one rounding in either way, in this one with an operation less.
     added = _tree(range(0, count, 2 if squares else 1), leaf, plus)
-    return plus([_widened(builder, value) for value in added], state)
+    added = [_widened(builder, value) for value in added]
+    return added if fresh else plus(added, state)
 
 
 def _part(builder: Any, a: Any, b: Any, places: list[int]) -> Any:
@@ -1101,7 +1103,7 @@ def _fold_part(
         return values
 
     if fold.converts:
-        return _summed(context, builder, fold, state, rows, terms)
+        return _summed(context, builder, fold, state, rows, terms, fresh)
     return _folded(context, builder, fold, state, rows, lambda i: terms(i)[0], one_group, fresh)
 
 
