@@ -20,6 +20,7 @@ from types import FunctionType, SimpleNamespace
 from typing import Any
 from unittest.mock import Mock
 
+import llvmlite.binding
 import numpy as np
 import pytest
 from numba.core.caching import NullCache
@@ -998,6 +999,36 @@ for dtype, least in ((np.float16, 6e-4), (ml_dtypes.bfloat16, 5e-3), (np.float32
 print("done")
 """
     done(python(code, NUMBA_CPU_NAME="generic", NUMBA_CPU_FEATURES=""))
+
+
+def test_sums_are_the_same_on_all_processors() -> None:
+    """A Zen adds in another way, which rounds as that of the others does."""
+    code = """
+import hashlib
+import ml_dtypes
+import numpy as np
+import specops
+from specops import onnx
+x = np.random.default_rng(2).standard_normal((37, 1003)).astype(np.float32)
+digest = hashlib.sha256()
+for sums in (
+    onnx.reduce_sum(x, axes=[1]),
+    onnx.reduce_sum(x.astype(np.float16), axes=[1]),
+    onnx.reduce_sum(x.astype(ml_dtypes.bfloat16)[:, 5:21], axes=[1]),
+    specops.l1_norm(x, axis=0),
+    specops.l2_norm(x, axis=1),
+    specops.l2_norm(x.astype(np.float16), axis=0),
+):
+    digest.update(sums.tobytes())
+print(digest.hexdigest())
+"""
+    here = python(code)
+    assert len(here.stdout) == 65, here.stderr
+    processors = ["generic"]
+    if llvmlite.binding.get_host_cpu_features().get("avx2"):
+        processors.append("znver1")
+    for name in processors:
+        done(python(code, NUMBA_CPU_NAME=name, NUMBA_CPU_FEATURES=""), here.stdout)
 
 
 class Raises:
