@@ -229,6 +229,24 @@ def test_parts_and_tiles(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
         check_case(name, number, 1)
 
 
+@pytest.mark.parametrize("name", TYPES)
+def test_columns_do_not_depend_on_each_other(name: str) -> None:
+    """A column's bits are the same wherever the array begins in memory, and whatever is beside it."""
+    kind = packed(name, (1,)).numpy_dtype
+    x = np.random.default_rng(5).standard_normal((200, 100)).astype(kind)
+    first = run(name, x, (0,), "probability")
+    for shift in (16, 32, 48):
+        memory = np.zeros(x.nbytes + 128, np.uint8)
+        begin = -memory.ctypes.data % 64 + shift
+        moved = memory[begin : begin + x.nbytes].view(x.dtype).reshape(x.shape)
+        moved[...] = x
+        assert run(name, moved, (0,), "probability").tobytes() == first.tobytes()
+    other = x.copy()
+    other[0, 50] = 9
+    found = run(name, other, (0,), "probability")
+    assert (bits(found) != bits(first)).any(0).nonzero()[0].tolist() == [50]
+
+
 def test_the_random_cases_are_many() -> None:
     """Fewer cases, types or layouts would be noticed."""
     assert CASES // BATCH * BATCH * len(TYPES) >= 2400

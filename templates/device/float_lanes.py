@@ -540,7 +540,7 @@ def rounding(_context: Any, a: Any, b: Any, c: Any) -> Any:
 
 @intrinsic
 def exp_lanes(_context: Any, kind: Any, x: Any) -> Any:
-    """exp(x) * EXP_SCALE for x <= 0; NaN where it is NaN."""
+    """exp(x) * EXP_SCALE for x <= 8; NaN where it is NaN."""
 
     def codegen(context: Any, builder: Any, _signature: Any, values: Any) -> Any:
         return _exp(context, builder, values[1], kind.bitwidth)

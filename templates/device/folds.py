@@ -190,7 +190,7 @@ def _terms(context: Any, builder: Any, fold: Fold, rule: tuple[Any, ...], bits: 
         value = builder.bitcast(bits, _vector_of(single, count))
     if operation == "product" or (operation in _ADDED and dtype != "FLOAT16"):
         value = _widened(builder, value)
-    if operation == "magnitudes" and fold.converts:
+    if operation == "magnitudes" and fold.converts and _is_zen(context):
         # LLVM would take them of whole vectors before these are converted in pieces (1.6 times as long).
         value = _on_lanes(builder, "arithmetic.fence", value)
     if operation == "magnitudes" or (fold.wide and operation == "squares"):
@@ -210,7 +210,7 @@ def _blank(fold: Fold, type_: Any) -> Any:
 
 
 def _neutral(fold: Fold, count: int) -> list[Any]:
-    """The state of no elements, of so many groups."""
+    """The state of no elements, in so many lanes."""
     vector = _vector_of(fold.lane, count)
     if fold.lane != _DOUBLE:
         return [_blank(fold, vector)]
@@ -630,7 +630,7 @@ def _fold_part(
             key = builder.select(mask, key, _blank(fold, key.type))
         return [_greater(builder, state[0], key)]
 
-    width = fold.count * fold.arrays // len(state)  # of the pieces that the state consists of
+    width = state[0].type.count  # of the pieces in which the state is
 
     def terms(i: int) -> list[Any]:
         bits = load(i, mask)
@@ -804,6 +804,7 @@ def fold_short(
                         builder.store(_masked_load(builder, pointer, mask, vector), read)
                 return builder.load(read)
 
+            # Of so few elements, pieces take 1.05 times as long.
             state = _fold_part(
                 context, builder, f, rule, _neutral(f, f.count), load, 1, n, True, True
             )

@@ -36,7 +36,7 @@ TILE = 4  # `columns`: columns taken together
 KEPT = 5  # number of kept axes
 REDUCED = 6  # number of reduced axes
 TOTAL = 7  # elements of a group
-STREAM = 8  # `rows`: whether results go past the cache
+STREAM = 8  # whether results go past the cache
 NEAR = 9  # `columns`: whether a tile stays in cache
 COPIES = 10  # `columns`: rows of so few columns that so many of them are taken as one
 SETTINGS = 11
@@ -966,7 +966,7 @@ def rounding(_context: Any, a: Any, b: Any, c: Any) -> Any:
 
 @intrinsic
 def exp_lanes(_context: Any, kind: Any, x: Any) -> Any:
-    """exp(x) * EXP_SCALE for x <= 0; NaN where it is NaN."""
+    """exp(x) * EXP_SCALE for x <= 8; NaN where it is NaN."""
 
     def codegen(context: Any, builder: Any, _signature: Any, values: Any) -> Any:
         return _exp(context, builder, values[1], kind.bitwidth)
@@ -1298,8 +1298,9 @@ def _write_run(
 
     `tops` and `factors` are vectors of lanes, or addresses of one lane for each element. What lies `ahead` bytes
     further, if that is not None, is fetched, and else what lies `out_ahead` bytes further in the output, if not 0.
-    Where results go past the cache, that is only the line in which a later run begins, not a whole one: the stores
-    behind its first would wait for it (1.05 to 1.2 times as fast).
+    Where results go past the cache, nothing of the output is fetched but the line, `out_ahead` bytes further, in which
+    a later run begins: its first elements do not fill that, and all stores behind them would wait for it (1.05 to 1.2
+    times as fast).
     """
     size, lanes = item_size(kind), lane_count(kind)
     vector = lanes * size
@@ -1364,7 +1365,10 @@ def _write_run(
 
 @helper
 def _write_row(axes, inner, x, out, kind, source, stream, top, factor, scratch, begin, end, after):
-    """Results of positions begin to end of one group; `after`: bytes to the next group's, if it is one run, or 0."""
+    """Results of positions begin to end of one group.
+
+    `after`: bytes to where the next group's results begin, or 0 if they stay in the cache; for groups of one run.
+    """
     lanes = lane_count(kind)
     tops, factors = splat(kind, top), splat(kind, factor)
     n, step, out_step = _axis(axes, inner)
@@ -1626,10 +1630,10 @@ def _fill_offsets(axes, inner, offsets, begin, end):
 
 @helper
 def _fold(kind, state, state_bytes, address, offsets, vectors):
-    """Count ROWS rows of contiguous columns in the greatest elements and sums of these, which are at `state`.
+    """Count ROWS rows of contiguous columns in the tops and sums of these, which are at `state`.
 
     Each element is loaded once: twice as fast as to find the greatest first. Nor does anything wait for it: only what
-    is more than 1 above an element that was the greatest takes its place (1.1 times as fast).
+    is more than 1 above the top takes its place (1.1 times as fast).
     """
     for _ in range(vectors):
         rows = load_rows(kind, address, offsets)
@@ -1640,6 +1644,8 @@ def _fold(kind, state, state_bytes, address, offsets, vectors):
         highest = greatest_rows(rows, top)
         high, low = peek(kind, high_at), peek(kind, low_at)
         if exceed(highest, top):
+            # Each column for itself: its bits do not depend on those beside it.
+            highest = where_less(plus(top, splat(kind, 1.0)), highest, highest, top)
             scale = exp_lanes(kind, minus(top, highest))
             scale = times(scale, splat(kind, 1 / EXP_SCALE))
             high = times(high, scale)
@@ -1691,7 +1697,7 @@ def _repeat(kind, state, columns, copies):
 def _columns(how, kept, reduced, x, out, partial, kind, begin, end, rows_at):
     """Tiles of columns, row by row.
 
-    Of each column there are its greatest element (at `tops_at`), the sum or then the factor (at `high_at`), and the
+    Of each column there are its top (at `tops_at`), the sum or then the factor (at `high_at`), and the
     sum's rounding errors (at `low_at`).
     """
     size, lanes = item_size(kind), lane_count(kind)
@@ -1807,7 +1813,7 @@ def _columns(how, kept, reduced, x, out, partial, kind, begin, end, rows_at):
                 _fill_offsets(reduced, inner, offsets, position, further)
             for r in range(rows):
                 row, out_row = integers(offsets)[2 * r], integers(offsets)[2 * r + 1]
-                later = integers(offsets)[2 * (r + WRITE_LEAD_ROWS) + 1]
+                later = integers(offsets)[2 * min(r + WRITE_LEAD_ROWS, rows - 1) + 1]
                 _write_run(
                     kind,
                     source,

@@ -28,14 +28,16 @@ _COMBINE = launch.Kernel(kernel.combine)
 SCRATCH_BYTES = 1 << 18  # of a row's exponentials, or of a tile's lanes, which stay in L2
 BLOCK_BYTES = 1 << 14  # of a long row measured together
 TILE_BYTES = 4096  # of one row of a tile,
-STREAM_TILE_BYTES = 8192  # or of 32 bits and more whose results go past the cache: fewer ends (0.8 to 1 of the time)
+STREAM_TILE_BYTES = (
+    8192  # or of wider elements than 16 bits, past the cache: fewer ends (0.8 to 1 of the time)
+)
 LEAST_TILE_BYTES = 2048  # narrower tiles of tall columns are slower than split groups
 SHARED_TILES = 4  # of columns that stay in cache: narrower tiles are better than split groups
 LEAST_ROWS = 16  # of a tile, where several rows are taken as one
 BLOCK_ROWS = 1 << 10  # of a tile, whose offsets are kept together
 STREAM_BYTES = 1 << 24  # of output from which it goes past the cache
 STREAM_RUN_BYTES = 1 << 11  # a run shorter than this has too many ends
-STREAM_VECTORS = 32  # short rows of more vectors of 32 bits and more had better go past it, too (0.9 of the time)
+STREAM_VECTORS = 32  # short rows of more vectors had better go past it, too, if of more than 16 bits (0.9 of the time)
 PART_BYTES = 1 << 18  # a part smaller than this is not worth a thread
 STRIDED_COST = 3.0  # of an element, against one in a full vector of contiguous ones
 PARTIALS = 1 << 15  # (top, sum) pairs, half a MiB
@@ -126,12 +128,12 @@ class Softmax:
         tile = parts = copies = 1
         inner_bytes = 0
         near = False
-        # Results of 16 bits take longer to compute than to store.
-        stream = self._stream and size > 2
+        # Past the cache, results of 16 bits still take longer to compute than to store.
+        slow_stores = self._stream and size > 2
         if across:
             run = _COLUMNS
             lane_bytes = max(size, 4)
-            widest = (STREAM_TILE_BYTES if stream else TILE_BYTES) // lane_bytes
+            widest = (STREAM_TILE_BYTES if slow_stores else TILE_BYTES) // lane_bytes
             if kept and reduced:
                 copies = self._copies(kept[-1], reduced[-1], widest, total)
                 kept[-1] = kept[-1]._replace(size=kept[-1].size * copies)
@@ -143,12 +145,13 @@ class Softmax:
             tile = widest
             near = widest * lane_bytes * total <= SCRATCH_BYTES
             block = min(total, BLOCK_ROWS)
+            # Tiles of so many lanes are halved until there are enough of them.
             if near:
-                least, enough = 2 * lanes, SHARED_TILES
+                halved, enough = 2 * lanes + 1, SHARED_TILES
             else:
-                least, enough = LEAST_TILE_BYTES // lane_bytes, PART_ITEMS
+                halved, enough = 2 * LEAST_TILE_BYTES // lane_bytes, PART_ITEMS
             if copies == 1:
-                while groups // columns * -(-columns // tile) < enough and tile > least:
+                while groups // columns * -(-columns // tile) < enough and tile >= halved:
                     tile //= 2
                 tile = min(columns, -(-tile // lanes) * lanes)
             items = groups * copies // columns * -(-columns // tile)
@@ -168,7 +171,7 @@ class Softmax:
             parts = min(part_bytes // PART_BYTES, PART_ITEMS // items, PARTIALS // groups)
             parts = max(1, parts)
             parts = -(-total // -(-total // parts))  # none empty
-        short = min((STREAM_VECTORS if stream else kernel.SUM_VECTORS) * lanes, block)
+        short = min((STREAM_VECTORS if slow_stores else kernel.SUM_VECTORS) * lanes, block)
         one_run = not across and len(reduced) == parts == 1
         if one_run and total <= short and reduced[0].stride == reduced[0].second == size:
             run = _SHORT
