@@ -25,9 +25,7 @@ _COMBINE = launch.Kernel(kernel.combine)
 SCRATCH_BYTES = 1 << 18  # of a row's exponentials, or of a tile's lanes, which stay in L2
 BLOCK_BYTES = 1 << 14  # of a long row measured together
 TILE_BYTES = 4096  # of one row of a tile,
-STREAM_TILE_BYTES = (
-    8192  # or of wider elements than 16 bits, past the cache: fewer ends (0.8 to 1 of the time)
-)
+STREAM_TILE_BYTES = 8192  # or past the cache, unless of 16 bits: fewer ends (0.8 to 1 of the time)
 LEAST_TILE_BYTES = 2048  # narrower tiles of tall columns are slower than split groups
 SHARED_TILES = 4  # of columns that stay in cache: narrower tiles are better than split groups
 LEAST_ROWS = 16  # of a tile, where several rows are taken as one
