@@ -69,7 +69,21 @@ def lint(tree: SpecTree, report: Report) -> Linted:
             SelfTest(operator, tree, tensor_rules, remembered, report).run()
         operators.append(operator)
     _families(operators, report)
+    if not report:
+        _equivalences(operators, tree, report)
     return Linted(tree, tensor_rules, tuple(operators))
+
+
+def _equivalences(operators: list[Operator], tree: SpecTree, report: Report) -> None:
+    """Both calls of each case are such as their operators allow."""
+    known = {o.id: o for o in operators}
+    for operator in operators:
+        for i, entry in enumerate(operator.spec.equivalences):
+            for side, called in (("this", operator), ("that", known[entry.operator])):
+                test = SelfTest(called, tree, (), {}, report, operator.source.document)
+                for j, case in enumerate(entry.cases):
+                    path = ("equivalences", i, "cases", j, side)
+                    test.call(getattr(case, side), tuple(case.sizes), path)
 
 
 def _families(operators: list[Operator], report: Report) -> None:

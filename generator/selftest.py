@@ -83,24 +83,30 @@ class SelfTest:
         tensor_rules: tuple[tuple[Rule, TensorConstraint], ...],
         remembered: dict[tuple[str, Tensor], bool],
         report: Report,
+        document: Document | None = None,
     ) -> None:
-        self.operator, self.spec, self.document = operator, operator.spec, operator.source.document
+        self.operator, self.spec = operator, operator.spec
+        self.document = document or operator.source.document
         self.tree, self.report = tree, report
         self.data_types = tree.vocabulary.data_types
         self.remembered = remembered
         self.tensor_rules = tensor_rules if operator.source.dialect == "directml" else ()
         self.budget = expr.Budget()
+        self.without_value: set[KeyPath] = set()
 
     def run(self) -> None:
         try:
             self.examples()
         except expr.BudgetSpent:
-            self.report.add(
-                "E202",
-                "the constraints take too long on the examples and the changes that break them",
-                self.document.key_span(("constraints",)),
-                f"more than {bounds.MAX_STEPS} steps",
-            )
+            self.too_long("the examples and the changes that break them")
+
+    def too_long(self, on: str) -> None:
+        self.report.add(
+            "E202",
+            f"the constraints take too long on {on}",
+            self.operator.source.document.key_span(("constraints",)),
+            f"more than {bounds.MAX_STEPS} steps",
+        )
 
     def examples(self) -> None:
         first: dict[str, Any] | None = None
@@ -161,6 +167,73 @@ class SelfTest:
                     self.missing(field.name, (*path, part))
                 values[field.name] = field.default
         return values if self.report.count == before else None
+
+    def call(self, attributes: Mapping[str, Any], sizes: tuple[int, ...], path: KeyPath) -> None:
+        """A call of the operator, as an equivalence's case makes one: its constraints hold for these attributes."""
+        before = self.report.count
+        values: dict[str, Any] = {}
+        for field in self.spec.fields:
+            if field.type == "tensor":
+                continue
+            if field.name in attributes:
+                given = attributes[field.name]
+                values[field.name] = self.attribute(field, given, (*path, field.name))
+            elif not self.computed(field):
+                if field.default is None:
+                    self.missing(field.name, path)
+                values[field.name] = field.default
+        if self.report.count != before:
+            return
+        table = next(row for row in self.spec.support if row.holds(values))
+        first = self.spec.tensors("input")[0]
+        support = table.tensors[first.name]
+        if not support.low <= len(sizes) <= support.high:
+            self.report.add(
+                "E224",
+                f"a case has an input of rank {len(sizes)}",
+                self.document.span((*path[:-1], "sizes")),
+                f"{first.name} of {self.operator.id} has {support.ranks}",
+            )
+            return
+        try:
+            broken = self.broken(self.packed(values, sizes, table))
+        except expr.BudgetSpent:
+            self.too_long("the cases of an equivalence")
+            return
+        for id in broken:
+            self.report.add(
+                "E220",
+                f"a case breaks constraint `{id}` of {self.operator.id}",
+                self.document.key_span(path),
+                "both calls must satisfy every constraint",
+            )
+
+    def packed(
+        self, values: dict[str, Any], sizes: tuple[int, ...], table: model.SupportRow
+    ) -> dict[str, Any]:
+        """All values of a call with one input of these sizes, and the outputs that are not optional."""
+        first, *others = self.spec.tensors("input")
+        values[first.name] = make_tensor(
+            table.tensors[first.name].dtypes[0], sizes, self.data_types
+        )
+        values |= {field.name: None for field in (*others, *self.spec.tensors("output"))}
+        values = self.complete(values)
+        for field in self.spec.tensors("output"):
+            if field.optional is None:
+                dtype = table.tensors[field.name].dtypes[0]
+                name, _, part = (field.dtype or dtype).partition(".")
+                chosen = self.operator.dtypes.get(field.name)
+                if chosen is not None:
+                    _compute(values, field.name, chosen, self.data_types, self.budget)
+                    dtype = values.get(field.name, dtype)
+                elif not part:
+                    dtype = name
+                elif values[name] is not None:
+                    dtype = values[name].dtype
+                values[field.name] = make_tensor(dtype, sizes, self.data_types)
+        values = self.complete(values)
+        self.allocate(values)
+        return self.complete(values)
 
     def missing(self, name: str, path: KeyPath) -> None:
         self.report.add("E102", f"`{name}` is missing", self.document.key_span(path), "in here")
@@ -297,6 +370,9 @@ class SelfTest:
             except (KeyError, IndexError, ArithmeticError):
                 missing.append(path)
         for path in missing:
+            if path in self.without_value:
+                continue  # told of an example above
+            self.without_value.add(path)
             self.report.add(
                 "E225",
                 f"this has no value for example `{example.id}`",
@@ -353,7 +429,8 @@ class SelfTest:
 
     def rule_span(self, rule: Rule) -> Span:
         """Where the rule's expression stands; a tensor's rule stands in the vocabulary."""
-        document = self.document if rule.path[0] == "constraints" else self.tree.document
+        own = rule.path[0] == "constraints"
+        document = self.operator.source.document if own else self.tree.document
         return document.span(
             (*rule.path, "require" if (*rule.path, "require") in document.values else "use")
         )
@@ -375,6 +452,9 @@ class SelfTest:
                 f"`violate` does not break `{rule.id}`",
                 span,
                 "this case still satisfies the constraint",
+                help=f"it changes the first example, `{self.spec.examples[0].id}`"
+                if document is self.document
+                else "",
             )
         if others:
             self.report.add(

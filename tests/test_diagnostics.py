@@ -220,6 +220,17 @@ def test_all_errors_at_once_sorted_by_place(tmp_path: Path, run: Run) -> None:
     assert [r["code"] for r in records] == ["E203", "E203", "E203", "E103"] * 2 + ["E203"]
 
 
+def test_what_has_no_value_is_told_once(tmp_path: Path, run: Run) -> None:
+    """However many examples lack it."""
+    tree = trees.Tree(shutil.copytree(BASE, tmp_path / "tree"), run)
+    tree.edit(trees.ARGMAX, "InputTensor.sizes[d] for", "InputTensor.sizes[9] for")
+    text = tree.text(trees.ARGMAX)
+    example = text[text.index("  - id: columns") : text.index("\nerrata")]
+    tree.edit(trees.ARGMAX, example, example + example.replace("columns", "again"))
+    records = json.loads(tree("lint", "--format", "json").out)
+    assert [r["code"] for r in records].count("E225") == 1
+
+
 @pytest.mark.parametrize("errors", [200, 201, 5000])
 def test_too_many_errors(errors: int, tmp_path: Path, run: Run) -> None:
     """200 of them are told, and that there are more."""
