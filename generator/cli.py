@@ -224,8 +224,9 @@ def named(ids: list[str], names: list[str], options: argparse.Namespace) -> list
 
 def rendered(specs: Linted, options: argparse.Namespace) -> dict[File, bytes]:
     """Every file of generated/ but the manifest."""
-    renderer = Renderer(_templates(options))
     report = Report()
+    renderer = Renderer(_templates(options), report)
+    fail(report, options)
     out = {}
     files = plan.files(specs, renderer.templates)
     for file, path in plan.clashes(files):

@@ -77,7 +77,8 @@ def _verbatim(templates: Path) -> Iterator[File]:
         for path in _files_below(templates / folder):
             if "__pycache__" not in path.parts:
                 name = path.relative_to(templates / folder).as_posix()
-                text = path.read_bytes().decode("utf-8").replace("\r\n", "\n")
+                # What is no text is no Python either, and is told as such.
+                text = path.read_bytes().decode("utf-8", "surrogateescape").replace("\r\n", "\n")
                 yield File(f"{target}/{name}", (), f"{folder}/{name}", {}, (), text)
 
 

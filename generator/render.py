@@ -21,9 +21,9 @@ WIDTH = 100  # of a line of code
 
 
 class Renderer:
-    """Renders the files of a plan with the templates of one folder."""
+    """Renders the files of a plan with the templates of one folder; the report tells which of them it cannot read."""
 
-    def __init__(self, templates: Path) -> None:
+    def __init__(self, templates: Path, report: Report) -> None:
         self.templates = templates
         self.environment = jinja2.Environment(
             loader=jinja2.FileSystemLoader(templates),
@@ -44,15 +44,48 @@ class Renderer:
             "keywords": keywords,
             "mapping": mapping,
         }
-        device = device_code(templates / "device")
+        device = self.device_code(report)
         self.environment.globals = {"device": device}
         self.helpers = {name for code in device.values() for name in defined(code)}
 
+    def device_code(self, report: Report) -> dict[str, str]:
+        """The helpers of templates/device by file name, without docstring and imports: kernels paste them in."""
+        out = {}
+        for path in sorted((self.templates / "device").glob("*.py")):
+            try:
+                text = path.read_text(encoding="utf-8")
+                tree = ast.parse(text)
+            except (SyntaxError, ValueError) as error:
+                line = getattr(error, "lineno", 1) or 1
+                span = self.place(f"templates/device/{path.name}", line, report)
+                reason = getattr(error, "msg", str(error))
+                report.add("E402", f"cannot read this template: {reason}", span)
+                continue
+            skipped = [
+                n
+                for n in tree.body
+                if isinstance(n, ast.Import | ast.ImportFrom)
+                or isinstance(getattr(n, "value", None), ast.Constant)
+            ]
+            last = max(
+                (
+                    n.end_lineno or 0
+                    for n in skipped
+                    if not isinstance(n, ast.Assign | ast.AnnAssign)
+                ),
+                default=0,
+            )
+            out[path.stem] = "\n".join(text.splitlines()[last:]).strip("\n")
+        return out
+
     def render(self, file: File, report: Report) -> str | None:
         """The file's text; None with the reasons in the report."""
-        if file.text is not None:
-            return f"{header(file)}\n{file.text}" if file.path.endswith(".py") else file.text
         name = f"templates/{file.template}"
+        if file.text is not None:
+            if not file.path.endswith(".py"):
+                return file.text
+            good = self.parses(file.text, file, name, report)
+            return f"{header(file)}\n{file.text}" if good else None
         try:
             text = self.environment.get_template(file.template).render(
                 header=header(file), **file.values
@@ -95,10 +128,12 @@ class Renderer:
         except (SyntaxError, ValueError) as error:
             line = getattr(error, "lineno", 1) or 1
             shown = text.splitlines()[line - 1].strip() if line <= text.count("\n") else ""
+            # A template's lines are others than those of its output.
+            span = Span(name, 1, 1) if file.text is None else self.place(name, line, report)
             report.add(
                 "E404",
                 f"the template's output is not Python: {error} at `{shown}`",
-                Span(name, 1, 1),
+                span,
                 f"while rendering {file.path}",
             )
             return False
@@ -107,7 +142,7 @@ class Renderer:
     def place(self, name: str, line: int, report: Report) -> Span:
         path = self.templates.parent / name
         if path.is_file():
-            report.lines[name] = path.read_text(encoding="utf-8").split("\n")
+            report.lines[name] = path.read_text(encoding="utf-8", errors="replace").split("\n")
             text = report.lines[name][line - 1] if line <= len(report.lines[name]) else ""
             return Span(name, line, len(text) - len(text.lstrip()) + 1, max(1, len(text.strip())))
         return Span(name, line, 1)
@@ -129,26 +164,6 @@ def header(file: File) -> str:
     if file.path.endswith(".md"):
         return "\n".join(("<!--", *lines, "-->"))
     return "\n".join(f"# {line}" for line in lines)
-
-
-def device_code(folder: Path) -> dict[str, str]:
-    """The helpers of templates/device by file name, without docstring and imports: kernels paste them in."""
-    out = {}
-    for path in sorted(folder.glob("*.py")):
-        text = path.read_text(encoding="utf-8")
-        tree = ast.parse(text)
-        skipped = [
-            n
-            for n in tree.body
-            if isinstance(n, ast.Import | ast.ImportFrom)
-            or isinstance(getattr(n, "value", None), ast.Constant)
-        ]
-        last = max(
-            (n.end_lineno or 0 for n in skipped if not isinstance(n, ast.Assign | ast.AnnAssign)),
-            default=0,
-        )
-        out[path.stem] = "\n".join(text.splitlines()[last:]).strip("\n")
-    return out
 
 
 def literal(value: Any, indent: int = 0, prefix: int = 0, suffix: int = 1) -> str:

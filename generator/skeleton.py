@@ -37,8 +37,7 @@ def write(root: Path, name: str, like: str, report: Report) -> None:
     source_name = f"specs/{like}.yaml"
     if source.load(root / source_name, source_name, report) is None:
         return
-    text = (root / source_name).read_text(encoding="utf-8")
-    blank = _blank(text, version[1] if version else "")
+    blank = _blank("\n".join(report.lines[source_name]), version[1] if version else "")
     target = root / "specs" / f"{name}.yaml"
     try:
         with target.open("x", encoding="utf-8", newline="\n") as file:

@@ -247,8 +247,8 @@ def _compile(function: Any, kind: tuple[int | str, ...]) -> None:
         if isinstance(function._cache, NullCache):
             raise
         function._cache = NullCache()
-        _warn(error)
         function.compile(signature)
+        _warn(error)  # what cannot be compiled at all has raised its own error
 
 
 def _name_apart(function: Any, kind: tuple[int | str, ...]) -> None:
