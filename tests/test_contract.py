@@ -246,7 +246,21 @@ def test_narrow_columns(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize("name", TYPES)
 def test_winner_in_each_block_of_rows(name: str) -> None:
     """Columns longer than the rows that one block numbers: a winner at, before and after each edge, and ties."""
-    places = [0, 1, *range(250, 260), 503, 504, 505, 1023, 1024, 1025, 2047, 2048, 2049]
+    places = [
+        0,
+        1,
+        *range(250, 262),
+        *range(503, 514),
+        1019,
+        1020,
+        1021,
+        1023,
+        1024,
+        1025,
+        2047,
+        2048,
+        2049,
+    ]
     x = np.zeros((2100, len(places)), numpy_type(name))
     x[places, np.arange(len(places))] = 1
     wide = np.tile(x, (1, 40))
@@ -258,6 +272,23 @@ def test_winner_in_each_block_of_rows(name: str) -> None:
         first = np.minimum(expected, len(x) - 1 - expected)
         np.testing.assert_array_equal(specops.argmax(ties, 0), first)
         np.testing.assert_array_equal(specops.argmax(ties, 0, last=True), len(x) - 1 - first)
+
+
+@pytest.mark.parametrize("name", TYPES)
+def test_columns_of_one_block(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Columns that one block has whole, and longer ones: their indices in outputs of any width and layout."""
+    monkeypatch.setattr(lowering, "BESIDE", 1)
+    random = np.random.default_rng(TYPES.index(name))
+    columns = 75
+    for n in (1, 2, 255, 256, 257, 1024, 1025):
+        x = np.zeros((2, n, columns), numpy_type(name))
+        x[:, np.linspace(0, n - 1, columns).astype(np.int64), np.arange(columns)] = 1
+        if DATA_TYPES[name].kind == "float":
+            x[1, :, 7] = np.nan  # where it is ignored, the index is 0
+        for given in (x, x[:, ::-1], np.maximum(x, x[:, ::-1])):
+            for output, last in itertools.product(("UINT32", "INT64"), (False, True)):
+                for _ in range(4):
+                    check_lowering(random, name, given, (1,), last, output)
 
 
 @pytest.mark.parametrize("length", [8064, 8065, 8127, 8128, 8129, 8192, 8384])

@@ -351,6 +351,57 @@ def find_key(address, n, key, late, flip, nan_key, inf):
 
 
 @intrinsic
+def store_places(
+    _context: Any,
+    address: Any,
+    n: Any,
+    best: Any,
+    where: Any,
+    base: Any,
+    weight: Any,
+    blanks: Any,
+    width: Any,
+    flip: Any,
+    nan_key: Any,
+) -> Any:
+    """Store the n indices of what fold_rows found, of 8 or 4 bytes (`width`), contiguously from `address` on.
+
+    That of row r is base + r * weight; where there are `blanks`, that of nothing but NaN is 0.
+    """
+
+    def codegen(context: Any, builder: Any, _signature: Any, values: Any) -> Any:
+        address, n, best, where, base, weight, blanks, width, flip, nan_key = values
+        i64 = n.type
+        position = i64(0)
+        for lanes in (VECTOR_BYTES // 8, 1):
+            narrow, wide = ir.VectorType(flip.type, lanes), ir.VectorType(i64, lanes)
+            stop = builder.and_(n, i64(-lanes))
+            loop = cgutils.for_range_slice(builder, position, stop, i64(lanes), i64)
+            with loop as (column, _):
+                offset = builder.mul(column, i64(flip.type.width // 8))
+                row = _load(builder, _pointer(builder, where, offset), narrow)
+                key = _load(builder, _pointer(builder, best, offset), narrow)
+                row = builder.zext(row, wide) if flip.type.width < 64 else row
+                steps = builder.mul(row, _splat(builder, weight, wide))
+                index = builder.add(steps, _splat(builder, base, wide))
+                blank = builder.icmp_signed("==", key, _splat(builder, nan_key, narrow))
+                blank = builder.and_(blank, _splat(builder, blanks, blank.type))
+                index = builder.select(blank, ir.Constant(wide, None), index)
+                place = _pointer(builder, address, builder.mul(column, width))
+                short = builder.trunc(index, ir.VectorType(ir.IntType(32), lanes))
+                with builder.if_else(builder.icmp_signed("==", width, i64(8))) as (then, otherwise):
+                    for branch, stored in ((then, index), (otherwise, short)):
+                        with branch:
+                            pointer = builder.bitcast(place, stored.type.as_pointer())
+                            builder.store(stored, pointer, align=1)
+            position = stop
+        return context.get_dummy_value()
+
+    i64, flag = types.int64, types.boolean
+    return types.void(i64, i64, i64, i64, i64, i64, flag, i64, flip, nan_key), codegen
+
+
+@intrinsic
 def fold_rows(
     _context: Any,
     best: Any,

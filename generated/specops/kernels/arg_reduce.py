@@ -65,7 +65,7 @@ SCATTERED = 4  # the innermost axis is kept, not contiguous
 SHORT_BYTES = 127 * 64  # of a row searched without blocks: numbers of its vectors fit a byte
 BLOCK_BYTES = 4096  # scanned for its greatest key before the position matters
 BLOCK_ROWS = 1024  # rows of columns whose numbers fit the keys
-BYTE_ROWS = 252  # of 8 bits
+BYTE_ROWS = 256  # of 8 bits
 ROWS_AHEAD = 32  # rows of columns fetched ahead, at most
 
 
@@ -581,6 +581,57 @@ def find_key(address, n, key, late, flip, nan_key, inf):
             if position == n - lanes:
                 return 0  # only if another thread changed the input meanwhile
             position = min(position + lanes, n - lanes)
+
+
+@intrinsic
+def store_places(
+    _context: Any,
+    address: Any,
+    n: Any,
+    best: Any,
+    where: Any,
+    base: Any,
+    weight: Any,
+    blanks: Any,
+    width: Any,
+    flip: Any,
+    nan_key: Any,
+) -> Any:
+    """Store the n indices of what fold_rows found, of 8 or 4 bytes (`width`), contiguously from `address` on.
+
+    That of row r is base + r * weight; where there are `blanks`, that of nothing but NaN is 0.
+    """
+
+    def codegen(context: Any, builder: Any, _signature: Any, values: Any) -> Any:
+        address, n, best, where, base, weight, blanks, width, flip, nan_key = values
+        i64 = n.type
+        position = i64(0)
+        for lanes in (VECTOR_BYTES // 8, 1):
+            narrow, wide = ir.VectorType(flip.type, lanes), ir.VectorType(i64, lanes)
+            stop = builder.and_(n, i64(-lanes))
+            loop = cgutils.for_range_slice(builder, position, stop, i64(lanes), i64)
+            with loop as (column, _):
+                offset = builder.mul(column, i64(flip.type.width // 8))
+                row = _load(builder, _pointer(builder, where, offset), narrow)
+                key = _load(builder, _pointer(builder, best, offset), narrow)
+                row = builder.zext(row, wide) if flip.type.width < 64 else row
+                steps = builder.mul(row, _splat(builder, weight, wide))
+                index = builder.add(steps, _splat(builder, base, wide))
+                blank = builder.icmp_signed("==", key, _splat(builder, nan_key, narrow))
+                blank = builder.and_(blank, _splat(builder, blanks, blank.type))
+                index = builder.select(blank, ir.Constant(wide, None), index)
+                place = _pointer(builder, address, builder.mul(column, width))
+                short = builder.trunc(index, ir.VectorType(ir.IntType(32), lanes))
+                with builder.if_else(builder.icmp_signed("==", width, i64(8))) as (then, otherwise):
+                    for branch, stored in ((then, index), (otherwise, short)):
+                        with branch:
+                            pointer = builder.bitcast(place, stored.type.as_pointer())
+                            builder.store(stored, pointer, align=1)
+            position = stop
+        return context.get_dummy_value()
+
+    i64, flag = types.int64, types.boolean
+    return types.void(i64, i64, i64, i64, i64, i64, flag, i64, flip, nan_key), codegen
 
 
 @intrinsic
@@ -1238,6 +1289,8 @@ def _columns(
     cleared, past = zeros[1] > 0, how[PAST] != 0
     volume = _volume(zeros)
     share = (total + parts - 1) // parts
+    # Whether the indices of a block that has all rows can be stored as they are found.
+    placed = parts == 1 and beside == 1 and mark == 0 and out_step == width and reduced[1] == 1
     listed = -1  # the first position that `table` tells
     rows = top_row = 0
     for item in range(begin, end):
@@ -1259,7 +1312,8 @@ def _columns(
         first = True
         while position < stop:
             if listed != position:  # else they are those of the tile before
-                end_of_block = min(stop, position + block)
+                # Of blocks after the first, the greatest number means that no row was better.
+                end_of_block = min(stop, position + block - (0 if first else FOLD))
                 rows = _list_rows(offsets, indices, how, reduced, position, end_of_block)
                 listed = position
             position += rows
@@ -1294,6 +1348,20 @@ def _columns(
                 _fold_scattered(
                     best_at, where_at, start, offsets, rows, wide, step, fresh, flip, nan_key, inf
                 )
+            if first and placed and position == stop:
+                store_places(
+                    target,
+                    columns,
+                    best_at,
+                    where_at,
+                    indices[0],
+                    weight,
+                    blanks,
+                    width,
+                    flip,
+                    nan_key,
+                )
+                continue
             if first:
                 for c in range(wide):
                     number = np.int64(load_integer(flip, where_at + c * size)) & numbers
@@ -1313,6 +1381,8 @@ def _columns(
                         changed = _better(key, index, winner, d, last)
                     winner[0, d] = key if changed else winner[0, d]
                     winner[1, d] = index if changed else winner[1, d]
+        if first:
+            continue  # stored already
         for lane in range(1, beside):
             _join_lane(winner, lane * columns, columns, lane * beside_weight, last)
         if parts > 1:
