@@ -421,7 +421,7 @@ def generate(folder: Path) -> dict[str, str] | str:
     linted = None if tree is None else lint.lint(tree, report)
     if report or linted is None:
         return refused(report)
-    renderer = Renderer(TEMPLATES)
+    renderer = Renderer(TEMPLATES, report)
     planned = plan.files(linted, TEMPLATES)
     if any(plan.clashes(planned)):
         return "refused"
