@@ -70,17 +70,22 @@ def lint(tree: SpecTree, report: Report) -> Linted:
         operators.append(operator)
     _families(operators, report)
     if not report:
-        _equivalences(operators, tree, report)
+        _equivalences(operators, tree, tensor_rules, report)
     return Linted(tree, tensor_rules, tuple(operators))
 
 
-def _equivalences(operators: list[Operator], tree: SpecTree, report: Report) -> None:
+def _equivalences(
+    operators: list[Operator],
+    tree: SpecTree,
+    tensor_rules: tuple[tuple[Rule, TensorConstraint], ...],
+    report: Report,
+) -> None:
     """Both calls of each case are such as their operators allow."""
     known = {o.id: o for o in operators}
     for operator in operators:
         for i, entry in enumerate(operator.spec.equivalences):
             for side, called in (("this", operator), ("that", known[entry.operator])):
-                test = SelfTest(called, tree, (), {}, report, operator.source.document)
+                test = SelfTest(called, tree, tensor_rules, {}, report, operator.source.document)
                 for j, case in enumerate(entry.cases):
                     path = ("equivalences", i, "cases", j, side)
                     test.call(getattr(case, side), tuple(case.sizes), path)
@@ -815,7 +820,8 @@ class _Spec:
                 self.unknown(entry.operator, (*path, "operator"), known, "an operator")
                 continue
             for j, case in enumerate(entry.cases):
-                if min(case.sizes, default=1) < 0 or math.prod(case.sizes) > MAX_ELEMENTS:
+                elements = math.prod(max(size, 1) for size in case.sizes)
+                if min(case.sizes, default=1) < 0 or elements > MAX_ELEMENTS:
                     self.report.add(
                         "E223",
                         f"an input of a case has from 0 to {MAX_ELEMENTS} elements",

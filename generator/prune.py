@@ -71,7 +71,7 @@ def _named(node: ast.AST) -> set[str]:
 
 def _without(text: str, nodes: list[ast.stmt]) -> str:
     """The text without some statements and the comments above them, the blank lines around each as many as before."""
-    lines = text.splitlines()
+    lines = text.split("\n")  # as `ast` counts them: U+2028 ends no line of Python
     for node in reversed(nodes):
         decorators = getattr(node, "decorator_list", [])
         begin = min(n.lineno for n in (node, *decorators)) - 1

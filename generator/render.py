@@ -75,7 +75,7 @@ class Renderer:
                 ),
                 default=0,
             )
-            out[path.stem] = "\n".join(text.splitlines()[last:]).strip("\n")
+            out[path.stem] = "\n".join(text.split("\n")[last:]).strip("\n")
         return out
 
     def render(self, file: File, report: Report) -> str | None:
@@ -127,7 +127,7 @@ class Renderer:
             compile(text, file.path, "exec", dont_inherit=True)
         except (SyntaxError, ValueError) as error:
             line = getattr(error, "lineno", 1) or 1
-            shown = text.splitlines()[line - 1].strip() if line <= text.count("\n") else ""
+            shown = text.split("\n")[line - 1].strip() if line <= text.count("\n") else ""
             # A template's lines are others than those of its output.
             span = Span(name, 1, 1) if file.text is None else self.place(name, line, report)
             report.add(

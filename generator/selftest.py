@@ -185,7 +185,16 @@ class SelfTest:
         if self.report.count != before:
             return
         table = next(row for row in self.spec.support if row.holds(values))
-        first = self.spec.tensors("input")[0]
+        inputs = self.spec.tensors("input")
+        first = inputs[0]
+        needed = sum(field.optional is None for field in inputs)
+        if needed > 1:
+            self.report.add(
+                "E224",
+                f"a case has one input, and {self.operator.id} needs {needed}",
+                self.document.key_span(path),
+            )
+            return
         support = table.tensors[first.name]
         if not support.low <= len(sizes) <= support.high:
             self.report.add(
