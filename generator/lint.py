@@ -80,15 +80,31 @@ def _equivalences(
     tensor_rules: tuple[tuple[Rule, TensorConstraint], ...],
     report: Report,
 ) -> None:
-    """Both calls of each case are such as their operators allow."""
+    """Both calls of each case are such as their operators allow, and have something to compare."""
     known = {o.id: o for o in operators}
     for operator in operators:
+        document = operator.source.document
         for i, entry in enumerate(operator.spec.equivalences):
-            for side, called in (("this", operator), ("that", known[entry.operator])):
-                test = SelfTest(called, tree, tensor_rules, {}, report, operator.source.document)
-                for j, case in enumerate(entry.cases):
-                    path = ("equivalences", i, "cases", j, side)
-                    test.call(getattr(case, side), tuple(case.sizes), path)
+            path: KeyPath = ("equivalences", i)
+            sides = {"this": operator, "that": known[entry.operator]}
+            tests = {
+                side: SelfTest(called, tree, tensor_rules, {}, report, document)
+                for side, called in sides.items()
+            }
+            for j, case in enumerate(entry.cases):
+                at: KeyPath = (*path, "cases", j)
+                this, that = (
+                    test.call(getattr(case, side), tuple(case.sizes), (*at, side))
+                    for side, test in tests.items()
+                )
+                if this and that and not {*this.dtypes} & {*that.dtypes}:
+                    taken = f"{operator.id} takes {', '.join(this.dtypes)}"
+                    report.add(
+                        "E224",
+                        "no data type is one of both calls",
+                        document.key_span((*at, "that")),
+                        f"{taken}; {entry.operator} {', '.join(that.dtypes)}",
+                    )
 
 
 def _families(operators: list[Operator], report: Report) -> None:

@@ -153,40 +153,45 @@ class SelfTest:
             part = "expect" if field.kind == "output" else "given"
             place: KeyPath = (*path, part, field.name)
             given = getattr(example, part).get(field.name)
-            if field.type == "tensor":
-                if given is not None:
-                    values[field.name] = self.tensor(given, place)
-                elif field.optional is not None:
-                    values[field.name] = None
-                else:
-                    self.missing(field.name, (*path, part))
-            elif given is not None:
-                values[field.name] = self.attribute(field, given, place)
-            elif not self.computed(field):
-                if field.default is None:
-                    self.missing(field.name, (*path, part))
-                values[field.name] = field.default
+            if field.type != "tensor":
+                continue
+            if given is not None:
+                values[field.name] = self.tensor(given, place)
+            elif field.optional is not None:
+                values[field.name] = None
+            else:
+                self.missing(field.name, (*path, part))
+        values |= self.attributes(example.given, (*path, "given"))
         return values if self.report.count == before else None
 
-    def call(self, attributes: Mapping[str, Any], sizes: tuple[int, ...], path: KeyPath) -> None:
-        """A call of the operator, as an equivalence's case makes one: its constraints hold for these attributes."""
-        before = self.report.count
+    def attributes(self, given: Mapping[str, Any], path: KeyPath) -> dict[str, Any]:
+        """The attributes that are given at `path`, and literal defaults of the others; what is wrong is reported."""
         values: dict[str, Any] = {}
         for field in self.spec.fields:
             if field.type == "tensor":
                 continue
-            if field.name in attributes:
-                given = attributes[field.name]
-                values[field.name] = self.attribute(field, given, (*path, field.name))
+            if given.get(field.name) is not None:
+                values[field.name] = self.attribute(field, given[field.name], (*path, field.name))
             elif not self.computed(field):
                 if field.default is None:
                     self.missing(field.name, path)
                 values[field.name] = field.default
+        return values
+
+    def call(
+        self, given: Mapping[str, Any], sizes: tuple[int, ...], path: KeyPath
+    ) -> model.TensorSupport | None:
+        """A call of the operator, as an equivalence's case makes one: its constraints hold for these attributes.
+
+        What the first input may be, in such a call; None where the operator does not allow it.
+        """
+        before = self.report.count
+        values = self.attributes(given, path)
         if self.report.count != before:
-            return
+            return None
         table = next(row for row in self.spec.support if row.holds(values))
         inputs = self.spec.tensors("input")
-        first = inputs[0]
+        support = table.tensors[inputs[0].name]
         needed = sum(field.optional is None for field in inputs)
         if needed > 1:
             self.report.add(
@@ -194,16 +199,25 @@ class SelfTest:
                 f"a case has one input, and {self.operator.id} needs {needed}",
                 self.document.key_span(path),
             )
-            return
-        support = table.tensors[first.name]
-        if not support.low <= len(sizes) <= support.high:
+        elif not support.low <= len(sizes) <= support.high:
             self.report.add(
                 "E224",
                 f"a case has an input of rank {len(sizes)}",
                 self.document.span((*path[:-1], "sizes")),
-                f"{first.name} of {self.operator.id} has {support.ranks}",
+                f"{inputs[0].name} of {self.operator.id} has {support.ranks}",
             )
-            return
+        else:
+            self.allowed(values, sizes, table, path)
+        return support if self.report.count == before else None
+
+    def allowed(
+        self,
+        values: dict[str, Any],
+        sizes: tuple[int, ...],
+        table: model.SupportRow,
+        path: KeyPath,
+    ) -> None:
+        """The constraints hold for the call at `path`, of these attributes and an input of these sizes."""
         try:
             broken = self.broken(self.packed(values, sizes, table))
         except expr.BudgetSpent:
@@ -222,27 +236,36 @@ class SelfTest:
     ) -> dict[str, Any]:
         """All values of a call with one input of these sizes, and the outputs that are not optional."""
         first, *others = self.spec.tensors("input")
-        values[first.name] = make_tensor(
-            table.tensors[first.name].dtypes[0], sizes, self.data_types
-        )
+        dtype = table.tensors[first.name].dtypes[0]
+        values[first.name] = make_tensor(dtype, sizes, self.data_types)
         values |= {field.name: None for field in (*others, *self.spec.tensors("output"))}
         values = self.complete(values)
         for field in self.spec.tensors("output"):
             if field.optional is None:
-                dtype = table.tensors[field.name].dtypes[0]
-                name, _, part = (field.dtype or dtype).partition(".")
-                chosen = self.operator.dtypes.get(field.name)
-                if chosen is not None:
-                    _compute(values, field.name, chosen, self.data_types, self.budget)
-                    dtype = values.get(field.name, dtype)
-                elif not part:
-                    dtype = name
-                elif values[name] is not None:
-                    dtype = values[name].dtype
+                dtype = self.output_dtype(field, values, table)
                 values[field.name] = make_tensor(dtype, sizes, self.data_types)
         values = self.complete(values)
         self.allocate(values)
         return self.complete(values)
+
+    def output_dtype(
+        self, field: model.FieldSpec, values: dict[str, Any], table: model.SupportRow
+    ) -> str:
+        """The data type of an output that nobody describes: as its field says, else the first that it may have."""
+        if field.name in self.operator.dtypes:
+            chosen = dict(values)
+            _compute(
+                chosen, field.name, self.operator.dtypes[field.name], self.data_types, self.budget
+            )
+            if field.name in chosen:
+                return str(chosen[field.name])
+        elif field.dtype is not None:
+            source, _, part = field.dtype.partition(".")
+            if not part:
+                return source
+            if values[source] is not None:
+                return str(values[source].dtype)
+        return table.tensors[field.name].dtypes[0]
 
     def missing(self, name: str, path: KeyPath) -> None:
         self.report.add("E102", f"`{name}` is missing", self.document.key_span(path), "in here")

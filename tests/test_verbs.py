@@ -331,6 +331,12 @@ WRONG_TOGETHER = {
         "that: {Axis: [1]}",
         ["error[E203]: `Axis` is not an attribute of DML_OPERATOR_ACTIVATION_HARDMAX1"],
     ),
+    "several inputs": (
+        "specs/directml/max_pooling1.yaml",
+        "operator: directml/max_pooling\n",
+        "operator: directml/max_pooling_grad\n",
+        ["error[E224]: a case has one input, and directml/max_pooling_grad needs 2"],
+    ),
     "huge input": (
         "specs/plain/softmax.yaml",
         "  - {sizes: [",
