@@ -25,7 +25,8 @@ from typing import Any
 import pytest
 
 import specops
-from specops import chunks, launch
+from specops import launch
+from specops.kernels import chunks
 from stress import PROJECT, children
 from stress.damage import Mutant, mutants, reached, with_users
 from stress.mutants import NONE, count, forget, lowering_modules, noticed, parameters, silence

@@ -15,7 +15,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from specops import chunks, launch
+from specops import launch
+from specops.kernels import chunks
 from specops.vocabulary import DATA_TYPES
 
 POISON = 0xA5
@@ -34,11 +35,9 @@ def last_item_first(patch: pytest.MonkeyPatch) -> None:
     """Kernels run item by item, the last one first: what an item does to another's part of the output is seen."""
 
     def run(self: launch.Kernel, *arguments: Any, large: bool, alive: Any) -> None:
-        if self._address == 0:
-            self._compile()
         *addresses, items = arguments
         for item in reversed(range(items)):
-            chunks.serial(self._address, *addresses, item, item + 1)
+            chunks.serial(self.address(), *addresses, item, item + 1)
 
     patch.setattr(launch.Kernel, "__call__", run)
 

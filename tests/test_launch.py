@@ -14,7 +14,8 @@ import pytest
 from numba import carray, njit, types
 from numba.extending import intrinsic
 
-from specops import chunks, launch
+from specops import launch
+from specops.kernels import chunks
 
 ITEMS = 1000
 

@@ -29,8 +29,8 @@ from numba.core.caching import NullCache
 from numba.core.registry import cpu_target
 from numba.np.ufunc.parallel import threading_layer
 
-from specops import chunks
 from specops.errors import SpecopsError
+from specops.kernels import chunks
 from specops.validation import NotUnderstood, integer
 
 MANY_PARTS = 1 << 12  # parts of groups that a second thread joins faster than one
@@ -97,12 +97,15 @@ class Kernel:
         self._kind = kind
         self._address = 0
 
-    def _compile(self) -> None:
-        """Compile the chunk, or load it from the cache, and ask where it lies."""
-        _ready(chunks.serial)
-        _ready(self._chunk, self._kind)
-        compiled = self._chunk.overloads[chunks.SIGNATURE.args]
-        self._address = compiled.library.get_pointer_to_function(compiled.fndesc.llvm_func_name)
+    def address(self) -> int:
+        """Where the chunk lies, which is compiled, or loaded from the cache, if it is not yet."""
+        if self._address == 0:
+            _ready(chunks.serial)
+            _ready(self._chunk, self._kind)
+            compiled = self._chunk.overloads[chunks.SIGNATURE.args]
+            name = compiled.fndesc.llvm_func_name
+            self._address = compiled.library.get_pointer_to_function(name)
+        return self._address
 
     def __call__(
         self, walk: int, x: int, out: int, other: int, items: int, *, large: bool, alive: Any
@@ -111,9 +114,7 @@ class Kernel:
 
         `walk`, `x`, `out` and `other` are addresses.
         """
-        if self._address == 0:
-            self._compile()
-        arguments = (self._address, walk, x, out, other)
+        arguments = (self._address or self.address(), walk, x, out, other)
         threads = min(get_num_threads(), items) if large else 1
         if threads <= 1:
             chunks.serial(*arguments, 0, items)

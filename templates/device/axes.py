@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+from numba import types
+from numba.extending import intrinsic
+
 from order_key import helper
 from walk import integers
 
@@ -20,10 +25,18 @@ def _two_tables(walk, settings, kept, reduced):
     return how, (integers(kept_at), how[kept]), (integers(reduced_at), how[reduced])
 
 
-@helper
-def _entry(table, d, column):
+@intrinsic
+def _entry(_context: Any, table: Any, d: Any, column: Any) -> Any:
     """One number of a table of axes (integers, rows)."""
-    return table[0][3 * d + column]
+
+    def codegen(_context: Any, builder: Any, _signature: Any, values: Any) -> Any:
+        table, d, column = values
+        row = builder.mul(d, d.type(AXIS_BYTES // 8))
+        return builder.load(
+            builder.gep(builder.extract_value(table, 0), [builder.add(row, column)])
+        )
+
+    return types.int64(table, types.int64, types.int64), codegen
 
 
 @helper

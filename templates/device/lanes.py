@@ -23,6 +23,8 @@ from order_key import (
     _splat,
     helper,
     item_size,
+    least,
+    most,
 )
 from vectors import _extreme, _extremes, _greater, _mask, _masked_load
 
@@ -341,13 +343,13 @@ def find_key(address, n, key, late, flip, nan_key, inf):
                 return position + highest_bit(mask)
             if position == 0:
                 return 0
-            position = max(position - lanes, 0)
+            position = most(position - lanes, 0)
         else:
             if mask != 0:
                 return position + lowest_bit(mask)
             if position == n - lanes:
                 return 0  # only if another thread changed the input meanwhile
-            position = min(position + lanes, n - lanes)
+            position = least(position + lanes, n - lanes)
 
 
 @intrinsic

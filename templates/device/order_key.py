@@ -88,6 +88,26 @@ def aligned(n):
     return (n + VECTOR_BYTES - 1) & -VECTOR_BYTES
 
 
+def _chosen(sign: str) -> Any:
+    """An intrinsic that takes the first of two int64 where it stands so to the second, else the second.
+
+    Numba's `min` and `max` are functions that are compiled for each kernel: 2 to 6 % of its time.
+    """
+
+    @intrinsic
+    def choose(_context: Any, a: Any, b: Any) -> Any:
+        def codegen(_context: Any, builder: Any, _signature: Any, values: Any) -> Any:
+            return builder.select(builder.icmp_signed(sign, *values), *values)
+
+        return types.int64(types.int64, types.int64), codegen
+
+    return choose
+
+
+least = _chosen("<")
+most = _chosen(">")
+
+
 @intrinsic
 def item_size(_context: Any, flip: Any) -> Any:
     """Bytes of an element, a constant."""

@@ -5,7 +5,17 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from order_key import VECTOR_BYTES, aligned, helper, item_size, load_integer, store_integer
+from order_key import (
+    _OPTIONS,
+    VECTOR_BYTES,
+    aligned,
+    helper,
+    item_size,
+    least,
+    load_integer,
+    most,
+    store_integer,
+)
 from pool_line import (
     clear_ranks,
     copy_rank,
@@ -15,6 +25,7 @@ from pool_line import (
     rank_size,
     reset_rank,
 )
+from scratch import allocate, release
 from walk import axis_of, integers
 
 # A walk is made of these settings, then two tables of axes, whose lengths are among the settings:
@@ -43,12 +54,14 @@ RULE = 17  # flip, nan_key and inf
 BLANK = 20  # the value of a window of nothing but padding
 BLOCK = 21  # gradient: positions whose sums are in scratch memory, of each of the PITCH planes
 PLANES = 22  # lines: whole planes of an item, whose lines are one after the other; 1: an item is a part of one
-SETTINGS = 23
+FIND = 23  # gradient: the address of the chunk that finds the greatest elements
+SETTINGS = 24
 
-BATCH_COLUMNS, COLUMNS = 5, 12
+BATCH_COLUMNS, COLUMNS, BOX_COLUMNS = 5, 12, 3
 SIZE, OUT_SIZE, WINDOW, STRIDE, DILATION, PADDING = 0, 1, 2, 3, 4, 5
 STEP, OUT_STEP, INDEX_STEP, WEIGHT, LOW, HIGH = 6, 7, 8, 9, 10, 11
 
+FIRST_POSITION = np.int64(0)  # a literal would make another version of what it is passed to
 TABLE = 256  # rows of a window whose offsets are in a table
 GAP_BYTES = 2 * VECTOR_BYTES  # behind each plane's lines: what rank_rows may write there
 PIECES = 4  # of a window that are joined at once, when the rest was doubled
@@ -83,12 +96,12 @@ def _between(spatial, d, output, low, high):
     dilation, window = axis[DILATION], axis[WINDOW]
     before, left = low - start, high - start
     if dilation == 1:
-        first = max(before, 0)
-        stop = min(window, left)
+        first = most(before, 0)
+        stop = least(window, left)
     else:
         first = (dilation - 1 + before) // dilation if before > 0 else 0
-        stop = min(window, (left + dilation - 1) // dilation) if left > 0 else 0
-    return first, max(stop - first, 0)
+        stop = least(window, (left + dilation - 1) // dilation) if left > 0 else 0
+    return first, most(stop - first, 0)
 
 
 @helper
@@ -109,12 +122,11 @@ def _windows(spatial, axes, row, box):
         outer = row // size if d > 0 else 0
         digit = row - outer * size
         row = outer
-        first, count = _between(spatial, d, digit, 0, axis[SIZE])
+        first, count = _between(spatial, d, digit, FIRST_POSITION, axis[SIZE])
         start = digit * axis[STRIDE] - axis[PADDING] + first * dilation
         total *= count
-        box[d, 0] = count
-        box[d, 1] = dilation * axis[STEP]
-        box[d, 2] = dilation * axis[WEIGHT]
+        inside = axis_of(box, d, BOX_COLUMNS)
+        inside[0], inside[1], inside[2] = count, dilation * axis[STEP], dilation * axis[WEIGHT]
         offset += start * axis[STEP]
         position += start * axis[WEIGHT]
         out_offset += digit * axis[OUT_STEP]
@@ -128,12 +140,12 @@ def _element(box, axes, number):
     offset = 0
     position = 0
     for d in range(axes - 1, -1, -1):
-        count = box[d, 0]
-        outer = number // count if d > 0 else 0
-        digit = number - outer * count
+        inside = axis_of(box, d, BOX_COLUMNS)
+        outer = number // inside[0] if d > 0 else 0
+        digit = number - outer * inside[0]
         number = outer
-        offset += digit * box[d, 1]
-        position += digit * box[d, 2]
+        offset += digit * inside[1]
+        position += digit * inside[2]
     return offset, position
 
 
@@ -179,12 +191,11 @@ def _double(target, rest, source, n, window, unit, wide, flip):
 
 
 @helper
-def _fill_tables(box, total, row_step, row_weight, first, count, offsets, positions):
+def _fill_tables(box, axes, total, row_step, row_weight, first, count, offsets, positions):
     """Offsets and doubled positions of elements of a window but its last axis, from number `first` on.
 
     Those of the last but one axis go slowest: a window that its padding cuts has a part of them.
     """
-    axes = box.shape[0] - 2
     for r in range(count):
         row = (first + r) // total
         offset, position = _element(box, axes, first + r - row * total)
@@ -251,15 +262,16 @@ def line_chunk(rule, wide, sums, block, store):
     buffers = 4 if sums else 2
     zero = np.int64(0)
 
-    @njit(nogil=True, error_model="numpy")
+    @njit(nogil=True, error_model="numpy", **_OPTIONS)
     def chunk(walk, x, out, indices, begin, end):
         how, batch, spatial = _tables(walk)
         flip, nan_key, inf = rule(how)
-        # Two tables of int64, buffers of lines, and room for a run that is not yet stored.
-        scratch = np.empty(how[SCRATCH] + VECTOR_BYTES + 16 * TABLE, np.uint8)
-        folded = aligned(int(scratch.ctypes.data) + 16 * TABLE)
-        offsets, positions = folded - 16 * TABLE, folded - 8 * TABLE
-        box = np.empty((how[SPATIAL], 3), np.int64)
+        # Two tables of int64, a box, then buffers of lines, and room for a run that is not yet stored.
+        before = aligned(8 * (2 * TABLE + BOX_COLUMNS * how[SPATIAL]))
+        offsets = allocate(before + how[SCRATCH])
+        positions = offsets + 8 * TABLE
+        box = integers(positions + 8 * TABLE)
+        folded = offsets + before
         inner = how[SPATIAL] - 1
         outer_axes = inner - 1
         size, item_bytes = rank_size(wide, flip), item_size(flip)
@@ -304,7 +316,7 @@ def line_chunk(rule, wide, sums, block, store):
             column = (item - rest * tiles) * tile
             outer = rest // blocks
             first = (rest - outer * blocks) * share
-            some = min(share, rows - first)
+            some = least(share, rows - first)
             rest = outer
             outer = rest // outers
             if rest - outer * outers != outer_row:
@@ -319,16 +331,16 @@ def line_chunk(rule, wide, sums, block, store):
             lane_at = (outer - group * groups) * pitch
             rest = group // sets
             plane = (group - rest * sets) * planes
-            several = min(planes, beside - plane)
+            several = least(planes, beside - plane)
             x_offset, out_offset, index_offset, base = _batch(
                 batch, how[BATCH], rest * beside + plane
             )
-            columns = min(pitch, lanes - lane_at)
-            count = min(tile, out_n - column)
+            columns = least(pitch, lanes - lane_at)
+            count = least(tile, out_n - column)
             start = column * stride - padding  # the input position at the line's begin
             length = (count - 1) * stride + 1 + reach
-            low = min(max(-start, 0), length)
-            high = max(min(n - start, length), low)
+            low = least(most(-start, 0), length)
+            high = most(least(n - start, length), low)
             # Contiguous runs of elements in each row of the input, and whether their positions count up.
             runs, n_run, along = high - low, columns, 0
             if pitch == 1:
@@ -361,21 +373,21 @@ def line_chunk(rule, wide, sums, block, store):
                 if tall:
                     alike = lines_wanted - done
                     if row < 0:
-                        inside, alike = 0, min(-row, alike)
+                        inside, alike = 0, least(-row, alike)
                     elif row < row_size:
-                        alike = min(row_size - row, alike)
+                        alike = least(row_size - row, alike)
                     else:
                         inside = 0
                 elif total > 0 and row >= 0 and row + row_reach < row_size:
                     inside = total * row_window
                     alike = (row_size - 1 - row_reach - row) // row_stride + 1
-                    alike = min(alike, lines_wanted - done)
+                    alike = least(alike, lines_wanted - done)
                 else:  # padding cuts the window
                     cut = (row_dilation - 1 - row) // row_dilation if row < 0 else 0
                     stop = row_window
                     if row + row_reach >= row_size:
-                        stop = max(row_size - row + row_dilation - 1, 0) // row_dilation
-                    inside = max(stop - cut, 0) * total
+                        stop = most(row_size - row + row_dilation - 1, 0) // row_dilation
+                    inside = most(stop - cut, 0) * total
                     first_row += cut * row_dilation
                 # Alike lines at once, or the runs of one line.
                 again, place_step = alike, line * size
@@ -391,11 +403,12 @@ def line_chunk(rule, wide, sums, block, store):
                     clear_ranks(place + p * span * size, (high - low) * pitch, wide, flip)
                 ranked = zero
                 while ranked < inside:
-                    more = min(inside - ranked, TABLE)
+                    more = least(inside - ranked, TABLE)
                     if table > TABLE or not filled:
                         filled = True
                         _fill_tables(
                             box,
+                            outer_axes,
                             total,
                             row_dilation * row_step,
                             row_dilation * row_weight,
@@ -427,7 +440,7 @@ def line_chunk(rule, wide, sums, block, store):
                             inf,
                         )
                     while tabled < more:
-                        together = min(more - tabled, block)
+                        together = least(more - tabled, block)
                         rank_rows(
                             place,
                             address,
@@ -524,7 +537,6 @@ def line_chunk(rule, wide, sums, block, store):
                 nan_key,
                 inf,
             )
-        # The array's last use: raw addresses do not keep it.
-        scratch[0] = 0
+        release(offsets)
 
     return chunk

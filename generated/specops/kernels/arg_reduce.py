@@ -7,8 +7,8 @@
 The place is stored as an index, one for each group, or as a mark in an output of the input's shape, 0 elsewhere.
 
 Elements are compared by order keys (`flip` turns the order round, `nan_key` ranks NaN). Addresses are raw and strides are
-in bytes, so that only the element's width, and whether it is a float, make a new compiled version. `rows` and `columns` are
-apart because a call needs one of them: half the time to compile.
+in bytes, so that only the element's width, and whether it is a float, make a new compiled version. Chunks are apart because
+a call needs one of them: a third of the time to compile.
 
     walk     the settings below, then four tables of axes, whose lengths are among the settings
       kept     (size, input stride, output stride), one row at least
@@ -31,12 +31,12 @@ from numba import njit, types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
-STRATEGY = 0  # SHORT, ROWS, STRIDED, COLUMNS or SCATTERED
+CONTIGUOUS = 0  # rows: the innermost reduced axis is contiguous; columns: the innermost kept one
 LAST = 1  # of several equal elements the last wins
-LATE = 2  # SHORT, ROWS: of several equal elements in one innermost run the one at the highest address wins
+LATE = 2  # contiguous rows: of several equal elements in one innermost run the one at the highest address wins
 ORDERED = 3  # reduced elements are visited in the order of preference
 BASE = 4  # index of the first element visited
-TILE = 5  # COLUMNS, SCATTERED: columns taken together
+TILE = 5  # columns: those taken together
 PARTS = 6  # parts that each group is split into
 WIDTH = 7  # bytes of an output element; PAIR_BYTES: of the greatest element's key and index
 BLANKS = 8  # a group of nothing but NaN gives index 0
@@ -45,9 +45,9 @@ KEPT = 10  # lengths of the tables
 REDUCED = 11
 MARKS = 12
 ZEROS = 13
-BESIDE = 14  # COLUMNS: rows that adjoin in memory and are taken as one; the innermost reduced axis counts such rows
+BESIDE = 14  # columns: rows that adjoin in memory and are taken as one; the innermost reduced axis counts such rows
 OVERLAP = 15  # rows that the last of them shares with the one before it
-ZERO_ROWS = 16  # COLUMNS, SCATTERED: rows that adjoin in the output and are set to 0 at once
+ZERO_ROWS = 16  # columns: rows that adjoin in the output and are set to 0 at once
 PAST = 17  # zeros go past the caches
 PART_WEIGHT = 18  # what is added to the index from one part to the next
 CEILING = 19  # the greatest key that an element can have
@@ -55,12 +55,6 @@ RULE = 20  # flip, nan_key and inf
 SETTINGS = 23
 
 PAIR_BYTES = 16
-
-SHORT = 0  # one contiguous run, at most SHORT_BYTES
-ROWS = 1  # the innermost reduced axis is contiguous
-STRIDED = 2  # it is not
-COLUMNS = 3  # the innermost axis is kept and contiguous
-SCATTERED = 4  # the innermost axis is kept, not contiguous
 
 SHORT_BYTES = 127 * 64  # of a row searched without blocks: numbers of its vectors fit a byte
 BLOCK_BYTES = 4096  # scanned for its greatest key before the position matters
@@ -74,8 +68,6 @@ VECTOR_BYTES = 64  # one AVX-512 register or cache line; LLVM splits it where re
 # Called by kernels only: without entries from Python there is less to compile.
 _OPTIONS: Any = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
 helper = njit(error_model="numpy", **_OPTIONS)
-# What a chunk consists of: compiled with it only, not before on its own (0.8 to 0.9 of the time).
-inlined = njit(error_model="numpy", inline="always", **_OPTIONS)
 
 
 def _splat(builder: Any, value: Any, type_: Any) -> Any:
@@ -140,6 +132,26 @@ def aligned(n):
     return (n + VECTOR_BYTES - 1) & -VECTOR_BYTES
 
 
+def _chosen(sign: str) -> Any:
+    """An intrinsic that takes the first of two int64 where it stands so to the second, else the second.
+
+    Numba's `min` and `max` are functions that are compiled for each kernel: 2 to 6 % of its time.
+    """
+
+    @intrinsic
+    def choose(_context: Any, a: Any, b: Any) -> Any:
+        def codegen(_context: Any, builder: Any, _signature: Any, values: Any) -> Any:
+            return builder.select(builder.icmp_signed(sign, *values), *values)
+
+        return types.int64(types.int64, types.int64), codegen
+
+    return choose
+
+
+least = _chosen("<")
+most = _chosen(">")
+
+
 @intrinsic
 def item_size(_context: Any, flip: Any) -> Any:
     """Bytes of an element, a constant."""
@@ -184,6 +196,45 @@ def load_key(_context: Any, address: Any, offset: Any, flip: Any, nan_key: Any, 
         return _order_key(builder, bits, _rule(signature, values))
 
     return flip(types.int64, types.int64, flip, nan_key, inf), codegen
+
+
+@intrinsic
+def allocate(_context: Any, size: Any) -> Any:
+    """The address of `size` bytes that begin where a cache line does, until they are released.
+
+    Raises:
+        MemoryError: there is no memory.
+    """
+
+    def codegen(context: Any, builder: Any, _signature: Any, values: Any) -> Any:
+        i64 = ir.IntType(64)
+        # Before it stands the address of the block that it lies in.
+        extra = i64(VECTOR_BYTES + 8)
+        block = context.nrt.allocate(builder, builder.add(values[0], extra))
+        with cgutils.if_unlikely(builder, cgutils.is_null(builder, block)):
+            text = "no memory for a thread's scratch"
+            context.call_conv.return_user_exc(builder, MemoryError, (text,))
+        first = builder.ptrtoint(block, i64)
+        address = builder.and_(builder.add(first, extra), i64(-VECTOR_BYTES))
+        place = builder.inttoptr(builder.sub(address, i64(8)), i64.as_pointer())
+        builder.store(first, place)
+        return address
+
+    return types.int64(types.int64), codegen
+
+
+@intrinsic
+def release(_context: Any, address: Any) -> Any:
+    """Give back what was allocated."""
+
+    def codegen(context: Any, builder: Any, _signature: Any, values: Any) -> Any:
+        i64 = ir.IntType(64)
+        place = builder.inttoptr(builder.sub(values[0], i64(8)), i64.as_pointer())
+        block = builder.inttoptr(builder.load(place), cgutils.voidptr_t)
+        context.nrt.free(builder, block)
+        return context.get_dummy_value()
+
+    return types.void(types.int64), codegen
 
 
 def _mask(builder: Any, vector: Any, count: Any) -> Any:
@@ -574,13 +625,13 @@ def find_key(address, n, key, late, flip, nan_key, inf):
                 return position + highest_bit(mask)
             if position == 0:
                 return 0
-            position = max(position - lanes, 0)
+            position = most(position - lanes, 0)
         else:
             if mask != 0:
                 return position + lowest_bit(mask)
             if position == n - lanes:
                 return 0  # only if another thread changed the input meanwhile
-            position = min(position + lanes, n - lanes)
+            position = least(position + lanes, n - lanes)
 
 
 @intrinsic
@@ -880,10 +931,18 @@ def rule_of(how, at, lane, float_lane):
 AXIS_BYTES = 24  # of a row of a table
 
 
-@helper
-def _entry(table, d, column):
+@intrinsic
+def _entry(_context: Any, table: Any, d: Any, column: Any) -> Any:
     """One number of a table of axes (integers, rows)."""
-    return table[0][3 * d + column]
+
+    def codegen(_context: Any, builder: Any, _signature: Any, values: Any) -> Any:
+        table, d, column = values
+        row = builder.mul(d, d.type(AXIS_BYTES // 8))
+        return builder.load(
+            builder.gep(builder.extract_value(table, 0), [builder.add(row, column)])
+        )
+
+    return types.int64(table, types.int64, types.int64), codegen
 
 
 @helper
@@ -960,7 +1019,7 @@ def _zero(table, address, width, past, begin, end):
         run = position // n if inner > 0 else 0
         digit = position - run * n
         offset, _ = _unravel(table, inner, run)
-        count = min(n - digit, end - position)
+        count = least(n - digit, end - position)
         position += count
         zero_run(address + offset + digit * step, count, step, width, past)
 
@@ -980,62 +1039,6 @@ def _locate(address, n, key, late, flip, nan_key, inf):
     if mask == 0:
         return 0  # only if another thread changed the input meanwhile
     return highest_bit(mask) if late else lowest_bit(mask)
-
-
-@inlined
-def _short_rows(how, kept, reduced, marks, zeros, x, out, flip, nan_key, inf, begin, end):
-    """Rows of one contiguous run, at most SHORT_BYTES: no bookkeeping, which would take longer than the row."""
-    prefer_wide_vectors()
-    inner = kept[1] - 1
-    run, step, out_step = _axis(kept, inner)
-    n, _, weight = _axis(reduced, 0)
-    base, late, width = how[BASE], how[LATE] != 0, how[WIDTH]
-    blanks, mark = how[BLANKS] != 0, how[MARK]
-    mark_step = _entry(marks, 0, 1) if mark != 0 else 0
-    past = how[PAST] != 0
-    zero_count = zero_step = 0
-    if zeros[1] > 0:
-        zero_count, zero_step, _ = _axis(zeros, 0)
-    size = item_size(flip)
-    narrow = n <= VECTOR_BYTES // size
-    # A group's whole run of the output fits one vector, too.
-    one_hot = narrow and zero_count == n and zero_step == size and mark_step == size
-    ahead = step * max(AHEAD // max(abs(step), 1), 1)  # a row further on
-    item = begin
-    while item < end:
-        outer = item // run
-        digit = item - outer * run
-        offset, out_offset = _unravel(kept, inner, outer)
-        address = x + offset + digit * step
-        # Where rows adjoin, the bytes behind one belong to the next.
-        readable = x + offset + run * step if step == n * size else 0
-        out_address = out + out_offset + digit * out_step
-        count = min(run - digit, end - item)
-        item += count
-        for _ in range(count):
-            if narrow:
-                whole = address + VECTOR_BYTES <= readable
-                best, place = greatest_place(address, n, whole, late, flip, nan_key, inf)
-            else:
-                best, place = greatest_place_of_many(address, n, ahead, late, flip, nan_key, inf)
-            index = base + place * weight
-            if blanks and best == nan_key:
-                index = 0
-            if one_hot:
-                store_one_hot(out_address, n, index, mark, flip)
-            else:
-                if zero_count > 0:
-                    zero_run(out_address, zero_count, zero_step, width, past)
-                if width == PAIR_BYTES:
-                    _store_pair(out_address, best, index)
-                elif mark == 0:
-                    store_element(out_address, index, width)
-                else:
-                    store_element(out_address + index * mark_step, mark, width)
-            address += step
-            out_address += out_step
-    if past:
-        drain_stores()
 
 
 @helper
@@ -1060,7 +1063,7 @@ def _row(how, reduced, x, flip, nan_key, inf, begin, end):
         offset, base = _unravel(reduced, inner, run)
         base += how[BASE] + digit * weight
         address = x + offset + digit * size
-        count = min(n - digit, end - position)
+        count = least(n - digit, end - position)
         position += count
         short = VECTOR_BYTES <= count * size <= SHORT_BYTES
         place = 0
@@ -1070,7 +1073,7 @@ def _row(how, reduced, x, flip, nan_key, inf, begin, end):
         else:
             key = np.int64(0)
             for first in range(0, count, block):
-                some = min(count - first, block)
+                some = least(count - first, block)
                 block_key = np.int64(_block_key(address + first * size, some, flip, nan_key, inf))
                 if first == 0 or block_key > key or (late and block_key == key):
                     key = block_key
@@ -1079,7 +1082,7 @@ def _row(how, reduced, x, flip, nan_key, inf, begin, end):
                     break
         if none or key > best or (key == best and not ordered):
             if not short:
-                some = min(count - found, block)
+                some = least(count - found, block)
                 start = address + found * size
                 place = found + _locate(start, some, key, late, flip, nan_key, inf)
             key_index = base + place * weight
@@ -1108,7 +1111,7 @@ def _strided_row(how, reduced, x, flip, nan_key, inf, begin, end):
         offset, base = _unravel(reduced, inner, run)
         base += how[BASE] + digit * weight
         address = x + offset + digit * step
-        count = min(n - digit, end - position)
+        count = least(n - digit, end - position)
         position += count
         key = load_key(address, 0, flip, nan_key, inf)
         place = 0
@@ -1123,44 +1126,6 @@ def _strided_row(how, reduced, x, flip, nan_key, inf, begin, end):
             best = key
             index = key_index
     return best, index
-
-
-@inlined
-def _rows(how, kept, reduced, marks, zeros, x, out, partial, flip, nan_key, inf, begin, end):
-    prefer_wide_vectors()
-    parts, width, mark = how[PARTS], how[WIDTH], how[MARK]
-    contiguous = how[STRATEGY] == ROWS
-    blanks = how[BLANKS] != 0
-    cleared, past = zeros[1] > 0, how[PAST] != 0
-    volume = _volume(zeros)
-    total = _volume(reduced)
-    share = (total + parts - 1) // parts
-    groups = _volume(kept)
-    for item in range(begin, end):
-        part = item // groups if parts > 1 else 0
-        group = item - part * groups
-        first = part * share
-        offset, out_offset = _unravel(kept, kept[1], group)
-        stop = min(first + share, total)
-        if contiguous:
-            best, index = _row(how, reduced, x + offset, flip, nan_key, inf, first, stop)
-        else:
-            best, index = _strided_row(how, reduced, x + offset, flip, nan_key, inf, first, stop)
-        target = out + out_offset
-        if cleared:
-            begin_zero, end_zero = volume * part // parts, volume * (part + 1) // parts
-            _zero(zeros, target, width, past, begin_zero, end_zero)
-        if parts > 1:
-            partial[2 * item] = best
-            partial[2 * item + 1] = index
-        elif width == PAIR_BYTES:
-            _store_pair(target, best, index)
-        else:
-            if blanks and best == nan_key:
-                index = 0
-            _store(target, index, width, mark, marks)
-    if past:
-        drain_stores()
 
 
 @helper
@@ -1182,9 +1147,9 @@ def _fold_scattered(best, where, address, offsets, rows, columns, step, fresh, f
 
 
 @helper
-def _better(key, index, winner, c, last):
-    best = winner[0, c]
-    return (key > best) | ((key == best) & ((index < winner[1, c]) != last))
+def _better(key, index, keys, winners, c, last):
+    best = keys[c]
+    return (key > best) | ((key == best) & ((index < winners[c]) != last))
 
 
 @helper
@@ -1212,7 +1177,7 @@ def _list_rows(offsets, indices, how, reduced, position, stop):
         offset, index = _unravel(reduced, inner, run)
         offset += digit * step
         index += how[BASE] + digit * weight
-        count = min(n - digit, stop - position)
+        count = least(n - digit, stop - position)
         for r in range(count):
             offsets[rows + r] = offset + r * step
             indices[rows + r] = index + r * weight
@@ -1228,228 +1193,300 @@ def _list_rows(offsets, indices, how, reduced, position, stop):
 
 
 @helper
-def _join_lane(winner, first, columns, weight, last):
+def _join_row(keys, winners, first, columns, weight, last):
     """Join the winners of columns from `first` on, `weight` further on in the index, to the first ones."""
-    for column in range(columns):
-        # Unsigned: that a negative index might count from the end would keep this from being a loop of vectors.
-        c, d = np.uint64(first + column), np.uint64(column)
-        key, index = winner[0, c], winner[1, c] + weight
-        better = _better(key, index, winner, d, last)
-        winner[0, d] = key if better else winner[0, d]
-        winner[1, d] = index if better else winner[1, d]
+    for d in range(columns):
+        c = first + d
+        key, index = keys[c], winners[c] + weight
+        better = _better(key, index, keys, winners, d, last)
+        keys[d] = key if better else keys[d]
+        winners[d] = index if better else winners[d]
 
 
-@inlined
-def _columns(
-    how,
-    kept,
-    reduced,
-    marks,
-    zeros,
-    x,
-    out,
-    partial,
-    flip,
-    nan_key,
-    inf,
-    begin,
-    end,
-    best_at,
-    table,
-    winner,
-):
-    """Tiles of columns; down the rows outside, compare and select along the columns inside.
+def short_rows(width, is_float):
+    """Chunk of groups that are each one contiguous run of at most SHORT_BYTES.
 
-    Best keys and row numbers stand in the keys' own width, so nothing is widened; row numbers therefore
-    count within a block of rows, after which those that changed go to `winner` (key, index). Rows of few columns that
-    adjoin in memory are taken as one row of several times the columns, merged at the end.
+    No bookkeeping, which would take longer than the row.
     """
-    prefer_wide_vectors()
-    size = item_size(flip)
-    word = 8 // size
-    numbers = 0xFF if size == 1 else -1  # of rows; the greatest, of all bits, means none
-    tile, parts, width, mark = how[TILE], how[PARTS], how[WIDTH], how[MARK]
-    last, ordered, blanks = how[LAST] != 0, how[ORDERED] != 0, how[BLANKS] != 0
-    contiguous = how[STRATEGY] == COLUMNS
-    beside = how[BESIDE]
-    where_at = best_at + aligned(tile * size)
-    block = table.shape[1] - FOLD - ROWS_AHEAD
-    offsets = table[0]
-    indices = table[1]
-    offsets_at = offsets.ctypes.data
-    kept_inner = kept[1] - 1
-    across, step, out_step = _axis(kept, kept_inner)
-    tiles = (across + tile - 1) // tile
-    groups = _volume(kept)
-    whole = groups // across * tiles
-    _, row_step, weight = _axis(reduced, reduced[1] - 1)
-    # From one of the rows beside each other to the next, at ascending addresses.
-    beside_weight = weight // beside if row_step > 0 else -(weight // beside)
-    total = _volume(reduced)
-    cleared, past = zeros[1] > 0, how[PAST] != 0
-    volume = _volume(zeros)
-    share = (total + parts - 1) // parts
-    # Whether the indices of a block that has all rows can be stored as they are found.
-    placed = parts == 1 and beside == 1 and mark == 0 and out_step == width and reduced[1] == 1
-    listed = -1  # the first position that `table` tells
-    rows = top_row = 0
-    for item in range(begin, end):
-        part, outer, column = _tile_of(item, whole, tiles, tile)
-        columns = min(tile, across - column)
-        wide = columns * beside
-        ahead = min(max(AHEAD_OF_COLUMNS // (wide * size), FOLD), ROWS_AHEAD)
-        offset, out_offset = _unravel(kept, kept_inner, outer)
-        start = x + offset + column * step
-        target = out + out_offset + column * out_step
-        _, next_outer, next_column = _tile_of(min(item + 1, end - 1), whole, tiles, tile)
-        next_start = x + _unravel(kept, kept_inner, next_outer)[0] + next_column * step
-        position = part * share
-        stop = min(position + share, total)
-        if cleared:
-            for run in range(volume * part // parts, volume * (part + 1) // parts):
-                zero_offset, _ = _unravel(zeros, zeros[1], run)
-                zero_run(target + zero_offset, columns * how[ZERO_ROWS], out_step, width, past)
-        first = True
-        while position < stop:
-            if listed != position:  # else they are those of the tile before
-                # Of blocks after the first, the greatest number means that no row was better.
-                end_of_block = min(stop, position + block - (0 if first else FOLD))
-                rows = _list_rows(offsets, indices, how, reduced, position, end_of_block)
-                listed = position
-            position += rows
-            fresh = first or not ordered
-            if contiguous:
-                # Rows to be fetched ahead: this tile's next ones, or the next tile's first ones.
-                if first:
-                    top_row = offsets[0]
-                whole_folds = rows + -rows % FOLD
-                for r in range(ahead):
-                    if position < stop:
-                        further = offsets[rows - 1] + (r + 1) * row_step
-                    elif first:
-                        further = offsets[r] + next_start - start
-                    else:
-                        further = top_row + r * row_step + next_start - start
-                    offsets[whole_folds + r] = further
-                fold_rows(
-                    best_at,
-                    where_at,
-                    start,
-                    offsets_at,
-                    whole_folds,
-                    ahead,
-                    wide,
-                    fresh,
-                    flip,
-                    nan_key,
-                    inf,
-                )
-            else:
-                _fold_scattered(
-                    best_at, where_at, start, offsets, rows, wide, step, fresh, flip, nan_key, inf
-                )
-            if first and placed and position == stop:
-                store_places(
-                    target,
-                    columns,
-                    best_at,
-                    where_at,
-                    indices[0],
-                    weight,
-                    blanks,
-                    width,
-                    flip,
-                    nan_key,
-                )
-                continue
-            if first:
-                for c in range(wide):
-                    number = np.int64(load_integer(flip, where_at + c * size)) & numbers
-                    winner[0, c] = load_integer(flip, best_at + c * size)
-                    winner[1, c] = indices[np.uint64(number)]
-                first = False
-                continue
-            for c in range(0, wide, word):
-                if load_integer(np.int64(0), where_at + c * size) == -1:
-                    continue  # nothing better in this block
-                for d in range(c, min(c + word, wide)):
-                    number = np.int64(load_integer(flip, where_at + d * size)) & numbers
-                    changed = number != numbers
-                    key = np.int64(load_integer(flip, best_at + d * size))
-                    index = indices[np.uint64(number if changed else 0)]
-                    if not ordered:
-                        changed = _better(key, index, winner, d, last)
-                    winner[0, d] = key if changed else winner[0, d]
-                    winner[1, d] = index if changed else winner[1, d]
-        if first:
-            continue  # stored already
-        for lane in range(1, beside):
-            _join_lane(winner, lane * columns, columns, lane * beside_weight, last)
-        if parts > 1:
-            place = 2 * (part * groups + outer * across + column)
-            for c in range(columns):
-                partial[place + 2 * c] = winner[0, c]
-                partial[place + 2 * c + 1] = winner[1, c]
-        else:
-            for c in range(columns):
-                index = 0 if blanks and winner[0, c] == nan_key else winner[1, c]
-                _store(target + c * out_step, index, width, mark, marks)
-    if past:
-        drain_stores()
-
-
-def rows(width, is_float):
-    """Chunk of SHORT, ROWS and STRIDED, for elements of `width` bits; an item is a part of a group."""
     lane, float_lane = lane_types(width, is_float)
 
     @njit(nogil=True, error_model="numpy", **_OPTIONS)
     def chunk(walk, x, out, partial, begin, end):
+        prefer_wide_vectors()
         how, kept, reduced, marks, zeros = _tables(walk)
         flip, nan_key, inf = rule_of(how, RULE, lane, float_lane)
         if how[WIDTH] == PAIR_BYTES:
             out = partial
-        if how[STRATEGY] == SHORT:
-            _short_rows(how, kept, reduced, marks, zeros, x, out, flip, nan_key, inf, begin, end)
-        else:
-            pairs = integers(partial)
-            _rows(how, kept, reduced, marks, zeros, x, out, pairs, flip, nan_key, inf, begin, end)
+        inner = kept[1] - 1
+        run, step, out_step = _axis(kept, inner)
+        n, _, weight = _axis(reduced, 0)
+        base, late, width = how[BASE], how[LATE] != 0, how[WIDTH]
+        blanks, mark = how[BLANKS] != 0, how[MARK]
+        mark_step = _entry(marks, 0, 1) if mark != 0 else 0
+        past = how[PAST] != 0
+        zero_count = zero_step = 0
+        if zeros[1] > 0:
+            zero_count, zero_step, _ = _axis(zeros, 0)
+        size = item_size(flip)
+        narrow = n <= VECTOR_BYTES // size
+        # A group's whole run of the output fits one vector, too.
+        one_hot = narrow and zero_count == n and zero_step == size and mark_step == size
+        ahead = step * most(AHEAD // most(abs(step), 1), 1)  # a row further on
+        item = begin
+        while item < end:
+            outer = item // run
+            digit = item - outer * run
+            offset, out_offset = _unravel(kept, inner, outer)
+            address = x + offset + digit * step
+            # Where rows adjoin, the bytes behind one belong to the next.
+            readable = x + offset + run * step if step == n * size else 0
+            out_address = out + out_offset + digit * out_step
+            count = least(run - digit, end - item)
+            item += count
+            for _ in range(count):
+                if narrow:
+                    whole = address + VECTOR_BYTES <= readable
+                    best, place = greatest_place(address, n, whole, late, flip, nan_key, inf)
+                else:
+                    best, place = greatest_place_of_many(
+                        address, n, ahead, late, flip, nan_key, inf
+                    )
+                index = base + place * weight
+                if blanks and best == nan_key:
+                    index = 0
+                if one_hot:
+                    store_one_hot(out_address, n, index, mark, flip)
+                else:
+                    if zero_count > 0:
+                        zero_run(out_address, zero_count, zero_step, width, past)
+                    if width == PAIR_BYTES:
+                        _store_pair(out_address, best, index)
+                    elif mark == 0:
+                        store_element(out_address, index, width)
+                    else:
+                        store_element(out_address + index * mark_step, mark, width)
+                address += step
+                out_address += out_step
+        if past:
+            drain_stores()
+
+    return chunk
+
+
+def rows(width, is_float):
+    """Chunk with the innermost axis reduced; an item is a part of a group."""
+    lane, float_lane = lane_types(width, is_float)
+
+    @njit(nogil=True, error_model="numpy", **_OPTIONS)
+    def chunk(walk, x, out, partial, begin, end):
+        prefer_wide_vectors()
+        how, kept, reduced, marks, zeros = _tables(walk)
+        flip, nan_key, inf = rule_of(how, RULE, lane, float_lane)
+        pairs = integers(partial)
+        if how[WIDTH] == PAIR_BYTES:
+            out = partial
+        parts, width, mark = how[PARTS], how[WIDTH], how[MARK]
+        contiguous = how[CONTIGUOUS] != 0
+        blanks = how[BLANKS] != 0
+        cleared, past = zeros[1] > 0, how[PAST] != 0
+        volume = _volume(zeros)
+        total = _volume(reduced)
+        share = (total + parts - 1) // parts
+        groups = _volume(kept)
+        for item in range(begin, end):
+            part = item // groups if parts > 1 else 0
+            group = item - part * groups
+            first = part * share
+            offset, out_offset = _unravel(kept, kept[1], group)
+            stop = least(first + share, total)
+            if contiguous:
+                best, index = _row(how, reduced, x + offset, flip, nan_key, inf, first, stop)
+            else:
+                best, index = _strided_row(
+                    how, reduced, x + offset, flip, nan_key, inf, first, stop
+                )
+            target = out + out_offset
+            if cleared:
+                begin_zero, end_zero = volume * part // parts, volume * (part + 1) // parts
+                _zero(zeros, target, width, past, begin_zero, end_zero)
+            if parts > 1:
+                pairs[2 * item] = best
+                pairs[2 * item + 1] = index
+            elif width == PAIR_BYTES:
+                _store_pair(target, best, index)
+            else:
+                if blanks and best == nan_key:
+                    index = 0
+                _store(target, index, width, mark, marks)
+        if past:
+            drain_stores()
 
     return chunk
 
 
 def columns(width, is_float):
-    """Chunk of COLUMNS and SCATTERED; an item is a part of a tile of groups."""
+    """Chunk with the innermost axis kept; an item is a part of a tile of groups.
+
+    Down the rows outside, compare and select along the columns inside.
+
+    Best keys and row numbers stand in the keys' own width, so nothing is widened; row numbers therefore
+    count within a block of rows, after which those that changed go to `winners` (key, index). Rows of few columns that
+    adjoin in memory are taken as one row of several times the columns, merged at the end.
+    """
     lane, float_lane = lane_types(width, is_float)
 
     @njit(nogil=True, error_model="numpy", **_OPTIONS)
     def chunk(walk, x, out, partial, begin, end):
+        prefer_wide_vectors()
         how, kept, reduced, marks, zeros = _tables(walk)
         flip, nan_key, inf = rule_of(how, RULE, lane, float_lane)
-        tile = how[TILE]
-        scratch = np.empty(2 * aligned(tile * item_size(flip)) + VECTOR_BYTES, np.uint8)
-        block = BYTE_ROWS if item_size(flip) == 1 else BLOCK_ROWS
-        table = np.empty((2, block + FOLD + ROWS_AHEAD), np.int64)
-        winner = np.empty((2, tile), np.int64)
-        _columns(
-            how,
-            kept,
-            reduced,
-            marks,
-            zeros,
-            x,
-            out,
-            integers(partial),
-            flip,
-            nan_key,
-            inf,
-            begin,
-            end,
-            aligned(np.int64(scratch.ctypes.data)),
-            table,
-            winner,
-        )
-        # The array's last use: raw addresses do not keep it.
-        scratch[0] = 0
+        pairs = integers(partial)
+        size = item_size(flip)
+        word = 8 // size
+        numbers = 0xFF if size == 1 else -1  # of rows; the greatest, of all bits, means none
+        tile, parts, width, mark = how[TILE], how[PARTS], how[WIDTH], how[MARK]
+        last, ordered, blanks = how[LAST] != 0, how[ORDERED] != 0, how[BLANKS] != 0
+        contiguous = how[CONTIGUOUS] != 0
+        beside = how[BESIDE]
+        block = BYTE_ROWS if size == 1 else BLOCK_ROWS
+        line, table = aligned(tile * size), 8 * (block + FOLD + ROWS_AHEAD)
+        best_at = allocate(2 * line + 2 * table + 16 * tile)
+        where_at = best_at + line
+        offsets_at = where_at + line
+        offsets, indices = integers(offsets_at), integers(offsets_at + table)
+        # Of each column the best key so far, and its index.
+        keys = integers(offsets_at + 2 * table)
+        winners = integers(offsets_at + 2 * table + 8 * tile)
+        kept_inner = kept[1] - 1
+        across, step, out_step = _axis(kept, kept_inner)
+        tiles = (across + tile - 1) // tile
+        groups = _volume(kept)
+        whole = groups // across * tiles
+        _, row_step, weight = _axis(reduced, reduced[1] - 1)
+        # From one of the rows beside each other to the next, at ascending addresses.
+        beside_weight = weight // beside if row_step > 0 else -(weight // beside)
+        total = _volume(reduced)
+        cleared, past = zeros[1] > 0, how[PAST] != 0
+        volume = _volume(zeros)
+        share = (total + parts - 1) // parts
+        # Whether the indices of a block that has all rows can be stored as they are found.
+        placed = parts == 1 and beside == 1 and mark == 0 and out_step == width and reduced[1] == 1
+        listed = -1  # the first position that `offsets` tells
+        rows = top_row = 0
+        for item in range(begin, end):
+            part, outer, column = _tile_of(item, whole, tiles, tile)
+            columns = least(tile, across - column)
+            wide = columns * beside
+            ahead = least(most(AHEAD_OF_COLUMNS // (wide * size), FOLD), ROWS_AHEAD)
+            offset, out_offset = _unravel(kept, kept_inner, outer)
+            start = x + offset + column * step
+            target = out + out_offset + column * out_step
+            _, next_outer, next_column = _tile_of(least(item + 1, end - 1), whole, tiles, tile)
+            next_start = x + _unravel(kept, kept_inner, next_outer)[0] + next_column * step
+            position = part * share
+            stop = least(position + share, total)
+            if cleared:
+                for run in range(volume * part // parts, volume * (part + 1) // parts):
+                    zero_offset, _ = _unravel(zeros, zeros[1], run)
+                    zero_run(target + zero_offset, columns * how[ZERO_ROWS], out_step, width, past)
+            first = True
+            while position < stop:
+                if listed != position:  # else they are those of the tile before
+                    # Of blocks after the first, the greatest number means that no row was better.
+                    end_of_block = least(stop, position + block - (0 if first else FOLD))
+                    rows = _list_rows(offsets, indices, how, reduced, position, end_of_block)
+                    listed = position
+                position += rows
+                fresh = first or not ordered
+                if contiguous:
+                    # Rows to be fetched ahead: this tile's next ones, or the next tile's first ones.
+                    if first:
+                        top_row = offsets[0]
+                    whole_folds = rows + -rows % FOLD
+                    for r in range(ahead):
+                        if position < stop:
+                            further = offsets[rows - 1] + (r + 1) * row_step
+                        elif first:
+                            further = offsets[r] + next_start - start
+                        else:
+                            further = top_row + r * row_step + next_start - start
+                        offsets[whole_folds + r] = further
+                    fold_rows(
+                        best_at,
+                        where_at,
+                        start,
+                        offsets_at,
+                        whole_folds,
+                        ahead,
+                        wide,
+                        fresh,
+                        flip,
+                        nan_key,
+                        inf,
+                    )
+                else:
+                    _fold_scattered(
+                        best_at,
+                        where_at,
+                        start,
+                        offsets,
+                        rows,
+                        wide,
+                        step,
+                        fresh,
+                        flip,
+                        nan_key,
+                        inf,
+                    )
+                if first and placed and position == stop:
+                    store_places(
+                        target,
+                        columns,
+                        best_at,
+                        where_at,
+                        indices[0],
+                        weight,
+                        blanks,
+                        width,
+                        flip,
+                        nan_key,
+                    )
+                    continue
+                if first:
+                    for c in range(wide):
+                        number = np.int64(load_integer(flip, where_at + c * size)) & numbers
+                        keys[c] = load_integer(flip, best_at + c * size)
+                        winners[c] = indices[number]
+                    first = False
+                    continue
+                for c in range(0, wide, word):
+                    if load_integer(np.int64(0), where_at + c * size) == -1:
+                        continue  # nothing better in this block
+                    for d in range(c, least(c + word, wide)):
+                        number = np.int64(load_integer(flip, where_at + d * size)) & numbers
+                        changed = number != numbers
+                        key = np.int64(load_integer(flip, best_at + d * size))
+                        index = indices[number if changed else 0]
+                        if not ordered:
+                            changed = _better(key, index, keys, winners, d, last)
+                        keys[d] = key if changed else keys[d]
+                        winners[d] = index if changed else winners[d]
+            if first:
+                continue  # stored already
+            for row in range(1, beside):
+                _join_row(keys, winners, row * columns, columns, row * beside_weight, last)
+            if parts > 1:
+                place = 2 * (part * groups + outer * across + column)
+                for c in range(columns):
+                    pairs[place + 2 * c] = keys[c]
+                    pairs[place + 2 * c + 1] = winners[c]
+            else:
+                for c in range(columns):
+                    index = 0 if blanks and keys[c] == nan_key else winners[c]
+                    _store(target + c * out_step, index, width, mark, marks)
+        if past:
+            drain_stores()
+        release(best_at)
 
     return chunk
 
@@ -1468,7 +1505,7 @@ def combine(walk, _x, out, partial, begin, end):
         run = item // n
         digit = item - run * n
         target = out + _unravel(kept, inner, run)[1] + digit * step
-        count = min(n - digit, end - item)
+        count = least(n - digit, end - item)
         for group in range(item, item + count):
             best, index = pairs[2 * group], pairs[2 * group + 1]
             for p in range(1, parts):

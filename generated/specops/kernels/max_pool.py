@@ -100,6 +100,26 @@ def aligned(n):
     return (n + VECTOR_BYTES - 1) & -VECTOR_BYTES
 
 
+def _chosen(sign: str) -> Any:
+    """An intrinsic that takes the first of two int64 where it stands so to the second, else the second.
+
+    Numba's `min` and `max` are functions that are compiled for each kernel: 2 to 6 % of its time.
+    """
+
+    @intrinsic
+    def choose(_context: Any, a: Any, b: Any) -> Any:
+        def codegen(_context: Any, builder: Any, _signature: Any, values: Any) -> Any:
+            return builder.select(builder.icmp_signed(sign, *values), *values)
+
+        return types.int64(types.int64, types.int64), codegen
+
+    return choose
+
+
+least = _chosen("<")
+most = _chosen(">")
+
+
 @intrinsic
 def item_size(_context: Any, flip: Any) -> Any:
     """Bytes of an element, a constant."""
@@ -144,6 +164,80 @@ def load_key(_context: Any, address: Any, offset: Any, flip: Any, nan_key: Any, 
         return _order_key(builder, bits, _rule(signature, values))
 
     return flip(types.int64, types.int64, flip, nan_key, inf), codegen
+
+
+SIGNATURE = types.void(*(types.int64,) * 6)  # of a chunk
+LAUNCH = types.void(types.int64, *SIGNATURE.args)  # of the functions here
+
+
+def _called(context: Any, builder: Any, values: Any) -> Any:
+    """The status of the chunk at address values[0], called with the rest."""
+    convention = context.call_conv
+    kind = convention.get_function_type(types.none, SIGNATURE.args)
+    function = builder.inttoptr(values[0], kind.as_pointer())
+    status, _ = convention.call_function(builder, function, types.none, SIGNATURE.args, values[1:])
+    return status
+
+
+@intrinsic
+def call(
+    _context: Any,
+    chunk: Any,
+    walk: Any,
+    x: Any,
+    out: Any,
+    other: Any,
+    begin: Any,
+    end: Any,
+) -> Any:
+    """Call the chunk at an address; what it raises is raised."""
+
+    def codegen(context: Any, builder: Any, _signature: Any, values: Any) -> Any:
+        status = _called(context, builder, values)
+        with cgutils.if_unlikely(builder, status.is_error):
+            context.call_conv.return_status_propagate(builder, status)
+        return context.get_dummy_value()
+
+    return LAUNCH, codegen
+
+
+@intrinsic
+def allocate(_context: Any, size: Any) -> Any:
+    """The address of `size` bytes that begin where a cache line does, until they are released.
+
+    Raises:
+        MemoryError: there is no memory.
+    """
+
+    def codegen(context: Any, builder: Any, _signature: Any, values: Any) -> Any:
+        i64 = ir.IntType(64)
+        # Before it stands the address of the block that it lies in.
+        extra = i64(VECTOR_BYTES + 8)
+        block = context.nrt.allocate(builder, builder.add(values[0], extra))
+        with cgutils.if_unlikely(builder, cgutils.is_null(builder, block)):
+            text = "no memory for a thread's scratch"
+            context.call_conv.return_user_exc(builder, MemoryError, (text,))
+        first = builder.ptrtoint(block, i64)
+        address = builder.and_(builder.add(first, extra), i64(-VECTOR_BYTES))
+        place = builder.inttoptr(builder.sub(address, i64(8)), i64.as_pointer())
+        builder.store(first, place)
+        return address
+
+    return types.int64(types.int64), codegen
+
+
+@intrinsic
+def release(_context: Any, address: Any) -> Any:
+    """Give back what was allocated."""
+
+    def codegen(context: Any, builder: Any, _signature: Any, values: Any) -> Any:
+        i64 = ir.IntType(64)
+        place = builder.inttoptr(builder.sub(values[0], i64(8)), i64.as_pointer())
+        block = builder.inttoptr(builder.load(place), cgutils.voidptr_t)
+        context.nrt.free(builder, block)
+        return context.get_dummy_value()
+
+    return types.void(types.int64), codegen
 
 
 def _like(type_: Any, element: Any) -> Any:
@@ -1213,12 +1307,14 @@ RULE = 17  # flip, nan_key and inf
 BLANK = 20  # the value of a window of nothing but padding
 BLOCK = 21  # gradient: positions whose sums are in scratch memory, of each of the PITCH planes
 PLANES = 22  # lines: whole planes of an item, whose lines are one after the other; 1: an item is a part of one
-SETTINGS = 23
+FIND = 23  # gradient: the address of the chunk that finds the greatest elements
+SETTINGS = 24
 
-BATCH_COLUMNS, COLUMNS = 5, 12
+BATCH_COLUMNS, COLUMNS, BOX_COLUMNS = 5, 12, 3
 SIZE, OUT_SIZE, WINDOW, STRIDE, DILATION, PADDING = 0, 1, 2, 3, 4, 5
 STEP, OUT_STEP, INDEX_STEP, WEIGHT, LOW, HIGH = 6, 7, 8, 9, 10, 11
 
+FIRST_POSITION = np.int64(0)  # a literal would make another version of what it is passed to
 TABLE = 256  # rows of a window whose offsets are in a table
 GAP_BYTES = 2 * VECTOR_BYTES  # behind each plane's lines: what rank_rows may write there
 PIECES = 4  # of a window that are joined at once, when the rest was doubled
@@ -1253,12 +1349,12 @@ def _between(spatial, d, output, low, high):
     dilation, window = axis[DILATION], axis[WINDOW]
     before, left = low - start, high - start
     if dilation == 1:
-        first = max(before, 0)
-        stop = min(window, left)
+        first = most(before, 0)
+        stop = least(window, left)
     else:
         first = (dilation - 1 + before) // dilation if before > 0 else 0
-        stop = min(window, (left + dilation - 1) // dilation) if left > 0 else 0
-    return first, max(stop - first, 0)
+        stop = least(window, (left + dilation - 1) // dilation) if left > 0 else 0
+    return first, most(stop - first, 0)
 
 
 @helper
@@ -1279,12 +1375,11 @@ def _windows(spatial, axes, row, box):
         outer = row // size if d > 0 else 0
         digit = row - outer * size
         row = outer
-        first, count = _between(spatial, d, digit, 0, axis[SIZE])
+        first, count = _between(spatial, d, digit, FIRST_POSITION, axis[SIZE])
         start = digit * axis[STRIDE] - axis[PADDING] + first * dilation
         total *= count
-        box[d, 0] = count
-        box[d, 1] = dilation * axis[STEP]
-        box[d, 2] = dilation * axis[WEIGHT]
+        inside = axis_of(box, d, BOX_COLUMNS)
+        inside[0], inside[1], inside[2] = count, dilation * axis[STEP], dilation * axis[WEIGHT]
         offset += start * axis[STEP]
         position += start * axis[WEIGHT]
         out_offset += digit * axis[OUT_STEP]
@@ -1298,12 +1393,12 @@ def _element(box, axes, number):
     offset = 0
     position = 0
     for d in range(axes - 1, -1, -1):
-        count = box[d, 0]
-        outer = number // count if d > 0 else 0
-        digit = number - outer * count
+        inside = axis_of(box, d, BOX_COLUMNS)
+        outer = number // inside[0] if d > 0 else 0
+        digit = number - outer * inside[0]
         number = outer
-        offset += digit * box[d, 1]
-        position += digit * box[d, 2]
+        offset += digit * inside[1]
+        position += digit * inside[2]
     return offset, position
 
 
@@ -1349,12 +1444,11 @@ def _double(target, rest, source, n, window, unit, wide, flip):
 
 
 @helper
-def _fill_tables(box, total, row_step, row_weight, first, count, offsets, positions):
+def _fill_tables(box, axes, total, row_step, row_weight, first, count, offsets, positions):
     """Offsets and doubled positions of elements of a window but its last axis, from number `first` on.
 
     Those of the last but one axis go slowest: a window that its padding cuts has a part of them.
     """
-    axes = box.shape[0] - 2
     for r in range(count):
         row = (first + r) // total
         offset, position = _element(box, axes, first + r - row * total)
@@ -1421,15 +1515,16 @@ def line_chunk(rule, wide, sums, block, store):
     buffers = 4 if sums else 2
     zero = np.int64(0)
 
-    @njit(nogil=True, error_model="numpy")
+    @njit(nogil=True, error_model="numpy", **_OPTIONS)
     def chunk(walk, x, out, indices, begin, end):
         how, batch, spatial = _tables(walk)
         flip, nan_key, inf = rule(how)
-        # Two tables of int64, buffers of lines, and room for a run that is not yet stored.
-        scratch = np.empty(how[SCRATCH] + VECTOR_BYTES + 16 * TABLE, np.uint8)
-        folded = aligned(int(scratch.ctypes.data) + 16 * TABLE)
-        offsets, positions = folded - 16 * TABLE, folded - 8 * TABLE
-        box = np.empty((how[SPATIAL], 3), np.int64)
+        # Two tables of int64, a box, then buffers of lines, and room for a run that is not yet stored.
+        before = aligned(8 * (2 * TABLE + BOX_COLUMNS * how[SPATIAL]))
+        offsets = allocate(before + how[SCRATCH])
+        positions = offsets + 8 * TABLE
+        box = integers(positions + 8 * TABLE)
+        folded = offsets + before
         inner = how[SPATIAL] - 1
         outer_axes = inner - 1
         size, item_bytes = rank_size(wide, flip), item_size(flip)
@@ -1474,7 +1569,7 @@ def line_chunk(rule, wide, sums, block, store):
             column = (item - rest * tiles) * tile
             outer = rest // blocks
             first = (rest - outer * blocks) * share
-            some = min(share, rows - first)
+            some = least(share, rows - first)
             rest = outer
             outer = rest // outers
             if rest - outer * outers != outer_row:
@@ -1489,16 +1584,16 @@ def line_chunk(rule, wide, sums, block, store):
             lane_at = (outer - group * groups) * pitch
             rest = group // sets
             plane = (group - rest * sets) * planes
-            several = min(planes, beside - plane)
+            several = least(planes, beside - plane)
             x_offset, out_offset, index_offset, base = _batch(
                 batch, how[BATCH], rest * beside + plane
             )
-            columns = min(pitch, lanes - lane_at)
-            count = min(tile, out_n - column)
+            columns = least(pitch, lanes - lane_at)
+            count = least(tile, out_n - column)
             start = column * stride - padding  # the input position at the line's begin
             length = (count - 1) * stride + 1 + reach
-            low = min(max(-start, 0), length)
-            high = max(min(n - start, length), low)
+            low = least(most(-start, 0), length)
+            high = most(least(n - start, length), low)
             # Contiguous runs of elements in each row of the input, and whether their positions count up.
             runs, n_run, along = high - low, columns, 0
             if pitch == 1:
@@ -1531,21 +1626,21 @@ def line_chunk(rule, wide, sums, block, store):
                 if tall:
                     alike = lines_wanted - done
                     if row < 0:
-                        inside, alike = 0, min(-row, alike)
+                        inside, alike = 0, least(-row, alike)
                     elif row < row_size:
-                        alike = min(row_size - row, alike)
+                        alike = least(row_size - row, alike)
                     else:
                         inside = 0
                 elif total > 0 and row >= 0 and row + row_reach < row_size:
                     inside = total * row_window
                     alike = (row_size - 1 - row_reach - row) // row_stride + 1
-                    alike = min(alike, lines_wanted - done)
+                    alike = least(alike, lines_wanted - done)
                 else:  # padding cuts the window
                     cut = (row_dilation - 1 - row) // row_dilation if row < 0 else 0
                     stop = row_window
                     if row + row_reach >= row_size:
-                        stop = max(row_size - row + row_dilation - 1, 0) // row_dilation
-                    inside = max(stop - cut, 0) * total
+                        stop = most(row_size - row + row_dilation - 1, 0) // row_dilation
+                    inside = most(stop - cut, 0) * total
                     first_row += cut * row_dilation
                 # Alike lines at once, or the runs of one line.
                 again, place_step = alike, line * size
@@ -1561,11 +1656,12 @@ def line_chunk(rule, wide, sums, block, store):
                     clear_ranks(place + p * span * size, (high - low) * pitch, wide, flip)
                 ranked = zero
                 while ranked < inside:
-                    more = min(inside - ranked, TABLE)
+                    more = least(inside - ranked, TABLE)
                     if table > TABLE or not filled:
                         filled = True
                         _fill_tables(
                             box,
+                            outer_axes,
                             total,
                             row_dilation * row_step,
                             row_dilation * row_weight,
@@ -1597,7 +1693,7 @@ def line_chunk(rule, wide, sums, block, store):
                             inf,
                         )
                     while tabled < more:
-                        together = min(more - tabled, block)
+                        together = least(more - tabled, block)
                         rank_rows(
                             place,
                             address,
@@ -1694,8 +1790,7 @@ def line_chunk(rule, wide, sums, block, store):
                 nan_key,
                 inf,
             )
-        # The array's last use: raw addresses do not keep it.
-        scratch[0] = 0
+        release(offsets)
 
     return chunk
 
@@ -1783,44 +1878,6 @@ def _column_major(spatial, axes, position):
         index += digit * weight
         weight *= axis[SIZE]
     return index
-
-
-@helper
-def _direct(how, batch, spatial, x, out, indices, flip, nan_key, inf, blank, begin, end, box):
-    axes = how[SPATIAL]
-    width, share = how[WIDTH], how[ROWS]
-    outputs = 1
-    for d in range(axes):
-        outputs *= axis_of(spatial, d, COLUMNS)[OUT_SIZE]
-    blocks = (outputs + share - 1) // share
-    for item in range(begin, end):
-        outer = item // blocks
-        low = (item - outer * blocks) * share
-        x_offset, out_offset, index_offset, base = _batch(batch, how[BATCH], outer)
-        for row in range(low, min(low + share, outputs)):
-            total, start, position, out_start, index_start = _windows(spatial, axes, row, box)
-            target = out + out_offset + out_start
-            if total == 0:
-                store_integer(flip, target, blank)
-                index = -1
-            else:
-                first = x + x_offset + start
-                best = load_key(first, 0, flip, nan_key, inf)
-                winner = 0
-                for number in range(1, total):
-                    step, _ = _element(box, axes, number)
-                    key = load_key(first, step, flip, nan_key, inf)
-                    if key > best:
-                        best = key
-                        winner = number
-                step, place = _element(box, axes, winner)
-                store_integer(flip, target, load_integer(flip, first + step))
-                index = position + place
-                if how[COLUMN_MAJOR] != 0:
-                    index = _column_major(spatial, axes, index)
-                index += base
-            if width != 0:
-                _store_index(indices + index_offset + index_start, index, width)
 
 
 @helper
@@ -2037,8 +2094,42 @@ def direct(width, is_float):
         how, batch, spatial = _tables(walk)
         flip, nan_key, inf = rule_of(how, RULE, lane, float_lane)
         blank = narrowed(how[BLANK], lane)
-        box = np.empty((how[SPATIAL], 3), np.int64)
-        _direct(how, batch, spatial, x, out, indices, flip, nan_key, inf, blank, begin, end, box)
+        axes, index_bytes, share = how[SPATIAL], how[WIDTH], how[ROWS]
+        memory = allocate(8 * BOX_COLUMNS * axes)
+        box = integers(memory)
+        outputs = 1
+        for d in range(axes):
+            outputs *= axis_of(spatial, d, COLUMNS)[OUT_SIZE]
+        blocks = (outputs + share - 1) // share
+        for item in range(begin, end):
+            outer = item // blocks
+            low = (item - outer * blocks) * share
+            x_offset, out_offset, index_offset, base = _batch(batch, how[BATCH], outer)
+            for row in range(low, least(low + share, outputs)):
+                total, start, position, out_start, index_start = _windows(spatial, axes, row, box)
+                target = out + out_offset + out_start
+                if total == 0:
+                    store_integer(flip, target, blank)
+                    index = -1
+                else:
+                    first = x + x_offset + start
+                    best = load_key(first, 0, flip, nan_key, inf)
+                    winner = 0
+                    for number in range(1, total):
+                        step, _ = _element(box, axes, number)
+                        key = load_key(first, step, flip, nan_key, inf)
+                        if key > best:
+                            best = key
+                            winner = number
+                    step, place = _element(box, axes, winner)
+                    store_integer(flip, target, load_integer(flip, first + step))
+                    index = position + place
+                    if how[COLUMN_MAJOR] != 0:
+                        index = _column_major(spatial, axes, index)
+                    index += base
+                if index_bytes != 0:
+                    _store_index(indices + index_offset + index_start, index, index_bytes)
+        release(memory)
 
     return chunk
 
@@ -2060,70 +2151,74 @@ def lines(width, is_float, rank_width, store=_store_outputs):
     return line_chunk(rule, wide, False, TABLE, store)
 
 
-# Rows of a table of boxes, with a column for each axis.
-SIZES, STEPS, FROM, COUNTS = 0, 1, 2, 3  # the plane, the step from one block to the next, a block
-HOLDERS, HOLDER_COUNTS = 4, 5  # the windows that may hold an element of it
-PART_STEPS, PART_FROM, PART_COUNTS = 6, 7, 8  # those looked at together
+# Columns of a table of boxes, with a row for each axis: the positions that are cut into boxes, how many and which one
+# is the first; how many a box has, at most; where the present box begins, and how many it has.
+WHOLE, FIRST, STEP_OF_BOX, FROM, COUNT = 0, 1, 2, 3, 4
+BOXES_COLUMNS = 5
 
 
 @helper
-def _cut(boxes, sizes, steps, limit):
+def _cut(boxes, axes, limit):
     """Steps along each axis that make boxes of at most `limit` places, which adjoin; returns how many boxes."""
     count = 1
-    for d in range(boxes.shape[1] - 1, -1, -1):
-        n = boxes[sizes, d]
-        step = max(1, min(n, limit))
-        boxes[steps, d] = step
+    for d in range(axes - 1, -1, -1):
+        axis = axis_of(boxes, d, BOXES_COLUMNS)
+        step = most(1, least(axis[WHOLE], limit))
+        axis[STEP_OF_BOX] = step
         limit //= step
-        count *= (n + step - 1) // step
+        count *= (axis[WHOLE] + step - 1) // step
     return count
 
 
 @helper
-def _box(boxes, sizes, steps, number, low):
-    """Where a box begins along each axis, in row `low`, and its sizes, in the next; returns how many places it has."""
+def _box(boxes, axes, number):
+    """Set where a box begins along each axis, and its sizes; returns how many places it has."""
     places = 1
-    for d in range(boxes.shape[1] - 1, -1, -1):
-        n, step = boxes[sizes, d], boxes[steps, d]
+    for d in range(axes - 1, -1, -1):
+        axis = axis_of(boxes, d, BOXES_COLUMNS)
+        n, step = axis[WHOLE], axis[STEP_OF_BOX]
         parts = (n + step - 1) // step
         outer = number // parts
         begin = (number - outer * parts) * step
-        boxes[low, d], boxes[low + 1, d] = begin, min(step, n - begin)
-        places *= boxes[low + 1, d]
+        count = least(step, n - begin)
+        axis[FROM], axis[COUNT] = axis[FIRST] + begin, count
+        places *= count
         number = outer
     return places
 
 
 @helper
-def _row_of(boxes, low, spatial, column, row):
-    """Offset, by the steps in a column of the table of axes, of the first place of a row of a box."""
-    inner = boxes.shape[1] - 1
-    offset = boxes[low, inner] * axis_of(spatial, inner, COLUMNS)[column]
+def _row_of(boxes, axes, steps, row):
+    """Offset of the first place of a row of the present box; `steps`: a column of the table of axes."""
+    inner = axes - 1
+    offset = axis_of(boxes, inner, BOXES_COLUMNS)[FROM] * axis_of(steps, inner, COLUMNS)[0]
     for d in range(inner - 1, -1, -1):
-        n = boxes[low + 1, d]
-        outer = row // n
-        offset += (boxes[low, d] + row - outer * n) * axis_of(spatial, d, COLUMNS)[column]
+        axis = axis_of(boxes, d, BOXES_COLUMNS)
+        outer = row // axis[COUNT]
+        digit = row - outer * axis[COUNT]
+        offset += (axis[FROM] + digit) * axis_of(steps, d, COLUMNS)[0]
         row = outer
     return offset
 
 
 @helper
-def _find_windows(boxes, spatial):
-    """Which windows may hold an element of the block."""
-    for d in range(boxes.shape[1]):
-        axis = axis_of(spatial, d, COLUMNS)
-        begin, stride = boxes[FROM, d] + axis[PADDING], axis[STRIDE]
+def _find_windows(windows, blocks, axes, spatial):
+    """Which windows may hold an element of the present block."""
+    for d in range(axes):
+        axis, block = axis_of(spatial, d, COLUMNS), axis_of(blocks, d, BOXES_COLUMNS)
+        begin, stride = block[FROM] + axis[PADDING], axis[STRIDE]
         reach = (axis[WINDOW] - 1) * axis[DILATION]
-        first = max((begin - reach + stride - 1) // stride, 0)
-        last = min((begin + boxes[COUNTS, d] - 1) // stride, axis[OUT_SIZE] - 1)
-        boxes[HOLDERS, d], boxes[HOLDER_COUNTS, d] = first, max(last - first + 1, 0)
+        first = most((begin - reach + stride - 1) // stride, 0)
+        last = least((begin + block[COUNT] - 1) // stride, axis[OUT_SIZE] - 1)
+        holders = axis_of(windows, d, BOXES_COLUMNS)
+        holders[FIRST], holders[WHOLE] = first, most(last - first + 1, 0)
 
 
 @helper
-def _set_finder(finder, how, spatial, boxes, columns, item_bytes):
-    """A walk that finds the positions (without lines the elements, too) of a part of the windows, packed; its items.
+def _set_finder(finder, how, spatial, windows, columns, item_bytes):
+    """A walk that finds the positions (without lines the elements, too) of the present windows, packed; its items.
 
-    Of `columns` planes side by side. Moves the part to where it lies among all windows.
+    Of `columns` planes side by side.
     """
     axes = how[SPATIAL]
     for i in range(SETTINGS):
@@ -2138,88 +2233,91 @@ def _set_finder(finder, how, spatial, boxes, columns, item_bytes):
     place = columns
     outputs = 1
     for d in range(axes - 1, -1, -1):
-        axis = axis_of(spatial, d, COLUMNS)
+        axis, box = axis_of(spatial, d, COLUMNS), axis_of(windows, d, BOXES_COLUMNS)
         at = SETTINGS + BATCH_COLUMNS + COLUMNS * d
         for i in range(COLUMNS):
             finder[at + i] = axis[i]
-        boxes[PART_FROM, d] += boxes[HOLDERS, d]
-        finder[at + OUT_SIZE] = boxes[PART_COUNTS, d]
-        finder[at + PADDING] -= boxes[PART_FROM, d] * axis[STRIDE]
+        finder[at + OUT_SIZE] = box[COUNT]
+        finder[at + PADDING] -= box[FROM] * axis[STRIDE]
         finder[at + OUT_STEP] = place * item_bytes
         finder[at + INDEX_STEP] = place * 8
-        place *= boxes[PART_COUNTS, d]
-        outputs *= boxes[PART_COUNTS, d]
+        place *= box[COUNT]
+        outputs *= box[COUNT]
     share, tile = how[ROWS], how[TILE]
     if tile == 0:  # without lines
         return (outputs + share - 1) // share
-    rows, n = boxes[PART_COUNTS, axes - 2], boxes[PART_COUNTS, axes - 1]
+    rows = axis_of(windows, axes - 2, BOXES_COLUMNS)[COUNT]
+    n = axis_of(windows, axes - 1, BOXES_COLUMNS)[COUNT]
     return outputs // (rows * n) * ((rows + share - 1) // share) * ((n + tile - 1) // tile)
 
 
-def gradient(dtype, rank_width):
+def positions(width, rank_width):
+    """Chunk that finds for `gradient` the positions of the greatest elements; `rank_width`: as of `lines`."""
+    return lines(width, True, rank_width, _store_positions)
+
+
+def gradient(dtype):
     """Chunk that adds up, for each input element, what the windows give in which it is the greatest.
 
     An item is a block of positions, in each of PITCH planes side by side: its sums are in scratch memory, and all
     windows that may hold a position of it are looked at, so that no two items add to the same element. Those at the
-    edges are looked at again by the next. `rank_width`: as of `lines`; 0 where a line would not fit.
+    edges are looked at again by the next. The chunk at the address FIND, of `positions` or `direct`, finds the
+    positions: called so, it is not compiled a second time as a part of this one.
     """
     kind = KINDS[dtype]
-    width = kind.itemsize * 8
-    wide = np.float32(0) if width == 16 else np.float64(0)
-    if rank_width:
-        find = lines(width, True, rank_width, _store_positions)
-    else:
-        find = direct(width, True)
+    wide = np.float32(0) if kind.itemsize == 2 else np.float64(0)
     zero = np.int64(0)
 
     @njit(nogil=True, error_model="numpy", **_OPTIONS)
     def chunk(walk, x, out, gradients, begin, end):
         how, batch, spatial = _tables(walk)
-        inner = how[SPATIAL] - 1
+        axes = how[SPATIAL]
+        inner = axes - 1
+        weights, index_steps = axis_of(spatial, 1, WEIGHT), axis_of(spatial, 1, INDEX_STEP)
+        out_steps = axis_of(spatial, 1, OUT_STEP)
         size, item_bytes = rank_size(wide, kind), item_size(kind)
         lanes, pitch, gradient_step = how[LANES], how[PITCH], how[LANE_INDICES]
         index_step = axis_of(spatial, inner, COLUMNS)[INDEX_STEP]
         groups = (lanes + pitch - 1) // pitch
-        together = max(FOUND, pitch)
-        finder_size = SETTINGS + BATCH_COLUMNS + COLUMNS * (inner + 1)
+        together = most(FOUND, pitch)
+        table = 8 * BOXES_COLUMNS * axes
+        finder_bytes = 8 * (SETTINGS + BATCH_COLUMNS + COLUMNS * axes)
         sum_bytes = how[BLOCK] * pitch * size + VECTOR_BYTES
-        scratch = np.empty(
-            8 * (finder_size + together)
-            + sum_bytes
-            + (together + max(how[BLOCK], pitch)) * item_bytes,
-            np.uint8,
+        spare_bytes = most(how[BLOCK], pitch) * item_bytes
+        sums = allocate(
+            sum_bytes + finder_bytes + 2 * table + together * (8 + item_bytes) + spare_bytes
         )
-        finder_at = int(scratch.ctypes.data)
-        finder = integers(finder_at)
-        found = finder_at + 8 * finder_size
-        sums = found + 8 * together
-        values = sums + sum_bytes
+        finder_at = sums + sum_bytes
+        finder, blocks = integers(finder_at), integers(finder_at + finder_bytes)
+        windows = integers(finder_at + finder_bytes + table)
+        found = finder_at + finder_bytes + 2 * table
+        values = found + 8 * together
         spare = values + together * item_bytes
-        boxes = np.empty((PART_COUNTS + 1, inner + 1), np.int64)
-        for d in range(inner + 1):
-            boxes[SIZES, d] = axis_of(spatial, d, COLUMNS)[SIZE]
-        blocks = _cut(boxes, SIZES, STEPS, how[BLOCK])
+        for d in range(axes):
+            axis = axis_of(blocks, d, BOXES_COLUMNS)
+            axis[WHOLE], axis[FIRST] = axis_of(spatial, d, COLUMNS)[SIZE], 0
+        parts = _cut(blocks, axes, how[BLOCK])
         for item in range(begin, end):
-            outer = item // blocks
-            block = _box(boxes, SIZES, STEPS, item - outer * blocks, FROM)
-            begin_at = _row_of(boxes, FROM, spatial, WEIGHT, 0)
+            outer = item // parts
+            block = _box(blocks, axes, item - outer * parts)
+            begin_at = _row_of(blocks, axes, weights, zero)
             plane = outer // groups
             lane_at = (outer - plane * groups) * pitch
-            columns = min(pitch, lanes - lane_at)
+            columns = least(pitch, lanes - lane_at)
             x_offset, out_offset, gradient_offset, _ = _batch(batch, how[BATCH], plane)
             source = x + x_offset + lane_at * item_bytes
             target = out + out_offset + lane_at * how[LANE_OUT]
             given = gradients + gradient_offset + lane_at * gradient_step
             clear_ranks(sums, block * pitch, wide, kind)
-            _find_windows(boxes, spatial)
-            for part in range(_cut(boxes, HOLDER_COUNTS, PART_STEPS, together // pitch)):
-                outputs = _box(boxes, HOLDER_COUNTS, PART_STEPS, part, PART_FROM)
-                items = _set_finder(finder, how, spatial, boxes, columns, item_bytes)
-                find(finder_at, source, values, found, 0, items)
+            _find_windows(windows, blocks, axes, spatial)
+            for part in range(_cut(windows, axes, together // pitch)):
+                outputs = _box(windows, axes, part)
+                items = _set_finder(finder, how, spatial, windows, columns, item_bytes)
+                call(how[FIND], finder_at, source, values, found, zero, items)
                 at = found
-                n = boxes[PART_COUNTS, inner]
+                n = axis_of(windows, inner, BOXES_COLUMNS)[COUNT]
                 for row in range(outputs // n):
-                    start = given + _row_of(boxes, PART_FROM, spatial, INDEX_STEP, row)
+                    start = given + _row_of(windows, axes, index_steps, row)
                     for _ in range(n):
                         for lane in range(columns):
                             position = load_integer(zero, at) - begin_at
@@ -2228,12 +2326,12 @@ def gradient(dtype, rank_width):
                                 value = load_float(kind, start + lane * gradient_step)
                                 add_to_sum(sums, position * pitch + lane, value, wide, kind)
                         start += index_step
-            n = boxes[COUNTS, inner]
+            n = axis_of(blocks, inner, BOXES_COLUMNS)[COUNT]
             for row in range(block // n):
                 _write_lines(
                     how,
                     spatial,
-                    target + _row_of(boxes, FROM, spatial, OUT_STEP, row),
+                    target + _row_of(blocks, axes, out_steps, row),
                     sums + row * n * pitch * size,
                     (1, 0, 0),
                     1,
@@ -2247,8 +2345,7 @@ def gradient(dtype, rank_width):
                     kind,
                     (0,),
                 )
-        # The array's last use: raw addresses do not keep it.
-        scratch[0] = 0
+        release(sums)
 
     return chunk
 
@@ -2263,7 +2360,7 @@ def _clear(table, axes, out, begin, end, lane):
     while position < end:
         row = position // n
         digit = position - row * n
-        count = min(n - digit, end - position)
+        count = least(n - digit, end - position)
         address = out + _batch(table, inner, row)[0] + digit * step
         if step == size:
             zero_bytes(address, count * size)
@@ -2286,7 +2383,7 @@ def unpool(width):
         table_axes, inner = how[SPATIAL], how[BATCH] - 1
         axis = axis_of(batch, inner, BATCH_COLUMNS)
         n, step, index_step = axis[0], axis[1], axis[3]
-        low, high = begin * how[ROWS], min(end * how[ROWS], how[PLANE])
+        low, high = begin * how[ROWS], least(end * how[ROWS], how[PLANE])
         _clear(table, table_axes, out, low, high, lane)
         rows = 1
         for d in range(inner):

@@ -47,8 +47,6 @@ VECTOR_BYTES = 64  # one AVX-512 register or cache line; LLVM splits it where re
 # Called by kernels only: without entries from Python there is less to compile.
 _OPTIONS: Any = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
 helper = njit(error_model="numpy", **_OPTIONS)
-# What a chunk consists of: compiled with it only, not before on its own (0.8 to 0.9 of the time).
-inlined = njit(error_model="numpy", inline="always", **_OPTIONS)
 
 
 def _splat(builder: Any, value: Any, type_: Any) -> Any:
@@ -96,6 +94,65 @@ def _mirror(builder: Any, bits: Any) -> Any:
 def aligned(n):
     """An address or a number of bytes, rounded up to whole cache lines: a store across two takes as long as two."""
     return (n + VECTOR_BYTES - 1) & -VECTOR_BYTES
+
+
+def _chosen(sign: str) -> Any:
+    """An intrinsic that takes the first of two int64 where it stands so to the second, else the second.
+
+    Numba's `min` and `max` are functions that are compiled for each kernel: 2 to 6 % of its time.
+    """
+
+    @intrinsic
+    def choose(_context: Any, a: Any, b: Any) -> Any:
+        def codegen(_context: Any, builder: Any, _signature: Any, values: Any) -> Any:
+            return builder.select(builder.icmp_signed(sign, *values), *values)
+
+        return types.int64(types.int64, types.int64), codegen
+
+    return choose
+
+
+least = _chosen("<")
+most = _chosen(">")
+
+
+@intrinsic
+def allocate(_context: Any, size: Any) -> Any:
+    """The address of `size` bytes that begin where a cache line does, until they are released.
+
+    Raises:
+        MemoryError: there is no memory.
+    """
+
+    def codegen(context: Any, builder: Any, _signature: Any, values: Any) -> Any:
+        i64 = ir.IntType(64)
+        # Before it stands the address of the block that it lies in.
+        extra = i64(VECTOR_BYTES + 8)
+        block = context.nrt.allocate(builder, builder.add(values[0], extra))
+        with cgutils.if_unlikely(builder, cgutils.is_null(builder, block)):
+            text = "no memory for a thread's scratch"
+            context.call_conv.return_user_exc(builder, MemoryError, (text,))
+        first = builder.ptrtoint(block, i64)
+        address = builder.and_(builder.add(first, extra), i64(-VECTOR_BYTES))
+        place = builder.inttoptr(builder.sub(address, i64(8)), i64.as_pointer())
+        builder.store(first, place)
+        return address
+
+    return types.int64(types.int64), codegen
+
+
+@intrinsic
+def release(_context: Any, address: Any) -> Any:
+    """Give back what was allocated."""
+
+    def codegen(context: Any, builder: Any, _signature: Any, values: Any) -> Any:
+        i64 = ir.IntType(64)
+        place = builder.inttoptr(builder.sub(values[0], i64(8)), i64.as_pointer())
+        block = builder.inttoptr(builder.load(place), cgutils.voidptr_t)
+        context.nrt.free(builder, block)
+        return context.get_dummy_value()
+
+    return types.void(types.int64), codegen
 
 
 def _mask(builder: Any, vector: Any, count: Any) -> Any:
@@ -1707,10 +1764,18 @@ def _two_tables(walk, settings, kept, reduced):
     return how, (integers(kept_at), how[kept]), (integers(reduced_at), how[reduced])
 
 
-@helper
-def _entry(table, d, column):
+@intrinsic
+def _entry(_context: Any, table: Any, d: Any, column: Any) -> Any:
     """One number of a table of axes (integers, rows)."""
-    return table[0][3 * d + column]
+
+    def codegen(_context: Any, builder: Any, _signature: Any, values: Any) -> Any:
+        table, d, column = values
+        row = builder.mul(d, d.type(AXIS_BYTES // 8))
+        return builder.load(
+            builder.gep(builder.extract_value(table, 0), [builder.add(row, column)])
+        )
+
+    return types.int64(table, types.int64, types.int64), codegen
 
 
 @helper
@@ -1749,7 +1814,7 @@ def _volume(table):
 def _lead(fold, reduced, pitch):
     """Where a run of a group is fetched ahead, as fold_run takes it; runs are `pitch` bytes apart."""
     n, step, _ = _axis(reduced, reduced[1] - 1)
-    run_bytes = max(n * step, 1)
+    run_bytes = most(n * step, 1)
     # Memory that adjoins the processor fetches itself, faster if it is not asked to (1.1 to 1.4 times).
     fetches = is_slow(fold) or (run_bytes < AHEAD_IN_RUN and run_bytes != pitch)
     return fetches, AHEAD_IN_RUN % run_bytes, pitch, AHEAD_IN_RUN // run_bytes * pitch
@@ -1765,161 +1830,10 @@ def _fold_group(fold, rule, at, gap, reduced, x, lead, begin, end):
         run = position // n
         digit = position - run * n
         offset, _ = _unravel(reduced, inner, run)
-        count = min(n - digit, end - position)
+        count = least(n - digit, end - position)
         address = x + offset + digit * step
         fold_run(fold, rule, at, gap, position == begin, address, count, step, *lead)
         position += count
-
-
-@inlined
-def _rows(how, kept, reduced, x, out, partial, fold, rule, begin, end, states):
-    """Groups, each with all lanes along its innermost reduced axis; the lanes of GROUPS of them are folded together."""
-    prefer_wide_vectors()
-    lane = lane_bytes(fold)
-    vector = lane_count(fold) * lane
-    gap, result_gap = GROUPS * vector, SHORT_GROUPS * lane
-    results = states + state_arrays(fold) * gap
-    parts = how[PARTS]
-    groups, total = _volume(kept), _volume(reduced)
-    share = (total + parts - 1) // parts
-    inner = kept[1] - 1
-    run, step, out_step = _axis(kept, inner)
-    runs = reduced[1] - 1
-    n, n_step, _ = _axis(reduced, runs)
-    short = runs == 0 and parts == 1 and n <= lane_count(fold) and n_step == element_bytes(fold)
-    together = SHORT_GROUPS if short else GROUPS
-    # The next run is one of the same group, or of the next.
-    lead = _lead(fold, reduced, _entry(reduced, runs - 1, 1) if runs > 0 and share > n else step)
-    item = begin
-    while item < end:
-        part = item // groups if parts > 1 else 0
-        group = item - part * groups
-        outer = group // run
-        digit = group - outer * run
-        offset, out_offset = _unravel(kept, inner, outer)
-        address = x + offset + digit * step
-        count = min(together, run - digit, end - item)
-        first = part * share
-        stop = min(first + share, total)
-        if short:
-            # Where rows adjoin, the bytes behind one belong to the next.
-            readable = address + (run - digit) * step if step == n * n_step else 0
-            for g in range(0, count, GROUPS):
-                some = min(GROUPS, count - g)
-                fold_short(fold, rule, states, gap, address + g * step, n, step, some, readable)
-                across(fold, states, gap, results + g * lane, result_gap)
-        else:
-            first_run = first // n
-            skip = first - first_run * n
-            start = address + _unravel(reduced, runs, first_run)[0] + skip * n_step
-            for g in range(count):
-                at = states + g * vector
-                if stop - first <= n - skip:  # one run, with no call: 1.1 to 1.5 times as fast
-                    fold_run(fold, rule, at, gap, True, start, stop - first, n_step, *lead)
-                else:
-                    _fold_group(fold, rule, at, gap, reduced, address, lead, first, stop)
-                address += step
-                start += step
-            across(fold, states, gap, results, result_gap)
-        if parts > 1:
-            place = partial + item * lane
-            copy_states(fold, place, parts * groups * lane, results, result_gap, count)
-        else:
-            target = out + out_offset + digit * out_step
-            finish(fold, rule, results, result_gap, target, out_step, count)
-        item += count
-
-
-@inlined
-def _columns(how, kept, reduced, x, out, partial, fold, rule, begin, end, states, gap, offsets):
-    """Tiles of columns, row by row. Rows of few columns that adjoin in memory are taken as one, joined at the end."""
-    prefer_wide_vectors()
-    size, lane = element_bytes(fold), lane_bytes(fold)
-    table = np.int64(offsets.ctypes.data)
-    parts, tile, beside = how[PARTS], how[TILE], how[BESIDE]
-    inner = kept[1] - 1
-    width, step, out_step = _axis(kept, inner)
-    contiguous = step == size
-    tiles = (width + tile - 1) // tile
-    groups = _volume(kept)
-    outers = groups // width
-    several = how[SEVERAL]
-    next_size, next_out_step = 1, 0
-    if several > 1:
-        next_size, _, next_out_step = _axis(kept, inner - 1)
-    blocks = (next_size + several - 1) // several
-    whole = outers // next_size * blocks * tiles
-    swapped = inner > 0 and step > _entry(kept, inner - 1, 1)  # for the order of memory
-    runs = reduced[1] - 1
-    n, row_step, _ = _axis(reduced, runs)
-    total = _volume(reduced)
-    share = (total + parts - 1) // parts
-    partial_last = how[LAST] < beside
-    for item in range(begin, end):
-        part = item // whole if parts > 1 else 0
-        rest = item - part * whole
-        taken = 1
-        if several > 1:
-            above = rest // blocks
-            digit = (rest - above * blocks) * several
-            taken = min(several, next_size - digit)
-            outer, column = above * next_size + digit, 0
-        elif swapped:
-            column = rest // outers
-            outer = rest - column * outers
-        else:
-            outer = rest // tiles
-            column = rest - outer * tiles
-        column *= tile
-        columns = min(tile, width - column)
-        each = columns * beside
-        wide = each * taken
-        ahead = min(max(AHEAD_OF_COLUMNS // (wide * size), FOLD), ROWS_AHEAD)
-        offset, out_offset = _unravel(kept, inner, outer)
-        start = x + offset + column * step
-        reset(fold, states, gap, wide)
-        position = part * share
-        stop = min(position + share, total)
-        while position < stop:
-            rows = 0
-            while position < stop and rows < BLOCK_ROWS:
-                run = position // n if runs > 0 else 0
-                digit = position - run * n
-                row_offset, _ = _unravel(reduced, runs, run)
-                row_offset += digit * row_step
-                count = min(n - digit, stop - position, BLOCK_ROWS - rows)
-                position += count
-                for r in range(count):
-                    offsets[rows + r] = row_offset + r * row_step
-                rows += count
-                if partial_last and digit + count == n:
-                    rows -= 1
-                    last = table + 8 * rows
-                    fold_row(fold, rule, states, gap, start, last, 0, columns * how[LAST])
-            if not contiguous:
-                fold_scattered(fold, rule, states, gap, start, table, rows, columns, step)
-                continue
-            for r in range(rows, rows + ahead):
-                offsets[r] = offsets[max(rows - 1, 0)]
-            done = rows & -FOLD
-            for r in range(0, done, FOLD):
-                fold_rows(fold, rule, states, gap, start, table + 8 * r, ahead, wide)
-            for r in range(done, rows):
-                fold_row(fold, rule, states, gap, start, table + 8 * r, ahead, wide)
-        for number in range(taken):
-            at = states + number * each * lane
-            together = beside
-            while together > 1:
-                half = (together + 1) // 2
-                join(fold, at, at + half * columns * lane, gap, (together - half) * columns)
-                together = half
-            if parts > 1:
-                group = (outer + number) * width + column
-                place = partial + (part * groups + group) * lane
-                copy_states(fold, place, parts * groups * lane, at, gap, columns)
-            else:
-                target = out + out_offset + number * next_out_step + column * out_step
-                finish(fold, rule, at, gap, target, out_step, columns)
 
 
 def rows(dtype, operation):
@@ -1928,13 +1842,66 @@ def rows(dtype, operation):
 
     @njit(nogil=True, error_model="numpy", **_OPTIONS)
     def chunk(walk, x, out, partial, begin, end):
+        prefer_wide_vectors()
         how, kept, reduced = _two_tables(walk, SETTINGS, KEPT, REDUCED)
-        words = (GROUPS * lane_count(fold) + SHORT_GROUPS) * state_arrays(fold)
-        states = np.zeros(words + VECTOR_BYTES // 8, np.int64)
-        at, rule = aligned(np.int64(states.ctypes.data)), walk + 8 * RULE
-        _rows(how, kept, reduced, x, out, partial, fold, rule, begin, end, at)
-        # The array's last use: raw addresses do not keep it.
-        states[0] = 0
+        rule = walk + 8 * RULE
+        lane = lane_bytes(fold)
+        vector = lane_count(fold) * lane
+        gap, result_gap = GROUPS * vector, SHORT_GROUPS * lane
+        states = allocate(state_arrays(fold) * (gap + result_gap))
+        results = states + state_arrays(fold) * gap
+        parts = how[PARTS]
+        groups, total = _volume(kept), _volume(reduced)
+        share = (total + parts - 1) // parts
+        inner = kept[1] - 1
+        run, step, out_step = _axis(kept, inner)
+        runs = reduced[1] - 1
+        n, n_step, _ = _axis(reduced, runs)
+        short = runs == 0 and parts == 1 and n <= lane_count(fold) and n_step == element_bytes(fold)
+        together = SHORT_GROUPS if short else GROUPS
+        # The next run is one of the same group, or of the next.
+        lead = _lead(
+            fold, reduced, _entry(reduced, runs - 1, 1) if runs > 0 and share > n else step
+        )
+        item = begin
+        while item < end:
+            part = item // groups if parts > 1 else 0
+            group = item - part * groups
+            outer = group // run
+            digit = group - outer * run
+            offset, out_offset = _unravel(kept, inner, outer)
+            address = x + offset + digit * step
+            count = least(least(together, run - digit), end - item)
+            first = part * share
+            stop = least(first + share, total)
+            if short:
+                # Where rows adjoin, the bytes behind one belong to the next.
+                readable = address + (run - digit) * step if step == n * n_step else 0
+                for g in range(0, count, GROUPS):
+                    some = least(GROUPS, count - g)
+                    fold_short(fold, rule, states, gap, address + g * step, n, step, some, readable)
+                    across(fold, states, gap, results + g * lane, result_gap)
+            else:
+                first_run = first // n
+                skip = first - first_run * n
+                start = address + _unravel(reduced, runs, first_run)[0] + skip * n_step
+                for g in range(count):
+                    at = states + g * vector
+                    if stop - first <= n - skip:  # one run, with no call: 1.1 to 1.5 times as fast
+                        fold_run(fold, rule, at, gap, True, start, stop - first, n_step, *lead)
+                    else:
+                        _fold_group(fold, rule, at, gap, reduced, address, lead, first, stop)
+                    address += step
+                    start += step
+                across(fold, states, gap, results, result_gap)
+            if parts > 1:
+                place = partial + item * lane
+                copy_states(fold, place, parts * groups * lane, results, result_gap, count)
+            else:
+                target = out + out_offset + digit * out_step
+                finish(fold, rule, results, result_gap, target, out_step, count)
+            item += count
+        release(states)
 
     return chunk
 
@@ -1945,16 +1912,98 @@ def columns(dtype, operation):
 
     @njit(nogil=True, error_model="numpy", **_OPTIONS)
     def chunk(walk, x, out, partial, begin, end):
+        prefer_wide_vectors()
         how, kept, reduced = _two_tables(walk, SETTINGS, KEPT, REDUCED)
-        lanes = how[TILE] * how[BESIDE] * how[SEVERAL]
-        gap = (lanes + lane_count(fold) + GROUPS) * lane_bytes(fold)
-        gap += -gap % VECTOR_BYTES
-        states = np.empty(gap * state_arrays(fold) + VECTOR_BYTES, np.uint8)
-        offsets = np.empty(BLOCK_ROWS + ROWS_AHEAD + FOLD, np.int64)
-        at, rule = aligned(np.int64(states.ctypes.data)), walk + 8 * RULE
-        _columns(how, kept, reduced, x, out, partial, fold, rule, begin, end, at, gap, offsets)
-        # The array's last use: raw addresses do not keep it.
-        states[0] = 0
+        rule = walk + 8 * RULE
+        size, lane = element_bytes(fold), lane_bytes(fold)
+        parts, tile, beside, several = how[PARTS], how[TILE], how[BESIDE], how[SEVERAL]
+        gap = aligned((tile * beside * several + lane_count(fold) + GROUPS) * lane)
+        states = allocate(state_arrays(fold) * gap + 8 * (BLOCK_ROWS + ROWS_AHEAD + FOLD))
+        table = states + state_arrays(fold) * gap
+        offsets = integers(table)
+        inner = kept[1] - 1
+        width, step, out_step = _axis(kept, inner)
+        contiguous = step == size
+        tiles = (width + tile - 1) // tile
+        groups = _volume(kept)
+        outers = groups // width
+        next_size, next_out_step = 1, 0
+        if several > 1:
+            next_size, _, next_out_step = _axis(kept, inner - 1)
+        blocks = (next_size + several - 1) // several
+        whole = outers // next_size * blocks * tiles
+        swapped = inner > 0 and step > _entry(kept, inner - 1, 1)  # for the order of memory
+        runs = reduced[1] - 1
+        n, row_step, _ = _axis(reduced, runs)
+        total = _volume(reduced)
+        share = (total + parts - 1) // parts
+        partial_last = how[LAST] < beside
+        for item in range(begin, end):
+            part = item // whole if parts > 1 else 0
+            rest = item - part * whole
+            taken = 1
+            if several > 1:
+                above = rest // blocks
+                digit = (rest - above * blocks) * several
+                taken = least(several, next_size - digit)
+                outer, column = above * next_size + digit, 0
+            elif swapped:
+                column = rest // outers
+                outer = rest - column * outers
+            else:
+                outer = rest // tiles
+                column = rest - outer * tiles
+            column *= tile
+            columns = least(tile, width - column)
+            each = columns * beside
+            wide = each * taken
+            ahead = least(most(AHEAD_OF_COLUMNS // (wide * size), FOLD), ROWS_AHEAD)
+            offset, out_offset = _unravel(kept, inner, outer)
+            start = x + offset + column * step
+            reset(fold, states, gap, wide)
+            position = part * share
+            stop = least(position + share, total)
+            while position < stop:
+                rows = 0
+                while position < stop and rows < BLOCK_ROWS:
+                    run = position // n if runs > 0 else 0
+                    digit = position - run * n
+                    row_offset, _ = _unravel(reduced, runs, run)
+                    row_offset += digit * row_step
+                    count = least(least(n - digit, stop - position), BLOCK_ROWS - rows)
+                    position += count
+                    for r in range(count):
+                        offsets[rows + r] = row_offset + r * row_step
+                    rows += count
+                    if partial_last and digit + count == n:
+                        rows -= 1
+                        last = table + 8 * rows
+                        fold_row(fold, rule, states, gap, start, last, 0, columns * how[LAST])
+                if not contiguous:
+                    fold_scattered(fold, rule, states, gap, start, table, rows, columns, step)
+                    continue
+                for r in range(rows, rows + ahead):
+                    offsets[r] = offsets[most(rows - 1, 0)]
+                done = rows & -FOLD
+                for r in range(0, done, FOLD):
+                    fold_rows(fold, rule, states, gap, start, table + 8 * r, ahead, wide)
+                for r in range(done, rows):
+                    fold_row(fold, rule, states, gap, start, table + 8 * r, ahead, wide)
+            for number in range(taken):
+                at = states + number * each * lane
+                together = beside
+                while together > 1:
+                    half = (together + 1) // 2
+                    join(fold, at, at + half * columns * lane, gap, (together - half) * columns)
+                    together = half
+                if parts > 1:
+                    group = (outer + number) * width + column
+                    place = partial + (part * groups + group) * lane
+                    copy_states(fold, place, parts * groups * lane, at, gap, columns)
+                else:
+                    target = out + out_offset + number * next_out_step + column * out_step
+                    finish(fold, rule, at, gap, target, out_step, columns)
+        release(states)
 
     return chunk
 
@@ -1978,7 +2027,7 @@ def combine(dtype, operation):
             outer = group // run
             digit = group - outer * run
             _, out_offset = _unravel(kept, inner, outer)
-            count = min(run - digit, end - group)
+            count = least(run - digit, end - group)
             target = out + out_offset + digit * out_step
             finish(fold, walk + 8 * RULE, partial + group * lane, gap, target, out_step, count)
             group += count

@@ -98,6 +98,26 @@ def aligned(n):
     return (n + VECTOR_BYTES - 1) & -VECTOR_BYTES
 
 
+def _chosen(sign: str) -> Any:
+    """An intrinsic that takes the first of two int64 where it stands so to the second, else the second.
+
+    Numba's `min` and `max` are functions that are compiled for each kernel: 2 to 6 % of its time.
+    """
+
+    @intrinsic
+    def choose(_context: Any, a: Any, b: Any) -> Any:
+        def codegen(_context: Any, builder: Any, _signature: Any, values: Any) -> Any:
+            return builder.select(builder.icmp_signed(sign, *values), *values)
+
+        return types.int64(types.int64, types.int64), codegen
+
+    return choose
+
+
+least = _chosen("<")
+most = _chosen(">")
+
+
 @intrinsic
 def item_size(_context: Any, flip: Any) -> Any:
     """Bytes of an element, a constant."""
@@ -131,6 +151,45 @@ def store_integer(_context: Any, like: Any, address: Any, value: Any) -> Any:
         return _context.get_dummy_value()
 
     return types.void(like, types.int64, value), codegen
+
+
+@intrinsic
+def allocate(_context: Any, size: Any) -> Any:
+    """The address of `size` bytes that begin where a cache line does, until they are released.
+
+    Raises:
+        MemoryError: there is no memory.
+    """
+
+    def codegen(context: Any, builder: Any, _signature: Any, values: Any) -> Any:
+        i64 = ir.IntType(64)
+        # Before it stands the address of the block that it lies in.
+        extra = i64(VECTOR_BYTES + 8)
+        block = context.nrt.allocate(builder, builder.add(values[0], extra))
+        with cgutils.if_unlikely(builder, cgutils.is_null(builder, block)):
+            text = "no memory for a thread's scratch"
+            context.call_conv.return_user_exc(builder, MemoryError, (text,))
+        first = builder.ptrtoint(block, i64)
+        address = builder.and_(builder.add(first, extra), i64(-VECTOR_BYTES))
+        place = builder.inttoptr(builder.sub(address, i64(8)), i64.as_pointer())
+        builder.store(first, place)
+        return address
+
+    return types.int64(types.int64), codegen
+
+
+@intrinsic
+def release(_context: Any, address: Any) -> Any:
+    """Give back what was allocated."""
+
+    def codegen(context: Any, builder: Any, _signature: Any, values: Any) -> Any:
+        i64 = ir.IntType(64)
+        place = builder.inttoptr(builder.sub(values[0], i64(8)), i64.as_pointer())
+        block = builder.inttoptr(builder.load(place), cgutils.voidptr_t)
+        context.nrt.free(builder, block)
+        return context.get_dummy_value()
+
+    return types.void(types.int64), codegen
 
 
 def _like(type_: Any, element: Any) -> Any:
@@ -1105,12 +1164,14 @@ RULE = 17  # flip, nan_key and inf
 BLANK = 20  # the value of a window of nothing but padding
 BLOCK = 21  # gradient: positions whose sums are in scratch memory, of each of the PITCH planes
 PLANES = 22  # lines: whole planes of an item, whose lines are one after the other; 1: an item is a part of one
-SETTINGS = 23
+FIND = 23  # gradient: the address of the chunk that finds the greatest elements
+SETTINGS = 24
 
-BATCH_COLUMNS, COLUMNS = 5, 12
+BATCH_COLUMNS, COLUMNS, BOX_COLUMNS = 5, 12, 3
 SIZE, OUT_SIZE, WINDOW, STRIDE, DILATION, PADDING = 0, 1, 2, 3, 4, 5
 STEP, OUT_STEP, INDEX_STEP, WEIGHT, LOW, HIGH = 6, 7, 8, 9, 10, 11
 
+FIRST_POSITION = np.int64(0)  # a literal would make another version of what it is passed to
 TABLE = 256  # rows of a window whose offsets are in a table
 GAP_BYTES = 2 * VECTOR_BYTES  # behind each plane's lines: what rank_rows may write there
 PIECES = 4  # of a window that are joined at once, when the rest was doubled
@@ -1145,12 +1206,12 @@ def _between(spatial, d, output, low, high):
     dilation, window = axis[DILATION], axis[WINDOW]
     before, left = low - start, high - start
     if dilation == 1:
-        first = max(before, 0)
-        stop = min(window, left)
+        first = most(before, 0)
+        stop = least(window, left)
     else:
         first = (dilation - 1 + before) // dilation if before > 0 else 0
-        stop = min(window, (left + dilation - 1) // dilation) if left > 0 else 0
-    return first, max(stop - first, 0)
+        stop = least(window, (left + dilation - 1) // dilation) if left > 0 else 0
+    return first, most(stop - first, 0)
 
 
 @helper
@@ -1171,12 +1232,11 @@ def _windows(spatial, axes, row, box):
         outer = row // size if d > 0 else 0
         digit = row - outer * size
         row = outer
-        first, count = _between(spatial, d, digit, 0, axis[SIZE])
+        first, count = _between(spatial, d, digit, FIRST_POSITION, axis[SIZE])
         start = digit * axis[STRIDE] - axis[PADDING] + first * dilation
         total *= count
-        box[d, 0] = count
-        box[d, 1] = dilation * axis[STEP]
-        box[d, 2] = dilation * axis[WEIGHT]
+        inside = axis_of(box, d, BOX_COLUMNS)
+        inside[0], inside[1], inside[2] = count, dilation * axis[STEP], dilation * axis[WEIGHT]
         offset += start * axis[STEP]
         position += start * axis[WEIGHT]
         out_offset += digit * axis[OUT_STEP]
@@ -1190,12 +1250,12 @@ def _element(box, axes, number):
     offset = 0
     position = 0
     for d in range(axes - 1, -1, -1):
-        count = box[d, 0]
-        outer = number // count if d > 0 else 0
-        digit = number - outer * count
+        inside = axis_of(box, d, BOX_COLUMNS)
+        outer = number // inside[0] if d > 0 else 0
+        digit = number - outer * inside[0]
         number = outer
-        offset += digit * box[d, 1]
-        position += digit * box[d, 2]
+        offset += digit * inside[1]
+        position += digit * inside[2]
     return offset, position
 
 
@@ -1241,12 +1301,11 @@ def _double(target, rest, source, n, window, unit, wide, flip):
 
 
 @helper
-def _fill_tables(box, total, row_step, row_weight, first, count, offsets, positions):
+def _fill_tables(box, axes, total, row_step, row_weight, first, count, offsets, positions):
     """Offsets and doubled positions of elements of a window but its last axis, from number `first` on.
 
     Those of the last but one axis go slowest: a window that its padding cuts has a part of them.
     """
-    axes = box.shape[0] - 2
     for r in range(count):
         row = (first + r) // total
         offset, position = _element(box, axes, first + r - row * total)
@@ -1313,15 +1372,16 @@ def line_chunk(rule, wide, sums, block, store):
     buffers = 4 if sums else 2
     zero = np.int64(0)
 
-    @njit(nogil=True, error_model="numpy")
+    @njit(nogil=True, error_model="numpy", **_OPTIONS)
     def chunk(walk, x, out, indices, begin, end):
         how, batch, spatial = _tables(walk)
         flip, nan_key, inf = rule(how)
-        # Two tables of int64, buffers of lines, and room for a run that is not yet stored.
-        scratch = np.empty(how[SCRATCH] + VECTOR_BYTES + 16 * TABLE, np.uint8)
-        folded = aligned(int(scratch.ctypes.data) + 16 * TABLE)
-        offsets, positions = folded - 16 * TABLE, folded - 8 * TABLE
-        box = np.empty((how[SPATIAL], 3), np.int64)
+        # Two tables of int64, a box, then buffers of lines, and room for a run that is not yet stored.
+        before = aligned(8 * (2 * TABLE + BOX_COLUMNS * how[SPATIAL]))
+        offsets = allocate(before + how[SCRATCH])
+        positions = offsets + 8 * TABLE
+        box = integers(positions + 8 * TABLE)
+        folded = offsets + before
         inner = how[SPATIAL] - 1
         outer_axes = inner - 1
         size, item_bytes = rank_size(wide, flip), item_size(flip)
@@ -1366,7 +1426,7 @@ def line_chunk(rule, wide, sums, block, store):
             column = (item - rest * tiles) * tile
             outer = rest // blocks
             first = (rest - outer * blocks) * share
-            some = min(share, rows - first)
+            some = least(share, rows - first)
             rest = outer
             outer = rest // outers
             if rest - outer * outers != outer_row:
@@ -1381,16 +1441,16 @@ def line_chunk(rule, wide, sums, block, store):
             lane_at = (outer - group * groups) * pitch
             rest = group // sets
             plane = (group - rest * sets) * planes
-            several = min(planes, beside - plane)
+            several = least(planes, beside - plane)
             x_offset, out_offset, index_offset, base = _batch(
                 batch, how[BATCH], rest * beside + plane
             )
-            columns = min(pitch, lanes - lane_at)
-            count = min(tile, out_n - column)
+            columns = least(pitch, lanes - lane_at)
+            count = least(tile, out_n - column)
             start = column * stride - padding  # the input position at the line's begin
             length = (count - 1) * stride + 1 + reach
-            low = min(max(-start, 0), length)
-            high = max(min(n - start, length), low)
+            low = least(most(-start, 0), length)
+            high = most(least(n - start, length), low)
             # Contiguous runs of elements in each row of the input, and whether their positions count up.
             runs, n_run, along = high - low, columns, 0
             if pitch == 1:
@@ -1423,21 +1483,21 @@ def line_chunk(rule, wide, sums, block, store):
                 if tall:
                     alike = lines_wanted - done
                     if row < 0:
-                        inside, alike = 0, min(-row, alike)
+                        inside, alike = 0, least(-row, alike)
                     elif row < row_size:
-                        alike = min(row_size - row, alike)
+                        alike = least(row_size - row, alike)
                     else:
                         inside = 0
                 elif total > 0 and row >= 0 and row + row_reach < row_size:
                     inside = total * row_window
                     alike = (row_size - 1 - row_reach - row) // row_stride + 1
-                    alike = min(alike, lines_wanted - done)
+                    alike = least(alike, lines_wanted - done)
                 else:  # padding cuts the window
                     cut = (row_dilation - 1 - row) // row_dilation if row < 0 else 0
                     stop = row_window
                     if row + row_reach >= row_size:
-                        stop = max(row_size - row + row_dilation - 1, 0) // row_dilation
-                    inside = max(stop - cut, 0) * total
+                        stop = most(row_size - row + row_dilation - 1, 0) // row_dilation
+                    inside = most(stop - cut, 0) * total
                     first_row += cut * row_dilation
                 # Alike lines at once, or the runs of one line.
                 again, place_step = alike, line * size
@@ -1453,11 +1513,12 @@ def line_chunk(rule, wide, sums, block, store):
                     clear_ranks(place + p * span * size, (high - low) * pitch, wide, flip)
                 ranked = zero
                 while ranked < inside:
-                    more = min(inside - ranked, TABLE)
+                    more = least(inside - ranked, TABLE)
                     if table > TABLE or not filled:
                         filled = True
                         _fill_tables(
                             box,
+                            outer_axes,
                             total,
                             row_dilation * row_step,
                             row_dilation * row_weight,
@@ -1489,7 +1550,7 @@ def line_chunk(rule, wide, sums, block, store):
                             inf,
                         )
                     while tabled < more:
-                        together = min(more - tabled, block)
+                        together = least(more - tabled, block)
                         rank_rows(
                             place,
                             address,
@@ -1586,8 +1647,7 @@ def line_chunk(rule, wide, sums, block, store):
                 nan_key,
                 inf,
             )
-        # The array's last use: raw addresses do not keep it.
-        scratch[0] = 0
+        release(offsets)
 
     return chunk
 
@@ -1655,7 +1715,8 @@ def _repair(how, spatial, target, source, row, column, count, columns, wide, kin
     inner = how[SPATIAL] - 1
     axis = axis_of(spatial, inner, COLUMNS)
     n, out_step = axis[OUT_SIZE], axis[OUT_STEP]
-    box = np.empty((inner + 1, 3), np.int64)
+    memory = allocate(8 * BOX_COLUMNS * (inner + 1))
+    box = integers(memory)
     low, high = SAFE_32 if rank_size(wide, kind) == 4 else SAFE_64
     for i in range(count):
         for lane in range(columns):
@@ -1666,6 +1727,7 @@ def _repair(how, spatial, target, source, row, column, count, columns, wide, kin
                 total, start, _, _, _ = _windows(spatial, inner + 1, position, box)
                 first = source + lane * item_size(kind) + start
                 store_float(kind, place, _norm(first, box, inner + 1, total, 2.0, kind))
+    release(memory)
 
 
 @helper
@@ -1737,7 +1799,8 @@ def direct(dtype):
         how, batch, spatial = _tables(walk)
         axes, share = how[SPATIAL], how[ROWS]
         p = load_float(double, walk + 8 * POWER)
-        box = np.empty((axes, 3), np.int64)
+        memory = allocate(8 * BOX_COLUMNS * axes)
+        box = integers(memory)
         outputs = 1
         for d in range(axes):
             outputs *= axis_of(spatial, d, COLUMNS)[OUT_SIZE]
@@ -1746,7 +1809,7 @@ def direct(dtype):
             plane = item // blocks
             low = (item - plane * blocks) * share
             x_offset, out_offset, _, _ = _batch(batch, how[BATCH], plane)
-            for row in range(low, min(low + share, outputs)):
+            for row in range(low, least(low + share, outputs)):
                 total, start, _, out_start, _ = _windows(spatial, axes, row, box)
                 first = x + x_offset + start
                 if p > 0:
@@ -1755,6 +1818,7 @@ def direct(dtype):
                     value = _sum(first, box, axes, total, p, 1.0, kind)
                     value /= _divisor(spatial, axes, row)
                 store_float(kind, out + out_offset + out_start, value)
+        release(memory)
 
     return chunk
 
@@ -1775,10 +1839,11 @@ def _holders(spatial, axes, row, box):
         digit = row - outer * axis[SIZE]
         row = outer
         ahead, stride = digit + axis[PADDING], axis[STRIDE]
-        first = max((ahead - axis[WINDOW] + stride) // stride, 0)
-        count = max(min(ahead // stride, axis[OUT_SIZE] - 1) - first + 1, 0)
-        same = same and box[d, 0] == count and box[d, 1] == first
-        box[d, 0], box[d, 1] = count, first
+        first = most((ahead - axis[WINDOW] + stride) // stride, 0)
+        count = most(least(ahead // stride, axis[OUT_SIZE] - 1) - first + 1, 0)
+        held = axis_of(box, d, BOX_COLUMNS)
+        same = same and held[0] == count and held[1] == first
+        held[0], held[1] = count, first
         total *= count
         offset += digit * axis[OUT_STEP]
     return total, offset, same
@@ -1790,8 +1855,9 @@ def _holder(spatial, box, axes, number):
     offset = 0
     divisor = 1.0
     for d in range(axes - 1, -1, -1):
-        outer = number // box[d, 0] if d > 0 else 0
-        output = box[d, 1] + number - outer * box[d, 0]
+        held = axis_of(box, d, BOX_COLUMNS)
+        outer = number // held[0] if d > 0 else 0
+        output = held[1] + number - outer * held[0]
         number = outer
         offset += output * axis_of(spatial, d, COLUMNS)[STEP]
         divisor *= _counted(spatial, d, output)
@@ -1831,14 +1897,16 @@ def gradient(dtype, width):
     @njit(nogil=True, error_model="numpy", **_OPTIONS)
     def chunk(walk, x, out, _other, begin, end):
         how, batch, spatial = _tables(walk)
-        scratch = np.empty(how[SCRATCH] + VECTOR_BYTES, np.uint8)
-        line = aligned(int(scratch.ctypes.data))
+        # A box, then lines, and room for a run that is not yet stored.
+        before = aligned(8 * BOX_COLUMNS * how[SPATIAL])
+        memory = allocate(before + how[SCRATCH])
+        box = integers(memory)
+        line = memory + before
         doubled = line + how[BUFFER]
         rest_lines = doubled + how[BUFFER]
         divisors = rest_lines + how[BUFFER]
         spare = divisors + how[BUFFER]
         inner = how[SPATIAL] - 1
-        box = np.empty((how[SPATIAL], 2), np.int64)
         lanes, pitch, tile, share = how[LANES], how[PITCH], how[TILE], how[ROWS]
         axis = axis_of(spatial, inner, COLUMNS)
         n, out_n, window = axis[SIZE], axis[OUT_SIZE], axis[WINDOW]
@@ -1857,25 +1925,25 @@ def gradient(dtype, width):
             low = (rest - outer * blocks) * share
             plane = outer // groups
             lane_at = (outer - plane * groups) * pitch
-            columns = min(pitch, lanes - lane_at)
+            columns = least(pitch, lanes - lane_at)
             x_offset, out_offset, _, _ = _batch(batch, how[BATCH], plane)
             source = x + x_offset + lane_at * item_bytes
             target = out + out_offset + lane_at * how[LANE_OUT]
             target += column * axis[OUT_STEP]
-            count = min(tile, n - column)
+            count = least(tile, n - column)
             length = count + window - 1
             # Where the line begins, in the padded input.
             start = column + padding - window + 1
-            first = max((start + stride - 1) // stride, 0)
-            last = min((column + padding + count - 1) // stride, out_n - 1)
-            holders = max(last - first + 1, 0)
+            first = most((start + stride - 1) // stride, 0)
+            last = least((column + padding + count - 1) // stride, out_n - 1)
+            holders = most(last - first + 1, 0)
             for i in range(holders):
                 counted = float(_counted(spatial, inner, first + i))
                 set_sums(divisors + i * pitch * size, pitch, counted, wide, kind)
             shares = doubled if stride > 1 else line + (first - start) * pitch * size
-            box[0, 0] = -1
+            box[0] = -1
             finished, pieces, shift, away = line, 1, 0, 0
-            for row in range(low, min(low + share, rows)):
+            for row in range(low, least(low + share, rows)):
                 total, row_out, same = _holders(spatial, inner, row, box)
                 if not same:
                     clear_ranks(line, length * pitch, wide, kind)
@@ -1921,8 +1989,7 @@ def gradient(dtype, width):
                     kind,
                     (0,),
                 )
-        # The array's last use: raw addresses do not keep it.
-        scratch[0] = 0
+        release(memory)
 
     return chunk
 
@@ -1935,7 +2002,8 @@ def gradient_direct(dtype):
     def chunk(walk, x, out, _other, begin, end):
         how, batch, spatial = _tables(walk)
         axes, share = how[SPATIAL], how[ROWS]
-        box = np.empty((axes, 2), np.int64)
+        memory = allocate(8 * BOX_COLUMNS * axes)
+        box = integers(memory)
         elements = 1
         for d in range(axes):
             elements *= axis_of(spatial, d, COLUMNS)[SIZE]
@@ -1944,12 +2012,13 @@ def gradient_direct(dtype):
             plane = item // blocks
             low = (item - plane * blocks) * share
             x_offset, out_offset, _, _ = _batch(batch, how[BATCH], plane)
-            for row in range(low, min(low + share, elements)):
+            for row in range(low, least(low + share, elements)):
                 total, out_start, _ = _holders(spatial, axes, row, box)
                 value = 0.0
                 for number in range(total):
                     offset, divisor = _holder(spatial, box, axes, number)
                     value += load_float(kind, x + x_offset + offset) / divisor
                 store_float(kind, out + out_offset + out_start, value)
+        release(memory)
 
     return chunk

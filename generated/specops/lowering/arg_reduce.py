@@ -20,6 +20,7 @@ from specops.tensor import Tensor
 
 Array = npt.NDArray[Any]
 
+_SHORT = launch.kernels(kernel.short_rows)
 _ROWS = launch.kernels(kernel.rows)
 _COLUMNS = launch.kernels(kernel.columns)
 _COMBINE = launch.Kernel(kernel.combine)
@@ -191,12 +192,13 @@ class Search:
         total = math.prod(axis.size for axis in reduced)
         columns = bool(kept) and (not reduced or kept[-1].stride < abs(reduced[-1].stride))
         if columns:
-            strategy = kernel.COLUMNS if kept[-1].stride == size else kernel.SCATTERED
+            search = _COLUMNS
+            contiguous = kept[-1].stride == size
             tile = TILE_BYTES // size
             tile = -(-kept[-1].size // -(-kept[-1].size // tile))  # all alike
             tile += -tile % (64 // size)
             row = kept[-1].size * size
-            if strategy == kernel.COLUMNS and reduced and abs(reduced[-1].stride) == row:
+            if contiguous and reduced and abs(reduced[-1].stride) == row:
                 n, stride, weight = reduced[-1]
                 beside = -(-n // -(-n * kept[-1].size // BESIDE))
             if beside > 1:
@@ -213,11 +215,11 @@ class Search:
             items = groups // kept[-1].size * -(-kept[-1].size // tile)
             part_bytes = total * beside * size * min(kept[-1].size, tile)
         else:
-            strategy = kernel.STRIDED
+            search = _ROWS
             items = groups
             part_bytes = total * size
-            if reduced and abs(reduced[-1].stride) == size:
-                strategy = kernel.ROWS
+            contiguous = bool(reduced) and abs(reduced[-1].stride) == size
+            if contiguous:
                 if reduced[-1].stride < 0:
                     reduced[-1], moved, index = geometry.reverse(reduced[-1])
                     shift += moved
@@ -259,10 +261,10 @@ class Search:
         runs = reduced[1:] if split else reduced
         short = len(runs) == 1 and runs[0].size * size <= kernel.SHORT_BYTES
         whole = split or (parts == 1 and len(mark_table) <= 1 and len(zero_table) <= 1)
-        if strategy == kernel.ROWS and short and whole:
-            strategy = kernel.SHORT
+        if contiguous and short and whole and not columns:
+            search = _SHORT
         settings = {
-            kernel.STRATEGY: strategy,
+            kernel.CONTIGUOUS: contiguous,
             kernel.LAST: self._last,
             kernel.LATE: late,
             kernel.ORDERED: ordered,
@@ -294,7 +296,7 @@ class Search:
             kept_table = geometry.table(geometry.coalesce(geometry.by_memory(places)))
             walk = self._walk(settings, kept_table, geometry.table(runs), _NO_AXES, _NO_AXES)
         return _Plan(
-            (_COLUMNS if columns else _ROWS)(*self._kind),
+            search(*self._kind),
             (walk, joining),
             launch.address(walk),
             launch.address(joining),

@@ -18,6 +18,8 @@ from specops.lowering.pooling import Array, Plan, Strides, Windows, planned
 from specops.tensor import Tensor
 
 _GRADIENT = launch.kernels(kernel.gradient)
+_POSITIONS = launch.kernels(kernel.positions)
+_DIRECT = launch.kernels(kernel.direct)
 
 SUM_BYTES = 1 << 17  # of a block of positions, in scratch memory
 
@@ -47,7 +49,8 @@ class MaxPoolGrad:
     ) -> None:
         del output  # as the input
         self._dtype = input.dtype
-        width, least, greatest, _, infinity = keys_of(input.dtype)
+        self._width, least, greatest, _, infinity = keys_of(input.dtype)
+        width = self._width
         self._plane = input.sizes[len(input.sizes) - len(window) :]
         self._rank_width = rank_width(width, math.prod(self._plane))
         self._rule = (0, greatest if nan == "extreme" else least, infinity or 0)
@@ -91,5 +94,9 @@ class MaxPoolGrad:
             block //= step
             blocks *= -(-n // step)
         planes = math.prod(axis[0] for axis in walk.batch) * -(-lanes // pitch)
-        run = _GRADIENT(self._dtype, self._rank_width if walk.lines else 0)
+        find = (
+            _POSITIONS(self._width, self._rank_width) if walk.lines else _DIRECT(self._width, True)
+        )
+        how[kernel.FIND] = find.address()
+        run = _GRADIENT(self._dtype)
         return planned(run, planes * blocks, how, walk.batch, walk.spatial)
