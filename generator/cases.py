@@ -7,14 +7,13 @@ import re
 import struct
 from typing import Any
 
+from generator import layout
 from generator.expr import Expr
 from generator.lint import Linted
 from generator.model import Equivalence, Example, FieldSpec, OperatorSpec
 from generator.names import array_argument, family, snake_case
 from generator.resolve import Operator
-from generator.selftest import complete, make_tensor
-
-_LINE = 100  # of generated code
+from generator.selftest import complete, make_tensor, tensor_patches
 
 
 def tables(operator: Operator, linted: Linted) -> dict[str, list[Any]]:
@@ -159,7 +158,9 @@ def _call(
         "exact": exact,
         "expected": expected,
         # Whether a docstring can show it: finite numbers, of NumPy's types, a tensor on a line.
-        "plain": all(len(str(data)) < _LINE for data in (*(i["data"] for i in inputs), expected))
+        "plain": all(
+            len(str(data)) < layout.WIDTH for data in (*(i["data"] for i in inputs), expected)
+        )
         and not special_floats([data for _, data in tensors.values()])
         and all(data_types[t].numpy != "bfloat16" for t, _ in tensors.values())
         and all(not exact or _printed_alike(data, data_types[t].numpy) for t, data in outputs),
@@ -201,14 +202,11 @@ def shape(data: Any) -> list[int]:
 def _violations(operator: Operator, linted: Linted) -> list[dict[str, Any]]:
     """Each constraint with its smallest change; for each tensor those of the tensor's own rules."""
     out = [{"id": rule.id, "field": rule.field, "patch": rule.violate} for rule in operator.rules]
-    if operator.source.dialect != "directml":
-        return out
-    present = {*operator.spec.examples[0].expect, *operator.spec.examples[0].given}
-    for rule, constraint in linted.tensor_rules:
-        for field in operator.spec.tensors():
-            if constraint.only in (None, field.kind) and field.name in present:
-                patch = {f"{field.name}.{key}": value for key, value in rule.violate.items()}
-                out.append({"id": rule.id, "field": field.name, "patch": patch})
+    if operator.source.dialect == "directml":
+        out += (
+            {"id": rule.id, "field": field, "patch": patch}
+            for rule, field, patch in tensor_patches(operator, linted.tensor_rules)
+        )
     return out
 
 

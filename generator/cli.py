@@ -200,9 +200,8 @@ def linted(options: argparse.Namespace) -> Linted:
 
 def chosen(specs: Linted, options: argparse.Namespace) -> list[str]:
     """The ids of the operators that are named on the command line; all where none is."""
-    names = getattr(options, "operators", [])
     ids = [o.id for o in specs.operators]
-    return named(ids, names, options) if names else ids
+    return named(ids, options.operators, options) if options.operators else ids
 
 
 def named(ids: list[str], names: list[str], options: argparse.Namespace) -> list[str]:
@@ -254,7 +253,7 @@ def wanted(options: argparse.Namespace) -> tuple[dict[str, bytes], dict[str, Fil
     specs = linted(options)
     ids = set(chosen(specs, options))
     everything = rendered(specs, options)
-    whole = not getattr(options, "operators", [])
+    whole = not options.operators
     files = {f.path: f for f in everything if whole or not f.operators or ids & set(f.operators)}
     return {f.path: data for f, data in everything.items() if f.path in files}, files, whole, specs
 

@@ -382,7 +382,7 @@ class _Checker:
                 index,
                 "an index may not become negative",
                 "could be negative",
-                "an index is a loop variable, a number, or one of these plus a number",
+                "an index is a loop variable, a number, a rank or a length, a remainder of these, or a sum",
             )
         self.want(index, scope, "int")
         return "int"

@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from generator import expr, model, names, resolve
+from generator import expr, layout, model, names, resolve
 from generator.diagnostics import Note, Report, suggestion
 from generator.expr import Expr
 from generator.model import SpecTree, TensorConstraint
@@ -21,15 +21,12 @@ from generator.source import Document, KeyPath
 TODO = "TODO"
 
 # Names with a meaning in generated modules, besides Python's own and the functions of expressions.
-_MODULE_NAMES = {
-    "Allowed", "Any", "Asked", "ClassVar", "CompiledOperator", "Computed", "Field", "OPERATOR", "Operator",
+MODULE_NAMES = {
+    "Allowed", "Any", "Asked", "Callable", "ClassVar", "CompiledOperator", "Computed", "Field", "OPERATOR", "Operator",
     "OperatorDesc", "Rule", "Sequence", "Support", "TENSOR_PAGE", "TENSOR_RULES", "Tensor", "TensorDesc", "VERSIONS",
-    "VersionedOperator", "Versions", "arrays", "compile", "dataclass", "functions", "lower", "lru_cache", "np",
-    "tensor", "validate", "values",
+    "VersionedOperator", "Versions", "arrays", "dataclass", "functions", "lower", "lru_cache", "np", "validate",
 }  # fmt: skip
-_ARGUMENTS = {
-    "array", "compiled", "dtype", "inputs", "opset", "out", "output_dtype", "self", "shape", "x",
-}  # fmt: skip
+_ARGUMENTS = {"compiled", "inputs", "opset", "out", "output_dtype", "self", "x"}
 _BUILTINS = {*dir(builtins)} - {"input"}  # ONNX has tensors of that name, and no module asks a user
 # Of builtins, as functions.
 _NUMPY_NAMES = {"abs", "all", "any", "max", "min", "pow", "round", "sum"}
@@ -42,7 +39,6 @@ _DEFAULTS = {
     "float": "a number with a point",
 }
 MAX_ELEMENTS = 100_000  # of the input of an equivalence's case
-_LINE = 96  # of generated code, within a function
 
 
 @dataclass(frozen=True)
@@ -335,7 +331,7 @@ class _Spec:
         source = self.operator.source
         name = names.family(source.name) if source.dialect == "onnx" else source.name
         called = set().union(*(expression.calls() for expression, _ in self.expressions()))
-        if name in called | {*self.functions()} | _MODULE_NAMES | _PACKAGE_NAMES | (
+        if name in called | {*self.functions()} | MODULE_NAMES | _PACKAGE_NAMES | (
             _BUILTINS - _NUMPY_NAMES
         ):
             self.report.add(
@@ -400,10 +396,10 @@ class _Spec:
     def layout(self) -> None:
         """Expressions are written into generated modules, where lines are not endless."""
         for expression, path in self.expressions():
-            if max(map(len, expression.statement("return", _LINE))) > _LINE:
+            if max(map(len, expression.statement("return", layout.WITHIN))) > layout.WITHIN:
                 self.too_long(path)
         for name, expression in self.operator.meanings.items():
-            if len(f"    {name}={expression.text},") > _LINE:
+            if not layout.fits(name, expression.text):
                 self.too_long(("semantics", name, "value"))
 
     def too_long(self, path: KeyPath) -> None:
@@ -435,7 +431,7 @@ class _Spec:
     def taken(self, name: str, path: KeyPath, also: Iterable[str] = ()) -> None:
         """Names become functions and parameters of a generated module, where they may not replace another."""
         source = self.operator.source.name
-        known = {*_BUILTINS, *expr.FUNCTIONS, *_MODULE_NAMES, source, *also}
+        known = {*_BUILTINS, *expr.FUNCTIONS, *MODULE_NAMES, source, *also}
         if name in known or keyword.iskeyword(name):
             self.report.add(
                 "E105",

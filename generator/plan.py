@@ -1,6 +1,6 @@
 """From linted specs to the list of files to generate, each with ready values for its template.
 
-All decisions are made here; a template only lays out what it is given.
+Which files there are is decided here, what they say in values.py; a template only lays out what it is given.
 """
 
 from __future__ import annotations

@@ -12,12 +12,11 @@ from typing import Any
 
 import jinja2
 
+from generator import layout
 from generator.diagnostics import Report, Span
 from generator.names import family
 from generator.plan import File
 from generator.prune import defined, pruned
-
-WIDTH = 100  # of a line of code
 
 
 class Renderer:
@@ -174,7 +173,7 @@ def literal(value: Any, indent: int = 0, prefix: int = 0, suffix: int = 1) -> st
     """
     flat = _flat(value)
     if (
-        len(flat) + indent + prefix + suffix <= WIDTH
+        len(flat) + indent + prefix + suffix <= layout.WIDTH
         or not isinstance(value, dict | list | tuple)
         or not value
     ):
@@ -223,7 +222,7 @@ def _escaped(char: str) -> str:
 def imported(names: list[str], module: str) -> str:
     """An import statement as a formatter would lay it out."""
     line = f"from {module} import {', '.join(names)}"
-    if len(line) <= WIDTH:
+    if len(line) <= layout.WIDTH:
         return line
     return "\n".join([f"from {module} import (", *(f"    {name}," for name in names), ")"])
 
@@ -242,7 +241,7 @@ def mapping(pairs: Sequence[tuple[str, str]], indent: int) -> str:
     """A dictionary of words to Python text as a formatter would lay it out; a comma follows it."""
     entries = [f'"{key}": {text}' for key, text in pairs]
     flat = "{" + ", ".join(entries) + "}"
-    if indent + len(flat) + 1 <= WIDTH:
+    if indent + len(flat) + 1 <= layout.WIDTH:
         return flat
     pad = " " * (indent + 4)
     return "\n".join(["{", *(f"{pad}{entry}," for entry in entries), " " * indent + "}"])
@@ -254,11 +253,11 @@ def call(arguments: Sequence[str], function: str, indent: int, prefix: int = 0) 
     `indent` is the column of the statement, `prefix` how much stands before the call on its line.
     """
     flat = f"{function}({', '.join(arguments)})"
-    if indent + prefix + len(flat) + 1 <= WIDTH:
+    if indent + prefix + len(flat) + 1 <= layout.WIDTH:
         return flat
     pad = " " * (indent + 4)
     body = ", ".join(arguments)
-    if len(pad) + len(body) <= WIDTH:
+    if len(pad) + len(body) <= layout.WIDTH:
         return f"{function}(\n{pad}{body}\n{' ' * indent})"
     lines = [f"{pad}{_exploded(a, indent + 4)}," for a in arguments]
     return "\n".join([f"{function}(", *lines, " " * indent + ")"])
@@ -266,7 +265,7 @@ def call(arguments: Sequence[str], function: str, indent: int, prefix: int = 0) 
 
 def _exploded(text: str, indent: int) -> str:
     """A tuple of words over several lines, where one is too short."""
-    if indent + len(text) + 1 <= WIDTH or not text.startswith("("):
+    if indent + len(text) + 1 <= layout.WIDTH or not text.startswith("("):
         return text
     pad = " " * (indent + 4)
     return "\n".join(["(", *(f"{pad}{w}," for w in text[1:-1].split(", ")), " " * indent + ")"])
@@ -277,10 +276,10 @@ def define(function: Mapping[str, Any], returns: str) -> str:
     parameters = [f"{name}: {type}" for name, type in function["parameters"]]
     head = f"def {function.get('name') or function['id']}("
     flat = f"{head}{', '.join(parameters)}) -> {returns}:"
-    if len(flat) <= WIDTH:
+    if len(flat) <= layout.WIDTH:
         return flat
     inner = "    " + ", ".join(parameters)
-    lines = [inner] if len(inner) <= WIDTH else [f"    {p}," for p in parameters]
+    lines = [inner] if len(inner) <= layout.WIDTH else [f"    {p}," for p in parameters]
     return "\n".join([head, *lines, f") -> {returns}:"])
 
 
@@ -288,7 +287,7 @@ def wrap(text: str, indent: int = 0, hang: int = 0, first: int = 0) -> str:
     """Text over several lines; `first` is what already stands on the first line beyond `indent`."""
     lines = textwrap.wrap(
         text,
-        WIDTH - indent,
+        layout.WIDTH - indent,
         initial_indent=" " * first,
         subsequent_indent=" " * hang,
         break_long_words=False,

@@ -35,7 +35,7 @@ class Rule:
 
 @dataclass(frozen=True)
 class Operator:
-    """A spec with its resolved expressions: what plan.py makes values for templates of."""
+    """A spec with its resolved expressions: what values.py makes values for templates of."""
 
     source: Spec
     rules: tuple[Rule, ...]

@@ -6,7 +6,7 @@ An example must satisfy every constraint; a constraint must be broken by its own
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -120,11 +120,8 @@ class SelfTest:
             return
         for rule in self.operator.rules:
             self.violate(rule, first, rule.violate, self.document)
-        for rule, constraint in self.tensor_rules:
-            for field in self.spec.tensors():
-                if constraint.only in (None, field.kind) and first[field.name] is not None:
-                    patch = {f"{field.name}.{key}": value for key, value in rule.violate.items()}
-                    self.violate(rule, first, patch, self.tree.document)
+        for rule, _, patch in tensor_patches(self.operator, self.tensor_rules):
+            self.violate(rule, first, patch, self.tree.document)
 
     def values(self, example: Example, path: KeyPath) -> dict[str, Any] | None:
         """What an example gives, and literal defaults; None, with reasons in the report, where it is no good."""
@@ -604,6 +601,18 @@ class SelfTest:
                 unsettled.add(rule.id)
                 failed.append(rule.id)
         return failed
+
+
+def tensor_patches(
+    operator: Operator, tensor_rules: tuple[tuple[Rule, TensorConstraint], ...]
+) -> Iterator[tuple[Rule, str, dict[str, Any]]]:
+    """The changes of the first example that break a tensor's own rules, for each tensor that it has."""
+    present = {*operator.spec.examples[0].expect, *operator.spec.examples[0].given}
+    for rule, constraint in tensor_rules:
+        for field in operator.spec.tensors():
+            if constraint.only in (None, field.kind) and field.name in present:
+                patch = {f"{field.name}.{key}": value for key, value in rule.violate.items()}
+                yield rule, field.name, patch
 
 
 def make_tensor(

@@ -1,4 +1,4 @@
-"""The values that the templates of one operator lay out: every decision is made here, none in a template."""
+"""The values that the templates of one operator lay out: what they say is decided here, none of it in a template."""
 
 from __future__ import annotations
 
@@ -6,14 +6,12 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from generator import cases
+from generator import cases, layout
 from generator.expr import Expr
 from generator.lint import Linted
 from generator.model import FieldSpec, OperatorSpec, SupportRow
 from generator.names import array_argument, description_class, family, snake_case, yaml_word
 from generator.resolve import Operator, Rule
-
-LINE = 96  # of code within a function
 
 # How a field is typed in a description, in the rules' functions, and as an argument.
 _DESCRIBED = {
@@ -207,7 +205,7 @@ def _function(name: str, expression: Expr, op: Operator, doc: str) -> dict[str, 
         "parameters": _parameters(op, expression.names()),
         "returns": _RETURNED[expression.type],
         "doc": doc,
-        "body": "\n".join(expression.statement("return", LINE)),
+        "body": "\n".join(expression.statement("return", layout.WITHIN)),
     }
 
 
@@ -260,7 +258,7 @@ def rule(found: Rule, op: Operator | None = None, only: str | None = None) -> di
         "needs": found.needs,
         "reads": found.require.reads,
         "parameters": parameters,
-        "body": "\n".join(found.require.statement("return", LINE)),
+        "body": "\n".join(found.require.statement("return", layout.WITHIN)),
         "only": only,
     }
 
@@ -287,7 +285,7 @@ def _lowered(op: Operator, linted: Linted) -> list[dict[str, Any]]:
             }
             chosen = [f'{keys[k]}: "{v}"' for k, v in meaning.values.items()]
             text = f"{{{', '.join(chosen)}}}[{meaning.by}]"
-            if len(name) + len(text) + 2 > LINE - 4:
+            if not layout.fits(name, text):
                 rows = "".join(f"            {row},\n" for row in chosen)
                 text = f"{{\n{rows}        }}[{meaning.by}]"
         else:

@@ -468,18 +468,26 @@ def test_refused_buffers(memory: Any, offset: Any) -> None:
 
 
 def test_descriptions_without_a_view() -> None:
-    """A description that is itself wrong has no view, no array and no size."""
-    for wrong in (
-        TensorDesc("FLOAT33", [3]),
-        TensorDesc("FLOAT32", [0]),
-        TensorDesc("FLOAT32", [3], Strides=[1, 1]),
-        TensorDesc("FLOAT32", [3], TotalTensorSizeInBytes=8),
+    """A description that is itself wrong has no view, no array and no size, by the ids that an operator tells."""
+    for wrong, ids in (
+        (TensorDesc("FLOAT33", [3]), ["field_type"]),
+        (TensorDesc("FLOAT32", [0]), ["sizes_positive"]),
+        (TensorDesc("FLOAT32", [3], Strides=[1, 1]), ["strides_length"]),
+        (TensorDesc("FLOAT32", [3], TotalTensorSizeInBytes=8), ["total_size"]),
     ):
-        for call in (wrong.empty, lambda wrong=wrong: wrong.view(bytes(99))):
-            with pytest.raises(ValidationError):
+        calls = (
+            wrong.empty,
+            lambda wrong=wrong: wrong.view(bytes(99)),
+            lambda wrong=wrong: wrong.implied_bytes,
+        )
+        for call in calls:
+            with pytest.raises(ValidationError) as caught:
                 call()
-        with pytest.raises(ValidationError):
-            _ = wrong.implied_bytes
+            assert [v.id for v in caught.value.violations] == ids
+    with pytest.raises(ValidationError) as caught:
+        TensorDesc("FLOAT32", [0, 3]).empty()
+    (violation,) = caught.value.violations
+    assert (violation.field, violation.found) == ("TensorDesc", "TensorDesc.sizes = [0, 3]")
 
 
 def test_a_description_too_large_for_memory() -> None:

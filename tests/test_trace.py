@@ -19,6 +19,8 @@ import trees
 import yaml
 from trees import PROJECT
 
+from generator import expr, lint
+
 GENERATED = PROJECT / "generated"
 
 SPECS = sorted(
@@ -110,6 +112,18 @@ def test_each_equivalence_arrives(spec: str) -> None:
     entries = read(PROJECT / "specs" / f"{spec}.yaml").get("equivalences", [])
     wanted = [e["operator"] for e in entries for _ in e["cases"]]
     assert ["/".join(row["other"][:2]) for row in table(spec).EQUIVALENCES] == wanted
+
+
+@pytest.mark.parametrize("spec", SPECS)
+def test_no_name_is_taken_twice(spec: str) -> None:
+    """What a module imports and defines beside the spec's own names is what the linter keeps specs from."""
+    source = (GENERATED / "specops" / f"{spec}.py").read_text(encoding="utf-8")
+    tree = ast.parse(source)
+    imports = [node for node in tree.body if isinstance(node, ast.ImportFrom | ast.Import)]
+    names = {alias.asname or alias.name for node in imports for alias in node.names}
+    names |= {n.target.id for n in tree.body if isinstance(n, ast.AnnAssign)}  # type: ignore[union-attr]
+    names |= {t.id for n in tree.body if isinstance(n, ast.Assign) for t in n.targets}  # type: ignore[attr-defined]
+    assert names - {"annotations"} <= lint.MODULE_NAMES | expr.FUNCTIONS.keys()
 
 
 @pytest.mark.parametrize("spec", SPECS)

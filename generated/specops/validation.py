@@ -218,16 +218,9 @@ class Operator:
     def _tensor(
         self, field: Field, tensor: Tensor, unreadable: set[str], found: list[Violation]
     ) -> None:
-        failed: set[str] = set()
-        for rule in self.tensor_rules:
-            if rule.only not in (None, field.kind) or failed.intersection(rule.needs):
-                continue
-            if not rule.holds({"tensor": tensor}):
-                failed.add(rule.id)
-                unreadable.add(f"{field.name}.{rule.field}")
-                shown = _shown(rule.reads, {"tensor": tensor}).replace("tensor.", f"{field.name}.")
-                page = f"{self.tensor_page} {rule.origin}"
-                found.append(Violation(rule.id, self.name, field.name, shown, rule.allowed, page))
+        for rule in broken_rules(self.tensor_rules, tensor, field.kind):
+            unreadable.add(f"{field.name}.{rule.field}")
+            found.append(rule_violation(rule, tensor, field.name, self.name, self.tensor_page))
 
     def _support(
         self,
@@ -275,6 +268,22 @@ class Operator:
             if not low <= len(tensor.sizes) <= high and f"{name}.sizes" not in unreadable:
                 text, shown = f"{low} to {high} dimensions", f"{len(tensor.sizes)} dimensions"
                 found.append(self.violation("supported_dimension_count", name, shown, text, place))
+
+
+def broken_rules(rules: Iterable[Rule], tensor: Tensor, kind: str | None = None) -> Iterator[Rule]:
+    """The rules of a tensor that it breaks, of those for a kind of field, or for all."""
+    failed: set[str] = set()
+    for rule in rules:
+        asked = rule.only in (None, kind) and not failed.intersection(rule.needs)
+        if asked and not rule.holds({"tensor": tensor}):
+            failed.add(rule.id)
+            yield rule
+
+
+def rule_violation(rule: Rule, tensor: Tensor, field: str, operator: str, page: str) -> Violation:
+    """What a tensor that breaks a rule is told."""
+    shown = _shown(rule.reads, {"tensor": tensor}).replace("tensor.", f"{field}.")
+    return Violation(rule.id, operator, field, shown, rule.allowed, f"{page} {rule.origin}")
 
 
 def _since(support: Sequence[Support], name: str, dtype: str) -> str | None:

@@ -107,9 +107,10 @@ class TensorDesc:
         found: list[Violation] = []
         described = read_tensor(self, "TensorDesc", _NAME, TENSOR_PAGE, found)
         if described is not None and not found:
-            for rule in TENSOR_RULES:
-                if rule.only is None and not rule.holds({"tensor": described}):
-                    found.append(_tensor_violation(rule.field, rule.id, rule.allowed))
+            found += (
+                validation.rule_violation(rule, described, "TensorDesc", _NAME, TENSOR_PAGE)
+                for rule in validation.broken_rules(TENSOR_RULES, described)
+            )
         if described is None or found:
             raise ValidationError(found)
         return described

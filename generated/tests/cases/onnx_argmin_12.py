@@ -14,8 +14,7 @@ FUNCTION = "argmin"
 VERSION = 12
 EXACT = True
 
-# The page's examples: tensors as (data type, values), attributes under the page's names, arguments of the function,
-# and the oldest feature level that allows them.
+# The page's examples: tensors as (data type, values), arguments of the function.
 EXAMPLES = [
     {  # (decided)
         "id": "rows",
@@ -23,9 +22,7 @@ EXAMPLES = [
             "data": ("FLOAT32", [[4, -1, 4, 2], [0.5, 7, 7, -3], [-2, -3, -2, -3]]),
             "reduced": ("INT64", [[1], [3], [1]]),
         },
-        "attributes": {"axis": 1, "keepdims": True, "select_last_index": False},
         "arguments": {"axis": 1, "keepdims": True, "select_last_index": False},
-        "level": None,
     },
     {  # (decided)
         "id": "default_axis",
@@ -33,9 +30,7 @@ EXAMPLES = [
             "data": ("FLOAT32", [[4, -1, 4, 2], [0.5, 7, 7, -3], [-2, -3, -2, -3]]),
             "reduced": ("INT64", [[2, 2, 2, 1]]),
         },
-        "attributes": {"axis": 0, "keepdims": True, "select_last_index": False},
         "arguments": {"axis": 0, "keepdims": True, "select_last_index": False},
-        "level": None,
     },
     {  # (decided)
         "id": "middle_axis_dropped",
@@ -43,9 +38,7 @@ EXAMPLES = [
             "data": ("INT32", [[[1, 6], [5, 6], [5, 2]], [[-4, 0], [-4, -8], [3, -8]]]),
             "reduced": ("INT64", [[0, 2], [0, 1]]),
         },
-        "attributes": {"axis": 1, "keepdims": False, "select_last_index": False},
         "arguments": {"axis": 1, "keepdims": False, "select_last_index": False},
-        "level": None,
     },
     {  # (decided)
         "id": "one_dimension",
@@ -53,9 +46,7 @@ EXAMPLES = [
             "data": ("UINT8", [9, 4, 250, 4, 250]),
             "reduced": ("INT64", 1),
         },
-        "attributes": {"axis": 0, "keepdims": False, "select_last_index": False},
         "arguments": {"axis": 0, "keepdims": False, "select_last_index": False},
-        "level": None,
     },
     {  # (decided)
         "id": "negative_axis",
@@ -63,9 +54,7 @@ EXAMPLES = [
             "data": ("INT8", [[[1, 6], [5, 6], [5, 2]], [[-4, 0], [-4, -8], [3, -8]]]),
             "reduced": ("INT64", [[[0], [0], [1]], [[0], [1], [1]]]),
         },
-        "attributes": {"axis": -1, "keepdims": True, "select_last_index": False},
         "arguments": {"axis": -1, "keepdims": True, "select_last_index": False},
-        "level": None,
     },
     {  # (decided)
         "id": "last_index",
@@ -73,9 +62,7 @@ EXAMPLES = [
             "data": ("FLOAT32", [[4, -1, 4, 2], [0.5, 7, 7, -3], [-2, -3, -2, -3]]),
             "reduced": ("INT64", [[1], [3], [3]]),
         },
-        "attributes": {"axis": 1, "keepdims": True, "select_last_index": True},
         "arguments": {"axis": 1, "keepdims": True, "select_last_index": True},
-        "level": None,
     },
     {  # (decided)
         "id": "last_index_dropped",
@@ -83,9 +70,7 @@ EXAMPLES = [
             "data": ("INT32", [[[1, 6], [5, 6], [5, 2]], [[-4, 0], [-4, -8], [3, -8]]]),
             "reduced": ("INT64", [[0, 2], [1, 2]]),
         },
-        "attributes": {"axis": -2, "keepdims": False, "select_last_index": True},
         "arguments": {"axis": -2, "keepdims": False, "select_last_index": True},
-        "level": None,
     },
     {  # (decided)
         "id": "nan_wins",
@@ -93,9 +78,7 @@ EXAMPLES = [
             "data": ("FLOAT64", [[1, nan, 3, nan], [nan, -inf, inf, 0]]),
             "reduced": ("INT64", [[1], [0]]),
         },
-        "attributes": {"axis": 1, "keepdims": True, "select_last_index": False},
         "arguments": {"axis": 1, "keepdims": True, "select_last_index": False},
-        "level": None,
     },
     {  # (decided)
         "id": "last_nan_wins",
@@ -103,9 +86,7 @@ EXAMPLES = [
             "data": ("FLOAT64", [[1, nan, 3, nan], [nan, -inf, inf, 0]]),
             "reduced": ("INT64", [[3], [0]]),
         },
-        "attributes": {"axis": 1, "keepdims": True, "select_last_index": True},
         "arguments": {"axis": 1, "keepdims": True, "select_last_index": True},
-        "level": None,
     },
     {  # (decided)
         "id": "signed_zeros",
@@ -113,9 +94,7 @@ EXAMPLES = [
             "data": ("FLOAT16", [[-0.0, 0], [0, -0.0]]),
             "reduced": ("INT64", [[0], [0]]),
         },
-        "attributes": {"axis": 1, "keepdims": True, "select_last_index": False},
         "arguments": {"axis": 1, "keepdims": True, "select_last_index": False},
-        "level": None,
     },
     {  # (decided)
         "id": "zero_size",
@@ -123,9 +102,7 @@ EXAMPLES = [
             "data": ("FLOAT32", [[], []]),
             "reduced": ("INT64", [[]]),
         },
-        "attributes": {"axis": 0, "keepdims": True, "select_last_index": False},
         "arguments": {"axis": 0, "keepdims": True, "select_last_index": False},
-        "level": None,
     },
 ]
 

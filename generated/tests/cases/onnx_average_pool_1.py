@@ -14,8 +14,7 @@ FUNCTION = "average_pool"
 VERSION = 1
 EXACT = False
 
-# The page's examples: tensors as (data type, values), attributes under the page's names, arguments of the function,
-# and the oldest feature level that allows them.
+# The page's examples: tensors as (data type, values), arguments of the function.
 EXAMPLES = [
     {  # (decided)
         "id": "padded",
@@ -45,19 +44,12 @@ EXAMPLES = [
                 ],
             ),
         },
-        "attributes": {
-            "auto_pad": "NOTSET",
-            "kernel_shape": [3, 3],
-            "pads": [1, 1, 1, 1],
-            "strides": [2, 2],
-        },
         "arguments": {
             "auto_pad": "NOTSET",
             "kernel_shape": [3, 3],
             "pads": [1, 1, 1, 1],
             "strides": [2, 2],
         },
-        "level": None,
     },
     {  # (decided)
         "id": "defaults",
@@ -88,14 +80,7 @@ EXAMPLES = [
                 ],
             ),
         },
-        "attributes": {
-            "auto_pad": "NOTSET",
-            "kernel_shape": [2, 2],
-            "pads": [0, 0, 0, 0],
-            "strides": [1, 1],
-        },
         "arguments": {"auto_pad": "NOTSET", "kernel_shape": [2, 2]},
-        "level": None,
     },
     {  # (decided)
         "id": "one_dimension",
@@ -103,9 +88,7 @@ EXAMPLES = [
             "X": ("FLOAT64", [[[1, 3, 2, 5, 4], [-1, -3, -2, -5, -4]]]),
             "Y": ("FLOAT64", [[[2, 3.6666666666666665], [-2, -3.6666666666666665]]]),
         },
-        "attributes": {"auto_pad": "NOTSET", "kernel_shape": [3], "strides": [2], "pads": [0, 0]},
         "arguments": {"auto_pad": "NOTSET", "kernel_shape": [3], "strides": [2]},
-        "level": None,
     },
     {  # (decided)
         "id": "three_dimensions",
@@ -113,14 +96,7 @@ EXAMPLES = [
             "X": ("FLOAT16", [[[[[1, 9], [4, 2]], [[8, 0], [3, -6]], [[7, 7], [6, 5]]]]]),
             "Y": ("FLOAT16", [[[[[4.5], [0.75]], [[5.5], [2]]]]]),
         },
-        "attributes": {
-            "auto_pad": "NOTSET",
-            "kernel_shape": [2, 1, 2],
-            "pads": [0, 0, 0, 0, 0, 0],
-            "strides": [1, 1, 1],
-        },
         "arguments": {"auto_pad": "NOTSET", "kernel_shape": [2, 1, 2]},
-        "level": None,
     },
     {  # (decided)
         "id": "uneven_padding",
@@ -128,14 +104,7 @@ EXAMPLES = [
             "X": ("FLOAT32", [[[[-3, -2], [-4, 5]]]]),
             "Y": ("FLOAT32", [[[[-2.5, -2], [-1, 1.5]]]]),
         },
-        "attributes": {
-            "auto_pad": "NOTSET",
-            "kernel_shape": [2, 2],
-            "pads": [1, 0, 0, 1],
-            "strides": [1, 1],
-        },
         "arguments": {"auto_pad": "NOTSET", "kernel_shape": [2, 2], "pads": [1, 0, 0, 1]},
-        "level": None,
     },
     {  # (decided)
         "id": "only_padding",
@@ -143,9 +112,7 @@ EXAMPLES = [
             "X": ("FLOAT32", [[[5, 7]]]),
             "Y": ("FLOAT32", [[[nan, 5, 6, 7, nan]]]),
         },
-        "attributes": {"auto_pad": "NOTSET", "kernel_shape": [2], "pads": [2, 2], "strides": [1]},
         "arguments": {"auto_pad": "NOTSET", "kernel_shape": [2], "pads": [2, 2]},
-        "level": None,
     },
     {  # (decided)
         "id": "nan",
@@ -153,9 +120,7 @@ EXAMPLES = [
             "X": ("FLOAT32", [[[1, nan, 3, 4, 5]]]),
             "Y": ("FLOAT32", [[[nan, nan, 3.5, 4.5]]]),
         },
-        "attributes": {"auto_pad": "NOTSET", "kernel_shape": [2], "pads": [0, 0], "strides": [1]},
         "arguments": {"auto_pad": "NOTSET", "kernel_shape": [2]},
-        "level": None,
     },
     {  # (decided)
         "id": "same_upper",
@@ -187,14 +152,7 @@ EXAMPLES = [
                 ],
             ),
         },
-        "attributes": {
-            "auto_pad": "SAME_UPPER",
-            "kernel_shape": [2, 3],
-            "strides": [1, 2],
-            "pads": [0, 0, 0, 0],
-        },
         "arguments": {"auto_pad": "SAME_UPPER", "kernel_shape": [2, 3], "strides": [1, 2]},
-        "level": None,
     },
     {  # (decided)
         "id": "same_lower",
@@ -226,14 +184,7 @@ EXAMPLES = [
                 ],
             ),
         },
-        "attributes": {
-            "auto_pad": "SAME_LOWER",
-            "kernel_shape": [2, 3],
-            "strides": [1, 2],
-            "pads": [0, 0, 0, 0],
-        },
         "arguments": {"auto_pad": "SAME_LOWER", "kernel_shape": [2, 3], "strides": [1, 2]},
-        "level": None,
     },
     {  # (decided)
         "id": "same_without_padding",
@@ -241,14 +192,7 @@ EXAMPLES = [
             "X": ("FLOAT32", [[[4, 1, 2, 3, 0, 5, 7]]]),
             "Y": ("FLOAT32", [[[4, 0]]]),
         },
-        "attributes": {
-            "auto_pad": "SAME_LOWER",
-            "kernel_shape": [1],
-            "strides": [4],
-            "pads": [0, 0],
-        },
         "arguments": {"auto_pad": "SAME_LOWER", "kernel_shape": [1], "strides": [4]},
-        "level": None,
     },
     {  # (decided)
         "id": "valid",
@@ -278,14 +222,7 @@ EXAMPLES = [
                 ],
             ),
         },
-        "attributes": {
-            "auto_pad": "VALID",
-            "kernel_shape": [3, 3],
-            "strides": [1, 2],
-            "pads": [0, 0, 0, 0],
-        },
         "arguments": {"auto_pad": "VALID", "kernel_shape": [3, 3], "strides": [1, 2]},
-        "level": None,
     },
 ]
 

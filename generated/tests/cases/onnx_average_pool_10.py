@@ -14,8 +14,7 @@ FUNCTION = "average_pool"
 VERSION = 10
 EXACT = False
 
-# The page's examples: tensors as (data type, values), attributes under the page's names, arguments of the function,
-# and the oldest feature level that allows them.
+# The page's examples: tensors as (data type, values), arguments of the function.
 EXAMPLES = [
     {  # (decided)
         "id": "padded",
@@ -45,14 +44,6 @@ EXAMPLES = [
                 ],
             ),
         },
-        "attributes": {
-            "auto_pad": "NOTSET",
-            "ceil_mode": False,
-            "count_include_pad": False,
-            "kernel_shape": [3, 3],
-            "pads": [1, 1, 1, 1],
-            "strides": [2, 2],
-        },
         "arguments": {
             "auto_pad": "NOTSET",
             "ceil_mode": False,
@@ -61,7 +52,6 @@ EXAMPLES = [
             "pads": [1, 1, 1, 1],
             "strides": [2, 2],
         },
-        "level": None,
     },
     {  # (decided)
         "id": "defaults",
@@ -92,21 +82,12 @@ EXAMPLES = [
                 ],
             ),
         },
-        "attributes": {
-            "auto_pad": "NOTSET",
-            "ceil_mode": False,
-            "count_include_pad": False,
-            "kernel_shape": [2, 2],
-            "pads": [0, 0, 0, 0],
-            "strides": [1, 1],
-        },
         "arguments": {
             "auto_pad": "NOTSET",
             "ceil_mode": False,
             "count_include_pad": False,
             "kernel_shape": [2, 2],
         },
-        "level": None,
     },
     {  # (decided)
         "id": "padding_counts",
@@ -136,14 +117,6 @@ EXAMPLES = [
                 ],
             ),
         },
-        "attributes": {
-            "auto_pad": "NOTSET",
-            "ceil_mode": False,
-            "count_include_pad": True,
-            "kernel_shape": [3, 3],
-            "pads": [1, 1, 1, 1],
-            "strides": [2, 2],
-        },
         "arguments": {
             "auto_pad": "NOTSET",
             "ceil_mode": False,
@@ -152,7 +125,6 @@ EXAMPLES = [
             "pads": [1, 1, 1, 1],
             "strides": [2, 2],
         },
-        "level": None,
     },
     {  # (decided)
         "id": "same_counts",
@@ -184,14 +156,6 @@ EXAMPLES = [
                 ],
             ),
         },
-        "attributes": {
-            "auto_pad": "SAME_UPPER",
-            "ceil_mode": False,
-            "count_include_pad": True,
-            "kernel_shape": [2, 3],
-            "strides": [1, 2],
-            "pads": [0, 0, 0, 0],
-        },
         "arguments": {
             "auto_pad": "SAME_UPPER",
             "ceil_mode": False,
@@ -199,7 +163,6 @@ EXAMPLES = [
             "kernel_shape": [2, 3],
             "strides": [1, 2],
         },
-        "level": None,
     },
     {  # (decided)
         "id": "one_dimension",
@@ -207,14 +170,6 @@ EXAMPLES = [
             "X": ("FLOAT64", [[[1, 3, 2, 5, 4], [-1, -3, -2, -5, -4]]]),
             "Y": ("FLOAT64", [[[2, 3.6666666666666665], [-2, -3.6666666666666665]]]),
         },
-        "attributes": {
-            "auto_pad": "NOTSET",
-            "ceil_mode": False,
-            "count_include_pad": False,
-            "kernel_shape": [3],
-            "strides": [2],
-            "pads": [0, 0],
-        },
         "arguments": {
             "auto_pad": "NOTSET",
             "ceil_mode": False,
@@ -222,7 +177,6 @@ EXAMPLES = [
             "kernel_shape": [3],
             "strides": [2],
         },
-        "level": None,
     },
     {  # (decided)
         "id": "three_dimensions",
@@ -230,21 +184,12 @@ EXAMPLES = [
             "X": ("FLOAT16", [[[[[1, 9], [4, 2]], [[8, 0], [3, -6]], [[7, 7], [6, 5]]]]]),
             "Y": ("FLOAT16", [[[[[4.5], [0.75]], [[5.5], [2]]]]]),
         },
-        "attributes": {
-            "auto_pad": "NOTSET",
-            "ceil_mode": False,
-            "count_include_pad": False,
-            "kernel_shape": [2, 1, 2],
-            "pads": [0, 0, 0, 0, 0, 0],
-            "strides": [1, 1, 1],
-        },
         "arguments": {
             "auto_pad": "NOTSET",
             "ceil_mode": False,
             "count_include_pad": False,
             "kernel_shape": [2, 1, 2],
         },
-        "level": None,
     },
     {  # (decided)
         "id": "uneven_padding",
@@ -252,14 +197,6 @@ EXAMPLES = [
             "X": ("FLOAT32", [[[[-3, -2], [-4, 5]]]]),
             "Y": ("FLOAT32", [[[[-2.5, -2], [-1, 1.5]]]]),
         },
-        "attributes": {
-            "auto_pad": "NOTSET",
-            "ceil_mode": False,
-            "count_include_pad": False,
-            "kernel_shape": [2, 2],
-            "pads": [1, 0, 0, 1],
-            "strides": [1, 1],
-        },
         "arguments": {
             "auto_pad": "NOTSET",
             "ceil_mode": False,
@@ -267,7 +204,6 @@ EXAMPLES = [
             "kernel_shape": [2, 2],
             "pads": [1, 0, 0, 1],
         },
-        "level": None,
     },
     {  # (decided)
         "id": "only_padding",
@@ -275,14 +211,6 @@ EXAMPLES = [
             "X": ("FLOAT32", [[[5, 7]]]),
             "Y": ("FLOAT32", [[[nan, 5, 6, 7, nan]]]),
         },
-        "attributes": {
-            "auto_pad": "NOTSET",
-            "ceil_mode": False,
-            "count_include_pad": False,
-            "kernel_shape": [2],
-            "pads": [2, 2],
-            "strides": [1],
-        },
         "arguments": {
             "auto_pad": "NOTSET",
             "ceil_mode": False,
@@ -290,7 +218,6 @@ EXAMPLES = [
             "kernel_shape": [2],
             "pads": [2, 2],
         },
-        "level": None,
     },
     {  # (decided)
         "id": "nan",
@@ -298,21 +225,12 @@ EXAMPLES = [
             "X": ("FLOAT32", [[[1, nan, 3, 4, 5]]]),
             "Y": ("FLOAT32", [[[nan, nan, 3.5, 4.5]]]),
         },
-        "attributes": {
-            "auto_pad": "NOTSET",
-            "ceil_mode": False,
-            "count_include_pad": False,
-            "kernel_shape": [2],
-            "pads": [0, 0],
-            "strides": [1],
-        },
         "arguments": {
             "auto_pad": "NOTSET",
             "ceil_mode": False,
             "count_include_pad": False,
             "kernel_shape": [2],
         },
-        "level": None,
     },
     {  # (decided)
         "id": "same_upper",
@@ -344,14 +262,6 @@ EXAMPLES = [
                 ],
             ),
         },
-        "attributes": {
-            "auto_pad": "SAME_UPPER",
-            "ceil_mode": False,
-            "count_include_pad": False,
-            "kernel_shape": [2, 3],
-            "strides": [1, 2],
-            "pads": [0, 0, 0, 0],
-        },
         "arguments": {
             "auto_pad": "SAME_UPPER",
             "ceil_mode": False,
@@ -359,7 +269,6 @@ EXAMPLES = [
             "kernel_shape": [2, 3],
             "strides": [1, 2],
         },
-        "level": None,
     },
     {  # (decided)
         "id": "same_lower",
@@ -391,14 +300,6 @@ EXAMPLES = [
                 ],
             ),
         },
-        "attributes": {
-            "auto_pad": "SAME_LOWER",
-            "ceil_mode": False,
-            "count_include_pad": False,
-            "kernel_shape": [2, 3],
-            "strides": [1, 2],
-            "pads": [0, 0, 0, 0],
-        },
         "arguments": {
             "auto_pad": "SAME_LOWER",
             "ceil_mode": False,
@@ -406,7 +307,6 @@ EXAMPLES = [
             "kernel_shape": [2, 3],
             "strides": [1, 2],
         },
-        "level": None,
     },
     {  # (decided)
         "id": "same_without_padding",
@@ -414,14 +314,6 @@ EXAMPLES = [
             "X": ("FLOAT32", [[[4, 1, 2, 3, 0, 5, 7]]]),
             "Y": ("FLOAT32", [[[4, 0]]]),
         },
-        "attributes": {
-            "auto_pad": "SAME_LOWER",
-            "ceil_mode": False,
-            "count_include_pad": False,
-            "kernel_shape": [1],
-            "strides": [4],
-            "pads": [0, 0],
-        },
         "arguments": {
             "auto_pad": "SAME_LOWER",
             "ceil_mode": False,
@@ -429,7 +321,6 @@ EXAMPLES = [
             "kernel_shape": [1],
             "strides": [4],
         },
-        "level": None,
     },
     {  # (decided)
         "id": "valid",
@@ -459,14 +350,6 @@ EXAMPLES = [
                 ],
             ),
         },
-        "attributes": {
-            "auto_pad": "VALID",
-            "ceil_mode": False,
-            "count_include_pad": False,
-            "kernel_shape": [3, 3],
-            "strides": [1, 2],
-            "pads": [0, 0, 0, 0],
-        },
         "arguments": {
             "auto_pad": "VALID",
             "ceil_mode": False,
@@ -474,7 +357,6 @@ EXAMPLES = [
             "kernel_shape": [3, 3],
             "strides": [1, 2],
         },
-        "level": None,
     },
     {  # (decided)
         "id": "ceil",
@@ -482,14 +364,6 @@ EXAMPLES = [
             "X": ("FLOAT32", [[[1, 5, 2, 4, 3, 0]]]),
             "Y": ("FLOAT32", [[[2.6666666666666665, 3, 1.5]]]),
         },
-        "attributes": {
-            "auto_pad": "NOTSET",
-            "ceil_mode": True,
-            "count_include_pad": False,
-            "kernel_shape": [3],
-            "strides": [2],
-            "pads": [0, 0],
-        },
         "arguments": {
             "auto_pad": "NOTSET",
             "ceil_mode": True,
@@ -497,7 +371,6 @@ EXAMPLES = [
             "kernel_shape": [3],
             "strides": [2],
         },
-        "level": None,
     },
     {  # (decided)
         "id": "valid_ceil",
@@ -505,14 +378,6 @@ EXAMPLES = [
             "X": ("FLOAT32", [[[1, 5, 2, 4, 3, 0]]]),
             "Y": ("FLOAT32", [[[2.6666666666666665, 3]]]),
         },
-        "attributes": {
-            "auto_pad": "VALID",
-            "ceil_mode": True,
-            "count_include_pad": False,
-            "kernel_shape": [3],
-            "strides": [2],
-            "pads": [0, 0],
-        },
         "arguments": {
             "auto_pad": "VALID",
             "ceil_mode": True,
@@ -520,7 +385,6 @@ EXAMPLES = [
             "kernel_shape": [3],
             "strides": [2],
         },
-        "level": None,
     },
     {  # (decided)
         "id": "ceil_dropped",
@@ -528,14 +392,6 @@ EXAMPLES = [
             "X": ("FLOAT32", [[[1, 5, 2, 4]]]),
             "Y": ("FLOAT32", [[[3]]]),
         },
-        "attributes": {
-            "auto_pad": "NOTSET",
-            "ceil_mode": True,
-            "count_include_pad": False,
-            "kernel_shape": [2],
-            "pads": [0, 1],
-            "strides": [4],
-        },
         "arguments": {
             "auto_pad": "NOTSET",
             "ceil_mode": True,
@@ -544,7 +400,6 @@ EXAMPLES = [
             "pads": [0, 1],
             "strides": [4],
         },
-        "level": None,
     },
     {  # (decided)
         "id": "ceil_counts",
@@ -552,14 +407,6 @@ EXAMPLES = [
             "X": ("FLOAT32", [[[1, 5, 2, 4, 3, 0]]]),
             "Y": ("FLOAT32", [[[2, 2.3333333333333335]]]),
         },
-        "attributes": {
-            "auto_pad": "NOTSET",
-            "ceil_mode": True,
-            "count_include_pad": True,
-            "kernel_shape": [3],
-            "pads": [1, 1],
-            "strides": [4],
-        },
         "arguments": {
             "auto_pad": "NOTSET",
             "ceil_mode": True,
@@ -568,7 +415,6 @@ EXAMPLES = [
             "pads": [1, 1],
             "strides": [4],
         },
-        "level": None,
     },
 ]
 

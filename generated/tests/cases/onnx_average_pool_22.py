@@ -14,8 +14,7 @@ FUNCTION = "average_pool"
 VERSION = 22
 EXACT = False
 
-# The page's examples: tensors as (data type, values), attributes under the page's names, arguments of the function,
-# and the oldest feature level that allows them.
+# The page's examples: tensors as (data type, values), arguments of the function.
 EXAMPLES = [
     {  # (decided)
         "id": "padded",
@@ -45,15 +44,6 @@ EXAMPLES = [
                 ],
             ),
         },
-        "attributes": {
-            "auto_pad": "NOTSET",
-            "ceil_mode": False,
-            "count_include_pad": False,
-            "kernel_shape": [3, 3],
-            "pads": [1, 1, 1, 1],
-            "strides": [2, 2],
-            "dilations": [1, 1],
-        },
         "arguments": {
             "auto_pad": "NOTSET",
             "ceil_mode": False,
@@ -62,7 +52,6 @@ EXAMPLES = [
             "pads": [1, 1, 1, 1],
             "strides": [2, 2],
         },
-        "level": None,
     },
     {  # (decided)
         "id": "defaults",
@@ -93,22 +82,12 @@ EXAMPLES = [
                 ],
             ),
         },
-        "attributes": {
-            "auto_pad": "NOTSET",
-            "ceil_mode": False,
-            "count_include_pad": False,
-            "kernel_shape": [2, 2],
-            "dilations": [1, 1],
-            "pads": [0, 0, 0, 0],
-            "strides": [1, 1],
-        },
         "arguments": {
             "auto_pad": "NOTSET",
             "ceil_mode": False,
             "count_include_pad": False,
             "kernel_shape": [2, 2],
         },
-        "level": None,
     },
     {  # (decided)
         "id": "padding_counts",
@@ -138,15 +117,6 @@ EXAMPLES = [
                 ],
             ),
         },
-        "attributes": {
-            "auto_pad": "NOTSET",
-            "ceil_mode": False,
-            "count_include_pad": True,
-            "kernel_shape": [3, 3],
-            "pads": [1, 1, 1, 1],
-            "strides": [2, 2],
-            "dilations": [1, 1],
-        },
         "arguments": {
             "auto_pad": "NOTSET",
             "ceil_mode": False,
@@ -155,7 +125,6 @@ EXAMPLES = [
             "pads": [1, 1, 1, 1],
             "strides": [2, 2],
         },
-        "level": None,
     },
     {  # (decided)
         "id": "same_counts",
@@ -187,15 +156,6 @@ EXAMPLES = [
                 ],
             ),
         },
-        "attributes": {
-            "auto_pad": "SAME_UPPER",
-            "ceil_mode": False,
-            "count_include_pad": True,
-            "kernel_shape": [2, 3],
-            "strides": [1, 2],
-            "dilations": [1, 1],
-            "pads": [0, 0, 0, 0],
-        },
         "arguments": {
             "auto_pad": "SAME_UPPER",
             "ceil_mode": False,
@@ -203,7 +163,6 @@ EXAMPLES = [
             "kernel_shape": [2, 3],
             "strides": [1, 2],
         },
-        "level": None,
     },
     {  # (decided)
         "id": "one_dimension",
@@ -211,15 +170,6 @@ EXAMPLES = [
             "X": ("FLOAT64", [[[1, 3, 2, 5, 4], [-1, -3, -2, -5, -4]]]),
             "Y": ("FLOAT64", [[[2, 3.6666666666666665], [-2, -3.6666666666666665]]]),
         },
-        "attributes": {
-            "auto_pad": "NOTSET",
-            "ceil_mode": False,
-            "count_include_pad": False,
-            "kernel_shape": [3],
-            "strides": [2],
-            "dilations": [1],
-            "pads": [0, 0],
-        },
         "arguments": {
             "auto_pad": "NOTSET",
             "ceil_mode": False,
@@ -227,7 +177,6 @@ EXAMPLES = [
             "kernel_shape": [3],
             "strides": [2],
         },
-        "level": None,
     },
     {  # (decided)
         "id": "three_dimensions",
@@ -235,22 +184,12 @@ EXAMPLES = [
             "X": ("FLOAT16", [[[[[1, 9], [4, 2]], [[8, 0], [3, -6]], [[7, 7], [6, 5]]]]]),
             "Y": ("FLOAT16", [[[[[4.5], [0.75]], [[5.5], [2]]]]]),
         },
-        "attributes": {
-            "auto_pad": "NOTSET",
-            "ceil_mode": False,
-            "count_include_pad": False,
-            "kernel_shape": [2, 1, 2],
-            "dilations": [1, 1, 1],
-            "pads": [0, 0, 0, 0, 0, 0],
-            "strides": [1, 1, 1],
-        },
         "arguments": {
             "auto_pad": "NOTSET",
             "ceil_mode": False,
             "count_include_pad": False,
             "kernel_shape": [2, 1, 2],
         },
-        "level": None,
     },
     {  # (decided)
         "id": "uneven_padding",
@@ -258,15 +197,6 @@ EXAMPLES = [
             "X": ("FLOAT32", [[[[-3, -2], [-4, 5]]]]),
             "Y": ("FLOAT32", [[[[-2.5, -2], [-1, 1.5]]]]),
         },
-        "attributes": {
-            "auto_pad": "NOTSET",
-            "ceil_mode": False,
-            "count_include_pad": False,
-            "kernel_shape": [2, 2],
-            "pads": [1, 0, 0, 1],
-            "dilations": [1, 1],
-            "strides": [1, 1],
-        },
         "arguments": {
             "auto_pad": "NOTSET",
             "ceil_mode": False,
@@ -274,7 +204,6 @@ EXAMPLES = [
             "kernel_shape": [2, 2],
             "pads": [1, 0, 0, 1],
         },
-        "level": None,
     },
     {  # (decided)
         "id": "only_padding",
@@ -282,15 +211,6 @@ EXAMPLES = [
             "X": ("FLOAT32", [[[5, 7]]]),
             "Y": ("FLOAT32", [[[nan, 5, 6, 7, nan]]]),
         },
-        "attributes": {
-            "auto_pad": "NOTSET",
-            "ceil_mode": False,
-            "count_include_pad": False,
-            "kernel_shape": [2],
-            "pads": [2, 2],
-            "dilations": [1],
-            "strides": [1],
-        },
         "arguments": {
             "auto_pad": "NOTSET",
             "ceil_mode": False,
@@ -298,7 +218,6 @@ EXAMPLES = [
             "kernel_shape": [2],
             "pads": [2, 2],
         },
-        "level": None,
     },
     {  # (decided)
         "id": "nan",
@@ -306,22 +225,12 @@ EXAMPLES = [
             "X": ("FLOAT32", [[[1, nan, 3, 4, 5]]]),
             "Y": ("FLOAT32", [[[nan, nan, 3.5, 4.5]]]),
         },
-        "attributes": {
-            "auto_pad": "NOTSET",
-            "ceil_mode": False,
-            "count_include_pad": False,
-            "kernel_shape": [2],
-            "dilations": [1],
-            "pads": [0, 0],
-            "strides": [1],
-        },
         "arguments": {
             "auto_pad": "NOTSET",
             "ceil_mode": False,
             "count_include_pad": False,
             "kernel_shape": [2],
         },
-        "level": None,
     },
     {  # (decided)
         "id": "same_upper",
@@ -353,15 +262,6 @@ EXAMPLES = [
                 ],
             ),
         },
-        "attributes": {
-            "auto_pad": "SAME_UPPER",
-            "ceil_mode": False,
-            "count_include_pad": False,
-            "kernel_shape": [2, 3],
-            "strides": [1, 2],
-            "dilations": [1, 1],
-            "pads": [0, 0, 0, 0],
-        },
         "arguments": {
             "auto_pad": "SAME_UPPER",
             "ceil_mode": False,
@@ -369,7 +269,6 @@ EXAMPLES = [
             "kernel_shape": [2, 3],
             "strides": [1, 2],
         },
-        "level": None,
     },
     {  # (decided)
         "id": "same_lower",
@@ -401,15 +300,6 @@ EXAMPLES = [
                 ],
             ),
         },
-        "attributes": {
-            "auto_pad": "SAME_LOWER",
-            "ceil_mode": False,
-            "count_include_pad": False,
-            "kernel_shape": [2, 3],
-            "strides": [1, 2],
-            "dilations": [1, 1],
-            "pads": [0, 0, 0, 0],
-        },
         "arguments": {
             "auto_pad": "SAME_LOWER",
             "ceil_mode": False,
@@ -417,7 +307,6 @@ EXAMPLES = [
             "kernel_shape": [2, 3],
             "strides": [1, 2],
         },
-        "level": None,
     },
     {  # (decided)
         "id": "same_without_padding",
@@ -425,15 +314,6 @@ EXAMPLES = [
             "X": ("FLOAT32", [[[4, 1, 2, 3, 0, 5, 7]]]),
             "Y": ("FLOAT32", [[[4, 0]]]),
         },
-        "attributes": {
-            "auto_pad": "SAME_LOWER",
-            "ceil_mode": False,
-            "count_include_pad": False,
-            "kernel_shape": [1],
-            "strides": [4],
-            "dilations": [1],
-            "pads": [0, 0],
-        },
         "arguments": {
             "auto_pad": "SAME_LOWER",
             "ceil_mode": False,
@@ -441,7 +321,6 @@ EXAMPLES = [
             "kernel_shape": [1],
             "strides": [4],
         },
-        "level": None,
     },
     {  # (decided)
         "id": "valid",
@@ -471,15 +350,6 @@ EXAMPLES = [
                 ],
             ),
         },
-        "attributes": {
-            "auto_pad": "VALID",
-            "ceil_mode": False,
-            "count_include_pad": False,
-            "kernel_shape": [3, 3],
-            "strides": [1, 2],
-            "dilations": [1, 1],
-            "pads": [0, 0, 0, 0],
-        },
         "arguments": {
             "auto_pad": "VALID",
             "ceil_mode": False,
@@ -487,7 +357,6 @@ EXAMPLES = [
             "kernel_shape": [3, 3],
             "strides": [1, 2],
         },
-        "level": None,
     },
     {  # (decided)
         "id": "same_dilated",
@@ -495,15 +364,6 @@ EXAMPLES = [
             "X": ("FLOAT32", [[[1, 5, 2, 4, 3, 0]]]),
             "Y": ("FLOAT32", [[[1.5, 2.5, 3]]]),
         },
-        "attributes": {
-            "auto_pad": "SAME_UPPER",
-            "ceil_mode": False,
-            "count_include_pad": False,
-            "kernel_shape": [2],
-            "dilations": [2],
-            "strides": [2],
-            "pads": [0, 0],
-        },
         "arguments": {
             "auto_pad": "SAME_UPPER",
             "ceil_mode": False,
@@ -512,7 +372,6 @@ EXAMPLES = [
             "dilations": [2],
             "strides": [2],
         },
-        "level": None,
     },
     {  # (decided)
         "id": "dilations",
@@ -532,15 +391,6 @@ EXAMPLES = [
             ),
             "Y": ("FLOAT32", [[[[2.75, 2.5, 4.25, 2.75]]]]),
         },
-        "attributes": {
-            "auto_pad": "NOTSET",
-            "ceil_mode": False,
-            "count_include_pad": False,
-            "kernel_shape": [2, 2],
-            "dilations": [3, 2],
-            "pads": [0, 0, 0, 0],
-            "strides": [1, 1],
-        },
         "arguments": {
             "auto_pad": "NOTSET",
             "ceil_mode": False,
@@ -548,7 +398,6 @@ EXAMPLES = [
             "kernel_shape": [2, 2],
             "dilations": [3, 2],
         },
-        "level": None,
     },
     {  # (decided)
         "id": "ceil",
@@ -556,15 +405,6 @@ EXAMPLES = [
             "X": ("FLOAT32", [[[1, 5, 2, 4, 3, 0]]]),
             "Y": ("FLOAT32", [[[2.6666666666666665, 3, 1.5]]]),
         },
-        "attributes": {
-            "auto_pad": "NOTSET",
-            "ceil_mode": True,
-            "count_include_pad": False,
-            "kernel_shape": [3],
-            "strides": [2],
-            "dilations": [1],
-            "pads": [0, 0],
-        },
         "arguments": {
             "auto_pad": "NOTSET",
             "ceil_mode": True,
@@ -572,7 +412,6 @@ EXAMPLES = [
             "kernel_shape": [3],
             "strides": [2],
         },
-        "level": None,
     },
     {  # (decided)
         "id": "valid_ceil",
@@ -580,15 +419,6 @@ EXAMPLES = [
             "X": ("FLOAT32", [[[1, 5, 2, 4, 3, 0]]]),
             "Y": ("FLOAT32", [[[2.6666666666666665, 3]]]),
         },
-        "attributes": {
-            "auto_pad": "VALID",
-            "ceil_mode": True,
-            "count_include_pad": False,
-            "kernel_shape": [3],
-            "strides": [2],
-            "dilations": [1],
-            "pads": [0, 0],
-        },
         "arguments": {
             "auto_pad": "VALID",
             "ceil_mode": True,
@@ -596,7 +426,6 @@ EXAMPLES = [
             "kernel_shape": [3],
             "strides": [2],
         },
-        "level": None,
     },
     {  # (decided)
         "id": "ceil_dropped",
@@ -604,15 +433,6 @@ EXAMPLES = [
             "X": ("FLOAT32", [[[1, 5, 2, 4]]]),
             "Y": ("FLOAT32", [[[3]]]),
         },
-        "attributes": {
-            "auto_pad": "NOTSET",
-            "ceil_mode": True,
-            "count_include_pad": False,
-            "kernel_shape": [2],
-            "pads": [0, 1],
-            "strides": [4],
-            "dilations": [1],
-        },
         "arguments": {
             "auto_pad": "NOTSET",
             "ceil_mode": True,
@@ -621,7 +441,6 @@ EXAMPLES = [
             "pads": [0, 1],
             "strides": [4],
         },
-        "level": None,
     },
     {  # (decided)
         "id": "ceil_counts",
@@ -629,15 +448,6 @@ EXAMPLES = [
             "X": ("FLOAT32", [[[1, 5, 2, 4, 3, 0]]]),
             "Y": ("FLOAT32", [[[2, 2.3333333333333335]]]),
         },
-        "attributes": {
-            "auto_pad": "NOTSET",
-            "ceil_mode": True,
-            "count_include_pad": True,
-            "kernel_shape": [3],
-            "pads": [1, 1],
-            "strides": [4],
-            "dilations": [1],
-        },
         "arguments": {
             "auto_pad": "NOTSET",
             "ceil_mode": True,
@@ -646,7 +456,6 @@ EXAMPLES = [
             "pads": [1, 1],
             "strides": [4],
         },
-        "level": None,
     },
     {  # (decided)
         "id": "bfloat16",
@@ -682,22 +491,12 @@ EXAMPLES = [
                 ],
             ),
         },
-        "attributes": {
-            "auto_pad": "NOTSET",
-            "ceil_mode": False,
-            "count_include_pad": False,
-            "kernel_shape": [3, 2],
-            "dilations": [1, 1],
-            "pads": [0, 0, 0, 0],
-            "strides": [1, 1],
-        },
         "arguments": {
             "auto_pad": "NOTSET",
             "ceil_mode": False,
             "count_include_pad": False,
             "kernel_shape": [3, 2],
         },
-        "level": None,
     },
 ]
 

@@ -14,8 +14,7 @@ FUNCTION = "average_pool"
 VERSION = 7
 EXACT = False
 
-# The page's examples: tensors as (data type, values), attributes under the page's names, arguments of the function,
-# and the oldest feature level that allows them.
+# The page's examples: tensors as (data type, values), arguments of the function.
 EXAMPLES = [
     {  # (decided)
         "id": "padded",
@@ -45,13 +44,6 @@ EXAMPLES = [
                 ],
             ),
         },
-        "attributes": {
-            "auto_pad": "NOTSET",
-            "count_include_pad": False,
-            "kernel_shape": [3, 3],
-            "pads": [1, 1, 1, 1],
-            "strides": [2, 2],
-        },
         "arguments": {
             "auto_pad": "NOTSET",
             "count_include_pad": False,
@@ -59,7 +51,6 @@ EXAMPLES = [
             "pads": [1, 1, 1, 1],
             "strides": [2, 2],
         },
-        "level": None,
     },
     {  # (decided)
         "id": "defaults",
@@ -90,15 +81,7 @@ EXAMPLES = [
                 ],
             ),
         },
-        "attributes": {
-            "auto_pad": "NOTSET",
-            "count_include_pad": False,
-            "kernel_shape": [2, 2],
-            "pads": [0, 0, 0, 0],
-            "strides": [1, 1],
-        },
         "arguments": {"auto_pad": "NOTSET", "count_include_pad": False, "kernel_shape": [2, 2]},
-        "level": None,
     },
     {  # (decided)
         "id": "padding_counts",
@@ -128,13 +111,6 @@ EXAMPLES = [
                 ],
             ),
         },
-        "attributes": {
-            "auto_pad": "NOTSET",
-            "count_include_pad": True,
-            "kernel_shape": [3, 3],
-            "pads": [1, 1, 1, 1],
-            "strides": [2, 2],
-        },
         "arguments": {
             "auto_pad": "NOTSET",
             "count_include_pad": True,
@@ -142,7 +118,6 @@ EXAMPLES = [
             "pads": [1, 1, 1, 1],
             "strides": [2, 2],
         },
-        "level": None,
     },
     {  # (decided)
         "id": "same_counts",
@@ -174,20 +149,12 @@ EXAMPLES = [
                 ],
             ),
         },
-        "attributes": {
-            "auto_pad": "SAME_UPPER",
-            "count_include_pad": True,
-            "kernel_shape": [2, 3],
-            "strides": [1, 2],
-            "pads": [0, 0, 0, 0],
-        },
         "arguments": {
             "auto_pad": "SAME_UPPER",
             "count_include_pad": True,
             "kernel_shape": [2, 3],
             "strides": [1, 2],
         },
-        "level": None,
     },
     {  # (decided)
         "id": "one_dimension",
@@ -195,20 +162,12 @@ EXAMPLES = [
             "X": ("FLOAT64", [[[1, 3, 2, 5, 4], [-1, -3, -2, -5, -4]]]),
             "Y": ("FLOAT64", [[[2, 3.6666666666666665], [-2, -3.6666666666666665]]]),
         },
-        "attributes": {
-            "auto_pad": "NOTSET",
-            "count_include_pad": False,
-            "kernel_shape": [3],
-            "strides": [2],
-            "pads": [0, 0],
-        },
         "arguments": {
             "auto_pad": "NOTSET",
             "count_include_pad": False,
             "kernel_shape": [3],
             "strides": [2],
         },
-        "level": None,
     },
     {  # (decided)
         "id": "three_dimensions",
@@ -216,15 +175,7 @@ EXAMPLES = [
             "X": ("FLOAT16", [[[[[1, 9], [4, 2]], [[8, 0], [3, -6]], [[7, 7], [6, 5]]]]]),
             "Y": ("FLOAT16", [[[[[4.5], [0.75]], [[5.5], [2]]]]]),
         },
-        "attributes": {
-            "auto_pad": "NOTSET",
-            "count_include_pad": False,
-            "kernel_shape": [2, 1, 2],
-            "pads": [0, 0, 0, 0, 0, 0],
-            "strides": [1, 1, 1],
-        },
         "arguments": {"auto_pad": "NOTSET", "count_include_pad": False, "kernel_shape": [2, 1, 2]},
-        "level": None,
     },
     {  # (decided)
         "id": "uneven_padding",
@@ -232,20 +183,12 @@ EXAMPLES = [
             "X": ("FLOAT32", [[[[-3, -2], [-4, 5]]]]),
             "Y": ("FLOAT32", [[[[-2.5, -2], [-1, 1.5]]]]),
         },
-        "attributes": {
-            "auto_pad": "NOTSET",
-            "count_include_pad": False,
-            "kernel_shape": [2, 2],
-            "pads": [1, 0, 0, 1],
-            "strides": [1, 1],
-        },
         "arguments": {
             "auto_pad": "NOTSET",
             "count_include_pad": False,
             "kernel_shape": [2, 2],
             "pads": [1, 0, 0, 1],
         },
-        "level": None,
     },
     {  # (decided)
         "id": "only_padding",
@@ -253,20 +196,12 @@ EXAMPLES = [
             "X": ("FLOAT32", [[[5, 7]]]),
             "Y": ("FLOAT32", [[[nan, 5, 6, 7, nan]]]),
         },
-        "attributes": {
-            "auto_pad": "NOTSET",
-            "count_include_pad": False,
-            "kernel_shape": [2],
-            "pads": [2, 2],
-            "strides": [1],
-        },
         "arguments": {
             "auto_pad": "NOTSET",
             "count_include_pad": False,
             "kernel_shape": [2],
             "pads": [2, 2],
         },
-        "level": None,
     },
     {  # (decided)
         "id": "nan",
@@ -274,15 +209,7 @@ EXAMPLES = [
             "X": ("FLOAT32", [[[1, nan, 3, 4, 5]]]),
             "Y": ("FLOAT32", [[[nan, nan, 3.5, 4.5]]]),
         },
-        "attributes": {
-            "auto_pad": "NOTSET",
-            "count_include_pad": False,
-            "kernel_shape": [2],
-            "pads": [0, 0],
-            "strides": [1],
-        },
         "arguments": {"auto_pad": "NOTSET", "count_include_pad": False, "kernel_shape": [2]},
-        "level": None,
     },
     {  # (decided)
         "id": "same_upper",
@@ -314,20 +241,12 @@ EXAMPLES = [
                 ],
             ),
         },
-        "attributes": {
-            "auto_pad": "SAME_UPPER",
-            "count_include_pad": False,
-            "kernel_shape": [2, 3],
-            "strides": [1, 2],
-            "pads": [0, 0, 0, 0],
-        },
         "arguments": {
             "auto_pad": "SAME_UPPER",
             "count_include_pad": False,
             "kernel_shape": [2, 3],
             "strides": [1, 2],
         },
-        "level": None,
     },
     {  # (decided)
         "id": "same_lower",
@@ -359,20 +278,12 @@ EXAMPLES = [
                 ],
             ),
         },
-        "attributes": {
-            "auto_pad": "SAME_LOWER",
-            "count_include_pad": False,
-            "kernel_shape": [2, 3],
-            "strides": [1, 2],
-            "pads": [0, 0, 0, 0],
-        },
         "arguments": {
             "auto_pad": "SAME_LOWER",
             "count_include_pad": False,
             "kernel_shape": [2, 3],
             "strides": [1, 2],
         },
-        "level": None,
     },
     {  # (decided)
         "id": "same_without_padding",
@@ -380,20 +291,12 @@ EXAMPLES = [
             "X": ("FLOAT32", [[[4, 1, 2, 3, 0, 5, 7]]]),
             "Y": ("FLOAT32", [[[4, 0]]]),
         },
-        "attributes": {
-            "auto_pad": "SAME_LOWER",
-            "count_include_pad": False,
-            "kernel_shape": [1],
-            "strides": [4],
-            "pads": [0, 0],
-        },
         "arguments": {
             "auto_pad": "SAME_LOWER",
             "count_include_pad": False,
             "kernel_shape": [1],
             "strides": [4],
         },
-        "level": None,
     },
     {  # (decided)
         "id": "valid",
@@ -423,20 +326,12 @@ EXAMPLES = [
                 ],
             ),
         },
-        "attributes": {
-            "auto_pad": "VALID",
-            "count_include_pad": False,
-            "kernel_shape": [3, 3],
-            "strides": [1, 2],
-            "pads": [0, 0, 0, 0],
-        },
         "arguments": {
             "auto_pad": "VALID",
             "count_include_pad": False,
             "kernel_shape": [3, 3],
             "strides": [1, 2],
         },
-        "level": None,
     },
 ]
 

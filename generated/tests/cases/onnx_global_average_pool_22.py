@@ -14,8 +14,7 @@ FUNCTION = "global_average_pool"
 VERSION = 22
 EXACT = False
 
-# The page's examples: tensors as (data type, values), attributes under the page's names, arguments of the function,
-# and the oldest feature level that allows them.
+# The page's examples: tensors as (data type, values), arguments of the function.
 EXAMPLES = [
     {  # (decided)
         "id": "channels",
@@ -26,9 +25,7 @@ EXAMPLES = [
             ),
             "Y": ("FLOAT32", [[[[1.75]], [[-0.25]]], [[[4]], [[3.5]]]]),
         },
-        "attributes": {},
         "arguments": {},
-        "level": None,
     },
     {  # (decided)
         "id": "one_dimension",
@@ -36,9 +33,7 @@ EXAMPLES = [
             "X": ("FLOAT64", [[[1, 3, 2, 5, 4.5], [-1, -3, -2, -5, -4]]]),
             "Y": ("FLOAT64", [[[3.1], [-3]]]),
         },
-        "attributes": {},
         "arguments": {},
-        "level": None,
     },
     {  # (decided)
         "id": "three_dimensions",
@@ -46,9 +41,7 @@ EXAMPLES = [
             "X": ("FLOAT16", [[[[[1, 9], [4, 2]], [[8, 0], [3, -6]]]]]),
             "Y": ("FLOAT16", [[[[[2.625]]]]]),
         },
-        "attributes": {},
         "arguments": {},
-        "level": None,
     },
     {  # (decided)
         "id": "nan",
@@ -56,9 +49,7 @@ EXAMPLES = [
             "X": ("FLOAT32", [[[1, nan, 3], [4, 5, 6]]]),
             "Y": ("FLOAT32", [[[nan], [5]]]),
         },
-        "attributes": {},
         "arguments": {},
-        "level": None,
     },
     {  # (decided)
         "id": "bfloat16",
@@ -66,9 +57,7 @@ EXAMPLES = [
             "X": ("BFLOAT16", [[[[1, 4], [2, 0]], [[5, 0], [1, -7]]]]),
             "Y": ("BFLOAT16", [[[[1.75]], [[-0.25]]]]),
         },
-        "attributes": {},
         "arguments": {},
-        "level": None,
     },
 ]
 

@@ -14,8 +14,7 @@ FUNCTION = "global_lp_pool"
 VERSION = 1
 EXACT = False
 
-# The page's examples: tensors as (data type, values), attributes under the page's names, arguments of the function,
-# and the oldest feature level that allows them.
+# The page's examples: tensors as (data type, values), arguments of the function.
 EXAMPLES = [
     {  # (decided)
         "id": "channels",
@@ -32,9 +31,7 @@ EXAMPLES = [
                 ],
             ),
         },
-        "attributes": {"p": 2.0},
         "arguments": {"p": 2.0},
-        "level": None,
     },
     {  # (decided)
         "id": "one_dimension",
@@ -42,9 +39,7 @@ EXAMPLES = [
             "X": ("FLOAT64", [[[1, 3, 2, 5, 4.5], [-1, -3, -2, -5, -4]]]),
             "Y": ("FLOAT64", [[[7.697402159170326], [7.416198487095663]]]),
         },
-        "attributes": {"p": 2.0},
         "arguments": {"p": 2.0},
-        "level": None,
     },
     {  # (decided)
         "id": "three_dimensions",
@@ -52,9 +47,7 @@ EXAMPLES = [
             "X": ("FLOAT16", [[[[[1, 9], [4, 2]], [[8, 0], [3, -6]]]]]),
             "Y": ("FLOAT16", [[[[[14.52583904633395]]]]]),
         },
-        "attributes": {"p": 2.0},
         "arguments": {"p": 2.0},
-        "level": None,
     },
     {  # (decided)
         "id": "nan",
@@ -62,9 +55,7 @@ EXAMPLES = [
             "X": ("FLOAT32", [[[1, nan, 3], [4, 5, 6]]]),
             "Y": ("FLOAT32", [[[nan], [8.774964387392123]]]),
         },
-        "attributes": {"p": 2.0},
         "arguments": {"p": 2.0},
-        "level": None,
     },
     {  # (decided)
         "id": "magnitudes",
@@ -72,9 +63,7 @@ EXAMPLES = [
             "X": ("FLOAT32", [[[1, -3, 2, -5, 4]]]),
             "Y": ("FLOAT32", [[[15]]]),
         },
-        "attributes": {"p": 1},
         "arguments": {"p": 1},
-        "level": None,
     },
     {  # (decided)
         "id": "cubes",
@@ -82,9 +71,7 @@ EXAMPLES = [
             "X": ("FLOAT64", [[[1, -3, 2, -5, 4]]]),
             "Y": ("FLOAT64", [[[6.082201995573399]]]),
         },
-        "attributes": {"p": 3},
         "arguments": {"p": 3},
-        "level": None,
     },
 ]
 

@@ -14,8 +14,7 @@ FUNCTION = "hardmax"
 VERSION = 1
 EXACT = True
 
-# The page's examples: tensors as (data type, values), attributes under the page's names, arguments of the function,
-# and the oldest feature level that allows them.
+# The page's examples: tensors as (data type, values), arguments of the function.
 EXAMPLES = [
     {  # (decided)
         "id": "rows",
@@ -23,9 +22,7 @@ EXAMPLES = [
             "input": ("FLOAT32", [[1, 2, 3], [0.5, -1.5, 0.5]]),
             "output": ("FLOAT32", [[0, 0, 1], [1, 0, 0]]),
         },
-        "attributes": {"axis": 1},
         "arguments": {"axis": 1},
-        "level": None,
     },
     {  # (decided)
         "id": "default_axis",
@@ -33,9 +30,7 @@ EXAMPLES = [
             "input": ("FLOAT32", [[[1, 4, 2], [4, 0, -3]], [[-1, -2, -1], [2.5, 2.5, 0]]]),
             "output": ("FLOAT32", [[[0, 1, 0], [0, 0, 0]], [[0, 0, 0], [1, 0, 0]]]),
         },
-        "attributes": {"axis": 1},
         "arguments": {"axis": 1},
-        "level": None,
     },
     {  # (decided)
         "id": "axis_0",
@@ -43,9 +38,7 @@ EXAMPLES = [
             "input": ("FLOAT64", [[[1, 4, 2], [4, 0, -3]], [[-1, -2, -1], [2.5, 2.5, 0]]]),
             "output": ("FLOAT64", [[[0, 1, 0], [0, 0, 0]], [[0, 0, 0], [0, 0, 0]]]),
         },
-        "attributes": {"axis": 0},
         "arguments": {"axis": 0},
-        "level": None,
     },
     {  # (decided)
         "id": "axis_2",
@@ -53,9 +46,7 @@ EXAMPLES = [
             "input": ("FLOAT16", [[[1, 4, 2], [4, 0, -3]], [[-1, -2, -1], [2.5, 2.5, 0]]]),
             "output": ("FLOAT16", [[[0, 1, 0], [1, 0, 0]], [[1, 0, 0], [1, 0, 0]]]),
         },
-        "attributes": {"axis": 2},
         "arguments": {"axis": 2},
-        "level": None,
     },
     {  # (decided)
         "id": "tie",
@@ -63,9 +54,7 @@ EXAMPLES = [
             "input": ("FLOAT32", [[3, 1, 3], [0, 0, 0]]),
             "output": ("FLOAT32", [[1, 0, 0], [1, 0, 0]]),
         },
-        "attributes": {"axis": 1},
         "arguments": {"axis": 1},
-        "level": None,
     },
     {  # (decided)
         "id": "signed_zeros",
@@ -73,9 +62,7 @@ EXAMPLES = [
             "input": ("FLOAT16", [[-0.0, 0], [0, -0.0]]),
             "output": ("FLOAT16", [[1, 0], [1, 0]]),
         },
-        "attributes": {"axis": 1},
         "arguments": {"axis": 1},
-        "level": None,
     },
     {  # (decided)
         "id": "infinities",
@@ -83,9 +70,7 @@ EXAMPLES = [
             "input": ("FLOAT32", [[-inf, -inf, -inf], [0, inf, inf]]),
             "output": ("FLOAT32", [[1, 0, 0], [0, 1, 0]]),
         },
-        "attributes": {"axis": 1},
         "arguments": {"axis": 1},
-        "level": None,
     },
     {  # (decided)
         "id": "nan",
@@ -93,9 +78,7 @@ EXAMPLES = [
             "input": ("FLOAT32", [[1, nan, 3], [nan, -inf, nan], [nan, nan, nan]]),
             "output": ("FLOAT32", [[0, 1, 0], [1, 0, 0], [1, 0, 0]]),
         },
-        "attributes": {"axis": 1},
         "arguments": {"axis": 1},
-        "level": None,
     },
     {  # (decided)
         "id": "zero_size",
@@ -103,9 +86,7 @@ EXAMPLES = [
             "input": ("FLOAT32", [[], []]),
             "output": ("FLOAT32", [[], []]),
         },
-        "attributes": {"axis": 1},
         "arguments": {"axis": 1},
-        "level": None,
     },
 ]
 

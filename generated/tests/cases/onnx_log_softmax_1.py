@@ -14,8 +14,7 @@ FUNCTION = "log_softmax"
 VERSION = 1
 EXACT = False
 
-# The page's examples: tensors as (data type, values), attributes under the page's names, arguments of the function,
-# and the oldest feature level that allows them.
+# The page's examples: tensors as (data type, values), arguments of the function.
 EXAMPLES = [
     {  # (decided)
         "id": "rows",
@@ -29,9 +28,7 @@ EXAMPLES = [
                 ],
             ),
         },
-        "attributes": {"axis": 1},
         "arguments": {"axis": 1},
-        "level": None,
     },
     {  # (decided)
         "id": "default_axis",
@@ -51,9 +48,7 @@ EXAMPLES = [
                 ],
             ),
         },
-        "attributes": {"axis": 1},
         "arguments": {"axis": 1},
-        "level": None,
     },
     {  # (decided)
         "id": "axis_0",
@@ -73,9 +68,7 @@ EXAMPLES = [
                 ],
             ),
         },
-        "attributes": {"axis": 0},
         "arguments": {"axis": 0},
-        "level": None,
     },
     {  # (decided)
         "id": "axis_2",
@@ -95,9 +88,7 @@ EXAMPLES = [
                 ],
             ),
         },
-        "attributes": {"axis": 2},
         "arguments": {"axis": 2},
-        "level": None,
     },
     {  # (decided)
         "id": "huge",
@@ -117,9 +108,7 @@ EXAMPLES = [
                 ],
             ),
         },
-        "attributes": {"axis": 1},
         "arguments": {"axis": 1},
-        "level": None,
     },
     {  # (decided)
         "id": "half",
@@ -133,9 +122,7 @@ EXAMPLES = [
                 ],
             ),
         },
-        "attributes": {"axis": 1},
         "arguments": {"axis": 1},
-        "level": None,
     },
     {  # (decided)
         "id": "underflow",
@@ -143,9 +130,7 @@ EXAMPLES = [
             "input": ("FLOAT32", [[0, -200], [-1000, 0]]),
             "output": ("FLOAT32", [[0, -200], [-1000, 0]]),
         },
-        "attributes": {"axis": 1},
         "arguments": {"axis": 1},
-        "level": None,
     },
     {  # (decided)
         "id": "infinities",
@@ -156,9 +141,7 @@ EXAMPLES = [
                 [[-2.1269280110429727, -inf, -0.1269280110429725], [nan, nan, nan]],
             ),
         },
-        "attributes": {"axis": 1},
         "arguments": {"axis": 1},
-        "level": None,
     },
     {  # (decided)
         "id": "nan",
@@ -173,9 +156,7 @@ EXAMPLES = [
                 ],
             ),
         },
-        "attributes": {"axis": 1},
         "arguments": {"axis": 1},
-        "level": None,
     },
     {  # (decided)
         "id": "zero_size",
@@ -183,9 +164,7 @@ EXAMPLES = [
             "input": ("FLOAT32", [[], []]),
             "output": ("FLOAT32", [[], []]),
         },
-        "attributes": {"axis": 1},
         "arguments": {"axis": 1},
-        "level": None,
     },
 ]
 

@@ -14,8 +14,7 @@ FUNCTION = "lp_pool"
 VERSION = 11
 EXACT = False
 
-# The page's examples: tensors as (data type, values), attributes under the page's names, arguments of the function,
-# and the oldest feature level that allows them.
+# The page's examples: tensors as (data type, values), arguments of the function.
 EXAMPLES = [
     {  # (decided)
         "id": "padded",
@@ -45,13 +44,6 @@ EXAMPLES = [
                 ],
             ),
         },
-        "attributes": {
-            "auto_pad": "NOTSET",
-            "kernel_shape": [3, 3],
-            "p": 2,
-            "pads": [1, 1, 1, 1],
-            "strides": [2, 2],
-        },
         "arguments": {
             "auto_pad": "NOTSET",
             "kernel_shape": [3, 3],
@@ -59,7 +51,6 @@ EXAMPLES = [
             "pads": [1, 1, 1, 1],
             "strides": [2, 2],
         },
-        "level": None,
     },
     {  # (decided)
         "id": "defaults",
@@ -108,15 +99,7 @@ EXAMPLES = [
                 ],
             ),
         },
-        "attributes": {
-            "auto_pad": "NOTSET",
-            "kernel_shape": [2, 2],
-            "p": 2,
-            "pads": [0, 0, 0, 0],
-            "strides": [1, 1],
-        },
         "arguments": {"auto_pad": "NOTSET", "kernel_shape": [2, 2], "p": 2},
-        "level": None,
     },
     {  # (decided)
         "id": "magnitudes",
@@ -124,15 +107,7 @@ EXAMPLES = [
             "X": ("FLOAT64", [[[1, -3, 2, -5, 4]]]),
             "Y": ("FLOAT64", [[[4, 5, 7, 9]]]),
         },
-        "attributes": {
-            "auto_pad": "NOTSET",
-            "kernel_shape": [2],
-            "p": 1,
-            "pads": [0, 0],
-            "strides": [1],
-        },
         "arguments": {"auto_pad": "NOTSET", "kernel_shape": [2], "p": 1},
-        "level": None,
     },
     {  # (decided)
         "id": "cubes",
@@ -140,15 +115,7 @@ EXAMPLES = [
             "X": ("FLOAT32", [[[1, -3, 2, -5, 4]]]),
             "Y": ("FLOAT32", [[[3.3019272488946263, 5.428835233189813, 5.818647867496961]]]),
         },
-        "attributes": {
-            "auto_pad": "NOTSET",
-            "kernel_shape": [3],
-            "p": 3,
-            "pads": [0, 0],
-            "strides": [1],
-        },
         "arguments": {"auto_pad": "NOTSET", "kernel_shape": [3], "p": 3},
-        "level": None,
     },
     {  # (decided)
         "id": "no_overflow",
@@ -156,15 +123,7 @@ EXAMPLES = [
             "X": ("FLOAT32", [[[3e30, 4e30, 0, 3e-30, 4e-30]]]),
             "Y": ("FLOAT32", [[[5e30, 5e-30]]]),
         },
-        "attributes": {
-            "auto_pad": "NOTSET",
-            "kernel_shape": [2],
-            "p": 2,
-            "strides": [3],
-            "pads": [0, 0],
-        },
         "arguments": {"auto_pad": "NOTSET", "kernel_shape": [2], "p": 2, "strides": [3]},
-        "level": None,
     },
     {  # (decided)
         "id": "one_dimension",
@@ -180,15 +139,7 @@ EXAMPLES = [
                 ],
             ),
         },
-        "attributes": {
-            "auto_pad": "NOTSET",
-            "kernel_shape": [3],
-            "p": 2,
-            "strides": [2],
-            "pads": [0, 0],
-        },
         "arguments": {"auto_pad": "NOTSET", "kernel_shape": [3], "p": 2, "strides": [2]},
-        "level": None,
     },
     {  # (decided)
         "id": "three_dimensions",
@@ -206,15 +157,7 @@ EXAMPLES = [
                 ],
             ),
         },
-        "attributes": {
-            "auto_pad": "NOTSET",
-            "kernel_shape": [2, 1, 2],
-            "p": 2,
-            "pads": [0, 0, 0, 0, 0, 0],
-            "strides": [1, 1, 1],
-        },
         "arguments": {"auto_pad": "NOTSET", "kernel_shape": [2, 1, 2], "p": 2},
-        "level": None,
     },
     {  # (decided)
         "id": "uneven_padding",
@@ -222,15 +165,7 @@ EXAMPLES = [
             "X": ("FLOAT32", [[[[-3, -2], [-4, 5]]]]),
             "Y": ("FLOAT32", [[[[3.605551275463989, 2], [7.3484692283495345, 5.385164807134504]]]]),
         },
-        "attributes": {
-            "auto_pad": "NOTSET",
-            "kernel_shape": [2, 2],
-            "p": 2,
-            "pads": [1, 0, 0, 1],
-            "strides": [1, 1],
-        },
         "arguments": {"auto_pad": "NOTSET", "kernel_shape": [2, 2], "p": 2, "pads": [1, 0, 0, 1]},
-        "level": None,
     },
     {  # (decided)
         "id": "only_padding",
@@ -238,15 +173,7 @@ EXAMPLES = [
             "X": ("FLOAT32", [[[5, 7]]]),
             "Y": ("FLOAT32", [[[0, 5, 8.602325267042627, 7, 0]]]),
         },
-        "attributes": {
-            "auto_pad": "NOTSET",
-            "kernel_shape": [2],
-            "p": 2,
-            "pads": [2, 2],
-            "strides": [1],
-        },
         "arguments": {"auto_pad": "NOTSET", "kernel_shape": [2], "p": 2, "pads": [2, 2]},
-        "level": None,
     },
     {  # (decided)
         "id": "nan",
@@ -254,15 +181,7 @@ EXAMPLES = [
             "X": ("FLOAT32", [[[1, nan, 3, 4, 5]]]),
             "Y": ("FLOAT32", [[[nan, nan, 5, 6.4031242374328485]]]),
         },
-        "attributes": {
-            "auto_pad": "NOTSET",
-            "kernel_shape": [2],
-            "p": 2,
-            "pads": [0, 0],
-            "strides": [1],
-        },
         "arguments": {"auto_pad": "NOTSET", "kernel_shape": [2], "p": 2},
-        "level": None,
     },
     {  # (decided)
         "id": "same_upper",
@@ -294,15 +213,7 @@ EXAMPLES = [
                 ],
             ),
         },
-        "attributes": {
-            "auto_pad": "SAME_UPPER",
-            "kernel_shape": [2, 3],
-            "p": 2,
-            "strides": [1, 2],
-            "pads": [0, 0, 0, 0],
-        },
         "arguments": {"auto_pad": "SAME_UPPER", "kernel_shape": [2, 3], "p": 2, "strides": [1, 2]},
-        "level": None,
     },
     {  # (decided)
         "id": "same_lower",
@@ -334,15 +245,7 @@ EXAMPLES = [
                 ],
             ),
         },
-        "attributes": {
-            "auto_pad": "SAME_LOWER",
-            "kernel_shape": [2, 3],
-            "p": 2,
-            "strides": [1, 2],
-            "pads": [0, 0, 0, 0],
-        },
         "arguments": {"auto_pad": "SAME_LOWER", "kernel_shape": [2, 3], "p": 2, "strides": [1, 2]},
-        "level": None,
     },
     {  # (decided)
         "id": "same_without_padding",
@@ -350,15 +253,7 @@ EXAMPLES = [
             "X": ("FLOAT32", [[[4, 1, 2, 3, 0, 5, 7]]]),
             "Y": ("FLOAT32", [[[4, 0]]]),
         },
-        "attributes": {
-            "auto_pad": "SAME_LOWER",
-            "kernel_shape": [1],
-            "p": 2,
-            "strides": [4],
-            "pads": [0, 0],
-        },
         "arguments": {"auto_pad": "SAME_LOWER", "kernel_shape": [1], "p": 2, "strides": [4]},
-        "level": None,
     },
     {  # (decided)
         "id": "valid",
@@ -388,15 +283,7 @@ EXAMPLES = [
                 ],
             ),
         },
-        "attributes": {
-            "auto_pad": "VALID",
-            "kernel_shape": [3, 3],
-            "p": 2,
-            "strides": [1, 2],
-            "pads": [0, 0, 0, 0],
-        },
         "arguments": {"auto_pad": "VALID", "kernel_shape": [3, 3], "p": 2, "strides": [1, 2]},
-        "level": None,
     },
 ]
 

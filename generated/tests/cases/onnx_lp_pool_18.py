@@ -14,8 +14,7 @@ FUNCTION = "lp_pool"
 VERSION = 18
 EXACT = False
 
-# The page's examples: tensors as (data type, values), attributes under the page's names, arguments of the function,
-# and the oldest feature level that allows them.
+# The page's examples: tensors as (data type, values), arguments of the function.
 EXAMPLES = [
     {  # (decided)
         "id": "padded",
@@ -45,15 +44,6 @@ EXAMPLES = [
                 ],
             ),
         },
-        "attributes": {
-            "auto_pad": "NOTSET",
-            "ceil_mode": False,
-            "kernel_shape": [3, 3],
-            "p": 2,
-            "pads": [1, 1, 1, 1],
-            "strides": [2, 2],
-            "dilations": [1, 1],
-        },
         "arguments": {
             "auto_pad": "NOTSET",
             "ceil_mode": False,
@@ -62,7 +52,6 @@ EXAMPLES = [
             "pads": [1, 1, 1, 1],
             "strides": [2, 2],
         },
-        "level": None,
     },
     {  # (decided)
         "id": "defaults",
@@ -111,17 +100,7 @@ EXAMPLES = [
                 ],
             ),
         },
-        "attributes": {
-            "auto_pad": "NOTSET",
-            "ceil_mode": False,
-            "kernel_shape": [2, 2],
-            "p": 2,
-            "dilations": [1, 1],
-            "pads": [0, 0, 0, 0],
-            "strides": [1, 1],
-        },
         "arguments": {"auto_pad": "NOTSET", "ceil_mode": False, "kernel_shape": [2, 2], "p": 2},
-        "level": None,
     },
     {  # (decided)
         "id": "magnitudes",
@@ -129,17 +108,7 @@ EXAMPLES = [
             "X": ("FLOAT64", [[[1, -3, 2, -5, 4]]]),
             "Y": ("FLOAT64", [[[4, 5, 7, 9]]]),
         },
-        "attributes": {
-            "auto_pad": "NOTSET",
-            "ceil_mode": False,
-            "kernel_shape": [2],
-            "p": 1,
-            "dilations": [1],
-            "pads": [0, 0],
-            "strides": [1],
-        },
         "arguments": {"auto_pad": "NOTSET", "ceil_mode": False, "kernel_shape": [2], "p": 1},
-        "level": None,
     },
     {  # (decided)
         "id": "cubes",
@@ -147,32 +116,13 @@ EXAMPLES = [
             "X": ("FLOAT32", [[[1, -3, 2, -5, 4]]]),
             "Y": ("FLOAT32", [[[3.3019272488946263, 5.428835233189813, 5.818647867496961]]]),
         },
-        "attributes": {
-            "auto_pad": "NOTSET",
-            "ceil_mode": False,
-            "kernel_shape": [3],
-            "p": 3,
-            "dilations": [1],
-            "pads": [0, 0],
-            "strides": [1],
-        },
         "arguments": {"auto_pad": "NOTSET", "ceil_mode": False, "kernel_shape": [3], "p": 3},
-        "level": None,
     },
     {  # (decided)
         "id": "no_overflow",
         "tensors": {
             "X": ("FLOAT32", [[[3e30, 4e30, 0, 3e-30, 4e-30]]]),
             "Y": ("FLOAT32", [[[5e30, 5e-30]]]),
-        },
-        "attributes": {
-            "auto_pad": "NOTSET",
-            "ceil_mode": False,
-            "kernel_shape": [2],
-            "p": 2,
-            "strides": [3],
-            "dilations": [1],
-            "pads": [0, 0],
         },
         "arguments": {
             "auto_pad": "NOTSET",
@@ -181,7 +131,6 @@ EXAMPLES = [
             "p": 2,
             "strides": [3],
         },
-        "level": None,
     },
     {  # (decided)
         "id": "one_dimension",
@@ -197,15 +146,6 @@ EXAMPLES = [
                 ],
             ),
         },
-        "attributes": {
-            "auto_pad": "NOTSET",
-            "ceil_mode": False,
-            "kernel_shape": [3],
-            "p": 2,
-            "strides": [2],
-            "dilations": [1],
-            "pads": [0, 0],
-        },
         "arguments": {
             "auto_pad": "NOTSET",
             "ceil_mode": False,
@@ -213,7 +153,6 @@ EXAMPLES = [
             "p": 2,
             "strides": [2],
         },
-        "level": None,
     },
     {  # (decided)
         "id": "three_dimensions",
@@ -231,17 +170,7 @@ EXAMPLES = [
                 ],
             ),
         },
-        "attributes": {
-            "auto_pad": "NOTSET",
-            "ceil_mode": False,
-            "kernel_shape": [2, 1, 2],
-            "p": 2,
-            "dilations": [1, 1, 1],
-            "pads": [0, 0, 0, 0, 0, 0],
-            "strides": [1, 1, 1],
-        },
         "arguments": {"auto_pad": "NOTSET", "ceil_mode": False, "kernel_shape": [2, 1, 2], "p": 2},
-        "level": None,
     },
     {  # (decided)
         "id": "uneven_padding",
@@ -249,15 +178,6 @@ EXAMPLES = [
             "X": ("FLOAT32", [[[[-3, -2], [-4, 5]]]]),
             "Y": ("FLOAT32", [[[[3.605551275463989, 2], [7.3484692283495345, 5.385164807134504]]]]),
         },
-        "attributes": {
-            "auto_pad": "NOTSET",
-            "ceil_mode": False,
-            "kernel_shape": [2, 2],
-            "p": 2,
-            "pads": [1, 0, 0, 1],
-            "dilations": [1, 1],
-            "strides": [1, 1],
-        },
         "arguments": {
             "auto_pad": "NOTSET",
             "ceil_mode": False,
@@ -265,7 +185,6 @@ EXAMPLES = [
             "p": 2,
             "pads": [1, 0, 0, 1],
         },
-        "level": None,
     },
     {  # (decided)
         "id": "only_padding",
@@ -273,15 +192,6 @@ EXAMPLES = [
             "X": ("FLOAT32", [[[5, 7]]]),
             "Y": ("FLOAT32", [[[0, 5, 8.602325267042627, 7, 0]]]),
         },
-        "attributes": {
-            "auto_pad": "NOTSET",
-            "ceil_mode": False,
-            "kernel_shape": [2],
-            "p": 2,
-            "pads": [2, 2],
-            "dilations": [1],
-            "strides": [1],
-        },
         "arguments": {
             "auto_pad": "NOTSET",
             "ceil_mode": False,
@@ -289,7 +199,6 @@ EXAMPLES = [
             "p": 2,
             "pads": [2, 2],
         },
-        "level": None,
     },
     {  # (decided)
         "id": "nan",
@@ -297,17 +206,7 @@ EXAMPLES = [
             "X": ("FLOAT32", [[[1, nan, 3, 4, 5]]]),
             "Y": ("FLOAT32", [[[nan, nan, 5, 6.4031242374328485]]]),
         },
-        "attributes": {
-            "auto_pad": "NOTSET",
-            "ceil_mode": False,
-            "kernel_shape": [2],
-            "p": 2,
-            "dilations": [1],
-            "pads": [0, 0],
-            "strides": [1],
-        },
         "arguments": {"auto_pad": "NOTSET", "ceil_mode": False, "kernel_shape": [2], "p": 2},
-        "level": None,
     },
     {  # (decided)
         "id": "same_upper",
@@ -339,15 +238,6 @@ EXAMPLES = [
                 ],
             ),
         },
-        "attributes": {
-            "auto_pad": "SAME_UPPER",
-            "ceil_mode": False,
-            "kernel_shape": [2, 3],
-            "p": 2,
-            "strides": [1, 2],
-            "dilations": [1, 1],
-            "pads": [0, 0, 0, 0],
-        },
         "arguments": {
             "auto_pad": "SAME_UPPER",
             "ceil_mode": False,
@@ -355,7 +245,6 @@ EXAMPLES = [
             "p": 2,
             "strides": [1, 2],
         },
-        "level": None,
     },
     {  # (decided)
         "id": "same_lower",
@@ -387,15 +276,6 @@ EXAMPLES = [
                 ],
             ),
         },
-        "attributes": {
-            "auto_pad": "SAME_LOWER",
-            "ceil_mode": False,
-            "kernel_shape": [2, 3],
-            "p": 2,
-            "strides": [1, 2],
-            "dilations": [1, 1],
-            "pads": [0, 0, 0, 0],
-        },
         "arguments": {
             "auto_pad": "SAME_LOWER",
             "ceil_mode": False,
@@ -403,7 +283,6 @@ EXAMPLES = [
             "p": 2,
             "strides": [1, 2],
         },
-        "level": None,
     },
     {  # (decided)
         "id": "same_without_padding",
@@ -411,15 +290,6 @@ EXAMPLES = [
             "X": ("FLOAT32", [[[4, 1, 2, 3, 0, 5, 7]]]),
             "Y": ("FLOAT32", [[[4, 0]]]),
         },
-        "attributes": {
-            "auto_pad": "SAME_LOWER",
-            "ceil_mode": False,
-            "kernel_shape": [1],
-            "p": 2,
-            "strides": [4],
-            "dilations": [1],
-            "pads": [0, 0],
-        },
         "arguments": {
             "auto_pad": "SAME_LOWER",
             "ceil_mode": False,
@@ -427,7 +297,6 @@ EXAMPLES = [
             "p": 2,
             "strides": [4],
         },
-        "level": None,
     },
     {  # (decided)
         "id": "valid",
@@ -457,15 +326,6 @@ EXAMPLES = [
                 ],
             ),
         },
-        "attributes": {
-            "auto_pad": "VALID",
-            "ceil_mode": False,
-            "kernel_shape": [3, 3],
-            "p": 2,
-            "strides": [1, 2],
-            "dilations": [1, 1],
-            "pads": [0, 0, 0, 0],
-        },
         "arguments": {
             "auto_pad": "VALID",
             "ceil_mode": False,
@@ -473,7 +333,6 @@ EXAMPLES = [
             "p": 2,
             "strides": [1, 2],
         },
-        "level": None,
     },
     {  # (decided)
         "id": "same_dilated",
@@ -481,15 +340,6 @@ EXAMPLES = [
             "X": ("FLOAT32", [[[1, 5, 2, 4, 3, 0]]]),
             "Y": ("FLOAT32", [[[2.23606797749979, 3.605551275463989, 3]]]),
         },
-        "attributes": {
-            "auto_pad": "SAME_UPPER",
-            "ceil_mode": False,
-            "kernel_shape": [2],
-            "p": 2,
-            "dilations": [2],
-            "strides": [2],
-            "pads": [0, 0],
-        },
         "arguments": {
             "auto_pad": "SAME_UPPER",
             "ceil_mode": False,
@@ -498,7 +348,6 @@ EXAMPLES = [
             "dilations": [2],
             "strides": [2],
         },
-        "level": None,
     },
     {  # (decided)
         "id": "dilations",
@@ -518,15 +367,6 @@ EXAMPLES = [
             ),
             "Y": ("FLOAT32", [[[[8.306623862918075, 6, 9.643650760992955, 7.280109889280518]]]]),
         },
-        "attributes": {
-            "auto_pad": "NOTSET",
-            "ceil_mode": False,
-            "kernel_shape": [2, 2],
-            "p": 2,
-            "dilations": [3, 2],
-            "pads": [0, 0, 0, 0],
-            "strides": [1, 1],
-        },
         "arguments": {
             "auto_pad": "NOTSET",
             "ceil_mode": False,
@@ -534,7 +374,6 @@ EXAMPLES = [
             "p": 2,
             "dilations": [3, 2],
         },
-        "level": None,
     },
     {  # (decided)
         "id": "ceil",
@@ -542,15 +381,6 @@ EXAMPLES = [
             "X": ("FLOAT32", [[[1, 5, 2, 4, 3, 0]]]),
             "Y": ("FLOAT32", [[[5.477225575051661, 5.385164807134504, 3]]]),
         },
-        "attributes": {
-            "auto_pad": "NOTSET",
-            "ceil_mode": True,
-            "kernel_shape": [3],
-            "p": 2,
-            "strides": [2],
-            "dilations": [1],
-            "pads": [0, 0],
-        },
         "arguments": {
             "auto_pad": "NOTSET",
             "ceil_mode": True,
@@ -558,7 +388,6 @@ EXAMPLES = [
             "p": 2,
             "strides": [2],
         },
-        "level": None,
     },
     {  # (decided)
         "id": "valid_ceil",
@@ -566,15 +395,6 @@ EXAMPLES = [
             "X": ("FLOAT32", [[[1, 5, 2, 4, 3, 0]]]),
             "Y": ("FLOAT32", [[[5.477225575051661, 5.385164807134504]]]),
         },
-        "attributes": {
-            "auto_pad": "VALID",
-            "ceil_mode": True,
-            "kernel_shape": [3],
-            "p": 2,
-            "strides": [2],
-            "dilations": [1],
-            "pads": [0, 0],
-        },
         "arguments": {
             "auto_pad": "VALID",
             "ceil_mode": True,
@@ -582,7 +402,6 @@ EXAMPLES = [
             "p": 2,
             "strides": [2],
         },
-        "level": None,
     },
     {  # (decided)
         "id": "ceil_dropped",
@@ -590,15 +409,6 @@ EXAMPLES = [
             "X": ("FLOAT32", [[[1, 5, 2, 4]]]),
             "Y": ("FLOAT32", [[[5.0990195135927845]]]),
         },
-        "attributes": {
-            "auto_pad": "NOTSET",
-            "ceil_mode": True,
-            "kernel_shape": [2],
-            "p": 2,
-            "pads": [0, 1],
-            "strides": [4],
-            "dilations": [1],
-        },
         "arguments": {
             "auto_pad": "NOTSET",
             "ceil_mode": True,
@@ -607,7 +417,6 @@ EXAMPLES = [
             "pads": [0, 1],
             "strides": [4],
         },
-        "level": None,
     },
 ]
 

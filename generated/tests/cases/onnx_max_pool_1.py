@@ -14,8 +14,7 @@ FUNCTION = "max_pool"
 VERSION = 1
 EXACT = True
 
-# The page's examples: tensors as (data type, values), attributes under the page's names, arguments of the function,
-# and the oldest feature level that allows them.
+# The page's examples: tensors as (data type, values), arguments of the function.
 EXAMPLES = [
     {  # (decided)
         "id": "padded",
@@ -35,19 +34,12 @@ EXAMPLES = [
             ),
             "Y": ("FLOAT32", [[[[5, 7, 7], [6, 8, 7]]]]),
         },
-        "attributes": {
-            "auto_pad": "NOTSET",
-            "kernel_shape": [3, 3],
-            "pads": [1, 1, 1, 1],
-            "strides": [2, 2],
-        },
         "arguments": {
             "auto_pad": "NOTSET",
             "kernel_shape": [3, 3],
             "pads": [1, 1, 1, 1],
             "strides": [2, 2],
         },
-        "level": None,
     },
     {  # (decided)
         "id": "defaults",
@@ -67,14 +59,7 @@ EXAMPLES = [
             ),
             "Y": ("FLOAT32", [[[[5, 4, 7, 7, 6], [6, 6, 7, 7, 6], [6, 8, 8, 4, 4]]]]),
         },
-        "attributes": {
-            "auto_pad": "NOTSET",
-            "kernel_shape": [2, 2],
-            "pads": [0, 0, 0, 0],
-            "strides": [1, 1],
-        },
         "arguments": {"auto_pad": "NOTSET", "kernel_shape": [2, 2]},
-        "level": None,
     },
     {  # (decided)
         "id": "one_dimension",
@@ -82,9 +67,7 @@ EXAMPLES = [
             "X": ("FLOAT64", [[[1, 3, 2, 5, 4], [-1, -3, -2, -5, -4]]]),
             "Y": ("FLOAT64", [[[3, 5], [-1, -2]]]),
         },
-        "attributes": {"auto_pad": "NOTSET", "kernel_shape": [3], "strides": [2], "pads": [0, 0]},
         "arguments": {"auto_pad": "NOTSET", "kernel_shape": [3], "strides": [2]},
-        "level": None,
     },
     {  # (decided)
         "id": "three_dimensions",
@@ -92,14 +75,7 @@ EXAMPLES = [
             "X": ("FLOAT16", [[[[[1, 9], [4, 2]], [[8, 0], [3, -6]], [[7, 7], [6, 5]]]]]),
             "Y": ("FLOAT16", [[[[[9], [4]], [[8], [6]]]]]),
         },
-        "attributes": {
-            "auto_pad": "NOTSET",
-            "kernel_shape": [2, 1, 2],
-            "pads": [0, 0, 0, 0, 0, 0],
-            "strides": [1, 1, 1],
-        },
         "arguments": {"auto_pad": "NOTSET", "kernel_shape": [2, 1, 2]},
-        "level": None,
     },
     {  # (decided)
         "id": "uneven_padding",
@@ -107,14 +83,7 @@ EXAMPLES = [
             "X": ("FLOAT32", [[[[-3, -2], [-4, -inf]]]]),
             "Y": ("FLOAT32", [[[[-2, -2], [-2, -2]]]]),
         },
-        "attributes": {
-            "auto_pad": "NOTSET",
-            "kernel_shape": [2, 2],
-            "pads": [1, 0, 0, 1],
-            "strides": [1, 1],
-        },
         "arguments": {"auto_pad": "NOTSET", "kernel_shape": [2, 2], "pads": [1, 0, 0, 1]},
-        "level": None,
     },
     {  # (decided)
         "id": "only_padding",
@@ -122,9 +91,7 @@ EXAMPLES = [
             "X": ("FLOAT32", [[[5, 7]]]),
             "Y": ("FLOAT32", [[[-inf, 5, 7, 7, -inf]]]),
         },
-        "attributes": {"auto_pad": "NOTSET", "kernel_shape": [2], "pads": [2, 2], "strides": [1]},
         "arguments": {"auto_pad": "NOTSET", "kernel_shape": [2], "pads": [2, 2]},
-        "level": None,
     },
     {  # (decided)
         "id": "empty_spatial",
@@ -132,9 +99,7 @@ EXAMPLES = [
             "X": ("FLOAT32", [[[]]]),
             "Y": ("FLOAT32", [[[-inf, -inf]]]),
         },
-        "attributes": {"auto_pad": "NOTSET", "kernel_shape": [2], "pads": [1, 2], "strides": [1]},
         "arguments": {"auto_pad": "NOTSET", "kernel_shape": [2], "pads": [1, 2]},
-        "level": None,
     },
     {  # (decided)
         "id": "nan_propagates",
@@ -142,9 +107,7 @@ EXAMPLES = [
             "X": ("FLOAT32", [[[1, nan, 3, -inf, nan, nan, 0]]]),
             "Y": ("FLOAT32", [[[nan, nan, 3, nan, nan, nan]]]),
         },
-        "attributes": {"auto_pad": "NOTSET", "kernel_shape": [2], "pads": [0, 0], "strides": [1]},
         "arguments": {"auto_pad": "NOTSET", "kernel_shape": [2]},
-        "level": None,
     },
     {  # (decided)
         "id": "same_upper",
@@ -164,14 +127,7 @@ EXAMPLES = [
             ),
             "Y": ("FLOAT32", [[[[5, 7, 6], [6, 7, 6], [8, 8, 4], [8, 8, 4]]]]),
         },
-        "attributes": {
-            "auto_pad": "SAME_UPPER",
-            "kernel_shape": [2, 3],
-            "strides": [1, 2],
-            "pads": [0, 0, 0, 0],
-        },
         "arguments": {"auto_pad": "SAME_UPPER", "kernel_shape": [2, 3], "strides": [1, 2]},
-        "level": None,
     },
     {  # (decided)
         "id": "same_lower",
@@ -191,14 +147,7 @@ EXAMPLES = [
             ),
             "Y": ("FLOAT32", [[[[4, 4, 6], [5, 7, 7], [6, 7, 7], [6, 8, 4]]]]),
         },
-        "attributes": {
-            "auto_pad": "SAME_LOWER",
-            "kernel_shape": [2, 3],
-            "strides": [1, 2],
-            "pads": [0, 0, 0, 0],
-        },
         "arguments": {"auto_pad": "SAME_LOWER", "kernel_shape": [2, 3], "strides": [1, 2]},
-        "level": None,
     },
     {  # (decided)
         "id": "same_without_padding",
@@ -206,14 +155,7 @@ EXAMPLES = [
             "X": ("FLOAT32", [[[4, 1, 2, 3, 0, 5, 7]]]),
             "Y": ("FLOAT32", [[[4, 0]]]),
         },
-        "attributes": {
-            "auto_pad": "SAME_LOWER",
-            "kernel_shape": [1],
-            "strides": [4],
-            "pads": [0, 0],
-        },
         "arguments": {"auto_pad": "SAME_LOWER", "kernel_shape": [1], "strides": [4]},
-        "level": None,
     },
     {  # (decided)
         "id": "valid",
@@ -233,14 +175,7 @@ EXAMPLES = [
             ),
             "Y": ("FLOAT32", [[[[6, 7], [8, 8]]]]),
         },
-        "attributes": {
-            "auto_pad": "VALID",
-            "kernel_shape": [3, 3],
-            "strides": [1, 2],
-            "pads": [0, 0, 0, 0],
-        },
         "arguments": {"auto_pad": "VALID", "kernel_shape": [3, 3], "strides": [1, 2]},
-        "level": None,
     },
 ]
 

@@ -14,8 +14,7 @@ FUNCTION = "max_pool"
 VERSION = 11
 EXACT = True
 
-# The page's examples: tensors as (data type, values), attributes under the page's names, arguments of the function,
-# and the oldest feature level that allows them.
+# The page's examples: tensors as (data type, values), arguments of the function.
 EXAMPLES = [
     {  # (decided)
         "id": "padded",
@@ -36,15 +35,6 @@ EXAMPLES = [
             "Y": ("FLOAT32", [[[[5, 7, 7], [6, 8, 7]]]]),
             "Indices": ("INT64", [[[[6, 9, 9], [13, 20, 9]]]]),
         },
-        "attributes": {
-            "auto_pad": "NOTSET",
-            "ceil_mode": False,
-            "kernel_shape": [3, 3],
-            "storage_order": False,
-            "pads": [1, 1, 1, 1],
-            "strides": [2, 2],
-            "dilations": [1, 1],
-        },
         "arguments": {
             "auto_pad": "NOTSET",
             "ceil_mode": False,
@@ -54,7 +44,6 @@ EXAMPLES = [
             "strides": [2, 2],
             "indices": True,
         },
-        "level": None,
     },
     {  # (decided)
         "id": "defaults",
@@ -75,15 +64,6 @@ EXAMPLES = [
             "Y": ("FLOAT32", [[[[5, 4, 7, 7, 6], [6, 6, 7, 7, 6], [6, 8, 8, 4, 4]]]]),
             "Indices": ("INT64", [[[[6, 1, 9, 9, 5], [13, 13, 9, 9, 11], [13, 20, 20, 21, 17]]]]),
         },
-        "attributes": {
-            "auto_pad": "NOTSET",
-            "ceil_mode": False,
-            "kernel_shape": [2, 2],
-            "storage_order": False,
-            "dilations": [1, 1],
-            "pads": [0, 0, 0, 0],
-            "strides": [1, 1],
-        },
         "arguments": {
             "auto_pad": "NOTSET",
             "ceil_mode": False,
@@ -91,7 +71,6 @@ EXAMPLES = [
             "storage_order": False,
             "indices": True,
         },
-        "level": None,
     },
     {  # (decided)
         "id": "column_major",
@@ -118,15 +97,6 @@ EXAMPLES = [
             "Y": ("FLOAT32", [[[[5, 7, 6], [6, 8, 4]], [[6, 8, 4], [5, 7, 6]]]]),
             "Indices": ("INT64", [[[[1, 13, 20], [6, 11, 22]], [[29, 32, 40], [26, 38, 46]]]]),
         },
-        "attributes": {
-            "auto_pad": "NOTSET",
-            "ceil_mode": False,
-            "kernel_shape": [2, 2],
-            "storage_order": True,
-            "strides": [2, 2],
-            "dilations": [1, 1],
-            "pads": [0, 0, 0, 0],
-        },
         "arguments": {
             "auto_pad": "NOTSET",
             "ceil_mode": False,
@@ -135,7 +105,6 @@ EXAMPLES = [
             "strides": [2, 2],
             "indices": True,
         },
-        "level": None,
     },
     {  # (decided)
         "id": "one_dimension",
@@ -144,15 +113,6 @@ EXAMPLES = [
             "Y": ("FLOAT64", [[[3, 5], [-1, -2]]]),
             "Indices": ("INT64", [[[1, 3], [5, 7]]]),
         },
-        "attributes": {
-            "auto_pad": "NOTSET",
-            "ceil_mode": False,
-            "kernel_shape": [3],
-            "storage_order": False,
-            "strides": [2],
-            "dilations": [1],
-            "pads": [0, 0],
-        },
         "arguments": {
             "auto_pad": "NOTSET",
             "ceil_mode": False,
@@ -161,7 +121,6 @@ EXAMPLES = [
             "strides": [2],
             "indices": True,
         },
-        "level": None,
     },
     {  # (decided)
         "id": "three_dimensions",
@@ -170,15 +129,6 @@ EXAMPLES = [
             "Y": ("FLOAT16", [[[[[9], [4]], [[8], [6]]]]]),
             "Indices": ("INT64", [[[[[1], [2]], [[4], [10]]]]]),
         },
-        "attributes": {
-            "auto_pad": "NOTSET",
-            "ceil_mode": False,
-            "kernel_shape": [2, 1, 2],
-            "storage_order": False,
-            "dilations": [1, 1, 1],
-            "pads": [0, 0, 0, 0, 0, 0],
-            "strides": [1, 1, 1],
-        },
         "arguments": {
             "auto_pad": "NOTSET",
             "ceil_mode": False,
@@ -186,7 +136,6 @@ EXAMPLES = [
             "storage_order": False,
             "indices": True,
         },
-        "level": None,
     },
     {  # (decided)
         "id": "uneven_padding",
@@ -195,15 +144,6 @@ EXAMPLES = [
             "Y": ("FLOAT32", [[[[-2, -2], [-2, -2]]]]),
             "Indices": ("INT64", [[[[1, 1], [1, 1]]]]),
         },
-        "attributes": {
-            "auto_pad": "NOTSET",
-            "ceil_mode": False,
-            "kernel_shape": [2, 2],
-            "storage_order": False,
-            "pads": [1, 0, 0, 1],
-            "dilations": [1, 1],
-            "strides": [1, 1],
-        },
         "arguments": {
             "auto_pad": "NOTSET",
             "ceil_mode": False,
@@ -212,7 +152,6 @@ EXAMPLES = [
             "pads": [1, 0, 0, 1],
             "indices": True,
         },
-        "level": None,
     },
     {  # (decided)
         "id": "only_padding",
@@ -221,15 +160,6 @@ EXAMPLES = [
             "Y": ("FLOAT32", [[[-inf, 5, 7, 7, -inf]]]),
             "Indices": ("INT64", [[[-1, 0, 1, 1, -1]]]),
         },
-        "attributes": {
-            "auto_pad": "NOTSET",
-            "ceil_mode": False,
-            "kernel_shape": [2],
-            "storage_order": False,
-            "pads": [2, 2],
-            "dilations": [1],
-            "strides": [1],
-        },
         "arguments": {
             "auto_pad": "NOTSET",
             "ceil_mode": False,
@@ -238,7 +168,6 @@ EXAMPLES = [
             "pads": [2, 2],
             "indices": True,
         },
-        "level": None,
     },
     {  # (decided)
         "id": "empty_spatial",
@@ -247,15 +176,6 @@ EXAMPLES = [
             "Y": ("FLOAT32", [[[-inf, -inf]]]),
             "Indices": ("INT64", [[[-1, -1]]]),
         },
-        "attributes": {
-            "auto_pad": "NOTSET",
-            "ceil_mode": False,
-            "kernel_shape": [2],
-            "storage_order": False,
-            "pads": [1, 2],
-            "dilations": [1],
-            "strides": [1],
-        },
         "arguments": {
             "auto_pad": "NOTSET",
             "ceil_mode": False,
@@ -264,7 +184,6 @@ EXAMPLES = [
             "pads": [1, 2],
             "indices": True,
         },
-        "level": None,
     },
     {  # (decided)
         "id": "nan_propagates",
@@ -273,15 +192,6 @@ EXAMPLES = [
             "Y": ("FLOAT32", [[[nan, nan, 3, nan, nan, nan]]]),
             "Indices": ("INT64", [[[1, 1, 2, 4, 4, 5]]]),
         },
-        "attributes": {
-            "auto_pad": "NOTSET",
-            "ceil_mode": False,
-            "kernel_shape": [2],
-            "storage_order": False,
-            "dilations": [1],
-            "pads": [0, 0],
-            "strides": [1],
-        },
         "arguments": {
             "auto_pad": "NOTSET",
             "ceil_mode": False,
@@ -289,7 +199,6 @@ EXAMPLES = [
             "storage_order": False,
             "indices": True,
         },
-        "level": None,
     },
     {  # (decided)
         "id": "same_upper",
@@ -310,15 +219,6 @@ EXAMPLES = [
             "Y": ("FLOAT32", [[[[5, 7, 6], [6, 7, 6], [8, 8, 4], [8, 8, 4]]]]),
             "Indices": ("INT64", [[[[6, 9, 5], [13, 9, 11], [20, 20, 17], [20, 20, 22]]]]),
         },
-        "attributes": {
-            "auto_pad": "SAME_UPPER",
-            "ceil_mode": False,
-            "kernel_shape": [2, 3],
-            "storage_order": False,
-            "strides": [1, 2],
-            "dilations": [1, 1],
-            "pads": [0, 0, 0, 0],
-        },
         "arguments": {
             "auto_pad": "SAME_UPPER",
             "ceil_mode": False,
@@ -327,7 +227,6 @@ EXAMPLES = [
             "strides": [1, 2],
             "indices": True,
         },
-        "level": None,
     },
     {  # (decided)
         "id": "same_lower",
@@ -348,15 +247,6 @@ EXAMPLES = [
             "Y": ("FLOAT32", [[[[4, 4, 6], [5, 7, 7], [6, 7, 7], [6, 8, 4]]]]),
             "Indices": ("INT64", [[[[1, 1, 5], [6, 9, 9], [13, 9, 9], [13, 20, 17]]]]),
         },
-        "attributes": {
-            "auto_pad": "SAME_LOWER",
-            "ceil_mode": False,
-            "kernel_shape": [2, 3],
-            "storage_order": False,
-            "strides": [1, 2],
-            "dilations": [1, 1],
-            "pads": [0, 0, 0, 0],
-        },
         "arguments": {
             "auto_pad": "SAME_LOWER",
             "ceil_mode": False,
@@ -365,7 +255,6 @@ EXAMPLES = [
             "strides": [1, 2],
             "indices": True,
         },
-        "level": None,
     },
     {  # (decided)
         "id": "same_without_padding",
@@ -374,15 +263,6 @@ EXAMPLES = [
             "Y": ("FLOAT32", [[[4, 0]]]),
             "Indices": ("INT64", [[[0, 4]]]),
         },
-        "attributes": {
-            "auto_pad": "SAME_LOWER",
-            "ceil_mode": False,
-            "kernel_shape": [1],
-            "storage_order": False,
-            "strides": [4],
-            "dilations": [1],
-            "pads": [0, 0],
-        },
         "arguments": {
             "auto_pad": "SAME_LOWER",
             "ceil_mode": False,
@@ -391,7 +271,6 @@ EXAMPLES = [
             "strides": [4],
             "indices": True,
         },
-        "level": None,
     },
     {  # (decided)
         "id": "valid",
@@ -412,15 +291,6 @@ EXAMPLES = [
             "Y": ("FLOAT32", [[[[6, 7], [8, 8]]]]),
             "Indices": ("INT64", [[[[13, 9], [20, 20]]]]),
         },
-        "attributes": {
-            "auto_pad": "VALID",
-            "ceil_mode": False,
-            "kernel_shape": [3, 3],
-            "storage_order": False,
-            "strides": [1, 2],
-            "dilations": [1, 1],
-            "pads": [0, 0, 0, 0],
-        },
         "arguments": {
             "auto_pad": "VALID",
             "ceil_mode": False,
@@ -429,7 +299,6 @@ EXAMPLES = [
             "strides": [1, 2],
             "indices": True,
         },
-        "level": None,
     },
     {  # (decided)
         "id": "ties",
@@ -438,15 +307,6 @@ EXAMPLES = [
             "Y": ("FLOAT32", [[[[2, 2], [2, 2]]]]),
             "Indices": ("INT64", [[[[0, 1], [3, 4]]]]),
         },
-        "attributes": {
-            "auto_pad": "NOTSET",
-            "ceil_mode": False,
-            "kernel_shape": [2, 2],
-            "storage_order": False,
-            "dilations": [1, 1],
-            "pads": [0, 0, 0, 0],
-            "strides": [1, 1],
-        },
         "arguments": {
             "auto_pad": "NOTSET",
             "ceil_mode": False,
@@ -454,7 +314,6 @@ EXAMPLES = [
             "storage_order": False,
             "indices": True,
         },
-        "level": None,
     },
     {  # (decided)
         "id": "channels",
@@ -463,15 +322,6 @@ EXAMPLES = [
             "Y": ("FLOAT32", [[[[2, 3]], [[6, 5]]], [[[9, 9]], [[-1, -2]]]]),
             "Indices": ("INT64", [[[[1, 2]], [[3, 4]]], [[[7, 7]], [[9, 10]]]]),
         },
-        "attributes": {
-            "auto_pad": "NOTSET",
-            "ceil_mode": False,
-            "kernel_shape": [1, 2],
-            "storage_order": False,
-            "dilations": [1, 1],
-            "pads": [0, 0, 0, 0],
-            "strides": [1, 1],
-        },
         "arguments": {
             "auto_pad": "NOTSET",
             "ceil_mode": False,
@@ -479,7 +329,6 @@ EXAMPLES = [
             "storage_order": False,
             "indices": True,
         },
-        "level": None,
     },
     {  # (decided)
         "id": "without_indices",
@@ -499,15 +348,6 @@ EXAMPLES = [
             ),
             "Y": ("FLOAT32", [[[[5, 7, 6], [6, 8, 4]]]]),
         },
-        "attributes": {
-            "auto_pad": "NOTSET",
-            "ceil_mode": False,
-            "kernel_shape": [2, 2],
-            "storage_order": False,
-            "strides": [2, 2],
-            "dilations": [1, 1],
-            "pads": [0, 0, 0, 0],
-        },
         "arguments": {
             "auto_pad": "NOTSET",
             "ceil_mode": False,
@@ -516,7 +356,6 @@ EXAMPLES = [
             "strides": [2, 2],
             "indices": False,
         },
-        "level": None,
     },
     {  # (decided)
         "id": "dilations",
@@ -537,15 +376,6 @@ EXAMPLES = [
             "Y": ("FLOAT32", [[[[8, 4, 8, 6]]]]),
             "Indices": ("INT64", [[[[20, 1, 20, 5]]]]),
         },
-        "attributes": {
-            "auto_pad": "NOTSET",
-            "ceil_mode": False,
-            "kernel_shape": [2, 2],
-            "storage_order": False,
-            "dilations": [3, 2],
-            "pads": [0, 0, 0, 0],
-            "strides": [1, 1],
-        },
         "arguments": {
             "auto_pad": "NOTSET",
             "ceil_mode": False,
@@ -554,7 +384,6 @@ EXAMPLES = [
             "dilations": [3, 2],
             "indices": True,
         },
-        "level": None,
     },
     {  # (decided)
         "id": "ceil",
@@ -563,15 +392,6 @@ EXAMPLES = [
             "Y": ("FLOAT32", [[[5, 4, 3]]]),
             "Indices": ("INT64", [[[1, 3, 4]]]),
         },
-        "attributes": {
-            "auto_pad": "NOTSET",
-            "ceil_mode": True,
-            "kernel_shape": [3],
-            "storage_order": False,
-            "strides": [2],
-            "dilations": [1],
-            "pads": [0, 0],
-        },
         "arguments": {
             "auto_pad": "NOTSET",
             "ceil_mode": True,
@@ -580,7 +400,6 @@ EXAMPLES = [
             "strides": [2],
             "indices": True,
         },
-        "level": None,
     },
     {  # (decided)
         "id": "ceil_dropped",
@@ -589,15 +408,6 @@ EXAMPLES = [
             "Y": ("FLOAT32", [[[5]]]),
             "Indices": ("INT64", [[[1]]]),
         },
-        "attributes": {
-            "auto_pad": "NOTSET",
-            "ceil_mode": True,
-            "kernel_shape": [2],
-            "storage_order": False,
-            "pads": [0, 1],
-            "strides": [4],
-            "dilations": [1],
-        },
         "arguments": {
             "auto_pad": "NOTSET",
             "ceil_mode": True,
@@ -607,7 +417,6 @@ EXAMPLES = [
             "strides": [4],
             "indices": True,
         },
-        "level": None,
     },
     {  # (decided)
         "id": "same_dilated",
@@ -616,15 +425,6 @@ EXAMPLES = [
             "Y": ("FLOAT32", [[[2, 3, 3]]]),
             "Indices": ("INT64", [[[2, 4, 4]]]),
         },
-        "attributes": {
-            "auto_pad": "SAME_UPPER",
-            "ceil_mode": False,
-            "kernel_shape": [2],
-            "storage_order": False,
-            "dilations": [2],
-            "strides": [2],
-            "pads": [0, 0],
-        },
         "arguments": {
             "auto_pad": "SAME_UPPER",
             "ceil_mode": False,
@@ -634,7 +434,6 @@ EXAMPLES = [
             "strides": [2],
             "indices": True,
         },
-        "level": None,
     },
     {  # (decided)
         "id": "valid_ceil",
@@ -643,15 +442,6 @@ EXAMPLES = [
             "Y": ("FLOAT32", [[[5, 4]]]),
             "Indices": ("INT64", [[[1, 3]]]),
         },
-        "attributes": {
-            "auto_pad": "VALID",
-            "ceil_mode": True,
-            "kernel_shape": [3],
-            "storage_order": False,
-            "strides": [2],
-            "dilations": [1],
-            "pads": [0, 0],
-        },
         "arguments": {
             "auto_pad": "VALID",
             "ceil_mode": True,
@@ -660,7 +450,6 @@ EXAMPLES = [
             "strides": [2],
             "indices": True,
         },
-        "level": None,
     },
 ]
 

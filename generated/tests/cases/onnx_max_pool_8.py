@@ -14,8 +14,7 @@ FUNCTION = "max_pool"
 VERSION = 8
 EXACT = True
 
-# The page's examples: tensors as (data type, values), attributes under the page's names, arguments of the function,
-# and the oldest feature level that allows them.
+# The page's examples: tensors as (data type, values), arguments of the function.
 EXAMPLES = [
     {  # (decided)
         "id": "padded",
@@ -36,13 +35,6 @@ EXAMPLES = [
             "Y": ("FLOAT32", [[[[5, 7, 7], [6, 8, 7]]]]),
             "Indices": ("INT64", [[[[6, 9, 9], [13, 20, 9]]]]),
         },
-        "attributes": {
-            "auto_pad": "NOTSET",
-            "kernel_shape": [3, 3],
-            "storage_order": False,
-            "pads": [1, 1, 1, 1],
-            "strides": [2, 2],
-        },
         "arguments": {
             "auto_pad": "NOTSET",
             "kernel_shape": [3, 3],
@@ -51,7 +43,6 @@ EXAMPLES = [
             "strides": [2, 2],
             "indices": True,
         },
-        "level": None,
     },
     {  # (decided)
         "id": "defaults",
@@ -72,20 +63,12 @@ EXAMPLES = [
             "Y": ("FLOAT32", [[[[5, 4, 7, 7, 6], [6, 6, 7, 7, 6], [6, 8, 8, 4, 4]]]]),
             "Indices": ("INT64", [[[[6, 1, 9, 9, 5], [13, 13, 9, 9, 11], [13, 20, 20, 21, 17]]]]),
         },
-        "attributes": {
-            "auto_pad": "NOTSET",
-            "kernel_shape": [2, 2],
-            "storage_order": False,
-            "pads": [0, 0, 0, 0],
-            "strides": [1, 1],
-        },
         "arguments": {
             "auto_pad": "NOTSET",
             "kernel_shape": [2, 2],
             "storage_order": False,
             "indices": True,
         },
-        "level": None,
     },
     {  # (decided)
         "id": "column_major",
@@ -112,13 +95,6 @@ EXAMPLES = [
             "Y": ("FLOAT32", [[[[5, 7, 6], [6, 8, 4]], [[6, 8, 4], [5, 7, 6]]]]),
             "Indices": ("INT64", [[[[1, 13, 20], [6, 11, 22]], [[29, 32, 40], [26, 38, 46]]]]),
         },
-        "attributes": {
-            "auto_pad": "NOTSET",
-            "kernel_shape": [2, 2],
-            "storage_order": True,
-            "strides": [2, 2],
-            "pads": [0, 0, 0, 0],
-        },
         "arguments": {
             "auto_pad": "NOTSET",
             "kernel_shape": [2, 2],
@@ -126,7 +102,6 @@ EXAMPLES = [
             "strides": [2, 2],
             "indices": True,
         },
-        "level": None,
     },
     {  # (decided)
         "id": "one_dimension",
@@ -135,13 +110,6 @@ EXAMPLES = [
             "Y": ("FLOAT64", [[[3, 5], [-1, -2]]]),
             "Indices": ("INT64", [[[1, 3], [5, 7]]]),
         },
-        "attributes": {
-            "auto_pad": "NOTSET",
-            "kernel_shape": [3],
-            "storage_order": False,
-            "strides": [2],
-            "pads": [0, 0],
-        },
         "arguments": {
             "auto_pad": "NOTSET",
             "kernel_shape": [3],
@@ -149,7 +117,6 @@ EXAMPLES = [
             "strides": [2],
             "indices": True,
         },
-        "level": None,
     },
     {  # (decided)
         "id": "three_dimensions",
@@ -158,20 +125,12 @@ EXAMPLES = [
             "Y": ("FLOAT16", [[[[[9], [4]], [[8], [6]]]]]),
             "Indices": ("INT64", [[[[[1], [2]], [[4], [10]]]]]),
         },
-        "attributes": {
-            "auto_pad": "NOTSET",
-            "kernel_shape": [2, 1, 2],
-            "storage_order": False,
-            "pads": [0, 0, 0, 0, 0, 0],
-            "strides": [1, 1, 1],
-        },
         "arguments": {
             "auto_pad": "NOTSET",
             "kernel_shape": [2, 1, 2],
             "storage_order": False,
             "indices": True,
         },
-        "level": None,
     },
     {  # (decided)
         "id": "uneven_padding",
@@ -180,13 +139,6 @@ EXAMPLES = [
             "Y": ("FLOAT32", [[[[-2, -2], [-2, -2]]]]),
             "Indices": ("INT64", [[[[1, 1], [1, 1]]]]),
         },
-        "attributes": {
-            "auto_pad": "NOTSET",
-            "kernel_shape": [2, 2],
-            "storage_order": False,
-            "pads": [1, 0, 0, 1],
-            "strides": [1, 1],
-        },
         "arguments": {
             "auto_pad": "NOTSET",
             "kernel_shape": [2, 2],
@@ -194,7 +146,6 @@ EXAMPLES = [
             "pads": [1, 0, 0, 1],
             "indices": True,
         },
-        "level": None,
     },
     {  # (decided)
         "id": "only_padding",
@@ -203,13 +154,6 @@ EXAMPLES = [
             "Y": ("FLOAT32", [[[-inf, 5, 7, 7, -inf]]]),
             "Indices": ("INT64", [[[-1, 0, 1, 1, -1]]]),
         },
-        "attributes": {
-            "auto_pad": "NOTSET",
-            "kernel_shape": [2],
-            "storage_order": False,
-            "pads": [2, 2],
-            "strides": [1],
-        },
         "arguments": {
             "auto_pad": "NOTSET",
             "kernel_shape": [2],
@@ -217,7 +161,6 @@ EXAMPLES = [
             "pads": [2, 2],
             "indices": True,
         },
-        "level": None,
     },
     {  # (decided)
         "id": "empty_spatial",
@@ -226,13 +169,6 @@ EXAMPLES = [
             "Y": ("FLOAT32", [[[-inf, -inf]]]),
             "Indices": ("INT64", [[[-1, -1]]]),
         },
-        "attributes": {
-            "auto_pad": "NOTSET",
-            "kernel_shape": [2],
-            "storage_order": False,
-            "pads": [1, 2],
-            "strides": [1],
-        },
         "arguments": {
             "auto_pad": "NOTSET",
             "kernel_shape": [2],
@@ -240,7 +176,6 @@ EXAMPLES = [
             "pads": [1, 2],
             "indices": True,
         },
-        "level": None,
     },
     {  # (decided)
         "id": "nan_propagates",
@@ -249,20 +184,12 @@ EXAMPLES = [
             "Y": ("FLOAT32", [[[nan, nan, 3, nan, nan, nan]]]),
             "Indices": ("INT64", [[[1, 1, 2, 4, 4, 5]]]),
         },
-        "attributes": {
-            "auto_pad": "NOTSET",
-            "kernel_shape": [2],
-            "storage_order": False,
-            "pads": [0, 0],
-            "strides": [1],
-        },
         "arguments": {
             "auto_pad": "NOTSET",
             "kernel_shape": [2],
             "storage_order": False,
             "indices": True,
         },
-        "level": None,
     },
     {  # (decided)
         "id": "same_upper",
@@ -283,13 +210,6 @@ EXAMPLES = [
             "Y": ("FLOAT32", [[[[5, 7, 6], [6, 7, 6], [8, 8, 4], [8, 8, 4]]]]),
             "Indices": ("INT64", [[[[6, 9, 5], [13, 9, 11], [20, 20, 17], [20, 20, 22]]]]),
         },
-        "attributes": {
-            "auto_pad": "SAME_UPPER",
-            "kernel_shape": [2, 3],
-            "storage_order": False,
-            "strides": [1, 2],
-            "pads": [0, 0, 0, 0],
-        },
         "arguments": {
             "auto_pad": "SAME_UPPER",
             "kernel_shape": [2, 3],
@@ -297,7 +217,6 @@ EXAMPLES = [
             "strides": [1, 2],
             "indices": True,
         },
-        "level": None,
     },
     {  # (decided)
         "id": "same_lower",
@@ -318,13 +237,6 @@ EXAMPLES = [
             "Y": ("FLOAT32", [[[[4, 4, 6], [5, 7, 7], [6, 7, 7], [6, 8, 4]]]]),
             "Indices": ("INT64", [[[[1, 1, 5], [6, 9, 9], [13, 9, 9], [13, 20, 17]]]]),
         },
-        "attributes": {
-            "auto_pad": "SAME_LOWER",
-            "kernel_shape": [2, 3],
-            "storage_order": False,
-            "strides": [1, 2],
-            "pads": [0, 0, 0, 0],
-        },
         "arguments": {
             "auto_pad": "SAME_LOWER",
             "kernel_shape": [2, 3],
@@ -332,7 +244,6 @@ EXAMPLES = [
             "strides": [1, 2],
             "indices": True,
         },
-        "level": None,
     },
     {  # (decided)
         "id": "same_without_padding",
@@ -341,13 +252,6 @@ EXAMPLES = [
             "Y": ("FLOAT32", [[[4, 0]]]),
             "Indices": ("INT64", [[[0, 4]]]),
         },
-        "attributes": {
-            "auto_pad": "SAME_LOWER",
-            "kernel_shape": [1],
-            "storage_order": False,
-            "strides": [4],
-            "pads": [0, 0],
-        },
         "arguments": {
             "auto_pad": "SAME_LOWER",
             "kernel_shape": [1],
@@ -355,7 +259,6 @@ EXAMPLES = [
             "strides": [4],
             "indices": True,
         },
-        "level": None,
     },
     {  # (decided)
         "id": "valid",
@@ -376,13 +279,6 @@ EXAMPLES = [
             "Y": ("FLOAT32", [[[[6, 7], [8, 8]]]]),
             "Indices": ("INT64", [[[[13, 9], [20, 20]]]]),
         },
-        "attributes": {
-            "auto_pad": "VALID",
-            "kernel_shape": [3, 3],
-            "storage_order": False,
-            "strides": [1, 2],
-            "pads": [0, 0, 0, 0],
-        },
         "arguments": {
             "auto_pad": "VALID",
             "kernel_shape": [3, 3],
@@ -390,7 +286,6 @@ EXAMPLES = [
             "strides": [1, 2],
             "indices": True,
         },
-        "level": None,
     },
     {  # (decided)
         "id": "ties",
@@ -399,20 +294,12 @@ EXAMPLES = [
             "Y": ("FLOAT32", [[[[2, 2], [2, 2]]]]),
             "Indices": ("INT64", [[[[0, 1], [3, 4]]]]),
         },
-        "attributes": {
-            "auto_pad": "NOTSET",
-            "kernel_shape": [2, 2],
-            "storage_order": False,
-            "pads": [0, 0, 0, 0],
-            "strides": [1, 1],
-        },
         "arguments": {
             "auto_pad": "NOTSET",
             "kernel_shape": [2, 2],
             "storage_order": False,
             "indices": True,
         },
-        "level": None,
     },
     {  # (decided)
         "id": "channels",
@@ -421,20 +308,12 @@ EXAMPLES = [
             "Y": ("FLOAT32", [[[[2, 3]], [[6, 5]]], [[[9, 9]], [[-1, -2]]]]),
             "Indices": ("INT64", [[[[1, 2]], [[3, 4]]], [[[7, 7]], [[9, 10]]]]),
         },
-        "attributes": {
-            "auto_pad": "NOTSET",
-            "kernel_shape": [1, 2],
-            "storage_order": False,
-            "pads": [0, 0, 0, 0],
-            "strides": [1, 1],
-        },
         "arguments": {
             "auto_pad": "NOTSET",
             "kernel_shape": [1, 2],
             "storage_order": False,
             "indices": True,
         },
-        "level": None,
     },
     {  # (decided)
         "id": "without_indices",
@@ -454,13 +333,6 @@ EXAMPLES = [
             ),
             "Y": ("FLOAT32", [[[[5, 7, 6], [6, 8, 4]]]]),
         },
-        "attributes": {
-            "auto_pad": "NOTSET",
-            "kernel_shape": [2, 2],
-            "storage_order": False,
-            "strides": [2, 2],
-            "pads": [0, 0, 0, 0],
-        },
         "arguments": {
             "auto_pad": "NOTSET",
             "kernel_shape": [2, 2],
@@ -468,7 +340,6 @@ EXAMPLES = [
             "strides": [2, 2],
             "indices": False,
         },
-        "level": None,
     },
 ]
 

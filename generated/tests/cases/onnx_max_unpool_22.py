@@ -12,8 +12,7 @@ FUNCTION = "max_unpool"
 VERSION = 22
 EXACT = True
 
-# The page's examples: tensors as (data type, values), attributes under the page's names, arguments of the function,
-# and the oldest feature level that allows them.
+# The page's examples: tensors as (data type, values), arguments of the function.
 EXAMPLES = [
     {  # (decided)
         "id": "plane",
@@ -22,14 +21,7 @@ EXAMPLES = [
             "I": ("INT64", [[[[4, 3], [9, 14]]]]),
             "output": ("FLOAT32", [[[[0, 0, 0, 7], [5, 0, 0, 0], [0, 6, 0, 0], [0, 0, 8, 0]]]]),
         },
-        "attributes": {
-            "kernel_shape": [2, 2],
-            "strides": [2, 2],
-            "output_shape": [],
-            "pads": [0, 0, 0, 0],
-        },
         "arguments": {"kernel_shape": [2, 2], "strides": [2, 2]},
-        "level": None,
     },
     {  # (decided)
         "id": "larger_output",
@@ -51,14 +43,7 @@ EXAMPLES = [
                 ],
             ),
         },
-        "attributes": {
-            "kernel_shape": [2, 2],
-            "output_shape": [1, 1, 5, 5],
-            "strides": [2, 2],
-            "pads": [0, 0, 0, 0],
-        },
         "arguments": {"kernel_shape": [2, 2], "output_shape": [1, 1, 5, 5], "strides": [2, 2]},
-        "level": None,
     },
     {  # (decided)
         "id": "pads",
@@ -67,9 +52,7 @@ EXAMPLES = [
             "I": ("INT64", [[[0, 2, 3]]]),
             "output": ("FLOAT64", [[[1, 0, 2, 3]]]),
         },
-        "attributes": {"kernel_shape": [2], "pads": [1, 1], "strides": [2], "output_shape": []},
         "arguments": {"kernel_shape": [2], "pads": [1, 1], "strides": [2]},
-        "level": None,
     },
     {  # (decided)
         "id": "channels",
@@ -78,9 +61,7 @@ EXAMPLES = [
             "I": ("INT64", [[[1], [2]], [[5], [6]]]),
             "output": ("FLOAT16", [[[0, 1], [-2, 0]], [[0, 3], [-4, 0]]]),
         },
-        "attributes": {"kernel_shape": [2], "output_shape": [], "pads": [0, 0], "strides": [1]},
         "arguments": {"kernel_shape": [2]},
-        "level": None,
     },
     {  # (decided)
         "id": "out_of_bounds",
@@ -89,9 +70,7 @@ EXAMPLES = [
             "I": ("INT64", [[[0, -1, 4]]]),
             "output": ("FLOAT32", [[[1, 0, 0, 0]]]),
         },
-        "attributes": {"kernel_shape": [2], "output_shape": [], "pads": [0, 0], "strides": [1]},
         "arguments": {"kernel_shape": [2]},
-        "level": None,
     },
     {  # (decided)
         "id": "bfloat16",
@@ -100,9 +79,7 @@ EXAMPLES = [
             "I": ("INT64", [[[1, 2]]]),
             "output": ("BFLOAT16", [[[0, 5, 7, 0]]]),
         },
-        "attributes": {"kernel_shape": [2], "strides": [2], "output_shape": [], "pads": [0, 0]},
         "arguments": {"kernel_shape": [2], "strides": [2]},
-        "level": None,
     },
 ]
 

@@ -12,8 +12,7 @@ FUNCTION = "reduce_l1"
 VERSION = 13
 EXACT = False
 
-# The page's examples: tensors as (data type, values), attributes under the page's names, arguments of the function,
-# and the oldest feature level that allows them.
+# The page's examples: tensors as (data type, values), arguments of the function.
 EXAMPLES = [
     {  # (decided)
         "id": "middle_axis",
@@ -21,9 +20,7 @@ EXAMPLES = [
             "data": ("FLOAT32", [[[1, -2], [3, 4]], [[0.5, 6], [-7, 8]]]),
             "reduced": ("FLOAT32", [[[4, 6]], [[7.5, 14]]]),
         },
-        "attributes": {"keepdims": True, "axes": [1]},
         "arguments": {"keepdims": True, "axes": [1]},
-        "level": None,
     },
     {  # (decided)
         "id": "several_axes_dropped",
@@ -31,9 +28,7 @@ EXAMPLES = [
             "data": ("FLOAT64", [[[1, -2], [3, 4]], [[0.5, 6], [-7, 8]]]),
             "reduced": ("FLOAT64", [9.5, 22]),
         },
-        "attributes": {"keepdims": False, "axes": [0, 2]},
         "arguments": {"keepdims": False, "axes": [0, 2]},
-        "level": None,
     },
     {  # (decided)
         "id": "defaults",
@@ -41,9 +36,7 @@ EXAMPLES = [
             "data": ("FLOAT32", [[[1, -2], [3, 4]], [[0.5, 6], [-7, 8]]]),
             "reduced": ("FLOAT32", [[[31.5]]]),
         },
-        "attributes": {"keepdims": True, "axes": []},
         "arguments": {"keepdims": True},
-        "level": None,
     },
     {  # (decided)
         "id": "empty_list",
@@ -51,9 +44,7 @@ EXAMPLES = [
             "data": ("FLOAT32", [[[1, -2], [3, 4]], [[0.5, 6], [-7, 8]]]),
             "reduced": ("FLOAT32", 31.5),
         },
-        "attributes": {"keepdims": False, "axes": []},
         "arguments": {"keepdims": False, "axes": []},
-        "level": None,
     },
     {  # (decided)
         "id": "negative_axis",
@@ -61,9 +52,7 @@ EXAMPLES = [
             "data": ("FLOAT16", [[[1, -2], [3, 4]], [[0.5, 6], [-7, 8]]]),
             "reduced": ("FLOAT16", [[[3], [7]], [[6.5], [15]]]),
         },
-        "attributes": {"keepdims": True, "axes": [-1]},
         "arguments": {"keepdims": True, "axes": [-1]},
-        "level": None,
     },
     {  # Summary
         "id": "no_dimensions",
@@ -71,9 +60,7 @@ EXAMPLES = [
             "data": ("FLOAT32", 3),
             "reduced": ("FLOAT32", 3),
         },
-        "attributes": {"keepdims": True, "axes": []},
         "arguments": {"keepdims": True},
-        "level": None,
     },
     {  # (decided)
         "id": "integers",
@@ -81,9 +68,7 @@ EXAMPLES = [
             "data": ("INT32", [[[1, -2], [3, 4]], [[5, 6], [-7, 8]]]),
             "reduced": ("INT32", [[[3], [7]], [[11], [15]]]),
         },
-        "attributes": {"keepdims": True, "axes": [2]},
         "arguments": {"keepdims": True, "axes": [2]},
-        "level": None,
     },
     {  # Summary
         "id": "empty",
@@ -91,9 +76,7 @@ EXAMPLES = [
             "data": ("FLOAT32", [[], []]),
             "reduced": ("FLOAT32", [[0], [0]]),
         },
-        "attributes": {"keepdims": True, "axes": [1]},
         "arguments": {"keepdims": True, "axes": [1]},
-        "level": None,
     },
     {  # (decided)
         "id": "bfloat16",
@@ -101,9 +84,7 @@ EXAMPLES = [
             "data": ("BFLOAT16", [[[1, -2], [3, 4]], [[0.5, 6], [-7, 8]]]),
             "reduced": ("BFLOAT16", [[[1.5, 8], [10, 12]]]),
         },
-        "attributes": {"keepdims": True, "axes": [0]},
         "arguments": {"keepdims": True, "axes": [0]},
-        "level": None,
     },
 ]
 

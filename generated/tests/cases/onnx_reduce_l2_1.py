@@ -12,8 +12,7 @@ FUNCTION = "reduce_l2"
 VERSION = 1
 EXACT = False
 
-# The page's examples: tensors as (data type, values), attributes under the page's names, arguments of the function,
-# and the oldest feature level that allows them.
+# The page's examples: tensors as (data type, values), arguments of the function.
 EXAMPLES = [
     {  # (decided)
         "id": "middle_axis",
@@ -24,9 +23,7 @@ EXAMPLES = [
                 [[[3.1622776601683795, 4.47213595499958]], [[7.0178344238090995, 10]]],
             ),
         },
-        "attributes": {"keepdims": True, "axes": [1]},
         "arguments": {"keepdims": True, "axes": [1]},
-        "level": None,
     },
     {  # (decided)
         "id": "several_axes_dropped",
@@ -34,9 +31,7 @@ EXAMPLES = [
             "data": ("FLOAT64", [[[1, -2], [3, 4]], [[0.5, 6], [-7, 8]]]),
             "reduced": ("FLOAT64", [6.422616289332565, 11.74734012447073]),
         },
-        "attributes": {"keepdims": False, "axes": [0, 2]},
         "arguments": {"keepdims": False, "axes": [0, 2]},
-        "level": None,
     },
     {  # (decided)
         "id": "defaults",
@@ -44,9 +39,7 @@ EXAMPLES = [
             "data": ("FLOAT32", [[[1, -2], [3, 4]], [[0.5, 6], [-7, 8]]]),
             "reduced": ("FLOAT32", [[[13.388427838995884]]]),
         },
-        "attributes": {"keepdims": True, "axes": []},
         "arguments": {"keepdims": True},
-        "level": None,
     },
     {  # (decided)
         "id": "empty_list",
@@ -54,9 +47,7 @@ EXAMPLES = [
             "data": ("FLOAT32", [[[1, -2], [3, 4]], [[0.5, 6], [-7, 8]]]),
             "reduced": ("FLOAT32", 13.388427838995884),
         },
-        "attributes": {"keepdims": False, "axes": []},
         "arguments": {"keepdims": False, "axes": []},
-        "level": None,
     },
     {  # (decided)
         "id": "negative_axis",
@@ -67,9 +58,7 @@ EXAMPLES = [
                 [[[2.23606797749979], [5]], [[6.020797289396148], [10.63014581273465]]],
             ),
         },
-        "attributes": {"keepdims": True, "axes": [-1]},
         "arguments": {"keepdims": True, "axes": [-1]},
-        "level": None,
     },
     {  # Summary
         "id": "no_dimensions",
@@ -77,9 +66,7 @@ EXAMPLES = [
             "data": ("FLOAT32", 3),
             "reduced": ("FLOAT32", 3),
         },
-        "attributes": {"keepdims": True, "axes": []},
         "arguments": {"keepdims": True},
-        "level": None,
     },
     {  # (decided)
         "id": "integers",
@@ -87,9 +74,7 @@ EXAMPLES = [
             "data": ("INT32", [[[1, -2], [3, 4]], [[5, 6], [-7, 8]]]),
             "reduced": ("INT32", [[[2], [5]], [[7], [10]]]),
         },
-        "attributes": {"keepdims": True, "axes": [2]},
         "arguments": {"keepdims": True, "axes": [2]},
-        "level": None,
     },
     {  # Summary
         "id": "empty",
@@ -97,9 +82,7 @@ EXAMPLES = [
             "data": ("FLOAT32", [[], []]),
             "reduced": ("FLOAT32", [[0], [0]]),
         },
-        "attributes": {"keepdims": True, "axes": [1]},
         "arguments": {"keepdims": True, "axes": [1]},
-        "level": None,
     },
     {  # (decided)
         "id": "no_overflow",
@@ -107,9 +90,7 @@ EXAMPLES = [
             "data": ("FLOAT32", [[3e30, 4e30], [3e-30, 4e-30]]),
             "reduced": ("FLOAT32", [[5e30], [5.0000000000000004e-30]]),
         },
-        "attributes": {"keepdims": True, "axes": [1]},
         "arguments": {"keepdims": True, "axes": [1]},
-        "level": None,
     },
 ]
 

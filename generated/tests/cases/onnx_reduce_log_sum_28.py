@@ -14,8 +14,7 @@ FUNCTION = "reduce_log_sum"
 VERSION = 28
 EXACT = False
 
-# The page's examples: tensors as (data type, values), attributes under the page's names, arguments of the function,
-# and the oldest feature level that allows them.
+# The page's examples: tensors as (data type, values), arguments of the function.
 EXAMPLES = [
     {  # (decided)
         "id": "middle_axis",
@@ -29,9 +28,7 @@ EXAMPLES = [
                 ],
             ),
         },
-        "attributes": {"keepdims": True, "noop_with_empty_axes": False, "axes": [1]},
         "arguments": {"keepdims": True, "noop_with_empty_axes": False, "axes": [1]},
-        "level": None,
     },
     {  # (decided)
         "id": "several_axes_dropped",
@@ -39,9 +36,7 @@ EXAMPLES = [
             "data": ("FLOAT64", [[[1, 2], [3, 4]], [[0.5, 6], [7, 8]]]),
             "reduced": ("FLOAT64", [2.2512917986064953, 3.091042453358316]),
         },
-        "attributes": {"keepdims": False, "noop_with_empty_axes": False, "axes": [0, 2]},
         "arguments": {"keepdims": False, "noop_with_empty_axes": False, "axes": [0, 2]},
-        "level": None,
     },
     {  # (decided)
         "id": "defaults",
@@ -49,9 +44,7 @@ EXAMPLES = [
             "data": ("FLOAT32", [[[1, 2], [3, 4]], [[0.5, 6], [7, 8]]]),
             "reduced": ("FLOAT32", [[[3.449987545831587]]]),
         },
-        "attributes": {"keepdims": True, "noop_with_empty_axes": False, "axes": []},
         "arguments": {"keepdims": True, "noop_with_empty_axes": False},
-        "level": None,
     },
     {  # (decided)
         "id": "empty_list",
@@ -59,9 +52,7 @@ EXAMPLES = [
             "data": ("FLOAT32", [[[1, 2], [3, 4]], [[0.5, 6], [7, 8]]]),
             "reduced": ("FLOAT32", 3.449987545831587),
         },
-        "attributes": {"keepdims": False, "noop_with_empty_axes": False, "axes": []},
         "arguments": {"keepdims": False, "noop_with_empty_axes": False, "axes": []},
-        "level": None,
     },
     {  # (decided)
         "id": "negative_axis",
@@ -75,9 +66,7 @@ EXAMPLES = [
                 ],
             ),
         },
-        "attributes": {"keepdims": True, "noop_with_empty_axes": False, "axes": [-1]},
         "arguments": {"keepdims": True, "noop_with_empty_axes": False, "axes": [-1]},
-        "level": None,
     },
     {  # (decided)
         "id": "noop",
@@ -88,9 +77,7 @@ EXAMPLES = [
                 [[0, 1.3862943611198906], [0.6931471805599453, -0.6931471805599453]],
             ),
         },
-        "attributes": {"keepdims": True, "noop_with_empty_axes": True, "axes": []},
         "arguments": {"keepdims": True, "noop_with_empty_axes": True},
-        "level": None,
     },
     {  # Summary
         "id": "no_dimensions",
@@ -98,9 +85,7 @@ EXAMPLES = [
             "data": ("FLOAT32", 3),
             "reduced": ("FLOAT32", 1.0986122886681098),
         },
-        "attributes": {"keepdims": True, "noop_with_empty_axes": False, "axes": []},
         "arguments": {"keepdims": True, "noop_with_empty_axes": False},
-        "level": None,
     },
     {  # Summary
         "id": "empty",
@@ -108,9 +93,7 @@ EXAMPLES = [
             "data": ("FLOAT32", [[], []]),
             "reduced": ("FLOAT32", [[-inf], [-inf]]),
         },
-        "attributes": {"keepdims": True, "noop_with_empty_axes": False, "axes": [1]},
         "arguments": {"keepdims": True, "noop_with_empty_axes": False, "axes": [1]},
-        "level": None,
     },
     {  # (decided)
         "id": "negative_sum",
@@ -118,9 +101,7 @@ EXAMPLES = [
             "data": ("FLOAT32", [[1, -1], [1, -2]]),
             "reduced": ("FLOAT32", [[-inf], [nan]]),
         },
-        "attributes": {"keepdims": True, "noop_with_empty_axes": False, "axes": [1]},
         "arguments": {"keepdims": True, "noop_with_empty_axes": False, "axes": [1]},
-        "level": None,
     },
     {  # (decided)
         "id": "bfloat16",
@@ -136,9 +117,7 @@ EXAMPLES = [
                 ],
             ),
         },
-        "attributes": {"keepdims": True, "noop_with_empty_axes": False, "axes": [0]},
         "arguments": {"keepdims": True, "noop_with_empty_axes": False, "axes": [0]},
-        "level": None,
     },
 ]
 

@@ -14,8 +14,7 @@ FUNCTION = "reduce_max"
 VERSION = 11
 EXACT = False
 
-# The page's examples: tensors as (data type, values), attributes under the page's names, arguments of the function,
-# and the oldest feature level that allows them.
+# The page's examples: tensors as (data type, values), arguments of the function.
 EXAMPLES = [
     {  # (decided)
         "id": "middle_axis",
@@ -23,9 +22,7 @@ EXAMPLES = [
             "data": ("FLOAT32", [[[1, -2], [3, 4]], [[0.5, 6], [-7, 8]]]),
             "reduced": ("FLOAT32", [[[3, 4]], [[0.5, 8]]]),
         },
-        "attributes": {"keepdims": True, "axes": [1]},
         "arguments": {"keepdims": True, "axes": [1]},
-        "level": None,
     },
     {  # (decided)
         "id": "several_axes_dropped",
@@ -33,9 +30,7 @@ EXAMPLES = [
             "data": ("FLOAT64", [[[1, -2], [3, 4]], [[0.5, 6], [-7, 8]]]),
             "reduced": ("FLOAT64", [6, 8]),
         },
-        "attributes": {"keepdims": False, "axes": [0, 2]},
         "arguments": {"keepdims": False, "axes": [0, 2]},
-        "level": None,
     },
     {  # (decided)
         "id": "defaults",
@@ -43,9 +38,7 @@ EXAMPLES = [
             "data": ("FLOAT32", [[[1, -2], [3, 4]], [[0.5, 6], [-7, 8]]]),
             "reduced": ("FLOAT32", [[[8]]]),
         },
-        "attributes": {"keepdims": True, "axes": []},
         "arguments": {"keepdims": True},
-        "level": None,
     },
     {  # (decided)
         "id": "empty_list",
@@ -53,9 +46,7 @@ EXAMPLES = [
             "data": ("FLOAT32", [[[1, -2], [3, 4]], [[0.5, 6], [-7, 8]]]),
             "reduced": ("FLOAT32", 8),
         },
-        "attributes": {"keepdims": False, "axes": []},
         "arguments": {"keepdims": False, "axes": []},
-        "level": None,
     },
     {  # (decided)
         "id": "negative_axis",
@@ -63,9 +54,7 @@ EXAMPLES = [
             "data": ("FLOAT16", [[[1, -2], [3, 4]], [[0.5, 6], [-7, 8]]]),
             "reduced": ("FLOAT16", [[[1], [4]], [[6], [8]]]),
         },
-        "attributes": {"keepdims": True, "axes": [-1]},
         "arguments": {"keepdims": True, "axes": [-1]},
-        "level": None,
     },
     {  # Summary
         "id": "no_dimensions",
@@ -73,9 +62,7 @@ EXAMPLES = [
             "data": ("FLOAT32", 3),
             "reduced": ("FLOAT32", 3),
         },
-        "attributes": {"keepdims": True, "axes": []},
         "arguments": {"keepdims": True},
-        "level": None,
     },
     {  # (decided)
         "id": "integers",
@@ -83,9 +70,7 @@ EXAMPLES = [
             "data": ("INT32", [[[1, -2], [3, 4]], [[5, 6], [-7, 8]]]),
             "reduced": ("INT32", [[[1], [4]], [[6], [8]]]),
         },
-        "attributes": {"keepdims": True, "axes": [2]},
         "arguments": {"keepdims": True, "axes": [2]},
-        "level": None,
     },
     {  # Summary
         "id": "empty",
@@ -93,9 +78,7 @@ EXAMPLES = [
             "data": ("FLOAT32", [[], []]),
             "reduced": ("FLOAT32", [[-inf], [-inf]]),
         },
-        "attributes": {"keepdims": True, "axes": [1]},
         "arguments": {"keepdims": True, "axes": [1]},
-        "level": None,
     },
     {  # (decided)
         "id": "nan_propagates",
@@ -103,9 +86,7 @@ EXAMPLES = [
             "data": ("FLOAT32", [[1, nan, 3], [inf, 2, -inf]]),
             "reduced": ("FLOAT32", [[nan], [inf]]),
         },
-        "attributes": {"keepdims": True, "axes": [1]},
         "arguments": {"keepdims": True, "axes": [1]},
-        "level": None,
     },
 ]
 

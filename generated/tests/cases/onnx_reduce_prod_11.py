@@ -12,8 +12,7 @@ FUNCTION = "reduce_prod"
 VERSION = 11
 EXACT = False
 
-# The page's examples: tensors as (data type, values), attributes under the page's names, arguments of the function,
-# and the oldest feature level that allows them.
+# The page's examples: tensors as (data type, values), arguments of the function.
 EXAMPLES = [
     {  # (decided)
         "id": "middle_axis",
@@ -21,9 +20,7 @@ EXAMPLES = [
             "data": ("FLOAT32", [[[1, -2], [3, 4]], [[0.5, 6], [-7, 8]]]),
             "reduced": ("FLOAT32", [[[3, -8]], [[-3.5, 48]]]),
         },
-        "attributes": {"keepdims": True, "axes": [1]},
         "arguments": {"keepdims": True, "axes": [1]},
-        "level": None,
     },
     {  # (decided)
         "id": "several_axes_dropped",
@@ -31,9 +28,7 @@ EXAMPLES = [
             "data": ("FLOAT64", [[[1, -2], [3, 4]], [[0.5, 6], [-7, 8]]]),
             "reduced": ("FLOAT64", [-6, -672]),
         },
-        "attributes": {"keepdims": False, "axes": [0, 2]},
         "arguments": {"keepdims": False, "axes": [0, 2]},
-        "level": None,
     },
     {  # (decided)
         "id": "defaults",
@@ -41,9 +36,7 @@ EXAMPLES = [
             "data": ("FLOAT32", [[[1, -2], [3, 4]], [[0.5, 6], [-7, 8]]]),
             "reduced": ("FLOAT32", [[[4032]]]),
         },
-        "attributes": {"keepdims": True, "axes": []},
         "arguments": {"keepdims": True},
-        "level": None,
     },
     {  # (decided)
         "id": "empty_list",
@@ -51,9 +44,7 @@ EXAMPLES = [
             "data": ("FLOAT32", [[[1, -2], [3, 4]], [[0.5, 6], [-7, 8]]]),
             "reduced": ("FLOAT32", 4032),
         },
-        "attributes": {"keepdims": False, "axes": []},
         "arguments": {"keepdims": False, "axes": []},
-        "level": None,
     },
     {  # (decided)
         "id": "negative_axis",
@@ -61,9 +52,7 @@ EXAMPLES = [
             "data": ("FLOAT16", [[[1, -2], [3, 4]], [[0.5, 6], [-7, 8]]]),
             "reduced": ("FLOAT16", [[[-2], [12]], [[3], [-56]]]),
         },
-        "attributes": {"keepdims": True, "axes": [-1]},
         "arguments": {"keepdims": True, "axes": [-1]},
-        "level": None,
     },
     {  # (decided)
         "id": "no_dimensions",
@@ -71,9 +60,7 @@ EXAMPLES = [
             "data": ("FLOAT32", 3),
             "reduced": ("FLOAT32", 3),
         },
-        "attributes": {"keepdims": True, "axes": []},
         "arguments": {"keepdims": True},
-        "level": None,
     },
     {  # (decided)
         "id": "integers",
@@ -81,9 +68,7 @@ EXAMPLES = [
             "data": ("INT32", [[[1, -2], [3, 4]], [[5, 6], [-7, 8]]]),
             "reduced": ("INT32", [[[-2], [12]], [[30], [-56]]]),
         },
-        "attributes": {"keepdims": True, "axes": [2]},
         "arguments": {"keepdims": True, "axes": [2]},
-        "level": None,
     },
     {  # (decided)
         "id": "wrapping",
@@ -91,9 +76,7 @@ EXAMPLES = [
             "data": ("INT32", [[65536, 65536]]),
             "reduced": ("INT32", [0]),
         },
-        "attributes": {"keepdims": False, "axes": [1]},
         "arguments": {"keepdims": False, "axes": [1]},
-        "level": None,
     },
     {  # (decided)
         "id": "empty",
@@ -101,9 +84,7 @@ EXAMPLES = [
             "data": ("FLOAT32", [[], []]),
             "reduced": ("FLOAT32", [[1], [1]]),
         },
-        "attributes": {"keepdims": True, "axes": [1]},
         "arguments": {"keepdims": True, "axes": [1]},
-        "level": None,
     },
 ]
 

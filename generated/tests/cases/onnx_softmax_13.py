@@ -14,8 +14,7 @@ FUNCTION = "softmax"
 VERSION = 13
 EXACT = False
 
-# The page's examples: tensors as (data type, values), attributes under the page's names, arguments of the function,
-# and the oldest feature level that allows them.
+# The page's examples: tensors as (data type, values), arguments of the function.
 EXAMPLES = [
     {  # (decided)
         "id": "rows",
@@ -29,9 +28,7 @@ EXAMPLES = [
                 ],
             ),
         },
-        "attributes": {"axis": 1},
         "arguments": {"axis": 1},
-        "level": None,
     },
     {  # (decided)
         "id": "default_axis",
@@ -51,9 +48,7 @@ EXAMPLES = [
                 ],
             ),
         },
-        "attributes": {"axis": -1},
         "arguments": {"axis": -1},
-        "level": None,
     },
     {  # (decided)
         "id": "axis_0",
@@ -73,9 +68,7 @@ EXAMPLES = [
                 ],
             ),
         },
-        "attributes": {"axis": 0},
         "arguments": {"axis": 0},
-        "level": None,
     },
     {  # (decided)
         "id": "axis_1",
@@ -95,9 +88,7 @@ EXAMPLES = [
                 ],
             ),
         },
-        "attributes": {"axis": 1},
         "arguments": {"axis": 1},
-        "level": None,
     },
     {  # (decided)
         "id": "negative_axis",
@@ -117,9 +108,7 @@ EXAMPLES = [
                 ],
             ),
         },
-        "attributes": {"axis": -2},
         "arguments": {"axis": -2},
-        "level": None,
     },
     {  # (decided)
         "id": "bfloat16",
@@ -133,9 +122,7 @@ EXAMPLES = [
                 ],
             ),
         },
-        "attributes": {"axis": -1},
         "arguments": {"axis": -1},
-        "level": None,
     },
     {  # (decided)
         "id": "huge",
@@ -152,9 +139,7 @@ EXAMPLES = [
                 [[0.24472847105479764, 0.6652409557748219, 0.09003057317038046], [0.5, 0.5, 0]],
             ),
         },
-        "attributes": {"axis": 1},
         "arguments": {"axis": 1},
-        "level": None,
     },
     {  # (decided)
         "id": "half",
@@ -165,9 +150,7 @@ EXAMPLES = [
                 [[0.5, 0.5, 0], [0.2631324936512963, 0.715268275969434, 0.02159923037926972]],
             ),
         },
-        "attributes": {"axis": 1},
         "arguments": {"axis": 1},
-        "level": None,
     },
     {  # (decided)
         "id": "underflow",
@@ -175,9 +158,7 @@ EXAMPLES = [
             "input": ("FLOAT32", [[0, -200], [-1000, 0]]),
             "output": ("FLOAT32", [[1, 0], [0, 1]]),
         },
-        "attributes": {"axis": 1},
         "arguments": {"axis": 1},
-        "level": None,
     },
     {  # (decided)
         "id": "infinities",
@@ -185,9 +166,7 @@ EXAMPLES = [
             "input": ("FLOAT32", [[1, -inf, 3], [-inf, -inf, -inf]]),
             "output": ("FLOAT32", [[0.11920292202211756, 0, 0.8807970779778824], [nan, nan, nan]]),
         },
-        "attributes": {"axis": 1},
         "arguments": {"axis": 1},
-        "level": None,
     },
     {  # (decided)
         "id": "nan",
@@ -202,9 +181,7 @@ EXAMPLES = [
                 ],
             ),
         },
-        "attributes": {"axis": 1},
         "arguments": {"axis": 1},
-        "level": None,
     },
     {  # (decided)
         "id": "zero_size",
@@ -212,9 +189,7 @@ EXAMPLES = [
             "input": ("FLOAT32", [[], []]),
             "output": ("FLOAT32", [[], []]),
         },
-        "attributes": {"axis": 1},
         "arguments": {"axis": 1},
-        "level": None,
     },
 ]
 

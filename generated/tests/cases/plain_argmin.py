@@ -14,8 +14,7 @@ FUNCTION = "argmin"
 VERSION = None
 EXACT = True
 
-# The page's examples: tensors as (data type, values), attributes under the page's names, arguments of the function,
-# and the oldest feature level that allows them.
+# The page's examples: tensors as (data type, values), arguments of the function.
 EXAMPLES = [
     {  # (decided)
         "id": "rows",
@@ -23,9 +22,7 @@ EXAMPLES = [
             "x": ("FLOAT32", [[1, 2, 3], [3, 0, 4], [2, 5, 2]]),
             "out": ("INT64", [[0], [1], [0]]),
         },
-        "attributes": {"axis": [1], "keepdims": True, "last": False},
         "arguments": {"axis": [1], "keepdims": True, "last": False},
-        "level": None,
     },
     {  # (decided)
         "id": "columns",
@@ -33,9 +30,7 @@ EXAMPLES = [
             "x": ("FLOAT32", [[1, 2, 3], [3, 0, 4], [2, 5, 2]]),
             "out": ("INT64", [0, 1, 2]),
         },
-        "attributes": {"axis": [0], "keepdims": False, "last": False},
         "arguments": {"axis": [0], "keepdims": False, "last": False},
-        "level": None,
     },
     {  # (decided)
         "id": "all_axes",
@@ -43,9 +38,7 @@ EXAMPLES = [
             "x": ("INT16", [[1, 2, 3], [3, 0, 4], [2, 5, 2]]),
             "out": ("INT64", 4),
         },
-        "attributes": {"axis": [0, 1], "keepdims": False, "last": False},
         "arguments": {"axis": [0, 1], "keepdims": False, "last": False},
-        "level": None,
     },
     {  # (decided)
         "id": "tie",
@@ -53,9 +46,7 @@ EXAMPLES = [
             "x": ("UINT8", [3, 1, 1, 3]),
             "out": ("INT64", 1),
         },
-        "attributes": {"axis": [0], "keepdims": False, "last": False},
         "arguments": {"axis": [0], "keepdims": False, "last": False},
-        "level": None,
     },
     {  # (decided)
         "id": "tie_last",
@@ -63,9 +54,7 @@ EXAMPLES = [
             "x": ("UINT8", [3, 1, 1, 3]),
             "out": ("INT64", 2),
         },
-        "attributes": {"axis": [0], "keepdims": False, "last": True},
         "arguments": {"axis": [0], "keepdims": False, "last": True},
-        "level": None,
     },
     {  # (decided)
         "id": "nan_wins",
@@ -73,9 +62,7 @@ EXAMPLES = [
             "x": ("FLOAT64", [1, nan, 3, nan]),
             "out": ("INT64", 1),
         },
-        "attributes": {"axis": [0], "keepdims": False, "last": False},
         "arguments": {"axis": [0], "keepdims": False, "last": False},
-        "level": None,
     },
     {  # (decided)
         "id": "last_nan_wins",
@@ -83,9 +70,7 @@ EXAMPLES = [
             "x": ("FLOAT64", [1, nan, 3, nan]),
             "out": ("INT64", 3),
         },
-        "attributes": {"axis": [0], "keepdims": False, "last": True},
         "arguments": {"axis": [0], "keepdims": False, "last": True},
-        "level": None,
     },
     {  # (decided)
         "id": "no_axes",
@@ -93,9 +78,7 @@ EXAMPLES = [
             "x": ("FLOAT16", [[4, 5]]),
             "out": ("INT64", [[0, 0]]),
         },
-        "attributes": {"axis": [], "keepdims": False, "last": False},
         "arguments": {"axis": [], "keepdims": False, "last": False},
-        "level": None,
     },
 ]
 

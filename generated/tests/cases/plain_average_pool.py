@@ -14,8 +14,7 @@ FUNCTION = "average_pool"
 VERSION = None
 EXACT = False
 
-# The page's examples: tensors as (data type, values), attributes under the page's names, arguments of the function,
-# and the oldest feature level that allows them.
+# The page's examples: tensors as (data type, values), arguments of the function.
 EXAMPLES = [
     {  # (decided)
         "id": "padded",
@@ -45,15 +44,6 @@ EXAMPLES = [
                 ],
             ),
         },
-        "attributes": {
-            "window_size": [3, 3],
-            "ceil_mode": False,
-            "count_padding": False,
-            "strides": [2, 2],
-            "start_padding": [1, 1],
-            "end_padding": [1, 1],
-            "dilations": [1, 1],
-        },
         "arguments": {
             "window_size": [3, 3],
             "ceil_mode": False,
@@ -62,7 +52,6 @@ EXAMPLES = [
             "start_padding": [1, 1],
             "end_padding": [1, 1],
         },
-        "level": None,
     },
     {  # (decided)
         "id": "defaults",
@@ -93,17 +82,7 @@ EXAMPLES = [
                 ],
             ),
         },
-        "attributes": {
-            "window_size": [2, 2],
-            "ceil_mode": False,
-            "count_padding": False,
-            "strides": [1, 1],
-            "start_padding": [0, 0],
-            "end_padding": [0, 0],
-            "dilations": [1, 1],
-        },
         "arguments": {"window_size": [2, 2], "ceil_mode": False, "count_padding": False},
-        "level": None,
     },
     {  # (decided)
         "id": "image",
@@ -114,22 +93,12 @@ EXAMPLES = [
             ),
             "out": ("FLOAT64", [[2.5, 2.5, 4.25], [2.75, 4.75, 2.25]]),
         },
-        "attributes": {
-            "window_size": [2, 2],
-            "ceil_mode": False,
-            "count_padding": False,
-            "strides": [2, 2],
-            "start_padding": [0, 0],
-            "end_padding": [0, 0],
-            "dilations": [1, 1],
-        },
         "arguments": {
             "window_size": [2, 2],
             "ceil_mode": False,
             "count_padding": False,
             "strides": [2, 2],
         },
-        "level": None,
     },
     {  # (decided)
         "id": "vector",
@@ -137,17 +106,7 @@ EXAMPLES = [
             "x": ("FLOAT16", [1, 2, -4, 8]),
             "out": ("FLOAT16", [1.5, -1, 2]),
         },
-        "attributes": {
-            "window_size": [2],
-            "ceil_mode": False,
-            "count_padding": False,
-            "strides": [1],
-            "start_padding": [0],
-            "end_padding": [0],
-            "dilations": [1],
-        },
         "arguments": {"window_size": [2], "ceil_mode": False, "count_padding": False},
-        "level": None,
     },
     {  # (decided)
         "id": "padding_counts",
@@ -177,15 +136,6 @@ EXAMPLES = [
                 ],
             ),
         },
-        "attributes": {
-            "window_size": [3, 3],
-            "ceil_mode": False,
-            "count_padding": True,
-            "strides": [2, 2],
-            "start_padding": [1, 1],
-            "end_padding": [1, 1],
-            "dilations": [1, 1],
-        },
         "arguments": {
             "window_size": [3, 3],
             "ceil_mode": False,
@@ -194,7 +144,6 @@ EXAMPLES = [
             "start_padding": [1, 1],
             "end_padding": [1, 1],
         },
-        "level": None,
     },
     {  # (decided)
         "id": "three_dimensions",
@@ -202,17 +151,7 @@ EXAMPLES = [
             "x": ("FLOAT16", [[[[[1, 9], [4, 2]], [[8, 0], [3, -6]], [[7, 7], [6, 5]]]]]),
             "out": ("FLOAT16", [[[[[4.5], [0.75]], [[5.5], [2]]]]]),
         },
-        "attributes": {
-            "window_size": [2, 1, 2],
-            "ceil_mode": False,
-            "count_padding": False,
-            "strides": [1, 1, 1],
-            "start_padding": [0, 0, 0],
-            "end_padding": [0, 0, 0],
-            "dilations": [1, 1, 1],
-        },
         "arguments": {"window_size": [2, 1, 2], "ceil_mode": False, "count_padding": False},
-        "level": None,
     },
     {  # (decided)
         "id": "uneven_padding",
@@ -220,15 +159,6 @@ EXAMPLES = [
             "x": ("FLOAT32", [[-3, -2], [-4, 5]]),
             "out": ("FLOAT32", [[-2.5, -2], [-1, 1.5]]),
         },
-        "attributes": {
-            "window_size": [2, 2],
-            "ceil_mode": False,
-            "count_padding": False,
-            "start_padding": [1, 0],
-            "end_padding": [0, 1],
-            "strides": [1, 1],
-            "dilations": [1, 1],
-        },
         "arguments": {
             "window_size": [2, 2],
             "ceil_mode": False,
@@ -236,7 +166,6 @@ EXAMPLES = [
             "start_padding": [1, 0],
             "end_padding": [0, 1],
         },
-        "level": None,
     },
     {  # (decided)
         "id": "only_padding",
@@ -244,15 +173,6 @@ EXAMPLES = [
             "x": ("FLOAT32", [[5, 7]]),
             "out": ("FLOAT32", [[nan, 5, 6, 7, nan]]),
         },
-        "attributes": {
-            "window_size": [2],
-            "ceil_mode": False,
-            "count_padding": False,
-            "start_padding": [2],
-            "end_padding": [2],
-            "strides": [1],
-            "dilations": [1],
-        },
         "arguments": {
             "window_size": [2],
             "ceil_mode": False,
@@ -260,7 +180,6 @@ EXAMPLES = [
             "start_padding": [2],
             "end_padding": [2],
         },
-        "level": None,
     },
     {  # (decided)
         "id": "nan",
@@ -268,17 +187,7 @@ EXAMPLES = [
             "x": ("FLOAT32", [1, nan, 3, 4, 5]),
             "out": ("FLOAT32", [nan, nan, 3.5, 4.5]),
         },
-        "attributes": {
-            "window_size": [2],
-            "ceil_mode": False,
-            "count_padding": False,
-            "strides": [1],
-            "start_padding": [0],
-            "end_padding": [0],
-            "dilations": [1],
-        },
         "arguments": {"window_size": [2], "ceil_mode": False, "count_padding": False},
-        "level": None,
     },
     {  # (decided)
         "id": "dilations",
@@ -298,22 +207,12 @@ EXAMPLES = [
             ),
             "out": ("FLOAT32", [[[[2.75, 2.5, 4.25, 2.75]]]]),
         },
-        "attributes": {
-            "window_size": [2, 2],
-            "ceil_mode": False,
-            "count_padding": False,
-            "dilations": [3, 2],
-            "strides": [1, 1],
-            "start_padding": [0, 0],
-            "end_padding": [0, 0],
-        },
         "arguments": {
             "window_size": [2, 2],
             "ceil_mode": False,
             "count_padding": False,
             "dilations": [3, 2],
         },
-        "level": None,
     },
     {  # (decided)
         "id": "ceil",
@@ -321,22 +220,12 @@ EXAMPLES = [
             "x": ("FLOAT32", [[[1, 5, 2, 4, 3, 0]]]),
             "out": ("FLOAT32", [[[2.6666666666666665, 3, 1.5]]]),
         },
-        "attributes": {
-            "window_size": [3],
-            "ceil_mode": True,
-            "count_padding": False,
-            "strides": [2],
-            "start_padding": [0],
-            "end_padding": [0],
-            "dilations": [1],
-        },
         "arguments": {
             "window_size": [3],
             "ceil_mode": True,
             "count_padding": False,
             "strides": [2],
         },
-        "level": None,
     },
     {  # (decided)
         "id": "bfloat16",
@@ -372,17 +261,7 @@ EXAMPLES = [
                 ],
             ),
         },
-        "attributes": {
-            "window_size": [3, 2],
-            "ceil_mode": False,
-            "count_padding": False,
-            "strides": [1, 1],
-            "start_padding": [0, 0],
-            "end_padding": [0, 0],
-            "dilations": [1, 1],
-        },
         "arguments": {"window_size": [3, 2], "ceil_mode": False, "count_padding": False},
-        "level": None,
     },
 ]
 

@@ -14,8 +14,7 @@ FUNCTION = "hardmax"
 VERSION = None
 EXACT = True
 
-# The page's examples: tensors as (data type, values), attributes under the page's names, arguments of the function,
-# and the oldest feature level that allows them.
+# The page's examples: tensors as (data type, values), arguments of the function.
 EXAMPLES = [
     {  # (decided)
         "id": "rows",
@@ -23,9 +22,7 @@ EXAMPLES = [
             "x": ("FLOAT32", [[1, 2, 3], [0.5, -1.5, 0.5]]),
             "out": ("FLOAT32", [[0, 0, 1], [1, 0, 0]]),
         },
-        "attributes": {"axis": [1]},
         "arguments": {"axis": [1]},
-        "level": None,
     },
     {  # (decided)
         "id": "columns",
@@ -33,9 +30,7 @@ EXAMPLES = [
             "x": ("FLOAT64", [[1, 2, 3], [0.5, -1.5, 0.5]]),
             "out": ("FLOAT64", [[1, 1, 1], [0, 0, 0]]),
         },
-        "attributes": {"axis": [0]},
         "arguments": {"axis": [0]},
-        "level": None,
     },
     {  # (decided)
         "id": "two_axes",
@@ -43,9 +38,7 @@ EXAMPLES = [
             "x": ("FLOAT32", [[[1, 2], [3, 4]], [[0, -1], [0.5, 2]]]),
             "out": ("FLOAT32", [[[0, 1], [0, 1]], [[0, 0], [0, 0]]]),
         },
-        "attributes": {"axis": [0, 2]},
         "arguments": {"axis": [0, 2]},
-        "level": None,
     },
     {  # (decided)
         "id": "bfloat16",
@@ -53,9 +46,7 @@ EXAMPLES = [
             "x": ("BFLOAT16", [[1, 2, 3], [0.5, -1.5, 0.5]]),
             "out": ("BFLOAT16", [[0, 0, 1], [1, 0, 0]]),
         },
-        "attributes": {"axis": [1]},
         "arguments": {"axis": [1]},
-        "level": None,
     },
     {  # (decided)
         "id": "no_axes",
@@ -63,9 +54,7 @@ EXAMPLES = [
             "x": ("FLOAT32", [[4, -5, 0]]),
             "out": ("FLOAT32", [[1, 1, 1]]),
         },
-        "attributes": {"axis": []},
         "arguments": {"axis": []},
-        "level": None,
     },
     {  # (decided)
         "id": "zero_size",
@@ -73,9 +62,7 @@ EXAMPLES = [
             "x": ("FLOAT32", [[], []]),
             "out": ("FLOAT32", [[], []]),
         },
-        "attributes": {"axis": [1]},
         "arguments": {"axis": [1]},
-        "level": None,
     },
     {  # (decided)
         "id": "tie",
@@ -83,9 +70,7 @@ EXAMPLES = [
             "x": ("FLOAT32", [[3, 1, 3], [0, 0, 0]]),
             "out": ("FLOAT32", [[1, 0, 0], [1, 0, 0]]),
         },
-        "attributes": {"axis": [1]},
         "arguments": {"axis": [1]},
-        "level": None,
     },
     {  # (decided)
         "id": "signed_zeros",
@@ -93,9 +78,7 @@ EXAMPLES = [
             "x": ("FLOAT16", [[-0.0, 0], [0, -0.0]]),
             "out": ("FLOAT16", [[1, 0], [1, 0]]),
         },
-        "attributes": {"axis": [1]},
         "arguments": {"axis": [1]},
-        "level": None,
     },
     {  # (decided)
         "id": "infinities",
@@ -103,9 +86,7 @@ EXAMPLES = [
             "x": ("FLOAT32", [[-inf, -inf, -inf], [0, inf, inf]]),
             "out": ("FLOAT32", [[1, 0, 0], [0, 1, 0]]),
         },
-        "attributes": {"axis": [1]},
         "arguments": {"axis": [1]},
-        "level": None,
     },
     {  # (decided)
         "id": "nan",
@@ -113,9 +94,7 @@ EXAMPLES = [
             "x": ("FLOAT32", [[1, nan, 3], [nan, -inf, nan], [nan, nan, nan]]),
             "out": ("FLOAT32", [[0, 1, 0], [1, 0, 0], [1, 0, 0]]),
         },
-        "attributes": {"axis": [1]},
         "arguments": {"axis": [1]},
-        "level": None,
     },
 ]
 

@@ -12,8 +12,7 @@ FUNCTION = "l1_norm"
 VERSION = None
 EXACT = False
 
-# The page's examples: tensors as (data type, values), attributes under the page's names, arguments of the function,
-# and the oldest feature level that allows them.
+# The page's examples: tensors as (data type, values), arguments of the function.
 EXAMPLES = [
     {  # (decided)
         "id": "rows",
@@ -21,9 +20,7 @@ EXAMPLES = [
             "x": ("FLOAT32", [[1, -2, 3], [0.5, 4, -1.5]]),
             "out": ("FLOAT32", [6, 6]),
         },
-        "attributes": {"axis": [1], "keepdims": False},
         "arguments": {"axis": [1], "keepdims": False},
-        "level": None,
     },
     {  # (decided)
         "id": "columns_kept",
@@ -31,9 +28,7 @@ EXAMPLES = [
             "x": ("FLOAT64", [[1, -2, 3], [0.5, 4, -1.5]]),
             "out": ("FLOAT64", [[1.5, 6, 4.5]]),
         },
-        "attributes": {"axis": [0], "keepdims": True},
         "arguments": {"axis": [0], "keepdims": True},
-        "level": None,
     },
     {  # (decided)
         "id": "all_axes",
@@ -41,9 +36,7 @@ EXAMPLES = [
             "x": ("FLOAT16", [[1, -2, 3], [0.5, 4, -1.5]]),
             "out": ("FLOAT16", 12),
         },
-        "attributes": {"axis": [0, 1], "keepdims": False},
         "arguments": {"axis": [0, 1], "keepdims": False},
-        "level": None,
     },
     {  # (decided)
         "id": "several_axes",
@@ -51,9 +44,7 @@ EXAMPLES = [
             "x": ("FLOAT32", [[[1, -2], [3, 4]], [[0.5, 6], [-7, 8]]]),
             "out": ("FLOAT32", [9.5, 22]),
         },
-        "attributes": {"axis": [0, 2], "keepdims": False},
         "arguments": {"axis": [0, 2], "keepdims": False},
-        "level": None,
     },
     {  # (decided)
         "id": "bfloat16",
@@ -61,9 +52,7 @@ EXAMPLES = [
             "x": ("BFLOAT16", [[1, -2, 3], [0.5, 4, -1.5]]),
             "out": ("BFLOAT16", [6, 6]),
         },
-        "attributes": {"axis": [1], "keepdims": False},
         "arguments": {"axis": [1], "keepdims": False},
-        "level": None,
     },
     {  # (decided)
         "id": "no_axes",
@@ -71,9 +60,7 @@ EXAMPLES = [
             "x": ("FLOAT32", [[1, -2]]),
             "out": ("FLOAT32", [[1, 2]]),
         },
-        "attributes": {"axis": [], "keepdims": False},
         "arguments": {"axis": [], "keepdims": False},
-        "level": None,
     },
     {  # (decided)
         "id": "empty",
@@ -81,9 +68,7 @@ EXAMPLES = [
             "x": ("FLOAT32", [[], []]),
             "out": ("FLOAT32", [0, 0]),
         },
-        "attributes": {"axis": [1], "keepdims": False},
         "arguments": {"axis": [1], "keepdims": False},
-        "level": None,
     },
 ]
 

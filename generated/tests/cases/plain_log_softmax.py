@@ -14,8 +14,7 @@ FUNCTION = "log_softmax"
 VERSION = None
 EXACT = False
 
-# The page's examples: tensors as (data type, values), attributes under the page's names, arguments of the function,
-# and the oldest feature level that allows them.
+# The page's examples: tensors as (data type, values), arguments of the function.
 EXAMPLES = [
     {  # (decided)
         "id": "rows",
@@ -29,9 +28,7 @@ EXAMPLES = [
                 ],
             ),
         },
-        "attributes": {"axis": [1]},
         "arguments": {"axis": [1]},
-        "level": None,
     },
     {  # (decided)
         "id": "columns",
@@ -45,9 +42,7 @@ EXAMPLES = [
                 ],
             ),
         },
-        "attributes": {"axis": [0]},
         "arguments": {"axis": [0]},
-        "level": None,
     },
     {  # (decided)
         "id": "two_axes",
@@ -67,9 +62,7 @@ EXAMPLES = [
                 ],
             ),
         },
-        "attributes": {"axis": [0, 2]},
         "arguments": {"axis": [0, 2]},
-        "level": None,
     },
     {  # (decided)
         "id": "bfloat16",
@@ -83,9 +76,7 @@ EXAMPLES = [
                 ],
             ),
         },
-        "attributes": {"axis": [1]},
         "arguments": {"axis": [1]},
-        "level": None,
     },
     {  # (decided)
         "id": "no_axes",
@@ -93,9 +84,7 @@ EXAMPLES = [
             "x": ("FLOAT32", [[4, -5, 0]]),
             "out": ("FLOAT32", [[0, 0, 0]]),
         },
-        "attributes": {"axis": []},
         "arguments": {"axis": []},
-        "level": None,
     },
     {  # (decided)
         "id": "zero_size",
@@ -103,9 +92,7 @@ EXAMPLES = [
             "x": ("FLOAT32", [[], []]),
             "out": ("FLOAT32", [[], []]),
         },
-        "attributes": {"axis": [1]},
         "arguments": {"axis": [1]},
-        "level": None,
     },
     {  # (decided)
         "id": "huge",
@@ -125,9 +112,7 @@ EXAMPLES = [
                 ],
             ),
         },
-        "attributes": {"axis": [1]},
         "arguments": {"axis": [1]},
-        "level": None,
     },
     {  # (decided)
         "id": "half",
@@ -141,9 +126,7 @@ EXAMPLES = [
                 ],
             ),
         },
-        "attributes": {"axis": [1]},
         "arguments": {"axis": [1]},
-        "level": None,
     },
     {  # (decided)
         "id": "underflow",
@@ -151,9 +134,7 @@ EXAMPLES = [
             "x": ("FLOAT32", [[0, -200], [-1000, 0]]),
             "out": ("FLOAT32", [[0, -200], [-1000, 0]]),
         },
-        "attributes": {"axis": [1]},
         "arguments": {"axis": [1]},
-        "level": None,
     },
     {  # (decided)
         "id": "infinities",
@@ -161,9 +142,7 @@ EXAMPLES = [
             "x": ("FLOAT32", [[1, -inf, 3], [-inf, -inf, -inf]]),
             "out": ("FLOAT32", [[-2.1269280110429727, -inf, -0.1269280110429725], [nan, nan, nan]]),
         },
-        "attributes": {"axis": [1]},
         "arguments": {"axis": [1]},
-        "level": None,
     },
     {  # (decided)
         "id": "nan",
@@ -178,9 +157,7 @@ EXAMPLES = [
                 ],
             ),
         },
-        "attributes": {"axis": [1]},
         "arguments": {"axis": [1]},
-        "level": None,
     },
 ]
 

@@ -14,8 +14,7 @@ FUNCTION = "logsumexp"
 VERSION = None
 EXACT = False
 
-# The page's examples: tensors as (data type, values), attributes under the page's names, arguments of the function,
-# and the oldest feature level that allows them.
+# The page's examples: tensors as (data type, values), arguments of the function.
 EXAMPLES = [
     {  # (decided)
         "id": "rows",
@@ -23,9 +22,7 @@ EXAMPLES = [
             "x": ("FLOAT32", [[1, -2, 3], [0.5, 4, -1.5]]),
             "out": ("FLOAT32", [3.1328452337275756, 4.033709549609887]),
         },
-        "attributes": {"axis": [1], "keepdims": False},
         "arguments": {"axis": [1], "keepdims": False},
-        "level": None,
     },
     {  # (decided)
         "id": "columns_kept",
@@ -33,9 +30,7 @@ EXAMPLES = [
             "x": ("FLOAT64", [[1, -2, 3], [0.5, 4, -1.5]]),
             "out": ("FLOAT64", [[1.4740769841801067, 4.00247568513773, 3.011047744848594]]),
         },
-        "attributes": {"axis": [0], "keepdims": True},
         "arguments": {"axis": [0], "keepdims": True},
-        "level": None,
     },
     {  # (decided)
         "id": "all_axes",
@@ -43,9 +38,7 @@ EXAMPLES = [
             "x": ("FLOAT16", [[1, -2, 3], [0.5, 4, -1.5]]),
             "out": ("FLOAT16", 4.3746136701556475),
         },
-        "attributes": {"axis": [0, 1], "keepdims": False},
         "arguments": {"axis": [0, 1], "keepdims": False},
-        "level": None,
     },
     {  # (decided)
         "id": "several_axes",
@@ -53,9 +46,7 @@ EXAMPLES = [
             "x": ("FLOAT32", [[[1, -2], [3, 4]], [[0.5, 6], [-7, 8]]]),
             "out": ("FLOAT32", [6.011098365733081, 8.024745188564465]),
         },
-        "attributes": {"axis": [0, 2], "keepdims": False},
         "arguments": {"axis": [0, 2], "keepdims": False},
-        "level": None,
     },
     {  # (decided)
         "id": "bfloat16",
@@ -63,9 +54,7 @@ EXAMPLES = [
             "x": ("BFLOAT16", [[1, -2, 3], [0.5, 4, -1.5]]),
             "out": ("BFLOAT16", [3.1328452337275756, 4.033709549609887]),
         },
-        "attributes": {"axis": [1], "keepdims": False},
         "arguments": {"axis": [1], "keepdims": False},
-        "level": None,
     },
     {  # (decided)
         "id": "no_axes",
@@ -73,9 +62,7 @@ EXAMPLES = [
             "x": ("FLOAT32", [[1, -2]]),
             "out": ("FLOAT32", [[1, -2]]),
         },
-        "attributes": {"axis": [], "keepdims": False},
         "arguments": {"axis": [], "keepdims": False},
-        "level": None,
     },
     {  # (decided)
         "id": "empty",
@@ -83,9 +70,7 @@ EXAMPLES = [
             "x": ("FLOAT32", [[], []]),
             "out": ("FLOAT32", [-inf, -inf]),
         },
-        "attributes": {"axis": [1], "keepdims": False},
         "arguments": {"axis": [1], "keepdims": False},
-        "level": None,
     },
     {  # (decided)
         "id": "no_overflow",
@@ -93,9 +78,7 @@ EXAMPLES = [
             "x": ("FLOAT32", [[1000, 1000], [-1000, -1000], [-inf, -inf], [inf, 1]]),
             "out": ("FLOAT32", [1000.6931471805599, -999.3068528194401, -inf, inf]),
         },
-        "attributes": {"axis": [1], "keepdims": False},
         "arguments": {"axis": [1], "keepdims": False},
-        "level": None,
     },
 ]
 

@@ -14,8 +14,7 @@ FUNCTION = "lp_pool"
 VERSION = None
 EXACT = False
 
-# The page's examples: tensors as (data type, values), attributes under the page's names, arguments of the function,
-# and the oldest feature level that allows them.
+# The page's examples: tensors as (data type, values), arguments of the function.
 EXAMPLES = [
     {  # (decided)
         "id": "padded",
@@ -45,15 +44,6 @@ EXAMPLES = [
                 ],
             ),
         },
-        "attributes": {
-            "window_size": [3, 3],
-            "ceil_mode": False,
-            "p": 2.0,
-            "strides": [2, 2],
-            "start_padding": [1, 1],
-            "end_padding": [1, 1],
-            "dilations": [1, 1],
-        },
         "arguments": {
             "window_size": [3, 3],
             "ceil_mode": False,
@@ -62,7 +52,6 @@ EXAMPLES = [
             "start_padding": [1, 1],
             "end_padding": [1, 1],
         },
-        "level": None,
     },
     {  # (decided)
         "id": "defaults",
@@ -111,17 +100,7 @@ EXAMPLES = [
                 ],
             ),
         },
-        "attributes": {
-            "window_size": [2, 2],
-            "ceil_mode": False,
-            "p": 2.0,
-            "strides": [1, 1],
-            "start_padding": [0, 0],
-            "end_padding": [0, 0],
-            "dilations": [1, 1],
-        },
         "arguments": {"window_size": [2, 2], "ceil_mode": False, "p": 2.0},
-        "level": None,
     },
     {  # (decided)
         "id": "image",
@@ -138,17 +117,7 @@ EXAMPLES = [
                 ],
             ),
         },
-        "attributes": {
-            "window_size": [2, 2],
-            "ceil_mode": False,
-            "p": 2.0,
-            "strides": [2, 2],
-            "start_padding": [0, 0],
-            "end_padding": [0, 0],
-            "dilations": [1, 1],
-        },
         "arguments": {"window_size": [2, 2], "ceil_mode": False, "p": 2.0, "strides": [2, 2]},
-        "level": None,
     },
     {  # (decided)
         "id": "vector",
@@ -156,17 +125,7 @@ EXAMPLES = [
             "x": ("FLOAT16", [1, 2, -4, 8]),
             "out": ("FLOAT16", [2.23606797749979, 4.47213595499958, 8.94427190999916]),
         },
-        "attributes": {
-            "window_size": [2],
-            "ceil_mode": False,
-            "p": 2.0,
-            "strides": [1],
-            "start_padding": [0],
-            "end_padding": [0],
-            "dilations": [1],
-        },
         "arguments": {"window_size": [2], "ceil_mode": False, "p": 2.0},
-        "level": None,
     },
     {  # (decided)
         "id": "magnitudes",
@@ -174,17 +133,7 @@ EXAMPLES = [
             "x": ("FLOAT32", [1, -3, 2, -5, 4]),
             "out": ("FLOAT32", [4, 5, 7, 9]),
         },
-        "attributes": {
-            "window_size": [2],
-            "ceil_mode": False,
-            "p": 1,
-            "strides": [1],
-            "start_padding": [0],
-            "end_padding": [0],
-            "dilations": [1],
-        },
         "arguments": {"window_size": [2], "ceil_mode": False, "p": 1},
-        "level": None,
     },
     {  # (decided)
         "id": "fraction",
@@ -192,17 +141,7 @@ EXAMPLES = [
             "x": ("FLOAT64", [1, -3, 2, -5, 4]),
             "out": ("FLOAT64", [3.4585606563304876, 5.687581614106319, 6.143748084734823]),
         },
-        "attributes": {
-            "window_size": [3],
-            "ceil_mode": False,
-            "p": 2.5,
-            "strides": [1],
-            "start_padding": [0],
-            "end_padding": [0],
-            "dilations": [1],
-        },
         "arguments": {"window_size": [3], "ceil_mode": False, "p": 2.5},
-        "level": None,
     },
     {  # (decided)
         "id": "three_dimensions",
@@ -220,17 +159,7 @@ EXAMPLES = [
                 ],
             ),
         },
-        "attributes": {
-            "window_size": [2, 1, 2],
-            "ceil_mode": False,
-            "p": 2.0,
-            "strides": [1, 1, 1],
-            "start_padding": [0, 0, 0],
-            "end_padding": [0, 0, 0],
-            "dilations": [1, 1, 1],
-        },
         "arguments": {"window_size": [2, 1, 2], "ceil_mode": False, "p": 2.0},
-        "level": None,
     },
     {  # (decided)
         "id": "uneven_padding",
@@ -238,15 +167,6 @@ EXAMPLES = [
             "x": ("FLOAT32", [[-3, -2], [-4, 5]]),
             "out": ("FLOAT32", [[3.605551275463989, 2], [7.3484692283495345, 5.385164807134504]]),
         },
-        "attributes": {
-            "window_size": [2, 2],
-            "ceil_mode": False,
-            "p": 2.0,
-            "start_padding": [1, 0],
-            "end_padding": [0, 1],
-            "strides": [1, 1],
-            "dilations": [1, 1],
-        },
         "arguments": {
             "window_size": [2, 2],
             "ceil_mode": False,
@@ -254,7 +174,6 @@ EXAMPLES = [
             "start_padding": [1, 0],
             "end_padding": [0, 1],
         },
-        "level": None,
     },
     {  # (decided)
         "id": "only_padding",
@@ -262,15 +181,6 @@ EXAMPLES = [
             "x": ("FLOAT32", [[5, 7]]),
             "out": ("FLOAT32", [[0, 5, 8.602325267042627, 7, 0]]),
         },
-        "attributes": {
-            "window_size": [2],
-            "ceil_mode": False,
-            "p": 2.0,
-            "start_padding": [2],
-            "end_padding": [2],
-            "strides": [1],
-            "dilations": [1],
-        },
         "arguments": {
             "window_size": [2],
             "ceil_mode": False,
@@ -278,7 +188,6 @@ EXAMPLES = [
             "start_padding": [2],
             "end_padding": [2],
         },
-        "level": None,
     },
     {  # (decided)
         "id": "nan",
@@ -286,17 +195,7 @@ EXAMPLES = [
             "x": ("FLOAT32", [1, nan, 3, 4, 5]),
             "out": ("FLOAT32", [nan, nan, 5, 6.4031242374328485]),
         },
-        "attributes": {
-            "window_size": [2],
-            "ceil_mode": False,
-            "p": 2.0,
-            "strides": [1],
-            "start_padding": [0],
-            "end_padding": [0],
-            "dilations": [1],
-        },
         "arguments": {"window_size": [2], "ceil_mode": False, "p": 2.0},
-        "level": None,
     },
     {  # (decided)
         "id": "dilations",
@@ -316,17 +215,7 @@ EXAMPLES = [
             ),
             "out": ("FLOAT32", [[[[8.306623862918075, 6, 9.643650760992955, 7.280109889280518]]]]),
         },
-        "attributes": {
-            "window_size": [2, 2],
-            "ceil_mode": False,
-            "p": 2.0,
-            "dilations": [3, 2],
-            "strides": [1, 1],
-            "start_padding": [0, 0],
-            "end_padding": [0, 0],
-        },
         "arguments": {"window_size": [2, 2], "ceil_mode": False, "p": 2.0, "dilations": [3, 2]},
-        "level": None,
     },
     {  # (decided)
         "id": "ceil",
@@ -334,17 +223,7 @@ EXAMPLES = [
             "x": ("FLOAT32", [[[1, 5, 2, 4, 3, 0]]]),
             "out": ("FLOAT32", [[[5.477225575051661, 5.385164807134504, 3]]]),
         },
-        "attributes": {
-            "window_size": [3],
-            "ceil_mode": True,
-            "p": 2.0,
-            "strides": [2],
-            "start_padding": [0],
-            "end_padding": [0],
-            "dilations": [1],
-        },
         "arguments": {"window_size": [3], "ceil_mode": True, "p": 2.0, "strides": [2]},
-        "level": None,
     },
     {  # (decided)
         "id": "bfloat16",
@@ -386,17 +265,7 @@ EXAMPLES = [
                 ],
             ),
         },
-        "attributes": {
-            "window_size": [3, 2],
-            "ceil_mode": False,
-            "p": 2.0,
-            "strides": [1, 1],
-            "start_padding": [0, 0],
-            "end_padding": [0, 0],
-            "dilations": [1, 1],
-        },
         "arguments": {"window_size": [3, 2], "ceil_mode": False, "p": 2.0},
-        "level": None,
     },
 ]
 

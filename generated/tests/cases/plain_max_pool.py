@@ -14,8 +14,7 @@ FUNCTION = "max_pool"
 VERSION = None
 EXACT = True
 
-# The page's examples: tensors as (data type, values), attributes under the page's names, arguments of the function,
-# and the oldest feature level that allows them.
+# The page's examples: tensors as (data type, values), arguments of the function.
 EXAMPLES = [
     {  # (decided)
         "id": "padded",
@@ -36,14 +35,6 @@ EXAMPLES = [
             "out": ("FLOAT32", [[[[5, 7, 7], [6, 8, 7]]]]),
             "where": ("INT64", [[[[6, 9, 9], [13, 20, 9]]]]),
         },
-        "attributes": {
-            "window_size": [3, 3],
-            "ceil_mode": False,
-            "strides": [2, 2],
-            "start_padding": [1, 1],
-            "end_padding": [1, 1],
-            "dilations": [1, 1],
-        },
         "arguments": {
             "window_size": [3, 3],
             "ceil_mode": False,
@@ -52,7 +43,6 @@ EXAMPLES = [
             "end_padding": [1, 1],
             "indices": True,
         },
-        "level": None,
     },
     {  # (decided)
         "id": "image",
@@ -64,21 +54,12 @@ EXAMPLES = [
             "out": ("INT32", [[5, 7, 6], [6, 8, 4]]),
             "where": ("INT64", [[6, 9, 5], [13, 20, 17]]),
         },
-        "attributes": {
-            "window_size": [2, 2],
-            "ceil_mode": False,
-            "strides": [2, 2],
-            "start_padding": [0, 0],
-            "end_padding": [0, 0],
-            "dilations": [1, 1],
-        },
         "arguments": {
             "window_size": [2, 2],
             "ceil_mode": False,
             "strides": [2, 2],
             "indices": True,
         },
-        "level": None,
     },
     {  # (decided)
         "id": "vector",
@@ -87,16 +68,7 @@ EXAMPLES = [
             "out": ("BOOL", [True, False, True]),
             "where": ("INT64", [0, 1, 3]),
         },
-        "attributes": {
-            "window_size": [2],
-            "ceil_mode": False,
-            "strides": [1],
-            "start_padding": [0],
-            "end_padding": [0],
-            "dilations": [1],
-        },
         "arguments": {"window_size": [2], "ceil_mode": False, "indices": True},
-        "level": None,
     },
     {  # (decided)
         "id": "defaults",
@@ -117,16 +89,7 @@ EXAMPLES = [
             "out": ("FLOAT32", [[[[5, 4, 7, 7, 6], [6, 6, 7, 7, 6], [6, 8, 8, 4, 4]]]]),
             "where": ("INT64", [[[[6, 1, 9, 9, 5], [13, 13, 9, 9, 11], [13, 20, 20, 21, 17]]]]),
         },
-        "attributes": {
-            "window_size": [2, 2],
-            "ceil_mode": False,
-            "strides": [1, 1],
-            "start_padding": [0, 0],
-            "end_padding": [0, 0],
-            "dilations": [1, 1],
-        },
         "arguments": {"window_size": [2, 2], "ceil_mode": False, "indices": True},
-        "level": None,
     },
     {  # (decided)
         "id": "one_dimension",
@@ -135,16 +98,7 @@ EXAMPLES = [
             "out": ("FLOAT64", [[[3, 5], [-1, -2]]]),
             "where": ("INT64", [[[1, 3], [5, 7]]]),
         },
-        "attributes": {
-            "window_size": [3],
-            "ceil_mode": False,
-            "strides": [2],
-            "start_padding": [0],
-            "end_padding": [0],
-            "dilations": [1],
-        },
         "arguments": {"window_size": [3], "ceil_mode": False, "strides": [2], "indices": True},
-        "level": None,
     },
     {  # (decided)
         "id": "three_dimensions",
@@ -153,16 +107,7 @@ EXAMPLES = [
             "out": ("FLOAT16", [[[[[9], [4]], [[8], [6]]]]]),
             "where": ("INT64", [[[[[1], [2]], [[4], [10]]]]]),
         },
-        "attributes": {
-            "window_size": [2, 1, 2],
-            "ceil_mode": False,
-            "strides": [1, 1, 1],
-            "start_padding": [0, 0, 0],
-            "end_padding": [0, 0, 0],
-            "dilations": [1, 1, 1],
-        },
         "arguments": {"window_size": [2, 1, 2], "ceil_mode": False, "indices": True},
-        "level": None,
     },
     {  # (decided)
         "id": "uneven_padding",
@@ -171,14 +116,6 @@ EXAMPLES = [
             "out": ("FLOAT32", [[[[-2, -2], [-2, -2]]]]),
             "where": ("INT64", [[[[1, 1], [1, 1]]]]),
         },
-        "attributes": {
-            "window_size": [2, 2],
-            "ceil_mode": False,
-            "start_padding": [1, 0],
-            "end_padding": [0, 1],
-            "strides": [1, 1],
-            "dilations": [1, 1],
-        },
         "arguments": {
             "window_size": [2, 2],
             "ceil_mode": False,
@@ -186,7 +123,6 @@ EXAMPLES = [
             "end_padding": [0, 1],
             "indices": True,
         },
-        "level": None,
     },
     {  # (decided)
         "id": "only_padding",
@@ -195,14 +131,6 @@ EXAMPLES = [
             "out": ("FLOAT32", [[[-inf, 5, 7, 7, -inf]]]),
             "where": ("INT64", [[[-1, 0, 1, 1, -1]]]),
         },
-        "attributes": {
-            "window_size": [2],
-            "ceil_mode": False,
-            "start_padding": [2],
-            "end_padding": [2],
-            "strides": [1],
-            "dilations": [1],
-        },
         "arguments": {
             "window_size": [2],
             "ceil_mode": False,
@@ -210,7 +138,6 @@ EXAMPLES = [
             "end_padding": [2],
             "indices": True,
         },
-        "level": None,
     },
     {  # (decided)
         "id": "empty_spatial",
@@ -219,14 +146,6 @@ EXAMPLES = [
             "out": ("FLOAT32", [[[-inf, -inf]]]),
             "where": ("INT64", [[[-1, -1]]]),
         },
-        "attributes": {
-            "window_size": [2],
-            "ceil_mode": False,
-            "start_padding": [1],
-            "end_padding": [2],
-            "strides": [1],
-            "dilations": [1],
-        },
         "arguments": {
             "window_size": [2],
             "ceil_mode": False,
@@ -234,7 +153,6 @@ EXAMPLES = [
             "end_padding": [2],
             "indices": True,
         },
-        "level": None,
     },
     {  # (decided)
         "id": "nan_propagates",
@@ -243,16 +161,7 @@ EXAMPLES = [
             "out": ("FLOAT32", [[[nan, nan, 3, nan, nan, nan]]]),
             "where": ("INT64", [[[1, 1, 2, 4, 4, 5]]]),
         },
-        "attributes": {
-            "window_size": [2],
-            "ceil_mode": False,
-            "strides": [1],
-            "start_padding": [0],
-            "end_padding": [0],
-            "dilations": [1],
-        },
         "arguments": {"window_size": [2], "ceil_mode": False, "indices": True},
-        "level": None,
     },
     {  # (decided)
         "id": "ties",
@@ -261,16 +170,7 @@ EXAMPLES = [
             "out": ("FLOAT32", [[[[2, 2], [2, 2]]]]),
             "where": ("INT64", [[[[0, 1], [3, 4]]]]),
         },
-        "attributes": {
-            "window_size": [2, 2],
-            "ceil_mode": False,
-            "strides": [1, 1],
-            "start_padding": [0, 0],
-            "end_padding": [0, 0],
-            "dilations": [1, 1],
-        },
         "arguments": {"window_size": [2, 2], "ceil_mode": False, "indices": True},
-        "level": None,
     },
     {  # (decided)
         "id": "channels",
@@ -279,16 +179,7 @@ EXAMPLES = [
             "out": ("FLOAT32", [[[[2, 3]], [[6, 5]]], [[[9, 9]], [[-1, -2]]]]),
             "where": ("INT64", [[[[1, 2]], [[3, 4]]], [[[7, 7]], [[9, 10]]]]),
         },
-        "attributes": {
-            "window_size": [1, 2],
-            "ceil_mode": False,
-            "strides": [1, 1],
-            "start_padding": [0, 0],
-            "end_padding": [0, 0],
-            "dilations": [1, 1],
-        },
         "arguments": {"window_size": [1, 2], "ceil_mode": False, "indices": True},
-        "level": None,
     },
     {  # (decided)
         "id": "without_indices",
@@ -308,21 +199,12 @@ EXAMPLES = [
             ),
             "out": ("FLOAT32", [[[[5, 7, 6], [6, 8, 4]]]]),
         },
-        "attributes": {
-            "window_size": [2, 2],
-            "ceil_mode": False,
-            "strides": [2, 2],
-            "start_padding": [0, 0],
-            "end_padding": [0, 0],
-            "dilations": [1, 1],
-        },
         "arguments": {
             "window_size": [2, 2],
             "ceil_mode": False,
             "strides": [2, 2],
             "indices": False,
         },
-        "level": None,
     },
     {  # (decided)
         "id": "dilations",
@@ -343,21 +225,12 @@ EXAMPLES = [
             "out": ("FLOAT32", [[[[8, 4, 8, 6]]]]),
             "where": ("INT64", [[[[20, 1, 20, 5]]]]),
         },
-        "attributes": {
-            "window_size": [2, 2],
-            "ceil_mode": False,
-            "dilations": [3, 2],
-            "strides": [1, 1],
-            "start_padding": [0, 0],
-            "end_padding": [0, 0],
-        },
         "arguments": {
             "window_size": [2, 2],
             "ceil_mode": False,
             "dilations": [3, 2],
             "indices": True,
         },
-        "level": None,
     },
     {  # (decided)
         "id": "ceil",
@@ -366,16 +239,7 @@ EXAMPLES = [
             "out": ("FLOAT32", [[[5, 4, 3]]]),
             "where": ("INT64", [[[1, 3, 4]]]),
         },
-        "attributes": {
-            "window_size": [3],
-            "ceil_mode": True,
-            "strides": [2],
-            "start_padding": [0],
-            "end_padding": [0],
-            "dilations": [1],
-        },
         "arguments": {"window_size": [3], "ceil_mode": True, "strides": [2], "indices": True},
-        "level": None,
     },
     {  # (decided)
         "id": "ceil_dropped",
@@ -384,14 +248,6 @@ EXAMPLES = [
             "out": ("FLOAT32", [[[5]]]),
             "where": ("INT64", [[[1]]]),
         },
-        "attributes": {
-            "window_size": [2],
-            "ceil_mode": True,
-            "strides": [4],
-            "start_padding": [0],
-            "end_padding": [1],
-            "dilations": [1],
-        },
         "arguments": {
             "window_size": [2],
             "ceil_mode": True,
@@ -400,7 +256,6 @@ EXAMPLES = [
             "end_padding": [1],
             "indices": True,
         },
-        "level": None,
     },
     {  # (decided)
         "id": "least_int8",
@@ -409,14 +264,6 @@ EXAMPLES = [
             "out": ("INT8", [[[-128, -128, -7, -7]]]),
             "where": ("INT64", [[[0, 0, 2, 2]]]),
         },
-        "attributes": {
-            "window_size": [2],
-            "ceil_mode": False,
-            "start_padding": [1],
-            "end_padding": [1],
-            "strides": [1],
-            "dilations": [1],
-        },
         "arguments": {
             "window_size": [2],
             "ceil_mode": False,
@@ -424,7 +271,6 @@ EXAMPLES = [
             "end_padding": [1],
             "indices": True,
         },
-        "level": None,
     },
     {  # (decided)
         "id": "only_padding_uint8",
@@ -433,14 +279,6 @@ EXAMPLES = [
             "out": ("UINT8", [[[0, 5, 255]]]),
             "where": ("INT64", [[[-1, 0, 1]]]),
         },
-        "attributes": {
-            "window_size": [1],
-            "ceil_mode": False,
-            "start_padding": [1],
-            "end_padding": [0],
-            "strides": [1],
-            "dilations": [1],
-        },
         "arguments": {
             "window_size": [1],
             "ceil_mode": False,
@@ -448,7 +286,6 @@ EXAMPLES = [
             "end_padding": [0],
             "indices": True,
         },
-        "level": None,
     },
     {  # (decided)
         "id": "bfloat16",
@@ -469,16 +306,7 @@ EXAMPLES = [
             "out": ("BFLOAT16", [[[[6, 6, 7, 7, 6], [6, 8, 8, 7, 6]]]]),
             "where": ("INT64", [[[[13, 13, 9, 9, 5], [13, 20, 20, 9, 11]]]]),
         },
-        "attributes": {
-            "window_size": [3, 2],
-            "ceil_mode": False,
-            "strides": [1, 1],
-            "start_padding": [0, 0],
-            "end_padding": [0, 0],
-            "dilations": [1, 1],
-        },
         "arguments": {"window_size": [3, 2], "ceil_mode": False, "indices": True},
-        "level": None,
     },
 ]
 

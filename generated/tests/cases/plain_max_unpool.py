@@ -12,8 +12,7 @@ FUNCTION = "max_unpool"
 VERSION = None
 EXACT = True
 
-# The page's examples: tensors as (data type, values), attributes under the page's names, arguments of the function,
-# and the oldest feature level that allows them.
+# The page's examples: tensors as (data type, values), arguments of the function.
 EXAMPLES = [
     {  # (decided)
         "id": "image",
@@ -22,9 +21,7 @@ EXAMPLES = [
             "where": ("INT64", [[4, 3], [9, 14]]),
             "out": ("FLOAT32", [[0, 0, 0, 7], [5, 0, 0, 0], [0, 6, 0, 0], [0, 0, 8, 0]]),
         },
-        "attributes": {},
         "arguments": {"output_sizes": [4, 4]},
-        "level": None,
     },
     {  # (decided)
         "id": "other_rank",
@@ -33,9 +30,7 @@ EXAMPLES = [
             "where": ("UINT32", [[2, 0]]),
             "out": ("UINT8", [255, 0, 1]),
         },
-        "attributes": {},
         "arguments": {"output_sizes": [3]},
-        "level": None,
     },
     {  # (decided)
         "id": "out_of_bounds",
@@ -44,9 +39,7 @@ EXAMPLES = [
             "where": ("INT64", [0, -1, 2]),
             "out": ("BOOL", [True, False]),
         },
-        "attributes": {},
         "arguments": {"output_sizes": [2]},
-        "level": None,
     },
 ]
 

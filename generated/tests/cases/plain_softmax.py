@@ -14,8 +14,7 @@ FUNCTION = "softmax"
 VERSION = None
 EXACT = False
 
-# The page's examples: tensors as (data type, values), attributes under the page's names, arguments of the function,
-# and the oldest feature level that allows them.
+# The page's examples: tensors as (data type, values), arguments of the function.
 EXAMPLES = [
     {  # (decided)
         "id": "rows",
@@ -29,9 +28,7 @@ EXAMPLES = [
                 ],
             ),
         },
-        "attributes": {"axis": [1]},
         "arguments": {"axis": [1]},
-        "level": None,
     },
     {  # (decided)
         "id": "columns",
@@ -45,9 +42,7 @@ EXAMPLES = [
                 ],
             ),
         },
-        "attributes": {"axis": [0]},
         "arguments": {"axis": [0]},
-        "level": None,
     },
     {  # (decided)
         "id": "two_axes",
@@ -67,9 +62,7 @@ EXAMPLES = [
                 ],
             ),
         },
-        "attributes": {"axis": [0, 2]},
         "arguments": {"axis": [0, 2]},
-        "level": None,
     },
     {  # (decided)
         "id": "bfloat16",
@@ -83,9 +76,7 @@ EXAMPLES = [
                 ],
             ),
         },
-        "attributes": {"axis": [1]},
         "arguments": {"axis": [1]},
-        "level": None,
     },
     {  # (decided)
         "id": "no_axes",
@@ -93,9 +84,7 @@ EXAMPLES = [
             "x": ("FLOAT32", [[4, -5, 0]]),
             "out": ("FLOAT32", [[1, 1, 1]]),
         },
-        "attributes": {"axis": []},
         "arguments": {"axis": []},
-        "level": None,
     },
     {  # (decided)
         "id": "zero_size",
@@ -103,9 +92,7 @@ EXAMPLES = [
             "x": ("FLOAT32", [[], []]),
             "out": ("FLOAT32", [[], []]),
         },
-        "attributes": {"axis": [1]},
         "arguments": {"axis": [1]},
-        "level": None,
     },
     {  # (decided)
         "id": "huge",
@@ -122,9 +109,7 @@ EXAMPLES = [
                 [[0.24472847105479764, 0.6652409557748219, 0.09003057317038046], [0.5, 0.5, 0]],
             ),
         },
-        "attributes": {"axis": [1]},
         "arguments": {"axis": [1]},
-        "level": None,
     },
     {  # (decided)
         "id": "half",
@@ -135,9 +120,7 @@ EXAMPLES = [
                 [[0.5, 0.5, 0], [0.2631324936512963, 0.715268275969434, 0.02159923037926972]],
             ),
         },
-        "attributes": {"axis": [1]},
         "arguments": {"axis": [1]},
-        "level": None,
     },
     {  # (decided)
         "id": "underflow",
@@ -145,9 +128,7 @@ EXAMPLES = [
             "x": ("FLOAT32", [[0, -200], [-1000, 0]]),
             "out": ("FLOAT32", [[1, 0], [0, 1]]),
         },
-        "attributes": {"axis": [1]},
         "arguments": {"axis": [1]},
-        "level": None,
     },
     {  # (decided)
         "id": "infinities",
@@ -155,9 +136,7 @@ EXAMPLES = [
             "x": ("FLOAT32", [[1, -inf, 3], [-inf, -inf, -inf]]),
             "out": ("FLOAT32", [[0.11920292202211756, 0, 0.8807970779778824], [nan, nan, nan]]),
         },
-        "attributes": {"axis": [1]},
         "arguments": {"axis": [1]},
-        "level": None,
     },
     {  # (decided)
         "id": "nan",
@@ -172,9 +151,7 @@ EXAMPLES = [
                 ],
             ),
         },
-        "attributes": {"axis": [1]},
         "arguments": {"axis": [1]},
-        "level": None,
     },
 ]
 
