@@ -5,13 +5,10 @@ Every case follows from its data type and its number alone: `check_case("FLOAT16
 
 from __future__ import annotations
 
+import functools
 import itertools
 import math
-import os
-import subprocess
-import sys
-import tracemalloc
-from pathlib import Path
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -21,8 +18,11 @@ from draw import (
     MEBI,
     MEMORY_LAYOUTS,
     WIDE_EDGES,
+    Call,
     Random,
     check_output,
+    check_resident_memory,
+    check_traced_memory,
     laid_out,
     last_item_first,
     numpy_type,
@@ -482,65 +482,24 @@ def test_the_shapes_of_edge_cases() -> None:
 # --- memory ---
 
 
-@pytest.mark.parametrize("kind", MEMORY_LAYOUTS)
-@pytest.mark.parametrize("name", TYPES)
-def test_no_copy_is_made(name: str, kind: str) -> None:
-    """The memory that NumPy and Python take beyond the output stays under 1 MiB."""
-    x = of_8_mebibytes(kind, numpy_type(name))
-    calls = [
-        lambda x, axes=axes: specops.argmax(x, axes) for axes in ((0,), (2,), (0, 2), None, ())
-    ]
-    if name in PAGE_TYPES:
-        calls.append(lambda x: dml.argmax(x, [1, 2]))
-    tracemalloc.start()
-    try:
-        for number, call in enumerate(calls):
-            call(x)  # compiles, and starts the threads
-            tracemalloc.reset_peak()
-            before = tracemalloc.get_traced_memory()[0]
-            result = call(x)
-            extra = tracemalloc.get_traced_memory()[1] - before - np.asarray(result).nbytes
-            assert extra < MEBI, f"call {number} took {extra} bytes beyond the output"
-            del result
-    finally:
-        tracemalloc.stop()
-
-
-RESIDENT = """
-import sys
-import numpy as np
-sys.path.insert(0, sys.argv[1])
-import specops
-from draw import MEBI, MEMORY_LAYOUTS, numpy_type, of_8_mebibytes
-
-def peak():
-    with open("/proc/self/status") as file:
-        (line,) = [line for line in file if line.startswith("VmHWM")]
-    return int(line.split()[1]) * 1024
-
-for name in sys.argv[2:]:
-    for kind in MEMORY_LAYOUTS:
+def memory_calls() -> Iterator[Call]:
+    """Calls on 8 MiB in each layout."""
+    for name, kind in itertools.product(TYPES, MEMORY_LAYOUTS):
         x = of_8_mebibytes(kind, numpy_type(name))
-        for axes in ((0,), (2,), (0, 1, 2), ()):
+        for axes in ((0,), (2,), (0, 2), (0, 1, 2), ()):
             out = np.zeros([n for d, n in enumerate(x.shape) if d not in axes], np.int64)
-            specops.argmax(x, axes, out=out)  # compiles, touches every page, starts the threads
-            with open("/proc/self/clear_refs", "w") as file:
-                file.write("5")  # the peak begins anew
-            before = peak()
-            specops.argmax(x, axes, out=out)
-            extra = peak() - before
-            assert extra < MEBI, f"{name} {kind} {axes}: {extra} bytes"
-print("done")
-"""
+            call = functools.partial(specops.argmax, x, axes, out=out)
+            yield f"{name} {kind} {axes}", call
+        if name in PAGE_TYPES:
+            out = np.zeros((x.shape[0], 1, 1), np.uint32)
+            yield f"{name} {kind} page", functools.partial(dml.argmax, x, [1, 2], out=out)
+
+
+def test_no_copy_is_made() -> None:
+    """The memory that NumPy and Python take beyond the output stays under 1 MiB."""
+    check_traced_memory(memory_calls(), MEBI)
 
 
 def test_compiled_code_makes_no_copy() -> None:
-    """What compiled code allocates by itself is seen in the process's resident memory (of Linux)."""
-    types = TYPES if sys.platform == "linux" else []
-    command = [sys.executable, "-c", RESIDENT, str(Path(__file__).parent), *types]
-    # What is freed goes back to the system, or the first call's memory would hide the second's.
-    environment = {**os.environ, "MALLOC_MMAP_THRESHOLD_": "65536", "MALLOC_TRIM_THRESHOLD_": "0"}
-    done = subprocess.run(
-        command, capture_output=True, text=True, timeout=200, check=False, env=environment
-    )
-    assert done.stdout == "done\n", done.stderr
+    """So does what compiled code allocates by itself."""
+    check_resident_memory("test_contract", MEBI)

@@ -40,16 +40,19 @@ def coalesce(axes: Iterable[Axis]) -> list[Axis]:
     >>> coalesce([Axis(2, 12, 6), Axis(1, 99, 99), Axis(3, 4, 2)])
     [Axis(size=6, stride=4, second=2)]
     """
-    merged: list[Axis] = []
-    for axis in axes:
-        if axis.size == 1:
+    return [Axis(*axis) for axis in merge(axes)]
+
+
+def merge(axes: Iterable[tuple[int, ...]]) -> list[tuple[int, ...]]:
+    """Axes as (size, steps..), neighbours merged where every step allows, none of size 1."""
+    merged: list[tuple[int, ...]] = []
+    for size, *steps in axes:
+        if size == 1:
             continue
-        if merged:
-            outer = merged[-1]
-            if (outer.stride, outer.second) == (axis.stride * axis.size, axis.second * axis.size):
-                merged[-1] = Axis(outer.size * axis.size, axis.stride, axis.second)
-                continue
-        merged.append(axis)
+        whole = size
+        if merged and merged[-1][1:] == tuple(step * size for step in steps):
+            whole *= merged.pop()[0]
+        merged.append((whole, *steps))
     return merged
 
 

@@ -111,6 +111,7 @@ def dispatchable(
     before = len(report.errors)
     values = {f.name: _value(f, desc.get(f.name)) for f in description.OPERATOR.fields}
     _lengths(description, desc, values, report)
+    _tensor_types(description, desc, report)
     _unread(desc, [f.name for f in description.OPERATOR.fields], report)
     described = description(**values)
     try:
@@ -136,7 +137,7 @@ def dispatchable(
                     enum_value(tensor.Flags, "DML_TENSOR_FLAGS") == "OWNED_BY_DML",
                 )
             )
-    absent = [n for n, v in values.items() if v is None and n not in {p.name for p in points}]
+    absent = [name for name, value in values.items() if value is None]
     return Dispatchable(name, node, operator, tuple(points), tuple(absent))
 
 
@@ -227,11 +228,15 @@ def _lengths(
             array = values[field.length_of]
             hint = f'add "{field.name}": {len(array)}' if isinstance(array, list) else ""
             report.error(desc, f"{field.name} is missing; DxDispatch needs it", hint)
-        kind = desc.get(field.name)
-        if field.type == "tensor" and kind is not None and kind.get("Type") is not None:
-            named = kind.get("Type")
-            if named is not None and str(named.value).removeprefix("DML_TENSOR_TYPE_") != "BUFFER":
-                report.error(named, f"found {named.kind()}; allowed: BUFFER")
+
+
+def _tensor_types(description: type[OperatorDesc], desc: Node, report: Report) -> None:
+    """A tensor is a buffer: DirectML has no other type."""
+    for field in description.OPERATOR.fields:
+        member = desc.get(field.name) if field.type == "tensor" else None
+        named = None if member is None else member.get("Type")
+        if named is not None and str(named.value).removeprefix("DML_TENSOR_TYPE_") != "BUFFER":
+            report.error(named, f"found {named.kind()}; allowed: BUFFER")
 
 
 def _unread(desc: Node, known: list[str], report: Report) -> None:

@@ -91,8 +91,8 @@ class Report:
         """An error at a character of the text, or of the file as a whole."""
         self._add_error(self._problem(offset, "", message, hint))
 
-    def warn(self, node: Node, message: str, name: str, known: Iterable[str]) -> None:
-        """A warning of a name that is none of the known ones; of very many only the first are kept."""
+    def warn(self, node: Node, message: str, name: str = "", known: Iterable[str] = ()) -> None:
+        """A warning, as of a name that is none of the known ones; of very many only the first are kept."""
         if self._warnings < MAX_PROBLEMS:
             self._warnings += 1
             hint = did_you_mean(name, known)

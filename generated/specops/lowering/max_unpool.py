@@ -55,7 +55,7 @@ class MaxUnpool:
         ]
         given = [(n, step, 0, index_step, 0) for n, step, index_step in geometry.coalesce(axes)]
         places = list(zip(self._out_sizes, out_strides, strict=True))
-        taken = [(n, step, 0, 0, 0) for n, step in pooling.merge(places)]
+        taken = [(n, step, 0, 0, 0) for n, step in geometry.merge(places)]
         given, taken = given or [(1, 0, 0, 0, 0)], taken or [(1, self._item_bytes, 0, 0, 0)]
         how = np.zeros(kernel.SETTINGS, np.int64)
         how[kernel.BATCH], how[kernel.SPATIAL] = len(given), len(taken)

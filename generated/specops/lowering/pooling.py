@@ -63,19 +63,6 @@ class Walk(NamedTuple):
     items: int
 
 
-def merge(axes: Sequence[tuple[int, ...]]) -> list[tuple[int, ...]]:
-    """Axes as (size, steps..), neighbours merged where every step allows, none of size 1."""
-    merged: list[tuple[int, ...]] = []
-    for size, *steps in axes:
-        if size == 1:
-            continue
-        whole = size
-        if merged and merged[-1][1:] == tuple(step * size for step in steps):
-            whole *= merged.pop()[0]
-        merged.append((whole, *steps))
-    return merged
-
-
 class Windows:
     """Windows over the last dimensions of a tensor.
 
@@ -139,7 +126,7 @@ class Windows:
         how = np.zeros(kernel.SETTINGS, np.int64)
         how[kernel.WIDTH] = self._index_bytes
         how[kernel.PLANE] = self._plane
-        dense = merge([(n, step, weight) for n, step, _, _, weight in axes[first:]])
+        dense = geometry.merge([(n, step, weight) for n, step, _, _, weight in axes[first:]])
         if not dense:
             how[kernel.DENSE] = size
         elif len(dense) == 1 and dense[0][2] == 1:
@@ -154,7 +141,7 @@ class Windows:
                     lane = axis
                     batch.remove(axis)
                     break
-        merged = merge(batch)
+        merged = geometry.merge(batch)
         planes = math.prod(axis[0] for axis in merged)
         rows = math.prod(axis[1] for axis in spatial[:-1])
         rank = self._rank_bytes

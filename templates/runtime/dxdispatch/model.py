@@ -281,7 +281,7 @@ class Reader:
         if offset:
             place = node.get("initialValuesOffsetInBytes") or node
             message = "DxDispatch checks this offset but puts the values at byte 0"
-            self._report.warn(place, message, "", ())
+            self._report.warn(place, message)
         if self._spend(node, "_memory", size, self._limits.memory, "buffers of"):
             self.model.resources[name] = Resource(name, node, dtype, size, filled)
 
@@ -585,7 +585,7 @@ class Reader:
                 self._report.error(entry, message, "bind it in the dispatch command")
             elif name in made.optional:
                 message = f"{made.name} does not describe this tensor; not bound"
-                self._report.warn(entry, message, "", ())
+                self._report.warn(entry, message)
             else:
                 message = f"{made.name} has no such tensor; not bound"
                 self._report.warn(entry, message, name, names)

@@ -8,9 +8,10 @@ from collections.abc import Sequence
 from specops import launch
 from specops.kernels import sum_pool as kernel
 from specops.lowering import pooling
-from specops.lowering.average_pool import counted, sum_width
+from specops.lowering.average_pool import counted
 from specops.lowering.plans import Plans
 from specops.lowering.pooling import Array, Plan, Strides, Windows, planned
+from specops.lowering.sum_pool import sum_width
 from specops.tensor import Tensor
 
 _LINES = launch.kernels(kernel.gradient)

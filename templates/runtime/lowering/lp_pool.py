@@ -1,10 +1,10 @@
-"""The host's side of norms over windows: see the sum_pool kernel."""
+"""The host's side of norms over windows."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from specops.lowering.average_pool import SumPool
+from specops.lowering.sum_pool import SumPool
 from specops.tensor import Tensor
 
 

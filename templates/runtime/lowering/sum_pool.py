@@ -1,0 +1,90 @@
+"""The host's side of sums over windows: see the sum_pool kernel."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+
+from specops import launch
+from specops.kernels import sum_pool as kernel
+from specops.lowering import pooling
+from specops.lowering.plans import Plans
+from specops.lowering.pooling import Array, Plan, Strides, Windows, planned
+from specops.tensor import Tensor
+
+_LINES = launch.kernels(kernel.lines)
+_DIRECT = launch.kernels(kernel.direct)
+
+
+class SumPool:
+    """A sum over each window and what is made of it, for a fixed type and shape.
+
+    Args:
+        added: what a window's elements add to its sum: "sum", "magnitude" or "square".
+        power: p of a norm; 0 for an average.
+        counted: for each dimension, the positions (from, to) that count in the divisor of an average.
+    """
+
+    def __init__(
+        self,
+        *,
+        window: Sequence[int],
+        strides: Sequence[int],
+        dilations: Sequence[int],
+        start_padding: Sequence[int],
+        added: str,
+        power: float,
+        counted: Sequence[tuple[int, int]],
+        input: Tensor,
+        output: Tensor,
+    ) -> None:
+        self._dtype = input.dtype
+        self._added = added
+        self._power = power
+        self._width = sum_width(input.dtype, math.prod(window))
+        self._windows = Windows(
+            kernel,
+            window,
+            strides,
+            dilations,
+            start_padding,
+            input,
+            output,
+            rank_bytes=self._width // 8,
+            buffers=4,
+            counted=counted,
+        )
+        elements = math.prod(output.sizes)
+        self._empty = elements == 0
+        moved = (math.prod(input.sizes) + elements) * input.numpy_dtype.itemsize
+        self._large = moved >= pooling.LARGE_BYTES
+        self._plans = Plans(self._plan)
+
+    def __call__(self, x: Array, out: Array) -> None:
+        """Write what the windows of `x` give to `out`, both of the described shape and type, at any strides."""
+        if self._empty:
+            return
+        pooling.run(self._plans[x.strides, out.strides], x, out, large=self._large)
+
+    def _plan(self, strides: Strides, out_strides: Strides) -> Plan:
+        walk = self._windows.walk(strides, out_strides, by_lines=self._power in (0, 1, 2))
+        if walk.lines:
+            run = _LINES(self._dtype, self._width, self._added)
+        else:
+            run = _DIRECT(self._dtype)
+            walk.settings[kernel.POWER] = np.float64(self._power).view(np.int64)
+        return planned(run, walk.items, walk.settings, walk.batch, walk.spatial)
+
+
+FEW = {"FLOAT32": 256, "FLOAT16": 4096, "BFLOAT16": 4096}  # elements that float32 adds up well
+
+
+def sum_width(dtype: str, elements: int) -> int:
+    """Bits of the sums for windows of so many elements.
+
+    >>> sum_width("FLOAT32", 9), sum_width("FLOAT32", 961)
+    (32, 64)
+    """
+    return 64 if elements > FEW.get(dtype, 0) else 32
