@@ -15,7 +15,8 @@ from numba.extending import intrinsic, models, register_model
 
 from float_math import LOWEST, _exp, _greater_float, _log, _same
 from half import _bfloat_to_float, _float_to_bfloat, _float_to_half, _half_to_float
-from order_key import VECTOR_BYTES, _load, _mirror, _pointer, _prefetch, _splat
+from memory import VECTOR_BYTES, _load, _pointer, _prefetch, _splat
+from order_key import _mirror
 
 
 class Lanes(types.Type):

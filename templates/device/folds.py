@@ -43,7 +43,8 @@ from half import (
     _is_zen,
     _to_odd,
 )
-from order_key import VECTOR_BYTES, _load, _mirror, _pointer, _prefetch, _splat
+from memory import VECTOR_BYTES, _load, _pointer, _prefetch, _splat
+from order_key import _mirror
 from vectors import _extreme, _extremes, _greater, _mask, _masked_load
 
 NONE = 0

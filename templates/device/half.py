@@ -9,7 +9,7 @@ from typing import Any
 
 from llvmlite import ir
 
-from order_key import _splat
+from memory import _splat
 
 
 def _like(type_: Any, element: Any) -> Any:

@@ -13,19 +13,8 @@ from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
-from order_key import (
-    VECTOR_BYTES,
-    _load,
-    _order_key,
-    _pointer,
-    _prefetch,
-    _rule,
-    _splat,
-    helper,
-    item_size,
-    least,
-    most,
-)
+from memory import VECTOR_BYTES, _load, _pointer, _prefetch, _splat, helper, item_size, least, most
+from order_key import _order_key, _rule
 from vectors import _extreme, _extremes, _greater, _mask, _masked_load
 
 FOLD = 4  # rows folded while a strip's best keys stay in registers

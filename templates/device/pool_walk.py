@@ -5,15 +5,17 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from order_key import (
-    _OPTIONS,
+from memory import (
     VECTOR_BYTES,
+    _OPTIONS,
     aligned,
+    allocate,
     helper,
     item_size,
     least,
     load_integer,
     most,
+    release,
     store_integer,
 )
 from pool_line import (
@@ -25,7 +27,6 @@ from pool_line import (
     rank_size,
     reset_rank,
 )
-from scratch import allocate, release
 from walk import axis_of, integers
 
 # A walk is made of these settings, then two tables of axes, whose lengths are among the settings:

@@ -11,7 +11,7 @@ from numba.core import cgutils
 from numba.extending import intrinsic
 
 from half import _float_to_bfloat, _float_to_half, _like, _to_odd
-from order_key import _load, _pointer, _splat, helper, item_size, load_integer, store_integer
+from memory import _load, _pointer, _splat, helper, item_size, load_integer, store_integer
 from pool_line import (
     _after,
     _float_of,

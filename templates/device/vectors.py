@@ -9,7 +9,7 @@ from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
-from order_key import _splat
+from memory import _splat
 
 
 def _mask(builder: Any, vector: Any, count: Any) -> Any:

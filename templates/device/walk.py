@@ -9,7 +9,7 @@ from llvmlite import ir
 from numba import types
 from numba.extending import intrinsic
 
-from order_key import helper
+from memory import helper
 
 
 @intrinsic

@@ -10,7 +10,7 @@ from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
-from order_key import VECTOR_BYTES, _pointer, aligned, helper, store_integer
+from memory import VECTOR_BYTES, _pointer, aligned, helper, store_integer
 
 
 @intrinsic

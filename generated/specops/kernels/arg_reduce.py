@@ -103,29 +103,6 @@ def _prefetch(builder: Any, pointer: Any, level: int, write: int = 0) -> None:
     builder.call(function, [pointer, i32(write), i32(4 - level), i32(1)])
 
 
-def _order_key(builder: Any, bits: Any, rule: tuple[Any, Any, Any]) -> Any:
-    """Key of `bits` (a scalar or a vector); `rule` is (flip, nan_key, inf), inf None for integers.
-
-    Integers: `bits ^ flip`. Floats: sign and magnitude become two's complement (so -0.0 == +0.0),
-    then `^ flip`; a magnitude above infinity's is NaN and gets `nan_key`. All in the elements' own
-    width: Numba would widen to 64 bits and lose the lanes.
-    """
-    flip, nan_key, inf = (None if r is None else _splat(builder, r, bits.type) for r in rule)
-    if inf is None:
-        return builder.xor(bits, flip)
-    element = bits.type.element if isinstance(bits.type, ir.VectorType) else bits.type
-    width = element.width
-    sign = builder.ashr(bits, _splat(builder, element(width - 1), bits.type))
-    magnitude = builder.and_(bits, _splat(builder, element(2 ** (width - 1) - 1), bits.type))
-    key = builder.xor(builder.sub(builder.xor(magnitude, sign), sign), flip)
-    return builder.select(builder.icmp_signed(">", magnitude, inf), nan_key, key)
-
-
-def _rule(signature: Any, values: Any) -> tuple[Any, Any, Any]:
-    """The last three arguments (flip, nan_key, inf) of an intrinsic."""
-    return values[-3], values[-2], None if signature.args[-1] == types.none else values[-1]
-
-
 @helper
 def aligned(n):
     """An address or a number of bytes, rounded up to whole cache lines: a store across two takes as long as two."""
@@ -188,17 +165,6 @@ def store_integer(_context: Any, like: Any, address: Any, value: Any) -> Any:
 
 
 @intrinsic
-def load_key(_context: Any, address: Any, offset: Any, flip: Any, nan_key: Any, inf: Any) -> Any:
-    """Key of the element at `address + offset`."""
-
-    def codegen(_context: Any, builder: Any, signature: Any, values: Any) -> Any:
-        bits = _load(builder, _pointer(builder, values[0], values[1]), values[2].type)
-        return _order_key(builder, bits, _rule(signature, values))
-
-    return flip(types.int64, types.int64, flip, nan_key, inf), codegen
-
-
-@intrinsic
 def allocate(_context: Any, size: Any) -> Any:
     """The address of `size` bytes that begin where a cache line does, until they are released.
 
@@ -235,6 +201,40 @@ def release(_context: Any, address: Any) -> Any:
         return context.get_dummy_value()
 
     return types.void(types.int64), codegen
+
+
+def _order_key(builder: Any, bits: Any, rule: tuple[Any, Any, Any]) -> Any:
+    """Key of `bits` (a scalar or a vector); `rule` is (flip, nan_key, inf), inf None for integers.
+
+    Integers: `bits ^ flip`. Floats: sign and magnitude become two's complement (so -0.0 == +0.0),
+    then `^ flip`; a magnitude above infinity's is NaN and gets `nan_key`. All in the elements' own
+    width: Numba would widen to 64 bits and lose the lanes.
+    """
+    flip, nan_key, inf = (None if r is None else _splat(builder, r, bits.type) for r in rule)
+    if inf is None:
+        return builder.xor(bits, flip)
+    element = bits.type.element if isinstance(bits.type, ir.VectorType) else bits.type
+    width = element.width
+    sign = builder.ashr(bits, _splat(builder, element(width - 1), bits.type))
+    magnitude = builder.and_(bits, _splat(builder, element(2 ** (width - 1) - 1), bits.type))
+    key = builder.xor(builder.sub(builder.xor(magnitude, sign), sign), flip)
+    return builder.select(builder.icmp_signed(">", magnitude, inf), nan_key, key)
+
+
+def _rule(signature: Any, values: Any) -> tuple[Any, Any, Any]:
+    """The last three arguments (flip, nan_key, inf) of an intrinsic."""
+    return values[-3], values[-2], None if signature.args[-1] == types.none else values[-1]
+
+
+@intrinsic
+def load_key(_context: Any, address: Any, offset: Any, flip: Any, nan_key: Any, inf: Any) -> Any:
+    """Key of the element at `address + offset`."""
+
+    def codegen(_context: Any, builder: Any, signature: Any, values: Any) -> Any:
+        bits = _load(builder, _pointer(builder, values[0], values[1]), values[2].type)
+        return _order_key(builder, bits, _rule(signature, values))
+
+    return flip(types.int64, types.int64, flip, nan_key, inf), codegen
 
 
 def _mask(builder: Any, vector: Any, count: Any) -> Any:

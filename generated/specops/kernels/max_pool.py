@@ -63,37 +63,6 @@ def _prefetch(builder: Any, pointer: Any, level: int, write: int = 0) -> None:
     builder.call(function, [pointer, i32(write), i32(4 - level), i32(1)])
 
 
-def _order_key(builder: Any, bits: Any, rule: tuple[Any, Any, Any]) -> Any:
-    """Key of `bits` (a scalar or a vector); `rule` is (flip, nan_key, inf), inf None for integers.
-
-    Integers: `bits ^ flip`. Floats: sign and magnitude become two's complement (so -0.0 == +0.0),
-    then `^ flip`; a magnitude above infinity's is NaN and gets `nan_key`. All in the elements' own
-    width: Numba would widen to 64 bits and lose the lanes.
-    """
-    flip, nan_key, inf = (None if r is None else _splat(builder, r, bits.type) for r in rule)
-    if inf is None:
-        return builder.xor(bits, flip)
-    element = bits.type.element if isinstance(bits.type, ir.VectorType) else bits.type
-    width = element.width
-    sign = builder.ashr(bits, _splat(builder, element(width - 1), bits.type))
-    magnitude = builder.and_(bits, _splat(builder, element(2 ** (width - 1) - 1), bits.type))
-    key = builder.xor(builder.sub(builder.xor(magnitude, sign), sign), flip)
-    return builder.select(builder.icmp_signed(">", magnitude, inf), nan_key, key)
-
-
-def _mirror(builder: Any, bits: Any) -> Any:
-    """Bits of a float to an integer that orders as it does, and back: negative magnitudes inverted."""
-    element = bits.type.element if isinstance(bits.type, ir.VectorType) else bits.type
-    sign = builder.ashr(bits, _splat(builder, element(element.width - 1), bits.type))
-    magnitude = _splat(builder, element(2 ** (element.width - 1) - 1), bits.type)
-    return builder.xor(bits, builder.and_(sign, magnitude))
-
-
-def _rule(signature: Any, values: Any) -> tuple[Any, Any, Any]:
-    """The last three arguments (flip, nan_key, inf) of an intrinsic."""
-    return values[-3], values[-2], None if signature.args[-1] == types.none else values[-1]
-
-
 @helper
 def aligned(n):
     """An address or a number of bytes, rounded up to whole cache lines: a store across two takes as long as two."""
@@ -156,6 +125,76 @@ def store_integer(_context: Any, like: Any, address: Any, value: Any) -> Any:
 
 
 @intrinsic
+def allocate(_context: Any, size: Any) -> Any:
+    """The address of `size` bytes that begin where a cache line does, until they are released.
+
+    Raises:
+        MemoryError: there is no memory.
+    """
+
+    def codegen(context: Any, builder: Any, _signature: Any, values: Any) -> Any:
+        i64 = ir.IntType(64)
+        # Before it stands the address of the block that it lies in.
+        extra = i64(VECTOR_BYTES + 8)
+        block = context.nrt.allocate(builder, builder.add(values[0], extra))
+        with cgutils.if_unlikely(builder, cgutils.is_null(builder, block)):
+            text = "no memory for a thread's scratch"
+            context.call_conv.return_user_exc(builder, MemoryError, (text,))
+        first = builder.ptrtoint(block, i64)
+        address = builder.and_(builder.add(first, extra), i64(-VECTOR_BYTES))
+        place = builder.inttoptr(builder.sub(address, i64(8)), i64.as_pointer())
+        builder.store(first, place)
+        return address
+
+    return types.int64(types.int64), codegen
+
+
+@intrinsic
+def release(_context: Any, address: Any) -> Any:
+    """Give back what was allocated."""
+
+    def codegen(context: Any, builder: Any, _signature: Any, values: Any) -> Any:
+        i64 = ir.IntType(64)
+        place = builder.inttoptr(builder.sub(values[0], i64(8)), i64.as_pointer())
+        block = builder.inttoptr(builder.load(place), cgutils.voidptr_t)
+        context.nrt.free(builder, block)
+        return context.get_dummy_value()
+
+    return types.void(types.int64), codegen
+
+
+def _order_key(builder: Any, bits: Any, rule: tuple[Any, Any, Any]) -> Any:
+    """Key of `bits` (a scalar or a vector); `rule` is (flip, nan_key, inf), inf None for integers.
+
+    Integers: `bits ^ flip`. Floats: sign and magnitude become two's complement (so -0.0 == +0.0),
+    then `^ flip`; a magnitude above infinity's is NaN and gets `nan_key`. All in the elements' own
+    width: Numba would widen to 64 bits and lose the lanes.
+    """
+    flip, nan_key, inf = (None if r is None else _splat(builder, r, bits.type) for r in rule)
+    if inf is None:
+        return builder.xor(bits, flip)
+    element = bits.type.element if isinstance(bits.type, ir.VectorType) else bits.type
+    width = element.width
+    sign = builder.ashr(bits, _splat(builder, element(width - 1), bits.type))
+    magnitude = builder.and_(bits, _splat(builder, element(2 ** (width - 1) - 1), bits.type))
+    key = builder.xor(builder.sub(builder.xor(magnitude, sign), sign), flip)
+    return builder.select(builder.icmp_signed(">", magnitude, inf), nan_key, key)
+
+
+def _mirror(builder: Any, bits: Any) -> Any:
+    """Bits of a float to an integer that orders as it does, and back: negative magnitudes inverted."""
+    element = bits.type.element if isinstance(bits.type, ir.VectorType) else bits.type
+    sign = builder.ashr(bits, _splat(builder, element(element.width - 1), bits.type))
+    magnitude = _splat(builder, element(2 ** (element.width - 1) - 1), bits.type)
+    return builder.xor(bits, builder.and_(sign, magnitude))
+
+
+def _rule(signature: Any, values: Any) -> tuple[Any, Any, Any]:
+    """The last three arguments (flip, nan_key, inf) of an intrinsic."""
+    return values[-3], values[-2], None if signature.args[-1] == types.none else values[-1]
+
+
+@intrinsic
 def load_key(_context: Any, address: Any, offset: Any, flip: Any, nan_key: Any, inf: Any) -> Any:
     """Key of the element at `address + offset`."""
 
@@ -199,45 +238,6 @@ def call(
         return context.get_dummy_value()
 
     return LAUNCH, codegen
-
-
-@intrinsic
-def allocate(_context: Any, size: Any) -> Any:
-    """The address of `size` bytes that begin where a cache line does, until they are released.
-
-    Raises:
-        MemoryError: there is no memory.
-    """
-
-    def codegen(context: Any, builder: Any, _signature: Any, values: Any) -> Any:
-        i64 = ir.IntType(64)
-        # Before it stands the address of the block that it lies in.
-        extra = i64(VECTOR_BYTES + 8)
-        block = context.nrt.allocate(builder, builder.add(values[0], extra))
-        with cgutils.if_unlikely(builder, cgutils.is_null(builder, block)):
-            text = "no memory for a thread's scratch"
-            context.call_conv.return_user_exc(builder, MemoryError, (text,))
-        first = builder.ptrtoint(block, i64)
-        address = builder.and_(builder.add(first, extra), i64(-VECTOR_BYTES))
-        place = builder.inttoptr(builder.sub(address, i64(8)), i64.as_pointer())
-        builder.store(first, place)
-        return address
-
-    return types.int64(types.int64), codegen
-
-
-@intrinsic
-def release(_context: Any, address: Any) -> Any:
-    """Give back what was allocated."""
-
-    def codegen(context: Any, builder: Any, _signature: Any, values: Any) -> Any:
-        i64 = ir.IntType(64)
-        place = builder.inttoptr(builder.sub(values[0], i64(8)), i64.as_pointer())
-        block = builder.inttoptr(builder.load(place), cgutils.voidptr_t)
-        context.nrt.free(builder, block)
-        return context.get_dummy_value()
-
-    return types.void(types.int64), codegen
 
 
 def _like(type_: Any, element: Any) -> Any:

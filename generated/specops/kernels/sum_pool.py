@@ -61,37 +61,6 @@ def _prefetch(builder: Any, pointer: Any, level: int, write: int = 0) -> None:
     builder.call(function, [pointer, i32(write), i32(4 - level), i32(1)])
 
 
-def _order_key(builder: Any, bits: Any, rule: tuple[Any, Any, Any]) -> Any:
-    """Key of `bits` (a scalar or a vector); `rule` is (flip, nan_key, inf), inf None for integers.
-
-    Integers: `bits ^ flip`. Floats: sign and magnitude become two's complement (so -0.0 == +0.0),
-    then `^ flip`; a magnitude above infinity's is NaN and gets `nan_key`. All in the elements' own
-    width: Numba would widen to 64 bits and lose the lanes.
-    """
-    flip, nan_key, inf = (None if r is None else _splat(builder, r, bits.type) for r in rule)
-    if inf is None:
-        return builder.xor(bits, flip)
-    element = bits.type.element if isinstance(bits.type, ir.VectorType) else bits.type
-    width = element.width
-    sign = builder.ashr(bits, _splat(builder, element(width - 1), bits.type))
-    magnitude = builder.and_(bits, _splat(builder, element(2 ** (width - 1) - 1), bits.type))
-    key = builder.xor(builder.sub(builder.xor(magnitude, sign), sign), flip)
-    return builder.select(builder.icmp_signed(">", magnitude, inf), nan_key, key)
-
-
-def _mirror(builder: Any, bits: Any) -> Any:
-    """Bits of a float to an integer that orders as it does, and back: negative magnitudes inverted."""
-    element = bits.type.element if isinstance(bits.type, ir.VectorType) else bits.type
-    sign = builder.ashr(bits, _splat(builder, element(element.width - 1), bits.type))
-    magnitude = _splat(builder, element(2 ** (element.width - 1) - 1), bits.type)
-    return builder.xor(bits, builder.and_(sign, magnitude))
-
-
-def _rule(signature: Any, values: Any) -> tuple[Any, Any, Any]:
-    """The last three arguments (flip, nan_key, inf) of an intrinsic."""
-    return values[-3], values[-2], None if signature.args[-1] == types.none else values[-1]
-
-
 @helper
 def aligned(n):
     """An address or a number of bytes, rounded up to whole cache lines: a store across two takes as long as two."""
@@ -190,6 +159,37 @@ def release(_context: Any, address: Any) -> Any:
         return context.get_dummy_value()
 
     return types.void(types.int64), codegen
+
+
+def _order_key(builder: Any, bits: Any, rule: tuple[Any, Any, Any]) -> Any:
+    """Key of `bits` (a scalar or a vector); `rule` is (flip, nan_key, inf), inf None for integers.
+
+    Integers: `bits ^ flip`. Floats: sign and magnitude become two's complement (so -0.0 == +0.0),
+    then `^ flip`; a magnitude above infinity's is NaN and gets `nan_key`. All in the elements' own
+    width: Numba would widen to 64 bits and lose the lanes.
+    """
+    flip, nan_key, inf = (None if r is None else _splat(builder, r, bits.type) for r in rule)
+    if inf is None:
+        return builder.xor(bits, flip)
+    element = bits.type.element if isinstance(bits.type, ir.VectorType) else bits.type
+    width = element.width
+    sign = builder.ashr(bits, _splat(builder, element(width - 1), bits.type))
+    magnitude = builder.and_(bits, _splat(builder, element(2 ** (width - 1) - 1), bits.type))
+    key = builder.xor(builder.sub(builder.xor(magnitude, sign), sign), flip)
+    return builder.select(builder.icmp_signed(">", magnitude, inf), nan_key, key)
+
+
+def _mirror(builder: Any, bits: Any) -> Any:
+    """Bits of a float to an integer that orders as it does, and back: negative magnitudes inverted."""
+    element = bits.type.element if isinstance(bits.type, ir.VectorType) else bits.type
+    sign = builder.ashr(bits, _splat(builder, element(element.width - 1), bits.type))
+    magnitude = _splat(builder, element(2 ** (element.width - 1) - 1), bits.type)
+    return builder.xor(bits, builder.and_(sign, magnitude))
+
+
+def _rule(signature: Any, values: Any) -> tuple[Any, Any, Any]:
+    """The last three arguments (flip, nan_key, inf) of an intrinsic."""
+    return values[-3], values[-2], None if signature.args[-1] == types.none else values[-1]
 
 
 def _like(type_: Any, element: Any) -> Any:
