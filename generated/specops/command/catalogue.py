@@ -17,8 +17,8 @@ from typing import Any
 _FEW = 3  # operators that a hint names
 
 
-class Unknown(Exception):
-    """A name that stands for nothing, and a hint."""
+class UsageError(Exception):
+    """A name that stands for nothing, or options that do not go together; and a hint."""
 
     def __init__(self, message: str, hint: str = "") -> None:
         super().__init__(message)
@@ -83,12 +83,12 @@ def entries() -> tuple[Entry, ...]:
 
 
 def find(name: str) -> list[Entry]:
-    """The operators of a name, of ONNX the newest versions unless one is named; raises Unknown."""
+    """The operators of a name, of ONNX the newest versions unless one is named; raises UsageError."""
     found = [e for e in entries() if e.is_called(name)]
     if not found:
         known = (n for e in entries() for n in e.names)
         hint = _named(related(name)) or near(name, known) or LISTED
-        raise Unknown(f"there is no operator {name[:60]!r}", hint)
+        raise UsageError(f"there is no operator {name[:60]!r}", hint)
     return found
 
 

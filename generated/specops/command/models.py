@@ -14,7 +14,7 @@ from dataclasses import asdict
 from typing import TextIO
 
 from specops import dxdispatch
-from specops.command.catalogue import Unknown
+from specops.command.catalogue import UsageError
 from specops.command.terminal import Progress, complain, counted, erase, exit_now, paint, say
 from specops.dxdispatch import Limits, ModelError, Problem, Timing
 from specops.dxdispatch.model import Dispatch
@@ -23,7 +23,7 @@ from specops.dxdispatch.model import Dispatch
 def run(options: argparse.Namespace) -> int:
     """The verb."""
     if options.format != "text" and not options.validate_only:
-        raise Unknown("--format is for --validate-only")
+        raise UsageError("--format is for --validate-only")
     if not options.time_limit:
         return _run(options)
     # Kernels run without Python's lock, and cannot be interrupted but by the end of the process.

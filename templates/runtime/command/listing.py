@@ -7,7 +7,7 @@ import json
 import sys
 from itertools import groupby
 
-from specops.command.catalogue import Entry, Unknown, entries, find, related
+from specops.command.catalogue import Entry, UsageError, entries, find, related
 from specops.command.terminal import paint, say, width
 
 _HEADS = ("operator", "since", "summary")
@@ -42,7 +42,7 @@ def _of(name: str) -> list[Entry]:
     longer = related(name)
     try:
         return [*find(name), *longer]
-    except Unknown:
+    except UsageError:
         if longer:
             return longer
         raise

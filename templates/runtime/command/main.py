@@ -16,7 +16,7 @@ from typing import Any, NoReturn
 from specops import validation
 from specops._version import __version__
 from specops.command import explain, listing, models, warmup
-from specops.command.catalogue import Unknown, near
+from specops.command.catalogue import UsageError, near
 from specops.command.terminal import complain, exit_now
 from specops.errors import SpecopsError
 from specops.vocabulary import DATA_TYPES, FEATURE_LEVELS
@@ -52,8 +52,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
             return _main(given)
         except SystemExit as end:  # argparse
             return end.code if isinstance(end.code, int) else USAGE
-        except Unknown as unknown:
-            complain("error", unknown.message, unknown.hint)
+        except UsageError as error:
+            complain("error", error.message, error.hint)
             return USAGE
         except SpecopsError as error:
             complain("error", str(error))
@@ -87,14 +87,14 @@ def _main(given: list[str]) -> int:
         return OK
     if not given[0].startswith("-") and given[0] not in verbs:
         hint = near(given[0], verbs) or f"there are {', '.join(verbs)}"
-        raise Unknown(f"there is no verb {given[0][:60]!r}", hint)
+        raise UsageError(f"there is no verb {given[0][:60]!r}", hint)
     given = [_dashed(word) for word in given]
     options, rest = parser.parse_known_args(given)
     if rest:
         known = [o for a in verbs[options.verb]._actions for o in a.option_strings]
         hint = near(rest[0], known) if rest[0].startswith("-") else ""
         hint = hint or f"`specops {options.verb} --help` explains the options"
-        raise Unknown(f"`specops {options.verb}` does not take {rest[0][:60]!r}", hint)
+        raise UsageError(f"`specops {options.verb}` does not take {rest[0][:60]!r}", hint)
     code: int = options.run(options)
     sys.stdout.flush()
     return code

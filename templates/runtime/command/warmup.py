@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from specops import functions, launch
-from specops.command.catalogue import Entry, Unknown, entries, find, near
+from specops.command.catalogue import Entry, UsageError, entries, find, near
 from specops.command.terminal import Progress, counted, say
 from specops.errors import ValidationError
 from specops.functions import Asked
@@ -31,7 +31,7 @@ def run(options: argparse.Namespace) -> int:
         allowed = _allowed(operator)
         work += [(entry, operator, d) for d in (wanted or allowed) if d in allowed]
     if not work:
-        raise Unknown(f"none of these operators has data type {', '.join(options.dtype)}")
+        raise UsageError(f"none of these operators has data type {', '.join(options.dtype)}")
     without: list[str] = []  # what no example can be run in
     begin = time.perf_counter()
     with Progress(len(work)) as progress:
@@ -57,7 +57,7 @@ def _dtype(name: str) -> str:
     except NotUnderstood as problem:
         known = [*DATA_TYPES, "all"]
         hint = near(name, known) or f"there are {', '.join(known)}"
-        raise Unknown(f"there is no data type {problem.found}", hint) from None
+        raise UsageError(f"there is no data type {problem.found}", hint) from None
 
 
 def _allowed(operator: Operator) -> list[str]:
