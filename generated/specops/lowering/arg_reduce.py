@@ -6,13 +6,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from specops import geometry, launch
+from specops.geometry import Axis
 from specops.kernels import arg_reduce as kernel
 from specops.lowering.keys import keys_of
 from specops.lowering.plans import Plans
@@ -67,6 +69,59 @@ class _Plan(NamedTuple):
     zeros: npt.NDArray[np.int64] | None  # the walk that sets an output to 0 beforehand
     elements: int  # of it
     repeated: tuple[slice, ...] | None  # kept axes of stride 0 cut to one element
+
+
+@dataclass
+class _Visit:
+    """The elements in the order in which they are visited, for one set of strides."""
+
+    kept: list[Axis]
+    marked: list[Axis]  # the reduced axes of an output that has them
+    reduced: list[Axis]
+    ordered: bool  # whether reduced elements come in the order of preference
+    shift: int  # as of _Plan
+    out_shift: int
+    base: int  # index of the first element visited
+    repeated: tuple[slice, ...] | None  # as of _Plan
+
+    @property
+    def groups(self) -> int:
+        return math.prod(axis.size for axis in self.kept)
+
+    @property
+    def total(self) -> int:
+        """Steps along the reduced axes."""
+        return math.prod(axis.size for axis in self.reduced)
+
+    def turn(self, i: int) -> None:
+        """Walk a reduced axis from its other end."""
+        self.reduced[i], moved, index = geometry.reverse(self.reduced[i])
+        self.shift += moved
+        self.base += index
+
+
+class _Way(NamedTuple):
+    """How groups are searched: by rows, or by columns, `tile` of them together, `beside` rows taken as one."""
+
+    search: Callable[..., launch.Kernel]
+    contiguous: bool
+    items: int
+    part_bytes: int  # that an item reads
+    late: bool = False
+    tile: int = 1
+    beside: int = 1
+    overlap: int = 0
+
+
+class _Marks(NamedTuple):
+    """Where marks go in an output, and how its other elements become 0."""
+
+    marks: npt.NDArray[np.int64]  # the table of axes
+    zeros: npt.NDArray[np.int64]  # that of a group's zeros, set with the search
+    zero_rows: int = 1
+    past: bool = False  # zeros go past the caches
+    before: npt.NDArray[np.int64] | None = None  # the walk that sets all to 0 beforehand
+    elements: int = 0  # of it
 
 
 class Search:
@@ -136,162 +191,48 @@ class Search:
             _spread(out, out[repeated])
 
     def _plan(self, strides: tuple[int, ...], out_strides: tuple[int, ...]) -> _Plan:
-        size = self._item_size
-        shift = out_shift = base = 0
-        dropped = len(out_strides) < len(strides)
-        remaining = iter(out_strides)
-        kept = []
-        marked = []
-        repeated: list[slice] = []
-        some_repeated = False
-        for a, (n, stride) in enumerate(zip(self._sizes, strides, strict=True)):
-            if a in self._axes:
-                if not dropped:
-                    marked.append(geometry.Axis(n, next(remaining), 0))
-                    repeated.append(slice(None))
-                continue
-            out_stride = next(remaining)
-            all_of_it = slice(None)
-            if n > 1:
-                if stride == 0:  # computed once, then copied
-                    some_repeated = True
-                    all_of_it = slice(0, 1)
-                else:
-                    axis = geometry.Axis(n, stride, out_stride)
-                    if stride < 0:
-                        axis, moved, out_moved = geometry.reverse(axis)
-                        shift += moved
-                        out_shift += out_moved
-                    kept.append(axis)
-            repeated.append(all_of_it)
-        kept = geometry.coalesce(geometry.by_memory(kept))
-
-        order = sorted(self._axes)
-        weights = geometry.index_weights([self._sizes[a] for a in order])
-        logical = geometry.coalesce(
-            geometry.Axis(self._sizes[a], strides[a], w)
-            for a, w in zip(order, weights, strict=True)
-        )
-        varying = []
-        for axis in logical:
-            if axis.stride:
-                varying.append(axis)
-            elif self._last:  # all its elements are equal: only the preferred one is visited
-                base += (axis.size - 1) * axis.second
-        reduced = geometry.by_memory(varying)
-        ordered = reduced == varying
-        if self._last:  # so that the first visited is the preferred one
-            for i, axis in enumerate(reduced):
-                reduced[i], moved, index = geometry.reverse(axis)
-                shift += moved
-                base += index
-        late = False
-        tile = parts = beside = zero_rows = 1
-        overlap = 0
-        groups = math.prod(axis.size for axis in kept)
-        total = math.prod(axis.size for axis in reduced)
-        columns = bool(kept) and (not reduced or kept[-1].stride < abs(reduced[-1].stride))
-        if columns:
-            search = _COLUMNS
-            contiguous = kept[-1].stride == size
-            tile = TILE_BYTES // size
-            tile = -(-kept[-1].size // -(-kept[-1].size // tile))  # all alike
-            tile += -tile % (64 // size)
-            row = kept[-1].size * size
-            if contiguous and reduced and abs(reduced[-1].stride) == row:
-                n, stride, weight = reduced[-1]
-                beside = -(-n // -(-n * kept[-1].size // BESIDE))
-            if beside > 1:
-                tile = kept[-1].size * beside
-                taken = -(-n // beside)
-                overlap = taken * beside - n
-                reduced[-1] = geometry.Axis(taken, stride * beside, weight * beside)
-                total = math.prod(axis.size for axis in reduced)
-                if stride < 0:  # the one at the lowest address comes first
-                    shift += stride * (beside - 1)
-                    base += weight * (beside - 1)
-            else:
-                beside = 1
-            items = groups // kept[-1].size * -(-kept[-1].size // tile)
-            part_bytes = total * beside * size * min(kept[-1].size, tile)
+        visit = self._visit(strides, out_strides)
+        kept, reduced = visit.kept, visit.reduced
+        if kept and (not reduced or kept[-1].stride < abs(reduced[-1].stride)):
+            way = self._columns(visit)
         else:
-            search = _ROWS
-            items = groups
-            part_bytes = total * size
-            contiguous = bool(reduced) and abs(reduced[-1].stride) == size
-            if contiguous:
-                if reduced[-1].stride < 0:
-                    reduced[-1], moved, index = geometry.reverse(reduced[-1])
-                    shift += moved
-                    base += index
-                late = (reduced[-1].second < 0) != self._last
-        if items < PART_ITEMS:
-            parts = min(part_bytes // PART_BYTES, PART_ITEMS // items, PARTIALS // groups)
-            parts = max(1, parts)
-        split = False
-        if parts == 1 and not columns and kept and kept[-1].stride < abs(reduced[0].stride):
-            # Groups lie within the outermost reduced axis: by its parts, memory is walked in order.
-            run_bytes = total * size // reduced[0].size
-            if run_bytes >= RUN_BYTES and groups * total * size >= STREAM_BYTES:
-                parts = max(1, min(reduced[0].size, PARTIALS // groups))
-                split = parts == reduced[0].size  # each is a group of its own to the search
-        parts = -(-total // -(-total // parts))  # none empty
-        mark_table = zero_table = _NO_AXES
-        zeros = None
-        elements = 0
-        past = False
-        if self._mark is not None:
-            group = geometry.coalesce(geometry.by_memory(marked))
-            across = [geometry.Axis(axis.size, axis.second, 0) for axis in kept]
-            everything = geometry.by_memory(across + group)
-            past = math.prod(self._sizes) * size >= PAST_BYTES
-            mark_table = geometry.table(geometry.coalesce(marked))
-            # Zeros are set along with the search where both walk the output the same way, else beforehand in the
-            # output's own order; and where they go past the caches, for a short row's mark would wait for them (1.7x).
-            alike = everything[-1:] == (across if columns else group)[-1:]
-            long = columns or (group and group[-1].size * size >= PAST_ROW_BYTES)
-            if not split and (not self._large or (alike and (long or not past))):
-                if beside > 1 and group[-1].stride == across[-1].stride * across[-1].size:
-                    zero_rows = group.pop().size
-                zero_table = geometry.table(group)
-            else:
-                axes = geometry.table(geometry.coalesce(everything))
-                elements = math.prod(axis.size for axis in everything)
-                zeros = np.concatenate(([self._out_size, past, len(axes)], axes.ravel()))
+            way = self._rows(visit)
+        parts, split = self._parts(visit, way)
+        marks = self._marks(visit, way, split)
+        groups, search = visit.groups, way.search
         runs = reduced[1:] if split else reduced
-        short = len(runs) == 1 and runs[0].size * size <= kernel.SHORT_BYTES
-        whole = split or (parts == 1 and len(mark_table) <= 1 and len(zero_table) <= 1)
-        if contiguous and short and whole and not columns:
+        short = len(runs) == 1 and runs[0].size * self._item_size <= kernel.SHORT_BYTES
+        whole = split or (parts == 1 and len(marks.marks) <= 1 and len(marks.zeros) <= 1)
+        if search is _ROWS and way.contiguous and short and whole:
             search = _SHORT
         settings = {
-            kernel.CONTIGUOUS: contiguous,
+            kernel.CONTIGUOUS: way.contiguous,
             kernel.LAST: self._last,
-            kernel.LATE: late,
-            kernel.ORDERED: ordered,
-            kernel.BASE: base,
-            kernel.TILE: tile,
+            kernel.LATE: way.late,
+            kernel.ORDERED: visit.ordered,
+            kernel.BASE: visit.base,
+            kernel.TILE: way.tile,
             kernel.PARTS: parts,
             kernel.PART_WEIGHT: reduced[0].second if split else 0,
             kernel.WIDTH: self._out_size,
             kernel.BLANKS: self._blanks,
             kernel.MARK: self._mark or 0,
-            kernel.BESIDE: beside,
-            kernel.OVERLAP: overlap,
-            kernel.ZERO_ROWS: zero_rows,
-            kernel.PAST: past,
+            kernel.BESIDE: way.beside,
+            kernel.OVERLAP: way.overlap,
+            kernel.ZERO_ROWS: marks.zero_rows,
+            kernel.PAST: marks.past,
             kernel.CEILING: self._ceiling,
         }
-        walk = joining = self._walk(
-            settings, geometry.table(kept), geometry.table(reduced), mark_table, zero_table
-        )
+        tables = geometry.table(kept), geometry.table(reduced), marks.marks, marks.zeros
+        walk = joining = self._walk(settings, *tables)
         if split:
             pair = kernel.PAIR_BYTES
             weights = geometry.index_weights([axis.size for axis in kept])
             places = [
-                geometry.Axis(axis.size, axis.stride, pair * w)
+                Axis(axis.size, axis.stride, pair * w)
                 for axis, w in zip(kept, weights, strict=True)
             ]
-            places.append(geometry.Axis(parts, reduced[0].stride, pair * groups))
+            places.append(Axis(parts, reduced[0].stride, pair * groups))
             settings |= {kernel.PARTS: 1, kernel.WIDTH: pair, kernel.BLANKS: 0, kernel.MARK: 0}
             kept_table = geometry.table(geometry.coalesce(geometry.by_memory(places)))
             walk = self._walk(settings, kept_table, geometry.table(runs), _NO_AXES, _NO_AXES)
@@ -300,15 +241,144 @@ class Search:
             (walk, joining),
             launch.address(walk),
             launch.address(joining),
-            shift,
-            out_shift,
-            items * parts,
+            visit.shift,
+            visit.out_shift,
+            way.items * parts,
             groups,
             parts,
-            zeros,
-            elements,
-            tuple(repeated) if some_repeated else None,
+            marks.before,
+            marks.elements,
+            visit.repeated,
         )
+
+    def _visit(self, strides: tuple[int, ...], out_strides: tuple[int, ...]) -> _Visit:
+        """Kept axes by memory, all strides positive; reduced ones so that the preferred element comes first."""
+        shift = out_shift = base = 0
+        dropped = len(out_strides) < len(strides)
+        remaining = iter(out_strides)
+        kept, marked = [], []
+        repeated: list[slice] = []
+        for a, (n, stride) in enumerate(zip(self._sizes, strides, strict=True)):
+            if a in self._axes:
+                if not dropped:
+                    marked.append(Axis(n, next(remaining), 0))
+                    repeated.append(slice(None))
+                continue
+            out_stride = next(remaining)
+            computed_once = n > 1 and stride == 0  # then copied
+            repeated.append(slice(0, 1) if computed_once else slice(None))
+            if n == 1 or computed_once:
+                continue
+            axis = Axis(n, stride, out_stride)
+            if stride < 0:
+                axis, moved, out_moved = geometry.reverse(axis)
+                shift += moved
+                out_shift += out_moved
+            kept.append(axis)
+        order = sorted(self._axes)
+        weights = geometry.index_weights([self._sizes[a] for a in order])
+        logical = geometry.coalesce(
+            Axis(self._sizes[a], strides[a], w) for a, w in zip(order, weights, strict=True)
+        )
+        varying = []
+        for axis in logical:
+            if axis.stride:
+                varying.append(axis)
+            elif self._last:  # all its elements are equal: only the preferred one is visited
+                base += (axis.size - 1) * axis.second
+        reduced = geometry.by_memory(varying)
+        visit = _Visit(
+            geometry.coalesce(geometry.by_memory(kept)),
+            marked,
+            reduced,
+            reduced == varying,
+            shift,
+            out_shift,
+            base,
+            tuple(repeated) if slice(0, 1) in repeated else None,
+        )
+        if self._last:  # so that the first visited is the preferred one
+            for i in range(len(reduced)):
+                visit.turn(i)
+        return visit
+
+    def _columns(self, visit: _Visit) -> _Way:
+        """Lanes along the innermost kept axis."""
+        size, kept, reduced = self._item_size, visit.kept, visit.reduced
+        across = kept[-1].size
+        contiguous = kept[-1].stride == size
+        tile = TILE_BYTES // size
+        tile = -(-across // -(-across // tile))  # all alike
+        tile += -tile % (64 // size)
+        beside, overlap = 1, 0
+        if contiguous and reduced and abs(reduced[-1].stride) == across * size:
+            n, stride, weight = reduced[-1]
+            beside = max(1, -(-n // -(-n * across // BESIDE)))
+        if beside > 1:
+            tile = across * beside
+            taken = -(-n // beside)
+            overlap = taken * beside - n
+            reduced[-1] = Axis(taken, stride * beside, weight * beside)
+            if stride < 0:  # the one at the lowest address comes first
+                visit.shift += stride * (beside - 1)
+                visit.base += weight * (beside - 1)
+        items = visit.groups // across * -(-across // tile)
+        part_bytes = visit.total * beside * size * min(across, tile)
+        return _Way(
+            _COLUMNS, contiguous, items, part_bytes, tile=tile, beside=beside, overlap=overlap
+        )
+
+    def _rows(self, visit: _Visit) -> _Way:
+        """Lanes along the innermost reduced axis."""
+        reduced = visit.reduced
+        late = False
+        contiguous = bool(reduced) and abs(reduced[-1].stride) == self._item_size
+        if contiguous:
+            if reduced[-1].stride < 0:
+                visit.turn(-1)
+            late = (reduced[-1].second < 0) != self._last
+        return _Way(_ROWS, contiguous, visit.groups, visit.total * self._item_size, late=late)
+
+    def _parts(self, visit: _Visit, way: _Way) -> tuple[int, bool]:
+        """The parts of each group, none empty, and whether each is a group of its own to the search."""
+        kept, reduced, total, groups = visit.kept, visit.reduced, visit.total, visit.groups
+        parts = 1
+        if way.items < PART_ITEMS:
+            parts = min(way.part_bytes // PART_BYTES, PART_ITEMS // way.items, PARTIALS // groups)
+            parts = max(1, parts)
+        split = False
+        by_rows = way.search is _ROWS and kept and kept[-1].stride < abs(reduced[0].stride)
+        if parts == 1 and by_rows:
+            # Groups lie within the outermost reduced axis: by its parts, memory is walked in order.
+            run_bytes = total * self._item_size // reduced[0].size
+            if run_bytes >= RUN_BYTES and groups * total * self._item_size >= STREAM_BYTES:
+                parts = max(1, min(reduced[0].size, PARTIALS // groups))
+                split = parts == reduced[0].size
+        return -(-total // -(-total // parts)), split
+
+    def _marks(self, visit: _Visit, way: _Way, split: bool) -> _Marks:
+        """Zeros are set along with the search where both walk the output the same way, else beforehand in the output's
+        own order; and where they go past the caches, for a short row's mark would wait for them (1.7 times).
+        """
+        if self._mark is None:
+            return _Marks(_NO_AXES, _NO_AXES)
+        size, columns = self._item_size, way.search is _COLUMNS
+        group = geometry.coalesce(geometry.by_memory(visit.marked))
+        across = [Axis(axis.size, axis.second, 0) for axis in visit.kept]
+        everything = geometry.by_memory(across + group)
+        past = math.prod(self._sizes) * size >= PAST_BYTES
+        marks = geometry.table(geometry.coalesce(visit.marked))
+        alike = everything[-1:] == (across if columns else group)[-1:]
+        long = columns or (group and group[-1].size * size >= PAST_ROW_BYTES)
+        if not split and (not self._large or (alike and (long or not past))):
+            zero_rows = 1
+            if way.beside > 1 and group[-1].stride == across[-1].stride * across[-1].size:
+                zero_rows = group.pop().size
+            return _Marks(marks, geometry.table(group), zero_rows, past)
+        axes = geometry.table(geometry.coalesce(everything))
+        before = np.concatenate(([self._out_size, past, len(axes)], axes.ravel()))
+        elements = math.prod(axis.size for axis in everything)
+        return _Marks(marks, _NO_AXES, past=past, before=before, elements=elements)
 
     def _walk(
         self, settings: dict[int, int], *tables: npt.NDArray[np.int64]
