@@ -6,13 +6,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from specops import geometry, launch
+from specops.geometry import Axis
 from specops.kernels import reduce as kernel
 from specops.lowering.arg_reduce import ArgReduce
 from specops.lowering.keys import keys_of
@@ -67,6 +68,18 @@ class _Plan(NamedTuple):
     groups: int
     parts: int
     partial_bytes: int
+
+
+class _Way(NamedTuple):
+    """How groups are folded: by rows, or by columns, `tile` of them together, `beside` rows taken as one."""
+
+    fold: Callable[..., launch.Kernel]
+    items: int
+    part_bytes: int  # that an item reads
+    tile: int = 1
+    beside: int = 1
+    last: int = 1  # rows that are taken as the last one
+    several: int = 1  # such rows that are taken together
 
 
 class Reduce:
@@ -153,93 +166,118 @@ class Reduce:
         combine(walk, 0, target, partial, groups, large=many, alive=(alive, states))
 
     def _plan(self, strides: tuple[int, ...], out_strides: tuple[int, ...]) -> _Plan:
-        size = self._item_size
+        kept, reduced, shift, out_shift = self._sides(strides, out_strides)
+        groups = math.prod(axis.size for axis in kept)
+        columns = self._lanes_across(kept, reduced)
+        way = self._columns(kept, reduced) if columns else self._rows(kept, reduced)
+        parts = self._parts(kept, reduced, way)
+        how = np.zeros(kernel.SETTINGS, np.int64)
+        how[kernel.PARTS] = parts
+        how[kernel.TILE] = way.tile
+        how[kernel.BESIDE] = way.beside
+        how[kernel.LAST] = way.last
+        how[kernel.SEVERAL] = way.several
+        tables = [geometry.table(kept), geometry.table(reduced)]
+        how[[kernel.KEPT, kernel.REDUCED]] = [len(table) for table in tables]
+        how[kernel.RULE :] = self._rule
+        walk = np.concatenate((how, *(table.ravel() for table in tables)))
+        return _Plan(
+            way.fold(*self._fold),
+            walk,
+            launch.address(walk),
+            shift,
+            out_shift,
+            way.items * parts,
+            groups,
+            parts,
+            # Whole vectors of the last states are read, too.
+            (parts * groups + kernel.GROUPS) * self._state_bytes,
+        )
+
+    def _sides(
+        self, strides: tuple[int, ...], out_strides: tuple[int, ...]
+    ) -> tuple[list[Axis], list[Axis], int, int]:
+        """Kept and reduced axes by memory, all strides positive, and by how many bytes input and output begin later.
+
+        Axes along which elements repeat go outside.
+        """
         shift = out_shift = 0
         dropped = len(out_strides) < len(strides)
         remaining = iter(out_strides)
-        sides: tuple[list[geometry.Axis], list[geometry.Axis]] = ([], [])
+        sides: tuple[list[Axis], list[Axis]] = ([], [])
         for a, (n, stride) in enumerate(zip(self._sizes, strides, strict=True)):
             reduces = a in self._axes
             out_stride = 0 if reduces and dropped else next(remaining)
-            axis = geometry.Axis(n, stride, 0 if reduces else out_stride)
+            axis = Axis(n, stride, 0 if reduces else out_stride)
             if n > 1:
                 if stride < 0:
                     axis, moved, out_moved = geometry.reverse(axis)
                     shift += moved
                     out_shift += out_moved
                 sides[reduces].append(axis)
-        # Axes along which elements repeat go outside.
         kept, reduced = (
             geometry.coalesce(sorted(side, key=lambda axis: -axis.stride or -math.inf))
             for side in sides
         )
-        groups = math.prod(axis.size for axis in kept)
-        total = math.prod(axis.size for axis in reduced)
+        return kept, reduced, shift, out_shift
+
+    def _lanes_across(self, kept: list[Axis], reduced: list[Axis]) -> bool:
+        """Whether lanes lie along the innermost kept axis, which another may become, not along a reduced one."""
         columns = bool(kept) and (not reduced or kept[-1].stride < reduced[-1].stride)
+        total = math.prod(axis.size for axis in reduced)
         if kept and (total <= SHORT if not columns else kept[-1].size * total <= FEW):
             # Lanes along another axis, if one is long: accesses one by one cost less than a vector for each group.
             longest = max(kept, key=lambda axis: axis.size)
             if longest.size >= FEW and (longest is not kept[-1] or not columns):
-                columns = True
                 kept.remove(longest)
                 kept.append(longest)
-        tile = parts = beside = last = several = 1
-        items = groups
-        part_bytes = total * size
-        if columns:
-            width, stride, _ = kept[-1]
-            widest = tile = min(TILE_BYTES // size, TILE)
-            tile = -(-width // -(-width // tile))  # all alike
-            tile += -tile % (64 // size)
-            if stride == size and reduced and reduced[-1].stride == width * size:
-                n, row_bytes, _ = reduced[-1]
-                beside = -(-n // -(-n * width // self._beside))
-                each = n * width
-                adjoin = len(kept) > 1 and kept[-2].stride == each * size
-                if adjoin and len(reduced) > 1 and 2 * each <= widest:
-                    # Rows are read far apart: longer ones are faster (1.1 to 1.2 times).
-                    beside, several = n, min(widest // each, kept[-2].size)
-            if beside > 1:
-                tile = width
-                taken = -(-n // beside)
-                last = n - (taken - 1) * beside
-                reduced[-1] = geometry.Axis(taken, row_bytes * beside, 0)
-                total = math.prod(axis.size for axis in reduced)
-            else:
-                beside = last = 1
-            items = groups // width * -(-width // tile)
-            if several > 1:
-                size_of_next = kept[-2].size
-                items = items // size_of_next * -(-size_of_next // several)
-            part_bytes = total * beside * several * size * min(width, tile)
+                return True
+        return columns
+
+    def _rows(self, kept: list[Axis], reduced: list[Axis]) -> _Way:
+        total = math.prod(axis.size for axis in reduced)
+        return _Way(_ROWS, math.prod(axis.size for axis in kept), total * self._item_size)
+
+    def _columns(self, kept: list[Axis], reduced: list[Axis]) -> _Way:
+        size = self._item_size
+        width, stride, _ = kept[-1]
+        widest = tile = min(TILE_BYTES // size, TILE)
+        tile = -(-width // -(-width // tile))  # all alike
+        tile += -tile % (64 // size)
+        beside = last = several = 1
+        if stride == size and reduced and reduced[-1].stride == width * size:
+            n, row_bytes, _ = reduced[-1]
+            beside = -(-n // -(-n * width // self._beside))
+            each = n * width
+            adjoin = len(kept) > 1 and kept[-2].stride == each * size
+            if adjoin and len(reduced) > 1 and 2 * each <= widest:
+                # Rows are read far apart: longer ones are faster (1.1 to 1.2 times).
+                beside, several = n, min(widest // each, kept[-2].size)
+        if beside > 1:
+            tile = width
+            taken = -(-n // beside)
+            last = n - (taken - 1) * beside
+            reduced[-1] = Axis(taken, row_bytes * beside, 0)
+        items = math.prod(axis.size for axis in kept) // width * -(-width // tile)
+        if several > 1:
+            size_of_next = kept[-2].size
+            items = items // size_of_next * -(-size_of_next // several)
+        total = math.prod(axis.size for axis in reduced)
+        part_bytes = total * beside * several * size * min(width, tile)
+        return _Way(_COLUMNS, items, part_bytes, tile, beside, last, several)
+
+    def _parts(self, kept: list[Axis], reduced: list[Axis], way: _Way) -> int:
+        """The parts of each group, none empty."""
+        groups = math.prod(axis.size for axis in kept)
+        total = math.prod(axis.size for axis in reduced)
+        parts = 1
         most = PARTIAL_BYTES // (groups * self._state_bytes)
-        if items < PART_ITEMS:
-            parts = max(1, min(part_bytes // PART_BYTES, PART_ITEMS // items, most))
-        if parts == 1 and not columns and kept and kept[-1].stride < reduced[0].stride:
+        if way.items < PART_ITEMS:
+            parts = max(1, min(way.part_bytes // PART_BYTES, PART_ITEMS // way.items, most))
+        by_rows = way.fold is _ROWS and kept and kept[-1].stride < reduced[0].stride
+        if parts == 1 and by_rows:
             # Groups lie within the outermost reduced axis: by its parts, memory is walked in order.
-            run_bytes = total * size // reduced[0].size
-            if run_bytes >= RUN_BYTES and groups * total * size >= STREAM_BYTES:
+            run_bytes = total * self._item_size // reduced[0].size
+            if run_bytes >= RUN_BYTES and groups * total * self._item_size >= STREAM_BYTES:
                 parts = max(1, min(reduced[0].size, most))
-        parts = -(-total // -(-total // parts))  # none empty
-        how = np.zeros(kernel.SETTINGS, np.int64)
-        how[kernel.PARTS] = parts
-        how[kernel.TILE] = tile
-        how[kernel.BESIDE] = beside
-        how[kernel.LAST] = last
-        how[kernel.SEVERAL] = several
-        tables = [geometry.table(kept), geometry.table(reduced)]
-        how[[kernel.KEPT, kernel.REDUCED]] = [len(table) for table in tables]
-        how[kernel.RULE :] = self._rule
-        walk = np.concatenate((how, *(table.ravel() for table in tables)))
-        return _Plan(
-            (_COLUMNS if columns else _ROWS)(*self._fold),
-            walk,
-            launch.address(walk),
-            shift,
-            out_shift,
-            items * parts,
-            groups,
-            parts,
-            # Whole vectors of the last states are read, too.
-            (parts * groups + kernel.GROUPS) * self._state_bytes,
-        )
+        return -(-total // -(-total // parts))

@@ -6,13 +6,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from specops import geometry, launch
+from specops.geometry import Axis
 from specops.kernels import softmax as kernel
 from specops.lowering.plans import Plans
 from specops.tensor import Tensor
@@ -57,6 +58,19 @@ class _Plan(NamedTuple):
     parts: int
 
 
+class _Way(NamedTuple):
+    """How groups are computed: by rows, or by columns, `tile` of them together, `copies` rows taken as one."""
+
+    run: Callable[..., launch.Kernel]
+    items: int
+    part_bytes: int  # that an item reads
+    inner_bytes: int  # of a run that it stores
+    block: int  # elements of a group measured together
+    tile: int = 1
+    near: bool = False  # a tile stays in the cache
+    copies: int = 1
+
+
 class Softmax:
     """Softmax, or its logarithm, of each group of elements, for a fixed type and shape.
 
@@ -78,6 +92,8 @@ class Softmax:
         elements = math.prod(self._sizes)
         self._empty = elements == 0
         self._stream = elements * self._item_size >= STREAM_BYTES
+        # Past the cache, results of 16 bits still take longer to compute than to store.
+        self._slow_stores = self._stream and self._item_size > 2
         self._large = elements * self._item_size >= LARGE_BYTES
         self._plans = Plans(self._plan)
 
@@ -102,90 +118,31 @@ class Softmax:
         run(launch.address(second), source, target, partial, items, large=large, alive=alive)
 
     def _plan(self, strides: tuple[int, ...], out_strides: tuple[int, ...]) -> _Plan:
-        size = self._item_size
-        shift = out_shift = 0
-        sides: tuple[list[geometry.Axis], list[geometry.Axis]] = ([], [])
-        for a, (n, stride, out_stride) in enumerate(
-            zip(self._sizes, strides, out_strides, strict=True)
-        ):
-            axis = geometry.Axis(n, stride, out_stride)
-            if n > 1:
-                if stride < 0 or (stride == 0 and out_stride < 0):
-                    axis, moved, out_moved = geometry.reverse(axis)
-                    shift += moved
-                    out_shift += out_moved
-                sides[a in self._axes].append(axis)
-        kept, reduced = (
-            geometry.coalesce(sorted(side, key=lambda axis: (-axis.stride, -abs(axis.second))))
-            for side in sides
-        )
-        lanes = kernel.VECTOR_BYTES // max(size, 4)
+        kept, reduced, shift, out_shift = self._sides(strides, out_strides)
         groups = math.prod(axis.size for axis in kept)
-        total = math.prod(axis.size for axis in reduced)
         across = self._lanes_across(kept, reduced)
-        tile = parts = copies = 1
-        inner_bytes = 0
-        near = False
-        # Past the cache, results of 16 bits still take longer to compute than to store.
-        slow_stores = self._stream and size > 2
-        if across:
-            run = _COLUMNS
-            lane_bytes = max(size, 4)
-            widest = (STREAM_TILE_BYTES if slow_stores else TILE_BYTES) // lane_bytes
-            if kept and reduced:
-                copies = self._copies(kept[-1], reduced[-1], widest, total)
-                kept[-1] = kept[-1]._replace(size=kept[-1].size * copies)
-                n, stride, out_stride = reduced[-1]
-                reduced[-1] = geometry.Axis(n // copies, stride * copies, out_stride * copies)
-                total //= copies
-            columns = kept[-1].size if kept else 1
-            widest = min(widest, columns)
-            tile = widest
-            near = widest * lane_bytes * total <= SCRATCH_BYTES
-            block = min(total, BLOCK_ROWS)
-            # Tiles of so many lanes are halved until there are enough of them.
-            if near:
-                halved, enough = 2 * lanes + 1, SHARED_TILES
-            else:
-                halved, enough = 2 * LEAST_TILE_BYTES // lane_bytes, PART_ITEMS
-            if copies == 1:
-                while groups // columns * -(-columns // tile) < enough and tile >= halved:
-                    tile //= 2
-                tile = min(columns, -(-tile // lanes) * lanes)
-            items = groups * copies // columns * -(-columns // tile)
-            part_bytes = total * size * tile
-            inner_bytes = tile * size
-        else:
-            run = _ROWS
-            inner = reduced[-1].size
-            inner_bytes = inner * size
-            items = groups
-            part_bytes = total * size
-            vectors = total // inner * -(-inner // lanes)
-            block = BLOCK_BYTES // size
-            if vectors * kernel.VECTOR_BYTES <= SCRATCH_BYTES:
-                block = total
-        if items < PART_ITEMS:
-            parts = min(part_bytes // PART_BYTES, PART_ITEMS // items, PARTIALS // groups)
+        way = self._columns(kept, reduced) if across else self._rows(kept, reduced)
+        total = math.prod(axis.size for axis in reduced)
+        run, block, parts = way.run, way.block, 1
+        if way.items < PART_ITEMS:
+            parts = min(way.part_bytes // PART_BYTES, PART_ITEMS // way.items, PARTIALS // groups)
             parts = max(1, parts)
             parts = -(-total // -(-total // parts))  # none empty
-        short = min((STREAM_VECTORS if slow_stores else kernel.SUM_VECTORS) * lanes, block)
-        one_run = not across and len(reduced) == parts == 1
-        if one_run and total <= short and reduced[0].stride == reduced[0].second == size:
+        if not across and parts == 1 and self._is_short(reduced, block):
             run = _SHORT
         if parts > 1 and block >= total and not across:
-            block = BLOCK_BYTES // size
+            block = BLOCK_BYTES // self._item_size
         settings = np.zeros(kernel.SETTINGS, np.int64)
         settings[kernel.LOGARITHM] = self._logarithm
         settings[kernel.PARTS] = parts
         settings[kernel.BLOCK] = block
-        settings[kernel.TILE] = tile
-        settings[kernel.NEAR] = near and parts == 1
-        settings[kernel.COPIES] = copies
+        settings[kernel.TILE] = way.tile
+        settings[kernel.NEAR] = way.near and parts == 1
+        settings[kernel.COPIES] = way.copies
         settings[kernel.KEPT] = max(1, len(kept))
         settings[kernel.REDUCED] = max(1, len(reduced))
         settings[kernel.TOTAL] = total
-        settings[kernel.STREAM] = self._stream and inner_bytes >= STREAM_RUN_BYTES
+        settings[kernel.STREAM] = self._stream and way.inner_bytes >= STREAM_RUN_BYTES
         axes = (geometry.table(kept).ravel(), geometry.table(reduced).ravel())
         walk = np.concatenate((settings, *axes))
         second = None
@@ -200,12 +157,83 @@ class Softmax:
             second,
             shift,
             out_shift,
-            items * parts,
+            way.items * parts,
             groups,
             parts,
         )
 
-    def _copies(self, kept: geometry.Axis, reduced: geometry.Axis, columns: int, total: int) -> int:
+    def _sides(
+        self, strides: tuple[int, ...], out_strides: tuple[int, ...]
+    ) -> tuple[list[Axis], list[Axis], int, int]:
+        """Kept and reduced axes by memory, no input stride negative, and by how many bytes both arrays begin later."""
+        shift = out_shift = 0
+        sides: tuple[list[Axis], list[Axis]] = ([], [])
+        for a, (n, stride, out_stride) in enumerate(
+            zip(self._sizes, strides, out_strides, strict=True)
+        ):
+            axis = Axis(n, stride, out_stride)
+            if n > 1:
+                if stride < 0 or (stride == 0 and out_stride < 0):
+                    axis, moved, out_moved = geometry.reverse(axis)
+                    shift += moved
+                    out_shift += out_moved
+                sides[a in self._axes].append(axis)
+        kept, reduced = (
+            geometry.coalesce(sorted(side, key=lambda axis: (-axis.stride, -abs(axis.second))))
+            for side in sides
+        )
+        return kept, reduced, shift, out_shift
+
+    def _columns(self, kept: list[Axis], reduced: list[Axis]) -> _Way:
+        size = self._item_size
+        lane_bytes = max(size, 4)
+        lanes = kernel.VECTOR_BYTES // lane_bytes
+        groups = math.prod(axis.size for axis in kept)
+        total = math.prod(axis.size for axis in reduced)
+        widest = (STREAM_TILE_BYTES if self._slow_stores else TILE_BYTES) // lane_bytes
+        copies = 1
+        if kept and reduced:
+            copies = self._copies(kept[-1], reduced[-1], widest, total)
+            kept[-1] = kept[-1]._replace(size=kept[-1].size * copies)
+            n, stride, out_stride = reduced[-1]
+            reduced[-1] = Axis(n // copies, stride * copies, out_stride * copies)
+            total //= copies
+        columns = kept[-1].size if kept else 1
+        tile = widest = min(widest, columns)
+        near = widest * lane_bytes * total <= SCRATCH_BYTES
+        # Tiles of so many lanes are halved until there are enough of them.
+        if near:
+            halved, enough = 2 * lanes + 1, SHARED_TILES
+        else:
+            halved, enough = 2 * LEAST_TILE_BYTES // lane_bytes, PART_ITEMS
+        if copies == 1:
+            while groups // columns * -(-columns // tile) < enough and tile >= halved:
+                tile //= 2
+            tile = min(columns, -(-tile // lanes) * lanes)
+        items = groups * copies // columns * -(-columns // tile)
+        block = min(total, BLOCK_ROWS)
+        return _Way(_COLUMNS, items, total * size * tile, tile * size, block, tile, near, copies)
+
+    def _rows(self, kept: list[Axis], reduced: list[Axis]) -> _Way:
+        size, inner = self._item_size, reduced[-1].size
+        total = math.prod(axis.size for axis in reduced)
+        vectors = total // inner * -(-inner // (kernel.VECTOR_BYTES // max(size, 4)))
+        fits = vectors * kernel.VECTOR_BYTES <= SCRATCH_BYTES
+        items = math.prod(axis.size for axis in kept)
+        return _Way(
+            _ROWS, items, total * size, inner * size, total if fits else BLOCK_BYTES // size
+        )
+
+    def _is_short(self, reduced: list[Axis], block: int) -> bool:
+        """Whether groups are one contiguous run each, of few vectors."""
+        size = self._item_size
+        vectors = STREAM_VECTORS if self._slow_stores else kernel.SUM_VECTORS
+        most = min(vectors * (kernel.VECTOR_BYTES // max(size, 4)), block)
+        if len(reduced) != 1 or reduced[0].size > most:
+            return False
+        return reduced[0].stride == reduced[0].second == size
+
+    def _copies(self, kept: Axis, reduced: Axis, columns: int, total: int) -> int:
         """How many rows of columns are taken as one row, of at most `columns`: few fill no vectors.
 
         1.8 times as fast for 28 columns, 4 times for 10.
@@ -217,12 +245,12 @@ class Softmax:
         most = min(columns // kept.size, total // LEAST_ROWS, reduced.size)
         return next((n for n in range(most, 1, -1) if reduced.size % n == 0), 1)
 
-    def _lanes_across(self, kept: list[geometry.Axis], reduced: list[geometry.Axis]) -> bool:
+    def _lanes_across(self, kept: list[Axis], reduced: list[Axis]) -> bool:
         """Whether vectors lie along the innermost kept axis, not along the innermost reduced one."""
         if not kept or not reduced:
             return not reduced
 
-        def cost(axis: geometry.Axis) -> tuple[float, int]:
+        def cost(axis: Axis) -> tuple[float, int]:
             size = self._item_size
             lanes = kernel.VECTOR_BYTES // max(size, 4)
             contiguous = axis.stride == axis.second == size
