@@ -194,6 +194,15 @@ def linted(options: argparse.Namespace) -> Linted:
     fail(report, options)
     assert tree is not None
     result = lint.lint(tree, report)
+    for kernel in tree.vocabulary.kernels:
+        host = f"runtime/lowering/{kernel}.py"
+        if not (_templates(options) / host).is_file():
+            report.add(
+                "E403",
+                f"there is no `templates/{host}`",
+                tree.document.key_span(("kernels", kernel)),
+                "the host's side of this kernel",
+            )
     fail(report, options)
     return result
 
@@ -271,7 +280,7 @@ def _generate(options: argparse.Namespace) -> int:
         report = Report()
         for difference in differences:
             if difference.by_hand:
-                verb = "removes" if difference.kind == "orphan" else "overwrites"
+                verb = "removes" if difference.removes else "overwrites"
                 report.add(
                     "E301",
                     _said(difference),
@@ -295,7 +304,7 @@ def _generate(options: argparse.Namespace) -> int:
     return OK
 
 
-_COUNTED = {"updated": ("stale", "edited"), "new": ("missing",), "removed": ("orphan",)}
+_COUNTED = {"updated": ("stale", "edited"), "new": ("missing",), "removed": ("orphan", "foreign")}
 
 
 def _count(number: int, noun: str) -> str:
@@ -331,6 +340,7 @@ _SAID = {
     "stale": "is out of date",
     "missing": "is missing",
     "orphan": "belongs to no spec",
+    "foreign": "belongs to no spec and was not generated",
     "edited": "was edited by hand",
 }
 

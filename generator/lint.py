@@ -41,6 +41,18 @@ _DEFAULTS = {
 MAX_ELEMENTS = 100_000  # of the input of an equivalence's case
 
 
+# NumPy's types, with those of ml_dtypes: their kind and their bytes.
+_NUMPY_TYPES = {
+    "bool": ("bool", 1),
+    "float16": ("float", 2),
+    "bfloat16": ("float", 2),
+    "float32": ("float", 4),
+    "float64": ("float", 8),
+    **{f"int{8 * n}": ("signed", n) for n in (1, 2, 4, 8)},
+    **{f"uint{8 * n}": ("unsigned", n) for n in (1, 2, 4, 8)},
+}
+
+
 @dataclass(frozen=True)
 class Linted:
     """All specs, resolved and found good."""
@@ -178,7 +190,26 @@ def _vocabulary(tree: SpecTree, report: Report) -> None:
                     help=suggestion(part, expr.ATTRIBUTES),
                 )
     _shared(tree, report)
+    for name, data_type in tree.vocabulary.data_types.items():
+        own = (data_type.kind, data_type.bytes)
+        kind, size = _NUMPY_TYPES.get(data_type.numpy, own)
+        if (kind, size) != own:
+            report.add(
+                "E215",
+                f"{name} is not what NumPy calls {data_type.numpy}",
+                tree.document.span(("data_types", name, "numpy")),
+                f"that is {kind}, of {size} bytes",
+            )
     for name, enum in tree.vocabulary.enums.items():
+        numbers = list(enum.values.values())
+        for i, (value, number) in enumerate(enum.values.items()):
+            if number in numbers[:i]:
+                report.add(
+                    "E211",
+                    f"`{value}` has the number of another value",
+                    tree.document.span(("enums", name, "values", value)),
+                    "again",
+                )
         if enum.empty is not None and enum.empty not in enum.values:
             report.add(
                 "E103",
@@ -196,6 +227,25 @@ def _vocabulary(tree: SpecTree, report: Report) -> None:
                 tree.document.key_span(("kernels", name)),
                 "again",
             )
+        for tensor, dtypes in kernel.dtypes.items():
+            at: KeyPath = ("kernels", name, "dtypes", tensor)
+            if tensor not in arguments:
+                report.add(
+                    "E203",
+                    f"`{tensor}` is not a tensor of kernel `{name}`",
+                    tree.document.key_span(at),
+                    "unknown name",
+                    help=suggestion(tensor, [*kernel.inputs, *kernel.outputs]),
+                )
+            for i, dtype in enumerate(dtypes):
+                if dtype not in tree.vocabulary.data_types:
+                    report.add(
+                        "E103",
+                        f"`{dtype}` is not a data type",
+                        tree.document.span((*at, i)),
+                        "unknown value",
+                        help=suggestion(dtype, tree.vocabulary.data_types),
+                    )
         for parameter, entry in kernel.parameters.items():
             if (entry.values is None) == (entry.expression is None):
                 report.add(
@@ -646,6 +696,7 @@ class _Spec:
                             self.document.span((*path, name, "dtypes", j)),
                             "again",
                         )
+                    self.taken_by_kernel(name, dtype, (*path, name, "dtypes", j))
         for group in {str(row.when): row.when for row in self.spec.support}.values():
             self.levels(
                 [
@@ -655,6 +706,26 @@ class _Spec:
                 ]
             )
         self.choices_of_tables()
+
+    def taken_by_kernel(self, tensor: str, dtype: str, path: KeyPath) -> None:
+        """A kernel has no code for a data type that it does not take."""
+        name = self.spec.semantics.kernel
+        kernel = self.vocabulary.kernels.get(name)
+        if kernel is None:
+            return  # told with the semantics
+        pairs = [
+            (field.name, argument)
+            for kind, arguments in (("input", kernel.inputs), ("output", kernel.outputs))
+            for field, argument in zip(self.spec.tensors(kind), arguments, strict=False)
+        ]
+        allowed = kernel.dtypes.get(dict(pairs).get(tensor, ""), [dtype])
+        if dtype not in allowed:
+            self.report.add(
+                "E226",
+                f"kernel {name} does not take {dtype} as {dict(pairs)[tensor]}",
+                self.document.span(path),
+                f"it takes {', '.join(allowed)}",
+            )
 
     def when(self, row: model.SupportRow, path: KeyPath) -> None:
         """The attribute that chooses among tables, and its values."""

@@ -144,6 +144,9 @@ class KernelEntry(Strict):
     inputs: list[Name]
     outputs: list[Name]
     exact: bool = _key("Whether results are exact, or right but for the rounding of the data type.")
+    dtypes: dict[Name, Annotated[list[Name], Field(min_length=1)]] = _key(
+        "The data types that a tensor may have; one that is not named may have any.", {}
+    )
     parameters: dict[Name, Parameter]
 
 

@@ -68,8 +68,9 @@ def lowering_modules() -> list[types.ModuleType]:
 
 
 def kernel_names() -> list[str]:
+    """Modules that compute; `chunks` runs what they compile."""
     folder = PROJECT / "generated" / "specops" / "kernels"
-    return sorted(p.stem for p in folder.glob("*.py") if p.stem != "__init__")
+    return sorted(p.stem for p in folder.glob("*.py") if p.stem not in ("__init__", "chunks"))
 
 
 def kernel(name: str, options: argparse.Namespace, seconds: float) -> int:

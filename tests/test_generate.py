@@ -23,6 +23,8 @@ from generator.diagnostics import Report
 
 VALIDATOR = "generated/specops/directml/argmax.py"
 CASES = "generated/tests/cases/directml_argmax.py"
+# A file that the generator once made, and that no spec asks for.
+ORPHAN = f"# {output.HEADER}\nx = 1\n"
 # A change of the spec that leaves it good.
 SENTENCE = ("doc: Tensor to search.", "doc: Tensor to look through.")
 
@@ -72,7 +74,7 @@ def test_dry_run_writes_nothing(generated: Tree) -> None:
     """--dry-run lists each change with its kind and leaves the folder as it is."""
     generated.edit(ARGMAX, *SENTENCE)
     generated.path("generated/specops/py.typed").unlink()
-    generated.write("generated/specops/old.py", "x = 1\n")
+    generated.write("generated/specops/old.py", ORPHAN)
     generated.write("generated/specops/tensor.py", "x = 1\n")
     before, at = generated.generated(), times(generated)
     assert generated("generate", "--dry-run") == generated("generate"), "refused in the same words"
@@ -95,9 +97,29 @@ def test_dry_run_on_nothing_makes_no_folder(tree: Tree) -> None:
     assert not tree.path("generated").exists()
 
 
+@pytest.mark.parametrize("manifest", ["with", "without"])
+def test_foreign_files_stay(generated: Tree, manifest: str) -> None:
+    """What was never generated is named and kept, in a folder that never was the generator's, too, until it is told."""
+    if manifest == "without":
+        shutil.rmtree(generated.path("generated"))
+    generated.write("generated/photos/1.jpg", "dear\n")
+    generated.write("generated/.specops-mine/notes", "dear\n")
+    before = generated.generated()
+    result = generated("generate")
+    assert (result.code, result.out) == (cli.ERRORS, "")
+    assert result.err == "".join(
+        f"error[E301]: generated/{name} belongs to no spec and was not generated\n"
+        "  = help: move what you need out of generated/; `--force` removes it\n\n"
+        for name in (".specops-mine/notes", "photos/1.jpg")
+    )
+    assert generated.generated() == before
+    assert "2 removed" in generated("generate", "--force").out
+    assert generated("check").code == cli.OK
+
+
 def test_orphans_go_with_their_folders(generated: Tree) -> None:
     """What no spec asks for is removed, and the folders that it leaves empty."""
-    generated.write("generated/specops/webnn/old/hardmax.py", "x = 1\n")
+    generated.write("generated/specops/webnn/old/hardmax.py", ORPHAN)
     generated.write("generated/specops/webnn/old/__pycache__/hardmax.pyc", "")
     generated.path("specs/plain/argmax.yaml").unlink()
     result = generated("generate")
@@ -116,7 +138,7 @@ def test_partial_generate(generated: Tree) -> None:
     generated.edit(
         "specs/plain/argmax.yaml", "doc: Array to search.", "doc: Array to look through."
     )
-    generated.write("generated/specops/old.py", "x = 1\n")
+    generated.write("generated/specops/old.py", ORPHAN)
     assert generated("check", "directml/argmax").out.count("error: ") == 2
     assert generated("check", "argmax").out.count("error: ") == 4
     before = generated.generated()
@@ -184,7 +206,7 @@ def test_check_missing(generated: Tree) -> None:
 
 
 def test_check_orphan(generated: Tree) -> None:
-    generated.write("generated/specops/directml/argmean.py", "x = 1\n")
+    generated.write("generated/specops/directml/argmean.py", ORPHAN)
     out = red(generated, "generated/specops/directml/argmean.py", "belongs to no spec", GENERATE)
     assert "-x = 1" in out
 
@@ -295,7 +317,7 @@ def test_generate_refuses_a_hand_edit(generated: Tree) -> None:
 def test_generate_refuses_to_remove_a_hand_edit(generated: Tree) -> None:
     """Of an operator that is gone; its other files go without being asked for, and so do those of no operator."""
     text = generated.text("generated/specops/plain/argmax.py")
-    generated.write("generated/specops/extra.py", "x = 1\n")
+    generated.write("generated/specops/extra.py", ORPHAN)
     generated.write("generated/specops/plain/argmax.py", "x = 1\n")
     generated.path("specs/plain/argmax.yaml").unlink()
     before, at = generated.generated(), times(generated)
@@ -392,7 +414,7 @@ def clear_error(result: trees.Result) -> None:
 
 def test_a_file_where_a_folder_should_be(tree: Tree) -> None:
     """It is an orphan, and goes before the folder is made."""
-    tree.write("generated/specops", "in the way\n")
+    tree.write("generated/specops", ORPHAN)
     assert tree("generate").code == cli.OK
     assert tree("check").code == cli.OK
 
@@ -745,7 +767,7 @@ def test_golden(
 
 def test_leftovers_are_tidied(generated: Tree) -> None:
     """Temporary files of a run that was killed go with the next run."""
-    generated.write(f"generated/specops/{output._TEMPORARY}abc", "half")
+    generated.write(f"generated/specops/{output._TEMPORARY}abc12_xy", "half")
     assert generated("check").code == cli.OK
     assert generated("generate").code == cli.OK
     assert not list(generated.root.rglob(f"{output._TEMPORARY}*"))
