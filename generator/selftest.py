@@ -23,6 +23,15 @@ _OVERFLOW = {
     "bfloat16": 2.0**128 - 2.0**119,
     "float32": 2.0**128 - 2.0**103,
 }
+# How a value is written, by its type in Python.
+_WRITTEN = {
+    tuple: "a list of whole numbers",
+    int: "a whole number",
+    float: "a number",
+    bool: "true or false",
+    str: "a word",
+    type(None): "not there",
+}
 RANGES = {"uint": _UNSIGNED, "uint[]": _UNSIGNED, "int": _SIGNED, "int[]": _SIGNED}
 
 
@@ -551,7 +560,10 @@ class SelfTest:
         if isinstance(value, tuple) and len(value) > expr.MAX_ENTRIES:
             raise ValueError(f"an array has at most {expr.MAX_ENTRIES} entries")
         if type(value) is not type(like) or (isinstance(like, tuple) and not numbers):
-            raise ValueError(f"`{target}` is not {value!r}")
+            shown = list(value) if isinstance(value, tuple) else value
+            raise ValueError(
+                f"`{target}` is {_WRITTEN.get(type(like), 'a tensor')}; found `{shown}`"
+            )
         if type(value) is int and type_ in RANGES and not low <= value <= high:
             raise ValueError(f"`{target}` goes from {low} to {high}")
         return value

@@ -216,6 +216,8 @@ def _wrong_value(error: Any, document: Document, report: Report) -> None:
         expected = _EXPECTED.get(kind, error["msg"].removeprefix("Input should be "))
         quotable = kind == "string_type" and type(error["input"]) in (int, float, bool)
         help = f'quote it: "{found.strip("`")}"' if quotable else ""
+        if kind == "int_type" and isinstance(error["input"], str) and error["input"].isdigit():
+            help = f"write it without quotes: {error['input']}"
         report.add("E104", f"expected {expected}", span, f"found {found}", help=help)
 
 
