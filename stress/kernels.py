@@ -47,9 +47,12 @@ class Test:
 
 
 def uses(module: types.ModuleType, other: types.ModuleType) -> bool:
-    """Whether it has the other one, or what is defined there, among its names."""
-    values = vars(module).values()
-    return any(v is other or getattr(v, "__module__", "") == other.__name__ for v in values)
+    """Whether it has the other one, or what is defined or begun there, among its names."""
+
+    def made(value: object) -> set[str]:
+        return {getattr(v, "__module__", "") for v in (value, *getattr(value, "__mro__", ()))}
+
+    return any(v is other or other.__name__ in made(v) for v in vars(module).values())
 
 
 class Kernel:

@@ -356,13 +356,19 @@ def test_an_error_in_a_template_writes_nothing(generated: Tree) -> None:
     assert generated.generated() == before
 
 
-@pytest.mark.parametrize("folder", ["kernels", "runtime"])
-def test_missing_templates_remove_nothing(generated: Tree, folder: str) -> None:
+@pytest.mark.parametrize(
+    ("folder", "error"),
+    [
+        ("kernels", "No such file or directory"),
+        ("runtime", "error[E403]: there is no `templates/runtime/lowering/arg_reduce.py`"),
+    ],
+)
+def test_missing_templates_remove_nothing(generated: Tree, folder: str, error: str) -> None:
     before = generated.generated()
     shutil.rmtree(generated.path(f"templates/{folder}"))
     result = generated("generate")
     assert result.code == cli.ERRORS
-    assert "No such file or directory" in result.err
+    assert error in result.err
     assert generated.generated() == before
 
 
