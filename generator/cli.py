@@ -136,7 +136,7 @@ def _parser() -> argparse.ArgumentParser:
     generate.add_argument(
         "--force",
         action="store_true",
-        help="overwrite or remove files that were edited by hand",
+        help="overwrite or remove files that were edited by hand, or that the manifest does not list",
     )
     verb(
         "check",
@@ -340,7 +340,7 @@ _SAID = {
     "stale": "is out of date",
     "missing": "is missing",
     "orphan": "belongs to no spec",
-    "foreign": "belongs to no spec and was not generated",
+    "foreign": "belongs to no spec and is not in generated/MANIFEST",
     "edited": "was edited by hand",
 }
 

@@ -38,18 +38,19 @@ CODES = {
     "E221": "`violate` must break its constraint: it becomes the constraint's negative test.",
     "E222": "`violate` must break its constraint and no other, so that the test proves which check fired.",
     "E223": "Data that does not fit its data type or is not rectangular, or a change that does not fit the field.",
-    "E224": "An example, or a call of an equivalence, that the operator's own tables or sizes do not allow.",
+    "E224": "An example, or a call of an equivalence, that an operator's own tables or sizes do not allow.",
     "E225": "An expression that has no value for an example, though this satisfies all constraints.",
     "E226": "A table that has a data type for which the kernel has no code.",
     "E230": "A newer feature level never removes a data type, and only dialects with levels name them.",
     "E231": "Tables stand newest first; the oldest is of the level that introduced the operator. Where an attribute"
     " chooses among them, each of its values has exactly one group of tables. Ranks go up to 64.",
     "E250": "A skeleton has a TODO for all that must be filled in.",
-    "E301": "A generated file was edited by hand. The template or module that makes it is the place for the change.",
+    "E301": "A generated file was edited by hand: the template or module that makes it is the place for the change. Or"
+    " a file is in generated/ that its MANIFEST does not list: it may be yours.",
     "E401": "A template failed while rendering, mostly for a name that is not defined.",
     "E402": "A template that Jinja cannot read, or helpers of kernels that Python cannot.",
-    "E403": "A template that is not there.",
-    "E404": "A template whose output is not Python, or code of the package that is none.",
+    "E403": "A template, or a module of templates/runtime, that is not there.",
+    "E404": "A template whose output is not Python, or code or text of the package that is none.",
 }  # fmt: skip
 
 

@@ -23,8 +23,6 @@ from generator.diagnostics import Report
 
 VALIDATOR = "generated/specops/directml/argmax.py"
 CASES = "generated/tests/cases/directml_argmax.py"
-# A file that the generator once made, and that no spec asks for.
-ORPHAN = f"# {output.HEADER}\nx = 1\n"
 # A change of the spec that leaves it good.
 SENTENCE = ("doc: Tensor to search.", "doc: Tensor to look through.")
 
@@ -32,6 +30,14 @@ SENTENCE = ("doc: Tensor to search.", "doc: Tensor to look through.")
 def times(tree: Tree) -> dict[str, int]:
     folder = tree.root / "generated"
     return {p.as_posix(): p.stat().st_mtime_ns for p in folder.rglob("*") if p.is_file()}
+
+
+def orphan(tree: Tree, path: str) -> None:
+    """A file that the generator once made, and that no spec asks for."""
+    text, manifest = "x = 1\n", "generated/MANIFEST"
+    tree.write(f"generated/{path}", text)
+    listed = tree.text(manifest) if tree.path(manifest).is_file() else ""
+    tree.write(manifest, f"{listed}{output.digest(text.encode())}  {path}\n")
 
 
 # --- what is written -------------------------------------------------------------------------------------------------
@@ -74,7 +80,7 @@ def test_dry_run_writes_nothing(generated: Tree) -> None:
     """--dry-run lists each change with its kind and leaves the folder as it is."""
     generated.edit(ARGMAX, *SENTENCE)
     generated.path("generated/specops/py.typed").unlink()
-    generated.write("generated/specops/old.py", ORPHAN)
+    orphan(generated, "specops/old.py")
     generated.write("generated/specops/tensor.py", "x = 1\n")
     before, at = generated.generated(), times(generated)
     assert generated("generate", "--dry-run") == generated("generate"), "refused in the same words"
@@ -103,14 +109,16 @@ def test_foreign_files_stay(generated: Tree, manifest: str) -> None:
     if manifest == "without":
         shutil.rmtree(generated.path("generated"))
     generated.write("generated/photos/1.jpg", "dear\n")
-    generated.write("generated/.specops-mine/notes", "dear\n")
+    generated.write("generated/notes", "dear\n")
+    generated.write("generated/.DS_Store", "")
+    generated.write("generated/specops/.tensor.py.swp", "")
     before = generated.generated()
     result = generated("generate")
     assert (result.code, result.out) == (cli.ERRORS, "")
     assert result.err == "".join(
-        f"error[E301]: generated/{name} belongs to no spec and was not generated\n"
+        f"error[E301]: generated/{name} belongs to no spec and is not in generated/MANIFEST\n"
         "  = help: move what you need out of generated/; `--force` removes it\n\n"
-        for name in (".specops-mine/notes", "photos/1.jpg")
+        for name in ("notes", "photos/1.jpg")
     )
     assert generated.generated() == before
     assert "2 removed" in generated("generate", "--force").out
@@ -119,7 +127,7 @@ def test_foreign_files_stay(generated: Tree, manifest: str) -> None:
 
 def test_orphans_go_with_their_folders(generated: Tree) -> None:
     """What no spec asks for is removed, and the folders that it leaves empty."""
-    generated.write("generated/specops/webnn/old/hardmax.py", ORPHAN)
+    orphan(generated, "specops/webnn/old/hardmax.py")
     generated.write("generated/specops/webnn/old/__pycache__/hardmax.pyc", "")
     generated.path("specs/plain/argmax.yaml").unlink()
     result = generated("generate")
@@ -138,7 +146,7 @@ def test_partial_generate(generated: Tree) -> None:
     generated.edit(
         "specs/plain/argmax.yaml", "doc: Array to search.", "doc: Array to look through."
     )
-    generated.write("generated/specops/old.py", ORPHAN)
+    orphan(generated, "specops/old.py")
     assert generated("check", "directml/argmax").out.count("error: ") == 2
     assert generated("check", "argmax").out.count("error: ") == 4
     before = generated.generated()
@@ -206,7 +214,7 @@ def test_check_missing(generated: Tree) -> None:
 
 
 def test_check_orphan(generated: Tree) -> None:
-    generated.write("generated/specops/directml/argmean.py", ORPHAN)
+    orphan(generated, "specops/directml/argmean.py")
     out = red(generated, "generated/specops/directml/argmean.py", "belongs to no spec", GENERATE)
     assert "-x = 1" in out
 
@@ -317,7 +325,7 @@ def test_generate_refuses_a_hand_edit(generated: Tree) -> None:
 def test_generate_refuses_to_remove_a_hand_edit(generated: Tree) -> None:
     """Of an operator that is gone; its other files go without being asked for, and so do those of no operator."""
     text = generated.text("generated/specops/plain/argmax.py")
-    generated.write("generated/specops/extra.py", ORPHAN)
+    orphan(generated, "specops/extra.py")
     generated.write("generated/specops/plain/argmax.py", "x = 1\n")
     generated.path("specs/plain/argmax.yaml").unlink()
     before, at = generated.generated(), times(generated)
@@ -420,7 +428,7 @@ def clear_error(result: trees.Result) -> None:
 
 def test_a_file_where_a_folder_should_be(tree: Tree) -> None:
     """It is an orphan, and goes before the folder is made."""
-    tree.write("generated/specops", ORPHAN)
+    orphan(tree, "specops")
     assert tree("generate").code == cli.OK
     assert tree("check").code == cli.OK
 

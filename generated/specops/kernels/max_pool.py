@@ -128,6 +128,8 @@ def store_integer(_context: Any, like: Any, address: Any, value: Any) -> Any:
 def allocate(_context: Any, size: Any) -> Any:
     """The address of `size` bytes that begin where a cache line does, until they are released.
 
+    They are lost where an error comes in between, as no memory for another allocation.
+
     Raises:
         MemoryError: there is no memory.
     """
@@ -2282,7 +2284,7 @@ def gradient(dtype):
         together = most(FOUND, pitch)
         table = 8 * BOXES_COLUMNS * axes
         finder_bytes = 8 * (SETTINGS + BATCH_COLUMNS + COLUMNS * axes)
-        sum_bytes = how[BLOCK] * pitch * size + VECTOR_BYTES
+        sum_bytes = aligned(how[BLOCK] * pitch * size + VECTOR_BYTES)
         spare_bytes = most(how[BLOCK], pitch) * item_bytes
         sums = allocate(
             sum_bytes + finder_bytes + 2 * table + together * (8 + item_bytes) + spare_bytes

@@ -151,6 +151,8 @@ def store_integer(_context: Any, like: Any, address: Any, value: Any) -> Any:
 def allocate(_context: Any, size: Any) -> Any:
     """The address of `size` bytes that begin where a cache line does, until they are released.
 
+    They are lost where an error comes in between, as no memory for another allocation.
+
     Raises:
         MemoryError: there is no memory.
     """
