@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
@@ -66,6 +67,11 @@ def reverse(axis: Axis) -> tuple[Axis, int, int]:
 def by_memory(axes: Iterable[Axis]) -> list[Axis]:
     """The greatest input stride first, so that memory is walked forward in the innermost loops."""
     return sorted(axes, key=lambda axis: -abs(axis.stride))
+
+
+def elements(axes: Iterable[Axis]) -> int:
+    """How many elements lie along these axes."""
+    return math.prod(axis.size for axis in axes)
 
 
 def table(axes: Sequence[Axis]) -> npt.NDArray[np.int64]:

@@ -86,12 +86,12 @@ class _Visit:
 
     @property
     def groups(self) -> int:
-        return math.prod(axis.size for axis in self.kept)
+        return geometry.elements(self.kept)
 
     @property
     def total(self) -> int:
         """Steps along the reduced axes."""
-        return math.prod(axis.size for axis in self.reduced)
+        return geometry.elements(self.reduced)
 
     def turn(self, i: int) -> None:
         """Walk a reduced axis from its other end."""
@@ -377,7 +377,7 @@ class Search:
             return _Marks(marks, geometry.table(group), zero_rows, past)
         axes = geometry.table(geometry.coalesce(everything))
         before = np.concatenate(([self._out_size, past, len(axes)], axes.ravel()))
-        elements = math.prod(axis.size for axis in everything)
+        elements = geometry.elements(everything)
         return _Marks(marks, _NO_AXES, past=past, before=before, elements=elements)
 
     def _walk(

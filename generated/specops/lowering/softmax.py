@@ -89,6 +89,8 @@ class Softmax:
         self._logarithm = result == "logarithm"
         self._dtype = input.dtype
         self._item_size = input.numpy_dtype.itemsize
+        self._lane_bytes = max(self._item_size, 4)
+        self._lanes = kernel.VECTOR_BYTES // self._lane_bytes
         elements = math.prod(self._sizes)
         self._empty = elements == 0
         self._stream = elements * self._item_size >= STREAM_BYTES
@@ -119,10 +121,10 @@ class Softmax:
 
     def _plan(self, strides: tuple[int, ...], out_strides: tuple[int, ...]) -> _Plan:
         kept, reduced, shift, out_shift = self._sides(strides, out_strides)
-        groups = math.prod(axis.size for axis in kept)
+        groups = geometry.elements(kept)
         across = self._lanes_across(kept, reduced)
         way = self._columns(kept, reduced) if across else self._rows(kept, reduced)
-        total = math.prod(axis.size for axis in reduced)
+        total = geometry.elements(reduced)
         run, block, parts = way.run, way.block, 1
         if way.items < PART_ITEMS:
             parts = min(way.part_bytes // PART_BYTES, PART_ITEMS // way.items, PARTIALS // groups)
@@ -185,11 +187,9 @@ class Softmax:
         return kept, reduced, shift, out_shift
 
     def _columns(self, kept: list[Axis], reduced: list[Axis]) -> _Way:
-        size = self._item_size
-        lane_bytes = max(size, 4)
-        lanes = kernel.VECTOR_BYTES // lane_bytes
-        groups = math.prod(axis.size for axis in kept)
-        total = math.prod(axis.size for axis in reduced)
+        size, lane_bytes, lanes = self._item_size, self._lane_bytes, self._lanes
+        groups = geometry.elements(kept)
+        total = geometry.elements(reduced)
         widest = (STREAM_TILE_BYTES if self._slow_stores else TILE_BYTES) // lane_bytes
         copies = 1
         if kept and reduced:
@@ -216,10 +216,10 @@ class Softmax:
 
     def _rows(self, kept: list[Axis], reduced: list[Axis]) -> _Way:
         size, inner = self._item_size, reduced[-1].size
-        total = math.prod(axis.size for axis in reduced)
-        vectors = total // inner * -(-inner // (kernel.VECTOR_BYTES // max(size, 4)))
+        total = geometry.elements(reduced)
+        vectors = total // inner * -(-inner // self._lanes)
         fits = vectors * kernel.VECTOR_BYTES <= SCRATCH_BYTES
-        items = math.prod(axis.size for axis in kept)
+        items = geometry.elements(kept)
         return _Way(
             _ROWS, items, total * size, inner * size, total if fits else BLOCK_BYTES // size
         )
@@ -228,7 +228,7 @@ class Softmax:
         """Whether groups are one contiguous run each, of few vectors."""
         size = self._item_size
         vectors = STREAM_VECTORS if self._slow_stores else kernel.SUM_VECTORS
-        most = min(vectors * (kernel.VECTOR_BYTES // max(size, 4)), block)
+        most = min(vectors * self._lanes, block)
         if len(reduced) != 1 or reduced[0].size > most:
             return False
         return reduced[0].stride == reduced[0].second == size
@@ -251,10 +251,8 @@ class Softmax:
             return not reduced
 
         def cost(axis: Axis) -> tuple[float, int]:
-            size = self._item_size
-            lanes = kernel.VECTOR_BYTES // max(size, 4)
-            contiguous = axis.stride == axis.second == size
-            waste = lanes * -(-axis.size // lanes) / axis.size
+            contiguous = axis.stride == axis.second == self._item_size
+            waste = self._lanes * -(-axis.size // self._lanes) / axis.size
             return waste * (1.0 if contiguous else STRIDED_COST), max(axis.stride, abs(axis.second))
 
         return cost(kept[-1]) < cost(reduced[-1])

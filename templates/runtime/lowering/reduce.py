@@ -164,7 +164,7 @@ class Reduce:
 
     def _plan(self, strides: tuple[int, ...], out_strides: tuple[int, ...]) -> _Plan:
         kept, reduced, shift, out_shift = self._sides(strides, out_strides)
-        groups = math.prod(axis.size for axis in kept)
+        groups = geometry.elements(kept)
         columns = self._lanes_across(kept, reduced)
         way = self._columns(kept, reduced) if columns else self._rows(kept, reduced)
         parts = self._parts(kept, reduced, way)
@@ -221,7 +221,7 @@ class Reduce:
     def _lanes_across(self, kept: list[Axis], reduced: list[Axis]) -> bool:
         """Whether lanes lie along the innermost kept axis, which another may become, not along a reduced one."""
         columns = bool(kept) and (not reduced or kept[-1].stride < reduced[-1].stride)
-        total = math.prod(axis.size for axis in reduced)
+        total = geometry.elements(reduced)
         if kept and (total <= SHORT if not columns else kept[-1].size * total <= FEW):
             # Lanes along another axis, if one is long: accesses one by one cost less than a vector for each group.
             longest = max(kept, key=lambda axis: axis.size)
@@ -232,8 +232,8 @@ class Reduce:
         return columns
 
     def _rows(self, kept: list[Axis], reduced: list[Axis]) -> _Way:
-        total = math.prod(axis.size for axis in reduced)
-        return _Way(_ROWS, math.prod(axis.size for axis in kept), total * self._item_size)
+        total = geometry.elements(reduced)
+        return _Way(_ROWS, geometry.elements(kept), total * self._item_size)
 
     def _columns(self, kept: list[Axis], reduced: list[Axis]) -> _Way:
         size = self._item_size
@@ -255,18 +255,18 @@ class Reduce:
             taken = -(-n // beside)
             last = n - (taken - 1) * beside
             reduced[-1] = Axis(taken, row_bytes * beside, 0)
-        items = math.prod(axis.size for axis in kept) // width * -(-width // tile)
+        items = geometry.elements(kept) // width * -(-width // tile)
         if several > 1:
             size_of_next = kept[-2].size
             items = items // size_of_next * -(-size_of_next // several)
-        total = math.prod(axis.size for axis in reduced)
+        total = geometry.elements(reduced)
         part_bytes = total * beside * several * size * min(width, tile)
         return _Way(_COLUMNS, items, part_bytes, tile, beside, last, several)
 
     def _parts(self, kept: list[Axis], reduced: list[Axis], way: _Way) -> int:
         """The parts of each group, none empty."""
-        groups = math.prod(axis.size for axis in kept)
-        total = math.prod(axis.size for axis in reduced)
+        groups = geometry.elements(kept)
+        total = geometry.elements(reduced)
         parts = 1
         most = PARTIAL_BYTES // (groups * self._state_bytes)
         if way.items < PART_ITEMS:
