@@ -12,7 +12,7 @@ import hashlib
 import os
 import threading
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -134,6 +134,14 @@ def kernels(chunk_for: Callable[..., Any]) -> Callable[..., Kernel]:
         return Kernel(chunk_for(*kind), (chunk_for.__name__, *kind))
 
     return kernel
+
+
+def warm_up(ahead: Iterable[Kernel]) -> None:
+    """Compile kernels, or load them from the cache, for as many threads as calls may use."""
+    for kernel in ahead:
+        kernel.address()
+    if get_num_threads() > 1 and (_layer or _find_layer()) not in ("serial", "workqueue"):
+        _ready(chunks.parallel)
 
 
 def _share(arguments: tuple[int, ...], items: int, threads: int, alive: Any) -> None:

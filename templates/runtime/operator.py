@@ -3,13 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
-from specops import arrays
+from specops import arrays, launch
 from specops.tensor import Tensor
 from specops.validation import Operator
+
+
+class Lowered(Protocol):
+    """The host's side of a kernel, for fixed data types, shapes and attributes."""
+
+    def __call__(self, *arrays: np.ndarray) -> None:
+        """Compute the outputs, the last of the arrays, from the inputs."""
+
+    def kernels(self) -> list[launch.Kernel]:
+        """All that calls may run."""
 
 
 class CompiledOperator:
@@ -30,7 +40,7 @@ class CompiledOperator:
         tensors = [(f, values[f.name]) for f in operator.fields if f.type == "tensor"]
         self._inputs = {f.name: t for f, t in tensors if f.kind == "input" and t is not None}
         self._outputs = {f.name: t for f, t in tensors if f.kind == "output" and t is not None}
-        self._kernel: Callable[..., None] = operator.lower(values)
+        self._kernel: Lowered = operator.lower(values)
 
     def __reduce__(self) -> tuple[Callable[..., CompiledOperator], tuple[Any, ...]]:
         # By what it was made of: another process has its kernels elsewhere.
@@ -83,6 +93,10 @@ class CompiledOperator:
             results.append(self._result(array, sources, tuple(results), field, tensor))
         self._kernel(*sources, *results)
         return tuple(results) if any(array is None for array in asked) else out
+
+    def warm_up(self) -> None:
+        """Compile all that a call may run, whatever the arrays' strides, so that none waits for it."""
+        launch.warm_up(self._kernel.kernels())
 
     def _several(self, out: Any) -> Sequence[Any]:
         """One entry for each output: an array to write to, or None."""

@@ -190,6 +190,11 @@ class Search:
         if repeated is not None:
             _spread(out, out[repeated])
 
+    def kernels(self) -> list[launch.Kernel]:
+        """All that calls may run, whatever the strides."""
+        kernels = [search(*self._kind) for search in (_SHORT, _ROWS, _COLUMNS)]
+        return [*kernels, _COMBINE] if self._mark is None else [*kernels, _COMBINE, _ZERO]
+
     def _plan(self, strides: tuple[int, ...], out_strides: tuple[int, ...]) -> _Plan:
         visit = self._visit(strides, out_strides)
         kept, reduced = visit.kept, visit.reduced

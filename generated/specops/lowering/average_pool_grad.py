@@ -14,7 +14,7 @@ from specops.lowering import pooling
 from specops.lowering.average_pool import counted
 from specops.lowering.plans import Plans
 from specops.lowering.pooling import Array, Plan, Strides, Windows, planned
-from specops.lowering.sum_pool import sum_width
+from specops.lowering.sum_pool import sum_width, sum_widths
 from specops.tensor import Tensor
 
 _LINES = launch.kernels(kernel.gradient)
@@ -70,6 +70,11 @@ class AveragePoolGrad:
         if self._empty:
             return
         pooling.run(self._plans[x.strides, out.strides], x, out, large=self._large)
+
+    def kernels(self) -> list[launch.Kernel]:
+        """All that calls may run, whatever the strides and the window."""
+        lines = [_LINES(self._dtype, width) for width in sum_widths(self._dtype)]
+        return [*lines, _DIRECT(self._dtype)]
 
     def _plan(self, strides: Strides, out_strides: Strides) -> Plan:
         walk = self._windows.walk(strides, out_strides)

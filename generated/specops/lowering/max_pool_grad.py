@@ -12,7 +12,7 @@ from specops import launch
 from specops.kernels import max_pool as kernel
 from specops.lowering import pooling
 from specops.lowering.keys import keys_of
-from specops.lowering.max_pool import rank_width
+from specops.lowering.max_pool import rank_width, rank_widths
 from specops.lowering.plans import Plans
 from specops.lowering.pooling import Array, Plan, Strides, Windows, planned
 from specops.tensor import Tensor
@@ -78,6 +78,11 @@ class MaxPoolGrad:
             return
         plan = self._plans[x.strides, out.strides, gradient.strides]
         pooling.run(plan, x, out, gradient, large=self._large)
+
+    def kernels(self) -> list[launch.Kernel]:
+        """All that calls may run, whatever the strides and the plane."""
+        find = [_POSITIONS(self._width, width) for width in rank_widths(self._width)]
+        return [_GRADIENT(self._dtype), *find, _DIRECT(self._width, True)]
 
     def _plan(self, strides: Strides, out_strides: Strides, gradient_strides: Strides) -> Plan:
         walk = self._windows.walk(strides, out_strides, gradient_strides)

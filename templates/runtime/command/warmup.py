@@ -7,17 +7,14 @@ import time
 from importlib import import_module
 from typing import Any
 
-import numpy as np
-
-from specops import functions, launch
+from specops import functions
 from specops.command.catalogue import Entry, UsageError, entries, find, near
 from specops.command.terminal import Progress, counted, say
 from specops.errors import ValidationError
 from specops.functions import Asked
+from specops.operator import CompiledOperator
 from specops.validation import NotUnderstood, Operator, data_type
 from specops.vocabulary import DATA_TYPES
-
-LARGE_BYTES = 1 << 21  # of an input that is worth several threads for any operator
 
 
 def run(options: argparse.Namespace) -> int:
@@ -67,57 +64,27 @@ def _allowed(operator: Operator) -> list[str]:
 
 
 def _compile(entry: Entry, operator: Operator, dtype: str) -> bool:
-    """Run each example of the operator, as it is and enlarged, so that serial and parallel kernels are compiled.
-
-    False where none can be run in this data type.
-    """
-    ran = False
-    for call in entry.calls:
-        kinds = [kind for kind, _ in call["inputs"].values()]
-        numpy = {
-            name: DATA_TYPES[dtype if kind == kinds[0] else kind].numpy
-            for name, (kind, _) in call["inputs"].items()
-        }
-        least = min(
-            int(np.prod(sizes)) * numpy[name].itemsize
-            for name, (_, sizes) in call["inputs"].items()
-        )
-        for large in (False, True):
-            # So many more entries along the first dimension of all tensors that several threads pay.
-            times = -(-LARGE_BYTES // least) if large and least else 1
-            inputs = {
-                name: (numpy[name], _enlarged(sizes, times))
-                for name, (_, sizes) in call["inputs"].items()
-            }
-            outputs = {
-                f.name: Asked(
-                    f.name in call["outputs"],
-                    sizes=_enlarged(call["sizes"][f.name], times)
-                    if f.name in call["sizes"]
-                    else None,
-                )
-                for f in operator.fields
-                if f.kind == "output"
-            }
-            ran |= _call(operator, inputs, call["attributes"], outputs)
-            if launch.get_num_threads() == 1:
-                break
-    return ran
+    """Compile what the operator's examples run, and all that other shapes and strides would; False without example."""
+    compiled = [_operator(operator, call, dtype) for call in entry.calls]
+    for one in compiled:
+        if one is not None:
+            one.warm_up()
+    return any(compiled)
 
 
-def _enlarged(sizes: list[int], times: int) -> tuple[int, ...]:
-    return (sizes[0] * times, *sizes[1:]) if sizes else ()
-
-
-def _call(
-    operator: Operator,
-    inputs: dict[str, tuple[np.dtype, tuple[int, ...]]],
-    attributes: dict[str, Any],
-    outputs: dict[str, Asked],
-) -> bool:
+def _operator(operator: Operator, call: dict[str, Any], dtype: str) -> CompiledOperator | None:
+    """The operator of an example, with another data type in place of the first input's."""
+    kinds = [kind for kind, _ in call["inputs"].values()]
+    inputs = {
+        name: (DATA_TYPES[dtype if kind == kinds[0] else kind].numpy, tuple(sizes))
+        for name, (kind, sizes) in call["inputs"].items()
+    }
+    outputs = {
+        f.name: Asked(f.name in call["outputs"], sizes=call["sizes"].get(f.name))
+        for f in operator.fields
+        if f.kind == "output"
+    }
     try:
-        compiled = functions.compiled(operator, inputs, attributes, outputs)
-    except ValidationError:  # an example of another data type, or of one size only
-        return False
-    compiled(*(np.zeros(shape, dtype) for dtype, shape in inputs.values()))
-    return True
+        return functions.compiled(operator, inputs, call["attributes"], outputs)
+    except ValidationError:  # an example of another data type
+        return None

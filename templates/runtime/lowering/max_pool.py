@@ -29,6 +29,15 @@ def rank_width(width: int, plane: int) -> int:
     return 0
 
 
+def rank_widths(width: int) -> list[int]:
+    """Those of all planes of less than 2**31 elements.
+
+    >>> rank_widths(16), rank_widths(32)
+    ([32, 64], [64])
+    """
+    return sorted({rank_width(width, 1), rank_width(width, (1 << 31) - 1)})
+
+
 class MaxPool:
     """Greatest element of each window, and where it stands, for fixed types and shape.
 
@@ -96,6 +105,11 @@ class MaxPool:
             return
         plan = self._plans[x.strides, out.strides, () if indices is None else indices.strides]
         pooling.run(plan, x, out, indices, large=self._large)
+
+    def kernels(self) -> list[launch.Kernel]:
+        """All that calls may run, whatever the strides and the plane."""
+        widths = rank_widths(self._kind[0]) if self._rank_width else [0]
+        return [*(_LINES(*self._kind, width) for width in widths), _DIRECT(*self._kind)]
 
     def _plan(self, strides: Strides, out_strides: Strides, index_strides: Strides) -> Plan:
         walk = self._windows.walk(strides, out_strides, index_strides)

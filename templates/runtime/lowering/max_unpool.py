@@ -46,6 +46,10 @@ class MaxUnpool:
         plan = self._plans[x.strides, indices.strides, out.strides]
         pooling.run(plan, x, out, indices, large=self._large)
 
+    def kernels(self) -> list[launch.Kernel]:
+        """All that calls may run, whatever the strides."""
+        return [_UNPOOL(8 * self._item_bytes)]
+
     def _plan(self, strides: Strides, index_strides: Strides, out_strides: Strides) -> Plan:
         axes = [
             geometry.Axis(*axis) for axis in zip(self._sizes, strides, index_strides, strict=True)

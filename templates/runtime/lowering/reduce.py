@@ -162,6 +162,12 @@ class Reduce:
         many = groups * parts >= launch.MANY_PARTS
         combine(walk, 0, target, partial, groups, large=many, alive=(alive, states))
 
+    def kernels(self) -> list[launch.Kernel]:
+        """All that calls may run, whatever the strides."""
+        if self._other is not None:
+            return self._other.kernels()
+        return [run(*self._fold) for run in (_ROWS, _COLUMNS, _COMBINE)]
+
     def _plan(self, strides: tuple[int, ...], out_strides: tuple[int, ...]) -> _Plan:
         kept, reduced, shift, out_shift = self._sides(strides, out_strides)
         groups = geometry.elements(kept)

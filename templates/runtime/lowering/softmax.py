@@ -116,6 +116,10 @@ class Softmax:
         _COMBINE(walk, 0, 0, partial, groups, large=many, alive=alive)
         run(launch.address(second), source, target, partial, items, large=large, alive=alive)
 
+    def kernels(self) -> list[launch.Kernel]:
+        """All that calls may run, whatever the strides."""
+        return [*(run(self._dtype) for run in (_SHORT, _ROWS, _COLUMNS)), _COMBINE]
+
     def _plan(self, strides: tuple[int, ...], out_strides: tuple[int, ...]) -> _Plan:
         kept, reduced, shift, out_shift = self._sides(strides, out_strides)
         groups = geometry.elements(kept)

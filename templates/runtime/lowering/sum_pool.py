@@ -43,6 +43,7 @@ class SumPool:
         self._dtype = input.dtype
         self._added = added
         self._power = power
+        self._by_lines = power in (0, 1, 2)
         self._width = sum_width(input.dtype, math.prod(window))
         self._windows = Windows(
             kernel,
@@ -68,8 +69,15 @@ class SumPool:
             return
         pooling.run(self._plans[x.strides, out.strides], x, out, large=self._large)
 
+    def kernels(self) -> list[launch.Kernel]:
+        """All that calls may run, whatever the strides and the window."""
+        if not self._by_lines:
+            return [_DIRECT(self._dtype)]
+        lines = [_LINES(self._dtype, width, self._added) for width in sum_widths(self._dtype)]
+        return [*lines, _DIRECT(self._dtype)]
+
     def _plan(self, strides: Strides, out_strides: Strides) -> Plan:
-        walk = self._windows.walk(strides, out_strides, by_lines=self._power in (0, 1, 2))
+        walk = self._windows.walk(strides, out_strides, by_lines=self._by_lines)
         if walk.lines:
             run = _LINES(self._dtype, self._width, self._added)
         else:
@@ -88,3 +96,12 @@ def sum_width(dtype: str, elements: int) -> int:
     (32, 64)
     """
     return 64 if elements > FEW.get(dtype, 0) else 32
+
+
+def sum_widths(dtype: str) -> list[int]:
+    """Those that windows of any size have.
+
+    >>> sum_widths("FLOAT16"), sum_widths("FLOAT64")
+    ([32, 64], [64])
+    """
+    return [32, 64] if dtype in FEW else [64]
