@@ -192,6 +192,34 @@ def test_byte_order(form: Any) -> None:
     assert np.asarray(form(hint)).ravel().tolist() == [7]
 
 
+def test_byte_order_of_an_output() -> None:
+    """A copy of an output would not be written to: its data type is told instead."""
+    out = np.empty((), np.dtype(np.int64).newbyteorder())
+    violation = refused(lambda: specops.argmax(PAGE, out=out))
+    assert (violation.id, violation.allowed) == ("byte_order", "native byte order, dtype int64")
+
+
+def test_an_array_without_axes_has_none_to_name() -> None:
+    violation = refused(lambda: specops.argmax(np.float32(1), axis=-1))
+    assert violation.allowed == "None or an empty sequence, for there are no axes"
+
+
+@pytest.mark.parametrize(
+    ("window", "rule"),
+    [([7, 2], "window_fits"), ([1 << 31, 1 << 31], "window_fits"), ([2], "spatial_dimensions")],
+)
+def test_sizes_that_follow_from_a_mistake_are_not_another(window: list[int], rule: str) -> None:
+    image = np.zeros((1, 1, 6, 8), np.float32)
+    assert refused(lambda: dml.max_pooling2(image, window_size=window)).id == rule
+
+
+def test_a_data_type_that_is_asked_for_is_a_mistake_of_its_own() -> None:
+    image = np.zeros((1, 1, 6, 8), np.float32)
+    with pytest.raises(ValidationError) as caught:
+        dml.max_pooling2(image, window_size=[7, 2], indices=True, indices_dtype="FLOAT32")
+    assert [v.field for v in caught.value.violations] == ["OutputIndicesTensor", "WindowSize"]
+
+
 def test_a_compiled_operator_checks_its_arrays() -> None:
     """Type, shape and number of arrays must be as described."""
     operator = described(PAGE)

@@ -121,8 +121,9 @@ def test_no_name_is_taken_twice(spec: str) -> None:
     tree = ast.parse(source)
     imports = [node for node in tree.body if isinstance(node, ast.ImportFrom | ast.Import)]
     names = {alias.asname or alias.name for node in imports for alias in node.names}
-    names |= {n.target.id for n in tree.body if isinstance(n, ast.AnnAssign)}  # type: ignore[union-attr]
-    names |= {t.id for n in tree.body if isinstance(n, ast.Assign) for t in n.targets}  # type: ignore[attr-defined]
+    places = [t for n in tree.body if isinstance(n, ast.Assign) for t in n.targets]
+    places += [n.target for n in tree.body if isinstance(n, ast.AnnAssign)]
+    names |= {place.id for place in places if isinstance(place, ast.Name)}
     assert names - {"annotations"} <= lint.MODULE_NAMES | expr.FUNCTIONS.keys()
 
 

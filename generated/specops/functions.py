@@ -83,20 +83,34 @@ def compiled(
     if unread and not found:
         found = [operator.not_computable(min(unread))]
     if found:
-        raise ValidationError(_without_echoes(found, operator))
+        computed = {
+            f.name
+            for f in operator.fields
+            if f.sizes is not None and outputs.get(f.name, _UNASKED).sizes is None
+        }
+        raise ValidationError(_without_echoes(found, operator, computed))
     return CompiledOperator(operator, values, described=False)
 
 
-def _without_echoes(found: list[Violation], operator: Operator) -> list[Violation]:
-    """An output that has its rank or data type of an input repeats what is wrong with the input: told once."""
-    fields = {f.name: f for f in operator.fields}
-    inputs = {v.id for v in found if v.field in fields and fields[v.field].kind == "input"}
+def _without_echoes(
+    found: list[Violation], operator: Operator, computed: set[str]
+) -> list[Violation]:
+    """What is wrong with an output because of what is wrong elsewhere is not told once more.
+
+    It has its rank or data type of an input, and its sizes, where they are `computed`, of all that was given.
+    """
+    inputs = {f.name for f in operator.fields if f.kind == "input"}
+    of_inputs = {v.id for v in found if v.field in inputs}
+    given = [v for v in found if v.field not in computed]
+    of_types = {
+        "supported_data_type",
+        *(r.id for r in operator.rules if f"{r.field}.dtype" in r.reads),
+    }
+    kept = [v for v in found if not given or v.field not in computed or v.id in of_types]
     return [
         v
-        for v in found
-        if not v.id.startswith("supported_")
-        or v.id not in inputs
-        or fields[v.field].kind == "input"
+        for v in kept
+        if not v.id.startswith("supported_") or v.id not in of_inputs or v.field in inputs
     ]
 
 

@@ -458,7 +458,9 @@ def axes(value: object, rank: int) -> tuple[int, ...]:
     """
     if value is None:
         return tuple(range(rank))
-    allowed = f"None, an integer or a sequence of integers, each from {-rank} to {rank - 1}"
+    allowed = "None or an empty sequence, for there are no axes"
+    if rank:
+        allowed = f"None, an integer or a sequence of integers, each from {-rank} to {rank - 1}"
     entries = _entries(value)
     if entries is None and _index(value) is not None:
         entries = [value]

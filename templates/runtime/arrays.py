@@ -62,8 +62,11 @@ def data_type(dtype: np.dtype, operator: Operator, field: str) -> str:
     """The vocabulary's name of an array's data type."""
     name = _NAMES.get(dtype) if dtype.isnative else None
     if name is None:
-        if not dtype.isnative and dtype.newbyteorder("=") in _NAMES:
-            allowed = 'native byte order: use x.astype(x.dtype.newbyteorder("="))'
+        native = dtype.newbyteorder("=")
+        if not dtype.isnative and native in _NAMES:
+            allowed = f"native byte order, dtype {native}"
+            if field not in (f.name for f in operator.fields if f.kind == "output"):
+                allowed += ': use x.astype(x.dtype.newbyteorder("="))'
             raise operator.refusal("byte_order", field, f"dtype {dtype.str}", allowed)
         raise operator.refusal(
             "data_type", field, f"dtype {dtype}", f"one of {', '.join(operator.data_types(field))}"

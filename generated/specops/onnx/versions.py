@@ -117,7 +117,7 @@ class VersionedOperator:
                 )
             own, sizes = described
             try:
-                numpy_dtype = DATA_TYPES[validation.data_type(own)].numpy
+                numpy_dtype = DATA_TYPES[validation.data_type(own, operator.data_types(name))].numpy
                 inputs[name] = (numpy_dtype, validation.integers(sizes, np.iinfo(np.int64).max))
             except NotUnderstood as problem:
                 raise operator.refusal("field_type", name, problem.found, problem.allowed) from None
