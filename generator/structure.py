@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Collection
 from pathlib import Path
 from typing import Any
 
@@ -27,8 +28,11 @@ from generator.names import is_module
 from generator.source import Document, KeyPath
 
 
-def load_tree(root: Path, report: Report) -> SpecTree | None:
-    """Read all of `root`/specs. None with the reasons in the report when anything is wrong with its structure."""
+def load_tree(root: Path, report: Report, without: Collection[str] = ()) -> SpecTree | None:
+    """Read all of `root`/specs but the files `without`.
+
+    None with the reasons in the report when anything is wrong with its structure.
+    """
     document = source.load(root / "specs" / "vocabulary.yaml", "specs/vocabulary.yaml", report)
     if document is None:
         return None
@@ -41,8 +45,10 @@ def load_tree(root: Path, report: Report) -> SpecTree | None:
     for dialect in DIALECTS:
         for path in _files(root / "specs" / dialect, f"specs/{dialect}", report):
             file = f"specs/{dialect}/{path.name}"
-            text = source.load(path, file, report)
             read.add(path)
+            if file in without:
+                continue
+            text = source.load(path, file, report)
             if text is None:
                 continue
             if not is_module(path.stem):

@@ -107,11 +107,12 @@ def test_form(name: str) -> None:
         assert len(marks) <= max(len(shown), marks.index(marks.strip()[0]) + 1)
 
 
-def test_the_readme_shows_one_of_them() -> None:
-    """What the README shows is what the command prints."""
+def test_the_readme_shows_what_is_printed(tree: trees.Tree) -> None:
+    """The mistake that the README shows, made in the spec that it names."""
     readme = (trees.PROJECT / "README.md").read_text(encoding="utf-8")
-    text = (FOLDER / "E203_unknown_field.txt").read_text(encoding="utf-8").rstrip("\n")
-    assert re.findall(r"```\n(error\[.*?)\n```", readme, re.DOTALL) == [text]
+    tree.edit(trees.ARGMAX, "all_in_range(Axes, InputTensor)", "all_in_range(Axes, InputTenser)")
+    shown = re.findall(r"```\n(error\[.*?)\n```", readme, re.DOTALL)
+    assert [tree("lint").err.rstrip("\n")] == shown
 
 
 # What the first caret of a case must mark: the wrong word itself, where it is a word.

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import doctest
 import json
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -244,6 +245,33 @@ def test_new(tree: Tree, name: str, like: str) -> None:
     again = tree("new", name, "--like", like)
     assert again.code == cli.ERRORS
     assert "is already there" in again.err
+
+
+def test_an_unfinished_spec_keeps_nobody_from_reading_others(tree: Tree) -> None:
+    """Verbs that tell leave out specs with errors, of any kind, and say so."""
+    assert tree("new", "directml/argmost", "--like", "directml/argmax").code == cli.OK
+    tree.write("specs/plain/broken.yaml", "operator: [")
+    for arguments in (
+        ["list", "argmin"],
+        ["explain", "argmin"],
+        ["diff", "plain/argmax", "plain/argmin"],
+    ):
+        result = tree(*arguments)
+        assert result.code in (cli.OK, cli.DIFFERENCES)
+        assert "argmin" in result.out or "less" in result.out
+        names = re.findall(r"^warning: specs/(\S+)\.yaml has errors", result.err, re.MULTILINE)
+        assert names == ["directml/argmost", "plain/broken"]
+        assert "error" not in result.err.replace("has errors", "")
+    nothing = tree("explain", "nope")
+    assert nothing.code == cli.ERRORS
+    assert "nothing is known of `nope`" in nothing.err
+
+
+def test_a_broken_vocabulary_keeps_from_all(tree: Tree) -> None:
+    tree.edit("specs/vocabulary.yaml", "feature_levels:", "feature_level:")
+    result = tree("list")
+    assert result.code == cli.ERRORS
+    assert "specs/vocabulary.yaml" in result.err
 
 
 NOT_A_NAME = "is not a dialect and a name; write it as directml/argmin"
