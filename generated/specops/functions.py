@@ -102,11 +102,12 @@ def _without_echoes(
     inputs = {f.name for f in operator.fields if f.kind == "input"}
     of_inputs = {v.id for v in found if v.field in inputs}
     given = [v for v in found if v.field not in computed]
-    of_types = {
+    others = {
         "supported_data_type",
+        "supported_dimension_count",
         *(r.id for r in operator.rules if f"{r.field}.dtype" in r.reads),
     }
-    kept = [v for v in found if not given or v.field not in computed or v.id in of_types]
+    kept = [v for v in found if not given or v.field not in computed or v.id in others]
     return [
         v
         for v in kept
