@@ -181,7 +181,7 @@ def drawn_pooling(random: Random, windows: Windows) -> Pooling:
     end = tuple(int(random.choice([0, 0, 1, w // 2, w + 1])) for w in windows.window)
     if random.random() < 0.5:
         return Pooling(windows, end, str(random.choice(DIVISORS)))
-    return Pooling(windows, end, p=int(random.choice([1, 1, 2, 2, 2, 3, 5])))
+    return Pooling(windows, end, p=int(random.choice([1, 1, 2, 2, 2, 3, 5, 64, 65])))
 
 
 def check_case(name: str, number: int, group: int = 0) -> None:
@@ -268,7 +268,10 @@ def test_specials_stay_in_their_windows(name: str, special: float) -> None:
         for place in (0, 7, 20, 39):
             x = np.ones((1, 40), numpy_type(name))
             x[0, place] = special
-            for pool in (Pooling(windows, (0,), "inside"), Pooling(windows, (0,), p=2)):
+            for pool in (
+                Pooling(windows, (0,), "inside"),
+                *(Pooling(windows, (0,), p=p) for p in (2, 3)),
+            ):
                 got = pooled(pool, name, x)[0]
                 for o, value in enumerate(got):
                     held = o * stride <= place < o * stride + width
@@ -277,27 +280,26 @@ def test_specials_stay_in_their_windows(name: str, special: float) -> None:
 
 @pytest.mark.parametrize("name", ["FLOAT32", "FLOAT64", "BFLOAT16"])
 def test_norms_neither_overflow_nor_vanish(name: str) -> None:
-    """Squares beyond the type's range on both sides: results are as near as others are."""
+    """Powers beyond the type's range on both sides: results are as near as others are."""
     dtype = numpy_type(name)
     top = GREATEST[name] / 4
     tiny = 2.0 ** {"FLOAT32": -140, "FLOAT64": -1060, "BFLOAT16": -130}[name]
     random = np.random.default_rng(1)
-    for scale, p in itertools.product((top, tiny), (1, 2, 3)):
+    for scale, p in itertools.product((top, tiny), (1, 2, 3, 64)):
         for shape, kind in (((2, 3, 9, 40), "c"), ((1, 40, 5, 5), "fortran"), ((7, 9), "any")):
             plain = random.standard_normal(shape) / 4
             x, _ = laid_out(random, (plain * scale).astype(dtype), kind)
             x[..., 0] = 0
             pool = Pooling(simple(shape, (2, 2), 2), (0, 0), p=p)
             check_pool(random, name, x, pool)
-    x = np.array([GREATEST[name], 2.0**-126, 0, 0, 1, INF, 1, NAN], dtype).reshape(1, 8)
-    check_pool(random, name, x, Pooling(simple((1, 8), (2,)), (0,), p=2))
-    x = np.array([LEAST[name], 0, 0, -0.0, 3 * LEAST[name], 0, 0, 1], dtype).reshape(1, 8)
-    assert pooled(Pooling(simple((1, 8), (2,), 2), (0,), p=2), name, x) == [
-        [LEAST[name], 0, 3 * LEAST[name], 1]
-    ]
-    assert pooled(
-        Pooling(simple((1, 4), (2,)), (0,), p=2), name, np.full((1, 4), GREATEST[name], dtype)
-    ) == [[INF] * 3]
+    specials = np.array([GREATEST[name], 2.0**-126, 0, 0, 1, INF, 1, NAN], dtype).reshape(1, 8)
+    least = np.array([LEAST[name], 0, 0, -0.0, 3 * LEAST[name], 0, 0, 1], dtype).reshape(1, 8)
+    greatest = np.full((1, 4), GREATEST[name], dtype)
+    for p in (2, 3, 64):
+        check_pool(random, name, specials, Pooling(simple((1, 8), (2,)), (0,), p=p))
+        got = pooled(Pooling(simple((1, 8), (2,), 2), (0,), p=p), name, least)
+        assert got == [[LEAST[name], 0, 3 * LEAST[name], 1]]
+        assert pooled(Pooling(simple((1, 4), (2,)), (0,), p=p), name, greatest) == [[INF] * 3]
 
 
 @pytest.mark.parametrize(("name", "bits"), [("FLOAT16", 11), ("BFLOAT16", 8)])

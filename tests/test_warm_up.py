@@ -60,7 +60,7 @@ CALLS: dict[str, Call] = {
     "max_pool, indices": lambda x, r: specops.max_pool(x, window(x, r), indices=True),
     "average_pool": lambda x, r: specops.average_pool(x, window(x, r)),
     "lp_pool": lambda x, r: specops.lp_pool(x, window(x, r), p=r.choice([1, 2])),
-    "lp_pool, p 3": lambda x, r: specops.lp_pool(x, window(x, r), p=3),
+    "lp_pool, other p": lambda x, r: specops.lp_pool(x, window(x, r), p=r.choice([3, 64, 65, 2.5])),
     "max_unpool": lambda x, r: specops.max_unpool(x, np.zeros(x.shape, np.uint32), x.shape),
     "max_pooling_grad": max_pooling_grad,
     "average_pooling_grad": lambda x, r: dml.average_pooling_grad(

@@ -20,12 +20,14 @@ from specops.tensor import Tensor
 _LINES = launch.kernels(kernel.lines)
 _DIRECT = launch.kernels(kernel.direct)
 
+MOST_POWER = 64  # of greater ones float64 holds too few
+
 
 class SumPool:
     """A sum over each window and what is made of it, for a fixed type and shape.
 
     Args:
-        added: what a window's elements add to its sum: "sum", "magnitude" or "square".
+        added: what a window's elements add to its sum: "sum", "magnitude", "square" or "power".
         power: p of a norm; 0 for an average.
         counted: for each dimension, the positions (from, to) that count in the divisor of an average.
     """
@@ -46,8 +48,9 @@ class SumPool:
         self._dtype = input.dtype
         self._added = added
         self._power = power
-        self._by_lines = power in (0, 1, 2)
-        self._width = sum_width(input.dtype, math.prod(window))
+        self._by_lines = power in range(MOST_POWER + 1)
+        self._widths = [64] if added == "power" else sum_widths(input.dtype)
+        self._width = max(self._widths[0], sum_width(input.dtype, math.prod(window)))
         self._windows = Windows(
             kernel,
             window,
@@ -76,13 +79,14 @@ class SumPool:
         """All that calls may run, whatever the strides and the window."""
         if not self._by_lines:
             return [_DIRECT(self._dtype)]
-        lines = [_LINES(self._dtype, width, self._added) for width in sum_widths(self._dtype)]
+        lines = [_LINES(self._dtype, width, self._added) for width in self._widths]
         return [*lines, _DIRECT(self._dtype)]
 
     def _plan(self, strides: Strides, out_strides: Strides) -> Plan:
         walk = self._windows.walk(strides, out_strides, by_lines=self._by_lines)
         if walk.lines:
             run = _LINES(self._dtype, self._width, self._added)
+            walk.settings[kernel.EXPONENT] = self._power
         else:
             run = _DIRECT(self._dtype)
             walk.settings[kernel.POWER] = np.float64(self._power).view(np.int64)

@@ -13,7 +13,7 @@ class LpPool(SumPool):
 
     Args:
         window, strides, dilations, start_padding: for each of the last `len(window)` dimensions.
-        p: at least 1; other values than 1 and 2 are slower.
+        p: at least 1; others than whole numbers up to 64 are slow.
         input: the tensor.
         output: as the input, with the output's spatial sizes, which decide how far windows go.
     """
@@ -34,7 +34,7 @@ class LpPool(SumPool):
             strides=strides,
             dilations=dilations,
             start_padding=start_padding,
-            added="magnitude" if p == 1 else "square",
+            added={1.0: "magnitude", 2.0: "square"}.get(p, "power"),
             power=p,
             counted=(),
             input=input,
