@@ -139,18 +139,17 @@ def _may_vanish(kind: Any, element: Any) -> bool:
 
 
 def _raised(builder: Any, value: Any, exponent: Any) -> Any:
-    """value**exponent, by as many squares as the exponent has bits."""
+    """value**exponent: a square for each bit of the exponent behind the first, and a product for each 1 of them."""
     one = _splat(builder, _scalar(value.type)(1.0), value.type)
-    result = cgutils.alloca_once_value(builder, one)
-    square = cgutils.alloca_once_value(builder, value)
+    result = cgutils.alloca_once_value(builder, value)
     i64 = exponent.type
-    bits = builder.sub(i64(64), builder.ctlz(exponent, ir.IntType(1)(1)))
+    bits = builder.sub(i64(63), builder.ctlz(exponent, ir.IntType(1)(1)))
     with cgutils.for_range(builder, bits) as loop:
-        wanted = builder.trunc(builder.lshr(exponent, loop.index), ir.IntType(1))
-        base = builder.load(square)
-        factor = builder.select(wanted, base, one)
-        builder.store(builder.fmul(builder.load(result), factor), result)
-        builder.store(builder.fmul(base, base), square)
+        behind = builder.sub(builder.sub(bits, i64(1)), loop.index)
+        wanted = builder.trunc(builder.lshr(exponent, behind), ir.IntType(1))
+        power = builder.load(result)
+        factor = builder.select(wanted, value, one)
+        builder.store(builder.fmul(builder.fmul(power, power), factor), result)
     return builder.load(result)
 
 
