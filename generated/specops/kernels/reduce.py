@@ -1348,58 +1348,118 @@ def _strips(builder: Any, fold: Fold, columns: Any, strip: Callable[[Any, Any], 
         strip(whole, left)
 
 
-def _fold_columns(rows: int) -> Any:
-    def typing(
-        _context: Any,
-        fold: Any,
-        rule: Any,
-        at: Any,
-        gap: Any,
-        address: Any,
-        offsets: Any,
-        ahead: Any,
-        columns: Any,
-    ) -> Any:
-        def codegen(context: Any, builder: Any, _signature: Any, values: Any) -> Any:
-            _, rule, at, gap, address, offsets, ahead, columns = values
-            f = fold.fold
-            i64 = columns.type
-            rule = _rule_of(builder, f, rule)
-            size = i64(f.bits // 8)
-            table = builder.inttoptr(offsets, i64.as_pointer())
-            starts, later = [], []
-            for r in range(rows):
-                offset = builder.load(builder.gep(table, [i64(r)]))
-                starts.append(_pointer(builder, address, offset))
-                offset = builder.load(builder.gep(table, [builder.add(ahead, i64(r))]))
-                later.append(_pointer(builder, address, offset))
+@intrinsic
+def fold_rows(
+    _context: Any,
+    fold: Any,
+    rule: Any,
+    at: Any,
+    gap: Any,
+    address: Any,
+    offsets: Any,
+    ahead: Any,
+    columns: Any,
+) -> Any:
+    """Fold FOLD rows of adjoining columns into a state for each column.
 
-            def strip(column: Any, count: Any) -> None:
-                offset = builder.mul(column, size)
+    Row r begins at address + the int64 at `offsets` + 8 * r; what is fetched is the row that is `ahead` rows further on
+    in that table.
+    """
 
-                def load(r: int, mask: Any) -> Any:
-                    if mask is None:
-                        _prefetch(builder, builder.gep(later[r], [offset]), 2)
-                    return _load_row(builder, f, builder.gep(starts[r], [offset]), mask)
+    def codegen(context: Any, builder: Any, _signature: Any, values: Any) -> Any:
+        _, rule, at, gap, address, offsets, ahead, columns = values
+        f = fold.fold
+        i64 = columns.type
+        rule = _rule_of(builder, f, rule)
+        size = i64(f.bits // 8)
+        table = builder.inttoptr(offsets, i64.as_pointer())
+        starts, later = [], []
+        for r in range(FOLD):
+            offset = builder.load(builder.gep(table, [i64(r)]))
+            starts.append(_pointer(builder, address, offset))
+            offset = builder.load(builder.gep(table, [builder.add(ahead, i64(r))]))
+            later.append(_pointer(builder, address, offset))
 
-                places = _pieces(context, builder, f, at, gap, column)
-                state = _loaded(builder, places)
-                new = _fold_part(context, builder, f, rule, state, load, rows, count, False)
-                _stored(builder, places, new)
+        def strip(column: Any, count: Any) -> None:
+            offset = builder.mul(column, size)
 
-            _strips(builder, f, columns, strip)
-            return context.get_dummy_value()
+            def load(r: int, mask: Any) -> Any:
+                if mask is None:
+                    _prefetch(builder, builder.gep(later[r], [offset]), 2)
+                return _load_row(builder, f, builder.gep(starts[r], [offset]), mask)
 
-        i64 = types.int64
-        return types.void(fold, i64, i64, i64, i64, i64, i64, i64), codegen
+            places = _pieces(context, builder, f, at, gap, column)
+            state = _loaded(builder, places)
+            new = _fold_part(context, builder, f, rule, state, load, FOLD, count, False)
+            _stored(builder, places, new)
 
-    return intrinsic(typing)
+        _strips(builder, f, columns, strip)
+        return context.get_dummy_value()
+
+    i64 = types.int64
+    return types.void(fold, i64, i64, i64, i64, i64, i64, i64), codegen
 
 
-# Fold rows of adjoining columns into a state for each column. Row r begins at address + the int64 at `offsets` + 8 * r;
-# what is fetched is the row that is `ahead` rows further on in that table.
-fold_rows = _fold_columns(FOLD)
-fold_row = _fold_columns(1)
+def _fold_few(
+    context: Any,
+    builder: Any,
+    fold: Fold,
+    rule: tuple[Any, ...],
+    places: list[Any],
+    rows: Any,
+    row: Callable[[Any, Any], Any],
+    count: Any,
+) -> None:
+    """Fold so many rows of a vector of columns into the states at `places`; `row` gives its bits by number and mask."""
+    state = [cgutils.alloca_once(builder, place.type.pointee) for place in places]
+    for variable, value in zip(state, _loaded(builder, places), strict=True):
+        builder.store(value, variable)
+    with cgutils.for_range(builder, rows) as down:
+        old = [builder.load(variable) for variable in state]
+        new = _fold_part(
+            context, builder, fold, rule, old, lambda _i, m: row(down.index, m), 1, count, False
+        )
+        for variable, value in zip(state, new, strict=True):
+            builder.store(value, variable)
+    _stored(builder, places, [builder.load(variable) for variable in state])
+
+
+@intrinsic
+def fold_few(
+    _context: Any,
+    fold: Any,
+    rule: Any,
+    at: Any,
+    gap: Any,
+    address: Any,
+    offsets: Any,
+    rows: Any,
+    columns: Any,
+) -> Any:
+    """Fold fewer rows than FOLD; see fold_rows."""
+
+    def codegen(context: Any, builder: Any, _signature: Any, values: Any) -> Any:
+        _, rule, at, gap, address, offsets, rows, columns = values
+        f = fold.fold
+        i64 = columns.type
+        rule = _rule_of(builder, f, rule)
+        table = builder.inttoptr(offsets, i64.as_pointer())
+
+        def strip(column: Any, count: Any) -> None:
+            start = builder.add(address, builder.mul(column, i64(f.bits // 8)))
+
+            def row(number: Any, mask: Any) -> Any:
+                offset = builder.load(builder.gep(table, [number]))
+                return _load_row(builder, f, _pointer(builder, start, offset), mask)
+
+            places = _pieces(context, builder, f, at, gap, column)
+            _fold_few(context, builder, f, rule, places, rows, row, count)
+
+        _strips(builder, f, columns, strip)
+        return context.get_dummy_value()
+
+    i64 = types.int64
+    return types.void(fold, i64, i64, i64, i64, i64, i64, i64), codegen
 
 
 @intrinsic
@@ -1427,19 +1487,12 @@ def fold_scattered(
         def strip(column: Any, count: Any) -> None:
             start = builder.add(address, builder.mul(column, step))
             places = _places(builder, f, at, gap, column, f.count)
-            state = [cgutils.alloca_once(builder, place.type.pointee) for place in places]
-            for variable, value in zip(state, _loaded(builder, places), strict=True):
-                builder.store(value, variable)
-            with cgutils.for_range(builder, rows) as down:
-                first = builder.add(start, builder.load(builder.gep(table, [down.index])))
-                bits = _gathered(builder, f, first, step, count)
-                old = [builder.load(variable) for variable in state]
-                new = _fold_part(
-                    context, builder, f, rule, old, lambda _i, _m: bits, 1, count, False
-                )
-                for variable, value in zip(state, new, strict=True):
-                    builder.store(value, variable)
-            _stored(builder, places, [builder.load(variable) for variable in state])
+
+            def row(number: Any, _mask: Any) -> Any:
+                first = builder.add(start, builder.load(builder.gep(table, [number])))
+                return _gathered(builder, f, first, step, count)
+
+            _fold_few(context, builder, f, rule, places, rows, row, count)
 
         _strips(builder, f, columns, strip)
         return context.get_dummy_value()
@@ -1676,9 +1729,10 @@ class _Finish:
                 return self._whole(self._number(state), not fold.dtype.startswith("U"))
             if fold.operation in ("product", "magnitudes"):
                 return state[0]
-            result = cgutils.alloca_once(builder, state[0].type)
+            result = cgutils.alloca_once_value(builder, state[0])
+            changes = builder.icmp_signed("!=", self.finish, self.finish.type(NONE))
             is_unsigned = builder.icmp_signed("!=", self.unsigned, self.unsigned.type(0))
-            with builder.if_else(is_unsigned) as (then, otherwise):
+            with builder.if_then(changes), builder.if_else(is_unsigned) as (then, otherwise):
                 for branch, signed in ((then, False), (otherwise, True)):
                     with branch:
                         builder.store(self._integer(state[0], signed), result)
@@ -1705,7 +1759,7 @@ def finish(
     step: Any,
     count: Any,
 ) -> Any:
-    """Store the results of `count` states, `step` bytes apart; GROUPS states at a time are read."""
+    """Store the results of `count` states, `step` bytes apart; whole vectors of states are read."""
 
     def codegen(context: Any, builder: Any, _signature: Any, values: Any) -> Any:
         _, rule, at, gap, out, step, count = values
@@ -1714,13 +1768,14 @@ def finish(
         finished = _Finish(context, builder, f, rule)
         size = i64(f.bits // 8)
         adjoining = builder.icmp_signed("==", step, size)
-        block = _vector_of(f.element, GROUPS)
+        lanes = f.count if f.operation == "greatest" else GROUPS
+        block = _vector_of(f.element, lanes)
         buffer = cgutils.alloca_once(builder, block)
-        with cgutils.for_range_slice(builder, i64(0), count, i64(GROUPS), i64) as (lane, _):
-            elements = finished(_loaded(builder, _places(builder, f, at, gap, lane, GROUPS)))
+        with cgutils.for_range_slice(builder, i64(0), count, i64(lanes), i64) as (lane, _):
+            elements = finished(_loaded(builder, _places(builder, f, at, gap, lane, lanes)))
             elements = builder.bitcast(elements, block)
             left = builder.sub(count, lane)
-            whole = builder.icmp_signed(">=", left, i64(GROUPS))
+            whole = builder.icmp_signed(">=", left, i64(lanes))
             target = builder.add(out, builder.mul(lane, step))
             with builder.if_else(builder.and_(whole, adjoining)) as (then, otherwise):
                 with then:
@@ -1729,7 +1784,7 @@ def finish(
                 with otherwise:
                     builder.store(elements, buffer)
                     first = builder.bitcast(buffer, f.element.as_pointer())
-                    some = builder.select(whole, i64(GROUPS), left)
+                    some = builder.select(whole, i64(lanes), left)
                     with cgutils.for_range(builder, some) as loop:
                         place = builder.add(target, builder.mul(loop.index, step))
                         place = builder.inttoptr(place, f.element.as_pointer())
@@ -1980,7 +2035,7 @@ def columns(dtype, operation):
                     if partial_last and digit + count == n:
                         rows -= 1
                         last = table + 8 * rows
-                        fold_row(fold, rule, states, gap, start, last, 0, columns * how[LAST])
+                        fold_few(fold, rule, states, gap, start, last, 1, columns * how[LAST])
                 if not contiguous:
                     fold_scattered(fold, rule, states, gap, start, table, rows, columns, step)
                     continue
@@ -1989,8 +2044,8 @@ def columns(dtype, operation):
                 done = rows & -FOLD
                 for r in range(0, done, FOLD):
                     fold_rows(fold, rule, states, gap, start, table + 8 * r, ahead, wide)
-                for r in range(done, rows):
-                    fold_row(fold, rule, states, gap, start, table + 8 * r, ahead, wide)
+                if done < rows:
+                    fold_few(fold, rule, states, gap, start, table + 8 * done, rows - done, wide)
             for number in range(taken):
                 at = states + number * each * lane
                 together = beside

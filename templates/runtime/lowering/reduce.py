@@ -194,7 +194,7 @@ class Reduce:
             groups,
             parts,
             # Whole vectors of the last states are read, too.
-            (parts * groups + kernel.GROUPS) * self._state_bytes,
+            parts * groups * self._state_bytes + kernel.VECTOR_BYTES,
         )
 
     def _sides(
