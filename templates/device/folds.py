@@ -524,6 +524,19 @@ def _stored(builder: Any, places: list[Any], state: list[Any]) -> None:
         builder.store(value, place, align=1)
 
 
+def _start(builder: Any, fold: Fold, fresh: Any, places: list[Any], state: list[Any]) -> None:
+    """Set variables to the states at `places`, or, where it is `fresh`, to those of no elements."""
+    width = places[0].type.pointee.count
+    neutral = _neutral(fold, width) * (fold.count // width)
+    with builder.if_else(fresh) as (then, otherwise):
+        with then:
+            for variable, value in zip(state, neutral, strict=True):
+                builder.store(value, variable)
+        with otherwise:
+            for variable, value in zip(state, _loaded(builder, places), strict=True):
+                builder.store(value, variable)
+
+
 @intrinsic
 def element_bytes(_context: Any, fold: Any) -> Any:
     """Bytes of an element, a constant."""
@@ -701,15 +714,7 @@ def fold_run(
         size, lanes = f.bits // 8, f.count
         places = _pieces(context, builder, f, at, gap, i64(0))
         state = [cgutils.alloca_once(builder, place.type.pointee) for place in places]
-        with builder.if_else(fresh) as (then, otherwise):
-            with then:
-                width = places[0].type.pointee.count
-                neutral = _neutral(f, width) * (f.count // width)
-                for variable, value in zip(state, neutral, strict=True):
-                    builder.store(value, variable)
-            with otherwise:
-                for variable, value in zip(state, _loaded(builder, places), strict=True):
-                    builder.store(value, variable)
+        _start(builder, f, fresh, places, state)
 
         def more(load: Callable[[int, Any], Any], rows: int, count: Any) -> None:
             old = [builder.load(variable) for variable in state]
@@ -836,6 +841,7 @@ def fold_rows(
     rule: Any,
     at: Any,
     gap: Any,
+    fresh: Any,
     address: Any,
     offsets: Any,
     ahead: Any,
@@ -848,7 +854,7 @@ def fold_rows(
     """
 
     def codegen(context: Any, builder: Any, _signature: Any, values: Any) -> Any:
-        _, rule, at, gap, address, offsets, ahead, columns = values
+        _, rule, at, gap, fresh, address, offsets, ahead, columns = values
         f = fold.fold
         i64 = columns.type
         rule = _rule_of(builder, f, rule)
@@ -870,15 +876,17 @@ def fold_rows(
                 return _load_row(builder, f, builder.gep(starts[r], [offset]), mask)
 
             places = _pieces(context, builder, f, at, gap, column)
-            state = _loaded(builder, places)
-            new = _fold_part(context, builder, f, rule, state, load, FOLD, count, False)
+            state = [cgutils.alloca_once(builder, place.type.pointee) for place in places]
+            _start(builder, f, fresh, places, state)
+            old = [builder.load(variable) for variable in state]
+            new = _fold_part(context, builder, f, rule, old, load, FOLD, count, False)
             _stored(builder, places, new)
 
         _strips(builder, f, columns, strip)
         return context.get_dummy_value()
 
-    i64 = types.int64
-    return types.void(fold, i64, i64, i64, i64, i64, i64, i64), codegen
+    i64, flag = types.int64, types.boolean
+    return types.void(fold, i64, i64, i64, flag, i64, i64, i64, i64), codegen
 
 
 def _fold_few(
@@ -886,6 +894,7 @@ def _fold_few(
     builder: Any,
     fold: Fold,
     rule: tuple[Any, ...],
+    fresh: Any,
     places: list[Any],
     rows: Any,
     row: Callable[[Any, Any], Any],
@@ -893,8 +902,7 @@ def _fold_few(
 ) -> None:
     """Fold so many rows of a vector of columns into the states at `places`; `row` gives its bits by number and mask."""
     state = [cgutils.alloca_once(builder, place.type.pointee) for place in places]
-    for variable, value in zip(state, _loaded(builder, places), strict=True):
-        builder.store(value, variable)
+    _start(builder, fold, fresh, places, state)
     with cgutils.for_range(builder, rows) as down:
         old = [builder.load(variable) for variable in state]
         new = _fold_part(
@@ -912,6 +920,7 @@ def fold_few(
     rule: Any,
     at: Any,
     gap: Any,
+    fresh: Any,
     address: Any,
     offsets: Any,
     rows: Any,
@@ -920,7 +929,7 @@ def fold_few(
     """Fold fewer rows than FOLD; see fold_rows."""
 
     def codegen(context: Any, builder: Any, _signature: Any, values: Any) -> Any:
-        _, rule, at, gap, address, offsets, rows, columns = values
+        _, rule, at, gap, fresh, address, offsets, rows, columns = values
         f = fold.fold
         i64 = columns.type
         rule = _rule_of(builder, f, rule)
@@ -934,13 +943,13 @@ def fold_few(
                 return _load_row(builder, f, _pointer(builder, start, offset), mask)
 
             places = _pieces(context, builder, f, at, gap, column)
-            _fold_few(context, builder, f, rule, places, rows, row, count)
+            _fold_few(context, builder, f, rule, fresh, places, rows, row, count)
 
         _strips(builder, f, columns, strip)
         return context.get_dummy_value()
 
-    i64 = types.int64
-    return types.void(fold, i64, i64, i64, i64, i64, i64, i64), codegen
+    i64, flag = types.int64, types.boolean
+    return types.void(fold, i64, i64, i64, flag, i64, i64, i64, i64), codegen
 
 
 @intrinsic
@@ -950,6 +959,7 @@ def fold_scattered(
     rule: Any,
     at: Any,
     gap: Any,
+    fresh: Any,
     address: Any,
     offsets: Any,
     rows: Any,
@@ -959,7 +969,7 @@ def fold_scattered(
     """Fold rows of columns that are `step` bytes apart; see fold_rows."""
 
     def codegen(context: Any, builder: Any, _signature: Any, values: Any) -> Any:
-        _, rule, at, gap, address, offsets, rows, columns, step = values
+        _, rule, at, gap, fresh, address, offsets, rows, columns, step = values
         f = fold.fold
         i64 = columns.type
         rule = _rule_of(builder, f, rule)
@@ -973,13 +983,13 @@ def fold_scattered(
                 first = builder.add(start, builder.load(builder.gep(table, [number])))
                 return _gathered(builder, f, first, step, count)
 
-            _fold_few(context, builder, f, rule, places, rows, row, count)
+            _fold_few(context, builder, f, rule, fresh, places, rows, row, count)
 
         _strips(builder, f, columns, strip)
         return context.get_dummy_value()
 
-    i64 = types.int64
-    return types.void(fold, i64, i64, i64, i64, i64, i64, i64, i64), codegen
+    i64, flag = types.int64, types.boolean
+    return types.void(fold, i64, i64, i64, flag, i64, i64, i64, i64, i64), codegen
 
 
 @intrinsic

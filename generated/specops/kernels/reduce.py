@@ -1043,6 +1043,19 @@ def _stored(builder: Any, places: list[Any], state: list[Any]) -> None:
         builder.store(value, place, align=1)
 
 
+def _start(builder: Any, fold: Fold, fresh: Any, places: list[Any], state: list[Any]) -> None:
+    """Set variables to the states at `places`, or, where it is `fresh`, to those of no elements."""
+    width = places[0].type.pointee.count
+    neutral = _neutral(fold, width) * (fold.count // width)
+    with builder.if_else(fresh) as (then, otherwise):
+        with then:
+            for variable, value in zip(state, neutral, strict=True):
+                builder.store(value, variable)
+        with otherwise:
+            for variable, value in zip(state, _loaded(builder, places), strict=True):
+                builder.store(value, variable)
+
+
 @intrinsic
 def element_bytes(_context: Any, fold: Any) -> Any:
     """Bytes of an element, a constant."""
@@ -1220,15 +1233,7 @@ def fold_run(
         size, lanes = f.bits // 8, f.count
         places = _pieces(context, builder, f, at, gap, i64(0))
         state = [cgutils.alloca_once(builder, place.type.pointee) for place in places]
-        with builder.if_else(fresh) as (then, otherwise):
-            with then:
-                width = places[0].type.pointee.count
-                neutral = _neutral(f, width) * (f.count // width)
-                for variable, value in zip(state, neutral, strict=True):
-                    builder.store(value, variable)
-            with otherwise:
-                for variable, value in zip(state, _loaded(builder, places), strict=True):
-                    builder.store(value, variable)
+        _start(builder, f, fresh, places, state)
 
         def more(load: Callable[[int, Any], Any], rows: int, count: Any) -> None:
             old = [builder.load(variable) for variable in state]
@@ -1355,6 +1360,7 @@ def fold_rows(
     rule: Any,
     at: Any,
     gap: Any,
+    fresh: Any,
     address: Any,
     offsets: Any,
     ahead: Any,
@@ -1367,7 +1373,7 @@ def fold_rows(
     """
 
     def codegen(context: Any, builder: Any, _signature: Any, values: Any) -> Any:
-        _, rule, at, gap, address, offsets, ahead, columns = values
+        _, rule, at, gap, fresh, address, offsets, ahead, columns = values
         f = fold.fold
         i64 = columns.type
         rule = _rule_of(builder, f, rule)
@@ -1389,15 +1395,17 @@ def fold_rows(
                 return _load_row(builder, f, builder.gep(starts[r], [offset]), mask)
 
             places = _pieces(context, builder, f, at, gap, column)
-            state = _loaded(builder, places)
-            new = _fold_part(context, builder, f, rule, state, load, FOLD, count, False)
+            state = [cgutils.alloca_once(builder, place.type.pointee) for place in places]
+            _start(builder, f, fresh, places, state)
+            old = [builder.load(variable) for variable in state]
+            new = _fold_part(context, builder, f, rule, old, load, FOLD, count, False)
             _stored(builder, places, new)
 
         _strips(builder, f, columns, strip)
         return context.get_dummy_value()
 
-    i64 = types.int64
-    return types.void(fold, i64, i64, i64, i64, i64, i64, i64), codegen
+    i64, flag = types.int64, types.boolean
+    return types.void(fold, i64, i64, i64, flag, i64, i64, i64, i64), codegen
 
 
 def _fold_few(
@@ -1405,6 +1413,7 @@ def _fold_few(
     builder: Any,
     fold: Fold,
     rule: tuple[Any, ...],
+    fresh: Any,
     places: list[Any],
     rows: Any,
     row: Callable[[Any, Any], Any],
@@ -1412,8 +1421,7 @@ def _fold_few(
 ) -> None:
     """Fold so many rows of a vector of columns into the states at `places`; `row` gives its bits by number and mask."""
     state = [cgutils.alloca_once(builder, place.type.pointee) for place in places]
-    for variable, value in zip(state, _loaded(builder, places), strict=True):
-        builder.store(value, variable)
+    _start(builder, fold, fresh, places, state)
     with cgutils.for_range(builder, rows) as down:
         old = [builder.load(variable) for variable in state]
         new = _fold_part(
@@ -1431,6 +1439,7 @@ def fold_few(
     rule: Any,
     at: Any,
     gap: Any,
+    fresh: Any,
     address: Any,
     offsets: Any,
     rows: Any,
@@ -1439,7 +1448,7 @@ def fold_few(
     """Fold fewer rows than FOLD; see fold_rows."""
 
     def codegen(context: Any, builder: Any, _signature: Any, values: Any) -> Any:
-        _, rule, at, gap, address, offsets, rows, columns = values
+        _, rule, at, gap, fresh, address, offsets, rows, columns = values
         f = fold.fold
         i64 = columns.type
         rule = _rule_of(builder, f, rule)
@@ -1453,13 +1462,13 @@ def fold_few(
                 return _load_row(builder, f, _pointer(builder, start, offset), mask)
 
             places = _pieces(context, builder, f, at, gap, column)
-            _fold_few(context, builder, f, rule, places, rows, row, count)
+            _fold_few(context, builder, f, rule, fresh, places, rows, row, count)
 
         _strips(builder, f, columns, strip)
         return context.get_dummy_value()
 
-    i64 = types.int64
-    return types.void(fold, i64, i64, i64, i64, i64, i64, i64), codegen
+    i64, flag = types.int64, types.boolean
+    return types.void(fold, i64, i64, i64, flag, i64, i64, i64, i64), codegen
 
 
 @intrinsic
@@ -1469,6 +1478,7 @@ def fold_scattered(
     rule: Any,
     at: Any,
     gap: Any,
+    fresh: Any,
     address: Any,
     offsets: Any,
     rows: Any,
@@ -1478,7 +1488,7 @@ def fold_scattered(
     """Fold rows of columns that are `step` bytes apart; see fold_rows."""
 
     def codegen(context: Any, builder: Any, _signature: Any, values: Any) -> Any:
-        _, rule, at, gap, address, offsets, rows, columns, step = values
+        _, rule, at, gap, fresh, address, offsets, rows, columns, step = values
         f = fold.fold
         i64 = columns.type
         rule = _rule_of(builder, f, rule)
@@ -1492,13 +1502,13 @@ def fold_scattered(
                 first = builder.add(start, builder.load(builder.gep(table, [number])))
                 return _gathered(builder, f, first, step, count)
 
-            _fold_few(context, builder, f, rule, places, rows, row, count)
+            _fold_few(context, builder, f, rule, fresh, places, rows, row, count)
 
         _strips(builder, f, columns, strip)
         return context.get_dummy_value()
 
-    i64 = types.int64
-    return types.void(fold, i64, i64, i64, i64, i64, i64, i64, i64), codegen
+    i64, flag = types.int64, types.boolean
+    return types.void(fold, i64, i64, i64, flag, i64, i64, i64, i64, i64), codegen
 
 
 @intrinsic
@@ -2017,7 +2027,9 @@ def columns(dtype, operation):
             ahead = least(most(AHEAD_OF_COLUMNS // (wide * size), FOLD), ROWS_AHEAD)
             offset, out_offset = _unravel(kept, inner, outer)
             start = x + offset + column * step
-            reset(fold, states, gap, wide)
+            fresh = not partial_last
+            if partial_last:
+                reset(fold, states, gap, wide)
             position = part * share
             stop = least(position + share, total)
             while position < stop:
@@ -2035,17 +2047,23 @@ def columns(dtype, operation):
                     if partial_last and digit + count == n:
                         rows -= 1
                         last = table + 8 * rows
-                        fold_few(fold, rule, states, gap, start, last, 1, columns * how[LAST])
+                        fold_few(fold, rule, states, gap, False, start, last, 1, columns * how[LAST])
                 if not contiguous:
-                    fold_scattered(fold, rule, states, gap, start, table, rows, columns, step)
+                    fold_scattered(
+                        fold, rule, states, gap, fresh, start, table, rows, columns, step
+                    )
+                    fresh = False
                     continue
                 for r in range(rows, rows + ahead):
                     offsets[r] = offsets[most(rows - 1, 0)]
                 done = rows & -FOLD
                 for r in range(0, done, FOLD):
-                    fold_rows(fold, rule, states, gap, start, table + 8 * r, ahead, wide)
+                    fold_rows(fold, rule, states, gap, fresh, start, table + 8 * r, ahead, wide)
+                    fresh = False
                 if done < rows:
-                    fold_few(fold, rule, states, gap, start, table + 8 * done, rows - done, wide)
+                    few = table + 8 * done
+                    fold_few(fold, rule, states, gap, fresh, start, few, rows - done, wide)
+                    fresh = False
             for number in range(taken):
                 at = states + number * each * lane
                 together = beside
