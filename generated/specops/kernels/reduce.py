@@ -2046,8 +2046,8 @@ def columns(dtype, operation):
                     rows += count
                     if partial_last and digit + count == n:
                         rows -= 1
-                        last = table + 8 * rows
-                        fold_few(fold, rule, states, gap, False, start, last, 1, columns * how[LAST])
+                        last, some = table + 8 * rows, columns * how[LAST]
+                        fold_few(fold, rule, states, gap, False, start, last, 1, some)
                 if not contiguous:
                     fold_scattered(
                         fold, rule, states, gap, fresh, start, table, rows, columns, step
