@@ -206,7 +206,7 @@ FLOORS = Floors(
     operators=120,
     constraints=565,
     tensor_constraints=9,
-    examples=1258,
+    examples=1259,
     equivalences=142,
     data_types=1625,
 )

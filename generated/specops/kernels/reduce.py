@@ -572,7 +572,7 @@ ROOT = 2
 LOG = 3
 
 FOLD = 8  # vectors that are added to each other first: nothing waits for the sum before
-GROUPS = 8  # states folded across their lanes together, and results stored together
+GROUPS = 8  # states folded across their lanes together; of most folds, results stored together
 AHEAD_IN_RUN = 8192  # bytes fetched ahead along a run
 RISE = 8.0  # by which an element exceeds the top before that is raised
 

@@ -136,6 +136,17 @@ EXAMPLES = [
         "arguments": {"window_size": [2], "ceil_mode": False, "p": 1},
     },
     {  # (decided)
+        "id": "cubes",
+        "tensors": {
+            "x": ("FLOAT64", [1, -3, 2, -5, 4]),
+            "out": (
+                "FLOAT64",
+                [3.0365889718756627, 3.2710663101885897, 5.104468722001463, 5.738793548317167],
+            ),
+        },
+        "arguments": {"window_size": [2], "ceil_mode": False, "p": 3},
+    },
+    {  # (decided)
         "id": "fraction",
         "tensors": {
             "x": ("FLOAT64", [1, -3, 2, -5, 4]),
