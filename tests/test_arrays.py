@@ -32,6 +32,7 @@ from specops import directml as dml
 from specops.directml import ArgmaxOperatorDesc, TensorDesc
 
 PAGE = np.array([[1, 2, 3], [3, 0, 4], [2, 5, 2]], np.float32)
+IMAGE = np.zeros((1, 1, 4, 4), np.float32)
 FORMS = [
     pytest.param(specops.argmax, id="plain"),
     pytest.param(dml.argmax, id="directml"),
@@ -218,6 +219,49 @@ def test_a_data_type_that_is_asked_for_is_a_mistake_of_its_own() -> None:
     with pytest.raises(ValidationError) as caught:
         dml.max_pooling2(image, window_size=[7, 2], indices=True, indices_dtype="FLOAT32")
     assert [v.field for v in caught.value.violations] == ["OutputIndicesTensor", "WindowSize"]
+
+
+@pytest.mark.parametrize(
+    ("call", "expected"),
+    [
+        (
+            lambda: dml.argmax(PAGE, axes=[9], output_dtype="FLOT32"),
+            ["OutputTensor field_type", "Axes axes_in_range"],
+        ),
+        (
+            lambda: dml.argmax(PAGE.astype(np.float64), axes=[0], output_dtype="FLOAT32"),
+            ["InputTensor supported_data_type", "OutputTensor supported_data_type"],
+        ),
+        (
+            lambda: onnx.max_pool(IMAGE, [2, 2], indices="x", pads=[1]),
+            ["Indices field_type", "pads pads_length"],
+        ),
+        (
+            lambda: dml.lp_pooling(IMAGE, window_size=[1, 1], start_padding=[2, 0], p=0),
+            ["P p_positive", "OutputTensor each_window_holds_input"],
+        ),
+        (
+            lambda: dml.average_pooling(IMAGE.astype(np.int64), [2, 2], start_padding=[5, 0]),
+            ["InputTensor supported_data_type", "OutputTensor each_window_holds_input"],
+        ),
+        (
+            lambda: dml.max_unpooling(PAGE, PAGE.astype(np.uint32), output_sizes=[3, 3]),
+            [
+                f"{name} supported_dimension_count"
+                for name in ("InputTensor", "IndicesTensor", "OutputTensor")
+            ],
+        ),
+        (
+            lambda: dml.average_pooling(IMAGE, [2], strides=[1]),
+            ["DimensionCount spatial_dimensions"],
+        ),
+    ],
+)
+def test_each_mistake_is_told_once(call: Any, expected: list[str]) -> None:
+    """A mistake in one argument hides none in another, and is not told of what follows from it."""
+    with pytest.raises(ValidationError) as caught:
+        call()
+    assert [f"{v.field} {v.id}" for v in caught.value.violations] == expected
 
 
 def test_a_compiled_operator_checks_its_arrays() -> None:

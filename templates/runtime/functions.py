@@ -80,36 +80,52 @@ def compiled(
     if unread and not found:
         found = [operator.not_computable(min(unread))]
     if found:
-        computed = {
-            f.name
-            for f in operator.fields
-            if f.sizes is not None and outputs.get(f.name, _UNASKED).sizes is None
-        }
-        raise ValidationError(_without_echoes(found, operator, computed))
+        raise ValidationError(_without_echoes(found, operator, outputs))
     return CompiledOperator(operator, values, described=False)
 
 
 def _without_echoes(
-    found: list[Violation], operator: Operator, computed: set[str]
+    found: list[Violation], operator: Operator, outputs: Mapping[str, Asked]
 ) -> list[Violation]:
     """What is wrong with an output because of what is wrong elsewhere is not told once more.
 
-    It has its rank or data type of an input, and its sizes, where they are `computed`, of all that was given.
+    Its data type and its sizes, where a caller asks for none, follow from other fields.
     """
-    inputs = {f.name for f in operator.fields if f.kind == "input"}
-    of_inputs = {v.id for v in found if v.field in inputs}
-    given = [v for v in found if v.field not in computed]
-    others = {
+    allocated = {f.name: f for f in operator.fields if f.kind == "output"}
+    lengths = {f.name: f.length_of for f in operator.fields}
+    of_data_types = {
         "supported_data_type",
-        "supported_dimension_count",
         *(r.id for r in operator.rules if f"{r.field}.dtype" in r.reads),
     }
-    kept = [v for v in found if not given or v.field not in computed or v.id in others]
-    return [
-        v
-        for v in kept
-        if not v.id.startswith("supported_") or v.id not in of_inputs or v.field in inputs
-    ]
+
+    def own(name: str, part: str) -> Any:
+        """How a part of an output follows from other fields; None where it is asked for or does not."""
+        asked = getattr(outputs.get(name, _UNASKED), part)
+        if name not in allocated or (asked is not _OWN and asked is not None):
+            return None
+        return getattr(allocated[name], part)
+
+    def behind(source: Any) -> set[str]:
+        """The fields that something follows from, through all that is computed of them."""
+        if isinstance(source, str):
+            return {source.partition(".")[0]}
+        out: set[str] = set()
+        for name in source.reads if source else ():
+            between = operator.derived.get(name) or own(name, "sizes")
+            out |= behind(between) if between else {name}
+        return out
+
+    wrong: dict[str, set[str]] = {"dtype": set(), "sizes": set()}
+    for v in found:
+        part = "dtype" if v.id in of_data_types else "sizes"
+        if own(v.field, part) is None:
+            wrong[part].add(lengths.get(v.field) or v.field)
+
+    def follows(v: Violation) -> bool:
+        part = "dtype" if v.id in of_data_types else "sizes"
+        return v.id != "field_type" and not wrong[part].isdisjoint(behind(own(v.field, part)))
+
+    return [v for v in found if not follows(v)]
 
 
 _UNASKED = Asked(wanted=False)
