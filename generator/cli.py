@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any, TextIO
 
 from generator import compare, explain, lint, output, plan, skeleton, structure
-from generator.diagnostics import Report, Span, annotation, escaped, suggestion
+from generator.diagnostics import Diagnostic, Report, Span, annotation, escaped, suggestion
 from generator.lint import Linted
 from generator.model import DIALECTS
 from generator.names import stands_for
@@ -207,9 +207,13 @@ def linted(options: argparse.Namespace) -> Linted:
     return result
 
 
-def readable(options: argparse.Namespace) -> Linted:
-    """The specs without errors, for verbs that only tell of them; a warning names each of the others."""
-    unfinished: set[str] = set()
+def readable(options: argparse.Namespace, names: list[str]) -> Linted:
+    """The specs without errors, for verbs that only tell of them; a warning names each of the others.
+
+    The run ends with the errors of those that alone are meant by one of the `names`, and of all where none is left.
+    """
+    unfinished: dict[str, list[Diagnostic]] = {}
+    lines: dict[str, list[str]] = {}
     while True:
         report = Report()
         tree = structure.load_tree(options.root, report, unfinished)
@@ -217,11 +221,21 @@ def readable(options: argparse.Namespace) -> Linted:
         if specs is not None and not report:
             break
         found = {d.span.file for d in report.diagnostics if d.span is not None}
-        specs_of_dialects = tuple(f"specs/{dialect}/" for dialect in DIALECTS)
-        found = {file for file in found if file.startswith(specs_of_dialects)} - unfinished
-        if not found:
+        found = {f for f in found if f.startswith("specs/") and f != structure.VOCABULARY}
+        if not found - unfinished.keys():
             fail(report, options)
-        unfinished |= found
+        for file in found:
+            unfinished[file] = [d for d in report.diagnostics if d.span and d.span.file == file]
+        lines |= report.lines
+    ids = [o.id for o in specs.operators]
+    meant = [n for n in names if not any(stands_for(n, i) for i in ids)]
+    asked = [
+        diagnostic
+        for file, found_there in unfinished.items()
+        if not ids or any(stands_for(name, structure.operator_id(file)) for name in meant)
+        for diagnostic in found_there
+    ]
+    fail(Report(asked, lines, len(asked)), options)
     for file in sorted(unfinished):
         warning = f"warning: {escaped(file)} has errors and is left out"
         print(f"{warning}; `python -m generator lint` shows them", file=sys.stderr)
@@ -406,7 +420,7 @@ def _lint(options: argparse.Namespace) -> int:
 
 
 def _list(options: argparse.Namespace) -> int:
-    specs = readable(options)
+    specs = readable(options, options.operators)
     ids = chosen(specs, options)
     rows = explain.rows(specs, [o for o in specs.operators if o.id in ids])
     print(json.dumps(rows, indent=2) if options.format == "json" else explain.table(rows))
@@ -417,7 +431,7 @@ def _explain(options: argparse.Namespace) -> int:
     subject = options.subject.removeprefix("./")
     text = explain.code(subject)
     if text is None:
-        specs = readable(options)
+        specs = readable(options, [subject])
         text = explain.operators(specs, subject) or explain.constraint(specs, subject)
     if text is None:
         paths = {f"generated/{f.path}": f for f in plan.files(specs, _templates(options))}
@@ -444,7 +458,7 @@ def _new(options: argparse.Namespace) -> int:
 
 
 def _diff(options: argparse.Namespace) -> int:
-    operators = {o.id: o for o in readable(options).operators}
+    operators = {o.id: o for o in readable(options, [options.one, options.other]).operators}
     one, other = (_one(list(operators), name, options) for name in (options.one, options.other))
     lines = compare.operators(operators[one], operators[other])
     print("\n".join(lines) if lines else "no difference in meaning")

@@ -65,7 +65,7 @@ def stands_for(name: str, id: str) -> bool:
     [True, True, True, False]
     """
     ids = [id, family(id)] if id.startswith("onnx/") else [id]
-    return any(name in (i, i.split("/")[1]) for i in ids)
+    return any(name in (i, i.split("/")[-1]) for i in ids)
 
 
 def yaml_word(value: object) -> str:

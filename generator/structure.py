@@ -27,13 +27,20 @@ from generator.model import (
 from generator.names import is_module
 from generator.source import Document, KeyPath
 
+VOCABULARY = "specs/vocabulary.yaml"
+
+
+def operator_id(file: str) -> str:
+    """The id of the operator that a spec's file is for."""
+    return file.removeprefix("specs/").removesuffix(".yaml")
+
 
 def load_tree(root: Path, report: Report, without: Collection[str] = ()) -> SpecTree | None:
-    """Read all of `root`/specs but the files `without`.
+    """Read all of `root`/specs but the files `without`, and what others say of their operators.
 
     None with the reasons in the report when anything is wrong with its structure.
     """
-    document = source.load(root / "specs" / "vocabulary.yaml", "specs/vocabulary.yaml", report)
+    document = source.load(root / VOCABULARY, VOCABULARY, report)
     if document is None:
         return None
     vocabulary: Vocabulary | None = _validate(Vocabulary, document, {}, report)
@@ -41,7 +48,8 @@ def load_tree(root: Path, report: Report, without: Collection[str] = ()) -> Spec
         return None
     words = vocabulary.words()
     specs = []
-    read = {root / "specs" / "vocabulary.yaml"}
+    read = {root / VOCABULARY, *(root / file for file in without)}
+    absent = {operator_id(file) for file in without}
     for dialect in DIALECTS:
         for path in _files(root / "specs" / dialect, f"specs/{dialect}", report):
             file = f"specs/{dialect}/{path.name}"
@@ -59,6 +67,8 @@ def load_tree(root: Path, report: Report, without: Collection[str] = ()) -> Spec
                 )
             spec = _validate(OperatorSpec, text, words, report)
             if spec is not None:
+                known = [e for e in spec.equivalences if e.operator not in absent]
+                spec = spec.model_copy(update={"equivalences": known})
                 specs.append(Spec(dialect, path.stem, text, spec))
     _unread(root, read, report)
     return None if report else SpecTree(vocabulary, document, tuple(specs))

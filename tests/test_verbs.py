@@ -267,6 +267,49 @@ def test_an_unfinished_spec_keeps_nobody_from_reading_others(tree: Tree) -> None
     assert "nothing is known of `nope`" in nothing.err
 
 
+def test_an_unfinished_spec_that_is_asked_for_shows_its_errors(tree: Tree) -> None:
+    """Of `explain` and `diff` as CONTRIBUTING names them for a spec that lint refuses."""
+    assert tree("new", "directml/argmost", "--like", "directml/argmax").code == cli.OK
+    for arguments in (
+        ["list", "argmost"],
+        ["explain", "argmost"],
+        ["diff", "directml/argmax", "directml/argmost"],
+    ):
+        result = tree(*arguments)
+        assert result.code == cli.ERRORS
+        assert "error[E250]: a `TODO` is left" in result.err
+        assert "nothing is known" not in result.err
+        assert "no operator" not in result.err
+
+
+def test_what_refers_to_an_unfinished_spec_is_told(tree: Tree) -> None:
+    """Equivalences name other operators; those that one with errors leaves behind are no errors."""
+    before = tree("list").out.splitlines()
+    tree.edit("specs/directml/argmax.yaml", "kind: input", "kind: imput")
+    result = tree("list")
+    assert result.code == cli.OK
+    named = re.findall(r"^warning: (\S+) has errors", result.err, re.MULTILINE)
+    assert named == ["specs/directml/argmax.yaml"]
+    assert len(result.out.splitlines()) == len(before) - 1
+
+
+def test_what_is_no_spec_keeps_nobody_from_reading_specs(tree: Tree) -> None:
+    tree.write("specs/plain/foo.yml", "")
+    tree.write("specs/foo.yaml", "")
+    result = tree("list", "argmin")
+    assert result.code == cli.OK
+    assert "warning: specs/foo.yaml has errors and is left out" in result.err
+    assert "warning: specs/plain/foo.yml has errors" in result.err
+
+
+def test_no_spec_without_errors(tree: Tree) -> None:
+    for path in (tree.root / "specs").glob("*/*.yaml"):
+        path.write_text("operator: [", encoding="utf-8")
+    result = tree("list")
+    assert result.code == cli.ERRORS
+    assert "error[E001]" in result.err
+
+
 def test_a_broken_vocabulary_keeps_from_all(tree: Tree) -> None:
     tree.edit("specs/vocabulary.yaml", "feature_levels:", "feature_level:")
     result = tree("list")
