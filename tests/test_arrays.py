@@ -193,6 +193,15 @@ def test_byte_order(form: Any) -> None:
     assert np.asarray(form(hint)).ravel().tolist() == [7]
 
 
+def test_byte_order_of_another_data_type() -> None:
+    """Where the native order would be refused next, the data type is the mistake."""
+    x = PAGE.astype(">f8")
+    for form, allowed in ((dml.argmax, "one of FLOAT32, FLOAT16, "), (described(PAGE), "float32")):
+        violation = refused(lambda form=form: form(x))
+        assert (violation.id, violation.found) == ("data_type", "dtype >f8")
+        assert allowed in violation.allowed
+
+
 def test_byte_order_of_an_output() -> None:
     """A copy of an output would not be written to: its data type is told instead."""
     out = np.empty((), np.dtype(np.int64).newbyteorder())

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
+from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,8 @@ import pytest
 import specops
 from specops import directml as dml
 from specops import launch
+from specops.command.catalogue import entries
+from specops.command.main import main
 from specops.operator import CompiledOperator
 
 SHAPES = [
@@ -69,9 +72,13 @@ CALLS: dict[str, Call] = {
 }
 
 
+Used = dict[int, set[launch.Kernel]]  # by the operator's id in memory
+
+
 @pytest.fixture
-def used(monkeypatch: pytest.MonkeyPatch) -> Iterator[set[launch.Kernel]]:
-    """The kernels that were run, of which none is: nothing is compiled."""
+def used(monkeypatch: pytest.MonkeyPatch) -> Used:
+    """The kernels that operators ran, of which none is run: nothing is compiled."""
+    operators: Used = {}
     kernels: set[launch.Kernel] = set()
 
     def run(self: launch.Kernel, *_addresses: int, **_how: Any) -> None:
@@ -87,22 +94,30 @@ def used(monkeypatch: pytest.MonkeyPatch) -> Iterator[set[launch.Kernel]]:
         kernels.clear()
         result = call(self, *inputs, out=out)
         assert kernels <= set(self._kernel.kernels())
+        operators.setdefault(id(self._operator), set()).update(kernels)
         return result
 
     monkeypatch.setattr(launch.Kernel, "__call__", run)
     monkeypatch.setattr(launch.Kernel, "address", address)
     monkeypatch.setattr(CompiledOperator, "__call__", checked)
-    yield kernels
+    return operators
 
 
 @pytest.mark.parametrize("dtype", ["float16", "float32"])
 @pytest.mark.parametrize("name", CALLS)
-def test_calls_run_what_was_said(name: str, dtype: str, used: set[launch.Kernel]) -> None:
+def test_calls_run_what_was_said(
+    name: str, dtype: str, used: Used, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By the compiled operator, and by the command that compiles ahead whatever the attributes."""
     random = np.random.default_rng(1)
-    seen: set[launch.Kernel] = set()
     for shape in SHAPES * 4:
         order = random.permutation(len(shape))
         x = np.zeros([shape[a] for a in order], dtype).transpose(np.argsort(order))
         CALLS[name](x, random)
-        seen |= used
-    assert seen
+    warmed: set[launch.Kernel] = set()
+    monkeypatch.setattr(launch, "warm_up", warmed.update)
+    modules = {e.id: import_module(f"specops.{e.id.replace('/', '.')}") for e in entries()}
+    (operator,) = [name for name, module in modules.items() if id(module.OPERATOR) in used]
+    assert main(["warmup", operator, "--dtype", dtype]) == 0
+    assert any(used.values())
+    assert set.union(*used.values()) <= warmed

@@ -66,7 +66,7 @@ def data_type(dtype: np.dtype, operator: Operator, field: str) -> str:
     name = _NAMES.get(dtype) if dtype.isnative else None
     if name is None:
         native = dtype.newbyteorder("=")
-        if not dtype.isnative and native in _NAMES:
+        if not dtype.isnative and _NAMES.get(native) in operator.data_types(field):
             allowed = f"native byte order, dtype {native}"
             if field not in (f.name for f in operator.fields if f.kind == "output"):
                 allowed += ': use x.astype(x.dtype.newbyteorder("="))'
@@ -80,7 +80,8 @@ def data_type(dtype: np.dtype, operator: Operator, field: str) -> str:
 def check(array: np.ndarray, tensor: Tensor, operator: Operator, field: str) -> None:
     """An array must have the described data type and sizes; its strides are its own."""
     if array.dtype != tensor.numpy_dtype or not array.dtype.isnative:
-        data_type(array.dtype, operator, field)
+        if array.dtype.newbyteorder("=") == tensor.numpy_dtype:
+            data_type(array.dtype, operator, field)
         raise operator.refusal(
             "data_type", field, f"dtype {array.dtype}", f"dtype {tensor.numpy_dtype}"
         )

@@ -98,7 +98,10 @@ class CompiledOperator:
         return tuple(results) if any(array is None for array in asked) else out
 
     def warm_up(self) -> None:
-        """Compile all that a call may run, whatever the arrays' strides, so that none waits for it."""
+        """Compile all that a call may run, so that none waits for it.
+
+        It is what calls of other strides and shapes may run, too: of a pooling more than its own shape needs.
+        """
         launch.warm_up(self._kernel.kernels())
 
     def _several(self, out: Any) -> Sequence[Any]:

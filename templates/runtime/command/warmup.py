@@ -21,7 +21,8 @@ def run(options: argparse.Namespace) -> int:
     """The verb."""
     names = options.operators or sorted({e.name for e in entries()})
     chosen = list(dict.fromkeys(e for name in names for e in find(name)))
-    wanted = None if "all" in options.dtype else [_dtype(name) for name in options.dtype]
+    named = [_dtype(name) for name in options.dtype if name != "all"]
+    wanted = None if "all" in options.dtype else named
     work = []
     for entry in chosen:
         operator: Operator = import_module(f"specops.{entry.id.replace('/', '.')}").OPERATOR
