@@ -220,7 +220,13 @@ def _order_key(builder: Any, bits: Any, rule: tuple[Any, Any, Any]) -> Any:
     sign = builder.ashr(bits, _splat(builder, element(width - 1), bits.type))
     magnitude = builder.and_(bits, _splat(builder, element(2 ** (width - 1) - 1), bits.type))
     key = builder.xor(builder.sub(builder.xor(magnitude, sign), sign), flip)
-    return builder.select(builder.icmp_signed(">", magnitude, inf), nan_key, key)
+    nan = builder.icmp_signed(">", magnitude, inf)
+    if bits.type != element and width > 16:
+        # An operation less, where vectors of floats are compared (0.9 of the time of a row).
+        real = ir.FloatType() if width == 32 else ir.DoubleType()
+        value = builder.bitcast(bits, ir.VectorType(real, bits.type.count))
+        nan = builder.fcmp_unordered("uno", value, value)
+    return builder.select(nan, nan_key, key)
 
 
 def _rule(signature: Any, values: Any) -> tuple[Any, Any, Any]:
