@@ -210,7 +210,7 @@ def linted(options: argparse.Namespace) -> Linted:
 def readable(options: argparse.Namespace, names: list[str]) -> Linted:
     """The specs without errors, for verbs that only tell of them; a warning names each of the others.
 
-    The run ends with the errors of those that alone are meant by one of the `names`, and of all where none is left.
+    Where one of the `names` means only specs with errors, or none is left, the run ends with these errors.
     """
     unfinished: dict[str, list[Diagnostic]] = {}
     lines: dict[str, list[str]] = {}

@@ -31,8 +31,8 @@ VOCABULARY = "specs/vocabulary.yaml"
 
 
 def operator_id(file: str) -> str:
-    """The id of the operator that a spec's file is for."""
-    return file.removeprefix("specs/").removesuffix(".yaml")
+    """The id of the operator that a spec's file is for, also where its ending is another."""
+    return file.removeprefix("specs/").rsplit(".", 1)[0]
 
 
 def load_tree(root: Path, report: Report, without: Collection[str] = ()) -> SpecTree | None:

@@ -242,6 +242,10 @@ def test_a_data_type_that_is_asked_for_is_a_mistake_of_its_own() -> None:
             ["InputTensor supported_data_type", "OutputTensor supported_data_type"],
         ),
         (
+            lambda: dml.reduce(PAGE, "SUM", axes=[9], output_dtype="INT32"),
+            ["Axes axes_in_range", "OutputTensor same_dtype"],
+        ),
+        (
             lambda: onnx.max_pool(IMAGE, [2, 2], indices="x", pads=[1]),
             ["Indices field_type", "pads pads_length"],
         ),

@@ -291,6 +291,17 @@ def test_what_refers_to_an_unfinished_spec_is_told(tree: Tree) -> None:
     named = re.findall(r"^warning: (\S+) has errors", result.err, re.MULTILINE)
     assert named == ["specs/directml/argmax.yaml"]
     assert len(result.out.splitlines()) == len(before) - 1
+    assert tree("list", "argmax").code == cli.OK  # other dialects have it, too
+
+
+def test_a_spec_of_another_ending_is_told(tree: Tree) -> None:
+    """What refers to it is no error here either."""
+    spec = tree.root / "specs/directml/argmax.yaml"
+    spec.rename(spec.with_suffix(".yml"))
+    assert tree("list", "argmin").code == cli.OK
+    result = tree("explain", "directml/argmax")
+    assert result.code == cli.ERRORS
+    assert "`specs/directml/argmax.yml` is not read" in result.err
 
 
 def test_what_is_no_spec_keeps_nobody_from_reading_specs(tree: Tree) -> None:

@@ -118,15 +118,17 @@ def _without_echoes(
             out |= behind(between) if between else {name}
         return out
 
+    def part(v: Violation) -> str:
+        return "dtype" if v.id in of_data_types else "sizes"
+
     wrong: dict[str, set[str]] = {"dtype": set(), "sizes": set()}
     for v in found:
-        part = "dtype" if v.id in of_data_types else "sizes"
-        if own(v.field, part) is None:
-            wrong[part].add(lengths.get(v.field) or v.field)
+        if own(v.field, part(v)) is None:
+            wrong[part(v)].add(lengths.get(v.field) or v.field)  # of a length, the array's
 
     def follows(v: Violation) -> bool:
-        part = "dtype" if v.id in of_data_types else "sizes"
-        return v.id != "field_type" and not wrong[part].isdisjoint(behind(own(v.field, part)))
+        sources = behind(own(v.field, part(v)))
+        return v.id != "field_type" and not wrong[part(v)].isdisjoint(sources)
 
     return [v for v in found if not follows(v)]
 
