@@ -212,7 +212,8 @@ def readable(options: argparse.Namespace, names: list[str]) -> Linted:
 
     Where one of the `names` means only specs with errors, or none is left, the run ends with these errors.
     """
-    unfinished: dict[str, list[Diagnostic]] = {}
+    unfinished: set[str] = set()
+    told: list[Diagnostic] = []
     lines: dict[str, list[str]] = {}
     while True:
         report = Report()
@@ -220,20 +221,19 @@ def readable(options: argparse.Namespace, names: list[str]) -> Linted:
         specs = lint.lint(tree, report) if tree is not None else None
         if specs is not None and not report:
             break
-        found = {d.span.file for d in report.diagnostics if d.span is not None}
-        found = {f for f in found if f.startswith("specs/") and f != structure.VOCABULARY}
-        if not found - unfinished.keys():
+        found = {d.span.file for d in report.diagnostics if d.span is not None} - unfinished
+        if not found:  # what does not go away with a file, as of the vocabulary
             fail(report, options)
-        for file in found:
-            unfinished[file] = [d for d in report.diagnostics if d.span and d.span.file == file]
+        unfinished |= found
+        told += report.diagnostics
         lines |= report.lines
     ids = [o.id for o in specs.operators]
     meant = [n for n in names if not any(stands_for(n, i) for i in ids)]
     asked = [
-        diagnostic
-        for file, found_there in unfinished.items()
-        if not ids or any(stands_for(name, structure.operator_id(file)) for name in meant)
-        for diagnostic in found_there
+        d
+        for d in told
+        if not ids
+        or (d.span and any(stands_for(n, structure.operator_id(d.span.file)) for n in meant))
     ]
     fail(Report(asked, lines, len(asked)), options)
     for file in sorted(unfinished):

@@ -77,7 +77,7 @@ Used = dict[int, set[launch.Kernel]]  # by the operator's id in memory
 
 @pytest.fixture
 def used(monkeypatch: pytest.MonkeyPatch) -> Used:
-    """The kernels that operators ran, of which none is run: nothing is compiled."""
+    """The kernels that operators call; none of them runs, and nothing is compiled."""
     operators: Used = {}
     kernels: set[launch.Kernel] = set()
 
