@@ -152,7 +152,8 @@ def _parser() -> argparse.ArgumentParser:
         operators=False,
     )
     explain.add_argument(
-        "subject", help="argmax, directml/argmax, E222, axes_in_range, or a file below generated/"
+        "subject",
+        help="argmax, directml/argmax, E222, axes_in_range, or a file below specs/ or generated/",
     )
     new = verb(
         "new", _new, "a skeleton of a spec, with a to-do for all that differs", operators=False
@@ -431,8 +432,10 @@ def _explain(options: argparse.Namespace) -> int:
     subject = options.subject.removeprefix("./")
     text = explain.code(subject)
     if text is None:
-        specs = readable(options, [subject])
-        text = explain.operators(specs, subject) or explain.constraint(specs, subject)
+        name = structure.operator_id(subject).removeprefix("generated/specops/")
+        specs = readable(options, [name])
+        asked = name if subject.startswith("specs/") else subject
+        text = explain.operators(specs, asked) or explain.constraint(specs, subject)
     if text is None:
         paths = {f"generated/{f.path}": f for f in plan.files(specs, _templates(options))}
         text = explain.file(paths[subject], options.root) if subject in paths else None

@@ -67,7 +67,7 @@ def lint(tree: SpecTree, report: Report) -> Linted:
     _vocabulary(tree, report)
     tensor_rules = resolve.tensor_rules(tree, report)
     remembered: dict[tuple[str, Tensor], bool] = {}
-    operators = []
+    operators, sound = [], []
     for source in tree.specs:
         before = report.count
         _todo(source.document, report)
@@ -76,7 +76,9 @@ def lint(tree: SpecTree, report: Report) -> Linted:
         if report.count == before and len(tensor_rules) == len(tree.vocabulary.tensor_constraints):
             SelfTest(operator, tree, tensor_rules, remembered, report).run()
         operators.append(operator)
-    _families(operators, report)
+        if report.count == before:
+            sound.append(operator)
+    _families(sound, report)
     if not report:
         _equivalences(operators, tree, tensor_rules, report)
     return Linted(tree, tensor_rules, tuple(operators))

@@ -75,6 +75,7 @@ EXPLAINED = {
         "The same by other operators",
     ],
     "onnx/softmax": ["(onnx/softmax_1, version 1)", "(onnx/softmax_13, version 13)"],
+    "specs/plain/argmax.yaml": ["argmax (plain/argmax)"],
     "axes_unique": ["axes_unique of directml/argmax (specs/directml/argmax.yaml:", "broken by"],
     "alignment": ["alignment of each tensor of DirectML (specs/vocabulary.yaml:"],
     "e222": ["E222: `violate` must break its constraint and no other"],
@@ -273,6 +274,8 @@ def test_an_unfinished_spec_that_is_asked_for_shows_its_errors(tree: Tree) -> No
     for arguments in (
         ["list", "argmost"],
         ["explain", "argmost"],
+        ["explain", "specs/directml/argmost.yaml"],
+        ["explain", "generated/specops/directml/argmost.py"],
         ["diff", "directml/argmax", "directml/argmost"],
     ):
         result = tree(*arguments)
@@ -292,6 +295,16 @@ def test_what_refers_to_an_unfinished_spec_is_told(tree: Tree) -> None:
     assert named == ["specs/directml/argmax.yaml"]
     assert len(result.out.splitlines()) == len(before) - 1
     assert tree("list", "argmax").code == cli.OK  # other dialects have it, too
+
+
+def test_an_unfinished_copy_leaves_its_original(tree: Tree) -> None:
+    """That both have one name is told once the copy has no other error."""
+    text = tree.text("specs/directml/argmax.yaml")
+    tree.write("specs/directml/a_copy.yaml", text.replace("Axes", "Axis", 1))
+    result = tree("list", "directml/argmax")
+    assert result.code == cli.OK
+    named = re.findall(r"^warning: (\S+) has errors", result.err, re.MULTILINE)
+    assert named == ["specs/directml/a_copy.yaml"]
 
 
 def test_a_spec_of_another_ending_is_told(tree: Tree) -> None:

@@ -50,6 +50,7 @@ def compiled(
     """
     found: list[Violation] = []
     values: dict[str, Any] = {}
+    unread: set[str] = set()  # fields and parts of tensors that are not known
 
     def read(field: Field, reader: Any, *arguments: Any) -> None:
         try:
@@ -61,10 +62,14 @@ def compiled(
                 )
             )
         except (KeyError, IndexError, ArithmeticError):
-            pass  # an output's sizes follow from fields that a rule refuses
+            pass  # what an output is follows from fields that a rule refuses
 
     for name, (dtype, shape) in inputs.items():
-        values[name] = tensor.packed(arrays.data_type(dtype, operator, name), shape)
+        known = arrays.named(dtype)
+        if known is None:
+            found += arrays.no_data_type(dtype, operator, name).violations
+            unread.add(f"{name}.dtype")
+        values[name] = tensor.packed(known or operator.data_types(name)[0], shape)
     for field in operator.told():
         given = attributes.get(field.name, field.default)
         if field.axes_of is not None:
@@ -77,11 +82,16 @@ def compiled(
     for field in operator.fields:
         if field.kind == "output":
             asked = outputs.get(field.name, _UNASKED)
-            read(field, _output, field, values, asked, operator.data_types(field.name))
-    unread = frozenset(f.name for f in operator.fields if f.name not in values)
-    found += operator.violations(values, None, unread)
+            allowed = operator.data_types(field.name)
+            read(field, _output, field, values, asked, allowed, unread)
+    unread |= {f.name for f in operator.fields if f.name not in values}
+    found += operator.violations(values, None, frozenset(unread))
     if unread and not found:
-        found = [operator.not_computable(min(unread))]
+        found = [operator.not_computable(min(unread).partition(".")[0])]
+    refused = {v.field for v in found if v.id == "supported_data_type"}
+    for name, (dtype, _) in inputs.items():
+        if not dtype.isnative and name not in refused and f"{name}.dtype" not in unread:
+            found += arrays.byte_order(dtype, operator, name).violations
     if found:
         raise ValidationError(_without_echoes(found, operator, outputs))
     return CompiledOperator(operator, values, described=False)
@@ -98,6 +108,7 @@ def _without_echoes(
     lengths = {f.name: f.length_of for f in operator.fields}
     of_data_types = {
         "supported_data_type",
+        "data_type",
         *(r.id for r in operator.rules if f"{r.field}.dtype" in r.reads),
     }
 
@@ -137,9 +148,16 @@ _UNASKED = Asked(wanted=False)
 
 
 def _output(
-    field: Field, values: Mapping[str, Any], asked: Asked, allowed: Sequence[str]
+    field: Field,
+    values: Mapping[str, Any],
+    asked: Asked,
+    allowed: Sequence[str],
+    unread: set[str],
 ) -> tensor.Tensor | None:
-    """The tensor that is allocated for an output; None for one that nobody asks for."""
+    """The tensor that is allocated for an output; None for one that nobody asks for.
+
+    Where its sizes cannot be computed, these are added to what is `unread`: its data type may still be wrong.
+    """
     if field.optional is not None and not validation.boolean(asked.wanted):
         return None
     computed = isinstance(field.dtype, Computed)
@@ -149,7 +167,13 @@ def _output(
         dtype = _own_dtype(field, values)
     if asked.sizes is not None or field.sizes is None:
         return tensor.packed(dtype, validation.integers(asked.sizes))
-    return tensor.packed(dtype, tuple(field.sizes(values)))
+    try:
+        if unread.isdisjoint(f"{name}.sizes" for name in field.sizes.reads):
+            return tensor.packed(dtype, tuple(field.sizes(values)))
+    except (KeyError, IndexError, ArithmeticError):
+        pass
+    unread.add(f"{field.name}.sizes")
+    return tensor.packed(dtype, ())
 
 
 def _own_dtype(field: Field, values: Mapping[str, Any]) -> str:

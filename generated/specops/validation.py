@@ -173,11 +173,17 @@ class Operator:
         feature_level: str | None = None,
         unknown: frozenset[str] = frozenset(),
     ) -> list[Violation]:
-        """Every rule that the values break. `unknown` are fields whose value could not be understood."""
+        """Every rule that the values break.
+
+        `unknown` are fields whose value could not be understood, and parts of tensors, as "x.dtype" or "x.sizes", that
+        are not known.
+        """
         found: list[Violation] = []
         unreadable = {*unknown, *(name for name in self.derived if name not in values)}
         for field in self.fields:
-            if field.type == "tensor" and isinstance(values.get(field.name), Tensor):
+            parts = {f"{field.name}.dtype", f"{field.name}.sizes"}
+            known = isinstance(values.get(field.name), Tensor) and parts.isdisjoint(unknown)
+            if field.type == "tensor" and known:
                 self._tensor(field, values[field.name], unreadable, found)
         self._support(values, feature_level, unreadable, found)
         for name, computed in self.derived.items():
@@ -254,7 +260,7 @@ class Operator:
             tensor = values.get(name)
             if not isinstance(tensor, Tensor):
                 continue
-            if tensor.dtype not in allowed.dtypes:
+            if tensor.dtype not in allowed.dtypes and f"{name}.dtype" not in unreadable:
                 unreadable.add(f"{name}.dtype")
                 later = _since(support, name, tensor.dtype)
                 hint = (
@@ -266,7 +272,8 @@ class Operator:
                 found.append(self.violation("supported_data_type", name, tensor.dtype, text, place))
             low, high = allowed.ranks
             if not low <= len(tensor.sizes) <= high and f"{name}.sizes" not in unreadable:
-                text, shown = f"{low} to {high} dimensions", f"{len(tensor.sizes)} dimensions"
+                ranks = f"{low} to {high}" if low < high else f"{low}"
+                text, shown = f"{ranks} dimensions", f"{len(tensor.sizes)} dimensions"
                 found.append(self.violation("supported_dimension_count", name, shown, text, place))
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from specops.errors import SpecopsError
+from specops.errors import SpecopsError, ValidationError
 from specops.tensor import Tensor, nested, packed_strides
 from specops.validation import Operator
 from specops.vocabulary import DATA_TYPES
@@ -58,27 +58,36 @@ def _buffer(value: object) -> np.ndarray | None:
         return None
 
 
-def data_type(dtype: np.dtype, operator: Operator, field: str) -> str:
-    """The vocabulary's name of an array's data type."""
-    name = _NAMES.get(dtype) if dtype.isnative else None
-    if name is None:
-        native = dtype.newbyteorder("=")
-        if not dtype.isnative and _NAMES.get(native) in operator.data_types(field):
-            allowed = f"native byte order, dtype {native}"
-            if field not in (f.name for f in operator.fields if f.kind == "output"):
-                allowed += ': use x.astype(x.dtype.newbyteorder("="))'
-            raise operator.refusal("byte_order", field, f"dtype {dtype.str}", allowed)
-        raise operator.refusal(
-            "data_type", field, f"dtype {dtype}", f"one of {', '.join(operator.data_types(field))}"
-        )
-    return name
+def native(dtype: np.dtype) -> np.dtype:
+    """The data type in this machine's byte order."""
+    # Only where there is another order: NumPy's strings refuse to be asked.
+    return dtype if dtype.isnative else dtype.newbyteorder("=")
+
+
+def named(dtype: np.dtype) -> str | None:
+    """The vocabulary's name of an array's data type, in whatever byte order; None where it has none."""
+    return _NAMES.get(native(dtype))
+
+
+def no_data_type(dtype: np.dtype, operator: Operator, field: str) -> ValidationError:
+    """The refusal of a data type that the vocabulary does not have."""
+    allowed = f"one of {', '.join(operator.data_types(field))}"
+    return operator.refusal("data_type", field, f"dtype {dtype}", allowed)
+
+
+def byte_order(dtype: np.dtype, operator: Operator, field: str) -> ValidationError:
+    """The refusal of a data type whose bytes are in another order than this machine's."""
+    allowed = f"native byte order, dtype {native(dtype)}"
+    if field not in (f.name for f in operator.fields if f.kind == "output"):
+        allowed += ': use x.astype(x.dtype.newbyteorder("="))'
+    return operator.refusal("byte_order", field, f"dtype {dtype.str}", allowed)
 
 
 def check(array: np.ndarray, tensor: Tensor, operator: Operator, field: str) -> None:
     """An array must have the described data type and sizes; its strides are its own."""
     if array.dtype != tensor.numpy_dtype or not array.dtype.isnative:
-        if array.dtype.newbyteorder("=") == tensor.numpy_dtype:
-            data_type(array.dtype, operator, field)
+        if native(array.dtype) == tensor.numpy_dtype:
+            raise byte_order(array.dtype, operator, field)
         raise operator.refusal(
             "data_type", field, f"dtype {array.dtype}", f"dtype {tensor.numpy_dtype}"
         )

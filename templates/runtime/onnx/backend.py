@@ -163,19 +163,20 @@ class PreparedModel(base.BackendRep):
         for name, value in given.items():
             try:
                 array = arrays.as_array(value, self._subject, name)
-                arrays.data_type(array.dtype, self._subject, name)
             except ValidationError as error:
                 found += error.violations
                 continue
             declared = self._graph.inputs[name]
             assert declared.dtype is not None
             dtype = DATA_TYPES[declared.dtype].numpy
-            if array.dtype != dtype:
+            if arrays.native(array.dtype) != dtype:
                 found.append(
                     self._subject.violation(
                         "data_type", name, f"dtype {array.dtype}", f"dtype {dtype}"
                     )
                 )
+            elif not array.dtype.isnative:
+                found += arrays.byte_order(array.dtype, self._subject, name).violations
             sizes = declared.sizes
             if sizes is not None:
                 fits = len(sizes) == array.ndim
