@@ -1239,7 +1239,8 @@ def short_rows(width, is_float):
         narrow = n <= VECTOR_BYTES // size
         # A group's whole run of the output fits one vector, too.
         one_hot = narrow and zero_count == n and zero_step == size and mark_step == size
-        ahead = step * most(AHEAD // most(abs(step), 1), 1)  # a row further on
+        # Rows further on, by their own bytes: by their step, those with gaps take up to twice as long.
+        ahead = step * most(AHEAD // (n * size), 1)
         item = begin
         while item < end:
             outer = item // run
