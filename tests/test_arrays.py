@@ -307,8 +307,9 @@ def test_each_mistake_is_told_once(call: Any, expected: list[str]) -> None:
 def test_a_compiled_operator_checks_its_arrays() -> None:
     """Type, shape and number of arrays must be as described."""
     operator = described(PAGE)
-    for strange in (np.float64, complex, np.dtypes.StringDType()):
-        assert refused(lambda: operator(PAGE.astype(strange))).id == "data_type"  # noqa: B023
+    for dtype in (np.float64, complex, np.dtypes.StringDType()):
+        x = PAGE.astype(dtype)
+        assert refused(lambda x=x: operator(x)).id == "data_type"
     assert refused(lambda: operator(PAGE[:2])).id == "shape"
     assert refused(lambda: operator(PAGE[None])).id == "shape"
     for arguments in ((), (PAGE, PAGE)):

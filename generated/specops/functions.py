@@ -67,7 +67,7 @@ def compiled(
     for name, (dtype, shape) in inputs.items():
         known = arrays.named(dtype)
         if known is None:
-            found += arrays.no_data_type(dtype, operator, name).violations
+            found.append(arrays.no_data_type(dtype, operator, name))
             unread.add(f"{name}.dtype")
         values[name] = tensor.packed(known or operator.data_types(name)[0], shape)
     for field in operator.told():
@@ -91,7 +91,7 @@ def compiled(
     refused = {v.field for v in found if v.id == "supported_data_type"}
     for name, (dtype, _) in inputs.items():
         if not dtype.isnative and name not in refused and f"{name}.dtype" not in unread:
-            found += arrays.byte_order(dtype, operator, name).violations
+            found.append(arrays.byte_order(dtype, operator, name))
     if found:
         raise ValidationError(_without_echoes(found, operator, outputs))
     return CompiledOperator(operator, values, described=False)

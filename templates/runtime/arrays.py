@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from specops.errors import SpecopsError, ValidationError
+from specops.errors import SpecopsError, ValidationError, Violation
 from specops.tensor import Tensor, nested, packed_strides
 from specops.validation import Operator
 from specops.vocabulary import DATA_TYPES
@@ -69,25 +69,25 @@ def named(dtype: np.dtype) -> str | None:
     return _NAMES.get(native(dtype))
 
 
-def no_data_type(dtype: np.dtype, operator: Operator, field: str) -> ValidationError:
-    """The refusal of a data type that the vocabulary does not have."""
+def no_data_type(dtype: np.dtype, operator: Operator, field: str) -> Violation:
+    """What is told of a data type that the vocabulary does not have."""
     allowed = f"one of {', '.join(operator.data_types(field))}"
-    return operator.refusal("data_type", field, f"dtype {dtype}", allowed)
+    return operator.violation("data_type", field, f"dtype {dtype}", allowed)
 
 
-def byte_order(dtype: np.dtype, operator: Operator, field: str) -> ValidationError:
-    """The refusal of a data type whose bytes are in another order than this machine's."""
+def byte_order(dtype: np.dtype, operator: Operator, field: str) -> Violation:
+    """What is told of a data type whose bytes are in another order than this machine's."""
     allowed = f"native byte order, dtype {native(dtype)}"
     if field not in (f.name for f in operator.fields if f.kind == "output"):
         allowed += ': use x.astype(x.dtype.newbyteorder("="))'
-    return operator.refusal("byte_order", field, f"dtype {dtype.str}", allowed)
+    return operator.violation("byte_order", field, f"dtype {dtype.str}", allowed)
 
 
 def check(array: np.ndarray, tensor: Tensor, operator: Operator, field: str) -> None:
     """An array must have the described data type and sizes; its strides are its own."""
     if array.dtype != tensor.numpy_dtype or not array.dtype.isnative:
         if native(array.dtype) == tensor.numpy_dtype:
-            raise byte_order(array.dtype, operator, field)
+            raise ValidationError([byte_order(array.dtype, operator, field)])
         raise operator.refusal(
             "data_type", field, f"dtype {array.dtype}", f"dtype {tensor.numpy_dtype}"
         )

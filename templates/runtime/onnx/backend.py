@@ -176,7 +176,7 @@ class PreparedModel(base.BackendRep):
                     )
                 )
             elif not array.dtype.isnative:
-                found += arrays.byte_order(array.dtype, self._subject, name).violations
+                found.append(arrays.byte_order(array.dtype, self._subject, name))
             sizes = declared.sizes
             if sizes is not None:
                 fits = len(sizes) == array.ndim
