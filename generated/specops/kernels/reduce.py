@@ -566,20 +566,9 @@ def _log(builder: Any, value: Any) -> Any:
     return builder.select(builder.fcmp_unordered("uno", value, value), value, result)
 
 
-NONE = 0
-MEAN = 1
-ROOT = 2
-LOG = 3
-
-FOLD = 8  # vectors that are added to each other first: nothing waits for the sum before
-GROUPS = 8  # states folded across their lanes together; of most folds, results stored together
-AHEAD_IN_RUN = 8192  # bytes fetched ahead along a run
-RISE = 8.0  # by which an element exceeds the top before that is raised
-
 _ADDED = ("sum", "magnitudes", "squares")
 _FLOATS = {"FLOAT16": 16, "BFLOAT16": 16, "FLOAT32": 32, "FLOAT64": 64}
 _DOUBLE = ir.DoubleType()
-_EXPONENT = 0x7FF << 52  # bits of a double's exponent
 
 
 class Fold:
@@ -665,6 +654,61 @@ def _rule_of(builder: Any, fold: Fold, rule: Any) -> tuple[Any, ...]:
         for i in range(3)
     ]
     return tuple(w if fold.bits == 64 else builder.trunc(w, fold.element) for w in words)
+
+
+@intrinsic
+def element_bytes(_context: Any, fold: Any) -> Any:
+    """Bytes of an element, a constant."""
+
+    def codegen(_context: Any, _builder: Any, _signature: Any, _values: Any) -> Any:
+        return ir.IntType(64)(fold.fold.bits // 8)
+
+    return types.int64(fold), codegen
+
+
+@intrinsic
+def lane_bytes(_context: Any, fold: Any) -> Any:
+    """Bytes of a lane of each array of a state, a constant."""
+
+    def codegen(_context: Any, _builder: Any, _signature: Any, _values: Any) -> Any:
+        return ir.IntType(64)(fold.fold.lane_bytes)
+
+    return types.int64(fold), codegen
+
+
+@intrinsic
+def lane_count(_context: Any, fold: Any) -> Any:
+    """Elements of a vector, a constant."""
+
+    def codegen(_context: Any, _builder: Any, _signature: Any, _values: Any) -> Any:
+        return ir.IntType(64)(fold.fold.count)
+
+    return types.int64(fold), codegen
+
+
+@intrinsic
+def state_arrays(_context: Any, fold: Any) -> Any:
+    """Arrays of lanes that a state has, a constant."""
+
+    def codegen(_context: Any, _builder: Any, _signature: Any, _values: Any) -> Any:
+        return ir.IntType(64)(fold.fold.arrays)
+
+    return types.int64(fold), codegen
+
+
+@intrinsic
+def is_slow(_context: Any, fold: Any) -> Any:
+    """Whether a fold computes so long that even adjoining runs had better be fetched ahead, a constant."""
+
+    def codegen(_context: Any, _builder: Any, _signature: Any, _values: Any) -> Any:
+        return ir.IntType(1)(fold.fold.slow)
+
+    return types.boolean(fold), codegen
+
+
+RISE = 8.0  # by which an element exceeds the top before that is raised
+
+_EXPONENT = 0x7FF << 52  # bits of a double's exponent
 
 
 def _key(builder: Any, fold: Fold, rule: tuple[Any, ...], bits: Any) -> Any:
@@ -1057,56 +1101,6 @@ def _start(builder: Any, fold: Fold, fresh: Any, places: list[Any], state: list[
 
 
 @intrinsic
-def element_bytes(_context: Any, fold: Any) -> Any:
-    """Bytes of an element, a constant."""
-
-    def codegen(_context: Any, _builder: Any, _signature: Any, _values: Any) -> Any:
-        return ir.IntType(64)(fold.fold.bits // 8)
-
-    return types.int64(fold), codegen
-
-
-@intrinsic
-def lane_bytes(_context: Any, fold: Any) -> Any:
-    """Bytes of a lane of each array of a state, a constant."""
-
-    def codegen(_context: Any, _builder: Any, _signature: Any, _values: Any) -> Any:
-        return ir.IntType(64)(fold.fold.lane_bytes)
-
-    return types.int64(fold), codegen
-
-
-@intrinsic
-def lane_count(_context: Any, fold: Any) -> Any:
-    """Elements of a vector, a constant."""
-
-    def codegen(_context: Any, _builder: Any, _signature: Any, _values: Any) -> Any:
-        return ir.IntType(64)(fold.fold.count)
-
-    return types.int64(fold), codegen
-
-
-@intrinsic
-def state_arrays(_context: Any, fold: Any) -> Any:
-    """Arrays of lanes that a state has, a constant."""
-
-    def codegen(_context: Any, _builder: Any, _signature: Any, _values: Any) -> Any:
-        return ir.IntType(64)(fold.fold.arrays)
-
-    return types.int64(fold), codegen
-
-
-@intrinsic
-def is_slow(_context: Any, fold: Any) -> Any:
-    """Whether a fold computes so long that even adjoining runs had better be fetched ahead, a constant."""
-
-    def codegen(_context: Any, _builder: Any, _signature: Any, _values: Any) -> Any:
-        return ir.IntType(1)(fold.fold.slow)
-
-    return types.boolean(fold), codegen
-
-
-@intrinsic
 def reset(_context: Any, fold: Any, at: Any, gap: Any, lanes: Any) -> Any:
     """States of no elements, as whole vectors."""
 
@@ -1119,6 +1113,11 @@ def reset(_context: Any, fold: Any, at: Any, gap: Any, lanes: Any) -> Any:
         return context.get_dummy_value()
 
     return types.void(fold, types.int64, types.int64, types.int64), codegen
+
+
+FOLD = 8  # vectors that are added to each other first: nothing waits for the sum before
+GROUPS = 8  # states folded across their lanes together; of most folds, results stored together
+AHEAD_IN_RUN = 8192  # bytes fetched ahead along a run
 
 
 def _gathered(builder: Any, fold: Fold, address: Any, step: Any, count: Any) -> Any:
@@ -1599,6 +1598,12 @@ def copy_states(
 
     i64 = types.int64
     return types.void(fold, i64, i64, i64, i64, i64), codegen
+
+
+NONE = 0
+MEAN = 1
+ROOT = 2
+LOG = 3
 
 
 def _log_of(builder: Any, value: Any) -> Any:

@@ -1,0 +1,165 @@
+"""The operation of a reduction on the elements of a data type, as compiled code knows it.
+
+Operations, and the states that groups of elements come to:
+  sum, magnitudes, squares   the sum, in float64 for floats; of FLOAT64 also its rounding errors, and for squares the
+                             power of two that elements were divided by
+  product                    for floats the mantissa and the exponent of 2: no product of a few lanes overflows
+  exponentials               the sum of exp(x - top) * EXP_SCALE; of wide ones its rounding errors; the top, which
+                             few elements exceed, by RISE at most
+  greatest                   the greatest order key, which tells -0.0 from 0.0
+
+A state is a lane in each of one to three arrays of lanes, `gap` bytes apart, in scratch memory. `rule` is the address
+of six int64: flip, nan_key, inf (see the order keys), what becomes of the state in the end (NONE, MEAN, ROOT or LOG),
+the elements of a group, and whether integers are unsigned.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from llvmlite import ir
+from numba import types
+from numba.core import cgutils
+from numba.core.imputils import lower_constant
+from numba.extending import intrinsic, models, register_model, typeof_impl
+
+from memory import VECTOR_BYTES, _load, _pointer
+
+_ADDED = ("sum", "magnitudes", "squares")
+_FLOATS = {"FLOAT16": 16, "BFLOAT16": 16, "FLOAT32": 32, "FLOAT64": 64}
+_DOUBLE = ir.DoubleType()
+
+
+class Fold:
+    """An operation on the elements of a data type; signed integers stand for unsigned ones but in exponentials."""
+
+    def __init__(self, dtype: str, operation: str) -> None:
+        self.dtype = dtype
+        self.operation = operation
+        self.floats = dtype in _FLOATS
+        self.bits = _FLOATS.get(dtype) or int(dtype.lstrip("UINT"))
+        self.element = ir.IntType(self.bits)
+        exact = operation == "greatest" or not (self.floats or operation == "exponentials")
+        self.lane = self.element if exact else _DOUBLE
+        self.wide = not exact and dtype not in ("FLOAT16", "BFLOAT16", "FLOAT32")
+        self.count = 8 if self.wide else 16
+        self.arrays = 1
+        if exact:
+            self.count = VECTOR_BYTES * 8 // self.bits
+        elif operation == "product":
+            self.arrays = 2
+        else:
+            scaled = operation == "exponentials" or (self.wide and operation == "squares")
+            self.arrays = 1 + self.wide + scaled
+        # A sum of floats that are converted first.
+        self.converts = self.floats and operation in _ADDED and not self.wide
+        self.lane_bytes = 8 if self.lane == _DOUBLE else self.bits // 8
+        self.state_bytes = self.arrays * self.lane_bytes
+        # So much arithmetic that the processor does not look far enough ahead itself.
+        self.slow = operation == "exponentials" or (self.bits == 16 and not exact)
+
+
+class _FoldType(types.Type):
+    def __init__(self, fold: Fold) -> None:
+        self.fold = fold
+        super().__init__(f"Fold({fold.dtype}, {fold.operation})")
+
+
+register_model(_FoldType)(models.OpaqueModel)
+
+
+@typeof_impl.register(Fold)
+def _type_of_fold(fold: Fold, _context: Any) -> _FoldType:
+    return _FoldType(fold)
+
+
+@lower_constant(_FoldType)
+def _constant_fold(context: Any, _builder: Any, _type: Any, _fold: Fold) -> Any:
+    return context.get_dummy_value()
+
+
+def _vector_of(element: Any, count: int) -> Any:
+    return ir.VectorType(element, count)
+
+
+def _bits_of(value: Any) -> Any:
+    return _vector_of(ir.IntType(64), value.type.count)
+
+
+def _call(builder: Any, name: str, result: Any, *arguments: Any) -> Any:
+    fnty = ir.FunctionType(result, [a.type for a in arguments])
+    return builder.call(cgutils.get_or_insert_function(builder.module, fnty, name), arguments)
+
+
+def _on_lanes(builder: Any, name: str, value: Any) -> Any:
+    """LLVM's intrinsic `name` of a vector of floats."""
+    width = 32 if value.type.element == ir.FloatType() else 64
+    return _call(builder, f"llvm.{name}.v{value.type.count}f{width}", value.type, value)
+
+
+def _widened(builder: Any, value: Any) -> Any:
+    """Doubles of floats."""
+    if value.type.element != ir.FloatType():
+        return value
+    return builder.fpext(value, _vector_of(_DOUBLE, value.type.count))
+
+
+def _rule_of(builder: Any, fold: Fold, rule: Any) -> tuple[Any, ...]:
+    """flip, nan_key and inf in an element's width, where elements are compared."""
+    if fold.operation != "greatest":
+        return ()
+    words = [
+        _load(builder, _pointer(builder, rule, ir.IntType(64)(8 * i)), ir.IntType(64))
+        for i in range(3)
+    ]
+    return tuple(w if fold.bits == 64 else builder.trunc(w, fold.element) for w in words)
+
+
+@intrinsic
+def element_bytes(_context: Any, fold: Any) -> Any:
+    """Bytes of an element, a constant."""
+
+    def codegen(_context: Any, _builder: Any, _signature: Any, _values: Any) -> Any:
+        return ir.IntType(64)(fold.fold.bits // 8)
+
+    return types.int64(fold), codegen
+
+
+@intrinsic
+def lane_bytes(_context: Any, fold: Any) -> Any:
+    """Bytes of a lane of each array of a state, a constant."""
+
+    def codegen(_context: Any, _builder: Any, _signature: Any, _values: Any) -> Any:
+        return ir.IntType(64)(fold.fold.lane_bytes)
+
+    return types.int64(fold), codegen
+
+
+@intrinsic
+def lane_count(_context: Any, fold: Any) -> Any:
+    """Elements of a vector, a constant."""
+
+    def codegen(_context: Any, _builder: Any, _signature: Any, _values: Any) -> Any:
+        return ir.IntType(64)(fold.fold.count)
+
+    return types.int64(fold), codegen
+
+
+@intrinsic
+def state_arrays(_context: Any, fold: Any) -> Any:
+    """Arrays of lanes that a state has, a constant."""
+
+    def codegen(_context: Any, _builder: Any, _signature: Any, _values: Any) -> Any:
+        return ir.IntType(64)(fold.fold.arrays)
+
+    return types.int64(fold), codegen
+
+
+@intrinsic
+def is_slow(_context: Any, fold: Any) -> Any:
+    """Whether a fold computes so long that even adjoining runs had better be fetched ahead, a constant."""
+
+    def codegen(_context: Any, _builder: Any, _signature: Any, _values: Any) -> Any:
+        return ir.IntType(1)(fold.fold.slow)
+
+    return types.boolean(fold), codegen

@@ -1,0 +1,435 @@
+"""States of folds: the terms that elements add, how states are joined, and where they lie."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from llvmlite import ir
+from numba import types
+from numba.core import cgutils
+from numba.extending import intrinsic
+
+from float_math import (
+    EXP_SCALE,
+    LOWEST,
+    _exp,
+    _greater_float,
+    _lesser_float,
+    _muladd,
+    _same,
+    _width,
+)
+from fold import _ADDED, _DOUBLE, Fold, _bits_of, _on_lanes, _vector_of, _widened
+from half import _bfloat_to_float, _half_to_float, _is_zen
+from memory import _splat
+from order_key import _mirror
+from vectors import _greater
+
+RISE = 8.0  # by which an element exceeds the top before that is raised
+
+_EXPONENT = 0x7FF << 52  # bits of a double's exponent
+
+
+def _key(builder: Any, fold: Fold, rule: tuple[Any, ...], bits: Any) -> Any:
+    """The total order of the elements, NaN apart, as that of signed integers."""
+    flip, nan_key, inf = (_splat(builder, r, bits.type) for r in rule)
+    if not fold.floats:
+        return builder.xor(bits, flip)
+    key = builder.xor(_mirror(builder, bits), flip)
+    magnitude = builder.and_(bits, _same(bits.type, 2 ** (fold.bits - 1) - 1))
+    is_nan = builder.icmp_signed(">", magnitude, inf)
+    return builder.select(is_nan, nan_key, key)
+
+
+def _element_of_key(builder: Any, fold: Fold, rule: tuple[Any, ...], key: Any) -> Any:
+    """The bits of a key; those of some NaN for NaN's."""
+    bits = builder.xor(key, _splat(builder, rule[0], key.type))
+    if not fold.floats:
+        return bits
+    return _mirror(builder, bits)
+
+
+def _terms(context: Any, builder: Any, fold: Fold, rule: tuple[Any, ...], bits: Any) -> Any:
+    """What elements contribute: of 16-bit floats in float32 where few of them cannot overflow."""
+    operation, dtype, count = fold.operation, fold.dtype, bits.type.count
+    if operation == "greatest":
+        return _key(builder, fold, rule, bits)
+    if not fold.floats:
+        if operation == "exponentials":
+            convert = builder.uitofp if dtype.startswith("U") else builder.sitofp
+            return convert(bits, _vector_of(_DOUBLE, count))
+        if operation == "squares":
+            return builder.mul(bits, bits)
+        if operation == "magnitudes":
+            negative = builder.icmp_signed("<", bits, ir.Constant(bits.type, None))
+            return builder.select(negative, builder.neg(bits), bits)
+        return bits
+    if dtype == "FLOAT16":
+        value = _half_to_float(context, builder, bits)
+    elif dtype == "BFLOAT16":
+        value = _bfloat_to_float(builder, bits)
+    else:
+        single = ir.FloatType() if dtype == "FLOAT32" else _DOUBLE
+        value = builder.bitcast(bits, _vector_of(single, count))
+    if operation == "product" or (operation in _ADDED and dtype != "FLOAT16"):
+        value = _widened(builder, value)
+    if operation == "magnitudes" and fold.converts and _is_zen(context):
+        # LLVM would take them of whole vectors before these are converted in pieces (1.6 times as long).
+        value = _on_lanes(builder, "arithmetic.fence", value)
+    if operation == "magnitudes" or (fold.wide and operation == "squares"):
+        value = _on_lanes(builder, "fabs", value)
+    return value
+
+
+def _blank(fold: Fold, type_: Any) -> Any:
+    """Terms that change nothing."""
+    if fold.operation == "greatest":
+        return _same(type_, -(2 ** (fold.bits - 1)))
+    if fold.operation == "product":
+        return _same(type_, 1)
+    if fold.operation == "exponentials":
+        return _same(type_, float("-inf"))
+    return _same(type_, 0 if isinstance(type_.element, ir.IntType) else -0.0)
+
+
+def _neutral(fold: Fold, count: int) -> list[Any]:
+    """The state of no elements, in so many lanes."""
+    vector = _vector_of(fold.lane, count)
+    if fold.lane != _DOUBLE:
+        return [_blank(fold, vector)]
+    zero = _same(vector, 0.0)
+    if fold.operation == "product":
+        return [_same(vector, 1.0), zero]
+    sums = [_same(vector, -0.0), *([zero] if fold.wide else [])]
+    if fold.operation == "exponentials":
+        lowest = LOWEST[64 if fold.wide else 32]
+        return [zero, *sums[1:], _same(vector, lowest)]
+    if len(sums) < fold.arrays:
+        return [*sums, _same(vector, _LEAST_SCALE)]
+    return sums
+
+
+_LEAST_SCALE = 2.0**-1000
+_GREATEST_SCALE = 2.0**1000
+
+
+def _scale_of(builder: Any, magnitude: Any) -> Any:
+    """The power of two of a magnitude, such that neither it nor its reciprocal is subnormal."""
+    bits = builder.bitcast(magnitude, _bits_of(magnitude))
+    power = builder.and_(bits, _same(bits.type, _EXPONENT))
+    power = builder.bitcast(power, magnitude.type)
+    least, most = _same(power.type, _LEAST_SCALE), _same(power.type, _GREATEST_SCALE)
+    power = _greater_float(builder, power, least)
+    return _lesser_float(builder, power, most)
+
+
+def _reciprocal(builder: Any, power: Any) -> Any:
+    """1 / power, of a power of two."""
+    bits = builder.bitcast(power, _bits_of(power))
+    return builder.bitcast(builder.sub(_same(bits.type, 2046 << 52), bits), power.type)
+
+
+def _plus(context: Any, builder: Any, a: Any, b: Any) -> Any:
+    """a + b of converted floats."""
+    if not _is_zen(context):
+        return builder.fadd(a, b)
+    # 1 * a + b, of a factor that LLVM does not see through.
+    one = _on_lanes(builder, "arithmetic.fence", _same(a.type, 1.0))
+    return _muladd(builder, one, a, b)
+
+
+def _two_sum(builder: Any, a: Any, b: Any) -> tuple[Any, Any]:
+    """a + b, and what rounding lost in it (Knuth)."""
+    whole = builder.fadd(a, b)
+    from_b = builder.fsub(whole, a)
+    from_a = builder.fsub(whole, from_b)
+    return whole, builder.fadd(builder.fsub(a, from_a), builder.fsub(b, from_b))
+
+
+def _added(builder: Any, a: list[Any], b: list[Any]) -> list[Any]:
+    """Sums, with their rounding errors where there are such."""
+    if len(a) == 1:
+        return [builder.fadd(a[0], b[0])]
+    whole, lost = _two_sum(builder, a[0], b[0])
+    return [whole, builder.fadd(builder.fadd(a[1], b[1]), lost)]
+
+
+def _times(builder: Any, sums: list[Any], factor: Any) -> list[Any]:
+    return [builder.fmul(s, factor) for s in sums]
+
+
+def _normalised(builder: Any, value: Any) -> tuple[Any, Any]:
+    """Mantissa, 1/2 to 1, and exponent (as int64); 0, infinities and NaN as they are."""
+    integers = _bits_of(value)
+    bits = builder.bitcast(value, integers)
+    field = builder.and_(builder.lshr(bits, _same(integers, 52)), _same(integers, 0x7FF))
+    below = builder.sub(field, _same(integers, 1))
+    ordinary = builder.icmp_unsigned("<", below, _same(integers, 0x7FE))
+    half = builder.and_(bits, _same(integers, ~_EXPONENT))
+    half = builder.or_(half, _same(integers, 1022 << 52))
+    mantissa = builder.bitcast(builder.select(ordinary, half, bits), value.type)
+    exponent = builder.sub(field, _same(integers, 1022))
+    return mantissa, builder.select(ordinary, exponent, ir.Constant(integers, None))
+
+
+def _product(builder: Any, state: list[Any], mantissa: Any, exponent: Any) -> list[Any]:
+    """State times mantissa * 2**exponent (None: 0); the exponent's bits stand in the lanes of a double."""
+    mantissa, more = _normalised(builder, builder.fmul(state[0], mantissa))
+    total = builder.add(builder.bitcast(state[1], more.type), more)
+    if exponent is not None:
+        total = builder.add(total, exponent)
+    return [mantissa, builder.bitcast(total, mantissa.type)]
+
+
+def _depth(builder: Any, x: Any, top: Any) -> Any:
+    """x - top, 0 for an infinity that is the top."""
+    same = builder.fcmp_ordered("==", x, top)
+    return builder.select(same, ir.Constant(x.type, None), builder.fsub(x, top))
+
+
+def _exp_of(context: Any, builder: Any, fold: Fold, depth: Any) -> Any:
+    narrow = depth.type.element == ir.FloatType()
+    return _exp(context, builder, depth, min(fold.bits, 32) if narrow else 64)
+
+
+def _lowered(context: Any, builder: Any, fold: Fold, sums: list[Any], depth: Any) -> list[Any]:
+    """Sums of exponentials below a top that has risen by -depth."""
+    scale = _widened(builder, _exp_of(context, builder, fold, depth))
+    return _times(builder, sums, builder.fmul(scale, _same(scale.type, 1 / EXP_SCALE)))
+
+
+def _joined(
+    context: Any, builder: Any, fold: Fold, a: list[Any], b: list[Any], one_top: bool = False
+) -> list[Any]:
+    """Two states as one; `one_top`: of exponentials below one and the same top."""
+    operation = fold.operation
+    if operation == "greatest":
+        return [_greater(builder, a[0], b[0])]
+    if not isinstance(a[0].type.element, ir.DoubleType | ir.FloatType):
+        return [(builder.mul if operation == "product" else builder.add)(a[0], b[0])]
+    if operation == "product":
+        return _product(builder, a, b[0], builder.bitcast(b[1], _bits_of(b[1])))
+    if operation == "exponentials":
+        top = a[-1]
+        if one_top:
+            return [*_added(builder, a[:-1], b[:-1]), top]
+        top = _greater_float(builder, a[-1], b[-1])
+        a, b = (
+            _lowered(context, builder, fold, s[:-1], _depth(builder, s[-1], top)) for s in (a, b)
+        )
+        return [*_added(builder, a, b), top]
+    if operation == "squares" and fold.wide:
+        scale = _greater_float(builder, a[-1], b[-1])
+        inverse = _reciprocal(builder, scale)
+        sides = []
+        for state in (a, b):
+            factor = builder.fmul(state[-1], inverse)
+            # One factor after the other: its square may be too small.
+            sides.append(_times(builder, _times(builder, state[:-1], factor), factor))
+        return [*_added(builder, *sides), scale]
+    return _added(builder, a, b)
+
+
+def _tree(items: range, leaf: Callable[[int], Any], operation: Callable[[Any, Any], Any]) -> Any:
+    """Pairs first, then pairs of these: errors and waiting grow with the logarithm."""
+    if len(items) == 1:
+        return leaf(items[0])
+    half = len(items) // 2
+    a, b = (_tree(part, leaf, operation) for part in (items[:half], items[half:]))
+    return operation(a, b)
+
+
+def _folded(
+    context: Any,
+    builder: Any,
+    fold: Fold,
+    state: list[Any],
+    count: int,
+    term: Callable[[int], Any],
+    one_group: bool,
+    fresh: bool = False,
+) -> list[Any]:
+    """The state with `count` vectors of terms.
+
+    `one_group`: all lanes are of one group, and have one top; `fresh`: the state is that of no elements.
+    """
+    operation, numbers = fold.operation, range(count)
+
+    def sum_of(values: list[Any]) -> Any:
+        return _tree(numbers, values.__getitem__, builder.fadd)
+
+    if operation == "product" and fold.lane == _DOUBLE:
+        if fold.wide:
+            rescale = []
+            for i in numbers:
+                value = term(i)
+                tiny = _same(value.type, 2.0**-1022)
+                subnormal = builder.fcmp_ordered("<", _on_lanes(builder, "fabs", value), tiny)
+                raised = builder.fmul(value, _same(value.type, 2.0**54))
+                mantissa, exponent = _normalised(builder, builder.select(subnormal, raised, value))
+                lower = builder.sub(exponent, _same(exponent.type, 54))
+                rescale.append((mantissa, builder.select(subnormal, lower, exponent)))
+            mantissa = _tree(numbers, lambda i: rescale[i][0], builder.fmul)
+            exponent = _tree(numbers, lambda i: rescale[i][1], builder.add)
+            return _product(builder, state, mantissa, exponent)
+        for first in range(0, count, 4):  # of so many float32 the product is a normal double
+            few = range(first, min(first + 4, count))
+            state = _product(builder, state, _tree(few, term, builder.fmul), None)
+        return state
+    if operation == "exponentials":
+        terms = [term(i) for i in numbers]
+        old = state[-1]
+        if not fold.wide:
+            old = builder.fptrunc(old, terms[0].type)
+        top = _tree(numbers, terms.__getitem__, lambda a, b: _greater_float(builder, a, b))
+        sums = state[:-1]
+        if fresh:
+            if one_group:
+                top = _everywhere(builder, top)
+            top = _greater_float(builder, top, old)
+            depths = [_depth(builder, t, top) for t in terms]
+        else:
+            # Raised seldom: each time rounds the sums, and costs an exponential. Else nothing waits for the greatest
+            # (1.3 times as fast).
+            most = _same(top.type, -LOWEST[_width(top.type)])
+            enough = _lesser_float(builder, most, builder.fadd(old, _same(old.type, RISE)))
+            raised = builder.fcmp_ordered(">", top, enough)
+            variables = [cgutils.alloca_once_value(builder, v) for v in (*sums, old, old, *terms)]
+            some = builder.bitcast(raised, ir.IntType(raised.type.count))
+            with builder.if_then(builder.icmp_unsigned("!=", some, some.type(0)), likely=False):
+                top = _everywhere(builder, top) if one_group else builder.select(raised, top, old)
+                lowered = _lowered(context, builder, fold, sums, _depth(builder, old, top))
+                # Infinities have no difference.
+                finite = [_lesser_float(builder, most, t) for t in (top, *terms)]
+                for variable, value in zip(variables, (*lowered, top, *finite), strict=True):
+                    builder.store(value, variable)
+            values = [builder.load(variable) for variable in variables]
+            sums, (top, finite_top, *terms) = values[: len(sums)], values[len(sums) :]
+            depths = [builder.fsub(t, finite_top) for t in terms]
+        powers = [_exp_of(context, builder, fold, d) for d in depths]
+        added = _widened(builder, sum_of(powers))
+        sums = _added(builder, sums, [added, *(_same(added.type, -0.0) for _ in sums[1:])])
+        return [*sums, _widened(builder, top)]
+    if operation == "squares" and fold.wide:
+        terms = [term(i) for i in numbers]
+        top = _tree(numbers, terms.__getitem__, lambda a, b: _greater_float(builder, a, b))
+        scale = _greater_float(builder, state[-1], _scale_of(builder, top))
+        inverse = _reciprocal(builder, scale)
+        factor = builder.fmul(state[-1], inverse)
+        sums = _times(builder, _times(builder, state[:-1], factor), factor)
+        parts = [builder.fmul(t, inverse) for t in terms]
+        added = sum_of([builder.fmul(p, p) for p in parts])
+        return [*_added(builder, sums, [added, _same(added.type, -0.0)]), scale]
+
+    def leaf(i: int) -> list[Any]:
+        value = term(i)
+        return [value, _same(value.type, -0.0)] if fold.wide else [value]
+
+    def joined(a: list[Any], b: list[Any]) -> list[Any]:
+        return _joined(context, builder, fold, a, b)
+
+    return joined(state, _tree(numbers, leaf, joined))
+
+
+def _summed(
+    context: Any,
+    builder: Any,
+    fold: Fold,
+    state: list[Any],
+    count: int,
+    terms: Callable[[int], list[Any]],
+    fresh: bool,
+) -> list[Any]:
+    """The sums of a state with `count` vectors of converted terms, both in as many pieces; see _folded."""
+    squares = fold.operation == "squares"
+
+    def leaf(i: int) -> list[Any]:
+        values = terms(i)
+        if not squares:
+            return values
+        values = [builder.fmul(v, v) for v in values]
+        if i + 1 < count:
+            pairs = zip(terms(i + 1), values, strict=True)
+            values = [_muladd(builder, v, v, square) for v, square in pairs]
+        return values
+
+    def plus(a: list[Any], b: list[Any]) -> list[Any]:
+        return [_plus(context, builder, *pair) for pair in zip(a, b, strict=True)]
+
+    # Squares are exact: two are added with one rounding in either way, in this one with an operation less.
+    added = _tree(range(0, count, 2 if squares else 1), leaf, plus)
+    added = [_widened(builder, value) for value in added]
+    return added if fresh else plus(added, state)
+
+
+def _part(builder: Any, a: Any, b: Any, places: list[int]) -> Any:
+    order = ir.Constant(_vector_of(ir.IntType(32), len(places)), places)
+    return builder.shuffle_vector(a, b, order)
+
+
+def _everywhere(builder: Any, value: Any) -> Any:
+    """The greatest lane in all lanes."""
+    step = value.type.count // 2
+    while step:
+        other = _part(builder, value, value, [i ^ step for i in range(value.type.count)])
+        value = _greater_float(builder, value, other)
+        step //= 2
+    return value
+
+
+def _places(builder: Any, fold: Fold, at: Any, gap: Any, lane: Any, count: int) -> list[Any]:
+    """Pointers to `count` lanes of each array of a state."""
+    i64 = ir.IntType(64)
+    address = builder.add(at, builder.mul(lane, i64(fold.lane_bytes)))
+    vector = _vector_of(fold.lane, count)
+    return [
+        builder.inttoptr(builder.add(address, builder.mul(gap, i64(a))), vector.as_pointer())
+        for a in range(fold.arrays)
+    ]
+
+
+def _pieces(context: Any, builder: Any, fold: Fold, at: Any, gap: Any, lane: Any) -> list[Any]:
+    """Pointers to a vector of states, or to the pieces of it in which the target adds best."""
+    width = fold.count
+    if fold.converts and _is_zen(context):
+        width = 8 if fold.dtype == "FLOAT16" else 4  # 256 bits of what elements are converted to
+    firsts = [builder.add(lane, lane.type(first)) for first in range(0, fold.count, width)]
+    return [place for first in firsts for place in _places(builder, fold, at, gap, first, width)]
+
+
+def _loaded(builder: Any, places: list[Any]) -> list[Any]:
+    return [builder.load(place, align=1) for place in places]
+
+
+def _stored(builder: Any, places: list[Any], state: list[Any]) -> None:
+    for place, value in zip(places, state, strict=True):
+        builder.store(value, place, align=1)
+
+
+def _start(builder: Any, fold: Fold, fresh: Any, places: list[Any], state: list[Any]) -> None:
+    """Set variables to the states at `places`, or, where it is `fresh`, to those of no elements."""
+    width = places[0].type.pointee.count
+    neutral = _neutral(fold, width) * (fold.count // width)
+    with builder.if_else(fresh) as (then, otherwise):
+        with then:
+            for variable, value in zip(state, neutral, strict=True):
+                builder.store(value, variable)
+        with otherwise:
+            for variable, value in zip(state, _loaded(builder, places), strict=True):
+                builder.store(value, variable)
+
+
+@intrinsic
+def reset(_context: Any, fold: Any, at: Any, gap: Any, lanes: Any) -> Any:
+    """States of no elements, as whole vectors."""
+
+    def codegen(context: Any, builder: Any, _signature: Any, values: Any) -> Any:
+        _, at, gap, lanes = values
+        f = fold.fold
+        i64 = lanes.type
+        with cgutils.for_range_slice(builder, i64(0), lanes, i64(f.count), i64) as (lane, _):
+            _stored(builder, _places(builder, f, at, gap, lane, f.count), _neutral(f, f.count))
+        return context.get_dummy_value()
+
+    return types.void(fold, types.int64, types.int64, types.int64), codegen
