@@ -1,7 +1,7 @@
 """The typed form of specs/: what a vocabulary and an operator's spec may say.
 
 pydantic checks structure and reports all errors with their paths; source.py knows the place of each path. What needs
-more than one field is in lint.py.
+more than one field is in lint/.
 """
 
 from __future__ import annotations

@@ -1,0 +1,111 @@
+"""What needs more than one field: cross-references, names, levels. Then each spec's test of itself, in selftest.py."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from generator import names, resolve
+from generator.diagnostics import Note, Report
+from generator.lint.entries import check_origin, check_unique
+from generator.lint.equivalences import Equivalences, check_calls
+from generator.lint.fields import Fields
+from generator.lint.naming import Naming
+from generator.lint.rules import Rules
+from generator.lint.semantics import Semantics
+from generator.lint.tables import Tables
+from generator.lint.vocabulary import check_vocabulary
+from generator.model import SpecTree, TensorConstraint
+from generator.resolve import Operator, Rule
+from generator.selftest import SelfTest, Tensor
+from generator.source import Document, KeyPath
+
+TODO = "TODO"
+
+
+@dataclass(frozen=True)
+class Linted:
+    """All specs, resolved and found good."""
+
+    tree: SpecTree
+    tensor_rules: tuple[tuple[Rule, TensorConstraint], ...]
+    operators: tuple[Operator, ...]
+
+
+def lint(tree: SpecTree, report: Report) -> Linted:
+    """Check all specs; findings go to the report."""
+    check_vocabulary(tree, report)
+    tensor_rules = resolve.tensor_rules(tree, report)
+    remembered: dict[tuple[str, Tensor], bool] = {}
+    operators, sound = [], []
+    for source in tree.specs:
+        before = report.count
+        _todo(source.document, report)
+        operator = resolve.operator(source, tree, report)
+        _spec(operator, tree, report)
+        if report.count == before and len(tensor_rules) == len(tree.vocabulary.tensor_constraints):
+            SelfTest(operator, tree, tensor_rules, remembered, report).run()
+        operators.append(operator)
+        if report.count == before:
+            sound.append(operator)
+    _families(sound, report)
+    if not report:
+        check_calls(operators, tree, tensor_rules, report)
+    return Linted(tree, tensor_rules, tuple(operators))
+
+
+def _spec(operator: Operator, tree: SpecTree, report: Report) -> None:
+    """The cross-references of one spec."""
+    for part in (Naming, Fields, Tables, Rules, Semantics, Equivalences):
+        part(operator, tree, report).check()
+    document = operator.source.document
+    silent: dict[str, KeyPath] = {}
+    for i, decision in enumerate(operator.spec.silent):
+        check_unique(silent, decision.id, ("silent", i), document, report)
+    ids: dict[str, KeyPath] = {}
+    for i, example in enumerate(operator.spec.examples):
+        path: KeyPath = ("examples", i)
+        check_unique(ids, example.id, path, document, report)
+        check_origin(example.page, example.decided, "example", example.id, path, document, report)
+
+
+def _families(operators: list[Operator], report: Report) -> None:
+    """All versions of an ONNX operator have its one name; of other dialects each operator has its own."""
+    first: dict[str, Operator] = {}
+    others: dict[tuple[str, str], Operator] = {}
+    for operator in operators:
+        if operator.source.dialect != "onnx":
+            known = others.setdefault((operator.source.dialect, operator.spec.operator), operator)
+            if known is not operator:
+                report.add(
+                    "E211",
+                    f"`{operator.spec.operator}` is also the name of {known.id}",
+                    operator.source.document.span(("operator",)),
+                    "again",
+                    notes=[Note(known.source.document.span(("operator",)), "first here")],
+                )
+            continue
+        known = first.setdefault(names.family(operator.source.name), operator)
+        if known.spec.operator != operator.spec.operator:
+            note = Note(known.source.document.span(("operator",)), "another version")
+            report.add(
+                "E211",
+                f"`{operator.spec.operator}` is another name than that of {known.id}",
+                operator.source.document.span(("operator",)),
+                "differs",
+                notes=[note],
+                help="all versions of an operator have one name; another operator has another file name",
+            )
+
+
+def _todo(document: Document, report: Report) -> None:
+    def walk(value: object, path: KeyPath) -> None:
+        if isinstance(value, dict):
+            for key, inner in value.items():
+                walk(inner, (*path, key))
+        elif isinstance(value, list):
+            for i, inner in enumerate(value):
+                walk(inner, (*path, i))
+        elif isinstance(value, str) and TODO in value:
+            report.add("E250", f"a `{TODO}` is left", document.span(path), "fill this in")
+
+    walk(document.data, ())

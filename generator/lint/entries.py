@@ -1,0 +1,58 @@
+"""What entries of every list have: an origin, an id of their own, and needs that stand above them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from generator.diagnostics import Note, Report, suggestion
+from generator.source import Document, KeyPath
+
+
+def check_origin(
+    page: str | None,
+    decided: str | None,
+    what: str,
+    id: str,
+    path: KeyPath,
+    document: Document,
+    report: Report,
+) -> None:
+    if (page is None) == (decided is None):
+        found = "no origin" if page is None else "two origins"
+        report.add(
+            "E210",
+            f"{what} `{id}` has {found}",
+            document.span((*path, "id") if (*path, "id") in document.values else path),
+            help="name the place on the page with `page:`, or own the choice with `decided:` and its reason",
+        )
+
+
+def check_unique(
+    ids: dict[str, KeyPath], id: str, path: KeyPath, document: Document, report: Report
+) -> None:
+    if id in ids:
+        first = Note(document.span((*ids[id], "id")), "first here")
+        report.add(
+            "E211", f"`{id}` is used twice", document.span((*path, "id")), "again", notes=[first]
+        )
+    ids.setdefault(id, path)
+
+
+def check_needs(
+    needs: list[str],
+    earlier: Iterable[str],
+    id: str,
+    path: KeyPath,
+    document: Document,
+    report: Report,
+) -> None:
+    known = [e for e in earlier if e != id]
+    for i, need in enumerate(needs):
+        if need not in known:
+            report.add(
+                "E213",
+                f"`{need}` is not a constraint above this one",
+                document.span((*path, "needs", i)),
+                "unknown",
+                help=suggestion(need, known),
+            )

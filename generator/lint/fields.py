@@ -1,0 +1,171 @@
+"""Fields and derived values: their names, kinds, defaults, and what outputs have."""
+
+from __future__ import annotations
+
+import math
+
+from generator import model, names
+from generator.diagnostics import Note, suggestion
+from generator.lint.subject import Subject
+from generator.selftest import RANGES
+from generator.source import KeyPath
+
+_ARGUMENTS = {"compiled", "inputs", "opset", "out", "output_dtype", "self", "x"}
+_DEFAULTS = {
+    "bool": "true or false",
+    "uint": "a whole number",
+    "int": "a whole number",
+    "float": "a number with a point",
+}
+
+
+class Fields(Subject):
+    def check(self) -> None:
+        self.fields()
+        self.arguments()
+        self.derived()
+
+    def fields(self) -> None:
+        seen: dict[str, int] = {}
+        arguments: dict[str, str] = {}
+        for i, field in enumerate(self.spec.fields):
+            path: KeyPath = ("fields", i)
+            self.taken(field.name, (*path, "name"))
+            if field.told or field in self.spec.tensors("input")[1:]:
+                make = names.snake_case if field.told else names.array_argument
+                argument = make(field.name)
+                self.taken(argument, (*path, "name"), _ARGUMENTS)
+                other = arguments.setdefault(argument, field.name)
+                if other != field.name:
+                    self.report.add(
+                        "E211",
+                        f"`{field.name}` and `{other}` are both the argument `{argument}`",
+                        self.document.span((*path, "name")),
+                        "again",
+                    )
+            if field.name in seen:
+                first = Note(self.document.span(("fields", seen[field.name], "name")), "first here")
+                self.report.add(
+                    "E211",
+                    f"field `{field.name}` is named twice",
+                    self.document.span((*path, "name")),
+                    "again",
+                    notes=[first],
+                )
+            seen.setdefault(field.name, i)
+            numbers = field.type == "int[]" and self.operator.source.dialect == "onnx"
+            is_tensor = field.type == "tensor"
+            allowed = {"input": is_tensor or numbers, "output": is_tensor}
+            if not allowed.get(field.kind, not is_tensor):
+                self.report.add(
+                    "E214",
+                    f"`{field.name}` is {field.kind} but its type is {field.type}",
+                    self.document.span((*path, "type")),
+                    help="inputs and outputs are tensors, attributes are not; an ONNX input may be int[]",
+                )
+            self.output(field, path)
+            for key, kinds in (("length_of", ["uint[]"]), ("axes_of", ["tensor"])):
+                target = getattr(field, key)
+                known = [
+                    f.name
+                    for f in self.spec.fields
+                    if f.type in kinds and (key == "length_of" or f.kind == "input")
+                ]
+                if target is not None:
+                    what = "an input" if key == "axes_of" else "a field"
+                    self.unknown(target, (*path, key), known, f"{what} of this operator")
+            self.default(field, (*path, "default"))
+
+    def arguments(self) -> None:
+        """All arguments of the function have names of their own."""
+        taken = {names.snake_case(f.name) for f in self.spec.fields if f.told}
+        taken |= {names.array_argument(f.name) for f in self.spec.tensors("input")[1:]}
+        for i, field in enumerate(self.spec.fields):
+            if field.kind != "output":
+                continue
+            for key in ("optional", "sizes_argument"):
+                name = getattr(field, key)
+                if name is None:
+                    continue
+                own = [name, f"{name}_dtype"] if key == "optional" else [name]
+                for argument in own:
+                    if argument in taken:
+                        self.report.add(
+                            "E211",
+                            f"`{argument}` is already an argument of the function",
+                            self.document.span(("fields", i, key)),
+                            "again",
+                        )
+                taken.update(own)
+
+    def output(self, field: model.FieldSpec, path: KeyPath) -> None:
+        """What only outputs have, and all of them."""
+        keys = ("sizes", "dtype", "sizes_argument", "optional")
+        if field.kind != "output":
+            for key in keys:
+                if getattr(field, key) is not None:
+                    self.report.add(
+                        "E214",
+                        f"`{key}` belongs to an output, and `{field.name}` is none",
+                        self.document.key_span((*path, key)),
+                        "not here",
+                    )
+            return
+        if (field.sizes or field.sizes_argument) is None or field.dtype is None:
+            self.report.add(
+                "E214",
+                f"output `{field.name}` needs `sizes` and `dtype`",
+                self.document.span((*path, "name")),
+                help="the functions allocate it; say how large it is, and its data type where none is asked for",
+            )
+        if field.dtype is not None and not field.chooses_dtype:
+            known = [
+                *self.spec.dtypes(field.name),
+                *(f"{t.name}.dtype" for t in self.spec.tensors("input")),
+            ]
+            if field.dtype not in known:
+                self.value(field.dtype, (*path, "dtype"), known)
+        for key in ("sizes_argument", "optional"):
+            argument = getattr(field, key)
+            if argument is not None:
+                self.taken(argument, (*path, key), _ARGUMENTS)
+
+    def default(self, field: model.FieldSpec, path: KeyPath) -> None:
+        if field.default is None:
+            return
+        if field.type.endswith("[]") and isinstance(field.default, str):
+            return  # an expression
+        enum = self.vocabulary.enums.get(field.type)
+        known = list(enum.values) if enum else []
+        types = {"bool": bool, "uint": int, "int": int, "float": float}
+        of_type = types.get(field.type, str if enum else None)
+        finite = not isinstance(field.default, float) or math.isfinite(field.default)
+        wrong = type(field.default) is not of_type or not finite
+        if type(field.default) is int and field.type in RANGES:
+            low, high = RANGES[field.type]
+            wrong = wrong or not low <= field.default <= high
+        if wrong or (enum and field.default not in known):
+            help = suggestion(str(field.default), known) or _DEFAULTS.get(
+                field.type, "leave it out"
+            )
+            self.report.add(
+                "E103",
+                f"`{names.yaml_word(field.default)}` is not a value of {field.type}",
+                self.document.span(path),
+                "unknown value",
+                help=help,
+            )
+
+    def derived(self) -> None:
+        """Their names stand beside those of fields, in expressions and as functions."""
+        seen: dict[str, KeyPath] = {}
+        for i, entry in enumerate(self.spec.derived):
+            path: KeyPath = ("derived", i)
+            self.taken(entry.name, (*path, "name"), [*self.names, *self.functions()])
+            if entry.name in seen:
+                first = Note(self.document.span((*seen[entry.name], "name")), "first here")
+                span = self.document.span((*path, "name"))
+                self.report.add(
+                    "E211", f"`{entry.name}` is named twice", span, "again", notes=[first]
+                )
+            seen.setdefault(entry.name, path)

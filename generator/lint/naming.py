@@ -1,0 +1,77 @@
+"""The names of an operator and of its file, and its version."""
+
+from __future__ import annotations
+
+from generator import names
+from generator.lint.subject import BUILTINS, MODULE_NAMES, Subject
+
+# Of builtins, as functions.
+_NUMPY_NAMES = {"abs", "all", "any", "max", "min", "pow", "round", "sum"}
+_PACKAGE_NAMES = {"get_num_threads", "num_threads", "set_num_threads"}
+
+
+class Naming(Subject):
+    def check(self) -> None:
+        self.name()
+        self.function()
+        self.version()
+
+    def name(self) -> None:
+        """The command line calls an operator by what stands behind these prefixes, too."""
+        short = self.spec.operator.removeprefix("DML_OPERATOR_").removeprefix("DML_")
+        if not short[:1].isalpha():
+            self.report.add(
+                "E105",
+                f"`{self.spec.operator}` has no name behind its prefix",
+                self.document.span(("operator",)),
+                help="write the page's name, as in DML_OPERATOR_ARGMAX",
+            )
+
+    def function(self) -> None:
+        """The file's name becomes a function's, beside what its module calls."""
+        source = self.operator.source
+        name = names.family(source.name) if source.dialect == "onnx" else source.name
+        called = set().union(*(expression.calls() for expression, _ in self.expressions()))
+        if name in called | {*self.functions()} | MODULE_NAMES | _PACKAGE_NAMES | (
+            BUILTINS - _NUMPY_NAMES
+        ):
+            self.report.add(
+                "E105",
+                f"`{name}`, the file's name, has another meaning in the generated module",
+                self.document.span(("operator",)),
+                "its function's name",
+                help="name the file otherwise",
+            )
+
+    def version(self) -> None:
+        """What says from when on the operator exists; ONNX's file names end in it."""
+        source = self.operator.source
+        given = {"introduced": self.spec.introduced, "since_version": self.spec.since_version}
+        wanted = {"directml": "introduced", "onnx": "since_version"}.get(source.dialect)
+        for key, value in given.items():
+            if key == wanted and value is None:
+                self.report.add("E102", f"`{key}` is missing", self.document.span(()), "in here")
+            elif key != wanted and value is not None:
+                self.report.add(
+                    "E230",
+                    f"`{key}` has no meaning in the dialect {source.dialect}",
+                    self.document.key_span((key,)),
+                    "not here",
+                )
+        newest = self.vocabulary.opsets.newest
+        if source.dialect == "onnx" and (self.spec.since_version or 0) > newest:
+            self.report.add(
+                "E230",
+                f"version {self.spec.since_version} is newer than the newest operator set, {newest}",
+                self.document.span(("since_version",)),
+                help="raise `opsets.newest` in specs/vocabulary.yaml",
+            )
+        if source.dialect == "onnx" and self.spec.since_version is not None:
+            ending = f"_{self.spec.since_version}"
+            if not source.name.endswith(ending):
+                self.report.add(
+                    "E105",
+                    f"the file name `{source.name}.yaml` does not end in the version",
+                    self.document.span(("since_version",)),
+                    help=f"name it {names.family(source.name)}{ending}.yaml",
+                )

@@ -1,0 +1,78 @@
+"""Constraints, and that expressions fit the lines of generated modules."""
+
+from __future__ import annotations
+
+from generator import expr, layout
+from generator.lint.entries import check_needs, check_origin, check_unique
+from generator.lint.subject import Subject
+from generator.source import KeyPath
+
+
+class Rules(Subject):
+    def check(self) -> None:
+        self.constraints()
+        self.layout()
+
+    def constraints(self) -> None:
+        ids: dict[str, KeyPath] = {}
+        directml = self.operator.source.dialect == "directml"
+        of_tensors = {c.id for c in self.vocabulary.tensor_constraints if directml}
+        for i, constraint in enumerate(self.spec.constraints):
+            path: KeyPath = ("constraints", i)
+            self.unknown(constraint.field, (*path, "field"), self.names)
+            derived = [d.name for d in self.spec.derived]
+            self.taken(constraint.id, (*path, "id"), [*self.names, *self.functions(), *derived])
+            check_origin(
+                constraint.page,
+                constraint.decided,
+                "constraint",
+                constraint.id,
+                path,
+                self.document,
+                self.report,
+            )
+            check_unique(ids, constraint.id, path, self.document, self.report)
+            if constraint.id in of_tensors:
+                self.report.add(
+                    "E211",
+                    f"`{constraint.id}` is already a rule of each tensor",
+                    self.document.span((*path, "id")),
+                    "again",
+                    help="choose another id: messages and tests name a rule by it",
+                )
+            check_needs(constraint.needs, ids, constraint.id, path, self.document, self.report)
+            for target in constraint.violate:
+                name, _, attribute = target.partition(".")
+                at: KeyPath = (*path, "violate", target)
+                if self.unknown(name, at, self.names):
+                    continue
+                if target == name and self.spec.field(name).type == "tensor":
+                    self.report.add(
+                        "E223",
+                        f"`{name}` is a tensor, which `violate` changes in a part",
+                        self.document.key_span(at),
+                        "no part is named",
+                        help=f"as in `{name}.sizes`; parts are {', '.join(expr.ATTRIBUTES)}",
+                    )
+                elif self.spec.field(name).type == "tensor":
+                    self.unknown(attribute, at, expr.ATTRIBUTES, "part of a tensor")
+                elif target != name:
+                    self.unknown(target, at, self.names)
+
+    def layout(self) -> None:
+        """Expressions are written into generated modules, where lines are not endless."""
+        for expression, path in self.expressions():
+            if max(map(len, expression.statement("return", layout.WITHIN))) > layout.WITHIN:
+                self.too_long(path)
+        for name, expression in self.operator.meanings.items():
+            if not layout.fits(name, expression.text):
+                self.too_long(("semantics", name, "value"))
+
+    def too_long(self, path: KeyPath) -> None:
+        self.report.add(
+            "E202",
+            "this expression does not fit the lines of a generated module",
+            self.document.span(path),
+            "too long",
+            help="name a part of it under `derived`",
+        )

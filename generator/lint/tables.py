@@ -1,0 +1,165 @@
+"""The tables of data types: complete, of sound levels, and such as the kernel takes."""
+
+from __future__ import annotations
+
+import itertools
+
+from generator import expr, model
+from generator.diagnostics import Note
+from generator.lint.subject import Subject
+from generator.source import KeyPath
+
+
+class Tables(Subject):
+    def check(self) -> None:
+        tensors = [f.name for f in self.spec.tensors()]
+        leveled = self.operator.source.dialect == "directml"
+        for i, row in enumerate(self.spec.support):
+            path: KeyPath = ("support", i)
+            unknown = [self.unknown(name, (*path, name), tensors) for name in row.tensors]
+            absent = [t for t in tensors if t not in row.tensors]
+            if absent and not any(unknown):
+                self.report.add(
+                    "E102", f"`{absent[0]}` is missing", self.document.span(path), "in this table"
+                )
+            self.when(row, path)
+            if (
+                leveled
+                and row.since is None
+                and any(r.when == row.when for r in self.spec.support[:i])
+            ):
+                self.report.add(
+                    "E102",
+                    "`since` is missing",
+                    self.document.span(path),
+                    "in this table",
+                    help="only the first table, the operator's general definition, may do without",
+                )
+            elif not leveled and row.since is not None:
+                self.report.add(
+                    "E230",
+                    "`since` names a feature level, and this dialect has none",
+                    self.document.key_span((*path, "since")),
+                    "not here",
+                )
+            for name, support in row.tensors.items():
+                if support.low > support.high:
+                    self.report.add(
+                        "E231",
+                        f"`{support.ranks}` is empty",
+                        self.document.span((*path, name, "ranks")),
+                        "from .. to",
+                    )
+                elif support.high > expr.MAX_ENTRIES:
+                    self.report.add(
+                        "E231",
+                        f"`{support.ranks}` goes beyond {expr.MAX_ENTRIES}",
+                        self.document.span((*path, name, "ranks")),
+                        f"an array has at most {expr.MAX_ENTRIES} dimensions",
+                    )
+                for j, dtype in enumerate(support.dtypes):
+                    if dtype in support.dtypes[:j]:
+                        self.report.add(
+                            "E211",
+                            f"`{dtype}` stands twice",
+                            self.document.span((*path, name, "dtypes", j)),
+                            "again",
+                        )
+                    self.taken_by_kernel(name, dtype, (*path, name, "dtypes", j))
+        for group in {str(row.when): row.when for row in self.spec.support}.values():
+            self.levels(
+                [
+                    (i, row)
+                    for i, row in enumerate(self.spec.support)
+                    if row.when == group and row.since is not None
+                ]
+            )
+        self.choices_of_tables()
+
+    def taken_by_kernel(self, tensor: str, dtype: str, path: KeyPath) -> None:
+        """A kernel has no code for a data type that it does not take."""
+        name = self.spec.semantics.kernel
+        kernel = self.vocabulary.kernels.get(name)
+        if kernel is None:
+            return  # told with the semantics
+        pairs = [
+            (field.name, argument)
+            for kind, arguments in (("input", kernel.inputs), ("output", kernel.outputs))
+            for field, argument in zip(self.spec.tensors(kind), arguments, strict=False)
+        ]
+        allowed = kernel.dtypes.get(dict(pairs).get(tensor, ""), [dtype])
+        if dtype not in allowed:
+            self.report.add(
+                "E226",
+                f"kernel {name} does not take {dtype} as {dict(pairs)[tensor]}",
+                self.document.span(path),
+                f"it takes {', '.join(allowed)}",
+            )
+
+    def when(self, row: model.SupportRow, path: KeyPath) -> None:
+        """The attribute that chooses among tables, and its values."""
+        if row.when is None:
+            return
+        at: KeyPath = (*path, "when")
+        if len(row.when) != 1:
+            self.report.add("E212", "`when` names one attribute", self.document.key_span(at))
+            return
+        ((name, values),) = row.when.items()
+        enums = [f.name for f in self.spec.fields if f.type in self.vocabulary.enums]
+        if self.unknown(name, (*at, name), enums, "a field with a fixed set of values"):
+            return
+        known = self.choices(self.spec.field(name).type)
+        for i, value in enumerate(values):
+            self.unknown(value, (*at, name, i), known, f"a value of {name}")
+
+    def choices_of_tables(self) -> None:
+        """Each value of the attribute that chooses among tables has tables, of one group only."""
+        groups = {str(row.when): row.when for row in self.spec.support}
+        named = [next(iter(when), "") if when else "" for when in groups.values()]
+        span = self.document.key_span(("support",))
+        if len(set(named)) > 1:
+            self.report.add("E212", "all tables have `when` of one attribute, or none has", span)
+            return
+        name = named[0]
+        if not name or self.report:
+            return
+        taken = [value for when in groups.values() for value in (when or {})[name]]
+        for value in self.choices(self.spec.field(name).type):
+            if taken.count(value) != 1:
+                found = "no table" if value not in taken else "tables of two groups"
+                self.report.add("E231", f"`{value}` of {name} has {found}", span, "one for each")
+
+    def levels(self, rows: list[tuple[int, model.SupportRow]]) -> None:
+        """The tables of one group: newest first, none loses a type, the oldest is of the operator's own level."""
+        levels = list(self.vocabulary.feature_levels)
+        for (i, newer), (j, older) in itertools.pairwise(rows):
+            assert newer.since and older.since
+            if levels.index(newer.since) <= levels.index(older.since):
+                self.report.add(
+                    "E231",
+                    f"level {older.since} has two tables"
+                    if older.since == newer.since
+                    else f"level {older.since} stands after {newer.since}",
+                    self.document.span(("support", j, "since")),
+                    "newest first",
+                )
+            for name in older.tensors.keys() & newer.tensors.keys():
+                for k, dtype in enumerate(older.tensors[name].dtypes):
+                    if dtype not in newer.tensors[name].dtypes:
+                        still = Note(
+                            self.document.span(("support", j, name, "dtypes", k)), "still here"
+                        )
+                        self.report.add(
+                            "E230",
+                            f"{name} loses {dtype} at level {newer.since}",
+                            self.document.key_span(("support", i, name)),
+                            f"level {older.since} has it",
+                            notes=[still],
+                            help="a newer level never removes a type",
+                        )
+        if rows and self.spec.introduced is not None and rows[-1][1].since != self.spec.introduced:
+            self.report.add(
+                "E231",
+                f"the oldest table is of level {rows[-1][1].since}, but the operator is of {self.spec.introduced}",
+                self.document.span(("support", rows[-1][0], "since")),
+            )

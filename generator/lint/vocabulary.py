@@ -1,0 +1,141 @@
+"""What specs share: constraints, data types, enums, kernels."""
+
+from __future__ import annotations
+
+import re
+
+from generator import expr
+from generator.diagnostics import Report, suggestion
+from generator.lint.entries import check_needs, check_origin, check_unique
+from generator.model import SpecTree
+from generator.source import KeyPath
+
+# NumPy's types, with those of ml_dtypes: their kind and their bytes.
+_NUMPY_TYPES = {
+    "bool": ("bool", 1),
+    "float16": ("float", 2),
+    "bfloat16": ("float", 2),
+    "float32": ("float", 4),
+    "float64": ("float", 8),
+    **{f"int{8 * n}": ("signed", n) for n in (1, 2, 4, 8)},
+    **{f"uint{8 * n}": ("unsigned", n) for n in (1, 2, 4, 8)},
+}
+
+
+def check_vocabulary(tree: SpecTree, report: Report) -> None:
+    ids: dict[str, KeyPath] = {}
+    for i, constraint in enumerate(tree.vocabulary.tensor_constraints):
+        path: KeyPath = ("tensor_constraints", i)
+        check_origin(
+            constraint.page,
+            constraint.decided,
+            "constraint",
+            constraint.id,
+            path,
+            tree.document,
+            report,
+        )
+        check_unique(ids, constraint.id, path, tree.document, report)
+        check_needs(constraint.needs, ids, constraint.id, path, tree.document, report)
+        places: list[tuple[str, KeyPath]] = [(constraint.field, (*path, "field"))]
+        places += [(key, (*path, "violate", key)) for key in constraint.violate]
+        for part, place in places:
+            if part not in expr.ATTRIBUTES:
+                span = (
+                    tree.document.key_span(place)
+                    if place[-1] == part
+                    else tree.document.span(place)
+                )
+                report.add(
+                    "E203",
+                    f"`{part}` is not a part of a tensor",
+                    span,
+                    "unknown name",
+                    help=suggestion(part, expr.ATTRIBUTES),
+                )
+    _shared(tree, report)
+    for name, data_type in tree.vocabulary.data_types.items():
+        own = (data_type.kind, data_type.bytes)
+        kind, size = _NUMPY_TYPES.get(data_type.numpy, own)
+        if (kind, size) != own:
+            report.add(
+                "E215",
+                f"{name} is not what NumPy calls {data_type.numpy}",
+                tree.document.span(("data_types", name, "numpy")),
+                f"that is {kind}, of {size} bytes",
+            )
+    for name, enum in tree.vocabulary.enums.items():
+        numbers = list(enum.values.values())
+        for i, (value, number) in enumerate(enum.values.items()):
+            if number in numbers[:i]:
+                report.add(
+                    "E211",
+                    f"`{value}` has the number of another value",
+                    tree.document.span(("enums", name, "values", value)),
+                    "again",
+                )
+        if enum.empty is not None and enum.empty not in enum.values:
+            report.add(
+                "E103",
+                f"`{enum.empty}` is not a value of {name}",
+                tree.document.span(("enums", name, "empty")),
+                "unknown value",
+                help=suggestion(enum.empty, enum.values),
+            )
+    for name, kernel in tree.vocabulary.kernels.items():
+        arguments = [*kernel.inputs, *kernel.outputs, *kernel.parameters]
+        for argument in sorted({a for a in arguments if arguments.count(a) > 1}):
+            report.add(
+                "E211",
+                f"kernel `{name}` has `{argument}` twice",
+                tree.document.key_span(("kernels", name)),
+                "again",
+            )
+        for tensor, dtypes in kernel.dtypes.items():
+            at: KeyPath = ("kernels", name, "dtypes", tensor)
+            if tensor not in arguments:
+                report.add(
+                    "E203",
+                    f"`{tensor}` is not a tensor of kernel `{name}`",
+                    tree.document.key_span(at),
+                    "unknown name",
+                    help=suggestion(tensor, [*kernel.inputs, *kernel.outputs]),
+                )
+            for i, dtype in enumerate(dtypes):
+                if dtype not in tree.vocabulary.data_types:
+                    report.add(
+                        "E103",
+                        f"`{dtype}` is not a data type",
+                        tree.document.span((*at, i)),
+                        "unknown value",
+                        help=suggestion(dtype, tree.vocabulary.data_types),
+                    )
+        for parameter, entry in kernel.parameters.items():
+            if (entry.values is None) == (entry.expression is None):
+                report.add(
+                    "E212",
+                    f"parameter `{parameter}` needs one of `values` and `expression`",
+                    tree.document.key_span(("kernels", name, "parameters", parameter)),
+                )
+
+
+def _shared(tree: SpecTree, report: Report) -> None:
+    """A shared constraint, and what it says is allowed, name its parameters."""
+    for name, shared in tree.vocabulary.constraints.items():
+        path: KeyPath = ("constraints", name)
+        for i, parameter in enumerate(shared.parameters):
+            if parameter in shared.parameters[:i]:
+                span = tree.document.span((*path, "parameters", i))
+                report.add("E211", f"`{name}` has the parameter `{parameter}` twice", span, "again")
+        span = tree.document.span((*path, "allowed"))
+        for word, brace in re.findall(r"\{([^{}]*)\}|([{}])", shared.allowed):
+            if brace:
+                report.add("E203", f"a `{brace}` stands alone", span, "braces hold a parameter")
+            elif word not in shared.parameters:
+                report.add(
+                    "E203",
+                    f"`{word}` is not a parameter of `{name}`",
+                    span,
+                    "unknown name",
+                    help=suggestion(word, shared.parameters),
+                )
