@@ -12,10 +12,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 from numba import carray, njit, types
+from numba.core.errors import TypingError
 from numba.extending import intrinsic
 
 from specops import launch
-from specops.kernels import chunks
+from specops.kernels import chunks, reduce
 
 ITEMS = 1000
 
@@ -108,6 +109,27 @@ specops.average_pool(x, [3, 3])
 dml.max_pooling_grad(x, np.ones((1, 1, 7, 8), np.float32), [2, 2])
 specops.l2_norm(x, axis=1)
 """
+
+
+def test_a_variable_of_two_types_is_refused() -> None:
+    """It would be a float all along, which does not hold every integer."""
+
+    @reduce.helper
+    def half(n):
+        if n > 7:
+            n = n / 2
+        return n
+
+    @reduce.entry
+    def chunk(_walk, _x, _out, _other, begin, end):
+        n = end - begin
+        if n > 7:
+            n = 0.5
+
+    with pytest.raises(TypingError, match="`n` is int64 here, and float64 in chunk"):
+        chunk.compile(chunks.SIGNATURE)
+    with pytest.raises(TypingError, match="`n` is int64 here, and float64 in half"):
+        half.compile((types.int64,))
 
 
 def test_compiled_code_is_found_again(tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 from numba import types
 from numba.extending import intrinsic
 
-from memory import helper
+from compiled import helper
 from walk import integers
 
 AXIS_BYTES = 24  # of a row of a table

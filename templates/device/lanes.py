@@ -13,7 +13,8 @@ from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
-from memory import VECTOR_BYTES, _load, _pointer, _prefetch, _splat, helper, item_size, least, most
+from compiled import helper
+from memory import VECTOR_BYTES, _load, _pointer, _prefetch, _splat, item_size, least, most
 from order_key import _order_key, _rule
 from vectors import _extreme, _extremes, _greater, _mask, _masked_load
 

@@ -5,15 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 from llvmlite import ir
-from numba import njit, types
+from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
-VECTOR_BYTES = 64  # one AVX-512 register or cache line; LLVM splits it where registers are narrower
+from compiled import helper
 
-# Called by kernels only: without entries from Python there is less to compile.
-_OPTIONS: Any = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
-helper = njit(error_model="numpy", **_OPTIONS)
+VECTOR_BYTES = 64  # one AVX-512 register or cache line; LLVM splits it where registers are narrower
 
 
 def _splat(builder: Any, value: Any, type_: Any) -> Any:

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
+from compiled import entry, helper
 from memory import (
     VECTOR_BYTES,
-    _OPTIONS,
     aligned,
     allocate,
-    helper,
     item_size,
     least,
     load_integer,
@@ -263,7 +261,7 @@ def line_chunk(rule, wide, sums, block, store):
     buffers = 4 if sums else 2
     zero = np.int64(0)
 
-    @njit(nogil=True, error_model="numpy", **_OPTIONS)
+    @entry
     def chunk(walk, x, out, indices, begin, end):
         how, batch, spatial = _tables(walk)
         flip, nan_key, inf = rule(how)

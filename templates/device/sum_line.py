@@ -12,7 +12,8 @@ from numba.core import cgutils
 from numba.extending import intrinsic
 
 from half import _float_to_bfloat, _float_to_half, _like, _to_odd
-from memory import _load, _pointer, _splat, helper, item_size, load_integer, store_integer
+from compiled import helper
+from memory import _load, _pointer, _splat, item_size, load_integer, store_integer
 from pool_line import (
     _after,
     _float_of,

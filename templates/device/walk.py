@@ -9,7 +9,7 @@ from llvmlite import ir
 from numba import types
 from numba.extending import intrinsic
 
-from memory import helper
+from compiled import helper
 
 
 @intrinsic

@@ -10,7 +10,8 @@ from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
-from memory import VECTOR_BYTES, _pointer, aligned, helper, store_integer
+from compiled import helper
+from memory import VECTOR_BYTES, _pointer, aligned, store_integer
 
 
 @intrinsic

@@ -17,15 +17,133 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from llvmlite import ir
-from numba import njit, types
+from numba import _dynfunc, njit, types
 from numba.core import cgutils
+from numba.core.codegen import JITCodeLibrary
+from numba.core.compiler import CompilerBase
+from numba.core.compiler_machinery import AnalysisPass, PassManager, register_pass
+from numba.core.errors import TypingError
+from numba.core.ir import Arg, Assign, Const, FreeVar, Global, Var
+from numba.core.typed_passes import (
+    IRLegalization,
+    NativeLowering,
+    NoPythonBackend,
+    NopythonTypeInference,
+)
+from numba.core.untyped_passes import DeadBranchPrune, FixupArgs, IRProcessing, TranslateByteCode
 from numba.extending import intrinsic
 
-VECTOR_BYTES = 64  # one AVX-512 register or cache line; LLVM splits it where registers are narrower
 
-# Called by kernels only: without entries from Python there is less to compile.
-_OPTIONS: Any = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
-helper = njit(error_model="numpy", **_OPTIONS)
+class _Library(JITCodeLibrary):
+    """A chunk's code and that of its helpers, optimised once."""
+
+    def _optimize_functions(self, module: Any) -> None:
+        module.data_layout = self._codegen._data_layout
+
+    def _optimize_final_module(self) -> None:
+        passes, builder = self._codegen._module_pass_manager()
+        passes.run(self._final_module, builder)
+
+
+class _Part(_Library):
+    """A helper's code, to become part of a chunk's."""
+
+    def _optimize_final_module(self) -> None:
+        pass
+
+    def _finalize_final_module(self) -> None:
+        self._finalized = True
+
+
+@register_pass(mutates_CFG=False, analysis_only=True)
+class _OneType(AnalysisPass):
+    """Refuses a variable of several types: all along it would have one that holds them all, a float or None."""
+
+    _name = "one_type"
+
+    def __init__(self) -> None:
+        AnalysisPass.__init__(self)
+
+    def run_pass(self, state: Any) -> bool:
+        for block in state.func_ir.blocks.values():
+            for assign in block.find_insts(Assign):
+                name = assign.target.name
+                found, whole = self._type(state, assign.value), state.typemap[name]
+                if found is not None and types.unliteral(found) != types.unliteral(whole):
+                    text = f"`{name}` is {found} here, and {whole} in {state.func_id.func_name}"
+                    raise TypingError(text, assign.loc)
+        return False
+
+    def _type(self, state: Any, value: Any) -> Any:
+        """Of what is assigned; None for parts of iterators and tuples, which are taken as they are."""
+        if isinstance(value, Arg):
+            return state.typemap[f"arg.{value.name}"]
+        if isinstance(value, Var):
+            return state.typemap[value.name]
+        if isinstance(value, Const | Global | FreeVar):
+            return state.typingctx.resolve_value_type(value.value)
+        return getattr(state.calltypes.get(value), "return_type", None)
+
+
+@register_pass(mutates_CFG=True, analysis_only=False)
+class _Lowering(NativeLowering):
+    """To the code of a chunk."""
+
+    _name = "chunk_lowering"
+
+    def run_pass(self, state: Any) -> bool:
+        state.library = _Library(state.targetctx.codegen(), state.func_id.func_qualname)
+        state.library.enable_object_caching()
+        return bool(super().run_pass(state))
+
+
+@register_pass(mutates_CFG=True, analysis_only=False)
+class _PartLowering(NativeLowering):
+    """To the code of a helper, that callers find by a function which has no machine code."""
+
+    _name = "helper_lowering"
+
+    def run_pass(self, state: Any) -> bool:
+        library = _Part(state.targetctx.codegen(), state.func_id.func_qualname)
+        state.library, state.flags.no_compile = library, True
+        super().run_pass(state)
+        lowered = state["cr"]
+        module, name = lowered.fndesc.lookup_module(), lowered.fndesc.qualname
+        function = _dynfunc.make_function(module, name, "", 0, lowered.env, (library,))
+        state.targetctx.insert_user_function(function, lowered.fndesc, [library])
+        state["cr"] = lowered._replace(cfunc=function)
+        return True
+
+
+def _compiler(lowering: Any) -> Any:
+    class Compiler(CompilerBase):
+        def define_pipelines(self) -> list[Any]:
+            passes = PassManager("specops")
+            for each in (
+                TranslateByteCode,
+                FixupArgs,
+                IRProcessing,
+                DeadBranchPrune,
+                NopythonTypeInference,
+                _OneType,
+                IRLegalization,
+                lowering,
+                NoPythonBackend,
+            ):
+                passes.add_pass(each, each.__name__)
+            passes.finalize()
+            return [passes]
+
+    return Compiler
+
+
+# Called by their addresses or by other compiled code only: without entries from Python there is less to compile.
+_OPTIONS: Any = {"error_model": "numpy", "no_cpython_wrapper": True, "no_cfunc_wrapper": True}
+entry = njit(nogil=True, pipeline_class=_compiler(_Lowering), **_OPTIONS)
+helper = njit(pipeline_class=_compiler(_PartLowering), **_OPTIONS)
+
+
+VECTOR_BYTES = 64  # one AVX-512 register or cache line; LLVM splits it where registers are narrower
 
 
 def _splat(builder: Any, value: Any, type_: Any) -> Any:
@@ -1445,7 +1563,7 @@ def line_chunk(rule, wide, sums, block, store):
     buffers = 4 if sums else 2
     zero = np.int64(0)
 
-    @njit(nogil=True, error_model="numpy", **_OPTIONS)
+    @entry
     def chunk(walk, x, out, indices, begin, end):
         how, batch, spatial = _tables(walk)
         flip, nan_key, inf = rule(how)
@@ -1883,7 +2001,7 @@ def direct(dtype):
     """Chunk that works element by element, for any power, and where a line would not fit; an item is ROWS outputs."""
     kind, double = KINDS[dtype], KINDS["FLOAT64"]
 
-    @njit(nogil=True, error_model="numpy", **_OPTIONS)
+    @entry
     def chunk(walk, x, out, _other, begin, end):
         how, batch, spatial = _tables(walk)
         axes, share = how[SPATIAL], how[ROWS]
@@ -1983,7 +2101,7 @@ def gradient(dtype, width):
     kind = KINDS[dtype]
     wide = np.float32(0) if width == 32 else np.float64(0)
 
-    @njit(nogil=True, error_model="numpy", **_OPTIONS)
+    @entry
     def chunk(walk, x, out, _other, begin, end):
         how, batch, spatial = _tables(walk)
         # A box, then lines, and room for a run that is not yet stored.
@@ -2088,7 +2206,7 @@ def gradient_direct(dtype):
     """As `gradient`, element by element, where a line would not fit; an item is ROWS elements."""
     kind = KINDS[dtype]
 
-    @njit(nogil=True, error_model="numpy", **_OPTIONS)
+    @entry
     def chunk(walk, x, out, _other, begin, end):
         how, batch, spatial = _tables(walk)
         axes, share = how[SPATIAL], how[ROWS]
@@ -2103,7 +2221,7 @@ def gradient_direct(dtype):
             low = (item - plane * blocks) * share
             x_offset, out_offset, _, _ = _batch(batch, how[BATCH], plane)
             for row in range(low, least(low + share, elements)):
-                total, out_start, _ = _holders(spatial, axes, row, box)
+                total, out_start, _same = _holders(spatial, axes, row, box)
                 value = 0.0
                 for number in range(total):
                     offset, divisor = _holder(spatial, box, axes, number)
