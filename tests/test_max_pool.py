@@ -220,6 +220,29 @@ def test_small_lines_and_items(name: str, longest: int, monkeypatch: pytest.Monk
         check_case(name, number, longest)
 
 
+@pytest.mark.parametrize("name", ["INT8", "FLOAT16", "FLOAT32", "UINT64"])
+def test_windows_too_long_for_lines(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """By runs where elements adjoin, vectors and what is left of them; else element by element."""
+    monkeypatch.setattr(pooling, "LONGEST_LINE", 1)
+    random = np.random.default_rng(TYPES.index(name))
+    for number in range(40):
+        window = (int(random.integers(1, 4)), int(random.integers(6, 140)))
+        shape = (2, window[0] + 1, window[1] + int(random.integers(40)))
+        stride, padding = int(random.integers(1, 9)), int(random.choice([0, 0, 1, 70]))
+        windows = simple(shape, window, stride, min(padding, window[0] - 1))
+        x = values(random, name, shape)
+        if number % 2:  # ties, often in several rows
+            x = x.ravel()[random.integers(0, 3, x.size)].reshape(shape)
+        x, _ = laid_out(random, x, str(random.choice(["c", "c", "any"])))
+        nan, order = str(random.choice(NAN_RULES)), str(random.choice(ORDERS))
+        try:
+            check_pool(random, name, x, windows, nan, order, "INT64")
+        except AssertionError as error:
+            raise AssertionError(
+                f"{number}: {shape} {x.strides}, {windows}, {nan}: {error}"
+            ) from error
+
+
 def test_the_random_cases_are_many() -> None:
     """Fewer cases, types or layouts would be noticed."""
     assert CASES // BATCH * BATCH * len(TYPES) >= 3000

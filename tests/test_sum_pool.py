@@ -222,6 +222,23 @@ def test_small_lines_and_items(name: str, longest: int, monkeypatch: pytest.Monk
         check_case(name, number, longest)
 
 
+@pytest.mark.parametrize("name", TYPES)
+def test_windows_too_long_for_lines(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """By runs where elements adjoin, vectors and what is left of them; else element by element."""
+    monkeypatch.setattr(pooling, "LONGEST_LINE", 1)
+    random = np.random.default_rng(TYPES.index(name))
+    for number in range(40):
+        window = (int(random.integers(1, 4)), int(random.integers(30, 140)))
+        shape = (2, window[0] + 1, window[1] + int(random.integers(40)))
+        stride, padding = int(random.integers(1, 9)), int(random.choice([0, 0, 1, 70]))
+        pool = drawn_pooling(random, simple(shape, window, stride, padding))
+        x, _ = laid_out(random, drawn(random, name, shape), str(random.choice(["c", "c", "any"])))
+        try:
+            check_pool(random, name, x, pool)
+        except AssertionError as error:
+            raise AssertionError(f"{number}: {shape} {x.strides}, {pool}: {error}") from error
+
+
 # --- what is easily wrong ---
 
 
@@ -312,6 +329,15 @@ def test_rounded_once(name: str, bits: int, monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setattr(pooling, "LONGEST_LINE", 1)
     assert pooled(pool, name, x) == [[1 + 2.0 ** (1 - bits)]]
     assert pooled(pool, name, -x) == [[-1 - 2.0 ** (1 - bits)]]
+
+
+def test_long_windows_keep_what_rounding_loses(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A little beside what is great and cancels, in one lane of a vector and in several, and in what is left."""
+    monkeypatch.setattr(pooling, "LONGEST_LINE", 1)
+    for places in ((5, 37, 69), (5, 6, 7), (0, 97, 99), (98, 97, 3)):
+        x = np.zeros((1, 100))
+        x[0, places] = [2.0**60, 1, -(2.0**60)]
+        assert pooled(Pooling(simple(x.shape, (100,)), (0,), "inside"), "FLOAT64", x) == [[0.01]]
 
 
 @pytest.mark.parametrize("name", ["FLOAT32", "BFLOAT16"])

@@ -10,6 +10,7 @@ from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
+from exact import _two_sum
 from float_math import (
     EXP_SCALE,
     LOWEST,
@@ -137,14 +138,6 @@ def _plus(context: Any, builder: Any, a: Any, b: Any) -> Any:
     # 1 * a + b, of a factor that LLVM does not see through.
     one = _on_lanes(builder, "arithmetic.fence", _same(a.type, 1.0))
     return _muladd(builder, one, a, b)
-
-
-def _two_sum(builder: Any, a: Any, b: Any) -> tuple[Any, Any]:
-    """a + b, and what rounding lost in it (Knuth)."""
-    whole = builder.fadd(a, b)
-    from_b = builder.fsub(whole, a)
-    from_a = builder.fsub(whole, from_b)
-    return whole, builder.fadd(builder.fsub(a, from_a), builder.fsub(b, from_b))
 
 
 def _added(builder: Any, a: list[Any], b: list[Any]) -> list[Any]:

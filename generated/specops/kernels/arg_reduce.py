@@ -435,11 +435,7 @@ def prefer_wide_vectors(_context: Any) -> Any:
     return types.void(), codegen
 
 
-FOLD = 4  # rows folded while a strip's best keys stay in registers
-FOLD_WIDE = 8  # of elements of 32 bits and more, while so many are left: 0.75 to 0.95 of the time
 UNROLLED = 8  # vectors of a long row: 4 are slower beyond the cache (1.1 times), for float32
-AHEAD = 8192  # bytes fetched ahead along a row of a few vectors
-AHEAD_OF_COLUMNS = 16384  # of rows of columns
 
 
 def _lanes(element: Any) -> Any:
@@ -516,6 +512,81 @@ def greatest_key(_context: Any, address: Any, n: Any, flip: Any, nan_key: Any, i
         return _greatest_lane(builder, builder.load(best))
 
     return flip(types.int64, types.int64, flip, nan_key, inf), codegen
+
+
+@intrinsic
+def equal_lanes(
+    _context: Any, address: Any, n: Any, key: Any, flip: Any, nan_key: Any, inf: Any
+) -> Any:
+    """Bit i: the key of element i equals `key`. n elements, or a whole vector where n is None."""
+
+    def codegen(_context: Any, builder: Any, signature: Any, values: Any) -> Any:
+        address, n, key, flip = values[:4]
+        vector = _lanes(flip.type)
+        if flip.type.width < 64:
+            key = builder.trunc(key, flip.type)
+        pointer = _pointer(builder, address)
+        rule = _rule(signature, values)
+        if signature.args[1] == types.none:
+            keys = _order_key(builder, _load(builder, pointer, vector), rule)
+            equal = builder.icmp_signed("==", keys, _splat(builder, key, vector))
+        else:
+            mask = _mask(builder, vector, n)
+            keys = _order_key(builder, _masked_load(builder, pointer, mask, vector), rule)
+            equal = builder.icmp_signed("==", keys, _splat(builder, key, vector))
+            equal = builder.and_(mask, equal)
+        bits = builder.bitcast(equal, ir.IntType(vector.count))
+        return builder.zext(bits, ir.IntType(64)) if vector.count < 64 else bits
+
+    return types.int64(types.int64, n, types.int64, flip, nan_key, inf), codegen
+
+
+@intrinsic
+def lowest_bit(_context: Any, mask: Any) -> Any:
+    """Number of the lowest bit set in a mask that is not 0."""
+
+    def codegen(_context: Any, builder: Any, _signature: Any, values: Any) -> Any:
+        return builder.cttz(values[0], ir.IntType(1)(1))
+
+    return types.int64(types.int64), codegen
+
+
+@intrinsic
+def highest_bit(_context: Any, mask: Any) -> Any:
+    """Number of the highest bit set in a mask that is not 0."""
+
+    def codegen(_context: Any, builder: Any, _signature: Any, values: Any) -> Any:
+        return builder.sub(ir.IntType(64)(63), builder.ctlz(values[0], ir.IntType(1)(1)))
+
+    return types.int64(types.int64), codegen
+
+
+@helper
+def find_key(address, n, key, late, flip, nan_key, inf):
+    """Position of the first (`late`: last) of n contiguous elements, at least one vector, whose key is `key`."""
+    size = item_size(flip)
+    lanes = VECTOR_BYTES // size
+    position = n - lanes if late else 0
+    while True:
+        mask = equal_lanes(address + position * size, None, key, flip, nan_key, inf)
+        if late:
+            if mask != 0:
+                return position + highest_bit(mask)
+            if position == 0:
+                return 0
+            position = most(position - lanes, 0)
+        else:
+            if mask != 0:
+                return position + lowest_bit(mask)
+            if position == n - lanes:
+                return 0  # only if another thread changed the input meanwhile
+            position = least(position + lanes, n - lanes)
+
+
+FOLD = 4  # rows folded while a strip's best keys stay in registers
+FOLD_WIDE = 8  # of elements of 32 bits and more, while so many are left: 0.75 to 0.95 of the time
+AHEAD = 8192  # bytes fetched ahead along a row of a few vectors
+AHEAD_OF_COLUMNS = 16384  # of rows of columns
 
 
 @intrinsic
@@ -688,75 +759,6 @@ def store_one_hot(_context: Any, address: Any, n: Any, place: Any, mark: Any, fl
 
     i64 = types.int64
     return types.void(i64, i64, i64, i64, flip), codegen
-
-
-@intrinsic
-def equal_lanes(
-    _context: Any, address: Any, n: Any, key: Any, flip: Any, nan_key: Any, inf: Any
-) -> Any:
-    """Bit i: the key of element i equals `key`. n elements, or a whole vector where n is None."""
-
-    def codegen(_context: Any, builder: Any, signature: Any, values: Any) -> Any:
-        address, n, key, flip = values[:4]
-        vector = _lanes(flip.type)
-        if flip.type.width < 64:
-            key = builder.trunc(key, flip.type)
-        pointer = _pointer(builder, address)
-        rule = _rule(signature, values)
-        if signature.args[1] == types.none:
-            keys = _order_key(builder, _load(builder, pointer, vector), rule)
-            equal = builder.icmp_signed("==", keys, _splat(builder, key, vector))
-        else:
-            mask = _mask(builder, vector, n)
-            keys = _order_key(builder, _masked_load(builder, pointer, mask, vector), rule)
-            equal = builder.icmp_signed("==", keys, _splat(builder, key, vector))
-            equal = builder.and_(mask, equal)
-        bits = builder.bitcast(equal, ir.IntType(vector.count))
-        return builder.zext(bits, ir.IntType(64)) if vector.count < 64 else bits
-
-    return types.int64(types.int64, n, types.int64, flip, nan_key, inf), codegen
-
-
-@intrinsic
-def lowest_bit(_context: Any, mask: Any) -> Any:
-    """Number of the lowest bit set in a mask that is not 0."""
-
-    def codegen(_context: Any, builder: Any, _signature: Any, values: Any) -> Any:
-        return builder.cttz(values[0], ir.IntType(1)(1))
-
-    return types.int64(types.int64), codegen
-
-
-@intrinsic
-def highest_bit(_context: Any, mask: Any) -> Any:
-    """Number of the highest bit set in a mask that is not 0."""
-
-    def codegen(_context: Any, builder: Any, _signature: Any, values: Any) -> Any:
-        return builder.sub(ir.IntType(64)(63), builder.ctlz(values[0], ir.IntType(1)(1)))
-
-    return types.int64(types.int64), codegen
-
-
-@helper
-def find_key(address, n, key, late, flip, nan_key, inf):
-    """Position of the first (`late`: last) of n contiguous elements, at least one vector, whose key is `key`."""
-    size = item_size(flip)
-    lanes = VECTOR_BYTES // size
-    position = n - lanes if late else 0
-    while True:
-        mask = equal_lanes(address + position * size, None, key, flip, nan_key, inf)
-        if late:
-            if mask != 0:
-                return position + highest_bit(mask)
-            if position == 0:
-                return 0
-            position = most(position - lanes, 0)
-        else:
-            if mask != 0:
-                return position + lowest_bit(mask)
-            if position == n - lanes:
-                return 0  # only if another thread changed the input meanwhile
-            position = least(position + lanes, n - lanes)
 
 
 @intrinsic

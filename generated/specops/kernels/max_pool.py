@@ -332,6 +332,212 @@ def load_key(_context: Any, address: Any, offset: Any, flip: Any, nan_key: Any, 
     return flip(types.int64, types.int64, flip, nan_key, inf), codegen
 
 
+def _mask(builder: Any, vector: Any, count: Any) -> Any:
+    """True in the first `count` lanes."""
+    numbers = ir.Constant(vector, list(range(vector.count)))
+    limit = count
+    if vector.element.width < 64:
+        limit = builder.trunc(count, vector.element)
+    return builder.icmp_signed("<", numbers, _splat(builder, limit, vector))
+
+
+def _masked_load(builder: Any, pointer: Any, mask: Any, vector: Any) -> Any:
+    """Load the masked lanes, touch no other memory; the rest is 0."""
+    name = f"llvm.masked.load.v{vector.count}i{vector.element.width}.p0"
+    typed = builder.bitcast(pointer, vector.as_pointer())
+    i32 = ir.IntType(32)
+    fnty = ir.FunctionType(vector, [typed.type, i32, mask.type, vector])
+    function = cgutils.get_or_insert_function(builder.module, fnty, name)
+    return builder.call(function, [typed, i32(1), mask, ir.Constant(vector, None)])
+
+
+def _greater(builder: Any, a: Any, b: Any) -> Any:
+    return builder.select(builder.icmp_signed(">", a, b), a, b)
+
+
+def _extremes(builder: Any, old: list[Any] | None, bits: Any) -> list[Any]:
+    """The greatest signed, the greatest unsigned and the least unsigned of floats' bits, `old` ones among them.
+
+    All that `_extreme` needs, for 3 operations an element instead of the 8 of an order key.
+    """
+    if old is None:
+        return [bits] * 3
+    signed, unsigned, least = old
+    return [
+        _greater(builder, bits, signed),
+        builder.select(builder.icmp_unsigned(">", bits, unsigned), bits, unsigned),
+        builder.select(builder.icmp_unsigned("<", bits, least), bits, least),
+    ]
+
+
+def _extreme(builder: Any, extremes: list[Any], flip: Any, inf: Any) -> tuple[Any, Any]:
+    """The bits of the greatest float (of the least, where `flip` is not 0) if none is NaN, and whether one is.
+
+    The greatest float has the greatest signed bits if any is positive, else the least unsigned ones. The least float
+    has the greatest unsigned bits if any is negative, else the least ones, too.
+    """
+    signed, unsigned, least = extremes
+    flip, inf = (_splat(builder, value, signed.type) for value in (flip, inf))
+    zero = ir.Constant(signed.type, None)
+    bits = builder.select(builder.icmp_signed("!=", flip, zero), unsigned, signed)
+    found = builder.icmp_signed(">=", builder.xor(bits, flip), zero)
+    bits = builder.select(found, bits, least)
+    width = signed.type.element.width
+    sign = _splat(builder, signed.type.element(-(2 ** (width - 1))), signed.type)
+    positive = builder.icmp_signed(">", signed, inf)
+    negative = builder.icmp_unsigned(">", unsigned, builder.or_(inf, sign))
+    nan = builder.bitcast(builder.or_(positive, negative), ir.IntType(signed.type.count))
+    return bits, builder.icmp_unsigned("!=", nan, nan.type(0))
+
+
+UNROLLED = 8  # vectors of a long row: 4 are slower beyond the cache (1.1 times), for float32
+
+
+def _lanes(element: Any) -> Any:
+    """The vector type of VECTOR_BYTES bytes."""
+    return ir.VectorType(element, VECTOR_BYTES * 8 // element.width)
+
+
+def _greatest_lane(builder: Any, keys: Any) -> Any:
+    """Horizontal maximum."""
+    vector = keys.type
+    name = f"llvm.vector.reduce.smax.v{vector.count}i{vector.element.width}"
+    fnty = ir.FunctionType(vector.element, [vector])
+    return builder.call(cgutils.get_or_insert_function(builder.module, fnty, name), [keys])
+
+
+@intrinsic
+def greatest_key(_context: Any, address: Any, n: Any, flip: Any, nan_key: Any, inf: Any) -> Any:
+    """The greatest key of n contiguous elements, n at least one vector.
+
+    The last vector overlaps the one before it: no scalar tail.
+    """
+
+    def codegen(_context: Any, builder: Any, signature: Any, values: Any) -> Any:
+        address, n, flip = values[:3]
+        vector = _lanes(flip.type)
+        i64 = n.type
+        rule = _rule(signature, values)
+        size = i64(flip.type.width // 8)
+        start = _pointer(builder, address)
+        last = builder.mul(builder.sub(n, i64(vector.count)), size)
+
+        def each(state: Any, change: Any) -> None:
+            """Change the state by each vector's bits.
+
+            Upwards and not fetched ahead: so the processor fetches best itself (1.1 times as fast beyond the cache).
+            """
+
+            def visit(*offsets: Any) -> None:
+                values = [builder.load(variable) for variable in state]
+                for offset in offsets:
+                    values = change(values, load(offset))
+                for variable, value in zip(state, values, strict=True):
+                    builder.store(value, variable)
+
+            for variable, value in zip(state, change(None, load(i64(0))), strict=True):
+                builder.store(value, variable)
+            position = i64(0)
+            for vectors in (UNROLLED, 1):
+                stride = i64(vectors * VECTOR_BYTES)
+                end = builder.and_(builder.mul(n, size), builder.neg(stride))
+                with cgutils.for_range_slice(builder, position, end, stride, i64) as (offset, _):
+                    visit(*(builder.add(offset, i64(i * VECTOR_BYTES)) for i in range(vectors)))
+                position = end
+            visit(last)
+
+        def load(offset: Any) -> Any:
+            return _load(builder, builder.gep(start, [offset]), vector)
+
+        def by_keys(old: Any, bits: Any) -> Any:
+            key = _order_key(builder, bits, rule)
+            return [key if old is None else _greater(builder, old[0], key)]
+
+        best = cgutils.alloca_once(builder, vector)
+        if rule[2] is None:
+            each([best], by_keys)
+            return _greatest_lane(builder, builder.load(best))
+
+        extremes = [cgutils.alloca_once(builder, vector) for _ in range(3)]
+        each(extremes, lambda old, bits: _extremes(builder, old, bits))
+        bits, some_nan = _extreme(builder, [builder.load(e) for e in extremes], rule[0], rule[2])
+        builder.store(_order_key(builder, bits, rule), best)
+        with builder.if_then(some_nan, likely=False):
+            each([best], by_keys)
+        return _greatest_lane(builder, builder.load(best))
+
+    return flip(types.int64, types.int64, flip, nan_key, inf), codegen
+
+
+@intrinsic
+def equal_lanes(
+    _context: Any, address: Any, n: Any, key: Any, flip: Any, nan_key: Any, inf: Any
+) -> Any:
+    """Bit i: the key of element i equals `key`. n elements, or a whole vector where n is None."""
+
+    def codegen(_context: Any, builder: Any, signature: Any, values: Any) -> Any:
+        address, n, key, flip = values[:4]
+        vector = _lanes(flip.type)
+        if flip.type.width < 64:
+            key = builder.trunc(key, flip.type)
+        pointer = _pointer(builder, address)
+        rule = _rule(signature, values)
+        if signature.args[1] == types.none:
+            keys = _order_key(builder, _load(builder, pointer, vector), rule)
+            equal = builder.icmp_signed("==", keys, _splat(builder, key, vector))
+        else:
+            mask = _mask(builder, vector, n)
+            keys = _order_key(builder, _masked_load(builder, pointer, mask, vector), rule)
+            equal = builder.icmp_signed("==", keys, _splat(builder, key, vector))
+            equal = builder.and_(mask, equal)
+        bits = builder.bitcast(equal, ir.IntType(vector.count))
+        return builder.zext(bits, ir.IntType(64)) if vector.count < 64 else bits
+
+    return types.int64(types.int64, n, types.int64, flip, nan_key, inf), codegen
+
+
+@intrinsic
+def lowest_bit(_context: Any, mask: Any) -> Any:
+    """Number of the lowest bit set in a mask that is not 0."""
+
+    def codegen(_context: Any, builder: Any, _signature: Any, values: Any) -> Any:
+        return builder.cttz(values[0], ir.IntType(1)(1))
+
+    return types.int64(types.int64), codegen
+
+
+@intrinsic
+def highest_bit(_context: Any, mask: Any) -> Any:
+    """Number of the highest bit set in a mask that is not 0."""
+
+    def codegen(_context: Any, builder: Any, _signature: Any, values: Any) -> Any:
+        return builder.sub(ir.IntType(64)(63), builder.ctlz(values[0], ir.IntType(1)(1)))
+
+    return types.int64(types.int64), codegen
+
+
+@helper
+def find_key(address, n, key, late, flip, nan_key, inf):
+    """Position of the first (`late`: last) of n contiguous elements, at least one vector, whose key is `key`."""
+    size = item_size(flip)
+    lanes = VECTOR_BYTES // size
+    position = n - lanes if late else 0
+    while True:
+        mask = equal_lanes(address + position * size, None, key, flip, nan_key, inf)
+        if late:
+            if mask != 0:
+                return position + highest_bit(mask)
+            if position == 0:
+                return 0
+            position = most(position - lanes, 0)
+        else:
+            if mask != 0:
+                return position + lowest_bit(mask)
+            if position == n - lanes:
+                return 0  # only if another thread changed the input meanwhile
+            position = least(position + lanes, n - lanes)
+
+
 SIGNATURE = types.void(*(types.int64,) * 6)  # of a chunk
 LAUNCH = types.void(types.int64, *SIGNATURE.args)  # of the functions here
 
@@ -2277,8 +2483,38 @@ def _store_outputs(how, spatial, place, at, planes, ranks, pieces, spare, wide, 
             plane += together
 
 
+@helper
+def _winner(first, box, axes, total, flip, nan_key, inf):
+    """Offset and position of the first greatest element of a window, from its first on."""
+    inner = axis_of(box, axes - 1, BOX_COLUMNS)
+    n, step, weight = inner[0], inner[1], inner[2]
+    size = item_size(flip)
+    adjoining = step == size and n * size >= VECTOR_BYTES
+    best = load_key(first, 0, flip, nan_key, inf)
+    best_offset, best_position = 0, 0
+    for row in range(total // n):
+        offset, position = _element(box, axes - 1, row)
+        place = 0
+        key = best
+        if adjoining:
+            key = greatest_key(first + offset, n, flip, nan_key, inf)
+            if key > best:
+                place = find_key(first + offset, n, np.int64(key), False, flip, nan_key, inf)
+        else:
+            for i in range(n):
+                other = load_key(first, offset + i * step, flip, nan_key, inf)
+                if other > key:
+                    key = other
+                    place = i
+        if key > best:
+            best = key
+            best_offset = offset + place * step
+            best_position = position + place * weight
+    return best_offset, best_position
+
+
 def direct(width, is_float):
-    """Chunk that works element by element, where a line or its positions would not fit; an item is ROWS outputs."""
+    """Chunk that works window by window, where a line or its positions would not fit; an item is ROWS outputs."""
     lane, float_lane = lane_types(width, is_float)
 
     @entry
@@ -2305,15 +2541,7 @@ def direct(width, is_float):
                     index = -1
                 else:
                     first = x + x_offset + start
-                    best = load_key(first, 0, flip, nan_key, inf)
-                    winner = 0
-                    for number in range(1, total):
-                        step, _ = _element(box, axes, number)
-                        key = load_key(first, step, flip, nan_key, inf)
-                        if key > best:
-                            best = key
-                            winner = number
-                    step, place = _element(box, axes, winner)
+                    step, place = _winner(first, box, axes, total, flip, nan_key, inf)
                     store_integer(flip, target, load_integer(flip, first + step))
                     index = position + place
                     if how[COLUMN_MAJOR] != 0:

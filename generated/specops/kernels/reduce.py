@@ -683,6 +683,14 @@ def _log(builder: Any, value: Any) -> Any:
     return builder.select(builder.fcmp_unordered("uno", value, value), value, result)
 
 
+def _two_sum(builder: Any, a: Any, b: Any) -> tuple[Any, Any]:
+    """a + b, and what rounding lost in it (Knuth)."""
+    whole = builder.fadd(a, b)
+    from_b = builder.fsub(whole, a)
+    from_a = builder.fsub(whole, from_b)
+    return whole, builder.fadd(builder.fsub(a, from_a), builder.fsub(b, from_b))
+
+
 _ADDED = ("sum", "magnitudes", "squares")
 _FLOATS = {"FLOAT16": 16, "BFLOAT16": 16, "FLOAT32": 32, "FLOAT64": 64}
 _DOUBLE = ir.DoubleType()
@@ -934,14 +942,6 @@ def _plus(context: Any, builder: Any, a: Any, b: Any) -> Any:
     # 1 * a + b, of a factor that LLVM does not see through.
     one = _on_lanes(builder, "arithmetic.fence", _same(a.type, 1.0))
     return _muladd(builder, one, a, b)
-
-
-def _two_sum(builder: Any, a: Any, b: Any) -> tuple[Any, Any]:
-    """a + b, and what rounding lost in it (Knuth)."""
-    whole = builder.fadd(a, b)
-    from_b = builder.fsub(whole, a)
-    from_a = builder.fsub(whole, from_b)
-    return whole, builder.fadd(builder.fsub(a, from_a), builder.fsub(b, from_b))
 
 
 def _added(builder: Any, a: list[Any], b: list[Any]) -> list[Any]:

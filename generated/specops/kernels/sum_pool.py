@@ -1308,6 +1308,106 @@ def _write_lines(
     return doubtful
 
 
+def _two_sum(builder: Any, a: Any, b: Any) -> tuple[Any, Any]:
+    """a + b, and what rounding lost in it (Knuth)."""
+    whole = builder.fadd(a, b)
+    from_b = builder.fsub(whole, a)
+    from_a = builder.fsub(whole, from_b)
+    return whole, builder.fadd(builder.fsub(a, from_a), builder.fsub(b, from_b))
+
+
+RUN_REGISTERS = 4  # additions that do not wait for each other
+RUN_SUMS = RUN_REGISTERS * VECTOR_BYTES // 8
+RUN_BYTES = 2 * 8 * RUN_SUMS  # of the sums, and of their rounding errors behind them
+
+
+def _over(builder: Any, address: Any, n: Any, lanes: int, bits: Any, add: Any) -> None:
+    """`add(values, mask)` for the bits of n adjoining elements, so many at a time; the last are masked."""
+    narrow = ir.VectorType(bits, lanes)
+    start = _pointer(builder, address)
+    size = n.type(bits.width // 8)
+    whole = builder.and_(n, n.type(-lanes))
+    with cgutils.for_range_slice(builder, n.type(0), whole, n.type(lanes), n.type) as (first, _):
+        add(_load(builder, builder.gep(start, [builder.mul(first, size)]), narrow), None)
+    left = builder.sub(n, whole)
+    with builder.if_then(builder.icmp_signed(">", left, n.type(0))):
+        mask = _first_lanes(builder, lanes, left)
+        place = builder.gep(start, [builder.mul(whole, size)])
+        place = builder.bitcast(place, narrow.as_pointer())
+        none = ir.Constant(narrow, None)
+        function = _masked(builder, "load", narrow)
+        add(builder.call(function, [place, ir.IntType(32)(1), mask, none]), mask)
+
+
+@intrinsic
+def add_run(_context: Any, sums: Any, address: Any, n: Any, top: Any, power: Any, kind: Any) -> Any:
+    """Add n adjoining elements, or of (|x| / top)**power where that is not 0, to RUN_SUMS sums at `sums`."""
+
+    def codegen(context: Any, builder: Any, _signature: Any, values: Any) -> Any:
+        sums, address, n, top, power, _ = values
+        vector = _vector(ir.DoubleType(), RUN_REGISTERS)
+        places = [_pointer(builder, sums, n.type(i * 8 * RUN_SUMS)) for i in range(2)]
+        state = [cgutils.alloca_once_value(builder, _load(builder, p, vector)) for p in places]
+        top = _splat(builder, top, vector)
+
+        def adder(term: Any) -> Any:
+            def add(bits: Any, mask: Any) -> None:
+                value = term(_float_of(context, builder, bits, kind, vector.element))
+                if mask is not None:
+                    value = builder.select(mask, value, ir.Constant(vector, None))
+                total, lost = (builder.load(s) for s in state)
+                total, more = _two_sum(builder, total, value)
+                builder.store(total, state[0])
+                builder.store(builder.fadd(lost, more), state[1])
+
+            return add
+
+        def powered(value: Any) -> Any:
+            return _raised(builder, builder.fdiv(_magnitude(builder, value), top), power)
+
+        bits = ir.IntType(kind.bitwidth)
+        with builder.if_else(builder.icmp_signed("==", power, power.type(0))) as (then, otherwise):
+            with then:
+                _over(builder, address, n, vector.count, bits, adder(lambda value: value))
+            with otherwise:
+                _over(builder, address, n, vector.count, bits, adder(powered))
+        for place, variable in zip(places, state, strict=True):
+            typed = builder.bitcast(place, vector.as_pointer())
+            builder.store(builder.load(variable), typed, align=1)
+        return context.get_dummy_value()
+
+    i64 = types.int64
+    return types.void(i64, i64, i64, types.float64, i64, kind), codegen
+
+
+@intrinsic
+def greatest_magnitude(_context: Any, address: Any, n: Any, kind: Any) -> Any:
+    """The greatest |x| of n adjoining elements, NaN if one is."""
+
+    def codegen(context: Any, builder: Any, _signature: Any, values: Any) -> Any:
+        address, n, _ = values
+        bits = ir.IntType(kind.bitwidth)
+        lanes = VECTOR_BYTES * 8 // kind.bitwidth
+        vector = ir.VectorType(bits, lanes)
+        best = cgutils.alloca_once_value(builder, ir.Constant(vector, None))
+        magnitude = ir.Constant(vector, [2 ** (bits.width - 1) - 1] * lanes)
+
+        def greater(value: Any, _mask: Any) -> None:
+            # As integers, magnitudes have the order of floats, and those of NaN are the greatest.
+            value, old = builder.and_(value, magnitude), builder.load(best)
+            wins = builder.icmp_signed(">", value, old)
+            builder.store(builder.select(wins, value, old), best)
+
+        _over(builder, address, n, lanes, bits, greater)
+        name = f"llvm.vector.reduce.smax.v{lanes}i{bits.width}"
+        fnty = ir.FunctionType(bits, [vector])
+        function = cgutils.get_or_insert_function(builder.module, fnty, name)
+        found = builder.call(function, [builder.load(best)])
+        return _float_of(context, builder, found, kind, ir.DoubleType())
+
+    return types.float64(types.int64, types.int64, kind), codegen
+
+
 @intrinsic
 def integers(_context: Any, address: Any) -> Any:
     """The int64 from `address` on, to be indexed; less to compile than an array, and no references to count."""
@@ -1845,6 +1945,7 @@ def line_chunk(rule, wide, sums, block, store):
 
 POWER = RULE  # direct: the bits of p of |x|**p, a double; 0 for an average
 EXPONENT = RULE + 1  # lines: p of |x|**p, an integer, where it is not 1 or 2
+MOST_POWER = 64  # of whole ones; of greater ones float64 holds too few
 TOGETHER = 16  # rows of a window added up one by one; their sums are added to those of others
 
 POWERS = {"sum": None, "magnitude": (0,), "square": (0, 0), "power": (0, 0, 0)}
@@ -1870,35 +1971,69 @@ def _divisor(spatial, axes, row):
 
 
 @helper
-def _sum(first, box, axes, total, p, top, kind):
-    """Sum of the elements of a window, or of (|x| / top)**p, with the rounding errors of all additions (Neumaier)."""
+def _plus(result, lost, value):
+    """A sum and its rounding errors with an element more (Neumaier)."""
+    more = result + value
+    if abs(result) >= abs(value):
+        lost += (result - more) + value
+    else:
+        lost += (value - more) + result
+    return more, lost
+
+
+@helper
+def _sum(first, box, axes, total, p, top, sums, kind):
+    """Sum of the elements of a window, or of (|x| / top)**p, with the rounding errors of all additions.
+
+    `sums`: RUN_BYTES of scratch memory.
+    """
+    inner = axis_of(box, axes - 1, BOX_COLUMNS)
+    n, step = inner[0], inner[1]
+    power = int(p) if p <= MOST_POWER else -1
+    by_runs = step == item_size(kind) and n >= RUN_SUMS and power == p
+    if by_runs:
+        set_sums(sums, 2 * RUN_SUMS, 0.0, np.float64(0), kind)
     result = 0.0
     lost = 0.0
-    for number in range(total):
-        value = load_float(kind, first + _element(box, axes, number)[0])
-        if p > 0:
-            value = (abs(value) / top) ** p
-        more = result + value
-        if abs(result) >= abs(value):
-            lost += (result - more) + value
-        else:
-            lost += (value - more) + result
-        result = more
+    for row in range(total // most(n, 1)):
+        place = first + _element(box, axes - 1, row)[0]
+        if by_runs:
+            add_run(sums, place, n, top, power, kind)
+            continue
+        for i in range(n):
+            value = load_float(kind, place + i * step)
+            if p > 0:
+                value = (abs(value) / top) ** p
+            result, lost = _plus(result, lost, value)
+    for i in range(RUN_SUMS if by_runs else 0):
+        result, lost = _plus(result, lost, get_sum(sums, i, np.float64(0), kind))
+        lost += get_sum(sums, RUN_SUMS + i, np.float64(0), kind)
     return result + lost if math.isfinite(lost) else result
 
 
 @helper
-def _norm(first, box, axes, total, p, kind):
-    """(sum of |x|**p)**(1 / p) over a window, whatever the magnitudes."""
+def _norm(first, box, axes, total, p, sums, kind):
+    """(sum of |x|**p)**(1 / p) over a window, whatever the magnitudes; `sums` as in _sum."""
+    inner = axis_of(box, axes - 1, BOX_COLUMNS)
+    n, step = inner[0], inner[1]
+    adjoining = step == item_size(kind) and n >= RUN_SUMS
     top = 0.0
-    for number in range(total):
-        value = abs(load_float(kind, first + _element(box, axes, number)[0]))
-        if math.isnan(value):
-            return value
-        top = max(top, value)
+    for row in range(total // most(n, 1)):
+        place = first + _element(box, axes - 1, row)[0]
+        if adjoining:
+            value = greatest_magnitude(place, n, kind)
+            if math.isnan(value):
+                return value
+            top = max(top, value)
+            continue
+        for i in range(n):
+            value = abs(load_float(kind, place + i * step))
+            if math.isnan(value):
+                return value
+            top = max(top, value)
     if top == 0.0 or math.isinf(top):
         return top
-    return top * _sum(first, box, axes, total, p, top, kind) ** (1.0 / p)
+    return top * _sum(first, box, axes, total, p, top, sums, kind) ** (1.0 / p)
 
 
 @helper
@@ -1907,8 +2042,8 @@ def _repair(how, spatial, target, source, row, column, count, columns, wide, kin
     inner = how[SPATIAL] - 1
     axis = axis_of(spatial, inner, COLUMNS)
     n, out_step = axis[OUT_SIZE], axis[OUT_STEP]
-    memory = allocate(8 * BOX_COLUMNS * (inner + 1))
-    box = integers(memory)
+    sums = allocate(RUN_BYTES + 8 * BOX_COLUMNS * (inner + 1))
+    box = integers(sums + RUN_BYTES)
     low, high = SAFE_32 if rank_size(wide, kind) == 4 else SAFE_64
     low, high = low ** (2.0 / p), high ** (2.0 / p)
     for i in range(count):
@@ -1919,8 +2054,8 @@ def _repair(how, spatial, target, source, row, column, count, columns, wide, kin
                 position = row * n + column + i
                 total, start, _, _, _ = _windows(spatial, inner + 1, position, box)
                 first = source + lane * item_size(kind) + start
-                store_float(kind, place, _norm(first, box, inner + 1, total, p, kind))
-    release(memory)
+                store_float(kind, place, _norm(first, box, inner + 1, total, p, sums, kind))
+    release(sums)
 
 
 @helper
@@ -1998,7 +2133,7 @@ def lines(dtype, width, added):
 
 
 def direct(dtype):
-    """Chunk that works element by element, for any power, and where a line would not fit; an item is ROWS outputs."""
+    """Chunk that works window by window, for any power, and where a line would not fit; an item is ROWS outputs."""
     kind, double = KINDS[dtype], KINDS["FLOAT64"]
 
     @entry
@@ -2006,8 +2141,8 @@ def direct(dtype):
         how, batch, spatial = _tables(walk)
         axes, share = how[SPATIAL], how[ROWS]
         p = load_float(double, walk + 8 * POWER)
-        memory = allocate(8 * BOX_COLUMNS * axes)
-        box = integers(memory)
+        sums = allocate(RUN_BYTES + 8 * BOX_COLUMNS * axes)
+        box = integers(sums + RUN_BYTES)
         outputs = 1
         for d in range(axes):
             outputs *= axis_of(spatial, d, COLUMNS)[OUT_SIZE]
@@ -2020,12 +2155,12 @@ def direct(dtype):
                 total, start, _, out_start, _ = _windows(spatial, axes, row, box)
                 first = x + x_offset + start
                 if p > 0:
-                    value = _norm(first, box, axes, total, p, kind)
+                    value = _norm(first, box, axes, total, p, sums, kind)
                 else:
-                    value = _sum(first, box, axes, total, p, 1.0, kind)
+                    value = _sum(first, box, axes, total, p, 1.0, sums, kind)
                     value /= _divisor(spatial, axes, row)
                 store_float(kind, out + out_offset + out_start, value)
-        release(memory)
+        release(sums)
 
     return chunk
 

@@ -20,8 +20,6 @@ from specops.tensor import Tensor
 _LINES = launch.kernels(kernel.lines)
 _DIRECT = launch.kernels(kernel.direct)
 
-MOST_POWER = 64  # of greater ones float64 holds too few
-
 
 class SumPool:
     """A sum over each window and what is made of it, for a fixed type and shape.
@@ -48,7 +46,7 @@ class SumPool:
         self._dtype = input.dtype
         self._added = added
         self._power = power
-        self._by_lines = power in range(MOST_POWER + 1)
+        self._by_lines = power in range(kernel.MOST_POWER + 1)
         self._widths = [64] if added == "power" else sum_widths(input.dtype)
         self._width = max(self._widths[0], sum_width(input.dtype, math.prod(window)))
         self._windows = Windows(
