@@ -594,6 +594,32 @@ def test_every_element_counts(name: str) -> None:
                 assert np.array_equal(found, exact), f"{function} {length} {axis}"
 
 
+UNBEATEN = {
+    ("UINT8", "max"): 255,
+    ("INT8", "min"): -128,
+    ("INT16", "max"): 2**15 - 1,
+    ("FLOAT32", "max"): NAN,
+}
+
+
+@pytest.mark.parametrize("pair", UNBEATEN, ids=str)
+def test_a_group_ends_at_what_no_element_changes(pair: tuple[str, str]) -> None:
+    """Of long groups no more is read: wherever such an element stands, and of the other groups all is."""
+    name, function = pair
+    random = np.random.default_rng(9)
+    ordinary = random.integers(1, 99, (2, 3, 40_003)).astype(numpy_type(name))
+    for place in (None, 0, 17, 33_000, 40_002):
+        x = ordinary.copy()
+        if place is not None:
+            x[1, 1, place] = UNBEATEN[pair]
+        for axes in ((2,), (0, 2), (0, 1, 2)):
+            wanted = getattr(np, function)(x, axes)
+            for given in (x, np.repeat(x, 2, -1)[..., ::2]):
+                assert np.array_equal(
+                    run(name, function, given, axes).ravel(), wanted.ravel(), True
+                )
+
+
 # --- layouts, threads and memory ---
 
 

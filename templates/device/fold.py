@@ -163,3 +163,13 @@ def is_slow(_context: Any, fold: Any) -> Any:
         return ir.IntType(1)(fold.fold.slow)
 
     return types.boolean(fold), codegen
+
+
+@intrinsic
+def settles(_context: Any, fold: Any) -> Any:
+    """Whether there is a state that no element changes, a constant."""
+
+    def codegen(_context: Any, _builder: Any, _signature: Any, _values: Any) -> Any:
+        return ir.IntType(1)(fold.fold.operation == "greatest")
+
+    return types.boolean(fold), codegen

@@ -426,6 +426,23 @@ def fold_scattered(
 
 
 @intrinsic
+def is_settled(_context: Any, fold: Any, at: Any) -> Any:
+    """Whether a lane of a vector of states has the greatest of all keys."""
+
+    def codegen(_context: Any, builder: Any, _signature: Any, values: Any) -> Any:
+        f = fold.fold
+        if f.operation != "greatest":
+            return ir.IntType(1)(0)
+        zero = ir.IntType(64)(0)
+        (keys,) = _loaded(builder, _places(builder, f, values[1], zero, zero, f.count))
+        greatest = ir.Constant(keys.type, [2 ** (f.bits - 1) - 1] * f.count)
+        lanes = builder.bitcast(builder.icmp_signed("==", keys, greatest), ir.IntType(f.count))
+        return builder.icmp_unsigned("!=", lanes, lanes.type(0))
+
+    return types.boolean(fold, types.int64), codegen
+
+
+@intrinsic
 def across(_context: Any, fold: Any, at: Any, gap: Any, results: Any, result_gap: Any) -> Any:
     """Fold each of GROUPS vectors of states across its lanes: a state for each of them in `results`."""
 
