@@ -132,6 +132,29 @@ def test_a_variable_of_two_types_is_refused() -> None:
         half.compile((types.int64,))
 
 
+def test_other_versions_of_numba_compile_in_their_own_way(tmp_path: Path) -> None:
+    """What the pipeline is made of may be something else there."""
+    code = """
+import numba
+import numba.core.compiler
+import numpy as np
+numba.version_info = numba.version_info._replace(short=(0, 99))
+import specops
+from specops.kernels import reduce
+
+@reduce.helper
+def same(n):
+    return n
+
+assert same._compiler.pipeline_class is numba.core.compiler.Compiler
+x = np.arange(9.0).reshape(1, 3, 3)
+assert specops.argmax(x) == 8
+assert specops.average_pool(x, [3, 3]) == 4
+"""
+    environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path)}
+    subprocess.run([sys.executable, "-c", code], env=environment, check=True, timeout=300)
+
+
 def test_compiled_code_is_found_again(tmp_path: Path) -> None:
     """A second process compiles nothing, also where a chunk calls a function that a factory made for it."""
     environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path)}

@@ -24,7 +24,7 @@ from typing import Any
 
 import numpy as np
 from llvmlite import ir
-from numba import _dynfunc, njit, types
+from numba import _dynfunc, njit, types, version_info
 from numba.core import cgutils
 from numba.core.codegen import JITCodeLibrary
 from numba.core.compiler import CompilerBase
@@ -149,7 +149,9 @@ class _PartLowering(NativeLowering):
         return True
 
 
-def _compiler(lowering: Any) -> Any:
+def _pipeline(lowering: Any) -> dict[str, Any]:
+    """The option that makes Numba compile so: of versions whose parts these are; others do it in their own way."""
+
     class Compiler(CompilerBase):
         def define_pipelines(self) -> list[Any]:
             passes = PassManager("specops")
@@ -168,13 +170,13 @@ def _compiler(lowering: Any) -> Any:
             passes.finalize()
             return [passes]
 
-    return Compiler
+    return {"pipeline_class": Compiler} if version_info.short == (0, 68) else {}
 
 
 # Called by their addresses or by other compiled code only: without entries from Python there is less to compile.
 _OPTIONS: Any = {"error_model": "numpy", "no_cpython_wrapper": True, "no_cfunc_wrapper": True}
-entry = njit(nogil=True, pipeline_class=_compiler(_Lowering), **_OPTIONS)
-helper = njit(pipeline_class=_compiler(_PartLowering), **_OPTIONS)
+entry = njit(nogil=True, **_pipeline(_Lowering), **_OPTIONS)
+helper = njit(**_pipeline(_PartLowering), **_OPTIONS)
 
 
 VECTOR_BYTES = 64  # one AVX-512 register or cache line; LLVM splits it where registers are narrower
