@@ -6,7 +6,7 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import numpy as np
@@ -78,6 +78,17 @@ def test_what_a_chunk_raises(kernel: launch.Kernel, layer: str, place: int) -> N
     run(kernel, source)
 
 
+@reduce.entry
+def greedy(_walk, _x, _out, _other, _begin, _end):
+    reduce.release(reduce.allocate(1 << 60))
+
+
+def test_no_memory_for_scratch(layer: str) -> None:
+    """It is said whose memory there is none for, on any threads."""
+    with pytest.raises(MemoryError, match="no memory for a thread's scratch"):
+        run(launch.Kernel(greedy), np.zeros(ITEMS, np.int64))
+
+
 def test_one_launcher_for_all_kernels(kernel: launch.Kernel) -> None:
     """Only chunks are compiled anew for a kernel: the functions that call them have one signature."""
     run(kernel, np.arange(ITEMS))
@@ -111,25 +122,43 @@ specops.l2_norm(x, axis=1)
 """
 
 
-def test_a_variable_of_two_types_is_refused() -> None:
-    """It would be a float all along, which does not hold every integer."""
+def number(n):
+    if n > 7:
+        n = n / 2
+    return n
 
-    @reduce.helper
-    def half(n):
-        if n > 7:
-            n = n / 2
+
+def pair(n):
+    both = (n, n)
+    if n > 7:
+        both = (0.5, 0.5)
+    return both[0]
+
+
+def choice(n):
+    return n if n > 7 else 0.5
+
+
+def results(n):
+    if n > 7:
         return n
+    return 0.5
 
-    @reduce.entry
-    def chunk(_walk, _x, _out, _other, begin, end):
-        n = end - begin
-        if n > 7:
-            n = 0.5
 
-    with pytest.raises(TypingError, match="`n` is int64 here, and float64 in chunk"):
-        chunk.compile(chunks.SIGNATURE)
-    with pytest.raises(TypingError, match="`n` is int64 here, and float64 in half"):
-        half.compile((types.int64,))
+@pytest.mark.parametrize(
+    ("function", "text"),
+    [
+        (number, "`n` is int64 here, and float64 in number"),
+        (pair, r"`both` is UniTuple\(int64 x 2\) here, and UniTuple\(float64 x 2\) in pair"),
+        (choice, "a value is int64 here, and float64 in choice"),
+        (results, "a value is int64 here, and float64 in results"),
+    ],
+)
+def test_values_of_two_types_are_refused(function: Callable[[int], float], text: str) -> None:
+    """They would be floats all along, which do not hold every integer."""
+    for compiled in (reduce.helper(function), reduce.entry(function)):
+        with pytest.raises(TypingError, match=text):
+            compiled.compile((types.int64,))
 
 
 def test_other_versions_of_numba_compile_in_their_own_way(tmp_path: Path) -> None:

@@ -98,6 +98,22 @@ def greatest_key(_context: Any, address: Any, n: Any, flip: Any, nan_key: Any, i
 
 
 @intrinsic
+def greatest_lane(_context: Any, address: Any, n: Any, flip: Any, nan_key: Any, inf: Any) -> Any:
+    """The greatest key of n contiguous elements, n at most one vector."""
+
+    def codegen(_context: Any, builder: Any, signature: Any, values: Any) -> Any:
+        address, n, flip = values[:3]
+        vector = _lanes(flip.type)
+        mask = _mask(builder, vector, n)
+        bits = _masked_load(builder, _pointer(builder, address), mask, vector)
+        keys = _order_key(builder, bits, _rule(signature, values))
+        least = ir.Constant(vector, [-(2 ** (flip.type.width - 1))] * vector.count)
+        return _greatest_lane(builder, builder.select(mask, keys, least))
+
+    return flip(types.int64, types.int64, flip, nan_key, inf), codegen
+
+
+@intrinsic
 def equal_lanes(
     _context: Any, address: Any, n: Any, key: Any, flip: Any, nan_key: Any, inf: Any
 ) -> Any:
@@ -164,3 +180,22 @@ def find_key(address, n, key, late, flip, nan_key, inf):
             if position == n - lanes:
                 return 0  # only if another thread changed the input meanwhile
             position = least(position + lanes, n - lanes)
+
+
+@helper
+def run_key(address, n, flip, nan_key, inf):
+    """The greatest key of n contiguous elements."""
+    if n >= VECTOR_BYTES // item_size(flip):
+        return greatest_key(address, n, flip, nan_key, inf)
+    return greatest_lane(address, n, flip, nan_key, inf)
+
+
+@helper
+def place_in_run(address, n, key, late, flip, nan_key, inf):
+    """Position of the first (`late`: last) of n contiguous elements whose key is `key`."""
+    if n >= VECTOR_BYTES // item_size(flip):
+        return find_key(address, n, key, late, flip, nan_key, inf)
+    mask = equal_lanes(address, n, key, flip, nan_key, inf)
+    if mask == 0:
+        return 0  # only if another thread changed the input meanwhile
+    return highest_bit(mask) if late else lowest_bit(mask)

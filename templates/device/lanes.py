@@ -1,4 +1,4 @@
-"""Vectors of order keys: the greatest key of a short row and where it stands, folding rows into columns."""
+"""Vectors of order keys: the greatest key of a short row with its place, without a search; rows folded into columns."""
 
 from __future__ import annotations
 
@@ -18,22 +18,6 @@ FOLD = 4  # rows folded while a strip's best keys stay in registers
 FOLD_WIDE = 8  # of elements of 32 bits and more, while so many are left: 0.75 to 0.95 of the time
 AHEAD = 8192  # bytes fetched ahead along a row of a few vectors
 AHEAD_OF_COLUMNS = 16384  # of rows of columns
-
-
-@intrinsic
-def greatest_lane(_context: Any, address: Any, n: Any, flip: Any, nan_key: Any, inf: Any) -> Any:
-    """The greatest key of n contiguous elements, n at most one vector."""
-
-    def codegen(_context: Any, builder: Any, signature: Any, values: Any) -> Any:
-        address, n, flip = values[:3]
-        vector = _lanes(flip.type)
-        mask = _mask(builder, vector, n)
-        bits = _masked_load(builder, _pointer(builder, address), mask, vector)
-        keys = _order_key(builder, bits, _rule(signature, values))
-        least = ir.Constant(vector, [-(2 ** (flip.type.width - 1))] * vector.count)
-        return _greatest_lane(builder, builder.select(mask, keys, least))
-
-    return flip(types.int64, types.int64, flip, nan_key, inf), codegen
 
 
 @intrinsic

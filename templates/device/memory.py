@@ -122,7 +122,7 @@ def allocate(_context: Any, size: Any) -> Any:
         i64 = ir.IntType(64)
         # Before it stands the address of the block that it lies in.
         extra = i64(VECTOR_BYTES + 8)
-        block = context.nrt.allocate(builder, builder.add(values[0], extra))
+        block = context.nrt.allocate_unchecked(builder, builder.add(values[0], extra))
         with cgutils.if_unlikely(builder, cgutils.is_null(builder, block)):
             text = "no memory for a thread's scratch"
             context.call_conv.return_user_exc(builder, MemoryError, (text,))

@@ -1,4 +1,4 @@
-"""Sums of runs of adjoining elements in float64, with the rounding errors of all additions."""
+"""Runs of adjoining elements: their sums in float64, with the rounding errors of all additions; their magnitudes."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ RUN_SUMS = RUN_REGISTERS * VECTOR_BYTES // 8
 RUN_BYTES = 2 * 8 * RUN_SUMS  # of the sums, and of their rounding errors behind them
 
 
-def _over(builder: Any, address: Any, n: Any, lanes: int, bits: Any, add: Any) -> None:
-    """`add(values, mask)` for the bits of n adjoining elements, so many at a time; the last are masked."""
+def _over(builder: Any, address: Any, n: Any, lanes: int, bits: Any, visit: Any) -> None:
+    """`visit(values, mask)` for the bits of n adjoining elements, so many at a time; the last are masked."""
     narrow = ir.VectorType(bits, lanes)
     start = _pointer(builder, address)
     size = n.type(bits.width // 8)
     whole = builder.and_(n, n.type(-lanes))
     with cgutils.for_range_slice(builder, n.type(0), whole, n.type(lanes), n.type) as (first, _):
-        add(_load(builder, builder.gep(start, [builder.mul(first, size)]), narrow), None)
+        visit(_load(builder, builder.gep(start, [builder.mul(first, size)]), narrow), None)
     left = builder.sub(n, whole)
     with builder.if_then(builder.icmp_signed(">", left, n.type(0))):
         mask = _first_lanes(builder, lanes, left)
@@ -33,7 +33,7 @@ def _over(builder: Any, address: Any, n: Any, lanes: int, bits: Any, add: Any) -
         place = builder.bitcast(place, narrow.as_pointer())
         none = ir.Constant(narrow, None)
         function = _masked(builder, "load", narrow)
-        add(builder.call(function, [place, ir.IntType(32)(1), mask, none]), mask)
+        visit(builder.call(function, [place, ir.IntType(32)(1), mask, none]), mask)
 
 
 @intrinsic

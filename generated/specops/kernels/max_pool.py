@@ -60,31 +60,36 @@ class _Part(_Library):
 
 @register_pass(mutates_CFG=False, analysis_only=True)
 class _OneType(AnalysisPass):
-    """Refuses a variable of several types: all along it would have one that holds them all, a float or None."""
+    """Refuses a variable, or results, of several types: all would have one that holds them, such as a float."""
 
-    _name = "one_type"
+    _name = f"{__name__}.one_type"
 
-    def __init__(self) -> None:
+    def __init__(self) -> None:  # abstract there
         AnalysisPass.__init__(self)
 
     def run_pass(self, state: Any) -> bool:
         for block in state.func_ir.blocks.values():
             for assign in block.find_insts(Assign):
-                name = assign.target.name
-                found, whole = self._type(state, assign.value), state.typemap[name]
+                target = assign.target
+                found, whole = self._type(state, assign.value), state.typemap[target.name]
                 if found is not None and types.unliteral(found) != types.unliteral(whole):
-                    text = f"`{name}` is {found} here, and {whole} in {state.func_id.func_name}"
+                    subject = "a value" if target.is_temp else f"`{target.name}`"
+                    text = f"{subject} is {found} here, and {whole} in {state.func_id.func_name}"
                     raise TypingError(text, assign.loc)
         return False
 
     def _type(self, state: Any, value: Any) -> Any:
-        """Of what is assigned; None for parts of iterators and tuples, which are taken as they are."""
+        """Of what is assigned; None for what is taken from an iterator or a tuple, which has its own type."""
         if isinstance(value, Arg):
             return state.typemap[f"arg.{value.name}"]
         if isinstance(value, Var):
             return state.typemap[value.name]
         if isinstance(value, Const | Global | FreeVar):
             return state.typingctx.resolve_value_type(value.value)
+        if value.op == "cast":  # of what is returned
+            return state.typemap[value.value.name]
+        if value.op == "build_tuple":
+            return types.BaseTuple.from_types([state.typemap[item.name] for item in value.items])
         return getattr(state.calltypes.get(value), "return_type", None)
 
 
@@ -92,7 +97,7 @@ class _OneType(AnalysisPass):
 class _Lowering(NativeLowering):
     """To the code of a chunk."""
 
-    _name = "chunk_lowering"
+    _name = f"{__name__}.chunk_lowering"
 
     def run_pass(self, state: Any) -> bool:
         state.library = _Library(state.targetctx.codegen(), state.func_id.func_qualname)
@@ -104,7 +109,7 @@ class _Lowering(NativeLowering):
 class _PartLowering(NativeLowering):
     """To the code of a helper, that callers find by a function which has no machine code."""
 
-    _name = "helper_lowering"
+    _name = f"{__name__}.helper_lowering"
 
     def run_pass(self, state: Any) -> bool:
         library = _Part(state.targetctx.codegen(), state.func_id.func_qualname)
@@ -259,7 +264,7 @@ def allocate(_context: Any, size: Any) -> Any:
         i64 = ir.IntType(64)
         # Before it stands the address of the block that it lies in.
         extra = i64(VECTOR_BYTES + 8)
-        block = context.nrt.allocate(builder, builder.add(values[0], extra))
+        block = context.nrt.allocate_unchecked(builder, builder.add(values[0], extra))
         with cgutils.if_unlikely(builder, cgutils.is_null(builder, block)):
             text = "no memory for a thread's scratch"
             context.call_conv.return_user_exc(builder, MemoryError, (text,))
@@ -472,6 +477,22 @@ def greatest_key(_context: Any, address: Any, n: Any, flip: Any, nan_key: Any, i
 
 
 @intrinsic
+def greatest_lane(_context: Any, address: Any, n: Any, flip: Any, nan_key: Any, inf: Any) -> Any:
+    """The greatest key of n contiguous elements, n at most one vector."""
+
+    def codegen(_context: Any, builder: Any, signature: Any, values: Any) -> Any:
+        address, n, flip = values[:3]
+        vector = _lanes(flip.type)
+        mask = _mask(builder, vector, n)
+        bits = _masked_load(builder, _pointer(builder, address), mask, vector)
+        keys = _order_key(builder, bits, _rule(signature, values))
+        least = ir.Constant(vector, [-(2 ** (flip.type.width - 1))] * vector.count)
+        return _greatest_lane(builder, builder.select(mask, keys, least))
+
+    return flip(types.int64, types.int64, flip, nan_key, inf), codegen
+
+
+@intrinsic
 def equal_lanes(
     _context: Any, address: Any, n: Any, key: Any, flip: Any, nan_key: Any, inf: Any
 ) -> Any:
@@ -538,6 +559,25 @@ def find_key(address, n, key, late, flip, nan_key, inf):
             if position == n - lanes:
                 return 0  # only if another thread changed the input meanwhile
             position = least(position + lanes, n - lanes)
+
+
+@helper
+def run_key(address, n, flip, nan_key, inf):
+    """The greatest key of n contiguous elements."""
+    if n >= VECTOR_BYTES // item_size(flip):
+        return greatest_key(address, n, flip, nan_key, inf)
+    return greatest_lane(address, n, flip, nan_key, inf)
+
+
+@helper
+def place_in_run(address, n, key, late, flip, nan_key, inf):
+    """Position of the first (`late`: last) of n contiguous elements whose key is `key`."""
+    if n >= VECTOR_BYTES // item_size(flip):
+        return find_key(address, n, key, late, flip, nan_key, inf)
+    mask = equal_lanes(address, n, key, flip, nan_key, inf)
+    if mask == 0:
+        return 0  # only if another thread changed the input meanwhile
+    return highest_bit(mask) if late else lowest_bit(mask)
 
 
 SIGNATURE = types.void(*(types.int64,) * 6)  # of a chunk
@@ -2490,8 +2530,7 @@ def _winner(first, box, axes, total, flip, nan_key, inf):
     """Offset and position of the first greatest element of a window, from its first on."""
     inner = axis_of(box, axes - 1, BOX_COLUMNS)
     n, step, weight = inner[0], inner[1], inner[2]
-    size = item_size(flip)
-    adjoining = step == size and n * size >= VECTOR_BYTES
+    adjoining = step == item_size(flip)
     best = load_key(first, 0, flip, nan_key, inf)
     best_offset, best_position = 0, 0
     for row in range(total // n):
@@ -2499,9 +2538,9 @@ def _winner(first, box, axes, total, flip, nan_key, inf):
         place = 0
         key = best
         if adjoining:
-            key = greatest_key(first + offset, n, flip, nan_key, inf)
+            key = run_key(first + offset, n, flip, nan_key, inf)
             if key > best:
-                place = find_key(first + offset, n, np.int64(key), False, flip, nan_key, inf)
+                place = place_in_run(first + offset, n, np.int64(key), False, flip, nan_key, inf)
         else:
             for i in range(n):
                 other = load_key(first, offset + i * step, flip, nan_key, inf)

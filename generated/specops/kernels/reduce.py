@@ -78,31 +78,36 @@ class _Part(_Library):
 
 @register_pass(mutates_CFG=False, analysis_only=True)
 class _OneType(AnalysisPass):
-    """Refuses a variable of several types: all along it would have one that holds them all, a float or None."""
+    """Refuses a variable, or results, of several types: all would have one that holds them, such as a float."""
 
-    _name = "one_type"
+    _name = f"{__name__}.one_type"
 
-    def __init__(self) -> None:
+    def __init__(self) -> None:  # abstract there
         AnalysisPass.__init__(self)
 
     def run_pass(self, state: Any) -> bool:
         for block in state.func_ir.blocks.values():
             for assign in block.find_insts(Assign):
-                name = assign.target.name
-                found, whole = self._type(state, assign.value), state.typemap[name]
+                target = assign.target
+                found, whole = self._type(state, assign.value), state.typemap[target.name]
                 if found is not None and types.unliteral(found) != types.unliteral(whole):
-                    text = f"`{name}` is {found} here, and {whole} in {state.func_id.func_name}"
+                    subject = "a value" if target.is_temp else f"`{target.name}`"
+                    text = f"{subject} is {found} here, and {whole} in {state.func_id.func_name}"
                     raise TypingError(text, assign.loc)
         return False
 
     def _type(self, state: Any, value: Any) -> Any:
-        """Of what is assigned; None for parts of iterators and tuples, which are taken as they are."""
+        """Of what is assigned; None for what is taken from an iterator or a tuple, which has its own type."""
         if isinstance(value, Arg):
             return state.typemap[f"arg.{value.name}"]
         if isinstance(value, Var):
             return state.typemap[value.name]
         if isinstance(value, Const | Global | FreeVar):
             return state.typingctx.resolve_value_type(value.value)
+        if value.op == "cast":  # of what is returned
+            return state.typemap[value.value.name]
+        if value.op == "build_tuple":
+            return types.BaseTuple.from_types([state.typemap[item.name] for item in value.items])
         return getattr(state.calltypes.get(value), "return_type", None)
 
 
@@ -110,7 +115,7 @@ class _OneType(AnalysisPass):
 class _Lowering(NativeLowering):
     """To the code of a chunk."""
 
-    _name = "chunk_lowering"
+    _name = f"{__name__}.chunk_lowering"
 
     def run_pass(self, state: Any) -> bool:
         state.library = _Library(state.targetctx.codegen(), state.func_id.func_qualname)
@@ -122,7 +127,7 @@ class _Lowering(NativeLowering):
 class _PartLowering(NativeLowering):
     """To the code of a helper, that callers find by a function which has no machine code."""
 
-    _name = "helper_lowering"
+    _name = f"{__name__}.helper_lowering"
 
     def run_pass(self, state: Any) -> bool:
         library = _Part(state.targetctx.codegen(), state.func_id.func_qualname)
@@ -242,7 +247,7 @@ def allocate(_context: Any, size: Any) -> Any:
         i64 = ir.IntType(64)
         # Before it stands the address of the block that it lies in.
         extra = i64(VECTOR_BYTES + 8)
-        block = context.nrt.allocate(builder, builder.add(values[0], extra))
+        block = context.nrt.allocate_unchecked(builder, builder.add(values[0], extra))
         with cgutils.if_unlikely(builder, cgutils.is_null(builder, block)):
             text = "no memory for a thread's scratch"
             context.call_conv.return_user_exc(builder, MemoryError, (text,))
