@@ -13,6 +13,7 @@ from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic, models, register_model
 
+from exact import _lost
 from float_math import LOWEST, _exp, _greater_float, _log, _same
 from half import _bfloat_to_float, _float_to_bfloat, _float_to_half, _half_to_float
 from memory import VECTOR_BYTES, _load, _pointer, _prefetch, _splat
@@ -528,13 +529,10 @@ def quarter(_context: Any, lanes: Any, number: Any) -> Any:
 
 @intrinsic
 def rounding(_context: Any, a: Any, b: Any, c: Any) -> Any:
-    """What is lost in c = a + b, exactly (Knuth)."""
+    """What is lost in c = a + b, exactly."""
 
     def codegen(_context: Any, builder: Any, _signature: Any, values: Any) -> Any:
-        a, b, c = values
-        from_b = builder.fsub(c, a)
-        from_a = builder.fsub(c, from_b)
-        return builder.fadd(builder.fsub(a, from_a), builder.fsub(b, from_b))
+        return _lost(builder, *values)
 
     return a(a, a, a), codegen
 

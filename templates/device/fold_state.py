@@ -25,7 +25,7 @@ from fold import _ADDED, _DOUBLE, Fold, _bits_of, _on_lanes, _vector_of, _widene
 from half import _bfloat_to_float, _half_to_float, _is_zen
 from memory import _splat
 from order_key import _mirror
-from vectors import _greater
+from vectors import _any, _greater
 
 RISE = 8.0  # by which an element exceeds the top before that is raised
 
@@ -289,8 +289,7 @@ def _folded(
             enough = _lesser_float(builder, most, builder.fadd(old, _same(old.type, RISE)))
             raised = builder.fcmp_ordered(">", top, enough)
             variables = [cgutils.alloca_once_value(builder, v) for v in (*sums, old, old, *terms)]
-            some = builder.bitcast(raised, ir.IntType(raised.type.count))
-            with builder.if_then(builder.icmp_unsigned("!=", some, some.type(0)), likely=False):
+            with builder.if_then(_any(builder, raised), likely=False):
                 top = _everywhere(builder, top) if one_group else builder.select(raised, top, old)
                 lowered = _lowered(context, builder, fold, sums, _depth(builder, old, top))
                 # Infinities have no difference.

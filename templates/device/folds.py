@@ -28,7 +28,7 @@ from fold_state import (
     _tree,
 )
 from memory import VECTOR_BYTES, _load, _pointer, _prefetch
-from vectors import _extreme, _extremes, _greater, _mask, _masked_load
+from vectors import _any, _extreme, _extremes, _greater, _mask, _masked_load
 
 FOLD = 8  # vectors that are added to each other first: nothing waits for the sum before
 GROUPS = 8  # states folded across their lanes together; of most folds, results stored together
@@ -436,8 +436,7 @@ def is_settled(_context: Any, fold: Any, at: Any) -> Any:
         zero = ir.IntType(64)(0)
         (keys,) = _loaded(builder, _places(builder, f, values[1], zero, zero, f.count))
         greatest = ir.Constant(keys.type, [2 ** (f.bits - 1) - 1] * f.count)
-        lanes = builder.bitcast(builder.icmp_signed("==", keys, greatest), ir.IntType(f.count))
-        return builder.icmp_unsigned("!=", lanes, lanes.type(0))
+        return _any(builder, builder.icmp_signed("==", keys, greatest))
 
     return types.boolean(fold, types.int64), codegen
 

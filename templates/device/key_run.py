@@ -16,7 +16,7 @@ from numba.extending import intrinsic
 from compiled import helper
 from memory import VECTOR_BYTES, _load, _pointer, _splat, item_size, least, most
 from order_key import _order_key, _rule
-from vectors import _extreme, _extremes, _greater, _mask, _masked_load
+from vectors import _extreme, _extremes, _greater, _greatest_lane, _mask, _masked_load
 
 UNROLLED = 8  # vectors of a long row: 4 are slower beyond the cache (1.1 times), for float32
 
@@ -24,14 +24,6 @@ UNROLLED = 8  # vectors of a long row: 4 are slower beyond the cache (1.1 times)
 def _lanes(element: Any) -> Any:
     """The vector type of VECTOR_BYTES bytes."""
     return ir.VectorType(element, VECTOR_BYTES * 8 // element.width)
-
-
-def _greatest_lane(builder: Any, keys: Any) -> Any:
-    """Horizontal maximum."""
-    vector = keys.type
-    name = f"llvm.vector.reduce.smax.v{vector.count}i{vector.element.width}"
-    fnty = ir.FunctionType(vector.element, [vector])
-    return builder.call(cgutils.get_or_insert_function(builder.module, fnty, name), [keys])
 
 
 @intrinsic

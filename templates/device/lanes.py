@@ -9,10 +9,10 @@ from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
-from key_run import _greatest_lane, _lanes
+from key_run import _lanes
 from memory import VECTOR_BYTES, _load, _pointer, _prefetch, _splat
 from order_key import _order_key, _rule
-from vectors import _mask, _masked_load
+from vectors import _greatest_lane, _mask, _masked_load, _masked_store
 
 FOLD = 4  # rows folded while a strip's best keys stay in registers
 FOLD_WIDE = 8  # of elements of 32 bits and more, while so many are left: 0.75 to 0.95 of the time
@@ -160,16 +160,12 @@ def store_one_hot(_context: Any, address: Any, n: Any, place: Any, mark: Any, fl
         bits = builder.select(here, _splat(builder, mark, vector), ir.Constant(vector, None))
         pointer = builder.bitcast(_pointer(builder, address), vector.as_pointer())
         mask = _mask(builder, vector, n)
-        name = f"llvm.masked.store.v{vector.count}i{vector.element.width}.p0"
-        arguments = [vector, pointer.type, ir.IntType(32), mask.type]
-        fnty = ir.FunctionType(ir.VoidType(), arguments)
-        function = cgutils.get_or_insert_function(builder.module, fnty, name)
         full = builder.icmp_signed("==", n, n.type(vector.count))
         with builder.if_else(full) as (then, otherwise):
             with then:
                 builder.store(bits, pointer, align=1)
             with otherwise:
-                builder.call(function, [bits, pointer, ir.IntType(32)(1), mask])
+                _masked_store(builder, bits, pointer, mask)
         return context.get_dummy_value()
 
     i64 = types.int64

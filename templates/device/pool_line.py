@@ -22,6 +22,7 @@ from numba.extending import intrinsic
 from half import _bfloat_to_float, _half_to_float, _like
 from memory import VECTOR_BYTES, _load, _pointer, _prefetch, _splat
 from order_key import _mirror, _order_key, _rule
+from vectors import _any, _masked_load, _masked_store
 
 AHEAD = 32768  # bytes from a row to what is fetched ahead: large inputs take 0.6 to 1 of the time, small 1 to 1.03
 # By a sum's width, far below what sums of powers are certain to be right from.
@@ -182,18 +183,6 @@ def _first_lanes(builder: Any, count: int, n: Any) -> Any:
     return builder.bitcast(ones, ir.VectorType(ir.IntType(1), count))
 
 
-def _masked(builder: Any, verb: str, vector: Any) -> Any:
-    """llvm.masked.load or llvm.masked.store for `vector`; the lanes left out touch no memory."""
-    name = f"llvm.masked.{verb}.v{vector.count}i{vector.element.width}.p0"
-    i32, mask = ir.IntType(32), ir.VectorType(ir.IntType(1), vector.count)
-    pointer = vector.as_pointer()
-    if verb == "load":
-        fnty = ir.FunctionType(vector, [pointer, i32, mask, vector])
-    else:
-        fnty = ir.FunctionType(ir.VoidType(), [vector, pointer, i32, mask])
-    return cgutils.get_or_insert_function(builder.module, fnty, name)
-
-
 def _store(builder: Any, value: Any, pointer: Any) -> None:
     """Store a value at any alignment."""
     builder.store(value, builder.bitcast(pointer, value.type.as_pointer()), align=1)
@@ -253,9 +242,7 @@ def _store_lanes(builder: Any, value: Any, start: Any, first: Any, mask: Any) ->
     if mask is None:
         _store(builder, value, pointer)
     else:
-        typed = builder.bitcast(pointer, value.type.as_pointer())
-        function = _masked(builder, "store", value.type)
-        builder.call(function, [value, typed, ir.IntType(32)(1), mask])
+        _masked_store(builder, value, pointer, mask)
 
 
 @intrinsic
@@ -413,10 +400,7 @@ def rank_rows(
                 if mask is None:
                     bits = _load(builder, pointer, narrow)
                 else:
-                    typed = builder.bitcast(pointer, narrow.as_pointer())
-                    none = ir.Constant(narrow, None)
-                    function = _masked(builder, "load", narrow)
-                    bits = builder.call(function, [typed, ir.IntType(32)(1), mask, none])
+                    bits = _masked_load(builder, pointer, mask, narrow)
                 if sums:
                     rank = _term(context, builder, bits, flip, nan_key, element, values[-1])
                 else:
@@ -662,9 +646,7 @@ def store_found(
                 nan = builder.and_(nan, builder.not_(padding))
                 if mask is not None:
                     nan = builder.and_(nan, mask)
-                lanes = builder.bitcast(nan, ir.IntType(vector.count))
-                some = builder.icmp_unsigned("!=", lanes, lanes.type(0))
-                builder.store(builder.or_(builder.load(found), some), found)
+                builder.store(builder.or_(builder.load(found), _any(builder, nan)), found)
             bits = builder.select(padding, _splat(builder, blank, narrow), bits)
             _store_lanes(builder, bits, target, first, mask)
 

@@ -18,7 +18,6 @@ from pool_line import (
     _after,
     _float_of,
     _fold_runs,
-    _masked,
     _may_vanish,
     _place,
     _raised,
@@ -33,6 +32,7 @@ from pool_line import (
     rank_size,
 )
 from pool_walk import COLUMNS, LANE_OUT, LINE, OUT_STEP, PITCH, SPATIAL
+from vectors import _any, _masked_load
 from walk import axis_of
 
 KINDS = {
@@ -158,10 +158,7 @@ def add_quotients(
             if mask is None:
                 bits = _load(builder, pointer, narrow)
             else:
-                typed = builder.bitcast(pointer, narrow.as_pointer())
-                none = ir.Constant(narrow, None)
-                function = _masked(builder, "load", narrow)
-                bits = builder.call(function, [typed, ir.IntType(32)(1), mask, none])
+                bits = _masked_load(builder, pointer, mask, narrow)
             value = _float_of(context, builder, bits, kind, element)
             value = builder.fdiv(value, builder.fmul(divisor, scale))
             value = _after(builder, done, builder.fadd(old, value), old)
@@ -269,9 +266,7 @@ def store_sums(
             unsafe = builder.or_(small, builder.fcmp_ordered(">", value, high))
             if mask is not None:
                 unsafe = builder.and_(unsafe, mask)
-            lanes = builder.bitcast(unsafe, ir.IntType(vector.count))
-            some = builder.icmp_unsigned("!=", lanes, lanes.type(0))
-            builder.store(builder.or_(builder.load(doubtful), some), doubtful)
+            builder.store(builder.or_(builder.load(doubtful), _any(builder, unsafe)), doubtful)
 
         def run(plane: Any, number: Any, value: Any, first: Any, mask: Any) -> None:
             if power == types.none:

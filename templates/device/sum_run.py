@@ -11,7 +11,8 @@ from numba.extending import intrinsic
 
 from exact import _two_sum
 from memory import VECTOR_BYTES, _load, _pointer, _splat
-from pool_line import _first_lanes, _float_of, _magnitude, _masked, _raised, _vector
+from pool_line import _first_lanes, _float_of, _magnitude, _raised, _store, _vector
+from vectors import _greater, _greatest_lane, _masked_load
 
 RUN_REGISTERS = 4  # additions that do not wait for each other
 RUN_SUMS = RUN_REGISTERS * VECTOR_BYTES // 8
@@ -30,10 +31,7 @@ def _over(builder: Any, address: Any, n: Any, lanes: int, bits: Any, visit: Any)
     with builder.if_then(builder.icmp_signed(">", left, n.type(0))):
         mask = _first_lanes(builder, lanes, left)
         place = builder.gep(start, [builder.mul(whole, size)])
-        place = builder.bitcast(place, narrow.as_pointer())
-        none = ir.Constant(narrow, None)
-        function = _masked(builder, "load", narrow)
-        visit(builder.call(function, [place, ir.IntType(32)(1), mask, none]), mask)
+        visit(_masked_load(builder, place, mask, narrow), mask)
 
 
 @intrinsic
@@ -69,8 +67,7 @@ def add_run(_context: Any, sums: Any, address: Any, n: Any, top: Any, power: Any
             with otherwise:
                 _over(builder, address, n, vector.count, bits, adder(powered))
         for place, variable in zip(places, state, strict=True):
-            typed = builder.bitcast(place, vector.as_pointer())
-            builder.store(builder.load(variable), typed, align=1)
+            _store(builder, builder.load(variable), place)
         return context.get_dummy_value()
 
     i64 = types.int64
@@ -92,14 +89,10 @@ def greatest_magnitude(_context: Any, address: Any, n: Any, kind: Any) -> Any:
         def greater(value: Any, _mask: Any) -> None:
             # As integers, magnitudes have the order of floats, and those of NaN are the greatest.
             value, old = builder.and_(value, magnitude), builder.load(best)
-            wins = builder.icmp_signed(">", value, old)
-            builder.store(builder.select(wins, value, old), best)
+            builder.store(_greater(builder, value, old), best)
 
         _over(builder, address, n, lanes, bits, greater)
-        name = f"llvm.vector.reduce.smax.v{lanes}i{bits.width}"
-        fnty = ir.FunctionType(bits, [vector])
-        function = cgutils.get_or_insert_function(builder.module, fnty, name)
-        found = builder.call(function, [builder.load(best)])
+        found = _greatest_lane(builder, builder.load(best))
         return _float_of(context, builder, found, kind, ir.DoubleType())
 
     return types.float64(types.int64, types.int64, kind), codegen

@@ -1,4 +1,4 @@
-"""Vectors of integers: loading a part of one, the greater of two, extremes of floats, the width that LLVM prefers."""
+"""Vectors of integers: a part of one in memory, the greater of two, extremes of floats, the width that LLVM prefers."""
 
 from __future__ import annotations
 
@@ -31,8 +31,33 @@ def _masked_load(builder: Any, pointer: Any, mask: Any, vector: Any) -> Any:
     return builder.call(function, [typed, i32(1), mask, ir.Constant(vector, None)])
 
 
+def _masked_store(builder: Any, value: Any, pointer: Any, mask: Any) -> None:
+    """Store the masked lanes, touch no other memory."""
+    vector = value.type
+    name = f"llvm.masked.store.v{vector.count}i{vector.element.width}.p0"
+    typed = builder.bitcast(pointer, vector.as_pointer())
+    i32 = ir.IntType(32)
+    fnty = ir.FunctionType(ir.VoidType(), [vector, typed.type, i32, mask.type])
+    function = cgutils.get_or_insert_function(builder.module, fnty, name)
+    builder.call(function, [value, typed, i32(1), mask])
+
+
+def _any(builder: Any, mask: Any) -> Any:
+    """Whether a lane is True."""
+    bits = builder.bitcast(mask, ir.IntType(mask.type.count))
+    return builder.icmp_unsigned("!=", bits, bits.type(0))
+
+
 def _greater(builder: Any, a: Any, b: Any) -> Any:
     return builder.select(builder.icmp_signed(">", a, b), a, b)
+
+
+def _greatest_lane(builder: Any, keys: Any) -> Any:
+    """Horizontal maximum."""
+    vector = keys.type
+    name = f"llvm.vector.reduce.smax.v{vector.count}i{vector.element.width}"
+    fnty = ir.FunctionType(vector.element, [vector])
+    return builder.call(cgutils.get_or_insert_function(builder.module, fnty, name), [keys])
 
 
 def _extremes(builder: Any, old: list[Any] | None, bits: Any) -> list[Any]:
@@ -66,8 +91,7 @@ def _extreme(builder: Any, extremes: list[Any], flip: Any, inf: Any) -> tuple[An
     sign = _splat(builder, signed.type.element(-(2 ** (width - 1))), signed.type)
     positive = builder.icmp_signed(">", signed, inf)
     negative = builder.icmp_unsigned(">", unsigned, builder.or_(inf, sign))
-    nan = builder.bitcast(builder.or_(positive, negative), ir.IntType(signed.type.count))
-    return bits, builder.icmp_unsigned("!=", nan, nan.type(0))
+    return bits, _any(builder, builder.or_(positive, negative))
 
 
 @intrinsic

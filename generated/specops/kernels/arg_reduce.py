@@ -28,19 +28,9 @@ from typing import Any
 import numpy as np
 from llvmlite import ir
 from numba import _dynfunc, njit, types, version_info
-from numba.core import cgutils
+from numba.core import cgutils, compiler, compiler_machinery, errors, typed_passes, untyped_passes
+from numba.core import ir as numba_ir
 from numba.core.codegen import JITCodeLibrary
-from numba.core.compiler import CompilerBase
-from numba.core.compiler_machinery import AnalysisPass, PassManager, register_pass
-from numba.core.errors import TypingError
-from numba.core.ir import Arg, Assign, Const, FreeVar, Global, Var
-from numba.core.typed_passes import (
-    IRLegalization,
-    NativeLowering,
-    NoPythonBackend,
-    NopythonTypeInference,
-)
-from numba.core.untyped_passes import DeadBranchPrune, FixupArgs, IRProcessing, TranslateByteCode
 from numba.extending import intrinsic
 
 CONTIGUOUS = 0  # rows: the innermost reduced axis is contiguous; columns: the innermost kept one
@@ -96,33 +86,33 @@ class _Part(_Library):
         self._finalized = True
 
 
-@register_pass(mutates_CFG=False, analysis_only=True)
-class _OneType(AnalysisPass):
+@compiler_machinery.register_pass(mutates_CFG=False, analysis_only=True)
+class _OneType(compiler_machinery.AnalysisPass):
     """Refuses a variable, or results, of several types: all would have one that holds them, such as a float."""
 
     _name = f"{__name__}.one_type"
 
     def __init__(self) -> None:  # abstract there
-        AnalysisPass.__init__(self)
+        compiler_machinery.AnalysisPass.__init__(self)
 
     def run_pass(self, state: Any) -> bool:
         for block in state.func_ir.blocks.values():
-            for assign in block.find_insts(Assign):
+            for assign in block.find_insts(numba_ir.Assign):
                 target = assign.target
                 found, whole = self._type(state, assign.value), state.typemap[target.name]
                 if found is not None and types.unliteral(found) != types.unliteral(whole):
                     subject = "a value" if target.is_temp else f"`{target.name}`"
                     text = f"{subject} is {found} here, and {whole} in {state.func_id.func_name}"
-                    raise TypingError(text, assign.loc)
+                    raise errors.TypingError(text, assign.loc)
         return False
 
     def _type(self, state: Any, value: Any) -> Any:
         """Of what is assigned; None for what is taken from an iterator or a tuple, which has its own type."""
-        if isinstance(value, Arg):
+        if isinstance(value, numba_ir.Arg):
             return state.typemap[f"arg.{value.name}"]
-        if isinstance(value, Var):
+        if isinstance(value, numba_ir.Var):
             return state.typemap[value.name]
-        if isinstance(value, Const | Global | FreeVar):
+        if isinstance(value, numba_ir.Const | numba_ir.Global | numba_ir.FreeVar):
             return state.typingctx.resolve_value_type(value.value)
         if value.op == "cast":  # of what is returned
             return state.typemap[value.value.name]
@@ -131,8 +121,8 @@ class _OneType(AnalysisPass):
         return getattr(state.calltypes.get(value), "return_type", None)
 
 
-@register_pass(mutates_CFG=True, analysis_only=False)
-class _Lowering(NativeLowering):
+@compiler_machinery.register_pass(mutates_CFG=True, analysis_only=False)
+class _Lowering(typed_passes.NativeLowering):
     """To the code of a chunk."""
 
     _name = f"{__name__}.chunk_lowering"
@@ -143,8 +133,8 @@ class _Lowering(NativeLowering):
         return bool(super().run_pass(state))
 
 
-@register_pass(mutates_CFG=True, analysis_only=False)
-class _PartLowering(NativeLowering):
+@compiler_machinery.register_pass(mutates_CFG=True, analysis_only=False)
+class _PartLowering(typed_passes.NativeLowering):
     """To the code of a helper, that callers find by a function which has no machine code."""
 
     _name = f"{__name__}.helper_lowering"
@@ -164,19 +154,19 @@ class _PartLowering(NativeLowering):
 def _pipeline(lowering: Any) -> dict[str, Any]:
     """The option that makes Numba compile so: of versions whose parts these are; others do it in their own way."""
 
-    class Compiler(CompilerBase):
+    class Compiler(compiler.CompilerBase):
         def define_pipelines(self) -> list[Any]:
-            passes = PassManager("specops")
+            passes = compiler_machinery.PassManager("specops")
             for each in (
-                TranslateByteCode,
-                FixupArgs,
-                IRProcessing,
-                DeadBranchPrune,
-                NopythonTypeInference,
+                untyped_passes.TranslateByteCode,
+                untyped_passes.FixupArgs,
+                untyped_passes.IRProcessing,
+                untyped_passes.DeadBranchPrune,
+                typed_passes.NopythonTypeInference,
                 _OneType,
-                IRLegalization,
+                typed_passes.IRLegalization,
                 lowering,
-                NoPythonBackend,
+                typed_passes.NoPythonBackend,
             ):
                 passes.add_pass(each, each.__name__)
             passes.finalize()
@@ -388,8 +378,33 @@ def _masked_load(builder: Any, pointer: Any, mask: Any, vector: Any) -> Any:
     return builder.call(function, [typed, i32(1), mask, ir.Constant(vector, None)])
 
 
+def _masked_store(builder: Any, value: Any, pointer: Any, mask: Any) -> None:
+    """Store the masked lanes, touch no other memory."""
+    vector = value.type
+    name = f"llvm.masked.store.v{vector.count}i{vector.element.width}.p0"
+    typed = builder.bitcast(pointer, vector.as_pointer())
+    i32 = ir.IntType(32)
+    fnty = ir.FunctionType(ir.VoidType(), [vector, typed.type, i32, mask.type])
+    function = cgutils.get_or_insert_function(builder.module, fnty, name)
+    builder.call(function, [value, typed, i32(1), mask])
+
+
+def _any(builder: Any, mask: Any) -> Any:
+    """Whether a lane is True."""
+    bits = builder.bitcast(mask, ir.IntType(mask.type.count))
+    return builder.icmp_unsigned("!=", bits, bits.type(0))
+
+
 def _greater(builder: Any, a: Any, b: Any) -> Any:
     return builder.select(builder.icmp_signed(">", a, b), a, b)
+
+
+def _greatest_lane(builder: Any, keys: Any) -> Any:
+    """Horizontal maximum."""
+    vector = keys.type
+    name = f"llvm.vector.reduce.smax.v{vector.count}i{vector.element.width}"
+    fnty = ir.FunctionType(vector.element, [vector])
+    return builder.call(cgutils.get_or_insert_function(builder.module, fnty, name), [keys])
 
 
 def _extremes(builder: Any, old: list[Any] | None, bits: Any) -> list[Any]:
@@ -423,8 +438,7 @@ def _extreme(builder: Any, extremes: list[Any], flip: Any, inf: Any) -> tuple[An
     sign = _splat(builder, signed.type.element(-(2 ** (width - 1))), signed.type)
     positive = builder.icmp_signed(">", signed, inf)
     negative = builder.icmp_unsigned(">", unsigned, builder.or_(inf, sign))
-    nan = builder.bitcast(builder.or_(positive, negative), ir.IntType(signed.type.count))
-    return bits, builder.icmp_unsigned("!=", nan, nan.type(0))
+    return bits, _any(builder, builder.or_(positive, negative))
 
 
 @intrinsic
@@ -448,14 +462,6 @@ UNROLLED = 8  # vectors of a long row: 4 are slower beyond the cache (1.1 times)
 def _lanes(element: Any) -> Any:
     """The vector type of VECTOR_BYTES bytes."""
     return ir.VectorType(element, VECTOR_BYTES * 8 // element.width)
-
-
-def _greatest_lane(builder: Any, keys: Any) -> Any:
-    """Horizontal maximum."""
-    vector = keys.type
-    name = f"llvm.vector.reduce.smax.v{vector.count}i{vector.element.width}"
-    fnty = ir.FunctionType(vector.element, [vector])
-    return builder.call(cgutils.get_or_insert_function(builder.module, fnty, name), [keys])
 
 
 @intrinsic
@@ -771,16 +777,12 @@ def store_one_hot(_context: Any, address: Any, n: Any, place: Any, mark: Any, fl
         bits = builder.select(here, _splat(builder, mark, vector), ir.Constant(vector, None))
         pointer = builder.bitcast(_pointer(builder, address), vector.as_pointer())
         mask = _mask(builder, vector, n)
-        name = f"llvm.masked.store.v{vector.count}i{vector.element.width}.p0"
-        arguments = [vector, pointer.type, ir.IntType(32), mask.type]
-        fnty = ir.FunctionType(ir.VoidType(), arguments)
-        function = cgutils.get_or_insert_function(builder.module, fnty, name)
         full = builder.icmp_signed("==", n, n.type(vector.count))
         with builder.if_else(full) as (then, otherwise):
             with then:
                 builder.store(bits, pointer, align=1)
             with otherwise:
-                builder.call(function, [bits, pointer, ir.IntType(32)(1), mask])
+                _masked_store(builder, bits, pointer, mask)
         return context.get_dummy_value()
 
     i64 = types.int64

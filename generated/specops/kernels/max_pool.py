@@ -21,19 +21,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from llvmlite import ir
 from numba import _dynfunc, njit, types, version_info
-from numba.core import cgutils
+from numba.core import cgutils, compiler, compiler_machinery, errors, typed_passes, untyped_passes
+from numba.core import ir as numba_ir
 from numba.core.codegen import JITCodeLibrary
-from numba.core.compiler import CompilerBase
-from numba.core.compiler_machinery import AnalysisPass, PassManager, register_pass
-from numba.core.errors import TypingError
-from numba.core.ir import Arg, Assign, Const, FreeVar, Global, Var
-from numba.core.typed_passes import (
-    IRLegalization,
-    NativeLowering,
-    NoPythonBackend,
-    NopythonTypeInference,
-)
-from numba.core.untyped_passes import DeadBranchPrune, FixupArgs, IRProcessing, TranslateByteCode
 from numba.extending import intrinsic
 
 
@@ -58,33 +48,33 @@ class _Part(_Library):
         self._finalized = True
 
 
-@register_pass(mutates_CFG=False, analysis_only=True)
-class _OneType(AnalysisPass):
+@compiler_machinery.register_pass(mutates_CFG=False, analysis_only=True)
+class _OneType(compiler_machinery.AnalysisPass):
     """Refuses a variable, or results, of several types: all would have one that holds them, such as a float."""
 
     _name = f"{__name__}.one_type"
 
     def __init__(self) -> None:  # abstract there
-        AnalysisPass.__init__(self)
+        compiler_machinery.AnalysisPass.__init__(self)
 
     def run_pass(self, state: Any) -> bool:
         for block in state.func_ir.blocks.values():
-            for assign in block.find_insts(Assign):
+            for assign in block.find_insts(numba_ir.Assign):
                 target = assign.target
                 found, whole = self._type(state, assign.value), state.typemap[target.name]
                 if found is not None and types.unliteral(found) != types.unliteral(whole):
                     subject = "a value" if target.is_temp else f"`{target.name}`"
                     text = f"{subject} is {found} here, and {whole} in {state.func_id.func_name}"
-                    raise TypingError(text, assign.loc)
+                    raise errors.TypingError(text, assign.loc)
         return False
 
     def _type(self, state: Any, value: Any) -> Any:
         """Of what is assigned; None for what is taken from an iterator or a tuple, which has its own type."""
-        if isinstance(value, Arg):
+        if isinstance(value, numba_ir.Arg):
             return state.typemap[f"arg.{value.name}"]
-        if isinstance(value, Var):
+        if isinstance(value, numba_ir.Var):
             return state.typemap[value.name]
-        if isinstance(value, Const | Global | FreeVar):
+        if isinstance(value, numba_ir.Const | numba_ir.Global | numba_ir.FreeVar):
             return state.typingctx.resolve_value_type(value.value)
         if value.op == "cast":  # of what is returned
             return state.typemap[value.value.name]
@@ -93,8 +83,8 @@ class _OneType(AnalysisPass):
         return getattr(state.calltypes.get(value), "return_type", None)
 
 
-@register_pass(mutates_CFG=True, analysis_only=False)
-class _Lowering(NativeLowering):
+@compiler_machinery.register_pass(mutates_CFG=True, analysis_only=False)
+class _Lowering(typed_passes.NativeLowering):
     """To the code of a chunk."""
 
     _name = f"{__name__}.chunk_lowering"
@@ -105,8 +95,8 @@ class _Lowering(NativeLowering):
         return bool(super().run_pass(state))
 
 
-@register_pass(mutates_CFG=True, analysis_only=False)
-class _PartLowering(NativeLowering):
+@compiler_machinery.register_pass(mutates_CFG=True, analysis_only=False)
+class _PartLowering(typed_passes.NativeLowering):
     """To the code of a helper, that callers find by a function which has no machine code."""
 
     _name = f"{__name__}.helper_lowering"
@@ -126,19 +116,19 @@ class _PartLowering(NativeLowering):
 def _pipeline(lowering: Any) -> dict[str, Any]:
     """The option that makes Numba compile so: of versions whose parts these are; others do it in their own way."""
 
-    class Compiler(CompilerBase):
+    class Compiler(compiler.CompilerBase):
         def define_pipelines(self) -> list[Any]:
-            passes = PassManager("specops")
+            passes = compiler_machinery.PassManager("specops")
             for each in (
-                TranslateByteCode,
-                FixupArgs,
-                IRProcessing,
-                DeadBranchPrune,
-                NopythonTypeInference,
+                untyped_passes.TranslateByteCode,
+                untyped_passes.FixupArgs,
+                untyped_passes.IRProcessing,
+                untyped_passes.DeadBranchPrune,
+                typed_passes.NopythonTypeInference,
                 _OneType,
-                IRLegalization,
+                typed_passes.IRLegalization,
                 lowering,
-                NoPythonBackend,
+                typed_passes.NoPythonBackend,
             ):
                 passes.add_pass(each, each.__name__)
             passes.finalize()
@@ -358,8 +348,33 @@ def _masked_load(builder: Any, pointer: Any, mask: Any, vector: Any) -> Any:
     return builder.call(function, [typed, i32(1), mask, ir.Constant(vector, None)])
 
 
+def _masked_store(builder: Any, value: Any, pointer: Any, mask: Any) -> None:
+    """Store the masked lanes, touch no other memory."""
+    vector = value.type
+    name = f"llvm.masked.store.v{vector.count}i{vector.element.width}.p0"
+    typed = builder.bitcast(pointer, vector.as_pointer())
+    i32 = ir.IntType(32)
+    fnty = ir.FunctionType(ir.VoidType(), [vector, typed.type, i32, mask.type])
+    function = cgutils.get_or_insert_function(builder.module, fnty, name)
+    builder.call(function, [value, typed, i32(1), mask])
+
+
+def _any(builder: Any, mask: Any) -> Any:
+    """Whether a lane is True."""
+    bits = builder.bitcast(mask, ir.IntType(mask.type.count))
+    return builder.icmp_unsigned("!=", bits, bits.type(0))
+
+
 def _greater(builder: Any, a: Any, b: Any) -> Any:
     return builder.select(builder.icmp_signed(">", a, b), a, b)
+
+
+def _greatest_lane(builder: Any, keys: Any) -> Any:
+    """Horizontal maximum."""
+    vector = keys.type
+    name = f"llvm.vector.reduce.smax.v{vector.count}i{vector.element.width}"
+    fnty = ir.FunctionType(vector.element, [vector])
+    return builder.call(cgutils.get_or_insert_function(builder.module, fnty, name), [keys])
 
 
 def _extremes(builder: Any, old: list[Any] | None, bits: Any) -> list[Any]:
@@ -393,8 +408,7 @@ def _extreme(builder: Any, extremes: list[Any], flip: Any, inf: Any) -> tuple[An
     sign = _splat(builder, signed.type.element(-(2 ** (width - 1))), signed.type)
     positive = builder.icmp_signed(">", signed, inf)
     negative = builder.icmp_unsigned(">", unsigned, builder.or_(inf, sign))
-    nan = builder.bitcast(builder.or_(positive, negative), ir.IntType(signed.type.count))
-    return bits, builder.icmp_unsigned("!=", nan, nan.type(0))
+    return bits, _any(builder, builder.or_(positive, negative))
 
 
 UNROLLED = 8  # vectors of a long row: 4 are slower beyond the cache (1.1 times), for float32
@@ -403,14 +417,6 @@ UNROLLED = 8  # vectors of a long row: 4 are slower beyond the cache (1.1 times)
 def _lanes(element: Any) -> Any:
     """The vector type of VECTOR_BYTES bytes."""
     return ir.VectorType(element, VECTOR_BYTES * 8 // element.width)
-
-
-def _greatest_lane(builder: Any, keys: Any) -> Any:
-    """Horizontal maximum."""
-    vector = keys.type
-    name = f"llvm.vector.reduce.smax.v{vector.count}i{vector.element.width}"
-    fnty = ir.FunctionType(vector.element, [vector])
-    return builder.call(cgutils.get_or_insert_function(builder.module, fnty, name), [keys])
 
 
 @intrinsic
@@ -887,18 +893,6 @@ def _first_lanes(builder: Any, count: int, n: Any) -> Any:
     return builder.bitcast(ones, ir.VectorType(ir.IntType(1), count))
 
 
-def _masked(builder: Any, verb: str, vector: Any) -> Any:
-    """llvm.masked.load or llvm.masked.store for `vector`; the lanes left out touch no memory."""
-    name = f"llvm.masked.{verb}.v{vector.count}i{vector.element.width}.p0"
-    i32, mask = ir.IntType(32), ir.VectorType(ir.IntType(1), vector.count)
-    pointer = vector.as_pointer()
-    if verb == "load":
-        fnty = ir.FunctionType(vector, [pointer, i32, mask, vector])
-    else:
-        fnty = ir.FunctionType(ir.VoidType(), [vector, pointer, i32, mask])
-    return cgutils.get_or_insert_function(builder.module, fnty, name)
-
-
 def _store(builder: Any, value: Any, pointer: Any) -> None:
     """Store a value at any alignment."""
     builder.store(value, builder.bitcast(pointer, value.type.as_pointer()), align=1)
@@ -958,9 +952,7 @@ def _store_lanes(builder: Any, value: Any, start: Any, first: Any, mask: Any) ->
     if mask is None:
         _store(builder, value, pointer)
     else:
-        typed = builder.bitcast(pointer, value.type.as_pointer())
-        function = _masked(builder, "store", value.type)
-        builder.call(function, [value, typed, ir.IntType(32)(1), mask])
+        _masked_store(builder, value, pointer, mask)
 
 
 @intrinsic
@@ -1118,10 +1110,7 @@ def rank_rows(
                 if mask is None:
                     bits = _load(builder, pointer, narrow)
                 else:
-                    typed = builder.bitcast(pointer, narrow.as_pointer())
-                    none = ir.Constant(narrow, None)
-                    function = _masked(builder, "load", narrow)
-                    bits = builder.call(function, [typed, ir.IntType(32)(1), mask, none])
+                    bits = _masked_load(builder, pointer, mask, narrow)
                 if sums:
                     rank = _term(context, builder, bits, flip, nan_key, element, values[-1])
                 else:
@@ -1367,9 +1356,7 @@ def store_found(
                 nan = builder.and_(nan, builder.not_(padding))
                 if mask is not None:
                     nan = builder.and_(nan, mask)
-                lanes = builder.bitcast(nan, ir.IntType(vector.count))
-                some = builder.icmp_unsigned("!=", lanes, lanes.type(0))
-                builder.store(builder.or_(builder.load(found), some), found)
+                builder.store(builder.or_(builder.load(found), _any(builder, nan)), found)
             bits = builder.select(padding, _splat(builder, blank, narrow), bits)
             _store_lanes(builder, bits, target, first, mask)
 
@@ -1558,9 +1545,7 @@ def store_sums(
             unsafe = builder.or_(small, builder.fcmp_ordered(">", value, high))
             if mask is not None:
                 unsafe = builder.and_(unsafe, mask)
-            lanes = builder.bitcast(unsafe, ir.IntType(vector.count))
-            some = builder.icmp_unsigned("!=", lanes, lanes.type(0))
-            builder.store(builder.or_(builder.load(doubtful), some), doubtful)
+            builder.store(builder.or_(builder.load(doubtful), _any(builder, unsafe)), doubtful)
 
         def run(plane: Any, number: Any, value: Any, first: Any, mask: Any) -> None:
             if power == types.none:

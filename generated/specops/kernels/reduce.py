@@ -22,20 +22,10 @@ from typing import Any
 import numpy as np
 from llvmlite import ir
 from numba import _dynfunc, njit, types, version_info
-from numba.core import cgutils
+from numba.core import cgutils, compiler, compiler_machinery, errors, typed_passes, untyped_passes
+from numba.core import ir as numba_ir
 from numba.core.codegen import JITCodeLibrary
-from numba.core.compiler import CompilerBase
-from numba.core.compiler_machinery import AnalysisPass, PassManager, register_pass
-from numba.core.errors import TypingError
 from numba.core.imputils import lower_constant
-from numba.core.ir import Arg, Assign, Const, FreeVar, Global, Var
-from numba.core.typed_passes import (
-    IRLegalization,
-    NativeLowering,
-    NoPythonBackend,
-    NopythonTypeInference,
-)
-from numba.core.untyped_passes import DeadBranchPrune, FixupArgs, IRProcessing, TranslateByteCode
 from numba.extending import intrinsic, models, register_model, typeof_impl
 
 PARTS = 0  # parts that each group is split into
@@ -76,33 +66,33 @@ class _Part(_Library):
         self._finalized = True
 
 
-@register_pass(mutates_CFG=False, analysis_only=True)
-class _OneType(AnalysisPass):
+@compiler_machinery.register_pass(mutates_CFG=False, analysis_only=True)
+class _OneType(compiler_machinery.AnalysisPass):
     """Refuses a variable, or results, of several types: all would have one that holds them, such as a float."""
 
     _name = f"{__name__}.one_type"
 
     def __init__(self) -> None:  # abstract there
-        AnalysisPass.__init__(self)
+        compiler_machinery.AnalysisPass.__init__(self)
 
     def run_pass(self, state: Any) -> bool:
         for block in state.func_ir.blocks.values():
-            for assign in block.find_insts(Assign):
+            for assign in block.find_insts(numba_ir.Assign):
                 target = assign.target
                 found, whole = self._type(state, assign.value), state.typemap[target.name]
                 if found is not None and types.unliteral(found) != types.unliteral(whole):
                     subject = "a value" if target.is_temp else f"`{target.name}`"
                     text = f"{subject} is {found} here, and {whole} in {state.func_id.func_name}"
-                    raise TypingError(text, assign.loc)
+                    raise errors.TypingError(text, assign.loc)
         return False
 
     def _type(self, state: Any, value: Any) -> Any:
         """Of what is assigned; None for what is taken from an iterator or a tuple, which has its own type."""
-        if isinstance(value, Arg):
+        if isinstance(value, numba_ir.Arg):
             return state.typemap[f"arg.{value.name}"]
-        if isinstance(value, Var):
+        if isinstance(value, numba_ir.Var):
             return state.typemap[value.name]
-        if isinstance(value, Const | Global | FreeVar):
+        if isinstance(value, numba_ir.Const | numba_ir.Global | numba_ir.FreeVar):
             return state.typingctx.resolve_value_type(value.value)
         if value.op == "cast":  # of what is returned
             return state.typemap[value.value.name]
@@ -111,8 +101,8 @@ class _OneType(AnalysisPass):
         return getattr(state.calltypes.get(value), "return_type", None)
 
 
-@register_pass(mutates_CFG=True, analysis_only=False)
-class _Lowering(NativeLowering):
+@compiler_machinery.register_pass(mutates_CFG=True, analysis_only=False)
+class _Lowering(typed_passes.NativeLowering):
     """To the code of a chunk."""
 
     _name = f"{__name__}.chunk_lowering"
@@ -123,8 +113,8 @@ class _Lowering(NativeLowering):
         return bool(super().run_pass(state))
 
 
-@register_pass(mutates_CFG=True, analysis_only=False)
-class _PartLowering(NativeLowering):
+@compiler_machinery.register_pass(mutates_CFG=True, analysis_only=False)
+class _PartLowering(typed_passes.NativeLowering):
     """To the code of a helper, that callers find by a function which has no machine code."""
 
     _name = f"{__name__}.helper_lowering"
@@ -144,19 +134,19 @@ class _PartLowering(NativeLowering):
 def _pipeline(lowering: Any) -> dict[str, Any]:
     """The option that makes Numba compile so: of versions whose parts these are; others do it in their own way."""
 
-    class Compiler(CompilerBase):
+    class Compiler(compiler.CompilerBase):
         def define_pipelines(self) -> list[Any]:
-            passes = PassManager("specops")
+            passes = compiler_machinery.PassManager("specops")
             for each in (
-                TranslateByteCode,
-                FixupArgs,
-                IRProcessing,
-                DeadBranchPrune,
-                NopythonTypeInference,
+                untyped_passes.TranslateByteCode,
+                untyped_passes.FixupArgs,
+                untyped_passes.IRProcessing,
+                untyped_passes.DeadBranchPrune,
+                typed_passes.NopythonTypeInference,
                 _OneType,
-                IRLegalization,
+                typed_passes.IRLegalization,
                 lowering,
-                NoPythonBackend,
+                typed_passes.NoPythonBackend,
             ):
                 passes.add_pass(each, each.__name__)
             passes.finalize()
@@ -301,6 +291,12 @@ def _masked_load(builder: Any, pointer: Any, mask: Any, vector: Any) -> Any:
     return builder.call(function, [typed, i32(1), mask, ir.Constant(vector, None)])
 
 
+def _any(builder: Any, mask: Any) -> Any:
+    """Whether a lane is True."""
+    bits = builder.bitcast(mask, ir.IntType(mask.type.count))
+    return builder.icmp_unsigned("!=", bits, bits.type(0))
+
+
 def _greater(builder: Any, a: Any, b: Any) -> Any:
     return builder.select(builder.icmp_signed(">", a, b), a, b)
 
@@ -336,8 +332,7 @@ def _extreme(builder: Any, extremes: list[Any], flip: Any, inf: Any) -> tuple[An
     sign = _splat(builder, signed.type.element(-(2 ** (width - 1))), signed.type)
     positive = builder.icmp_signed(">", signed, inf)
     negative = builder.icmp_unsigned(">", unsigned, builder.or_(inf, sign))
-    nan = builder.bitcast(builder.or_(positive, negative), ir.IntType(signed.type.count))
-    return bits, builder.icmp_unsigned("!=", nan, nan.type(0))
+    return bits, _any(builder, builder.or_(positive, negative))
 
 
 @intrinsic
@@ -691,12 +686,17 @@ def _log(builder: Any, value: Any) -> Any:
     return builder.select(builder.fcmp_unordered("uno", value, value), value, result)
 
 
-def _two_sum(builder: Any, a: Any, b: Any) -> tuple[Any, Any]:
-    """a + b, and what rounding lost in it (Knuth)."""
-    whole = builder.fadd(a, b)
+def _lost(builder: Any, a: Any, b: Any, whole: Any) -> Any:
+    """What rounding lost in whole = a + b, exactly (Knuth)."""
     from_b = builder.fsub(whole, a)
     from_a = builder.fsub(whole, from_b)
-    return whole, builder.fadd(builder.fsub(a, from_a), builder.fsub(b, from_b))
+    return builder.fadd(builder.fsub(a, from_a), builder.fsub(b, from_b))
+
+
+def _two_sum(builder: Any, a: Any, b: Any) -> tuple[Any, Any]:
+    """a + b, and what rounding lost in it."""
+    whole = builder.fadd(a, b)
+    return whole, _lost(builder, a, b, whole)
 
 
 _ADDED = ("sum", "magnitudes", "squares")
@@ -1111,8 +1111,7 @@ def _folded(
             enough = _lesser_float(builder, most, builder.fadd(old, _same(old.type, RISE)))
             raised = builder.fcmp_ordered(">", top, enough)
             variables = [cgutils.alloca_once_value(builder, v) for v in (*sums, old, old, *terms)]
-            some = builder.bitcast(raised, ir.IntType(raised.type.count))
-            with builder.if_then(builder.icmp_unsigned("!=", some, some.type(0)), likely=False):
+            with builder.if_then(_any(builder, raised), likely=False):
                 top = _everywhere(builder, top) if one_group else builder.select(raised, top, old)
                 lowered = _lowered(context, builder, fold, sums, _depth(builder, old, top))
                 # Infinities have no difference.
@@ -1656,8 +1655,7 @@ def is_settled(_context: Any, fold: Any, at: Any) -> Any:
         zero = ir.IntType(64)(0)
         (keys,) = _loaded(builder, _places(builder, f, values[1], zero, zero, f.count))
         greatest = ir.Constant(keys.type, [2 ** (f.bits - 1) - 1] * f.count)
-        lanes = builder.bitcast(builder.icmp_signed("==", keys, greatest), ir.IntType(f.count))
-        return builder.icmp_unsigned("!=", lanes, lanes.type(0))
+        return _any(builder, builder.icmp_signed("==", keys, greatest))
 
     return types.boolean(fold, types.int64), codegen
 

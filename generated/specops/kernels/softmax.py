@@ -25,19 +25,9 @@ from typing import Any
 import numpy as np
 from llvmlite import ir
 from numba import _dynfunc, njit, types, version_info
-from numba.core import cgutils
+from numba.core import cgutils, compiler, compiler_machinery, errors, typed_passes, untyped_passes
+from numba.core import ir as numba_ir
 from numba.core.codegen import JITCodeLibrary
-from numba.core.compiler import CompilerBase
-from numba.core.compiler_machinery import AnalysisPass, PassManager, register_pass
-from numba.core.errors import TypingError
-from numba.core.ir import Arg, Assign, Const, FreeVar, Global, Var
-from numba.core.typed_passes import (
-    IRLegalization,
-    NativeLowering,
-    NoPythonBackend,
-    NopythonTypeInference,
-)
-from numba.core.untyped_passes import DeadBranchPrune, FixupArgs, IRProcessing, TranslateByteCode
 from numba.extending import intrinsic, models, register_model
 
 LOGARITHM = 0  # of the probability
@@ -89,33 +79,33 @@ class _Part(_Library):
         self._finalized = True
 
 
-@register_pass(mutates_CFG=False, analysis_only=True)
-class _OneType(AnalysisPass):
+@compiler_machinery.register_pass(mutates_CFG=False, analysis_only=True)
+class _OneType(compiler_machinery.AnalysisPass):
     """Refuses a variable, or results, of several types: all would have one that holds them, such as a float."""
 
     _name = f"{__name__}.one_type"
 
     def __init__(self) -> None:  # abstract there
-        AnalysisPass.__init__(self)
+        compiler_machinery.AnalysisPass.__init__(self)
 
     def run_pass(self, state: Any) -> bool:
         for block in state.func_ir.blocks.values():
-            for assign in block.find_insts(Assign):
+            for assign in block.find_insts(numba_ir.Assign):
                 target = assign.target
                 found, whole = self._type(state, assign.value), state.typemap[target.name]
                 if found is not None and types.unliteral(found) != types.unliteral(whole):
                     subject = "a value" if target.is_temp else f"`{target.name}`"
                     text = f"{subject} is {found} here, and {whole} in {state.func_id.func_name}"
-                    raise TypingError(text, assign.loc)
+                    raise errors.TypingError(text, assign.loc)
         return False
 
     def _type(self, state: Any, value: Any) -> Any:
         """Of what is assigned; None for what is taken from an iterator or a tuple, which has its own type."""
-        if isinstance(value, Arg):
+        if isinstance(value, numba_ir.Arg):
             return state.typemap[f"arg.{value.name}"]
-        if isinstance(value, Var):
+        if isinstance(value, numba_ir.Var):
             return state.typemap[value.name]
-        if isinstance(value, Const | Global | FreeVar):
+        if isinstance(value, numba_ir.Const | numba_ir.Global | numba_ir.FreeVar):
             return state.typingctx.resolve_value_type(value.value)
         if value.op == "cast":  # of what is returned
             return state.typemap[value.value.name]
@@ -124,8 +114,8 @@ class _OneType(AnalysisPass):
         return getattr(state.calltypes.get(value), "return_type", None)
 
 
-@register_pass(mutates_CFG=True, analysis_only=False)
-class _Lowering(NativeLowering):
+@compiler_machinery.register_pass(mutates_CFG=True, analysis_only=False)
+class _Lowering(typed_passes.NativeLowering):
     """To the code of a chunk."""
 
     _name = f"{__name__}.chunk_lowering"
@@ -136,8 +126,8 @@ class _Lowering(NativeLowering):
         return bool(super().run_pass(state))
 
 
-@register_pass(mutates_CFG=True, analysis_only=False)
-class _PartLowering(NativeLowering):
+@compiler_machinery.register_pass(mutates_CFG=True, analysis_only=False)
+class _PartLowering(typed_passes.NativeLowering):
     """To the code of a helper, that callers find by a function which has no machine code."""
 
     _name = f"{__name__}.helper_lowering"
@@ -157,19 +147,19 @@ class _PartLowering(NativeLowering):
 def _pipeline(lowering: Any) -> dict[str, Any]:
     """The option that makes Numba compile so: of versions whose parts these are; others do it in their own way."""
 
-    class Compiler(CompilerBase):
+    class Compiler(compiler.CompilerBase):
         def define_pipelines(self) -> list[Any]:
-            passes = PassManager("specops")
+            passes = compiler_machinery.PassManager("specops")
             for each in (
-                TranslateByteCode,
-                FixupArgs,
-                IRProcessing,
-                DeadBranchPrune,
-                NopythonTypeInference,
+                untyped_passes.TranslateByteCode,
+                untyped_passes.FixupArgs,
+                untyped_passes.IRProcessing,
+                untyped_passes.DeadBranchPrune,
+                typed_passes.NopythonTypeInference,
                 _OneType,
-                IRLegalization,
+                typed_passes.IRLegalization,
                 lowering,
-                NoPythonBackend,
+                typed_passes.NoPythonBackend,
             ):
                 passes.add_pass(each, each.__name__)
             passes.finalize()
@@ -415,6 +405,13 @@ def _float_to_bfloat(builder: Any, value: Any) -> Any:
     nan = builder.fcmp_unordered("uno", value, value)
     result = builder.select(nan, builder.or_(sign, constant(0x7FC0)), rounded)
     return builder.trunc(result, _like(value.type, ir.IntType(16)))
+
+
+def _lost(builder: Any, a: Any, b: Any, whole: Any) -> Any:
+    """What rounding lost in whole = a + b, exactly (Knuth)."""
+    from_b = builder.fsub(whole, a)
+    from_a = builder.fsub(whole, from_b)
+    return builder.fadd(builder.fsub(a, from_a), builder.fsub(b, from_b))
 
 
 EXP_SCALE = 2.0**64  # _exp's results bear this factor, so that none of them is subnormal
@@ -1136,13 +1133,10 @@ def quarter(_context: Any, lanes: Any, number: Any) -> Any:
 
 @intrinsic
 def rounding(_context: Any, a: Any, b: Any, c: Any) -> Any:
-    """What is lost in c = a + b, exactly (Knuth)."""
+    """What is lost in c = a + b, exactly."""
 
     def codegen(_context: Any, builder: Any, _signature: Any, values: Any) -> Any:
-        a, b, c = values
-        from_b = builder.fsub(c, a)
-        from_a = builder.fsub(c, from_b)
-        return builder.fadd(builder.fsub(a, from_a), builder.fsub(b, from_b))
+        return _lost(builder, *values)
 
     return a(a, a, a), codegen
 

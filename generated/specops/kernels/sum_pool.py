@@ -18,19 +18,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from llvmlite import ir
 from numba import _dynfunc, njit, types, version_info
-from numba.core import cgutils
+from numba.core import cgutils, compiler, compiler_machinery, errors, typed_passes, untyped_passes
+from numba.core import ir as numba_ir
 from numba.core.codegen import JITCodeLibrary
-from numba.core.compiler import CompilerBase
-from numba.core.compiler_machinery import AnalysisPass, PassManager, register_pass
-from numba.core.errors import TypingError
-from numba.core.ir import Arg, Assign, Const, FreeVar, Global, Var
-from numba.core.typed_passes import (
-    IRLegalization,
-    NativeLowering,
-    NoPythonBackend,
-    NopythonTypeInference,
-)
-from numba.core.untyped_passes import DeadBranchPrune, FixupArgs, IRProcessing, TranslateByteCode
 from numba.extending import intrinsic
 
 
@@ -55,33 +45,33 @@ class _Part(_Library):
         self._finalized = True
 
 
-@register_pass(mutates_CFG=False, analysis_only=True)
-class _OneType(AnalysisPass):
+@compiler_machinery.register_pass(mutates_CFG=False, analysis_only=True)
+class _OneType(compiler_machinery.AnalysisPass):
     """Refuses a variable, or results, of several types: all would have one that holds them, such as a float."""
 
     _name = f"{__name__}.one_type"
 
     def __init__(self) -> None:  # abstract there
-        AnalysisPass.__init__(self)
+        compiler_machinery.AnalysisPass.__init__(self)
 
     def run_pass(self, state: Any) -> bool:
         for block in state.func_ir.blocks.values():
-            for assign in block.find_insts(Assign):
+            for assign in block.find_insts(numba_ir.Assign):
                 target = assign.target
                 found, whole = self._type(state, assign.value), state.typemap[target.name]
                 if found is not None and types.unliteral(found) != types.unliteral(whole):
                     subject = "a value" if target.is_temp else f"`{target.name}`"
                     text = f"{subject} is {found} here, and {whole} in {state.func_id.func_name}"
-                    raise TypingError(text, assign.loc)
+                    raise errors.TypingError(text, assign.loc)
         return False
 
     def _type(self, state: Any, value: Any) -> Any:
         """Of what is assigned; None for what is taken from an iterator or a tuple, which has its own type."""
-        if isinstance(value, Arg):
+        if isinstance(value, numba_ir.Arg):
             return state.typemap[f"arg.{value.name}"]
-        if isinstance(value, Var):
+        if isinstance(value, numba_ir.Var):
             return state.typemap[value.name]
-        if isinstance(value, Const | Global | FreeVar):
+        if isinstance(value, numba_ir.Const | numba_ir.Global | numba_ir.FreeVar):
             return state.typingctx.resolve_value_type(value.value)
         if value.op == "cast":  # of what is returned
             return state.typemap[value.value.name]
@@ -90,8 +80,8 @@ class _OneType(AnalysisPass):
         return getattr(state.calltypes.get(value), "return_type", None)
 
 
-@register_pass(mutates_CFG=True, analysis_only=False)
-class _Lowering(NativeLowering):
+@compiler_machinery.register_pass(mutates_CFG=True, analysis_only=False)
+class _Lowering(typed_passes.NativeLowering):
     """To the code of a chunk."""
 
     _name = f"{__name__}.chunk_lowering"
@@ -102,8 +92,8 @@ class _Lowering(NativeLowering):
         return bool(super().run_pass(state))
 
 
-@register_pass(mutates_CFG=True, analysis_only=False)
-class _PartLowering(NativeLowering):
+@compiler_machinery.register_pass(mutates_CFG=True, analysis_only=False)
+class _PartLowering(typed_passes.NativeLowering):
     """To the code of a helper, that callers find by a function which has no machine code."""
 
     _name = f"{__name__}.helper_lowering"
@@ -123,19 +113,19 @@ class _PartLowering(NativeLowering):
 def _pipeline(lowering: Any) -> dict[str, Any]:
     """The option that makes Numba compile so: of versions whose parts these are; others do it in their own way."""
 
-    class Compiler(CompilerBase):
+    class Compiler(compiler.CompilerBase):
         def define_pipelines(self) -> list[Any]:
-            passes = PassManager("specops")
+            passes = compiler_machinery.PassManager("specops")
             for each in (
-                TranslateByteCode,
-                FixupArgs,
-                IRProcessing,
-                DeadBranchPrune,
-                NopythonTypeInference,
+                untyped_passes.TranslateByteCode,
+                untyped_passes.FixupArgs,
+                untyped_passes.IRProcessing,
+                untyped_passes.DeadBranchPrune,
+                typed_passes.NopythonTypeInference,
                 _OneType,
-                IRLegalization,
+                typed_passes.IRLegalization,
                 lowering,
-                NoPythonBackend,
+                typed_passes.NoPythonBackend,
             ):
                 passes.add_pass(each, each.__name__)
             passes.finalize()
@@ -323,6 +313,45 @@ def _mirror(builder: Any, bits: Any) -> Any:
 def _rule(signature: Any, values: Any) -> tuple[Any, Any, Any]:
     """The last three arguments (flip, nan_key, inf) of an intrinsic."""
     return values[-3], values[-2], None if signature.args[-1] == types.none else values[-1]
+
+
+def _masked_load(builder: Any, pointer: Any, mask: Any, vector: Any) -> Any:
+    """Load the masked lanes, touch no other memory; the rest is 0."""
+    name = f"llvm.masked.load.v{vector.count}i{vector.element.width}.p0"
+    typed = builder.bitcast(pointer, vector.as_pointer())
+    i32 = ir.IntType(32)
+    fnty = ir.FunctionType(vector, [typed.type, i32, mask.type, vector])
+    function = cgutils.get_or_insert_function(builder.module, fnty, name)
+    return builder.call(function, [typed, i32(1), mask, ir.Constant(vector, None)])
+
+
+def _masked_store(builder: Any, value: Any, pointer: Any, mask: Any) -> None:
+    """Store the masked lanes, touch no other memory."""
+    vector = value.type
+    name = f"llvm.masked.store.v{vector.count}i{vector.element.width}.p0"
+    typed = builder.bitcast(pointer, vector.as_pointer())
+    i32 = ir.IntType(32)
+    fnty = ir.FunctionType(ir.VoidType(), [vector, typed.type, i32, mask.type])
+    function = cgutils.get_or_insert_function(builder.module, fnty, name)
+    builder.call(function, [value, typed, i32(1), mask])
+
+
+def _any(builder: Any, mask: Any) -> Any:
+    """Whether a lane is True."""
+    bits = builder.bitcast(mask, ir.IntType(mask.type.count))
+    return builder.icmp_unsigned("!=", bits, bits.type(0))
+
+
+def _greater(builder: Any, a: Any, b: Any) -> Any:
+    return builder.select(builder.icmp_signed(">", a, b), a, b)
+
+
+def _greatest_lane(builder: Any, keys: Any) -> Any:
+    """Horizontal maximum."""
+    vector = keys.type
+    name = f"llvm.vector.reduce.smax.v{vector.count}i{vector.element.width}"
+    fnty = ir.FunctionType(vector.element, [vector])
+    return builder.call(cgutils.get_or_insert_function(builder.module, fnty, name), [keys])
 
 
 def _like(type_: Any, element: Any) -> Any:
@@ -597,18 +626,6 @@ def _first_lanes(builder: Any, count: int, n: Any) -> Any:
     return builder.bitcast(ones, ir.VectorType(ir.IntType(1), count))
 
 
-def _masked(builder: Any, verb: str, vector: Any) -> Any:
-    """llvm.masked.load or llvm.masked.store for `vector`; the lanes left out touch no memory."""
-    name = f"llvm.masked.{verb}.v{vector.count}i{vector.element.width}.p0"
-    i32, mask = ir.IntType(32), ir.VectorType(ir.IntType(1), vector.count)
-    pointer = vector.as_pointer()
-    if verb == "load":
-        fnty = ir.FunctionType(vector, [pointer, i32, mask, vector])
-    else:
-        fnty = ir.FunctionType(ir.VoidType(), [vector, pointer, i32, mask])
-    return cgutils.get_or_insert_function(builder.module, fnty, name)
-
-
 def _store(builder: Any, value: Any, pointer: Any) -> None:
     """Store a value at any alignment."""
     builder.store(value, builder.bitcast(pointer, value.type.as_pointer()), align=1)
@@ -668,9 +685,7 @@ def _store_lanes(builder: Any, value: Any, start: Any, first: Any, mask: Any) ->
     if mask is None:
         _store(builder, value, pointer)
     else:
-        typed = builder.bitcast(pointer, value.type.as_pointer())
-        function = _masked(builder, "store", value.type)
-        builder.call(function, [value, typed, ir.IntType(32)(1), mask])
+        _masked_store(builder, value, pointer, mask)
 
 
 @intrinsic
@@ -828,10 +843,7 @@ def rank_rows(
                 if mask is None:
                     bits = _load(builder, pointer, narrow)
                 else:
-                    typed = builder.bitcast(pointer, narrow.as_pointer())
-                    none = ir.Constant(narrow, None)
-                    function = _masked(builder, "load", narrow)
-                    bits = builder.call(function, [typed, ir.IntType(32)(1), mask, none])
+                    bits = _masked_load(builder, pointer, mask, narrow)
                 if sums:
                     rank = _term(context, builder, bits, flip, nan_key, element, values[-1])
                 else:
@@ -1089,10 +1101,7 @@ def add_quotients(
             if mask is None:
                 bits = _load(builder, pointer, narrow)
             else:
-                typed = builder.bitcast(pointer, narrow.as_pointer())
-                none = ir.Constant(narrow, None)
-                function = _masked(builder, "load", narrow)
-                bits = builder.call(function, [typed, ir.IntType(32)(1), mask, none])
+                bits = _masked_load(builder, pointer, mask, narrow)
             value = _float_of(context, builder, bits, kind, element)
             value = builder.fdiv(value, builder.fmul(divisor, scale))
             value = _after(builder, done, builder.fadd(old, value), old)
@@ -1200,9 +1209,7 @@ def store_sums(
             unsafe = builder.or_(small, builder.fcmp_ordered(">", value, high))
             if mask is not None:
                 unsafe = builder.and_(unsafe, mask)
-            lanes = builder.bitcast(unsafe, ir.IntType(vector.count))
-            some = builder.icmp_unsigned("!=", lanes, lanes.type(0))
-            builder.store(builder.or_(builder.load(doubtful), some), doubtful)
+            builder.store(builder.or_(builder.load(doubtful), _any(builder, unsafe)), doubtful)
 
         def run(plane: Any, number: Any, value: Any, first: Any, mask: Any) -> None:
             if power == types.none:
@@ -1315,12 +1322,17 @@ def _write_lines(
     return doubtful
 
 
-def _two_sum(builder: Any, a: Any, b: Any) -> tuple[Any, Any]:
-    """a + b, and what rounding lost in it (Knuth)."""
-    whole = builder.fadd(a, b)
+def _lost(builder: Any, a: Any, b: Any, whole: Any) -> Any:
+    """What rounding lost in whole = a + b, exactly (Knuth)."""
     from_b = builder.fsub(whole, a)
     from_a = builder.fsub(whole, from_b)
-    return whole, builder.fadd(builder.fsub(a, from_a), builder.fsub(b, from_b))
+    return builder.fadd(builder.fsub(a, from_a), builder.fsub(b, from_b))
+
+
+def _two_sum(builder: Any, a: Any, b: Any) -> tuple[Any, Any]:
+    """a + b, and what rounding lost in it."""
+    whole = builder.fadd(a, b)
+    return whole, _lost(builder, a, b, whole)
 
 
 RUN_REGISTERS = 4  # additions that do not wait for each other
@@ -1340,10 +1352,7 @@ def _over(builder: Any, address: Any, n: Any, lanes: int, bits: Any, visit: Any)
     with builder.if_then(builder.icmp_signed(">", left, n.type(0))):
         mask = _first_lanes(builder, lanes, left)
         place = builder.gep(start, [builder.mul(whole, size)])
-        place = builder.bitcast(place, narrow.as_pointer())
-        none = ir.Constant(narrow, None)
-        function = _masked(builder, "load", narrow)
-        visit(builder.call(function, [place, ir.IntType(32)(1), mask, none]), mask)
+        visit(_masked_load(builder, place, mask, narrow), mask)
 
 
 @intrinsic
@@ -1379,8 +1388,7 @@ def add_run(_context: Any, sums: Any, address: Any, n: Any, top: Any, power: Any
             with otherwise:
                 _over(builder, address, n, vector.count, bits, adder(powered))
         for place, variable in zip(places, state, strict=True):
-            typed = builder.bitcast(place, vector.as_pointer())
-            builder.store(builder.load(variable), typed, align=1)
+            _store(builder, builder.load(variable), place)
         return context.get_dummy_value()
 
     i64 = types.int64
@@ -1402,14 +1410,10 @@ def greatest_magnitude(_context: Any, address: Any, n: Any, kind: Any) -> Any:
         def greater(value: Any, _mask: Any) -> None:
             # As integers, magnitudes have the order of floats, and those of NaN are the greatest.
             value, old = builder.and_(value, magnitude), builder.load(best)
-            wins = builder.icmp_signed(">", value, old)
-            builder.store(builder.select(wins, value, old), best)
+            builder.store(_greater(builder, value, old), best)
 
         _over(builder, address, n, lanes, bits, greater)
-        name = f"llvm.vector.reduce.smax.v{lanes}i{bits.width}"
-        fnty = ir.FunctionType(bits, [vector])
-        function = cgutils.get_or_insert_function(builder.module, fnty, name)
-        found = builder.call(function, [builder.load(best)])
+        found = _greatest_lane(builder, builder.load(best))
         return _float_of(context, builder, found, kind, ir.DoubleType())
 
     return types.float64(types.int64, types.int64, kind), codegen
