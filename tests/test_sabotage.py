@@ -84,7 +84,7 @@ RED_TABLES = {
         "test_function",
     ),
     "kernel: the least of a vector's keys": (
-        "templates/device/key_run.py",
+        "templates/device/vectors.py",
         "llvm.vector.reduce.smax.",
         "llvm.vector.reduce.smin.",
         "test_function",
