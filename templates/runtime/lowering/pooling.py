@@ -188,7 +188,9 @@ class Windows:
         share = min(rows, (TALL_BYTES // line_bytes - 1 - reach) // stride + 1)
         if share > 0:
             count = (share - 1) * stride + 1 + reach
-            if count * (1 + window.bit_length()) < share * window:
+            # A rank with its position takes longer to make than to read: of rows that move together each is made once.
+            made_once = self._index_bytes > 0 and stride == 1 and count < share * window
+            if made_once or count * (1 + window.bit_length()) < share * window:
                 return True, share, count
         share = max(1, min(rows, LINE_BYTES // line_bytes))
         return False, share, share
