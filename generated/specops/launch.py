@@ -114,11 +114,12 @@ class Kernel:
 
         `walk`, `x`, `out` and `other` are addresses.
         """
-        arguments = (self._address or self.address(), walk, x, out, other)
+        chunk = self._address or self.address()
         threads = min(get_num_threads(), items) if large else 1
         if threads <= 1:
-            chunks.serial(*arguments, 0, items)
+            chunks.serial(chunk, walk, x, out, other, 0, items)
             return
+        arguments = (chunk, walk, x, out, other)
         layer = _layer or _find_layer()
         if layer == "serial":
             chunks.serial(*arguments, 0, items)

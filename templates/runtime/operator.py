@@ -78,9 +78,7 @@ class CompiledOperator:
             raise operator.refusal("input_count", names, f"{len(inputs)} arrays", allowed)
         given = []
         for value, (field, tensor) in zip(inputs, self._inputs.items(), strict=True):
-            array = arrays.as_array(value, operator, field)
-            arrays.check(array, tensor, operator, field)
-            given.append(array)
+            given.append(arrays.as_described(value, tensor, operator, field))
         sources = tuple(given)
         if len(self._outputs) == 1:
             ((field, tensor),) = self._outputs.items()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -23,9 +24,14 @@ class Tensor:
     alignment: int = 0
     flags: str = "NONE"
 
-    @property
+    @cached_property
     def numpy_dtype(self) -> np.dtype:
         return DATA_TYPES[self.dtype].numpy
+
+    @cached_property
+    def is_packed(self) -> bool:
+        """Whether it is row-major and without gaps."""
+        return self.strides == packed_strides(self.sizes)
 
 
 def packed_strides(sizes: Sequence[int]) -> tuple[int, ...]:

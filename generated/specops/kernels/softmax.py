@@ -460,8 +460,8 @@ _EXP_TERMS = {
 # By the element's width: how many roots of 2 are tabled where vectors can be permuted.
 _ROOTS = {16: 32, 32: 16}
 _ROOT_TERMS = (1.0, 0.5000161528587341, 0.16666717827320099)  # exp(r) = 1 + r * polynomial
-# exp(r) = _SQUARE[1] * ((r + 46 / 32 * ln 2)**2 + _SQUARE[0]), exactly 1 for r = 0: its error, 2e-7, is little beside half
-# an ulp of 16 bits, and the square is a multiplication less than a polynomial (0.93 of the time).
+# exp(r) = _SQUARE[1] * ((r + _SQUARE_STEPS / 32 * ln 2)**2 + _SQUARE[0]), exactly 1 for r = 0. The error, 2e-7, is
+# little beside half an ulp of 16 bits, and a square is a multiplication less than a polynomial (0.93 of the time).
 _SQUARE_STEPS = 46
 _SQUARE = (0.9999477863311768, 0.5018168687820435)
 _LOG_TERMS = {
@@ -526,7 +526,7 @@ def _exp_by_roots(builder: Any, d: Any, element: int) -> Any:
     """As _exp: exp(d) = 2**k * 2**(i / roots) * exp(r), which is less to compute: softmax takes 0.9 to 1 of the time.
 
     The table's entries bear EXP_SCALE. A table of 32 roots takes longer than one of 16, which for 16-bit elements a
-    shorter polynomial makes up for.
+    square in place of a polynomial makes up for.
     """
     vector, integers = d.type, ir.VectorType(ir.IntType(32), 16)
     roots = _ROOTS[element]
