@@ -64,6 +64,15 @@ def reverse(axis: Axis) -> tuple[Axis, int, int]:
     return flipped, steps * axis.stride, steps * axis.second
 
 
+def span(sizes: Sequence[int], strides: Sequence[int], item: int) -> int:
+    """Bytes from the first to the last element in memory.
+
+    >>> span([4, 3], [24, -4], 4)
+    84
+    """
+    return sum((n - 1) * abs(s) for n, s in zip(sizes, strides, strict=True)) + item
+
+
 def by_memory(axes: Iterable[Axis]) -> list[Axis]:
     """The greatest input stride first, so that memory is walked forward in the innermost loops."""
     return sorted(axes, key=lambda axis: -abs(axis.stride))

@@ -34,7 +34,7 @@ PART_BYTES = 1 << 18  # a part smaller than this is not worth a thread
 PARTIALS = 1 << 15  # (key, index) pairs, half a MiB
 PART_ITEMS = 64  # items that are enough for any number of threads
 STREAM_BYTES = 1 << 22  # input that no longer stays in a core's own cache
-PAST_BYTES = 1 << 24  # output from which zeros go past the caches
+PAST_BYTES = 1 << 25  # that input and output span from which zeros go past the caches
 PAST_ROW_BYTES = 1 << 13
 RUN_BYTES = 1 << 10  # least part of a group that is split for the order of memory
 LARGE_BYTES = 1 << 18  # input from which a second thread pays
@@ -200,7 +200,10 @@ class Search:
         else:
             way = self._rows(visit)
         parts, split = self._parts(visit, way)
-        marks = self._marks(visit, way, split)
+        marks = _Marks(_NO_AXES, _NO_AXES)
+        if self._mark is not None:
+            spans = (geometry.span(self._sizes, s, self._item_size) for s in (strides, out_strides))
+            marks = self._marks(visit, way, split, sum(spans) >= PAST_BYTES)
         groups, search = visit.groups, way.search
         runs = reduced[1:] if split else reduced
         short = len(runs) == 1 and runs[0].size * self._item_size <= kernel.SHORT_BYTES
@@ -358,17 +361,14 @@ class Search:
                 split = parts == reduced[0].size
         return -(-total // -(-total // parts)), split
 
-    def _marks(self, visit: _Visit, way: _Way, split: bool) -> _Marks:
+    def _marks(self, visit: _Visit, way: _Way, split: bool, past: bool) -> _Marks:
         """Zeros are set along with the search where both walk the output the same way, else beforehand in the output's
-        own order; and where they go past the caches, for a short row's mark would wait for them (1.7 times).
+        own order; and where they go `past` the caches, for a short row's mark would wait for them (1.7 times).
         """
-        if self._mark is None:
-            return _Marks(_NO_AXES, _NO_AXES)
         size, columns = self._item_size, way.search is _COLUMNS
         group = geometry.coalesce(geometry.by_memory(visit.marked))
         across = [Axis(axis.size, axis.second, 0) for axis in visit.kept]
         everything = geometry.by_memory(across + group)
-        past = math.prod(self._sizes) * size >= PAST_BYTES
         marks = geometry.table(geometry.coalesce(visit.marked))
         alike = everything[-1:] == (across if columns else group)[-1:]
         long = columns or (group and group[-1].size * size >= PAST_ROW_BYTES)

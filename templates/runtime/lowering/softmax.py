@@ -31,7 +31,7 @@ LEAST_TILE_BYTES = 2048  # narrower ones are slower than idle threads, beyond th
 SHARED_TILES = 4  # of columns that stay in cache: narrower tiles are better than split groups
 LEAST_ROWS = 16  # of a tile, where several rows are taken as one
 BLOCK_ROWS = 1 << 10  # of a tile, whose offsets are kept together
-STREAM_BYTES = 1 << 24  # of output from which it goes past the cache
+STREAM_BYTES = 1 << 25  # that input and output span from which the output goes past the cache
 STREAM_RUN_BYTES = 1 << 11  # a run shorter than this has too many ends
 STREAM_VECTORS = 32  # short rows of more vectors had better go past it, too, if of more than 16 bits (0.9 of the time)
 PART_BYTES = 1 << 18  # a part smaller than this is not worth a thread
@@ -90,9 +90,6 @@ class Softmax:
         self._lanes = kernel.VECTOR_BYTES // self._lane_bytes
         elements = math.prod(self._sizes)
         self._empty = elements == 0
-        self._stream = elements * self._item_size >= STREAM_BYTES
-        # Past the cache, results of 16 bits still take longer to compute than to store.
-        self._slow_stores = self._stream and self._item_size > 2
         self._large = elements * self._item_size >= LARGE_BYTES
         self._plans = Plans(self._plan)
 
@@ -123,15 +120,17 @@ class Softmax:
     def _plan(self, strides: tuple[int, ...], out_strides: tuple[int, ...]) -> _Plan:
         kept, reduced, shift, out_shift = self._sides(strides, out_strides)
         groups = geometry.elements(kept)
+        spans = (geometry.span(self._sizes, s, self._item_size) for s in (strides, out_strides))
+        stream = sum(spans) >= STREAM_BYTES
         across = self._lanes_across(kept, reduced)
-        way = self._columns(kept, reduced) if across else self._rows(kept, reduced)
+        way = self._columns(kept, reduced, stream) if across else self._rows(kept, reduced)
         total = geometry.elements(reduced)
         run, block, parts = way.run, way.block, 1
         if way.items < PART_ITEMS:
             parts = min(way.part_bytes // PART_BYTES, PART_ITEMS // way.items, PARTIALS // groups)
             parts = max(1, parts)
             parts = -(-total // -(-total // parts))  # none empty
-        if not across and parts == 1 and self._is_short(reduced, block):
+        if not across and parts == 1 and self._is_short(reduced, block, stream):
             run = _SHORT
         if parts > 1 and block >= total and not across:
             block = BLOCK_BYTES // self._item_size
@@ -145,7 +144,7 @@ class Softmax:
         settings[kernel.KEPT] = max(1, len(kept))
         settings[kernel.REDUCED] = max(1, len(reduced))
         settings[kernel.TOTAL] = total
-        settings[kernel.STREAM] = self._stream and way.inner_bytes >= STREAM_RUN_BYTES
+        settings[kernel.STREAM] = stream and way.inner_bytes >= STREAM_RUN_BYTES
         axes = (geometry.table(kept).ravel(), geometry.table(reduced).ravel())
         walk = np.concatenate((settings, *axes))
         second = None
@@ -187,11 +186,11 @@ class Softmax:
         )
         return kept, reduced, shift, out_shift
 
-    def _columns(self, kept: list[Axis], reduced: list[Axis]) -> _Way:
+    def _columns(self, kept: list[Axis], reduced: list[Axis], stream: bool) -> _Way:
         size, lane_bytes, lanes = self._item_size, self._lane_bytes, self._lanes
         groups = geometry.elements(kept)
         total = geometry.elements(reduced)
-        widest = (STREAM_TILE_BYTES if self._stream else TILE_BYTES) // lane_bytes
+        widest = (STREAM_TILE_BYTES if stream else TILE_BYTES) // lane_bytes
         copies = 1
         if kept and reduced:
             copies = self._copies(kept[-1], reduced[-1], widest, total)
@@ -227,10 +226,11 @@ class Softmax:
             _ROWS, items, total * size, inner * size, total if fits else BLOCK_BYTES // size
         )
 
-    def _is_short(self, reduced: list[Axis], block: int) -> bool:
+    def _is_short(self, reduced: list[Axis], block: int, stream: bool) -> bool:
         """Whether groups are one contiguous run each, of few vectors."""
         size = self._item_size
-        vectors = STREAM_VECTORS if self._slow_stores else kernel.SUM_VECTORS
+        # Past the cache, results of 16 bits still take longer to compute than to store.
+        vectors = STREAM_VECTORS if stream and size > 2 else kernel.SUM_VECTORS
         most = min(vectors * self._lanes, block)
         if len(reduced) != 1 or reduced[0].size > most:
             return False
