@@ -29,6 +29,10 @@ _NO_AXES = np.empty((0, 3), np.int64)
 
 # Of one row of a tile: two times FOLD rows, best keys and row numbers stay in L1 (FOLD_WIDE rows not quite).
 TILE_BYTES = 3072
+FAR_TILE_BYTES = (
+    1 << 14
+)  # beyond the caches, where narrow tiles read little of each page (0.7 to 0.9 of the time),
+FAR_BYTES = 1 << 12  # of rows that lie so far apart
 BESIDE = 400  # columns that narrow rows taken as one have, about
 PART_BYTES = 1 << 18  # a part smaller than this is not worth a thread
 PARTIALS = 1 << 15  # (key, index) pairs, half a MiB
@@ -38,6 +42,7 @@ PAST_BYTES = 1 << 25  # that input and output span from which zeros go past the 
 PAST_ROW_BYTES = 1 << 13
 RUN_BYTES = 1 << 10  # least part of a group that is split for the order of memory
 LARGE_BYTES = 1 << 18  # input from which a second thread pays
+BEYOND_BYTES = 1 << 24  # input that the caches hardly hold
 
 
 def _spread(out: Array, source: Array) -> None:
@@ -162,6 +167,7 @@ class Search:
         self._blanks = infinity is not None and nan == "ignored"
         elements = math.prod(self._sizes)
         self._large = elements * self._item_size >= LARGE_BYTES
+        self._beyond = elements * self._item_size >= BEYOND_BYTES
         self._empty = elements == 0
         self._plans = Plans(self._plan)
 
@@ -312,7 +318,8 @@ class Search:
         size, kept, reduced = self._item_size, visit.kept, visit.reduced
         across = kept[-1].size
         contiguous = kept[-1].stride == size
-        tile = TILE_BYTES // size
+        far = self._beyond and bool(reduced) and abs(reduced[-1].stride) >= FAR_BYTES
+        tile = (FAR_TILE_BYTES if far else TILE_BYTES) // size
         tile = -(-across // -(-across // tile))  # all alike
         tile += -tile % (64 // size)
         beside, overlap = 1, 0
