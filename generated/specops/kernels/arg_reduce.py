@@ -1341,6 +1341,11 @@ def _join_row(keys, winners, first, columns, weight, last):
         winners[d] = index if better else winners[d]
 
 
+@helper
+def _index(best, place, base, weight, blanks, nan_key):
+    return 0 if blanks and best == nan_key else base + place * weight
+
+
 def short_rows(width, is_float):
     """Chunk of groups that are each one contiguous run of at most SHORT_BYTES.
 
@@ -1369,6 +1374,7 @@ def short_rows(width, is_float):
         narrow = n <= VECTOR_BYTES // size
         # A group's whole run of the output fits one vector, too.
         one_hot = narrow and zero_count == n and zero_step == size and mark_step == size
+        plain = mark == 0 and zero_count == 0 and width != PAIR_BYTES
         # Rows further on, by their own bytes: by their step, those with gaps take up to twice as long.
         ahead = step * most(AHEAD // (n * size), 1)
         item = begin
@@ -1382,30 +1388,52 @@ def short_rows(width, is_float):
             out_address = out + out_offset + digit * out_step
             count = least(run - digit, end - item)
             item += count
-            for _ in range(count):
-                if narrow:
+            # A loop for each case: of so little that the processor overlaps more rows (0.6 to 0.9 of the time).
+            if plain and narrow:
+                for _ in range(count):
                     whole = address + VECTOR_BYTES <= readable
                     best, place = greatest_place(address, n, whole, late, flip, nan_key, inf)
-                else:
+                    index = _index(best, place, base, weight, blanks, nan_key)
+                    store_element(out_address, index, width)
+                    address += step
+                    out_address += out_step
+            elif plain:
+                for _ in range(count):
                     best, place = greatest_place_of_many(
                         address, n, ahead, late, flip, nan_key, inf
                     )
-                index = base + place * weight
-                if blanks and best == nan_key:
-                    index = 0
-                if one_hot:
+                    index = _index(best, place, base, weight, blanks, nan_key)
+                    store_element(out_address, index, width)
+                    address += step
+                    out_address += out_step
+            elif one_hot:
+                for _ in range(count):
+                    whole = address + VECTOR_BYTES <= readable
+                    best, place = greatest_place(address, n, whole, late, flip, nan_key, inf)
+                    index = _index(best, place, base, weight, blanks, nan_key)
                     store_one_hot(out_address, n, index, mark, flip)
-                else:
+                    address += step
+                    out_address += out_step
+            else:
+                for _ in range(count):
+                    if narrow:
+                        whole = address + VECTOR_BYTES <= readable
+                        best, place = greatest_place(address, n, whole, late, flip, nan_key, inf)
+                    else:
+                        best, place = greatest_place_of_many(
+                            address, n, ahead, late, flip, nan_key, inf
+                        )
                     if zero_count > 0:
                         zero_run(out_address, zero_count, zero_step, width, past)
+                    index = _index(best, place, base, weight, blanks, nan_key)
                     if width == PAIR_BYTES:
                         _store_pair(out_address, best, index)
                     elif mark == 0:
                         store_element(out_address, index, width)
                     else:
                         store_element(out_address + index * mark_step, mark, width)
-                address += step
-                out_address += out_step
+                    address += step
+                    out_address += out_step
         if past:
             drain_stores()
 
