@@ -82,7 +82,9 @@ def _rank(builder: Any, bits: Any, position: Any, element: Any, rule: tuple[Any,
             return builder.xor(bits, _splat(builder, flip, bits.type))
         return builder.add(_mirror(builder, bits), _splat(builder, shift, bits.type))
     flip, nan_key, inf = rule
-    key = _order_key(builder, bits, rule if inf is None else (flip.type(0), nan_key, inf))
+    if inf is not None:
+        flip = flip.type(0)  # that of floats: an operation less
+    key = _order_key(builder, bits, (flip, nan_key, inf))
     wanted = _like(bits.type, element)
     width = _scalar(bits.type).width
     low = _splat(builder, element(element.width - width), wanted)

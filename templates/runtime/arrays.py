@@ -117,16 +117,17 @@ def check_output(
     field: str,
 ) -> np.ndarray:
     """An output must be a writable array whose elements share memory with no other array."""
-    known = issubclass(type(array), np.ndarray) and not isinstance(array, np.ma.MaskedArray)
-    if not isinstance(array, np.ndarray) or not known:
-        raise operator.refusal(
-            "array", field, f"a value of type {type(array).__name__}", "a NumPy array to write to"
-        )
-    if type(array) is not np.ndarray:  # a derived class may say of itself what is not so
+    if type(array) is not np.ndarray:
+        known = issubclass(type(array), np.ndarray) and not isinstance(array, np.ma.MaskedArray)
+        if not isinstance(array, np.ndarray) or not known:
+            found = f"a value of type {type(array).__name__}"
+            raise operator.refusal("array", field, found, "a NumPy array to write to")
+        # A derived class may say of itself what is not so.
         array = np.ndarray.view(array, np.ndarray)
-    if not array.flags.writeable:
+    flags = array.flags
+    if not flags.writeable:
         raise operator.refusal("writable", field, "a read-only array", "a writable array")
-    if not array.flags.c_contiguous and array.size > 1:
+    if not flags.c_contiguous and array.size > 1:
         steps = [abs(stride) for stride in array.strides]
         if not nested(array.shape, steps, array.dtype.itemsize):
             found = f"strides {array.strides} for shape {array.shape}"

@@ -126,8 +126,7 @@ class CompiledOperator:
             like = None if self._described else sources[0]
             return arrays.allocate(tensor, self._operator.name, field, like)
         array = arrays.check_output(out, sources, results, self._operator, field)
-        arrays.check(array, tensor, self._operator, field)
-        return array
+        return arrays.as_described(array, tensor, self._operator, field)
 
 
 def _compiled(

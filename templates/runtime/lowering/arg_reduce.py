@@ -29,10 +29,10 @@ _NO_AXES = np.empty((0, 3), np.int64)
 
 # Of one row of a tile: two times FOLD rows, best keys and row numbers stay in L1 (FOLD_WIDE rows not quite).
 TILE_BYTES = 3072
-FAR_TILE_BYTES = (
-    1 << 14
-)  # beyond the caches, where narrow tiles read little of each page (0.7 to 0.9 of the time),
-FAR_BYTES = 1 << 12  # of rows that lie so far apart
+# The same beyond the caches, of rows that lie FAR_BYTES apart: narrow tiles read little of each page (0.7 to 0.9 of the
+# time).
+FAR_TILE_BYTES = 1 << 14
+FAR_BYTES = 1 << 12
 BESIDE = 400  # columns that narrow rows taken as one have, about
 PART_BYTES = 1 << 18  # a part smaller than this is not worth a thread
 PARTIALS = 1 << 15  # (key, index) pairs, half a MiB
