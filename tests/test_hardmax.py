@@ -110,6 +110,17 @@ def test_parts_and_tiles(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("name", TYPES)
+def test_far_rows(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Tiles as wide as for rows that lie far apart in large input give the same in small cases."""
+    monkeypatch.setattr(lowering, "LARGE_BYTES", 0)
+    monkeypatch.setattr(lowering, "FAR_BYTES", 0)
+    monkeypatch.setattr(lowering, "FAR_STEP", 0)
+    monkeypatch.setattr(lowering, "TILE_BYTES", 64)
+    monkeypatch.setattr(lowering, "FAR_TILE_BYTES", 128)
+    check_split(name, 2, monkeypatch)
+
+
+@pytest.mark.parametrize("name", TYPES)
 def test_order_of_memory(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Groups that lie within an outer reduced axis, searched part by part in the order of memory, give the same."""
     monkeypatch.setattr(lowering, "LARGE_BYTES", 0)

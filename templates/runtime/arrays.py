@@ -14,10 +14,10 @@ _NAMES = {entry.numpy: name for name, entry in DATA_TYPES.items()}
 
 def as_described(value: object, tensor: Tensor, operator: Operator, field: str) -> np.ndarray:
     """As `as_array`, of the described data type and sizes."""
-    # What nearly all calls are given, quickly: all that a small call does takes 3 us.
+    # What nearly all calls are given: asking no more saves a tenth of a small call.
     if (
         type(value) is np.ndarray
-        and value.dtype is tensor.numpy_dtype
+        and value.dtype == tensor.numpy_dtype
         and value.shape == tensor.sizes
     ):
         return value

@@ -61,13 +61,20 @@ def reverse(axis: Axis) -> tuple[Axis, int, int]:
     return flipped, steps * axis.stride, steps * axis.second
 
 
-def span(sizes: Sequence[int], strides: Sequence[int], item: int) -> int:
-    """Bytes from the first to the last element in memory.
+def outgrows(
+    limit: int, sizes: Sequence[int], strides: Sequence[int], out_strides: Sequence[int], item: int
+) -> bool:
+    """Whether an output has `limit` bytes, or half as many while it and its input, with their gaps, span twice as many.
 
-    >>> span([4, 3], [24, -4], 4)
-    84
+    >>> outgrows(48, [4, 3], [12, 4], [12, 4], 4), outgrows(64, [4, 3], [12, 4], [12, 4], 4)
+    (True, False)
+    >>> outgrows(64, [4, 3], [36, 4], [12, 4], 4)
+    True
     """
-    return sum((n - 1) * abs(s) for n, s in zip(sizes, strides, strict=True)) + item
+    size = math.prod(sizes) * item
+    steps = zip(sizes, strides, out_strides, strict=True)
+    span = 2 * item + sum((n - 1) * (abs(step) + abs(out)) for n, step, out in steps)
+    return size >= limit or (2 * size >= limit and span >= 2 * limit)
 
 
 def by_memory(axes: Iterable[Axis]) -> list[Axis]:

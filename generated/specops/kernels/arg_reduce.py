@@ -1356,6 +1356,7 @@ def _join_row(keys, winners, first, columns, weight, last):
 
 @helper
 def _index(best, place, base, weight, blanks, nan_key):
+    """The index of the element at a place of a row; 0 in a row of nothing but NaN, where there are `blanks`."""
     return 0 if blanks and best == nan_key else base + place * weight
 
 
@@ -1387,7 +1388,7 @@ def short_rows(width, is_float):
         narrow = n <= VECTOR_BYTES // size
         # A group's whole run of the output fits one vector, too.
         one_hot = narrow and zero_count == n and zero_step == size and mark_step == size
-        plain = mark == 0 and zero_count == 0 and width != PAIR_BYTES
+        plain = mark == 0 and width != PAIR_BYTES
         # Rows further on, by their own bytes: by their step, those with gaps take up to twice as long.
         ahead = step * most(AHEAD // (n * size), 1)
         item = begin

@@ -460,8 +460,8 @@ _EXP_TERMS = {
 # By the element's width: how many roots of 2 are tabled where vectors can be permuted.
 _ROOTS = {16: 32, 32: 16}
 _ROOT_TERMS = (1.0, 0.5000161528587341, 0.16666717827320099)  # exp(r) = 1 + r * polynomial
-# exp(r) = _SQUARE[1] * ((r + _SQUARE_STEPS / 32 * ln 2)**2 + _SQUARE[0]), exactly 1 for r = 0. The error, 2e-7, is
-# little beside half an ulp of 16 bits, and a square is a multiplication less than a polynomial (0.93 of the time).
+# exp(r) = _SQUARE[1] * ((r + _SQUARE_STEPS / 32 * ln 2)**2 + _SQUARE[0]), exactly 1 for r = 0. The error, 2e-7 and as
+# much of rounding, is little beside half an ulp of 16 bits; a multiplication less than a polynomial (0.93 of the time).
 _SQUARE_STEPS = 46
 _SQUARE = (0.9999477863311768, 0.5018168687820435)
 _LOG_TERMS = {
@@ -536,6 +536,7 @@ def _exp_by_roots(builder: Any, d: Any, element: int) -> Any:
     # The low bits of (1.5 * 2**23 + n) are the integer n = roots * k + i.
     magic = 1.5 * 2.0**23
     shifted = _muladd(builder, d, _same(vector, roots * _LOG2_E), _same(vector, magic))
+    # To be squared, r is too great by as many steps as n is too small.
     n = builder.fsub(shifted, _same(vector, magic + _SQUARE_STEPS if square else magic))
     r = _muladd(builder, n, _same(vector, -_LN2 / roots), d)
     bits = builder.bitcast(shifted, integers)

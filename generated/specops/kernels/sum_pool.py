@@ -519,14 +519,15 @@ def _resize(builder: Any, value: Any, element: Any) -> Any:
 
 def _rank(builder: Any, bits: Any, position: Any, element: Any, rule: tuple[Any, Any, Any]) -> Any:
     """Rank of `bits`, of the integer type `element`; `position` is inverted (None: without position)."""
+    flip, nan_key, inf = rule
     if position is None:
-        flip, shift, inf = rule
         if inf is None:
             return builder.xor(bits, _splat(builder, flip, bits.type))
-        return builder.add(_mirror(builder, bits), _splat(builder, shift, bits.type))
-    flip, nan_key, inf = rule
+        return builder.add(_mirror(builder, bits), _splat(builder, nan_key, bits.type))
     if inf is not None:
-        flip = flip.type(0)  # that of floats: an operation less
+        flip = flip.type(
+            0
+        )  # As only maxima are pooled, that of floats is 0 anyway: an operation less.
     key = _order_key(builder, bits, (flip, nan_key, inf))
     wanted = _like(bits.type, element)
     width = _scalar(bits.type).width
@@ -658,7 +659,7 @@ def _runs(builder: Any, vector: Any, planes: Any, count: Any, n: Any, run: Any) 
     The last strip overlaps: its first `done` lanes were those of the strip before. It is masked where there is no
     whole one.
     """
-    builder.function.attributes.add("optsize")  # else loops of two or three rounds are unrolled
+    builder.function.attributes.add("optsize")  # else LLVM unrolls what _by_count leaves
     i64 = n.type
     lanes = i64(vector.count)
     last = builder.sub(n, lanes)
@@ -875,7 +876,7 @@ def rank_rows(
                     start = _inverted(builder, start, element, element.width - flip.bitwidth)
                     start = builder.sub(_splat(builder, start, vector), steps)
 
-                def count_row(row: Any) -> None:
+                def join_row(row: Any) -> None:
                     offset = builder.load(builder.gep(offset_table, [row]))
                     pointer = builder.gep(first, [offset])
                     _prefetch(builder, builder.gep(pointer, [i64(AHEAD)]), 2)
@@ -896,7 +897,7 @@ def rank_rows(
                         rank = builder.select(mask, rank, least)
                     builder.store(_joined(builder, rank, builder.load(best)), best)
 
-                _rounds(builder, rounds, count_row)
+                _rounds(builder, rounds, join_row)
                 found = builder.load(best)
                 if not sums:
                     _store(builder, found, place)

@@ -34,7 +34,9 @@ LEAST_TILE_BYTES = 2048  # narrower ones are slower than idle threads, beyond th
 SHARED_TILES = 4  # of columns that stay in cache: narrower tiles are better than split groups
 LEAST_ROWS = 16  # of a tile, where several rows are taken as one
 BLOCK_ROWS = 1 << 10  # of a tile, whose offsets are kept together
-STREAM_BYTES = 1 << 25  # that input and output span from which the output goes past the cache
+STREAM_BYTES = (
+    1 << 24
+)  # of output from which it goes past the cache; with gaps, see geometry.outgrows
 STREAM_RUN_BYTES = 1 << 11  # a run shorter than this has too many ends
 STREAM_VECTORS = 32  # short rows of more vectors had better go past it, too, if of more than 16 bits (0.9 of the time)
 PART_BYTES = 1 << 18  # a part smaller than this is not worth a thread
@@ -123,8 +125,8 @@ class Softmax:
     def _plan(self, strides: tuple[int, ...], out_strides: tuple[int, ...]) -> _Plan:
         kept, reduced, shift, out_shift = self._sides(strides, out_strides)
         groups = geometry.elements(kept)
-        spans = (geometry.span(self._sizes, s, self._item_size) for s in (strides, out_strides))
-        stream = sum(spans) >= STREAM_BYTES
+        described = (self._sizes, strides, out_strides, self._item_size)
+        stream = geometry.outgrows(STREAM_BYTES, *described)
         across = self._lanes_across(kept, reduced)
         way = self._columns(kept, reduced, stream) if across else self._rows(kept, reduced)
         total = geometry.elements(reduced)

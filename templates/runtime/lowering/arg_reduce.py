@@ -29,20 +29,20 @@ _NO_AXES = np.empty((0, 3), np.int64)
 
 # Of one row of a tile: two times FOLD rows, best keys and row numbers stay in L1 (FOLD_WIDE rows not quite).
 TILE_BYTES = 3072
-# The same beyond the caches, of rows that lie FAR_BYTES apart: narrow tiles read little of each page (0.7 to 0.9 of the
-# time).
+# The same of input of FAR_BYTES, whose rows lie FAR_STEP apart: narrow tiles read little of each page (0.7 to 0.9 of
+# the time).
 FAR_TILE_BYTES = 1 << 14
-FAR_BYTES = 1 << 12
+FAR_STEP = 1 << 12
 BESIDE = 400  # columns that narrow rows taken as one have, about
 PART_BYTES = 1 << 18  # a part smaller than this is not worth a thread
 PARTIALS = 1 << 15  # (key, index) pairs, half a MiB
 PART_ITEMS = 64  # items that are enough for any number of threads
 STREAM_BYTES = 1 << 22  # input that no longer stays in a core's own cache
-PAST_BYTES = 1 << 25  # that input and output span from which zeros go past the caches
+PAST_BYTES = 1 << 24  # output from which zeros go past the caches; with gaps, see geometry.outgrows
 PAST_ROW_BYTES = 1 << 13
 RUN_BYTES = 1 << 10  # least part of a group that is split for the order of memory
 LARGE_BYTES = 1 << 18  # input from which a second thread pays
-BEYOND_BYTES = 1 << 24  # input that the caches hardly hold
+FAR_BYTES = 1 << 24  # input that the caches hardly hold
 
 
 def _spread(out: Array, source: Array) -> None:
@@ -167,7 +167,7 @@ class Search:
         self._blanks = infinity is not None and nan == "ignored"
         elements = math.prod(self._sizes)
         self._large = elements * self._item_size >= LARGE_BYTES
-        self._beyond = elements * self._item_size >= BEYOND_BYTES
+        self._far = elements * self._item_size >= FAR_BYTES
         self._empty = elements == 0
         self._plans = Plans(self._plan)
 
@@ -208,8 +208,8 @@ class Search:
         parts, split = self._parts(visit, way)
         marks = _Marks(_NO_AXES, _NO_AXES)
         if self._mark is not None:
-            spans = (geometry.span(self._sizes, s, self._item_size) for s in (strides, out_strides))
-            marks = self._marks(visit, way, split, sum(spans) >= PAST_BYTES)
+            described = (self._sizes, strides, out_strides, self._item_size)
+            marks = self._marks(visit, way, split, geometry.outgrows(PAST_BYTES, *described))
         groups, search = visit.groups, way.search
         runs = reduced[1:] if split else reduced
         short = len(runs) == 1 and runs[0].size * self._item_size <= kernel.SHORT_BYTES
@@ -318,7 +318,7 @@ class Search:
         size, kept, reduced = self._item_size, visit.kept, visit.reduced
         across = kept[-1].size
         contiguous = kept[-1].stride == size
-        far = self._beyond and bool(reduced) and abs(reduced[-1].stride) >= FAR_BYTES
+        far = self._far and bool(reduced) and abs(reduced[-1].stride) >= FAR_STEP
         tile = (FAR_TILE_BYTES if far else TILE_BYTES) // size
         tile = -(-across // -(-across // tile))  # all alike
         tile += -tile % (64 // size)
