@@ -31,9 +31,7 @@ LEAST_TILE_BYTES = 2048  # narrower ones are slower than idle threads, beyond th
 SHARED_TILES = 4  # of columns that stay in cache: narrower tiles are better than split groups
 LEAST_ROWS = 16  # of a tile, where several rows are taken as one
 BLOCK_ROWS = 1 << 10  # of a tile, whose offsets are kept together
-STREAM_BYTES = (
-    1 << 24
-)  # of output from which it goes past the cache; with gaps, see geometry.outgrows
+STREAM_BYTES = 1 << 24  # of output from which it goes past the cache: see geometry.outgrows
 STREAM_RUN_BYTES = 1 << 11  # a run shorter than this has too many ends
 STREAM_VECTORS = 32  # short rows of more vectors had better go past it, too, if of more than 16 bits (0.9 of the time)
 PART_BYTES = 1 << 18  # a part smaller than this is not worth a thread
