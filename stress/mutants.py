@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import ast
+import faulthandler
 import importlib
 import inspect
 import itertools
@@ -322,6 +323,7 @@ def validators(label: str, end: float, seen: set[str]) -> int:
 
 def silence() -> None:
     """Nothing of this process is to be seen, nor what LLVM says when it gives up."""
+    faulthandler.disable()  # pytest's writes to a copy of standard error
     for standard in (1, 2):
         os.dup2(os.open(os.devnull, os.O_WRONLY), standard)
 
