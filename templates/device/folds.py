@@ -28,7 +28,7 @@ from fold_state import (
     _tree,
 )
 from memory import VECTOR_BYTES, _load, _pointer, _prefetch
-from vectors import _any, _extreme, _extremes, _greater, _mask, _masked_load
+from vectors import _any, _extreme, _extremes, _greater, _load_short, _mask, _masked_load
 
 FOLD = 8  # vectors that are added to each other first: nothing waits for the sum before
 GROUPS = 8  # states folded across their lanes together; of most folds, results stored together
@@ -111,10 +111,7 @@ def _greatest_of_floats(builder: Any, fold: Fold, rule: tuple[Any, ...], rows: l
 
 
 def _load_row(builder: Any, fold: Fold, pointer: Any, mask: Any) -> Any:
-    vector = _vector_of(fold.element, fold.count)
-    if mask is None:
-        return _load(builder, pointer, vector)
-    return _masked_load(builder, pointer, mask, vector)
+    return _masked_load(builder, pointer, mask, _vector_of(fold.element, fold.count))
 
 
 @intrinsic
@@ -219,7 +216,7 @@ def fold_short(
 ) -> Any:
     """Fold groups of n adjoining elements, at most one vector, each into a vector of states of its own.
 
-    They are `step` bytes apart. What ends before `readable` may be read: masked loads take longer.
+    They are `step` bytes apart. What ends before `readable` may be read.
     """
 
     def codegen(context: Any, builder: Any, _signature: Any, values: Any) -> Any:
@@ -228,20 +225,11 @@ def fold_short(
         i64 = n.type
         rule = _rule_of(builder, f, rule)
         vector = _vector_of(f.element, f.count)
-        read = cgutils.alloca_once(builder, vector)
-        size = i64(f.count * f.bits // 8)
         with cgutils.for_range(builder, groups) as loop:
             first = builder.add(address, builder.mul(loop.index, step))
-            whole = builder.icmp_signed("<=", builder.add(first, size), readable)
 
-            def load(_i: int, mask: Any, first: Any = first, whole: Any = whole) -> Any:
-                pointer = _pointer(builder, first)
-                with builder.if_else(whole) as (then, otherwise):
-                    with then:
-                        builder.store(_load(builder, pointer, vector), read)
-                    with otherwise:
-                        builder.store(_masked_load(builder, pointer, mask, vector), read)
-                return builder.load(read)
+            def load(_i: int, mask: Any, first: Any = first) -> Any:
+                return _load_short(builder, first, mask, vector, readable)
 
             # Of so few elements, pieces take 1.05 times as long.
             state = _fold_part(

@@ -12,7 +12,7 @@ from numba.extending import intrinsic
 from key_run import _lanes
 from memory import VECTOR_BYTES, _load, _pointer, _prefetch, _splat
 from order_key import _order_key, _rule
-from vectors import _greatest_lane, _mask, _masked_load, _masked_store
+from vectors import _greatest_lane, _load_short, _mask, _masked_load, _masked_store
 
 FOLD = 4  # rows folded while a strip's best keys stay in registers
 FOLD_WIDE = 8  # of elements of 32 bits and more, while so many are left: 0.75 to 0.95 of the time
@@ -25,7 +25,7 @@ def greatest_place(
     _context: Any,
     address: Any,
     n: Any,
-    whole: Any,
+    readable: Any,
     late: Any,
     flip: Any,
     nan_key: Any,
@@ -34,25 +34,18 @@ def greatest_place(
     """(key, position) of the first (`late`: last) greatest of n contiguous elements, n at most one vector.
 
     Without a search, so that the processor overlaps many short rows. Half a vector will do for half as many (0.75 of
-    the time). `whole`: a vector's bytes may be read; masked loads take twice as long beyond the cache.
+    the time). What ends before `readable` may be read.
     """
 
     def codegen(context: Any, builder: Any, signature: Any, values: Any) -> Any:
-        address, n, whole, late, flip = values[:5]
+        address, n, readable, late, flip = values[:5]
         i64, one = n.type, ir.IntType(1)
-        pointer = _pointer(builder, address)
         found_key = cgutils.alloca_once(builder, i64)
         found_place = cgutils.alloca_once(builder, i64)
 
         def search(vector: Any) -> None:
             mask = _mask(builder, vector, n)
-            read = cgutils.alloca_once(builder, vector)
-            with builder.if_else(whole) as (then, otherwise):
-                with then:
-                    builder.store(_load(builder, pointer, vector), read)
-                with otherwise:
-                    builder.store(_masked_load(builder, pointer, mask, vector), read)
-            bits = builder.load(read)
+            bits = _load_short(builder, address, mask, vector, readable)
             keys = _order_key(builder, bits, _rule(signature, values))
             least = ir.Constant(vector, [-(2 ** (flip.type.width - 1))] * vector.count)
             key = _greatest_lane(builder, builder.select(mask, keys, least))
@@ -76,7 +69,7 @@ def greatest_place(
 
     pair = types.UniTuple(types.int64, 2)
     i64, flag = types.int64, types.boolean
-    return pair(i64, i64, flag, flag, flip, nan_key, inf), codegen
+    return pair(i64, i64, i64, flag, flip, nan_key, inf), codegen
 
 
 @intrinsic
@@ -293,10 +286,7 @@ def fold_rows(
                 for r, (start, later, number) in enumerate(taken):
                     pointer = builder.gep(start, [offset])
                     _prefetch(builder, builder.gep(later, [offset]), 2)
-                    if mask is None:
-                        bits = _load(builder, pointer, vector)
-                    else:
-                        bits = _masked_load(builder, pointer, mask, vector)
+                    bits = _masked_load(builder, pointer, mask, vector)
                     new = _order_key(builder, bits, rule)
                     greater = builder.icmp_signed(">", new, keys)
                     if r == 0:

@@ -12,6 +12,7 @@ elements as they are, or a tuple of one zero for |x|, two for x**2, three for |x
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any, NamedTuple
 
 from llvmlite import ir
@@ -82,9 +83,8 @@ def _rank(builder: Any, bits: Any, position: Any, element: Any, rule: tuple[Any,
             return builder.xor(bits, _splat(builder, flip, bits.type))
         return builder.add(_mirror(builder, bits), _splat(builder, nan_key, bits.type))
     if inf is not None:
-        flip = flip.type(
-            0
-        )  # As only maxima are pooled, that of floats is 0 anyway: an operation less.
+        # As only maxima are pooled, that of floats is 0 anyway: an operation less.
+        flip = flip.type(0)
     key = _order_key(builder, bits, (flip, nan_key, inf))
     wanted = _like(bits.type, element)
     width = _scalar(bits.type).width
@@ -410,64 +410,59 @@ def rank_rows(
         lowest = least if sums else _splat(builder, _lowest(builder, element, wide, rule), vector)
         fresh = builder.trunc(fresh, ir.IntType(1))
 
-        def ranks(rounds: Any) -> None:
-            def strip(plane: Any, number: Any, column: Any, done: Any, mask: Any) -> None:
-                size = i64(_width(element) // 8)
-                place = _place(
-                    builder, line, (plane, plane_line), (number, line_step), (column, size)
-                )
-                if sums:
-                    builder.store(least, best)
-                else:
-                    old = _load(builder, place, vector)
-                    begin = lowest if mask is None else builder.select(mask, lowest, least)
-                    builder.store(builder.select(fresh, begin, old), best)
-                size = i64(narrow.element.width // 8)
-                first = _place(
-                    builder, address, (plane, plane_address), (number, address_step), (column, size)
-                )
-                start = None
+        def strip(rounds: Any, plane: Any, number: Any, column: Any, done: Any, mask: Any) -> None:
+            size = i64(_width(element) // 8)
+            place = _place(builder, line, (plane, plane_line), (number, line_step), (column, size))
+            if sums:
+                builder.store(least, best)
+            else:
+                old = _load(builder, place, vector)
+                begin = lowest if mask is None else builder.select(mask, lowest, least)
+                builder.store(builder.select(fresh, begin, old), best)
+            size = i64(narrow.element.width // 8)
+            first = _place(
+                builder, address, (plane, plane_address), (number, address_step), (column, size)
+            )
+            start = None
+            if positions_wanted:
+                start = builder.add(position, builder.mul(number, position_step))
+                start = builder.add(start, builder.mul(column, along))
+                start = _inverted(builder, start, element, element.width - flip.bitwidth)
+                start = builder.sub(_splat(builder, start, vector), steps)
+
+            def join_row(row: Any) -> None:
+                offset = builder.load(builder.gep(offset_table, [row]))
+                pointer = builder.gep(first, [offset])
+                _prefetch(builder, builder.gep(pointer, [i64(AHEAD)]), 2)
+                where = None
                 if positions_wanted:
-                    start = builder.add(position, builder.mul(number, position_step))
-                    start = builder.add(start, builder.mul(column, along))
-                    start = _inverted(builder, start, element, element.width - flip.bitwidth)
-                    start = builder.sub(_splat(builder, start, vector), steps)
+                    where = builder.load(builder.gep(position_table, [row]))
+                    where = _splat(builder, _resize(builder, where, element), vector)
+                    where = builder.sub(start, where)
+                bits = _masked_load(builder, pointer, mask, narrow)
+                if sums:
+                    rank = _term(context, builder, bits, flip, nan_key, element, values[-1])
+                else:
+                    rank = _rank(builder, bits, where, element, rule)
+                if mask is not None:
+                    rank = builder.select(mask, rank, least)
+                builder.store(_joined(builder, rank, builder.load(best)), best)
 
-                def join_row(row: Any) -> None:
-                    offset = builder.load(builder.gep(offset_table, [row]))
-                    pointer = builder.gep(first, [offset])
-                    _prefetch(builder, builder.gep(pointer, [i64(AHEAD)]), 2)
-                    where = None
-                    if positions_wanted:
-                        where = builder.load(builder.gep(position_table, [row]))
-                        where = _splat(builder, _resize(builder, where, element), vector)
-                        where = builder.sub(start, where)
-                    if mask is None:
-                        bits = _load(builder, pointer, narrow)
-                    else:
-                        bits = _masked_load(builder, pointer, mask, narrow)
-                    if sums:
-                        rank = _term(context, builder, bits, flip, nan_key, element, values[-1])
-                    else:
-                        rank = _rank(builder, bits, where, element, rule)
-                    if mask is not None:
-                        rank = builder.select(mask, rank, least)
-                    builder.store(_joined(builder, rank, builder.load(best)), best)
-
-                _rounds(builder, rounds, join_row)
-                found = builder.load(best)
-                if not sums:
+            _rounds(builder, rounds, join_row)
+            found = builder.load(best)
+            if not sums:
+                _store(builder, found, place)
+                return
+            with builder.if_else(fresh) as (then, otherwise):
+                with then:
                     _store(builder, found, place)
-                    return
-                with builder.if_else(fresh) as (then, otherwise):
-                    with then:
-                        _store(builder, found, place)
-                    with otherwise:  # what the strip before has added is not added again
-                        old = _load(builder, place, vector)
-                        more = _after(builder, done, builder.fadd(old, found), old)
-                        _store(builder, more, place)
+                with otherwise:  # what the strip before has added is not added again
+                    old = _load(builder, place, vector)
+                    more = _after(builder, done, builder.fadd(old, found), old)
+                    _store(builder, more, place)
 
-            _runs(builder, vector, planes, count, columns, strip)
+        def ranks(rounds: Any) -> None:
+            _runs(builder, vector, planes, count, columns, partial(strip, rounds))
 
         _by_count(builder, rows, ranks)
         return context.get_dummy_value()
@@ -562,25 +557,24 @@ def _fold_runs(builder: Any, vector: Any, runs: _Runs, run: Any) -> None:
         steps = (plane, runs.plane_line), (number, runs.line_step), (first, i64(apart))
         return _place(builder, runs.line, *steps)
 
-    def shifts(pieces: Any) -> tuple[Any, Any, Any]:
-        return pieces, builder.mul(runs.step, size), builder.mul(runs.last, size)
+    def folded(source: Any, vectors: int, pieces: Any) -> list[Any]:
+        shifts = (pieces, builder.mul(runs.step, size), builder.mul(runs.last, size))
+        return _folded(builder, source, vectors, vector, shifts)
 
-    def every(pieces: Any) -> None:
-        def strip(plane: Any, number: Any, first: Any, _done: Any, mask: Any) -> None:
-            source = place(plane, number, first, bytes_of_rank)
-            (ranks,) = _folded(builder, source, 1, vector, shifts(pieces))
-            run(plane, number, ranks, first, mask)
-
-        _runs(builder, vector, runs.planes, runs.count, runs.n, strip)
+    def every(pieces: Any, plane: Any, number: Any, first: Any, _done: Any, mask: Any) -> None:
+        (ranks,) = folded(place(plane, number, first, bytes_of_rank), 1, pieces)
+        run(plane, number, ranks, first, mask)
 
     def every_second(plane: Any, number: Any, first: Any, _done: Any, mask: Any) -> None:
-        source = place(plane, number, first, 2 * bytes_of_rank)
-        low, high = _folded(builder, source, 2, vector, shifts(runs.pieces))
+        low, high = folded(place(plane, number, first, 2 * bytes_of_rank), 2, runs.pieces)
         run(plane, number, builder.shuffle_vector(low, high, even), first, mask)
+
+    def of_all(pieces: Any) -> None:
+        _runs(builder, vector, runs.planes, runs.count, runs.n, partial(every, pieces))
 
     with builder.if_else(builder.icmp_signed("==", runs.stride, i64(1))) as (then, otherwise):
         with then:
-            _by_count(builder, runs.pieces, every)
+            _by_count(builder, runs.pieces, of_all)
         with otherwise:
             _runs(builder, vector, runs.planes, runs.count, runs.n, every_second)
 

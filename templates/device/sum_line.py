@@ -155,10 +155,7 @@ def add_quotients(
             old = _load(builder, place, vector)
             pointer = builder.mul(first, n.type(kind.bitwidth // 8))
             pointer = _pointer(builder, builder.add(address, pointer))
-            if mask is None:
-                bits = _load(builder, pointer, narrow)
-            else:
-                bits = _masked_load(builder, pointer, mask, narrow)
+            bits = _masked_load(builder, pointer, mask, narrow)
             value = _float_of(context, builder, bits, kind, element)
             value = builder.fdiv(value, builder.fmul(divisor, scale))
             value = _after(builder, done, builder.fadd(old, value), old)

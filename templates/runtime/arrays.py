@@ -12,20 +12,6 @@ from specops.vocabulary import DATA_TYPES
 _NAMES = {entry.numpy: name for name, entry in DATA_TYPES.items()}
 
 
-def as_described(value: object, tensor: Tensor, operator: Operator, field: str) -> np.ndarray:
-    """As `as_array`, of the described data type and sizes."""
-    # What nearly all calls are given: asking no more saves a tenth of a small call.
-    if (
-        type(value) is np.ndarray
-        and value.dtype == tensor.numpy_dtype
-        and value.shape == tensor.sizes
-    ):
-        return value
-    array = as_array(value, operator, field)
-    check(array, tensor, operator, field)
-    return array
-
-
 def as_array(value: object, operator: Operator, field: str) -> np.ndarray:
     """A NumPy array over the caller's own memory; what would have to be copied is refused."""
     if type(value) is np.ndarray:

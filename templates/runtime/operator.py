@@ -78,7 +78,9 @@ class CompiledOperator:
             raise operator.refusal("input_count", names, f"{len(inputs)} arrays", allowed)
         given = []
         for value, (field, tensor) in zip(inputs, self._inputs.items(), strict=True):
-            given.append(arrays.as_described(value, tensor, operator, field))
+            array = arrays.as_array(value, operator, field)
+            arrays.check(array, tensor, operator, field)
+            given.append(array)
         sources = tuple(given)
         if len(self._outputs) == 1:
             ((field, tensor),) = self._outputs.items()
@@ -126,7 +128,8 @@ class CompiledOperator:
             like = None if self._described else sources[0]
             return arrays.allocate(tensor, self._operator.name, field, like)
         array = arrays.check_output(out, sources, results, self._operator, field)
-        return arrays.as_described(array, tensor, self._operator, field)
+        arrays.check(array, tensor, self._operator, field)
+        return array
 
 
 def _compiled(

@@ -369,13 +369,29 @@ def _mask(builder: Any, vector: Any, count: Any) -> Any:
 
 
 def _masked_load(builder: Any, pointer: Any, mask: Any, vector: Any) -> Any:
-    """Load the masked lanes, touch no other memory; the rest is 0."""
+    """Load the masked lanes (None: all), touch no other memory; the rest is 0."""
+    if mask is None:
+        return _load(builder, pointer, vector)
     name = f"llvm.masked.load.v{vector.count}i{vector.element.width}.p0"
     typed = builder.bitcast(pointer, vector.as_pointer())
     i32 = ir.IntType(32)
     fnty = ir.FunctionType(vector, [typed.type, i32, mask.type, vector])
     function = cgutils.get_or_insert_function(builder.module, fnty, name)
     return builder.call(function, [typed, i32(1), mask, ir.Constant(vector, None)])
+
+
+def _load_short(builder: Any, address: Any, mask: Any, vector: Any, readable: Any) -> Any:
+    """As _masked_load, or all that is there where it ends before `readable`: masked loads take twice as long."""
+    read = cgutils.alloca_once(builder, vector)
+    pointer = _pointer(builder, address)
+    size = address.type(vector.count * vector.element.width // 8)
+    whole = builder.icmp_signed("<=", builder.add(address, size), readable)
+    with builder.if_else(whole) as (then, otherwise):
+        with then:
+            builder.store(_load(builder, pointer, vector), read)
+        with otherwise:
+            builder.store(_masked_load(builder, pointer, mask, vector), read)
+    return builder.load(read)
 
 
 def _masked_store(builder: Any, value: Any, pointer: Any, mask: Any) -> None:
@@ -642,7 +658,7 @@ def greatest_place(
     _context: Any,
     address: Any,
     n: Any,
-    whole: Any,
+    readable: Any,
     late: Any,
     flip: Any,
     nan_key: Any,
@@ -651,25 +667,18 @@ def greatest_place(
     """(key, position) of the first (`late`: last) greatest of n contiguous elements, n at most one vector.
 
     Without a search, so that the processor overlaps many short rows. Half a vector will do for half as many (0.75 of
-    the time). `whole`: a vector's bytes may be read; masked loads take twice as long beyond the cache.
+    the time). What ends before `readable` may be read.
     """
 
     def codegen(context: Any, builder: Any, signature: Any, values: Any) -> Any:
-        address, n, whole, late, flip = values[:5]
+        address, n, readable, late, flip = values[:5]
         i64, one = n.type, ir.IntType(1)
-        pointer = _pointer(builder, address)
         found_key = cgutils.alloca_once(builder, i64)
         found_place = cgutils.alloca_once(builder, i64)
 
         def search(vector: Any) -> None:
             mask = _mask(builder, vector, n)
-            read = cgutils.alloca_once(builder, vector)
-            with builder.if_else(whole) as (then, otherwise):
-                with then:
-                    builder.store(_load(builder, pointer, vector), read)
-                with otherwise:
-                    builder.store(_masked_load(builder, pointer, mask, vector), read)
-            bits = builder.load(read)
+            bits = _load_short(builder, address, mask, vector, readable)
             keys = _order_key(builder, bits, _rule(signature, values))
             least = ir.Constant(vector, [-(2 ** (flip.type.width - 1))] * vector.count)
             key = _greatest_lane(builder, builder.select(mask, keys, least))
@@ -693,7 +702,7 @@ def greatest_place(
 
     pair = types.UniTuple(types.int64, 2)
     i64, flag = types.int64, types.boolean
-    return pair(i64, i64, flag, flag, flip, nan_key, inf), codegen
+    return pair(i64, i64, i64, flag, flip, nan_key, inf), codegen
 
 
 @intrinsic
@@ -910,10 +919,7 @@ def fold_rows(
                 for r, (start, later, number) in enumerate(taken):
                     pointer = builder.gep(start, [offset])
                     _prefetch(builder, builder.gep(later, [offset]), 2)
-                    if mask is None:
-                        bits = _load(builder, pointer, vector)
-                    else:
-                        bits = _masked_load(builder, pointer, mask, vector)
+                    bits = _masked_load(builder, pointer, mask, vector)
                     new = _order_key(builder, bits, rule)
                     greater = builder.icmp_signed(">", new, keys)
                     if r == 0:
@@ -1405,8 +1411,7 @@ def short_rows(width, is_float):
             # A loop for each case: of so little that the processor overlaps more rows (0.6 to 0.9 of the time).
             if plain and narrow:
                 for _ in range(count):
-                    whole = address + VECTOR_BYTES <= readable
-                    best, place = greatest_place(address, n, whole, late, flip, nan_key, inf)
+                    best, place = greatest_place(address, n, readable, late, flip, nan_key, inf)
                     index = _index(best, place, base, weight, blanks, nan_key)
                     store_element(out_address, index, width)
                     address += step
@@ -1422,8 +1427,7 @@ def short_rows(width, is_float):
                     out_address += out_step
             elif one_hot:
                 for _ in range(count):
-                    whole = address + VECTOR_BYTES <= readable
-                    best, place = greatest_place(address, n, whole, late, flip, nan_key, inf)
+                    best, place = greatest_place(address, n, readable, late, flip, nan_key, inf)
                     index = _index(best, place, base, weight, blanks, nan_key)
                     store_one_hot(out_address, n, index, mark, flip)
                     address += step
@@ -1431,8 +1435,7 @@ def short_rows(width, is_float):
             else:
                 for _ in range(count):
                     if narrow:
-                        whole = address + VECTOR_BYTES <= readable
-                        best, place = greatest_place(address, n, whole, late, flip, nan_key, inf)
+                        best, place = greatest_place(address, n, readable, late, flip, nan_key, inf)
                     else:
                         best, place = greatest_place_of_many(
                             address, n, ahead, late, flip, nan_key, inf

@@ -282,13 +282,29 @@ def _mask(builder: Any, vector: Any, count: Any) -> Any:
 
 
 def _masked_load(builder: Any, pointer: Any, mask: Any, vector: Any) -> Any:
-    """Load the masked lanes, touch no other memory; the rest is 0."""
+    """Load the masked lanes (None: all), touch no other memory; the rest is 0."""
+    if mask is None:
+        return _load(builder, pointer, vector)
     name = f"llvm.masked.load.v{vector.count}i{vector.element.width}.p0"
     typed = builder.bitcast(pointer, vector.as_pointer())
     i32 = ir.IntType(32)
     fnty = ir.FunctionType(vector, [typed.type, i32, mask.type, vector])
     function = cgutils.get_or_insert_function(builder.module, fnty, name)
     return builder.call(function, [typed, i32(1), mask, ir.Constant(vector, None)])
+
+
+def _load_short(builder: Any, address: Any, mask: Any, vector: Any, readable: Any) -> Any:
+    """As _masked_load, or all that is there where it ends before `readable`: masked loads take twice as long."""
+    read = cgutils.alloca_once(builder, vector)
+    pointer = _pointer(builder, address)
+    size = address.type(vector.count * vector.element.width // 8)
+    whole = builder.icmp_signed("<=", builder.add(address, size), readable)
+    with builder.if_else(whole) as (then, otherwise):
+        with then:
+            builder.store(_load(builder, pointer, vector), read)
+        with otherwise:
+            builder.store(_masked_load(builder, pointer, mask, vector), read)
+    return builder.load(read)
 
 
 def _any(builder: Any, mask: Any) -> Any:
@@ -1334,10 +1350,7 @@ def _greatest_of_floats(builder: Any, fold: Fold, rule: tuple[Any, ...], rows: l
 
 
 def _load_row(builder: Any, fold: Fold, pointer: Any, mask: Any) -> Any:
-    vector = _vector_of(fold.element, fold.count)
-    if mask is None:
-        return _load(builder, pointer, vector)
-    return _masked_load(builder, pointer, mask, vector)
+    return _masked_load(builder, pointer, mask, _vector_of(fold.element, fold.count))
 
 
 @intrinsic
@@ -1442,7 +1455,7 @@ def fold_short(
 ) -> Any:
     """Fold groups of n adjoining elements, at most one vector, each into a vector of states of its own.
 
-    They are `step` bytes apart. What ends before `readable` may be read: masked loads take longer.
+    They are `step` bytes apart. What ends before `readable` may be read.
     """
 
     def codegen(context: Any, builder: Any, _signature: Any, values: Any) -> Any:
@@ -1451,20 +1464,11 @@ def fold_short(
         i64 = n.type
         rule = _rule_of(builder, f, rule)
         vector = _vector_of(f.element, f.count)
-        read = cgutils.alloca_once(builder, vector)
-        size = i64(f.count * f.bits // 8)
         with cgutils.for_range(builder, groups) as loop:
             first = builder.add(address, builder.mul(loop.index, step))
-            whole = builder.icmp_signed("<=", builder.add(first, size), readable)
 
-            def load(_i: int, mask: Any, first: Any = first, whole: Any = whole) -> Any:
-                pointer = _pointer(builder, first)
-                with builder.if_else(whole) as (then, otherwise):
-                    with then:
-                        builder.store(_load(builder, pointer, vector), read)
-                    with otherwise:
-                        builder.store(_masked_load(builder, pointer, mask, vector), read)
-                return builder.load(read)
+            def load(_i: int, mask: Any, first: Any = first) -> Any:
+                return _load_short(builder, first, mask, vector, readable)
 
             # Of so few elements, pieces take 1.05 times as long.
             state = _fold_part(

@@ -13,6 +13,7 @@ are in bytes; the element's type, the sums' and what is added up make a new comp
 from __future__ import annotations
 
 import math
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -316,7 +317,9 @@ def _rule(signature: Any, values: Any) -> tuple[Any, Any, Any]:
 
 
 def _masked_load(builder: Any, pointer: Any, mask: Any, vector: Any) -> Any:
-    """Load the masked lanes, touch no other memory; the rest is 0."""
+    """Load the masked lanes (None: all), touch no other memory; the rest is 0."""
+    if mask is None:
+        return _load(builder, pointer, vector)
     name = f"llvm.masked.load.v{vector.count}i{vector.element.width}.p0"
     typed = builder.bitcast(pointer, vector.as_pointer())
     i32 = ir.IntType(32)
@@ -525,9 +528,8 @@ def _rank(builder: Any, bits: Any, position: Any, element: Any, rule: tuple[Any,
             return builder.xor(bits, _splat(builder, flip, bits.type))
         return builder.add(_mirror(builder, bits), _splat(builder, nan_key, bits.type))
     if inf is not None:
-        flip = flip.type(
-            0
-        )  # As only maxima are pooled, that of floats is 0 anyway: an operation less.
+        # As only maxima are pooled, that of floats is 0 anyway: an operation less.
+        flip = flip.type(0)
     key = _order_key(builder, bits, (flip, nan_key, inf))
     wanted = _like(bits.type, element)
     width = _scalar(bits.type).width
@@ -853,64 +855,59 @@ def rank_rows(
         lowest = least if sums else _splat(builder, _lowest(builder, element, wide, rule), vector)
         fresh = builder.trunc(fresh, ir.IntType(1))
 
-        def ranks(rounds: Any) -> None:
-            def strip(plane: Any, number: Any, column: Any, done: Any, mask: Any) -> None:
-                size = i64(_width(element) // 8)
-                place = _place(
-                    builder, line, (plane, plane_line), (number, line_step), (column, size)
-                )
-                if sums:
-                    builder.store(least, best)
-                else:
-                    old = _load(builder, place, vector)
-                    begin = lowest if mask is None else builder.select(mask, lowest, least)
-                    builder.store(builder.select(fresh, begin, old), best)
-                size = i64(narrow.element.width // 8)
-                first = _place(
-                    builder, address, (plane, plane_address), (number, address_step), (column, size)
-                )
-                start = None
+        def strip(rounds: Any, plane: Any, number: Any, column: Any, done: Any, mask: Any) -> None:
+            size = i64(_width(element) // 8)
+            place = _place(builder, line, (plane, plane_line), (number, line_step), (column, size))
+            if sums:
+                builder.store(least, best)
+            else:
+                old = _load(builder, place, vector)
+                begin = lowest if mask is None else builder.select(mask, lowest, least)
+                builder.store(builder.select(fresh, begin, old), best)
+            size = i64(narrow.element.width // 8)
+            first = _place(
+                builder, address, (plane, plane_address), (number, address_step), (column, size)
+            )
+            start = None
+            if positions_wanted:
+                start = builder.add(position, builder.mul(number, position_step))
+                start = builder.add(start, builder.mul(column, along))
+                start = _inverted(builder, start, element, element.width - flip.bitwidth)
+                start = builder.sub(_splat(builder, start, vector), steps)
+
+            def join_row(row: Any) -> None:
+                offset = builder.load(builder.gep(offset_table, [row]))
+                pointer = builder.gep(first, [offset])
+                _prefetch(builder, builder.gep(pointer, [i64(AHEAD)]), 2)
+                where = None
                 if positions_wanted:
-                    start = builder.add(position, builder.mul(number, position_step))
-                    start = builder.add(start, builder.mul(column, along))
-                    start = _inverted(builder, start, element, element.width - flip.bitwidth)
-                    start = builder.sub(_splat(builder, start, vector), steps)
+                    where = builder.load(builder.gep(position_table, [row]))
+                    where = _splat(builder, _resize(builder, where, element), vector)
+                    where = builder.sub(start, where)
+                bits = _masked_load(builder, pointer, mask, narrow)
+                if sums:
+                    rank = _term(context, builder, bits, flip, nan_key, element, values[-1])
+                else:
+                    rank = _rank(builder, bits, where, element, rule)
+                if mask is not None:
+                    rank = builder.select(mask, rank, least)
+                builder.store(_joined(builder, rank, builder.load(best)), best)
 
-                def join_row(row: Any) -> None:
-                    offset = builder.load(builder.gep(offset_table, [row]))
-                    pointer = builder.gep(first, [offset])
-                    _prefetch(builder, builder.gep(pointer, [i64(AHEAD)]), 2)
-                    where = None
-                    if positions_wanted:
-                        where = builder.load(builder.gep(position_table, [row]))
-                        where = _splat(builder, _resize(builder, where, element), vector)
-                        where = builder.sub(start, where)
-                    if mask is None:
-                        bits = _load(builder, pointer, narrow)
-                    else:
-                        bits = _masked_load(builder, pointer, mask, narrow)
-                    if sums:
-                        rank = _term(context, builder, bits, flip, nan_key, element, values[-1])
-                    else:
-                        rank = _rank(builder, bits, where, element, rule)
-                    if mask is not None:
-                        rank = builder.select(mask, rank, least)
-                    builder.store(_joined(builder, rank, builder.load(best)), best)
-
-                _rounds(builder, rounds, join_row)
-                found = builder.load(best)
-                if not sums:
+            _rounds(builder, rounds, join_row)
+            found = builder.load(best)
+            if not sums:
+                _store(builder, found, place)
+                return
+            with builder.if_else(fresh) as (then, otherwise):
+                with then:
                     _store(builder, found, place)
-                    return
-                with builder.if_else(fresh) as (then, otherwise):
-                    with then:
-                        _store(builder, found, place)
-                    with otherwise:  # what the strip before has added is not added again
-                        old = _load(builder, place, vector)
-                        more = _after(builder, done, builder.fadd(old, found), old)
-                        _store(builder, more, place)
+                with otherwise:  # what the strip before has added is not added again
+                    old = _load(builder, place, vector)
+                    more = _after(builder, done, builder.fadd(old, found), old)
+                    _store(builder, more, place)
 
-            _runs(builder, vector, planes, count, columns, strip)
+        def ranks(rounds: Any) -> None:
+            _runs(builder, vector, planes, count, columns, partial(strip, rounds))
 
         _by_count(builder, rows, ranks)
         return context.get_dummy_value()
@@ -1005,25 +1002,24 @@ def _fold_runs(builder: Any, vector: Any, runs: _Runs, run: Any) -> None:
         steps = (plane, runs.plane_line), (number, runs.line_step), (first, i64(apart))
         return _place(builder, runs.line, *steps)
 
-    def shifts(pieces: Any) -> tuple[Any, Any, Any]:
-        return pieces, builder.mul(runs.step, size), builder.mul(runs.last, size)
+    def folded(source: Any, vectors: int, pieces: Any) -> list[Any]:
+        shifts = (pieces, builder.mul(runs.step, size), builder.mul(runs.last, size))
+        return _folded(builder, source, vectors, vector, shifts)
 
-    def every(pieces: Any) -> None:
-        def strip(plane: Any, number: Any, first: Any, _done: Any, mask: Any) -> None:
-            source = place(plane, number, first, bytes_of_rank)
-            (ranks,) = _folded(builder, source, 1, vector, shifts(pieces))
-            run(plane, number, ranks, first, mask)
-
-        _runs(builder, vector, runs.planes, runs.count, runs.n, strip)
+    def every(pieces: Any, plane: Any, number: Any, first: Any, _done: Any, mask: Any) -> None:
+        (ranks,) = folded(place(plane, number, first, bytes_of_rank), 1, pieces)
+        run(plane, number, ranks, first, mask)
 
     def every_second(plane: Any, number: Any, first: Any, _done: Any, mask: Any) -> None:
-        source = place(plane, number, first, 2 * bytes_of_rank)
-        low, high = _folded(builder, source, 2, vector, shifts(runs.pieces))
+        low, high = folded(place(plane, number, first, 2 * bytes_of_rank), 2, runs.pieces)
         run(plane, number, builder.shuffle_vector(low, high, even), first, mask)
+
+    def of_all(pieces: Any) -> None:
+        _runs(builder, vector, runs.planes, runs.count, runs.n, partial(every, pieces))
 
     with builder.if_else(builder.icmp_signed("==", runs.stride, i64(1))) as (then, otherwise):
         with then:
-            _by_count(builder, runs.pieces, every)
+            _by_count(builder, runs.pieces, of_all)
         with otherwise:
             _runs(builder, vector, runs.planes, runs.count, runs.n, every_second)
 
@@ -1160,10 +1156,7 @@ def add_quotients(
             old = _load(builder, place, vector)
             pointer = builder.mul(first, n.type(kind.bitwidth // 8))
             pointer = _pointer(builder, builder.add(address, pointer))
-            if mask is None:
-                bits = _load(builder, pointer, narrow)
-            else:
-                bits = _masked_load(builder, pointer, mask, narrow)
+            bits = _masked_load(builder, pointer, mask, narrow)
             value = _float_of(context, builder, bits, kind, element)
             value = builder.fdiv(value, builder.fmul(divisor, scale))
             value = _after(builder, done, builder.fadd(old, value), old)

@@ -209,10 +209,10 @@ class Search:
         else:
             way = self._rows(visit)
         parts, split = self._parts(visit, way)
-        marks = _Marks(_NO_AXES, _NO_AXES)
-        if self._mark is not None:
-            described = (self._sizes, strides, out_strides, self._item_size)
-            marks = self._marks(visit, way, split, geometry.outgrows(PAST_BYTES, *described))
+        past = self._mark is not None and geometry.outgrows(
+            PAST_BYTES, self._sizes, strides, out_strides, self._item_size
+        )
+        marks = self._marks(visit, way, split, past)
         groups, search = visit.groups, way.search
         runs = reduced[1:] if split else reduced
         short = len(runs) == 1 and runs[0].size * self._item_size <= kernel.SHORT_BYTES
@@ -375,6 +375,8 @@ class Search:
         """Zeros are set along with the search where both walk the output the same way, else beforehand in the output's
         own order; and where they go `past` the caches, for a short row's mark would wait for them (1.7 times).
         """
+        if self._mark is None:
+            return _Marks(_NO_AXES, _NO_AXES)
         size, columns = self._item_size, way.search is _COLUMNS
         group = geometry.coalesce(geometry.by_memory(visit.marked))
         across = [Axis(axis.size, axis.second, 0) for axis in visit.kept]

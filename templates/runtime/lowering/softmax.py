@@ -120,8 +120,7 @@ class Softmax:
     def _plan(self, strides: tuple[int, ...], out_strides: tuple[int, ...]) -> _Plan:
         kept, reduced, shift, out_shift = self._sides(strides, out_strides)
         groups = geometry.elements(kept)
-        described = (self._sizes, strides, out_strides, self._item_size)
-        stream = geometry.outgrows(STREAM_BYTES, *described)
+        stream = geometry.outgrows(STREAM_BYTES, self._sizes, strides, out_strides, self._item_size)
         across = self._lanes_across(kept, reduced)
         way = self._columns(kept, reduced, stream) if across else self._rows(kept, reduced)
         total = geometry.elements(reduced)
