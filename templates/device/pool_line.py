@@ -640,6 +640,29 @@ def store_elements(
     return types.void(*(types.int64,) * 13, flip, nan_key, inf), codegen
 
 
+def _parts(builder: Any, ranks: Any, element: Any) -> tuple[Any, Any]:
+    """(order keys, of the integer type `element`; lower bits: the position, inverted, and the sign) of vectors of ranks.
+
+    The lower bits of padding's are 0, those of no other.
+    """
+    vector = ranks.type
+    width = vector.element.width
+    if width == 2 * element.width:
+        halves = builder.bitcast(ranks, ir.VectorType(element, 2 * vector.count))
+        order = ir.VectorType(ir.IntType(32), vector.count)
+        low, key = (
+            builder.shuffle_vector(
+                halves, halves, ir.Constant(order, list(range(half, 2 * vector.count, 2)))
+            )
+            for half in (0, 1)
+        )
+        return key, low
+    low = width - element.width
+    key = builder.lshr(ranks, _splat(builder, vector.element(low), vector))
+    key = builder.trunc(key, ir.VectorType(element, vector.count))
+    return key, builder.and_(ranks, _splat(builder, vector.element(2**low - 1), vector))
+
+
 @intrinsic
 def store_found(
     _context: Any,
@@ -679,68 +702,70 @@ def store_found(
         out, plane_out, out_step, indices, plane_index, index_step = values[:6]
         base, plane_base, weight, width, blank = values[16:21]
         flip_value, nan_value, inf_value = _rule(signature, values)
-        vector = _vector(_rank_type(wide, flip))
-        element = vector.element
+        rank_type = _rank_type(wide, flip)
+        vector = _vector(rank_type, 2 if rank_type.width > 32 else 1)
         bits_type = ir.IntType(flip.bitwidth)
         narrow = ir.VectorType(bits_type, vector.count)
-        low = element.width - flip.bitwidth
+        farthest = 2 ** (vector.element.width - flip.bitwidth - 1) - 1
         elements_wanted = signature.args[0] != types.none
-        found = cgutils.alloca_once_value(builder, ir.IntType(1)(0))
+        some = ir.VectorType(ir.IntType(1), vector.count)
+        found = cgutils.alloca_once_value(builder, ir.Constant(some, None))
 
-        def store_bits(target: Any, ranks: Any, padding: Any, first: Any, mask: Any) -> None:
-            key = builder.ashr(ranks, _splat(builder, element(low), vector))
-            key = builder.trunc(key, narrow)
+        def store_bits(
+            target: Any, key: Any, low: Any, padding: Any, first: Any, mask: Any
+        ) -> None:
             if inf_value is None:
                 bits = builder.xor(key, _splat(builder, flip_value, narrow))
             else:
                 highest = _splat(builder, bits_type(flip.bitwidth - 1), narrow)
                 negative = builder.ashr(key, highest)
                 bits = builder.sub(builder.xor(key, negative), negative)
-                sign = builder.shl(builder.trunc(ranks, narrow), highest)
+                sign = builder.shl(_resize(builder, low, bits_type), highest)
                 bits = builder.or_(bits, sign)
                 nan = builder.icmp_signed("==", key, _splat(builder, nan_value, narrow))
                 nan = builder.and_(nan, builder.not_(padding))
                 if mask is not None:
                     nan = builder.and_(nan, mask)
-                builder.store(builder.or_(builder.load(found), _any(builder, nan)), found)
+                builder.store(builder.or_(builder.load(found), nan), found)
             bits = builder.select(padding, _splat(builder, blank, narrow), bits)
             _store_lanes(builder, bits, target, first, mask)
 
         def store_indices(
-            target: Any, start: Any, place: Any, padding: Any, first: Any, mask: Any, integer: Any
+            target: Any, start: Any, low: Any, padding: Any, first: Any, mask: Any, integer: Any
         ) -> None:
             wanted = ir.VectorType(integer, vector.count)
             numbers = ir.Constant(wanted, list(range(vector.count)))
             steps = _splat(builder, _resize(builder, weight, integer), wanted)
             steps = builder.mul(steps, numbers)
             start = builder.add(start, builder.mul(first, weight))
+            start = builder.add(start, start.type(farthest))
             start = _splat(builder, _resize(builder, start, integer), wanted)
-            if integer.width < element.width:
-                place = builder.trunc(place, wanted)
-            elif integer.width > element.width:
-                place = builder.zext(place, wanted)
-            place = builder.add(place, builder.add(start, steps))
-            place = builder.select(padding, ir.Constant(wanted, [-1] * vector.count), place)
-            _store_lanes(builder, place, target, first, mask)
+            back = builder.lshr(low, _splat(builder, low.type.element(1), low.type))
+            if integer.width < low.type.element.width:
+                back = builder.trunc(back, wanted)
+            elif integer.width > low.type.element.width:
+                back = builder.zext(back, wanted)
+            index = builder.sub(builder.add(start, steps), back)
+            index = builder.select(padding, ir.Constant(wanted, [-1] * vector.count), index)
+            _store_lanes(builder, index, target, first, mask)
 
         def run(plane: Any, number: Any, ranks: Any, first: Any, mask: Any) -> None:
-            padding = builder.icmp_signed("==", ranks, _least(vector))
+            key, low = _parts(builder, ranks, bits_type)
+            padding = builder.icmp_signed("==", low, ir.Constant(low.type, None))
             if elements_wanted:
                 target = _place(builder, out, (plane, plane_out), (number, out_step))
-                store_bits(target, ranks, padding, first, mask)
+                store_bits(target, key, low, padding, first, mask)
             target = _place(builder, indices, (plane, plane_index), (number, index_step))
             start = builder.add(base, builder.mul(plane, plane_base))
-            place = builder.lshr(builder.not_(ranks), _splat(builder, element(1), vector))
-            place = builder.and_(place, _splat(builder, element(2 ** (low - 1) - 1), vector))
             short = builder.icmp_signed("==", width, width.type(4))
             with builder.if_else(short) as (then, otherwise):
                 with then:
-                    store_indices(target, start, place, padding, first, mask, ir.IntType(32))
+                    store_indices(target, start, low, padding, first, mask, ir.IntType(32))
                 with otherwise:
-                    store_indices(target, start, place, padding, first, mask, ir.IntType(64))
+                    store_indices(target, start, low, padding, first, mask, ir.IntType(64))
 
         _fold_runs(builder, vector, _Runs(*values[6:16]), run)
-        return builder.load(found)
+        return _any(builder, builder.load(found))
 
     i64 = types.int64
     args = (out, *(i64,) * 19, blank, wide, flip, nan_key, inf)
