@@ -487,6 +487,46 @@ def test_planes_of_more_than_65536_elements(name: str) -> None:
                 check_pool(random, name, x, windows, "extreme", order, "INT64")
 
 
+@pytest.mark.parametrize(
+    ("shape", "window", "stride", "dilation", "rank_bytes"),
+    [
+        ((1, 183, 181), (3, 3), 1, (1, 1), 4),
+        ((1, 183, 181), (2, 3), 2, (1, 1), 4),
+        ((1, 20, 41, 50), (2, 2, 2), 2, (1, 1, 1), 4),
+        (
+            (1, 14, 31, 151),
+            (2, 3, 3),
+            1,
+            (6, 1, 1),
+            4,
+        ),  # 2**15 - 1 positions, one less than is too many
+        ((1, 16, 32, 128), (2, 3, 3), 1, (7, 1, 1), 8),
+    ],
+)
+def test_positions_from_an_items_first_element(
+    shape: tuple[int, ...],
+    window: tuple[int, ...],
+    stride: int,
+    dilation: tuple[int, ...],
+    rank_bytes: int,
+) -> None:
+    """A rank is as wide as the positions of an item need, however large the plane: 16-bit elements in both widths."""
+    random = np.random.default_rng(len(shape))
+    x, _ = laid_out(random, values(random, "FLOAT16", shape), "c")
+    x[..., -1, -1] = np.inf
+    windows = simple(shape, window, stride, 1)
+    outputs = [
+        (n + 2 - (w - 1) * d - 1) // stride + 1
+        for n, w, d in zip(shape[1:], window, dilation, strict=True)
+    ]
+    windows = Windows(window, windows.strides, dilation, windows.padding, tuple(outputs))
+    kernel = windows.operator("FLOAT16", shape, "ignored", "row_major", "INT64")
+    out_strides = np.empty(windows.sizes(shape), np.float16).strides
+    assert kernel._windows.walk(x.strides, out_strides).rank_bytes == rank_bytes
+    for nan, order in zip(NAN_RULES, ORDERS, strict=True):
+        check_pool(random, "FLOAT16", x, windows, nan, order, "INT64", "c")
+
+
 def test_a_plane_of_more_than_24_bits() -> None:
     """An 8-bit type whose positions need more than the 24 bits beside it."""
     shape = (1, 2**24 + 33)

@@ -477,7 +477,8 @@ def _folded(
 ) -> list[Any]:
     """Neighbouring vectors at `source`, each joined of those `step` bytes apart, the last at `last` bytes."""
     count, step, last = pieces
-    places = [builder.gep(source, [last.type(i * VECTOR_BYTES)]) for i in range(vectors)]
+    size = vector.count * _width(vector.element) // 8
+    places = [builder.gep(source, [last.type(i * size)]) for i in range(vectors)]
 
     def piece(place: Any, offset: Any) -> Any:
         return _load(builder, builder.gep(place, [offset]), vector)
@@ -641,7 +642,7 @@ def store_elements(
 
 
 def _parts(builder: Any, ranks: Any, element: Any) -> tuple[Any, Any]:
-    """(order keys, of the integer type `element`; lower bits: the position, inverted, and the sign) of vectors of ranks.
+    """(order keys, of type `element`; lower bits: the position, inverted, and the sign) of vectors of ranks.
 
     The lower bits of padding's are 0, those of no other.
     """

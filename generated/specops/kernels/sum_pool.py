@@ -922,7 +922,8 @@ def _folded(
 ) -> list[Any]:
     """Neighbouring vectors at `source`, each joined of those `step` bytes apart, the last at `last` bytes."""
     count, step, last = pieces
-    places = [builder.gep(source, [last.type(i * VECTOR_BYTES)]) for i in range(vectors)]
+    size = vector.count * _width(vector.element) // 8
+    places = [builder.gep(source, [last.type(i * size)]) for i in range(vectors)]
 
     def piece(place: Any, offset: Any) -> Any:
         return _load(builder, builder.gep(place, [offset]), vector)
@@ -1724,7 +1725,8 @@ def line_chunk(rule, wide, sums, block, store):
     """Chunk that works line by line; an item is ROWS rows of a tile of a plane, or of PITCH planes side by side.
 
     Of small planes an item is several, whose lines are joined as one: 1.1 to 2 times as fast for 13 x 13 elements.
-    `rule(how)` returns what ranks are made by, of rows of a window `block` at once; `store` writes an item's outputs.
+    Positions are counted from an item's first element. `rule(how)` returns what ranks are made by, of rows of a window
+    `block` at once; `store` writes an item's outputs.
     """
     buffers = 4 if sums else 2
     zero = np.int64(0)
@@ -1863,7 +1865,7 @@ def line_chunk(rule, wide, sums, block, store):
                     again, place_step, address_step, at_step = runs, pitch * size, step, 1
                     alike = 1
                 inside_at = offset + first_row * row_step + (start + low) * step
-                at = position + first_row * row_weight + start + low
+                at = (first_row - most(line_row, 0)) * row_weight
                 place = folded + (done * line + low * pitch) * size
                 address = x + x_offset + lane_at * item_bytes + inside_at
                 for p in range(several if inside == 0 and not tall else 0):
@@ -1994,6 +1996,7 @@ def line_chunk(rule, wide, sums, block, store):
                     target,
                     index_target,
                     base + lane_at * how[LANE_WEIGHT],
+                    position + most(line_row, 0) * row_weight + start + low,
                 ),
                 (several, span * size, plane_x, plane_out, plane_index, plane_base),
                 finished,
@@ -2130,7 +2133,7 @@ def _store_outputs(
 ):
     """Store the outputs of an item, of lines of sums."""
     outer_row, first, some, column, count, columns, new_column, new_place = place
-    source, target, _, _ = at
+    source, target, _, _, _ = at
     all_planes, plane_line, plane_source, plane_out, _, _ = planes
     inner = how[SPATIAL] - 1
     size, pitch = rank_size(wide, kind), how[PITCH]

@@ -20,25 +20,13 @@ _LINES = launch.kernels(kernel.lines)
 _DIRECT = launch.kernels(kernel.direct)
 
 
-def rank_width(width: int, plane: int) -> int:
-    """Bits of a rank of an element with its position in a plane; 0 where none is wide enough.
-
-    >>> rank_width(32, 112 * 112)
-    64
-    """
-    for rank in (32, 64, 128):
-        if rank > width and plane < 1 << min(rank - width - 1, 62):
-            return rank
-    return 0
-
-
 def rank_widths(width: int) -> list[int]:
-    """Those of all planes of less than 2**31 elements.
+    """Bits of a rank of an element of so many bits with its position, the least first.
 
     >>> rank_widths(16), rank_widths(32)
     ([32, 64], [64])
     """
-    return sorted({rank_width(width, 1), rank_width(width, (1 << 31) - 1)})
+    return {8: [32, 64], 16: [32, 64], 32: [64], 64: [128]}[width]
 
 
 class MaxPool:
@@ -71,8 +59,8 @@ class MaxPool:
         index_bytes = 0
         if indices is not None:
             index_bytes = indices.numpy_dtype.itemsize
-        plane = math.prod(input.sizes[len(input.sizes) - len(window) :])
-        self._rank_width = rank_width(width, plane) if index_bytes else 0
+        # Without indices a rank is as wide as the element.
+        self._rank_widths = rank_widths(width) if index_bytes else [0]
         self._windows = Windows(
             kernel,
             window,
@@ -81,7 +69,7 @@ class MaxPool:
             start_padding,
             input,
             output,
-            rank_bytes=self._rank_width // 8 if index_bytes else width // 8,
+            ranks=[(rank or width) // 8 for rank in self._rank_widths],
             index_bytes=index_bytes,
         )
 
@@ -111,14 +99,14 @@ class MaxPool:
 
     def kernels(self) -> list[launch.Kernel]:
         """All that calls may run, whatever the strides and the plane."""
-        widths = rank_widths(self._kind[0]) if self._rank_width else [0]
-        return [*(_LINES(*self._kind, width) for width in widths), _DIRECT(*self._kind)]
+        return [*(_LINES(*self._kind, rank) for rank in self._rank_widths), _DIRECT(*self._kind)]
 
     def _plan(self, strides: Strides, out_strides: Strides, index_strides: Strides) -> Plan:
         walk = self._windows.walk(strides, out_strides, index_strides)
         run, rule = _DIRECT(*self._kind), self._rule
-        if walk.lines:
-            run, rule = _LINES(*self._kind, self._rank_width), self._line_rule
+        if walk.rank_bytes:
+            rank = 8 * walk.rank_bytes if self._rank_widths[0] else 0
+            run, rule = _LINES(*self._kind, rank), self._line_rule
         walk.settings[kernel.COLUMN_MAJOR] = self._column_major
         walk.settings[kernel.RULE : kernel.RULE + 3] = rule
         walk.settings[kernel.BLANK] = self._blank

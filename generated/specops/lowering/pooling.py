@@ -54,9 +54,9 @@ def run(plan: Plan, x: Array, out: Array, other: Array | None = None, *, large: 
 
 
 class Walk(NamedTuple):
-    """What a chunk is told; `lines`: whether it may work by lines."""
+    """What a chunk is told; `rank_bytes`: of a rank in a line, 0 where it may not work by lines."""
 
-    lines: bool
+    rank_bytes: int
     settings: npt.NDArray[np.int64]
     batch: list[tuple[int, ...]]
     spatial: list[tuple[int, ...]]
@@ -69,7 +69,8 @@ class Windows:
     Args:
         kernel: the module of the chunks that walk over them.
         input, output: the tensor that the windows lie on, and the one with an element for each of them.
-        rank_bytes: of a rank in a line.
+        ranks: bytes of a rank in a line, the least first; where indices are wanted, one of those that hold the
+            positions of an item's elements is taken, counted from the first.
         index_bytes: of an index; 0 where none are wanted.
         buffers: of lines, in scratch memory.
         counted: for each spatial dimension, the positions (from, to) that count in the divisor of an average.
@@ -85,7 +86,7 @@ class Windows:
         input: Tensor,
         output: Tensor,
         *,
-        rank_bytes: int,
+        ranks: Sequence[int],
         index_bytes: int = 0,
         buffers: int = 2,
         counted: Sequence[tuple[int, int]] = (),
@@ -96,7 +97,7 @@ class Windows:
         self._batch = len(self._sizes) - len(window)
         self._windows = list(zip(window, strides, dilations, start_padding, strict=True))
         self._item_bytes = input.numpy_dtype.itemsize
-        self._rank_bytes = rank_bytes
+        self._ranks = ranks
         self._index_bytes = index_bytes
         self._buffers = buffers
         self._counted = counted or [(0, 0)] * len(window)
@@ -110,7 +111,7 @@ class Windows:
         *,
         by_lines: bool = True,
     ) -> Walk:
-        """The walk for arrays of these strides; without lines where a line would be too long or has no ranks."""
+        """The walk for arrays of these strides; without lines where a line would be too long or no rank serves."""
         kernel = self._kernel
         first, size = self._batch, self._item_bytes
         index_strides = index_strides or (0,) * len(out_strides)
@@ -132,8 +133,7 @@ class Windows:
         elif len(dense) == 1 and dense[0][2] == 1:
             how[kernel.DENSE] = dense[0][1]
 
-        n, out_n, window, stride, dilation, _, step = spatial[-1][:7]
-        reach = (window - 1) * dilation
+        n, step = spatial[-1][0], spatial[-1][6]
         lane: tuple[int, ...] = (1, 0, 0, 0, 0)
         if step != size or n == 1:
             for axis in batch:
@@ -142,47 +142,78 @@ class Windows:
                     batch.remove(axis)
                     break
         merged = geometry.merge(batch)
-        planes = math.prod(axis[0] for axis in merged)
-        rows = math.prod(axis[1] for axis in spatial[:-1])
-        rank = self._rank_bytes
-        line = (out_n - 1) * stride + 1 + reach
-        lines = by_lines and rank > 0
-        lines = lines and (reach + 1) * rank * self._buffers <= 2 * LONGEST_LINE
-        if lines:
-            pitch = max(1, min(lane[0], LINE_BYTES // (rank * min(line, 2 * reach + 1))))
-            fits = max(LINE_BYTES // (rank * pitch), 2 * reach + 1)
-            tile = max(1, min(out_n, (fits - 1 - reach) // stride + 1))
-            line = ((tile - 1) * stride + 1 + reach) * pitch
-            tall, share, count = self._share_rows(spatial[-2], line * rank)
-            plane_bytes, together = count * line * rank, 1
-            beside = merged[-1][0] if merged else 1
-            if pitch == 1 and tile == out_n and share == rows and planes > 1:
-                plane_bytes += kernel.GAP_BYTES
-                together = max(1, min(beside, LINE_BYTES // plane_bytes))
-            blocks = -(-spatial[-2][1] // share) * (rows // max(1, spatial[-2][1]))
-            how[kernel.LANES : kernel.LANE_WEIGHT + 1] = (lane[0], pitch, *lane[2:])
-            how[kernel.TILE] = tile
-            how[kernel.ROWS] = share
-            how[kernel.LINE] = line
-            how[kernel.TALL] = tall
-            how[kernel.PLANES] = together
-            # A vector beyond each line is written; of every second rank, one more is read.
-            how[kernel.BUFFER] = -(-(together * plane_bytes + 4 * kernel.VECTOR_BYTES) // 64) * 64
-            spare = max(tile, pitch) * (size + 8 if self._index_bytes else size)
-            how[kernel.SCRATCH] = self._buffers * how[kernel.BUFFER] + spare + kernel.VECTOR_BYTES
-            sets = planes // beside * -(-beside // together)
-            items = sets * -(-lane[0] // pitch) * -(-out_n // tile) * blocks
+        for rank in self._ranks if by_lines else ():
+            items = self._set_lines(how, rank, lane, merged, spatial)
+            if items > 0:
+                break
         else:
+            rank = 0
             if lane[0] > 1:
                 merged.append(lane)
-                planes *= lane[0]
             share = max(1, ITEM_BYTES // size)
             how[kernel.ROWS] = share
-            items = planes * -(-rows * out_n // share)
+            planes = math.prod(axis[0] for axis in merged)
+            items = planes * -(-math.prod(axis[1] for axis in spatial) // share)
         merged = merged or [(1, 0, 0, 0, 0)]
         how[kernel.BATCH] = len(merged)
         how[kernel.SPATIAL] = len(spatial)
-        return Walk(lines, how, merged, spatial, items)
+        return Walk(rank, how, merged, spatial, items)
+
+    def _set_lines(
+        self,
+        how: npt.NDArray[np.int64],
+        rank: int,
+        lane: tuple[int, ...],
+        merged: list[tuple[int, ...]],
+        spatial: list[tuple[int, ...]],
+    ) -> int:
+        """Set how lines of such ranks are taken together; returns how many items that makes, 0 if such do not serve."""
+        kernel, size = self._kernel, self._item_bytes
+        out_n, window, stride, dilation = spatial[-1][1:5]
+        reach = (window - 1) * dilation
+        if (reach + 1) * rank * self._buffers > 2 * LONGEST_LINE:
+            return 0
+        line = (out_n - 1) * stride + 1 + reach
+        pitch = max(1, min(lane[0], LINE_BYTES // (rank * min(line, 2 * reach + 1))))
+        fits = max(LINE_BYTES // (rank * pitch), 2 * reach + 1)
+        tile = max(1, min(out_n, (fits - 1 - reach) // stride + 1))
+        line = ((tile - 1) * stride + 1 + reach) * pitch
+        tall, share, count = self._share_rows(spatial[-2], line * rank)
+        if self._index_bytes and self._positions(spatial, tile, share) >= 1 << (
+            min(8 * (rank - size) - 1, 62)
+        ):
+            return 0
+        planes = math.prod(axis[0] for axis in merged)
+        rows = math.prod(axis[1] for axis in spatial[:-1])
+        plane_bytes, together = count * line * rank, 1
+        beside = merged[-1][0] if merged else 1
+        if pitch == 1 and tile == out_n and share == rows and planes > 1:
+            plane_bytes += kernel.GAP_BYTES
+            together = max(1, min(beside, LINE_BYTES // plane_bytes))
+        blocks = -(-spatial[-2][1] // share) * (rows // max(1, spatial[-2][1]))
+        how[kernel.LANES : kernel.LANE_WEIGHT + 1] = (lane[0], pitch, *lane[2:])
+        how[kernel.TILE] = tile
+        how[kernel.ROWS] = share
+        how[kernel.LINE] = line
+        how[kernel.TALL] = tall
+        how[kernel.PLANES] = together
+        # A vector beyond each line is written; of every second rank, one more is read.
+        how[kernel.BUFFER] = -(-(together * plane_bytes + 4 * kernel.VECTOR_BYTES) // 64) * 64
+        spare = max(tile, pitch) * (size + 8 if self._index_bytes else size)
+        how[kernel.SCRATCH] = self._buffers * how[kernel.BUFFER] + spare + kernel.VECTOR_BYTES
+        sets = planes // beside * -(-beside // together)
+        return sets * -(-lane[0] // pitch) * -(-out_n // tile) * blocks
+
+    def _positions(self, spatial: list[tuple[int, ...]], tile: int, share: int) -> int:
+        """How many positions an item has from its first element to its last, at most."""
+        outputs = [*(1 for _ in spatial[2:]), share, tile]
+        last = sum(
+            min(n - 1, (count - 1) * stride + (window - 1) * dilation) * weight
+            for count, (n, _, window, stride, dilation, _, _, _, _, weight, *_) in zip(
+                outputs, spatial, strict=True
+            )
+        )
+        return last + 1
 
     def _share_rows(self, axis: tuple[int, ...], line_bytes: int) -> tuple[bool, int, int]:
         """Whether to fold rows of input by doubling, output rows of an item, and lines in memory meanwhile."""

@@ -52,7 +52,7 @@ class AveragePoolGrad:
             start_padding,
             output,
             input,
-            rank_bytes=self._width // 8,
+            ranks=[self._width // 8],
             buffers=4,
             counted=counted(spatial, start_padding, end_padding, divisor),
         )
@@ -79,7 +79,7 @@ class AveragePoolGrad:
         planes = math.prod(axis[0] for axis in walk.batch)
         rows = math.prod(axis[0] for axis in walk.spatial[:-1])
         n, _, window = walk.spatial[-1][:3]
-        if walk.lines:
+        if walk.rank_bytes:
             rank, lanes = self._width // 8, int(how[kernel.LANES])
             line_ranks = pooling.LINE_BYTES // rank
             pitch = max(1, min(lanes, line_ranks // min(n + window - 1, 2 * window - 1)))

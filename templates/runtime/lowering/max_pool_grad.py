@@ -9,7 +9,7 @@ from specops import launch
 from specops.kernels import max_pool as kernel
 from specops.lowering import pooling
 from specops.lowering.keys import keys_of
-from specops.lowering.max_pool import rank_width, rank_widths
+from specops.lowering.max_pool import rank_widths
 from specops.lowering.plans import Plans
 from specops.lowering.pooling import Array, Plan, Strides, Windows, planned
 from specops.tensor import Tensor
@@ -49,7 +49,6 @@ class MaxPoolGrad:
         self._width, least, greatest, _, infinity = keys_of(input.dtype)
         width = self._width
         self._plane = input.sizes[len(input.sizes) - len(window) :]
-        self._rank_width = rank_width(width, math.prod(self._plane))
         self._rule = (0, greatest if nan == "extreme" else least, infinity or 0)
         self._windows = Windows(
             kernel,
@@ -59,7 +58,7 @@ class MaxPoolGrad:
             start_padding,
             input,
             gradient,
-            rank_bytes=self._rank_width // 8,
+            ranks=[rank // 8 for rank in rank_widths(width)],
             index_bytes=8,
         )
         elements = math.prod(input.sizes)
@@ -84,7 +83,7 @@ class MaxPoolGrad:
     def _plan(self, strides: Strides, out_strides: Strides, gradient_strides: Strides) -> Plan:
         walk = self._windows.walk(strides, out_strides, gradient_strides)
         how = walk.settings
-        if not walk.lines:
+        if not walk.rank_bytes:
             how[kernel.LANES] = how[kernel.PITCH] = 1
         lanes, pitch = int(how[kernel.LANES]), int(how[kernel.PITCH])
         how[kernel.RULE : kernel.RULE + 3] = self._rule
@@ -96,9 +95,9 @@ class MaxPoolGrad:
             block //= step
             blocks *= -(-n // step)
         planes = math.prod(axis[0] for axis in walk.batch) * -(-lanes // pitch)
-        find = (
-            _POSITIONS(self._width, self._rank_width) if walk.lines else _DIRECT(self._width, True)
-        )
+        find = _DIRECT(self._width, True)
+        if walk.rank_bytes:
+            find = _POSITIONS(self._width, 8 * walk.rank_bytes)
         how[kernel.FIND] = find.address()
         run = _GRADIENT(self._dtype)
         return planned(run, planes * blocks, how, walk.batch, walk.spatial)

@@ -54,7 +54,7 @@ class SumPool:
             start_padding,
             input,
             output,
-            rank_bytes=self._width // 8,
+            ranks=[self._width // 8],
             buffers=4,
             counted=counted,
         )
@@ -79,7 +79,7 @@ class SumPool:
 
     def _plan(self, strides: Strides, out_strides: Strides) -> Plan:
         walk = self._windows.walk(strides, out_strides, by_lines=self._by_lines)
-        if walk.lines:
+        if walk.rank_bytes:
             run = _LINES(self._dtype, self._width, self._added)
             walk.settings[kernel.EXPONENT] = self._power
         else:
