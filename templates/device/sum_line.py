@@ -14,24 +14,10 @@ from numba.extending import intrinsic
 from half import _float_to_bfloat, _float_to_half, _like, _to_odd
 from compiled import helper
 from memory import _load, _pointer, _splat, item_size, load_integer, store_integer
-from pool_line import (
-    _after,
-    _float_of,
-    _fold_runs,
-    _may_vanish,
-    _place,
-    _raised,
-    _rank_type,
-    _Runs,
-    _runs,
-    _scalar,
-    _store,
-    _store_lanes,
-    _vector,
-    _width,
-    rank_size,
-)
+from pool_line import _fold_runs, _Runs, rank_size
 from pool_walk import COLUMNS, LANE_OUT, LINE, OUT_STEP, PITCH, SPATIAL
+from rank import _float_of, _may_vanish, _raised, _rank_type, _scalar, _width
+from strips import _after, _place, _runs, _store, _store_lanes, _vector
 from vectors import _any, _masked_load
 from walk import axis_of
 

@@ -11,7 +11,8 @@ from numba.extending import intrinsic
 
 from exact import _two_sum
 from memory import VECTOR_BYTES, _load, _pointer, _splat
-from pool_line import _first_lanes, _float_of, _magnitude, _raised, _store, _vector
+from rank import _float_of, _magnitude, _raised
+from strips import _first_lanes, _store, _vector
 from vectors import _greater, _greatest_lane, _masked_load
 
 RUN_REGISTERS = 4  # additions that do not wait for each other
