@@ -1262,6 +1262,7 @@ def fold_line(
     """
 
     def codegen(context: Any, builder: Any, _signature: Any, values: Any) -> Any:
+        builder.function.attributes.add("optsize")  # else LLVM unrolls short loops (1.1 times as slow)
         target, source, n, pieces, step, last = values[:6]
         vector = _vector(_rank_type(wide, flip))
         i64 = ir.IntType(64)
@@ -2010,6 +2011,161 @@ def _fold_apart(
 
 
 @helper
+def _rows_inside(axis, row, total, tall, lines):
+    """Of the rows of a window from `row` on (`tall`: of this row alone) those that the input has.
+
+    Returns the first, the number of elements in all of them, and how many lines, up to `lines`, have as many.
+    """
+    size, dilation, stride = axis[SIZE], axis[DILATION], axis[STRIDE]
+    reach = (axis[WINDOW] - 1) * dilation
+    if tall:
+        if row < 0:
+            return row, 0, least(-row, lines)
+        if row < size:
+            return row, total, least(size - row, lines)
+        return row, 0, lines
+    if total > 0 and row >= 0 and row + reach < size:
+        return row, total * axis[WINDOW], least((size - 1 - reach - row) // stride + 1, lines)
+    cut = (dilation - 1 - row) // dilation if row < 0 else 0
+    stop = axis[WINDOW]
+    if row + reach >= size:
+        stop = most(size - row + dilation - 1, 0) // dilation
+    return row + cut * dilation, most(stop - cut, 0) * total, 1
+
+
+@helper
+def _clear_ends(folded, lines, low, high, line, share, span, wide, flip):
+    """Set the ranks before `low` and from `high` on to padding in each of the lines, `share` of them in a plane."""
+    size = rank_size(wide, flip)
+    for i in range(lines):
+        plane = i // share
+        place = folded + (plane * span + (i - plane * share) * line) * size
+        clear_ranks(place, low, wide, flip)
+        clear_ranks(place + high * size, line - high, wide, flip)
+
+
+@helper
+def _rank_lines(
+    how,
+    spatial,
+    box,
+    inside,
+    total,
+    table,
+    lines,
+    planes,
+    runs,
+    offsets,
+    positions,
+    block,
+    wide,
+    flip,
+    nan_key,
+    inf,
+):
+    """Rank `inside` elements, a table's or more, in each column of alike lines.
+
+    lines: (place, address, position) of the first line and how many of them; steps of these three to the next
+    planes: how many, and the steps in ranks and in input
+    runs: columns of a line, step from one to the next, whether their positions count up
+    """
+    place, address, at, count, place_step, address_step, at_step = lines
+    several, plane_line, plane_x = planes
+    n, step, along = runs
+    axes = how[SPATIAL] - 2
+    row_axis = axis_of(spatial, axes, COLUMNS)
+    row_step = row_axis[DILATION] * row_axis[STEP]
+    row_weight = row_axis[DILATION] * row_axis[WEIGHT]
+    apart = how[PITCH] == 1 and step != item_size(flip)
+    ranked = np.int64(0)
+    while ranked < inside:
+        more = least(inside - ranked, TABLE)
+        if table > TABLE:
+            _fill_tables(box, axes, total, row_step, row_weight, ranked, more, offsets, positions)
+        tabled = 0
+        for p in range(several if apart else 0):
+            tabled = more
+            _fold_apart(
+                place + p * plane_line,
+                address + p * plane_x,
+                at,
+                count,
+                place_step,
+                address_step,
+                at_step,
+                step,
+                n,
+                offsets,
+                positions,
+                more,
+                ranked == 0,
+                wide,
+                flip,
+                nan_key,
+                inf,
+            )
+        while tabled < more:
+            together = least(more - tabled, block)
+            rank_rows(
+                place,
+                address,
+                at,
+                several,
+                plane_line,
+                plane_x,
+                count,
+                place_step,
+                address_step,
+                at_step,
+                offsets + tabled * 8,
+                positions + tabled * 8,
+                together,
+                n,
+                along,
+                ranked + tabled == 0,
+                wide,
+                flip,
+                nan_key,
+                inf,
+            )
+            tabled += together
+        ranked += more
+
+
+@helper
+def _fold_rows(how, axis, folded, doubled, rest, several, some, span, wide, flip):
+    """Fold lines of rows of the input, of several planes, to those of `some` rows of windows, by doubling.
+
+    Returns where these are, over the lines that were there or beside them.
+    """
+    size, line = rank_size(wide, flip), how[LINE]
+    window, stride, dilation = axis[WINDOW], axis[STRIDE], axis[DILATION]
+    source, pieces, shift, last = _double(
+        doubled, rest, folded, several * span, window, dilation * line, wide, flip
+    )
+    # Rows that move together. In place only if the vector more that is written is not read later.
+    alike = some if stride == 1 else 1
+    in_place = alike == some and (window - 1) * dilation * line * size >= VECTOR_BYTES
+    target = doubled
+    if source == doubled and not in_place:
+        target = folded
+    for i in range(several * some // alike):
+        plane = i * alike // some
+        row = (i * alike - plane * some) * stride
+        fold_line(
+            target + i * alike * line * size,
+            source + (plane * span + row * line) * size,
+            alike * line,
+            pieces,
+            shift,
+            last,
+            wide,
+            flip,
+        )
+    return target
+
+
+@helper
 def _tables(walk):
     """The settings, and the tables batch and spatial."""
     how = integers(walk)
@@ -2025,7 +2181,6 @@ def line_chunk(rule, wide, sums, block, store):
     `block` at once; `store` writes an item's outputs.
     """
     buffers = 4 if sums else 2
-    zero = np.int64(0)
 
     @entry
     def chunk(walk, x, out, indices, begin, end):
@@ -2049,11 +2204,10 @@ def line_chunk(rule, wide, sums, block, store):
         step, out_step, index_step = axis[STEP], axis[OUT_STEP], axis[INDEX_STEP]
         unit, reach = axis[DILATION] * pitch, (window - 1) * axis[DILATION]
         row_axis = axis_of(spatial, outer_axes, COLUMNS)
-        row_size, rows, row_window = row_axis[SIZE], row_axis[OUT_SIZE], row_axis[WINDOW]
-        row_stride, row_dilation = row_axis[STRIDE], row_axis[DILATION]
+        rows, row_window, row_stride = row_axis[OUT_SIZE], row_axis[WINDOW], row_axis[STRIDE]
         row_padding, row_step, row_weight = row_axis[PADDING], row_axis[STEP], row_axis[WEIGHT]
         row_out, row_index = row_axis[OUT_STEP], row_axis[INDEX_STEP]
-        row_reach = (row_window - 1) * row_dilation
+        row_reach = (row_window - 1) * row_axis[DILATION]
         doubled = folded + how[BUFFER]
         spare = folded + buffers * how[BUFFER]
         # What sums need besides: pieces of another size, and their divisors.
@@ -2069,10 +2223,8 @@ def line_chunk(rule, wide, sums, block, store):
         blocks = (rows + share - 1) // share
         tiles = (out_n + tile - 1) // tile
         groups = (lanes + pitch - 1) // pitch
-        apart_columns = pitch == 1 and step != item_bytes
         last_low, last_high, last_first, last_column = -1, -1, -1, -1
         outer_row = -1
-        filled = False
         total, table = 0, 0
         offset, position, outer_out, outer_index = 0, 0, 0, 0
         for item in range(begin, end):
@@ -2090,7 +2242,17 @@ def line_chunk(rule, wide, sums, block, store):
                     spatial, outer_axes, outer_row, box
                 )
                 table = total * (1 if tall else row_window)
-                filled = False
+                _fill_tables(
+                    box,
+                    outer_axes,
+                    total,
+                    row_axis[DILATION] * row_step,
+                    row_axis[DILATION] * row_weight,
+                    0,
+                    least(table, TABLE),
+                    offsets,
+                    positions,
+                )
                 last_first = -1
             group = outer // groups
             lane_at = (outer - group * groups) * pitch
@@ -2125,35 +2287,15 @@ def line_chunk(rule, wide, sums, block, store):
                 if moved or new_place:
                     clear_ranks(folded, planes * span, wide, flip)
             elif moved:
-                for i in range(planes * share):
-                    p = i // share
-                    place = folded + (p * span + (i - p * share) * line) * size
-                    clear_ranks(place, low * pitch, wide, flip)
-                    clear_ranks(place + high * pitch * size, line - high * pitch, wide, flip)
+                _clear_ends(
+                    folded, planes * share, low * pitch, high * pitch, line, share, span, wide, flip
+                )
             last_low, last_high, last_first, last_column = low, high, first, column
             done = 0
             while done < lines_wanted:
-                row = line_row + done * line_stride
-                first_row, inside, alike = row, total, 1
-                if tall:
-                    alike = lines_wanted - done
-                    if row < 0:
-                        inside, alike = 0, least(-row, alike)
-                    elif row < row_size:
-                        alike = least(row_size - row, alike)
-                    else:
-                        inside = 0
-                elif total > 0 and row >= 0 and row + row_reach < row_size:
-                    inside = total * row_window
-                    alike = (row_size - 1 - row_reach - row) // row_stride + 1
-                    alike = least(alike, lines_wanted - done)
-                else:  # padding cuts the window
-                    cut = (row_dilation - 1 - row) // row_dilation if row < 0 else 0
-                    stop = row_window
-                    if row + row_reach >= row_size:
-                        stop = most(row_size - row + row_dilation - 1, 0) // row_dilation
-                    inside = most(stop - cut, 0) * total
-                    first_row += cut * row_dilation
+                first_row, inside, alike = _rows_inside(
+                    row_axis, line_row + done * line_stride, total, tall, lines_wanted - done
+                )
                 # Alike lines at once, or the runs of one line.
                 again, place_step = alike, line * size
                 address_step, at_step = line_stride * row_step, line_stride * row_weight
@@ -2166,104 +2308,32 @@ def line_chunk(rule, wide, sums, block, store):
                 address = x + x_offset + lane_at * item_bytes + inside_at
                 for p in range(several if inside == 0 and not tall else 0):
                     clear_ranks(place + p * span * size, (high - low) * pitch, wide, flip)
-                ranked = zero
-                while ranked < inside:
-                    more = least(inside - ranked, TABLE)
-                    if table > TABLE or not filled:
-                        filled = True
-                        _fill_tables(
-                            box,
-                            outer_axes,
-                            total,
-                            row_dilation * row_step,
-                            row_dilation * row_weight,
-                            ranked,
-                            more if table > TABLE else table,
-                            offsets,
-                            positions,
-                        )
-                    tabled = 0
-                    for p in range(several if apart_columns else 0):
-                        tabled = more
-                        _fold_apart(
-                            place + p * span * size,
-                            address + p * plane_x,
-                            at,
-                            again,
-                            place_step,
-                            address_step,
-                            at_step,
-                            step,
-                            n_run,
-                            offsets,
-                            positions,
-                            more,
-                            ranked == 0,
-                            wide,
-                            flip,
-                            nan_key,
-                            inf,
-                        )
-                    while tabled < more:
-                        together = least(more - tabled, block)
-                        rank_rows(
-                            place,
-                            address,
-                            at,
-                            several,
-                            span * size,
-                            plane_x,
-                            again,
-                            place_step,
-                            address_step,
-                            at_step,
-                            offsets + tabled * 8,
-                            positions + tabled * 8,
-                            together,
-                            n_run,
-                            along,
-                            ranked + tabled == 0,
-                            wide,
-                            flip,
-                            nan_key,
-                            inf,
-                        )
-                        tabled += together
-                    ranked += more
+                _rank_lines(
+                    how,
+                    spatial,
+                    box,
+                    inside,
+                    total,
+                    table,
+                    (place, address, at, again, place_step, address_step, at_step),
+                    (several, span * size, plane_x),
+                    (n_run, step, along),
+                    offsets,
+                    positions,
+                    block,
+                    wide,
+                    flip,
+                    nan_key,
+                    inf,
+                )
                 done += alike
             finished = folded
             if tall:
-                finished, pieces, shift, last = _double(
-                    doubled,
-                    rest_lines,
-                    folded,
-                    several * span,
-                    row_window,
-                    row_dilation * line,
-                    wide,
-                    flip,
+                finished = _fold_rows(
+                    how, row_axis, folded, doubled, rest_lines, several, some, span, wide, flip
                 )
-                # Rows that move together. In place only if the vector more that is written is not read later, else over
-                # lines that are to be cleared again.
-                alike = some if row_stride == 1 else 1
-                in_place = alike == some and row_reach * line * size >= VECTOR_BYTES
-                other = doubled
-                if finished == doubled and not in_place:
-                    other, last_first = folded, -1
-                for i in range(several * some // alike):
-                    p = i * alike // some
-                    row = (i * alike - p * some) * row_stride
-                    fold_line(
-                        other + i * alike * line * size,
-                        finished + (p * span + row * line) * size,
-                        alike * line,
-                        pieces,
-                        shift,
-                        last,
-                        wide,
-                        flip,
-                    )
-                finished = other
+                if finished == folded:
+                    last_first = -1  # these lines are to be cleared again
                 span = some * line
             ranks = several * span
             finished, pieces, shift, last = _double(
