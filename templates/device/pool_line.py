@@ -130,7 +130,7 @@ def rank_rows(
     """The joint rank of each of n contiguous columns over `rows` rows, kept in a register meanwhile.
 
     Row r begins at address + offsets[r], at position + positions[r] / 2, and `along` (0 or 1) more with each column.
-    The line may be written two vectors further than `columns`, with padding or with what stood there.
+    The line may be written 2 * VECTOR_BYTES further than `columns`, with padding or with what stood there.
     `fresh`: the line's old ranks do not count. All this for `count` lines of each of several planes, the given steps
     apart.
     """
@@ -261,7 +261,8 @@ def fold_line(
     """
 
     def codegen(context: Any, builder: Any, _signature: Any, values: Any) -> Any:
-        builder.function.attributes.add("optsize")  # else LLVM unrolls short loops (1.1 times as slow)
+        # Else LLVM unrolls short loops (1.1 times as slow).
+        builder.function.attributes.add("optsize")
         target, source, n, pieces, step, last = values[:6]
         vector = _vector(_rank_type(wide, flip))
         i64 = ir.IntType(64)
@@ -418,10 +419,11 @@ def store_found(
         base, plane_base, weight, width, blank = values[16:21]
         flip_value, nan_value, inf_value = _rule(signature, values)
         rank_type = _rank_type(wide, flip)
+        # The keys, and the positions, of two registers of wide ranks fill one: 0.86 to 0.95 of the time.
         vector = _vector(rank_type, 2 if rank_type.width > 32 else 1)
         bits_type = ir.IntType(flip.bitwidth)
         narrow = ir.VectorType(bits_type, vector.count)
-        farthest = 2 ** (vector.element.width - flip.bitwidth - 1) - 1
+        farthest = 2 ** (rank_type.width - flip.bitwidth - 1) - 1  # from which positions count back
         elements_wanted = signature.args[0] != types.none
         some = ir.VectorType(ir.IntType(1), vector.count)
         found = cgutils.alloca_once_value(builder, ir.Constant(some, None))

@@ -831,7 +831,7 @@ def rank_rows(
     """The joint rank of each of n contiguous columns over `rows` rows, kept in a register meanwhile.
 
     Row r begins at address + offsets[r], at position + positions[r] / 2, and `along` (0 or 1) more with each column.
-    The line may be written two vectors further than `columns`, with padding or with what stood there.
+    The line may be written 2 * VECTOR_BYTES further than `columns`, with padding or with what stood there.
     `fresh`: the line's old ranks do not count. All this for `count` lines of each of several planes, the given steps
     apart.
     """
@@ -962,7 +962,8 @@ def fold_line(
     """
 
     def codegen(context: Any, builder: Any, _signature: Any, values: Any) -> Any:
-        builder.function.attributes.add("optsize")  # else LLVM unrolls short loops (1.1 times as slow)
+        # Else LLVM unrolls short loops (1.1 times as slow).
+        builder.function.attributes.add("optsize")
         target, source, n, pieces, step, last = values[:6]
         vector = _vector(_rank_type(wide, flip))
         i64 = ir.IntType(64)

@@ -179,9 +179,9 @@ class Windows:
         tile = max(1, min(out_n, (fits - 1 - reach) // stride + 1))
         line = ((tile - 1) * stride + 1 + reach) * pitch
         tall, share, count = self._share_rows(spatial[-2], line * rank)
-        if self._index_bytes and self._positions(spatial, tile, share) >= 1 << (
-            min(8 * (rank - size) - 1, 62)
-        ):
+        # What the device's _inverted holds: less than is padding's, and than an int64.
+        position_bits = min(8 * (rank - size) - 1, 62)
+        if self._index_bytes and self._positions(spatial, tile, share) >= 1 << position_bits:
             return 0
         planes = math.prod(axis[0] for axis in merged)
         rows = math.prod(axis[1] for axis in spatial[:-1])
@@ -197,7 +197,7 @@ class Windows:
         how[kernel.LINE] = line
         how[kernel.TALL] = tall
         how[kernel.PLANES] = together
-        # A vector beyond each line is written; of every second rank, one more is read.
+        # Two registers beyond each line are written; of every second rank, two more are read.
         how[kernel.BUFFER] = -(-(together * plane_bytes + 4 * kernel.VECTOR_BYTES) // 64) * 64
         spare = max(tile, pitch) * (size + 8 if self._index_bytes else size)
         how[kernel.SCRATCH] = self._buffers * how[kernel.BUFFER] + spare + kernel.VECTOR_BYTES
