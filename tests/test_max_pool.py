@@ -33,6 +33,7 @@ from draw import (
 from oracle import NAN_RULES, lowest, max_pool, numbers
 
 import specops
+from specops.lowering import max_pool as max_pool_lowering
 from specops.lowering import pooling
 from specops.lowering.max_pool import MaxPool
 from specops.tensor import packed
@@ -218,6 +219,14 @@ def test_small_lines_and_items(name: str, longest: int, monkeypatch: pytest.Monk
         if number == 60:
             last_item_first(monkeypatch)
         check_case(name, number, longest)
+
+
+@pytest.mark.parametrize("name", ["UINT8", "INT16", "BFLOAT16", "FLOAT16"])
+def test_wide_ranks(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ranks of 64 bits, which elements of 8 and 16 need where an item has many positions, give the same."""
+    monkeypatch.setattr(max_pool_lowering, "rank_widths", lambda _width: [64])
+    for number in range(60):
+        check_case(name, number, 64)
 
 
 @pytest.mark.parametrize("name", ["INT8", "FLOAT16", "FLOAT32", "UINT64"])
@@ -528,7 +537,7 @@ def test_positions_from_an_items_first_element(
 
 
 def test_a_plane_of_more_than_24_bits() -> None:
-    """An 8-bit type whose positions need more than the 24 bits beside it."""
+    """An 8-bit type whose positions need more than the 24 bits beside it, without lines."""
     shape = (1, 2**24 + 33)
     x = np.zeros(shape, np.uint8)
     x[0, [5, 2**24 - 1, 2**24, 2**24 + 1, 2**24 + 32]] = [7, 3, 3, 4, 9]

@@ -215,6 +215,13 @@ def test_small_blocks(name: str, longest: int, monkeypatch: pytest.MonkeyPatch) 
         check_case(name, number, longest)
 
 
+def test_wide_ranks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ranks of 64 bits, which elements of 16 need where an item has many positions, give the same."""
+    monkeypatch.setattr(max_pool_grad, "rank_widths", lambda _width: [64])
+    for number in range(60):
+        check_case("FLOAT16", number, 64)
+
+
 def test_many_windows_of_one_element() -> None:
     """More windows than are looked at together, along one dimension and along the last of two."""
     random = np.random.default_rng(3)
