@@ -502,13 +502,8 @@ def test_planes_of_more_than_65536_elements(name: str) -> None:
         ((1, 183, 181), (3, 3), 1, (1, 1), 4),
         ((1, 183, 181), (2, 3), 2, (1, 1), 4),
         ((1, 20, 41, 50), (2, 2, 2), 2, (1, 1, 1), 4),
-        (
-            (1, 14, 31, 151),
-            (2, 3, 3),
-            1,
-            (6, 1, 1),
-            4,
-        ),  # 2**15 - 1 positions, one less than is too many
+        # 2**15 - 1 positions, one less than is too many
+        ((1, 14, 31, 151), (2, 3, 3), 1, (6, 1, 1), 4),
         ((1, 16, 32, 128), (2, 3, 3), 1, (7, 1, 1), 8),
     ],
 )
@@ -523,15 +518,16 @@ def test_positions_from_an_items_first_element(
     random = np.random.default_rng(len(shape))
     x, _ = laid_out(random, values(random, "FLOAT16", shape), "c")
     x[..., -1, -1] = np.inf
-    windows = simple(shape, window, stride, 1)
-    outputs = [
+    outputs = tuple(
         (n + 2 - (w - 1) * d - 1) // stride + 1
         for n, w, d in zip(shape[1:], window, dilation, strict=True)
-    ]
-    windows = Windows(window, windows.strides, dilation, windows.padding, tuple(outputs))
+    )
+    rank = len(window)
+    windows = Windows(window, (stride,) * rank, dilation, (1,) * rank, outputs)
     kernel = windows.operator("FLOAT16", shape, "ignored", "row_major", "INT64")
-    out_strides = np.empty(windows.sizes(shape), np.float16).strides
-    assert kernel._windows.walk(x.strides, out_strides).rank_bytes == rank_bytes
+    out, indices = (np.empty(windows.sizes(shape), t) for t in (np.float16, np.int64))
+    walk = kernel._windows.walk(x.strides, out.strides, indices.strides)
+    assert walk.rank_bytes == rank_bytes
     for nan, order in zip(NAN_RULES, ORDERS, strict=True):
         check_pool(random, "FLOAT16", x, windows, nan, order, "INT64", "c")
 

@@ -25,8 +25,9 @@ from rank import (
     _resize,
     _term,
     _width,
+    farthest,
 )
-from strips import _after, _by_count, _place, _rounds, _runs, _store, _store_lanes, _vector
+from strips import WIDEST, _after, _by_count, _place, _rounds, _runs, _store, _store_lanes, _vector
 from vectors import _any, _masked_load
 
 AHEAD = 32768  # bytes from a row to what is fetched ahead: large inputs take 0.6 to 1 of the time, small 1 to 1.03
@@ -91,7 +92,7 @@ def rank_element(
         else:
             place = None
             if wide != types.none:
-                place = _inverted(builder, position, element, element.width - flip.bitwidth)
+                place = _inverted(builder, position, element, flip.bitwidth)
             rule = _rule(signature, values)
             rank = _rank(builder, bits, place, element, rule)
             rank = _joined(builder, rank, _lowest(builder, element, wide, rule))
@@ -130,7 +131,7 @@ def rank_rows(
     """The joint rank of each of n contiguous columns over `rows` rows, kept in a register meanwhile.
 
     Row r begins at address + offsets[r], at position + positions[r] / 2, and `along` (0 or 1) more with each column.
-    The line may be written 2 * VECTOR_BYTES further than `columns`, with padding or with what stood there.
+    The line may be written WIDEST registers further than `columns`, with padding or with what stood there.
     `fresh`: the line's old ranks do not count. All this for `count` lines of each of several planes, the given steps
     apart.
     """
@@ -142,7 +143,7 @@ def rank_rows(
         element = _rank_type(wide, flip)
         sums = _is_float(element)
         positions_wanted = wide != types.none and not sums
-        vector = _vector(element, 2 if positions_wanted else 1)
+        vector = _vector(element, WIDEST if positions_wanted else 1)
         narrow = ir.VectorType(ir.IntType(flip.bitwidth), vector.count)
         i64 = ir.IntType(64)
         rule: Any = None if sums else _rule(signature, values)
@@ -173,7 +174,7 @@ def rank_rows(
             if positions_wanted:
                 start = builder.add(position, builder.mul(number, position_step))
                 start = builder.add(start, builder.mul(column, along))
-                start = _inverted(builder, start, element, element.width - flip.bitwidth)
+                start = _inverted(builder, start, element, flip.bitwidth)
                 start = builder.sub(_splat(builder, start, vector), steps)
 
             def join_row(row: Any) -> None:
@@ -420,10 +421,9 @@ def store_found(
         flip_value, nan_value, inf_value = _rule(signature, values)
         rank_type = _rank_type(wide, flip)
         # The keys, and the positions, of two registers of wide ranks fill one: 0.86 to 0.95 of the time.
-        vector = _vector(rank_type, 2 if rank_type.width > 32 else 1)
+        vector = _vector(rank_type, WIDEST if rank_type.width > 32 else 1)
         bits_type = ir.IntType(flip.bitwidth)
         narrow = ir.VectorType(bits_type, vector.count)
-        farthest = 2 ** (rank_type.width - flip.bitwidth - 1) - 1  # from which positions count back
         elements_wanted = signature.args[0] != types.none
         some = ir.VectorType(ir.IntType(1), vector.count)
         found = cgutils.alloca_once_value(builder, ir.Constant(some, None))
@@ -455,7 +455,7 @@ def store_found(
             steps = _splat(builder, _resize(builder, weight, integer), wanted)
             steps = builder.mul(steps, numbers)
             start = builder.add(start, builder.mul(first, weight))
-            start = builder.add(start, start.type(farthest))
+            start = builder.add(start, start.type(farthest(rank_type.width, flip.bitwidth)))
             start = _splat(builder, _resize(builder, start, integer), wanted)
             back = builder.lshr(low, _splat(builder, low.type.element(1), low.type))
             if integer.width < low.type.element.width:

@@ -25,6 +25,7 @@ from pool_line import (
     rank_size,
     reset_rank,
 )
+from strips import WIDEST
 from walk import axis_of, integers
 
 # A walk is made of these settings, then two tables of axes, whose lengths are among the settings:
@@ -62,7 +63,10 @@ STEP, OUT_STEP, INDEX_STEP, WEIGHT, LOW, HIGH = 6, 7, 8, 9, 10, 11
 
 FIRST_POSITION = np.int64(0)  # a literal would make another version of what it is passed to
 TABLE = 256  # rows of a window whose offsets are in a table
-GAP_BYTES = 2 * VECTOR_BYTES  # behind each plane's lines: what rank_rows may write there
+GAP_BYTES = WIDEST * VECTOR_BYTES  # behind each plane's lines: what rank_rows may write there
+SLACK_BYTES = (
+    2 * GAP_BYTES
+)  # behind all lines: where every second rank is wanted, twice as much is read
 PIECES = 4  # of a window that are joined at once, when the rest was doubled
 SUM_PIECES = 7
 
@@ -190,11 +194,14 @@ def _double(target, rest, source, n, window, unit, wide, flip):
 
 
 @helper
-def _fill_tables(box, axes, total, row_step, row_weight, first, count, offsets, positions):
+def _fill_tables(box, spatial, axes, total, first, count, offsets, positions):
     """Offsets and doubled positions of elements of a window but its last axis, from number `first` on.
 
-    Those of the last but one axis go slowest: a window that its padding cuts has a part of them.
+    Those of the last but one axis go slowest: a window that its padding cuts has a part of them. In the first `axes`
+    axes, which are before it, a window has `total`.
     """
+    axis = axis_of(spatial, axes, COLUMNS)
+    row_step, row_weight = axis[DILATION] * axis[STEP], axis[DILATION] * axis[WEIGHT]
     for r in range(count):
         row = (first + r) // total
         offset, position = _element(box, axes, first + r - row * total)
@@ -307,62 +314,57 @@ def _rank_lines(
     several, plane_line, plane_x = planes
     n, step, along = runs
     axes = how[SPATIAL] - 2
-    row_axis = axis_of(spatial, axes, COLUMNS)
-    row_step = row_axis[DILATION] * row_axis[STEP]
-    row_weight = row_axis[DILATION] * row_axis[WEIGHT]
     apart = how[PITCH] == 1 and step != item_size(flip)
     ranked = np.int64(0)
     while ranked < inside:
         more = least(inside - ranked, TABLE)
         if table > TABLE:
-            _fill_tables(box, axes, total, row_step, row_weight, ranked, more, offsets, positions)
-        tabled = 0
-        for p in range(several if apart else 0):
-            tabled = more
-            _fold_apart(
-                place + p * plane_line,
-                address + p * plane_x,
-                at,
-                count,
-                place_step,
-                address_step,
-                at_step,
-                step,
-                n,
-                offsets,
-                positions,
-                more,
-                ranked == 0,
-                wide,
-                flip,
-                nan_key,
-                inf,
-            )
-        while tabled < more:
-            together = least(more - tabled, block)
-            rank_rows(
-                place,
-                address,
-                at,
-                several,
-                plane_line,
-                plane_x,
-                count,
-                place_step,
-                address_step,
-                at_step,
-                offsets + tabled * 8,
-                positions + tabled * 8,
-                together,
-                n,
-                along,
-                ranked + tabled == 0,
-                wide,
-                flip,
-                nan_key,
-                inf,
-            )
-            tabled += together
+            _fill_tables(box, spatial, axes, total, ranked, more, offsets, positions)
+        if apart:
+            for p in range(several):
+                _fold_apart(
+                    place + p * plane_line,
+                    address + p * plane_x,
+                    at,
+                    count,
+                    place_step,
+                    address_step,
+                    at_step,
+                    step,
+                    n,
+                    offsets,
+                    positions,
+                    more,
+                    ranked == 0,
+                    wide,
+                    flip,
+                    nan_key,
+                    inf,
+                )
+        else:
+            for tabled in range(0, more, block):
+                rank_rows(
+                    place,
+                    address,
+                    at,
+                    several,
+                    plane_line,
+                    plane_x,
+                    count,
+                    place_step,
+                    address_step,
+                    at_step,
+                    offsets + tabled * 8,
+                    positions + tabled * 8,
+                    least(more - tabled, block),
+                    n,
+                    along,
+                    ranked + tabled == 0,
+                    wide,
+                    flip,
+                    nan_key,
+                    inf,
+                )
         ranked += more
 
 
@@ -476,17 +478,8 @@ def line_chunk(rule, wide, sums, block, store):
                     spatial, outer_axes, outer_row, box
                 )
                 table = total * (1 if tall else row_window)
-                _fill_tables(
-                    box,
-                    outer_axes,
-                    total,
-                    row_axis[DILATION] * row_step,
-                    row_axis[DILATION] * row_weight,
-                    0,
-                    least(table, TABLE),
-                    offsets,
-                    positions,
-                )
+                tabled = least(table, TABLE)
+                _fill_tables(box, spatial, outer_axes, total, 0, tabled, offsets, positions)
                 last_first = -1
             group = outer // groups
             lane_at = (outer - group * groups) * pitch

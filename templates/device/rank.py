@@ -99,10 +99,16 @@ def _rank(builder: Any, bits: Any, position: Any, element: Any, rule: tuple[Any,
     return builder.or_(rank, builder.zext(sign, wanted))
 
 
-def _inverted(builder: Any, position: Any, element: Any, low: int) -> Any:
+def farthest(rank: int, bits: int) -> int:
+    """From where positions count back, and how many there may be, in ranks of so many bits of elements of `bits`."""
+    return int(2 ** (rank - bits - 1) - 1)
+
+
+def _inverted(builder: Any, position: Any, element: Any, bits: int) -> Any:
     """What stands in the lower bits of a rank for a 64-bit position: less for a later one, never 0."""
     position = _resize(builder, position, element)
-    return builder.shl(builder.sub(element(2 ** (low - 1) - 1), position), element(1))
+    left = builder.sub(element(farthest(element.width, bits)), position)
+    return builder.shl(left, element(1))
 
 
 def _parts(builder: Any, ranks: Any, element: Any) -> tuple[Any, Any]:

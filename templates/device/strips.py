@@ -11,6 +11,8 @@ from memory import VECTOR_BYTES, _pointer, _splat
 from rank import _width
 from vectors import _masked_store
 
+WIDEST = 2  # registers of a vector of ranks, at most
+
 
 def _first_lanes(builder: Any, count: int, n: Any) -> Any:
     """True in the first `n` of `count` lanes, n < count."""

@@ -814,10 +814,16 @@ def _rank(builder: Any, bits: Any, position: Any, element: Any, rule: tuple[Any,
     return builder.or_(rank, builder.zext(sign, wanted))
 
 
-def _inverted(builder: Any, position: Any, element: Any, low: int) -> Any:
+def farthest(rank: int, bits: int) -> int:
+    """From where positions count back, and how many there may be, in ranks of so many bits of elements of `bits`."""
+    return int(2 ** (rank - bits - 1) - 1)
+
+
+def _inverted(builder: Any, position: Any, element: Any, bits: int) -> Any:
     """What stands in the lower bits of a rank for a 64-bit position: less for a later one, never 0."""
     position = _resize(builder, position, element)
-    return builder.shl(builder.sub(element(2 ** (low - 1) - 1), position), element(1))
+    left = builder.sub(element(farthest(element.width, bits)), position)
+    return builder.shl(left, element(1))
 
 
 def _parts(builder: Any, ranks: Any, element: Any) -> tuple[Any, Any]:
@@ -928,6 +934,9 @@ def _term(
     magnitude = _magnitude(builder, value)
     least = builder.select(builder.fcmp_ordered("<", magnitude, least), magnitude, least)
     return builder.select(builder.fcmp_ordered("<", term, least), least, term)
+
+
+WIDEST = 2  # registers of a vector of ranks, at most
 
 
 def _first_lanes(builder: Any, count: int, n: Any) -> Any:
@@ -1092,7 +1101,7 @@ def rank_element(
         else:
             place = None
             if wide != types.none:
-                place = _inverted(builder, position, element, element.width - flip.bitwidth)
+                place = _inverted(builder, position, element, flip.bitwidth)
             rule = _rule(signature, values)
             rank = _rank(builder, bits, place, element, rule)
             rank = _joined(builder, rank, _lowest(builder, element, wide, rule))
@@ -1131,7 +1140,7 @@ def rank_rows(
     """The joint rank of each of n contiguous columns over `rows` rows, kept in a register meanwhile.
 
     Row r begins at address + offsets[r], at position + positions[r] / 2, and `along` (0 or 1) more with each column.
-    The line may be written 2 * VECTOR_BYTES further than `columns`, with padding or with what stood there.
+    The line may be written WIDEST registers further than `columns`, with padding or with what stood there.
     `fresh`: the line's old ranks do not count. All this for `count` lines of each of several planes, the given steps
     apart.
     """
@@ -1143,7 +1152,7 @@ def rank_rows(
         element = _rank_type(wide, flip)
         sums = _is_float(element)
         positions_wanted = wide != types.none and not sums
-        vector = _vector(element, 2 if positions_wanted else 1)
+        vector = _vector(element, WIDEST if positions_wanted else 1)
         narrow = ir.VectorType(ir.IntType(flip.bitwidth), vector.count)
         i64 = ir.IntType(64)
         rule: Any = None if sums else _rule(signature, values)
@@ -1174,7 +1183,7 @@ def rank_rows(
             if positions_wanted:
                 start = builder.add(position, builder.mul(number, position_step))
                 start = builder.add(start, builder.mul(column, along))
-                start = _inverted(builder, start, element, element.width - flip.bitwidth)
+                start = _inverted(builder, start, element, flip.bitwidth)
                 start = builder.sub(_splat(builder, start, vector), steps)
 
             def join_row(row: Any) -> None:
@@ -1421,10 +1430,9 @@ def store_found(
         flip_value, nan_value, inf_value = _rule(signature, values)
         rank_type = _rank_type(wide, flip)
         # The keys, and the positions, of two registers of wide ranks fill one: 0.86 to 0.95 of the time.
-        vector = _vector(rank_type, 2 if rank_type.width > 32 else 1)
+        vector = _vector(rank_type, WIDEST if rank_type.width > 32 else 1)
         bits_type = ir.IntType(flip.bitwidth)
         narrow = ir.VectorType(bits_type, vector.count)
-        farthest = 2 ** (rank_type.width - flip.bitwidth - 1) - 1  # from which positions count back
         elements_wanted = signature.args[0] != types.none
         some = ir.VectorType(ir.IntType(1), vector.count)
         found = cgutils.alloca_once_value(builder, ir.Constant(some, None))
@@ -1456,7 +1464,7 @@ def store_found(
             steps = _splat(builder, _resize(builder, weight, integer), wanted)
             steps = builder.mul(steps, numbers)
             start = builder.add(start, builder.mul(first, weight))
-            start = builder.add(start, start.type(farthest))
+            start = builder.add(start, start.type(farthest(rank_type.width, flip.bitwidth)))
             start = _splat(builder, _resize(builder, start, integer), wanted)
             back = builder.lshr(low, _splat(builder, low.type.element(1), low.type))
             if integer.width < low.type.element.width:
@@ -1830,7 +1838,10 @@ STEP, OUT_STEP, INDEX_STEP, WEIGHT, LOW, HIGH = 6, 7, 8, 9, 10, 11
 
 FIRST_POSITION = np.int64(0)  # a literal would make another version of what it is passed to
 TABLE = 256  # rows of a window whose offsets are in a table
-GAP_BYTES = 2 * VECTOR_BYTES  # behind each plane's lines: what rank_rows may write there
+GAP_BYTES = WIDEST * VECTOR_BYTES  # behind each plane's lines: what rank_rows may write there
+SLACK_BYTES = (
+    2 * GAP_BYTES
+)  # behind all lines: where every second rank is wanted, twice as much is read
 PIECES = 4  # of a window that are joined at once, when the rest was doubled
 SUM_PIECES = 7
 
@@ -1958,11 +1969,14 @@ def _double(target, rest, source, n, window, unit, wide, flip):
 
 
 @helper
-def _fill_tables(box, axes, total, row_step, row_weight, first, count, offsets, positions):
+def _fill_tables(box, spatial, axes, total, first, count, offsets, positions):
     """Offsets and doubled positions of elements of a window but its last axis, from number `first` on.
 
-    Those of the last but one axis go slowest: a window that its padding cuts has a part of them.
+    Those of the last but one axis go slowest: a window that its padding cuts has a part of them. In the first `axes`
+    axes, which are before it, a window has `total`.
     """
+    axis = axis_of(spatial, axes, COLUMNS)
+    row_step, row_weight = axis[DILATION] * axis[STEP], axis[DILATION] * axis[WEIGHT]
     for r in range(count):
         row = (first + r) // total
         offset, position = _element(box, axes, first + r - row * total)
@@ -2075,62 +2089,57 @@ def _rank_lines(
     several, plane_line, plane_x = planes
     n, step, along = runs
     axes = how[SPATIAL] - 2
-    row_axis = axis_of(spatial, axes, COLUMNS)
-    row_step = row_axis[DILATION] * row_axis[STEP]
-    row_weight = row_axis[DILATION] * row_axis[WEIGHT]
     apart = how[PITCH] == 1 and step != item_size(flip)
     ranked = np.int64(0)
     while ranked < inside:
         more = least(inside - ranked, TABLE)
         if table > TABLE:
-            _fill_tables(box, axes, total, row_step, row_weight, ranked, more, offsets, positions)
-        tabled = 0
-        for p in range(several if apart else 0):
-            tabled = more
-            _fold_apart(
-                place + p * plane_line,
-                address + p * plane_x,
-                at,
-                count,
-                place_step,
-                address_step,
-                at_step,
-                step,
-                n,
-                offsets,
-                positions,
-                more,
-                ranked == 0,
-                wide,
-                flip,
-                nan_key,
-                inf,
-            )
-        while tabled < more:
-            together = least(more - tabled, block)
-            rank_rows(
-                place,
-                address,
-                at,
-                several,
-                plane_line,
-                plane_x,
-                count,
-                place_step,
-                address_step,
-                at_step,
-                offsets + tabled * 8,
-                positions + tabled * 8,
-                together,
-                n,
-                along,
-                ranked + tabled == 0,
-                wide,
-                flip,
-                nan_key,
-                inf,
-            )
-            tabled += together
+            _fill_tables(box, spatial, axes, total, ranked, more, offsets, positions)
+        if apart:
+            for p in range(several):
+                _fold_apart(
+                    place + p * plane_line,
+                    address + p * plane_x,
+                    at,
+                    count,
+                    place_step,
+                    address_step,
+                    at_step,
+                    step,
+                    n,
+                    offsets,
+                    positions,
+                    more,
+                    ranked == 0,
+                    wide,
+                    flip,
+                    nan_key,
+                    inf,
+                )
+        else:
+            for tabled in range(0, more, block):
+                rank_rows(
+                    place,
+                    address,
+                    at,
+                    several,
+                    plane_line,
+                    plane_x,
+                    count,
+                    place_step,
+                    address_step,
+                    at_step,
+                    offsets + tabled * 8,
+                    positions + tabled * 8,
+                    least(more - tabled, block),
+                    n,
+                    along,
+                    ranked + tabled == 0,
+                    wide,
+                    flip,
+                    nan_key,
+                    inf,
+                )
         ranked += more
 
 
@@ -2244,17 +2253,8 @@ def line_chunk(rule, wide, sums, block, store):
                     spatial, outer_axes, outer_row, box
                 )
                 table = total * (1 if tall else row_window)
-                _fill_tables(
-                    box,
-                    outer_axes,
-                    total,
-                    row_axis[DILATION] * row_step,
-                    row_axis[DILATION] * row_weight,
-                    0,
-                    least(table, TABLE),
-                    offsets,
-                    positions,
-                )
+                tabled = least(table, TABLE)
+                _fill_tables(box, spatial, outer_axes, total, 0, tabled, offsets, positions)
                 last_first = -1
             group = outer // groups
             lane_at = (outer - group * groups) * pitch

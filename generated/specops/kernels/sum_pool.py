@@ -547,10 +547,16 @@ def _rank(builder: Any, bits: Any, position: Any, element: Any, rule: tuple[Any,
     return builder.or_(rank, builder.zext(sign, wanted))
 
 
-def _inverted(builder: Any, position: Any, element: Any, low: int) -> Any:
+def farthest(rank: int, bits: int) -> int:
+    """From where positions count back, and how many there may be, in ranks of so many bits of elements of `bits`."""
+    return int(2 ** (rank - bits - 1) - 1)
+
+
+def _inverted(builder: Any, position: Any, element: Any, bits: int) -> Any:
     """What stands in the lower bits of a rank for a 64-bit position: less for a later one, never 0."""
     position = _resize(builder, position, element)
-    return builder.shl(builder.sub(element(2 ** (low - 1) - 1), position), element(1))
+    left = builder.sub(element(farthest(element.width, bits)), position)
+    return builder.shl(left, element(1))
 
 
 def _lowest(builder: Any, type_: Any, wide: Any, rule: tuple[Any, Any, Any]) -> Any:
@@ -628,6 +634,9 @@ def _term(
     magnitude = _magnitude(builder, value)
     least = builder.select(builder.fcmp_ordered("<", magnitude, least), magnitude, least)
     return builder.select(builder.fcmp_ordered("<", term, least), least, term)
+
+
+WIDEST = 2  # registers of a vector of ranks, at most
 
 
 def _first_lanes(builder: Any, count: int, n: Any) -> Any:
@@ -792,7 +801,7 @@ def rank_element(
         else:
             place = None
             if wide != types.none:
-                place = _inverted(builder, position, element, element.width - flip.bitwidth)
+                place = _inverted(builder, position, element, flip.bitwidth)
             rule = _rule(signature, values)
             rank = _rank(builder, bits, place, element, rule)
             rank = _joined(builder, rank, _lowest(builder, element, wide, rule))
@@ -831,7 +840,7 @@ def rank_rows(
     """The joint rank of each of n contiguous columns over `rows` rows, kept in a register meanwhile.
 
     Row r begins at address + offsets[r], at position + positions[r] / 2, and `along` (0 or 1) more with each column.
-    The line may be written 2 * VECTOR_BYTES further than `columns`, with padding or with what stood there.
+    The line may be written WIDEST registers further than `columns`, with padding or with what stood there.
     `fresh`: the line's old ranks do not count. All this for `count` lines of each of several planes, the given steps
     apart.
     """
@@ -843,7 +852,7 @@ def rank_rows(
         element = _rank_type(wide, flip)
         sums = _is_float(element)
         positions_wanted = wide != types.none and not sums
-        vector = _vector(element, 2 if positions_wanted else 1)
+        vector = _vector(element, WIDEST if positions_wanted else 1)
         narrow = ir.VectorType(ir.IntType(flip.bitwidth), vector.count)
         i64 = ir.IntType(64)
         rule: Any = None if sums else _rule(signature, values)
@@ -874,7 +883,7 @@ def rank_rows(
             if positions_wanted:
                 start = builder.add(position, builder.mul(number, position_step))
                 start = builder.add(start, builder.mul(column, along))
-                start = _inverted(builder, start, element, element.width - flip.bitwidth)
+                start = _inverted(builder, start, element, flip.bitwidth)
                 start = builder.sub(_splat(builder, start, vector), steps)
 
             def join_row(row: Any) -> None:
@@ -1535,7 +1544,10 @@ STEP, OUT_STEP, INDEX_STEP, WEIGHT, LOW, HIGH = 6, 7, 8, 9, 10, 11
 
 FIRST_POSITION = np.int64(0)  # a literal would make another version of what it is passed to
 TABLE = 256  # rows of a window whose offsets are in a table
-GAP_BYTES = 2 * VECTOR_BYTES  # behind each plane's lines: what rank_rows may write there
+GAP_BYTES = WIDEST * VECTOR_BYTES  # behind each plane's lines: what rank_rows may write there
+SLACK_BYTES = (
+    2 * GAP_BYTES
+)  # behind all lines: where every second rank is wanted, twice as much is read
 PIECES = 4  # of a window that are joined at once, when the rest was doubled
 SUM_PIECES = 7
 
@@ -1663,11 +1675,14 @@ def _double(target, rest, source, n, window, unit, wide, flip):
 
 
 @helper
-def _fill_tables(box, axes, total, row_step, row_weight, first, count, offsets, positions):
+def _fill_tables(box, spatial, axes, total, first, count, offsets, positions):
     """Offsets and doubled positions of elements of a window but its last axis, from number `first` on.
 
-    Those of the last but one axis go slowest: a window that its padding cuts has a part of them.
+    Those of the last but one axis go slowest: a window that its padding cuts has a part of them. In the first `axes`
+    axes, which are before it, a window has `total`.
     """
+    axis = axis_of(spatial, axes, COLUMNS)
+    row_step, row_weight = axis[DILATION] * axis[STEP], axis[DILATION] * axis[WEIGHT]
     for r in range(count):
         row = (first + r) // total
         offset, position = _element(box, axes, first + r - row * total)
@@ -1780,62 +1795,57 @@ def _rank_lines(
     several, plane_line, plane_x = planes
     n, step, along = runs
     axes = how[SPATIAL] - 2
-    row_axis = axis_of(spatial, axes, COLUMNS)
-    row_step = row_axis[DILATION] * row_axis[STEP]
-    row_weight = row_axis[DILATION] * row_axis[WEIGHT]
     apart = how[PITCH] == 1 and step != item_size(flip)
     ranked = np.int64(0)
     while ranked < inside:
         more = least(inside - ranked, TABLE)
         if table > TABLE:
-            _fill_tables(box, axes, total, row_step, row_weight, ranked, more, offsets, positions)
-        tabled = 0
-        for p in range(several if apart else 0):
-            tabled = more
-            _fold_apart(
-                place + p * plane_line,
-                address + p * plane_x,
-                at,
-                count,
-                place_step,
-                address_step,
-                at_step,
-                step,
-                n,
-                offsets,
-                positions,
-                more,
-                ranked == 0,
-                wide,
-                flip,
-                nan_key,
-                inf,
-            )
-        while tabled < more:
-            together = least(more - tabled, block)
-            rank_rows(
-                place,
-                address,
-                at,
-                several,
-                plane_line,
-                plane_x,
-                count,
-                place_step,
-                address_step,
-                at_step,
-                offsets + tabled * 8,
-                positions + tabled * 8,
-                together,
-                n,
-                along,
-                ranked + tabled == 0,
-                wide,
-                flip,
-                nan_key,
-                inf,
-            )
-            tabled += together
+            _fill_tables(box, spatial, axes, total, ranked, more, offsets, positions)
+        if apart:
+            for p in range(several):
+                _fold_apart(
+                    place + p * plane_line,
+                    address + p * plane_x,
+                    at,
+                    count,
+                    place_step,
+                    address_step,
+                    at_step,
+                    step,
+                    n,
+                    offsets,
+                    positions,
+                    more,
+                    ranked == 0,
+                    wide,
+                    flip,
+                    nan_key,
+                    inf,
+                )
+        else:
+            for tabled in range(0, more, block):
+                rank_rows(
+                    place,
+                    address,
+                    at,
+                    several,
+                    plane_line,
+                    plane_x,
+                    count,
+                    place_step,
+                    address_step,
+                    at_step,
+                    offsets + tabled * 8,
+                    positions + tabled * 8,
+                    least(more - tabled, block),
+                    n,
+                    along,
+                    ranked + tabled == 0,
+                    wide,
+                    flip,
+                    nan_key,
+                    inf,
+                )
         ranked += more
 
 
@@ -1949,17 +1959,8 @@ def line_chunk(rule, wide, sums, block, store):
                     spatial, outer_axes, outer_row, box
                 )
                 table = total * (1 if tall else row_window)
-                _fill_tables(
-                    box,
-                    outer_axes,
-                    total,
-                    row_axis[DILATION] * row_step,
-                    row_axis[DILATION] * row_weight,
-                    0,
-                    least(table, TABLE),
-                    offsets,
-                    positions,
-                )
+                tabled = least(table, TABLE)
+                _fill_tables(box, spatial, outer_axes, total, 0, tabled, offsets, positions)
                 last_first = -1
             group = outer // groups
             lane_at = (outer - group * groups) * pitch

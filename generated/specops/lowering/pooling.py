@@ -179,10 +179,10 @@ class Windows:
         tile = max(1, min(out_n, (fits - 1 - reach) // stride + 1))
         line = ((tile - 1) * stride + 1 + reach) * pitch
         tall, share, count = self._share_rows(spatial[-2], line * rank)
-        # What the device's _inverted holds: less than is padding's, and than an int64.
-        position_bits = min(8 * (rank - size) - 1, 62)
-        if self._index_bytes and self._positions(spatial, tile, share) >= 1 << position_bits:
-            return 0
+        if self._index_bytes:
+            held = kernel.farthest(8 * rank, 8 * size)
+            if self._positions(spatial, tile, share) > held:
+                return 0
         planes = math.prod(axis[0] for axis in merged)
         rows = math.prod(axis[1] for axis in spatial[:-1])
         plane_bytes, together = count * line * rank, 1
@@ -197,8 +197,7 @@ class Windows:
         how[kernel.LINE] = line
         how[kernel.TALL] = tall
         how[kernel.PLANES] = together
-        # Two registers beyond each line are written; of every second rank, two more are read.
-        how[kernel.BUFFER] = -(-(together * plane_bytes + 4 * kernel.VECTOR_BYTES) // 64) * 64
+        how[kernel.BUFFER] = -(-(together * plane_bytes + kernel.SLACK_BYTES) // 64) * 64
         spare = max(tile, pitch) * (size + 8 if self._index_bytes else size)
         how[kernel.SCRATCH] = self._buffers * how[kernel.BUFFER] + spare + kernel.VECTOR_BYTES
         sets = planes // beside * -(-beside // together)
@@ -206,14 +205,14 @@ class Windows:
 
     def _positions(self, spatial: list[tuple[int, ...]], tile: int, share: int) -> int:
         """How many positions an item has from its first element to its last, at most."""
+        kernel = self._kernel
         outputs = [*(1 for _ in spatial[2:]), share, tile]
-        last = sum(
-            min(n - 1, (count - 1) * stride + (window - 1) * dilation) * weight
-            for count, (n, _, window, stride, dilation, _, _, _, _, weight, *_) in zip(
-                outputs, spatial, strict=True
-            )
-        )
-        return last + 1
+        positions = 1
+        for count, axis in zip(outputs, spatial, strict=True):
+            reach = (axis[kernel.WINDOW] - 1) * axis[kernel.DILATION]
+            last = (count - 1) * axis[kernel.STRIDE] + reach
+            positions += min(axis[kernel.SIZE] - 1, last) * axis[kernel.WEIGHT]
+        return positions
 
     def _share_rows(self, axis: tuple[int, ...], line_bytes: int) -> tuple[bool, int, int]:
         """Whether to fold rows of input by doubling, output rows of an item, and lines in memory meanwhile."""

@@ -87,7 +87,7 @@ class AveragePoolGrad:
             share = max(1, pooling.ITEM_BYTES // (tile * pitch * self._item_bytes))
             how[kernel.PITCH], how[kernel.TILE], how[kernel.ROWS] = pitch, tile, share
             line_bytes = (tile + window - 1) * pitch * rank
-            how[kernel.BUFFER] = -(-(line_bytes + 4 * kernel.VECTOR_BYTES) // 64) * 64
+            how[kernel.BUFFER] = -(-(line_bytes + kernel.SLACK_BYTES) // 64) * 64
             spare = max(tile, pitch) * self._item_bytes
             how[kernel.SCRATCH] = 4 * how[kernel.BUFFER] + spare
             run = _LINES(self._dtype, self._width)

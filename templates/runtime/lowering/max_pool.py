@@ -18,7 +18,7 @@ _DIRECT = launch.kernels(kernel.direct)
 
 
 def rank_widths(width: int) -> list[int]:
-    """Bits of a rank of an element of so many bits with its position, the least first.
+    """Bits of a rank of an element of so many bits with its position, the least first: see Windows, `ranks`.
 
     >>> rank_widths(16), rank_widths(32)
     ([32, 64], [64])
@@ -56,8 +56,9 @@ class MaxPool:
         index_bytes = 0
         if indices is not None:
             index_bytes = indices.numpy_dtype.itemsize
+        self._indexed = index_bytes > 0
         # Without indices a rank is as wide as the element.
-        self._rank_widths = rank_widths(width) if index_bytes else [0]
+        self._ranks = [w // 8 for w in rank_widths(width)] if self._indexed else [width // 8]
         self._windows = Windows(
             kernel,
             window,
@@ -66,7 +67,7 @@ class MaxPool:
             start_padding,
             input,
             output,
-            ranks=[(rank or width) // 8 for rank in self._rank_widths],
+            ranks=self._ranks,
             index_bytes=index_bytes,
         )
 
@@ -96,14 +97,16 @@ class MaxPool:
 
     def kernels(self) -> list[launch.Kernel]:
         """All that calls may run, whatever the strides and the plane."""
-        return [*(_LINES(*self._kind, rank) for rank in self._rank_widths), _DIRECT(*self._kind)]
+        return [*map(self._lines, self._ranks), _DIRECT(*self._kind)]
+
+    def _lines(self, rank_bytes: int) -> launch.Kernel:
+        return _LINES(*self._kind, 8 * rank_bytes if self._indexed else 0)
 
     def _plan(self, strides: Strides, out_strides: Strides, index_strides: Strides) -> Plan:
         walk = self._windows.walk(strides, out_strides, index_strides)
         run, rule = _DIRECT(*self._kind), self._rule
         if walk.rank_bytes:
-            rank = 8 * walk.rank_bytes if self._rank_widths[0] else 0
-            run, rule = _LINES(*self._kind, rank), self._line_rule
+            run, rule = self._lines(walk.rank_bytes), self._line_rule
         walk.settings[kernel.COLUMN_MAJOR] = self._column_major
         walk.settings[kernel.RULE : kernel.RULE + 3] = rule
         walk.settings[kernel.BLANK] = self._blank
