@@ -7,13 +7,14 @@ from typing import Any
 from numba import types
 from numba.extending import intrinsic
 
-from compiled import helper
+from compiled import inlined
+from memory import least, split
 from walk import integers
 
 AXIS_BYTES = 24  # of a row of a table
 
 
-@helper
+@inlined
 def _two_tables(walk, settings, kept, reduced):
     """The `settings` numbers a walk begins with, then its tables kept and reduced, as (integers, rows).
 
@@ -39,19 +40,19 @@ def _entry(_context: Any, table: Any, d: Any, column: Any) -> Any:
     return types.int64(table, types.int64, types.int64), codegen
 
 
-@helper
+@inlined
 def _axis(table, d):
     return _entry(table, d, 0), _entry(table, d, 1), _entry(table, d, 2)
 
 
-@helper
+@inlined
 def _unravel(table, count, position):
     """Sums of (stride, second stride) for a row-major position in the first `count` axes."""
     first = 0
     second = 0
     for d in range(count - 1, 0, -1):
         size, stride, other = _axis(table, d)
-        outer = position // size
+        outer = position // size  # not `split`: marks of columns take 1.1 times as long
         digit = position - outer * size
         position = outer
         first += digit * stride
@@ -62,7 +63,19 @@ def _unravel(table, count, position):
     return first, second
 
 
-@helper
+@inlined
+def _run_at(table, position, end):
+    """As _unravel for a position in all axes, and how many from there to `end` lie along the innermost axis."""
+    inner = table[1] - 1
+    size, stride, other = _axis(table, inner)
+    outer, digit = 0, position
+    if inner > 0:  # no division before each of many short rows (1.1 times)
+        outer, digit = split(position, size)
+    first, second = _unravel(table, inner, outer)
+    return first + digit * stride, second + digit * other, least(size - digit, end - position)
+
+
+@inlined
 def _volume(table):
     """Elements of all axes together."""
     total = 1

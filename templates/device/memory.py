@@ -74,6 +74,30 @@ most = _chosen(">")
 
 
 @intrinsic
+def split(_context: Any, n: Any, size: Any) -> Any:
+    """(n // size, n % size), neither negative: the position in outer axes, and the one in an axis of that size."""
+
+    def codegen(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+        outer = builder.udiv(*values)
+        digit = builder.sub(values[0], builder.mul(outer, values[1]))
+        return context.make_tuple(builder, signature.return_type, (outer, digit))
+
+    i64 = types.int64
+    return types.UniTuple(i64, 2)(i64, i64), codegen
+
+
+@intrinsic
+def ceildiv(_context: Any, n: Any, size: Any) -> Any:
+    """n / size, rounded up, neither of them negative."""
+
+    def codegen(_context: Any, builder: Any, _signature: Any, values: Any) -> Any:
+        n, size = values
+        return builder.udiv(builder.add(n, builder.sub(size, size.type(1))), size)
+
+    return types.int64(types.int64, types.int64), codegen
+
+
+@intrinsic
 def item_size(_context: Any, flip: Any) -> Any:
     """Bytes of an element, a constant."""
 

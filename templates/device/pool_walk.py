@@ -9,11 +9,13 @@ from memory import (
     VECTOR_BYTES,
     aligned,
     allocate,
+    ceildiv,
     item_size,
     least,
     load_integer,
     most,
     release,
+    split,
     store_integer,
 )
 from pool_line import (
@@ -80,10 +82,7 @@ def _batch(batch, axes, item):
     index = 0
     for d in range(axes - 1, -1, -1):
         axis = axis_of(batch, d, BATCH_COLUMNS)
-        size = axis[0]
-        outer = item // size if d > 0 else 0
-        digit = item - outer * size
-        item = outer
+        item, digit = split(item, axis[0])
         first += digit * axis[1]
         second += digit * axis[2]
         third += digit * axis[3]
@@ -102,8 +101,8 @@ def _between(spatial, d, output, low, high):
         first = most(before, 0)
         stop = least(window, left)
     else:
-        first = (dilation - 1 + before) // dilation if before > 0 else 0
-        stop = least(window, (left + dilation - 1) // dilation) if left > 0 else 0
+        first = ceildiv(most(before, 0), dilation)
+        stop = least(window, ceildiv(most(left, 0), dilation))
     return first, most(stop - first, 0)
 
 
@@ -121,10 +120,8 @@ def _windows(spatial, axes, row, box):
     index_offset = 0
     for d in range(axes - 1, -1, -1):
         axis = axis_of(spatial, d, COLUMNS)
-        size, dilation = axis[OUT_SIZE], axis[DILATION]
-        outer = row // size if d > 0 else 0
-        digit = row - outer * size
-        row = outer
+        dilation = axis[DILATION]
+        row, digit = split(row, axis[OUT_SIZE])
         first, count = _between(spatial, d, digit, FIRST_POSITION, axis[SIZE])
         start = digit * axis[STRIDE] - axis[PADDING] + first * dilation
         total *= count
@@ -144,9 +141,7 @@ def _element(box, axes, number):
     position = 0
     for d in range(axes - 1, -1, -1):
         inside = axis_of(box, d, BOX_COLUMNS)
-        outer = number // inside[0] if d > 0 else 0
-        digit = number - outer * inside[0]
-        number = outer
+        number, digit = split(number, inside[0])
         offset += digit * inside[1]
         position += digit * inside[2]
     return offset, position
@@ -167,7 +162,7 @@ def _double(target, rest, source, n, window, unit, wide, flip):
             fold_line(target, source, n - shift, 2, shift, shift, wide, flip)
             source = target
             have *= 2
-        return source, (window + have - 1) // have, have * unit, (window - have) * unit
+        return source, ceildiv(window, have), have * unit, (window - have) * unit
     size = rank_size(wide, flip)
     left = window
     fresh = True
@@ -203,8 +198,8 @@ def _fill_tables(box, spatial, axes, total, first, count, offsets, positions):
     axis = axis_of(spatial, axes, COLUMNS)
     row_step, row_weight = axis[DILATION] * axis[STEP], axis[DILATION] * axis[WEIGHT]
     for r in range(count):
-        row = (first + r) // total
-        offset, position = _element(box, axes, first + r - row * total)
+        row, number = split(first + r, total)
+        offset, position = _element(box, axes, number)
         place = 2 * (position + row * row_weight)
         store_integer(np.int64(0), offsets + r * 8, offset + row * row_step)
         store_integer(np.int64(0), positions + r * 8, place)
@@ -267,10 +262,10 @@ def _rows_inside(axis, row, total, tall, lines):
         return row, 0, lines
     if total > 0 and row >= 0 and row + reach < size:
         return row, total * axis[WINDOW], least((size - 1 - reach - row) // stride + 1, lines)
-    cut = (dilation - 1 - row) // dilation if row < 0 else 0
+    cut = ceildiv(most(-row, 0), dilation)
     stop = axis[WINDOW]
     if row + reach >= size:
-        stop = most(size - row + dilation - 1, 0) // dilation
+        stop = ceildiv(most(size - row, 0), dilation)
     return row + cut * dilation, most(stop - cut, 0) * total, 1
 
 
@@ -279,8 +274,8 @@ def _clear_ends(folded, lines, low, high, line, share, span, wide, flip):
     """Set the ranks before `low` and from `high` on to padding in each of the lines, `share` of them in a plane."""
     size = rank_size(wide, flip)
     for i in range(lines):
-        plane = i // share
-        place = folded + (plane * span + (i - plane * share) * line) * size
+        plane, row = split(i, share)
+        place = folded + (plane * span + row * line) * size
         clear_ranks(place, low, wide, flip)
         clear_ranks(place + high * size, line - high, wide, flip)
 
@@ -386,8 +381,8 @@ def _fold_rows(how, axis, folded, doubled, rest, several, some, span, wide, flip
     if source == doubled and not in_place:
         target = folded
     for i in range(several * some // alike):
-        plane = i * alike // some
-        row = (i * alike - plane * some) * stride
+        plane, row = split(i * alike, some)
+        row *= stride
         fold_line(
             target + i * alike * line * size,
             source + (plane * span + row * line) * size,
@@ -455,25 +450,24 @@ def line_chunk(rule, wide, sums, block, store):
         batch_axis = axis_of(batch, how[BATCH] - 1, BATCH_COLUMNS)
         beside, plane_x, plane_out = batch_axis[0], batch_axis[1], batch_axis[2]
         plane_index, plane_base = batch_axis[3], batch_axis[4]
-        sets = (beside + planes - 1) // planes
-        blocks = (rows + share - 1) // share
-        tiles = (out_n + tile - 1) // tile
-        groups = (lanes + pitch - 1) // pitch
+        sets = ceildiv(beside, planes)
+        blocks = ceildiv(rows, share)
+        tiles = ceildiv(out_n, tile)
+        groups = ceildiv(lanes, pitch)
         last_low, last_high, last_first, last_column = -1, -1, -1, -1
         outer_row = -1
         total, table = 0, 0
         offset, position, outer_out, outer_index = 0, 0, 0, 0
         for item in range(begin, end):
             # Tiles go fastest: their rows are one after the other in memory.
-            rest = item // tiles
-            column = (item - rest * tiles) * tile
-            outer = rest // blocks
-            first = (rest - outer * blocks) * share
+            rest, column = split(item, tiles)
+            column *= tile
+            outer, first = split(rest, blocks)
+            first *= share
             some = least(share, rows - first)
-            rest = outer
-            outer = rest // outers
-            if rest - outer * outers != outer_row:
-                outer_row = rest - outer * outers
+            outer, row = split(outer, outers)
+            if row != outer_row:
+                outer_row = row
                 total, offset, position, outer_out, outer_index = _windows(
                     spatial, outer_axes, outer_row, box
                 )
@@ -481,10 +475,10 @@ def line_chunk(rule, wide, sums, block, store):
                 tabled = least(table, TABLE)
                 _fill_tables(box, spatial, outer_axes, total, 0, tabled, offsets, positions)
                 last_first = -1
-            group = outer // groups
-            lane_at = (outer - group * groups) * pitch
-            rest = group // sets
-            plane = (group - rest * sets) * planes
+            group, lane_at = split(outer, groups)
+            lane_at *= pitch
+            rest, plane = split(group, sets)
+            plane *= planes
             several = least(planes, beside - plane)
             x_offset, out_offset, index_offset, base = _batch(
                 batch, how[BATCH], rest * beside + plane
@@ -572,8 +566,8 @@ def line_chunk(rule, wide, sums, block, store):
                 finished = doubled
                 pieces, last, apart = 1, 0, 1
                 for i in range(several * some):
-                    p = i // some
-                    place = doubled + (p * span + (i - p * some) * line) * size
+                    p, row = split(i, some)
+                    place = doubled + (p * span + row * line) * size
                     for o in range(count):
                         copy_rank(place + o * size, place + o * stride * size, wide, flip)
             target = out + out_offset + outer_out + lane_at * how[LANE_OUT]

@@ -13,7 +13,7 @@ from numba.extending import intrinsic
 
 from half import _float_to_bfloat, _float_to_half, _like, _to_odd
 from compiled import helper
-from memory import _load, _pointer, _splat, item_size, load_integer, store_integer
+from memory import _load, _pointer, _splat, item_size, load_integer, split, store_integer
 from pool_line import _fold_runs, _Runs, rank_size
 from pool_walk import COLUMNS, LANE_OUT, LINE, OUT_STEP, PITCH, SPATIAL
 from rank import _float_of, _may_vanish, _raised, _rank_type, _scalar, _width
@@ -326,7 +326,7 @@ def _write_lines(
     together = all_planes if plain else 1
     doubtful = False
     for turn in range(all_planes // together * again):
-        plane, again_row = turn // again, turn % again
+        plane, again_row = split(turn, again)
         to = target + plane * plane_out + again_row * line_out
         line_at = line + plane * plane_line + again_row * line_step
         scales = by_row + again_row * size

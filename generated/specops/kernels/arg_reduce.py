@@ -179,6 +179,8 @@ def _pipeline(lowering: Any) -> dict[str, Any]:
 _OPTIONS: Any = {"error_model": "numpy", "no_cpython_wrapper": True, "no_cfunc_wrapper": True}
 entry = njit(nogil=True, **_pipeline(_Lowering), **_OPTIONS)
 helper = njit(**_pipeline(_PartLowering), **_OPTIONS)
+# LLVM leaves calls of long helpers, of which these do not wish any: a short row takes up to 1.1 times as long.
+inlined = njit(forceinline=True, **_pipeline(_PartLowering), **_OPTIONS)
 
 
 VECTOR_BYTES = 64  # one AVX-512 register or cache line; LLVM splits it where registers are narrower
@@ -241,6 +243,30 @@ def _chosen(sign: str) -> Any:
 
 least = _chosen("<")
 most = _chosen(">")
+
+
+@intrinsic
+def split(_context: Any, n: Any, size: Any) -> Any:
+    """(n // size, n % size), neither negative: the position in outer axes, and the one in an axis of that size."""
+
+    def codegen(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+        outer = builder.udiv(*values)
+        digit = builder.sub(values[0], builder.mul(outer, values[1]))
+        return context.make_tuple(builder, signature.return_type, (outer, digit))
+
+    i64 = types.int64
+    return types.UniTuple(i64, 2)(i64, i64), codegen
+
+
+@intrinsic
+def ceildiv(_context: Any, n: Any, size: Any) -> Any:
+    """n / size, rounded up, neither of them negative."""
+
+    def codegen(_context: Any, builder: Any, _signature: Any, values: Any) -> Any:
+        n, size = values
+        return builder.udiv(builder.add(n, builder.sub(size, size.type(1))), size)
+
+    return types.int64(types.int64, types.int64), codegen
 
 
 @intrinsic
@@ -1119,19 +1145,19 @@ def _entry(_context: Any, table: Any, d: Any, column: Any) -> Any:
     return types.int64(table, types.int64, types.int64), codegen
 
 
-@helper
+@inlined
 def _axis(table, d):
     return _entry(table, d, 0), _entry(table, d, 1), _entry(table, d, 2)
 
 
-@helper
+@inlined
 def _unravel(table, count, position):
     """Sums of (stride, second stride) for a row-major position in the first `count` axes."""
     first = 0
     second = 0
     for d in range(count - 1, 0, -1):
         size, stride, other = _axis(table, d)
-        outer = position // size
+        outer = position // size  # not `split`: marks of columns take 1.1 times as long
         digit = position - outer * size
         position = outer
         first += digit * stride
@@ -1142,7 +1168,19 @@ def _unravel(table, count, position):
     return first, second
 
 
-@helper
+@inlined
+def _run_at(table, position, end):
+    """As _unravel for a position in all axes, and how many from there to `end` lie along the innermost axis."""
+    inner = table[1] - 1
+    size, stride, other = _axis(table, inner)
+    outer, digit = 0, position
+    if inner > 0:  # no division before each of many short rows (1.1 times)
+        outer, digit = split(position, size)
+    first, second = _unravel(table, inner, outer)
+    return first + digit * stride, second + digit * other, least(size - digit, end - position)
+
+
+@inlined
 def _volume(table):
     """Elements of all axes together."""
     total = 1
@@ -1186,16 +1224,12 @@ def _store_pair(address, key, index):
 @helper
 def _zero(table, address, width, past, begin, end):
     """Set the elements at positions begin to end of a row-major walk to 0."""
-    inner = table[1] - 1
-    n, step, _ = _axis(table, inner)
+    step = _entry(table, table[1] - 1, 1)
     position = begin
     while position < end:
-        run = position // n if inner > 0 else 0
-        digit = position - run * n
-        offset, _ = _unravel(table, inner, run)
-        count = least(n - digit, end - position)
+        offset, _, count = _run_at(table, position, end)
         position += count
-        zero_run(address + offset + digit * step, count, step, width, past)
+        zero_run(address + offset, count, step, width, past)
 
 
 @helper
@@ -1207,20 +1241,16 @@ def _row(how, reduced, x, flip, nan_key, inf, begin, end):
     """
     size, ceiling = item_size(flip), how[CEILING]
     block = BLOCK_BYTES // size
-    inner = reduced[1] - 1
-    n, _, weight = _axis(reduced, inner)
+    weight = _entry(reduced, reduced[1] - 1, 2)
     last, late, ordered = how[LAST] != 0, how[LATE] != 0, how[ORDERED] != 0
     best = np.int64(0)
     index = 0
     none = True
     position = begin
     while position < end:
-        run = position // n if inner > 0 else 0
-        digit = position - run * n
-        offset, base = _unravel(reduced, inner, run)
-        base += how[BASE] + digit * weight
-        address = x + offset + digit * size
-        count = least(n - digit, end - position)
+        offset, base, count = _run_at(reduced, position, end)
+        base += how[BASE]
+        address = x + offset
         position += count
         short = VECTOR_BYTES <= count * size <= SHORT_BYTES
         place = 0
@@ -1255,20 +1285,16 @@ def _row(how, reduced, x, flip, nan_key, inf, begin, end):
 @helper
 def _strided_row(how, reduced, x, flip, nan_key, inf, begin, end):
     """(key, index) of positions begin to end of one group, element by element."""
-    inner = reduced[1] - 1
-    n, step, weight = _axis(reduced, inner)
+    _, step, weight = _axis(reduced, reduced[1] - 1)
     last, ordered = how[LAST] != 0, how[ORDERED] != 0
     best = flip
     none = True
     index = 0
     position = begin
     while position < end:
-        run = position // n if inner > 0 else 0
-        digit = position - run * n
-        offset, base = _unravel(reduced, inner, run)
-        base += how[BASE] + digit * weight
-        address = x + offset + digit * step
-        count = least(n - digit, end - position)
+        offset, base, count = _run_at(reduced, position, end)
+        base += how[BASE]
+        address = x + offset
         position += count
         key = load_key(address, 0, flip, nan_key, inf)
         place = 0
@@ -1312,10 +1338,9 @@ def _better(key, index, keys, winners, c, last):
 @helper
 def _tile_of(item, whole, tiles, tile):
     """Part, position in the outer axes, and first column of an item."""
-    part = item // whole
-    rest = item - part * whole
-    outer = rest // tiles
-    return part, outer, (rest - outer * tiles) * tile
+    part, rest = split(item, whole)
+    outer, number = split(rest, tiles)
+    return part, outer, number * tile
 
 
 @helper
@@ -1324,23 +1349,18 @@ def _list_rows(offsets, indices, how, reduced, position, stop):
 
     How many they are. The last one is listed several times, up to a multiple of FOLD.
     """
-    inner = reduced[1] - 1
-    n, step, weight = _axis(reduced, inner)
+    n, step, weight = _axis(reduced, reduced[1] - 1)
     beside, overlap = how[BESIDE], how[OVERLAP]
     rows = 0
     while position < stop and (how[ORDERED] != 0 or rows == 0):
-        run = position // n if inner > 0 else 0
-        digit = position - run * n
-        offset, index = _unravel(reduced, inner, run)
-        offset += digit * step
-        index += how[BASE] + digit * weight
-        count = least(n - digit, stop - position)
+        offset, index, count = _run_at(reduced, position, stop)
+        index += how[BASE]
         for r in range(count):
             offsets[rows + r] = offset + r * step
             indices[rows + r] = index + r * weight
         rows += count
         position += count
-        if digit + count == n:
+        if overlap > 0 and position % n == 0:
             offsets[rows - 1] -= overlap * (step // beside)
             indices[rows - 1] -= overlap * (weight // beside)
     for r in range(rows, rows + -rows % FOLD):
@@ -1380,8 +1400,7 @@ def short_rows(width, is_float):
         flip, nan_key, inf = rule_of(how, RULE, lane, float_lane)
         if how[WIDTH] == PAIR_BYTES:
             out = partial
-        inner = kept[1] - 1
-        run, step, out_step = _axis(kept, inner)
+        _, step, out_step = _axis(kept, kept[1] - 1)
         n, _, weight = _axis(reduced, 0)
         base, late, width = how[BASE], how[LATE] != 0, how[WIDTH]
         blanks, mark = how[BLANKS] != 0, how[MARK]
@@ -1399,14 +1418,10 @@ def short_rows(width, is_float):
         ahead = step * most(AHEAD // (n * size), 1)
         item = begin
         while item < end:
-            outer = item // run
-            digit = item - outer * run
-            offset, out_offset = _unravel(kept, inner, outer)
-            address = x + offset + digit * step
+            offset, out_offset, count = _run_at(kept, item, end)
+            address, out_address = x + offset, out + out_offset
             # Where rows adjoin, the bytes behind one belong to the next.
-            readable = x + offset + run * step if step == n * size else 0
-            out_address = out + out_offset + digit * out_step
-            count = least(run - digit, end - item)
+            readable = address + count * step if step == n * size else 0
             item += count
             # A loop for each case: of so little that the processor overlaps more rows (0.6 to 0.9 of the time).
             if plain and narrow:
@@ -1475,11 +1490,10 @@ def rows(width, is_float):
         cleared, past = zeros[1] > 0, how[PAST] != 0
         volume = _volume(zeros)
         total = _volume(reduced)
-        share = (total + parts - 1) // parts
+        share = ceildiv(total, parts)
         groups = _volume(kept)
         for item in range(begin, end):
-            part = item // groups if parts > 1 else 0
-            group = item - part * groups
+            part, group = split(item, groups)
             first = part * share
             offset, out_offset = _unravel(kept, kept[1], group)
             stop = least(first + share, total)
@@ -1543,7 +1557,7 @@ def columns(width, is_float):
         winners = integers(offsets_at + 2 * table + 8 * tile)
         kept_inner = kept[1] - 1
         across, step, out_step = _axis(kept, kept_inner)
-        tiles = (across + tile - 1) // tile
+        tiles = ceildiv(across, tile)
         groups = _volume(kept)
         whole = groups // across * tiles
         _, row_step, weight = _axis(reduced, reduced[1] - 1)
@@ -1552,7 +1566,7 @@ def columns(width, is_float):
         total = _volume(reduced)
         cleared, past = zeros[1] > 0, how[PAST] != 0
         volume = _volume(zeros)
-        share = (total + parts - 1) // parts
+        share = ceildiv(total, parts)
         # Whether the indices of a block that has all rows can be stored as they are found.
         placed = parts == 1 and beside == 1 and mark == 0 and out_step == width and reduced[1] == 1
         listed = -1  # the first position that `offsets` tells
@@ -1678,18 +1692,15 @@ def columns(width, is_float):
 @entry
 def combine(walk, _x, out, partial, begin, end):
     """Chunk that finds the best part of each group; an item is a group."""
-    how, kept, _, marks, _ = _tables(walk)
+    how, kept, _reduced, marks, _zeros = _tables(walk)
     pairs, groups = integers(partial), _volume(kept)
     parts, width, mark, last = how[PARTS], how[WIDTH], how[MARK], how[LAST] != 0
     blanks, blank, weight = how[BLANKS] != 0, how[RULE + 1], how[PART_WEIGHT]
-    inner = kept[1] - 1
-    n, _, step = _axis(kept, inner)
+    step = _entry(kept, kept[1] - 1, 2)
     item = begin
     while item < end:
-        run = item // n
-        digit = item - run * n
-        target = out + _unravel(kept, inner, run)[1] + digit * step
-        count = least(n - digit, end - item)
+        _, offset, count = _run_at(kept, item, end)
+        target = out + offset
         for group in range(item, item + count):
             best, index = pairs[2 * group], pairs[2 * group + 1]
             for p in range(1, parts):

@@ -207,6 +207,30 @@ most = _chosen(">")
 
 
 @intrinsic
+def split(_context: Any, n: Any, size: Any) -> Any:
+    """(n // size, n % size), neither negative: the position in outer axes, and the one in an axis of that size."""
+
+    def codegen(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+        outer = builder.udiv(*values)
+        digit = builder.sub(values[0], builder.mul(outer, values[1]))
+        return context.make_tuple(builder, signature.return_type, (outer, digit))
+
+    i64 = types.int64
+    return types.UniTuple(i64, 2)(i64, i64), codegen
+
+
+@intrinsic
+def ceildiv(_context: Any, n: Any, size: Any) -> Any:
+    """n / size, rounded up, neither of them negative."""
+
+    def codegen(_context: Any, builder: Any, _signature: Any, values: Any) -> Any:
+        n, size = values
+        return builder.udiv(builder.add(n, builder.sub(size, size.type(1))), size)
+
+    return types.int64(types.int64, types.int64), codegen
+
+
+@intrinsic
 def item_size(_context: Any, flip: Any) -> Any:
     """Bytes of an element, a constant."""
 
@@ -1719,7 +1743,7 @@ def _write_lines(
     together = all_planes if plain else 1
     doubtful = False
     for turn in range(all_planes // together * again):
-        plane, again_row = turn // again, turn % again
+        plane, again_row = split(turn, again)
         to = target + plane * plane_out + again_row * line_out
         line_at = line + plane * plane_line + again_row * line_step
         scales = by_row + again_row * size
@@ -1855,10 +1879,7 @@ def _batch(batch, axes, item):
     index = 0
     for d in range(axes - 1, -1, -1):
         axis = axis_of(batch, d, BATCH_COLUMNS)
-        size = axis[0]
-        outer = item // size if d > 0 else 0
-        digit = item - outer * size
-        item = outer
+        item, digit = split(item, axis[0])
         first += digit * axis[1]
         second += digit * axis[2]
         third += digit * axis[3]
@@ -1877,8 +1898,8 @@ def _between(spatial, d, output, low, high):
         first = most(before, 0)
         stop = least(window, left)
     else:
-        first = (dilation - 1 + before) // dilation if before > 0 else 0
-        stop = least(window, (left + dilation - 1) // dilation) if left > 0 else 0
+        first = ceildiv(most(before, 0), dilation)
+        stop = least(window, ceildiv(most(left, 0), dilation))
     return first, most(stop - first, 0)
 
 
@@ -1896,10 +1917,8 @@ def _windows(spatial, axes, row, box):
     index_offset = 0
     for d in range(axes - 1, -1, -1):
         axis = axis_of(spatial, d, COLUMNS)
-        size, dilation = axis[OUT_SIZE], axis[DILATION]
-        outer = row // size if d > 0 else 0
-        digit = row - outer * size
-        row = outer
+        dilation = axis[DILATION]
+        row, digit = split(row, axis[OUT_SIZE])
         first, count = _between(spatial, d, digit, FIRST_POSITION, axis[SIZE])
         start = digit * axis[STRIDE] - axis[PADDING] + first * dilation
         total *= count
@@ -1919,9 +1938,7 @@ def _element(box, axes, number):
     position = 0
     for d in range(axes - 1, -1, -1):
         inside = axis_of(box, d, BOX_COLUMNS)
-        outer = number // inside[0] if d > 0 else 0
-        digit = number - outer * inside[0]
-        number = outer
+        number, digit = split(number, inside[0])
         offset += digit * inside[1]
         position += digit * inside[2]
     return offset, position
@@ -1942,7 +1959,7 @@ def _double(target, rest, source, n, window, unit, wide, flip):
             fold_line(target, source, n - shift, 2, shift, shift, wide, flip)
             source = target
             have *= 2
-        return source, (window + have - 1) // have, have * unit, (window - have) * unit
+        return source, ceildiv(window, have), have * unit, (window - have) * unit
     size = rank_size(wide, flip)
     left = window
     fresh = True
@@ -1978,8 +1995,8 @@ def _fill_tables(box, spatial, axes, total, first, count, offsets, positions):
     axis = axis_of(spatial, axes, COLUMNS)
     row_step, row_weight = axis[DILATION] * axis[STEP], axis[DILATION] * axis[WEIGHT]
     for r in range(count):
-        row = (first + r) // total
-        offset, position = _element(box, axes, first + r - row * total)
+        row, number = split(first + r, total)
+        offset, position = _element(box, axes, number)
         place = 2 * (position + row * row_weight)
         store_integer(np.int64(0), offsets + r * 8, offset + row * row_step)
         store_integer(np.int64(0), positions + r * 8, place)
@@ -2042,10 +2059,10 @@ def _rows_inside(axis, row, total, tall, lines):
         return row, 0, lines
     if total > 0 and row >= 0 and row + reach < size:
         return row, total * axis[WINDOW], least((size - 1 - reach - row) // stride + 1, lines)
-    cut = (dilation - 1 - row) // dilation if row < 0 else 0
+    cut = ceildiv(most(-row, 0), dilation)
     stop = axis[WINDOW]
     if row + reach >= size:
-        stop = most(size - row + dilation - 1, 0) // dilation
+        stop = ceildiv(most(size - row, 0), dilation)
     return row + cut * dilation, most(stop - cut, 0) * total, 1
 
 
@@ -2054,8 +2071,8 @@ def _clear_ends(folded, lines, low, high, line, share, span, wide, flip):
     """Set the ranks before `low` and from `high` on to padding in each of the lines, `share` of them in a plane."""
     size = rank_size(wide, flip)
     for i in range(lines):
-        plane = i // share
-        place = folded + (plane * span + (i - plane * share) * line) * size
+        plane, row = split(i, share)
+        place = folded + (plane * span + row * line) * size
         clear_ranks(place, low, wide, flip)
         clear_ranks(place + high * size, line - high, wide, flip)
 
@@ -2161,8 +2178,8 @@ def _fold_rows(how, axis, folded, doubled, rest, several, some, span, wide, flip
     if source == doubled and not in_place:
         target = folded
     for i in range(several * some // alike):
-        plane = i * alike // some
-        row = (i * alike - plane * some) * stride
+        plane, row = split(i * alike, some)
+        row *= stride
         fold_line(
             target + i * alike * line * size,
             source + (plane * span + row * line) * size,
@@ -2230,25 +2247,24 @@ def line_chunk(rule, wide, sums, block, store):
         batch_axis = axis_of(batch, how[BATCH] - 1, BATCH_COLUMNS)
         beside, plane_x, plane_out = batch_axis[0], batch_axis[1], batch_axis[2]
         plane_index, plane_base = batch_axis[3], batch_axis[4]
-        sets = (beside + planes - 1) // planes
-        blocks = (rows + share - 1) // share
-        tiles = (out_n + tile - 1) // tile
-        groups = (lanes + pitch - 1) // pitch
+        sets = ceildiv(beside, planes)
+        blocks = ceildiv(rows, share)
+        tiles = ceildiv(out_n, tile)
+        groups = ceildiv(lanes, pitch)
         last_low, last_high, last_first, last_column = -1, -1, -1, -1
         outer_row = -1
         total, table = 0, 0
         offset, position, outer_out, outer_index = 0, 0, 0, 0
         for item in range(begin, end):
             # Tiles go fastest: their rows are one after the other in memory.
-            rest = item // tiles
-            column = (item - rest * tiles) * tile
-            outer = rest // blocks
-            first = (rest - outer * blocks) * share
+            rest, column = split(item, tiles)
+            column *= tile
+            outer, first = split(rest, blocks)
+            first *= share
             some = least(share, rows - first)
-            rest = outer
-            outer = rest // outers
-            if rest - outer * outers != outer_row:
-                outer_row = rest - outer * outers
+            outer, row = split(outer, outers)
+            if row != outer_row:
+                outer_row = row
                 total, offset, position, outer_out, outer_index = _windows(
                     spatial, outer_axes, outer_row, box
                 )
@@ -2256,10 +2272,10 @@ def line_chunk(rule, wide, sums, block, store):
                 tabled = least(table, TABLE)
                 _fill_tables(box, spatial, outer_axes, total, 0, tabled, offsets, positions)
                 last_first = -1
-            group = outer // groups
-            lane_at = (outer - group * groups) * pitch
-            rest = group // sets
-            plane = (group - rest * sets) * planes
+            group, lane_at = split(outer, groups)
+            lane_at *= pitch
+            rest, plane = split(group, sets)
+            plane *= planes
             several = least(planes, beside - plane)
             x_offset, out_offset, index_offset, base = _batch(
                 batch, how[BATCH], rest * beside + plane
@@ -2347,8 +2363,8 @@ def line_chunk(rule, wide, sums, block, store):
                 finished = doubled
                 pieces, last, apart = 1, 0, 1
                 for i in range(several * some):
-                    p = i // some
-                    place = doubled + (p * span + (i - p * some) * line) * size
+                    p, row = split(i, some)
+                    place = doubled + (p * span + row * line) * size
                     for o in range(count):
                         copy_rank(place + o * size, place + o * stride * size, wide, flip)
             target = out + out_offset + outer_out + lane_at * how[LANE_OUT]
@@ -2445,8 +2461,7 @@ def _address(how, spatial, plane, position):
         return plane + position * how[DENSE]
     for d in range(how[SPATIAL]):
         axis = axis_of(spatial, d, COLUMNS)
-        digit = position // axis[WEIGHT]
-        position -= digit * axis[WEIGHT]
+        digit, position = split(position, axis[WEIGHT])
         plane += digit * axis[STEP]
     return plane
 
@@ -2458,8 +2473,7 @@ def _column_major(spatial, axes, position):
     weight = 1
     for d in range(axes):
         axis = axis_of(spatial, d, COLUMNS)
-        digit = position // axis[WEIGHT]
-        position -= digit * axis[WEIGHT]
+        digit, position = split(position, axis[WEIGHT])
         index += digit * weight
         weight *= axis[SIZE]
     return index
@@ -2714,10 +2728,10 @@ def direct(width, is_float):
         outputs = 1
         for d in range(axes):
             outputs *= axis_of(spatial, d, COLUMNS)[OUT_SIZE]
-        blocks = (outputs + share - 1) // share
+        blocks = ceildiv(outputs, share)
         for item in range(begin, end):
-            outer = item // blocks
-            low = (item - outer * blocks) * share
+            outer, low = split(item, blocks)
+            low *= share
             x_offset, out_offset, index_offset, base = _batch(batch, how[BATCH], outer)
             for row in range(low, least(low + share, outputs)):
                 total, start, position, out_start, index_start = _windows(spatial, axes, row, box)
@@ -2772,7 +2786,7 @@ def _cut(boxes, axes, limit):
         step = most(1, least(axis[WHOLE], limit))
         axis[STEP_OF_BOX] = step
         limit //= step
-        count *= (axis[WHOLE] + step - 1) // step
+        count *= ceildiv(axis[WHOLE], step)
     return count
 
 
@@ -2783,13 +2797,12 @@ def _box(boxes, axes, number):
     for d in range(axes - 1, -1, -1):
         axis = axis_of(boxes, d, BOXES_COLUMNS)
         n, step = axis[WHOLE], axis[STEP_OF_BOX]
-        parts = (n + step - 1) // step
-        outer = number // parts
-        begin = (number - outer * parts) * step
+        parts = ceildiv(n, step)
+        number, begin = split(number, parts)
+        begin *= step
         count = least(step, n - begin)
         axis[FROM], axis[COUNT] = axis[FIRST] + begin, count
         places *= count
-        number = outer
     return places
 
 
@@ -2800,10 +2813,8 @@ def _row_of(boxes, axes, steps, row):
     offset = axis_of(boxes, inner, BOXES_COLUMNS)[FROM] * axis_of(steps, inner, COLUMNS)[0]
     for d in range(inner - 1, -1, -1):
         axis = axis_of(boxes, d, BOXES_COLUMNS)
-        outer = row // axis[COUNT]
-        digit = row - outer * axis[COUNT]
+        row, digit = split(row, axis[COUNT])
         offset += (axis[FROM] + digit) * axis_of(steps, d, COLUMNS)[0]
-        row = outer
     return offset
 
 
@@ -2814,7 +2825,7 @@ def _find_windows(windows, blocks, axes, spatial):
         axis, block = axis_of(spatial, d, COLUMNS), axis_of(blocks, d, BOXES_COLUMNS)
         begin, stride = block[FROM] + axis[PADDING], axis[STRIDE]
         reach = (axis[WINDOW] - 1) * axis[DILATION]
-        first = most((begin - reach + stride - 1) // stride, 0)
+        first = ceildiv(most(begin - reach, 0), stride)
         last = least((begin + block[COUNT] - 1) // stride, axis[OUT_SIZE] - 1)
         holders = axis_of(windows, d, BOXES_COLUMNS)
         holders[FIRST], holders[WHOLE] = first, most(last - first + 1, 0)
@@ -2851,10 +2862,10 @@ def _set_finder(finder, how, spatial, windows, columns, item_bytes):
         outputs *= box[COUNT]
     share, tile = how[ROWS], how[TILE]
     if tile == 0:  # without lines
-        return (outputs + share - 1) // share
+        return ceildiv(outputs, share)
     rows = axis_of(windows, axes - 2, BOXES_COLUMNS)[COUNT]
     n = axis_of(windows, axes - 1, BOXES_COLUMNS)[COUNT]
-    return outputs // (rows * n) * ((rows + share - 1) // share) * ((n + tile - 1) // tile)
+    return outputs // (rows * n) * ceildiv(rows, share) * ceildiv(n, tile)
 
 
 def positions(width, rank_width):
@@ -2884,7 +2895,7 @@ def gradient(dtype):
         size, item_bytes = rank_size(wide, kind), item_size(kind)
         lanes, pitch, gradient_step = how[LANES], how[PITCH], how[LANE_INDICES]
         index_step = axis_of(spatial, inner, COLUMNS)[INDEX_STEP]
-        groups = (lanes + pitch - 1) // pitch
+        groups = ceildiv(lanes, pitch)
         together = most(FOUND, pitch)
         table = 8 * BOXES_COLUMNS * axes
         finder_bytes = 8 * (SETTINGS + BATCH_COLUMNS + COLUMNS * axes)
@@ -2904,11 +2915,11 @@ def gradient(dtype):
             axis[WHOLE], axis[FIRST] = axis_of(spatial, d, COLUMNS)[SIZE], 0
         parts = _cut(blocks, axes, how[BLOCK])
         for item in range(begin, end):
-            outer = item // parts
-            block = _box(blocks, axes, item - outer * parts)
+            outer, number = split(item, parts)
+            block = _box(blocks, axes, number)
             begin_at = _row_of(blocks, axes, weights, zero)
-            plane = outer // groups
-            lane_at = (outer - plane * groups) * pitch
+            plane, lane_at = split(outer, groups)
+            lane_at *= pitch
             columns = least(pitch, lanes - lane_at)
             x_offset, out_offset, gradient_offset, _ = _batch(batch, how[BATCH], plane)
             source = x + x_offset + lane_at * item_bytes
@@ -2965,8 +2976,7 @@ def _clear(table, axes, out, begin, end, lane):
     n, step, size = axis[0], axis[1], item_size(lane)
     position = begin
     while position < end:
-        row = position // n
-        digit = position - row * n
+        row, digit = split(position, n)
         count = least(n - digit, end - position)
         address = out + _batch(table, inner, row)[0] + digit * step
         if step == size:

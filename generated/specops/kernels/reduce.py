@@ -159,6 +159,8 @@ def _pipeline(lowering: Any) -> dict[str, Any]:
 _OPTIONS: Any = {"error_model": "numpy", "no_cpython_wrapper": True, "no_cfunc_wrapper": True}
 entry = njit(nogil=True, **_pipeline(_Lowering), **_OPTIONS)
 helper = njit(**_pipeline(_PartLowering), **_OPTIONS)
+# LLVM leaves calls of long helpers, of which these do not wish any: a short row takes up to 1.1 times as long.
+inlined = njit(forceinline=True, **_pipeline(_PartLowering), **_OPTIONS)
 
 
 VECTOR_BYTES = 64  # one AVX-512 register or cache line; LLVM splits it where registers are narrower
@@ -221,6 +223,30 @@ def _chosen(sign: str) -> Any:
 
 least = _chosen("<")
 most = _chosen(">")
+
+
+@intrinsic
+def split(_context: Any, n: Any, size: Any) -> Any:
+    """(n // size, n % size), neither negative: the position in outer axes, and the one in an axis of that size."""
+
+    def codegen(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+        outer = builder.udiv(*values)
+        digit = builder.sub(values[0], builder.mul(outer, values[1]))
+        return context.make_tuple(builder, signature.return_type, (outer, digit))
+
+    i64 = types.int64
+    return types.UniTuple(i64, 2)(i64, i64), codegen
+
+
+@intrinsic
+def ceildiv(_context: Any, n: Any, size: Any) -> Any:
+    """n / size, rounded up, neither of them negative."""
+
+    def codegen(_context: Any, builder: Any, _signature: Any, values: Any) -> Any:
+        n, size = values
+        return builder.udiv(builder.add(n, builder.sub(size, size.type(1))), size)
+
+    return types.int64(types.int64, types.int64), codegen
 
 
 @intrinsic
@@ -1982,7 +2008,7 @@ def integers(_context: Any, address: Any) -> Any:
 AXIS_BYTES = 24  # of a row of a table
 
 
-@helper
+@inlined
 def _two_tables(walk, settings, kept, reduced):
     """The `settings` numbers a walk begins with, then its tables kept and reduced, as (integers, rows).
 
@@ -2008,19 +2034,19 @@ def _entry(_context: Any, table: Any, d: Any, column: Any) -> Any:
     return types.int64(table, types.int64, types.int64), codegen
 
 
-@helper
+@inlined
 def _axis(table, d):
     return _entry(table, d, 0), _entry(table, d, 1), _entry(table, d, 2)
 
 
-@helper
+@inlined
 def _unravel(table, count, position):
     """Sums of (stride, second stride) for a row-major position in the first `count` axes."""
     first = 0
     second = 0
     for d in range(count - 1, 0, -1):
         size, stride, other = _axis(table, d)
-        outer = position // size
+        outer = position // size  # not `split`: marks of columns take 1.1 times as long
         digit = position - outer * size
         position = outer
         first += digit * stride
@@ -2031,7 +2057,19 @@ def _unravel(table, count, position):
     return first, second
 
 
-@helper
+@inlined
+def _run_at(table, position, end):
+    """As _unravel for a position in all axes, and how many from there to `end` lie along the innermost axis."""
+    inner = table[1] - 1
+    size, stride, other = _axis(table, inner)
+    outer, digit = 0, position
+    if inner > 0:  # no division before each of many short rows (1.1 times)
+        outer, digit = split(position, size)
+    first, second = _unravel(table, inner, outer)
+    return first + digit * stride, second + digit * other, least(size - digit, end - position)
+
+
+@inlined
 def _volume(table):
     """Elements of all axes together."""
     total = 1
@@ -2053,17 +2091,12 @@ def _lead(fold, reduced, pitch):
 @helper
 def _fold_group(fold, rule, at, gap, reduced, x, lead, begin, end):
     """Fold positions begin to end of the group that begins at `x` into all lanes of a vector of states."""
-    inner = reduced[1] - 1
-    n, step, _ = _axis(reduced, inner)
+    n, step, _ = _axis(reduced, reduced[1] - 1)
     together = SETTLING // element_bytes(fold) if settles(fold) else n
     position = begin
     while position < end:
-        run = position // n
-        digit = position - run * n
-        offset, _ = _unravel(reduced, inner, run)
-        count = least(least(n - digit, end - position), together)
-        address = x + offset + digit * step
-        fold_run(fold, rule, at, gap, position == begin, address, count, step, *lead)
+        offset, _, count = _run_at(reduced, position, least(end, position + together))
+        fold_run(fold, rule, at, gap, position == begin, x + offset, count, step, *lead)
         if is_settled(fold, at):
             return
         position += count
@@ -2085,9 +2118,8 @@ def rows(dtype, operation):
         results = states + state_arrays(fold) * gap
         parts = how[PARTS]
         groups, total = _volume(kept), _volume(reduced)
-        share = (total + parts - 1) // parts
-        inner = kept[1] - 1
-        run, step, out_step = _axis(kept, inner)
+        share = ceildiv(total, parts)
+        _, step, out_step = _axis(kept, kept[1] - 1)
         runs = reduced[1] - 1
         n, n_step, _ = _axis(reduced, runs)
         short = runs == 0 and parts == 1 and n <= lane_count(fold) and n_step == size
@@ -2099,25 +2131,21 @@ def rows(dtype, operation):
         )
         item = begin
         while item < end:
-            part = item // groups if parts > 1 else 0
-            group = item - part * groups
-            outer = group // run
-            digit = group - outer * run
-            offset, out_offset = _unravel(kept, inner, outer)
-            address = x + offset + digit * step
-            count = least(least(together, run - digit), end - item)
+            part, group = split(item, groups)
+            offset, out_offset, left = _run_at(kept, group, group + end - item)
+            address, target = x + offset, out + out_offset
+            count = least(together, left)
             first = part * share
             stop = least(first + share, total)
             if short:
                 # Where rows adjoin, the bytes behind one belong to the next.
-                readable = address + (run - digit) * step if step == n * n_step else 0
+                readable = address + left * step if step == n * n_step else 0
                 for g in range(0, count, GROUPS):
                     some = least(GROUPS, count - g)
                     fold_short(fold, rule, states, gap, address + g * step, n, step, some, readable)
                     across(fold, states, gap, results + g * lane, result_gap)
             else:
-                first_run = first // n
-                skip = first - first_run * n
+                first_run, skip = split(first, n)
                 start = address + _unravel(reduced, runs, first_run)[0] + skip * n_step
                 for g in range(count):
                     at = states + g * vector
@@ -2133,7 +2161,6 @@ def rows(dtype, operation):
                 place = partial + item * lane
                 copy_states(fold, place, parts * groups * lane, results, result_gap, count)
             else:
-                target = out + out_offset + digit * out_step
                 finish(fold, rule, results, result_gap, target, out_step, count)
             item += count
         release(states)
@@ -2159,35 +2186,31 @@ def columns(dtype, operation):
         inner = kept[1] - 1
         width, step, out_step = _axis(kept, inner)
         contiguous = step == size
-        tiles = (width + tile - 1) // tile
+        tiles = ceildiv(width, tile)
         groups = _volume(kept)
         outers = groups // width
         next_size, next_out_step = 1, 0
         if several > 1:
             next_size, _, next_out_step = _axis(kept, inner - 1)
-        blocks = (next_size + several - 1) // several
+        blocks = ceildiv(next_size, several)
         whole = outers // next_size * blocks * tiles
         swapped = inner > 0 and step > _entry(kept, inner - 1, 1)  # for the order of memory
-        runs = reduced[1] - 1
-        n, row_step, _ = _axis(reduced, runs)
+        n, row_step, _ = _axis(reduced, reduced[1] - 1)
         total = _volume(reduced)
-        share = (total + parts - 1) // parts
+        share = ceildiv(total, parts)
         partial_last = how[LAST] < beside
         for item in range(begin, end):
-            part = item // whole if parts > 1 else 0
-            rest = item - part * whole
+            part, rest = split(item, whole)
             taken = 1
             if several > 1:
-                above = rest // blocks
-                digit = (rest - above * blocks) * several
+                above, digit = split(rest, blocks)
+                digit *= several
                 taken = least(several, next_size - digit)
                 outer, column = above * next_size + digit, 0
             elif swapped:
-                column = rest // outers
-                outer = rest - column * outers
+                column, outer = split(rest, outers)
             else:
-                outer = rest // tiles
-                column = rest - outer * tiles
+                outer, column = split(rest, tiles)
             column *= tile
             columns = least(tile, width - column)
             each = columns * beside
@@ -2203,16 +2226,13 @@ def columns(dtype, operation):
             while position < stop:
                 rows = 0
                 while position < stop and rows < BLOCK_ROWS:
-                    run = position // n if runs > 0 else 0
-                    digit = position - run * n
-                    row_offset, _ = _unravel(reduced, runs, run)
-                    row_offset += digit * row_step
-                    count = least(least(n - digit, stop - position), BLOCK_ROWS - rows)
+                    tabled = least(stop, position + BLOCK_ROWS - rows)
+                    row_offset, _, count = _run_at(reduced, position, tabled)
                     position += count
                     for r in range(count):
                         offsets[rows + r] = row_offset + r * row_step
                     rows += count
-                    if partial_last and digit + count == n:
+                    if partial_last and position % n == 0:
                         rows -= 1
                         last, some = table + 8 * rows, columns * how[LAST]
                         fold_few(fold, rule, states, gap, False, start, last, 1, some)
@@ -2257,22 +2277,18 @@ def combine(dtype, operation):
 
     @entry
     def chunk(walk, _x, out, partial, begin, end):
-        how, kept, _ = _two_tables(walk, SETTINGS, KEPT, REDUCED)
+        how, kept, _reduced = _two_tables(walk, SETTINGS, KEPT, REDUCED)
         lane, groups, parts = lane_bytes(fold), _volume(kept), how[PARTS]
         gap = parts * groups * lane
         first = partial + begin * lane
         for part in range(1, parts):
             join(fold, first, first + part * groups * lane, gap, end - begin)
-        inner = kept[1] - 1
-        run, _, out_step = _axis(kept, inner)
+        out_step = _entry(kept, kept[1] - 1, 2)
         group = begin
         while group < end:
-            outer = group // run
-            digit = group - outer * run
-            _, out_offset = _unravel(kept, inner, outer)
-            count = least(run - digit, end - group)
-            target = out + out_offset + digit * out_step
-            finish(fold, walk + 8 * RULE, partial + group * lane, gap, target, out_step, count)
+            _, out_offset, count = _run_at(kept, group, end)
+            states = partial + group * lane
+            finish(fold, walk + 8 * RULE, states, gap, out + out_offset, out_step, count)
             group += count
 
     return chunk

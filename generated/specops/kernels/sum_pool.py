@@ -204,6 +204,30 @@ most = _chosen(">")
 
 
 @intrinsic
+def split(_context: Any, n: Any, size: Any) -> Any:
+    """(n // size, n % size), neither negative: the position in outer axes, and the one in an axis of that size."""
+
+    def codegen(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+        outer = builder.udiv(*values)
+        digit = builder.sub(values[0], builder.mul(outer, values[1]))
+        return context.make_tuple(builder, signature.return_type, (outer, digit))
+
+    i64 = types.int64
+    return types.UniTuple(i64, 2)(i64, i64), codegen
+
+
+@intrinsic
+def ceildiv(_context: Any, n: Any, size: Any) -> Any:
+    """n / size, rounded up, neither of them negative."""
+
+    def codegen(_context: Any, builder: Any, _signature: Any, values: Any) -> Any:
+        n, size = values
+        return builder.udiv(builder.add(n, builder.sub(size, size.type(1))), size)
+
+    return types.int64(types.int64, types.int64), codegen
+
+
+@intrinsic
 def item_size(_context: Any, flip: Any) -> Any:
     """Bytes of an element, a constant."""
 
@@ -1355,7 +1379,7 @@ def _write_lines(
     together = all_planes if plain else 1
     doubtful = False
     for turn in range(all_planes // together * again):
-        plane, again_row = turn // again, turn % again
+        plane, again_row = split(turn, again)
         to = target + plane * plane_out + again_row * line_out
         line_at = line + plane * plane_line + again_row * line_step
         scales = by_row + again_row * size
@@ -1561,10 +1585,7 @@ def _batch(batch, axes, item):
     index = 0
     for d in range(axes - 1, -1, -1):
         axis = axis_of(batch, d, BATCH_COLUMNS)
-        size = axis[0]
-        outer = item // size if d > 0 else 0
-        digit = item - outer * size
-        item = outer
+        item, digit = split(item, axis[0])
         first += digit * axis[1]
         second += digit * axis[2]
         third += digit * axis[3]
@@ -1583,8 +1604,8 @@ def _between(spatial, d, output, low, high):
         first = most(before, 0)
         stop = least(window, left)
     else:
-        first = (dilation - 1 + before) // dilation if before > 0 else 0
-        stop = least(window, (left + dilation - 1) // dilation) if left > 0 else 0
+        first = ceildiv(most(before, 0), dilation)
+        stop = least(window, ceildiv(most(left, 0), dilation))
     return first, most(stop - first, 0)
 
 
@@ -1602,10 +1623,8 @@ def _windows(spatial, axes, row, box):
     index_offset = 0
     for d in range(axes - 1, -1, -1):
         axis = axis_of(spatial, d, COLUMNS)
-        size, dilation = axis[OUT_SIZE], axis[DILATION]
-        outer = row // size if d > 0 else 0
-        digit = row - outer * size
-        row = outer
+        dilation = axis[DILATION]
+        row, digit = split(row, axis[OUT_SIZE])
         first, count = _between(spatial, d, digit, FIRST_POSITION, axis[SIZE])
         start = digit * axis[STRIDE] - axis[PADDING] + first * dilation
         total *= count
@@ -1625,9 +1644,7 @@ def _element(box, axes, number):
     position = 0
     for d in range(axes - 1, -1, -1):
         inside = axis_of(box, d, BOX_COLUMNS)
-        outer = number // inside[0] if d > 0 else 0
-        digit = number - outer * inside[0]
-        number = outer
+        number, digit = split(number, inside[0])
         offset += digit * inside[1]
         position += digit * inside[2]
     return offset, position
@@ -1648,7 +1665,7 @@ def _double(target, rest, source, n, window, unit, wide, flip):
             fold_line(target, source, n - shift, 2, shift, shift, wide, flip)
             source = target
             have *= 2
-        return source, (window + have - 1) // have, have * unit, (window - have) * unit
+        return source, ceildiv(window, have), have * unit, (window - have) * unit
     size = rank_size(wide, flip)
     left = window
     fresh = True
@@ -1684,8 +1701,8 @@ def _fill_tables(box, spatial, axes, total, first, count, offsets, positions):
     axis = axis_of(spatial, axes, COLUMNS)
     row_step, row_weight = axis[DILATION] * axis[STEP], axis[DILATION] * axis[WEIGHT]
     for r in range(count):
-        row = (first + r) // total
-        offset, position = _element(box, axes, first + r - row * total)
+        row, number = split(first + r, total)
+        offset, position = _element(box, axes, number)
         place = 2 * (position + row * row_weight)
         store_integer(np.int64(0), offsets + r * 8, offset + row * row_step)
         store_integer(np.int64(0), positions + r * 8, place)
@@ -1748,10 +1765,10 @@ def _rows_inside(axis, row, total, tall, lines):
         return row, 0, lines
     if total > 0 and row >= 0 and row + reach < size:
         return row, total * axis[WINDOW], least((size - 1 - reach - row) // stride + 1, lines)
-    cut = (dilation - 1 - row) // dilation if row < 0 else 0
+    cut = ceildiv(most(-row, 0), dilation)
     stop = axis[WINDOW]
     if row + reach >= size:
-        stop = most(size - row + dilation - 1, 0) // dilation
+        stop = ceildiv(most(size - row, 0), dilation)
     return row + cut * dilation, most(stop - cut, 0) * total, 1
 
 
@@ -1760,8 +1777,8 @@ def _clear_ends(folded, lines, low, high, line, share, span, wide, flip):
     """Set the ranks before `low` and from `high` on to padding in each of the lines, `share` of them in a plane."""
     size = rank_size(wide, flip)
     for i in range(lines):
-        plane = i // share
-        place = folded + (plane * span + (i - plane * share) * line) * size
+        plane, row = split(i, share)
+        place = folded + (plane * span + row * line) * size
         clear_ranks(place, low, wide, flip)
         clear_ranks(place + high * size, line - high, wide, flip)
 
@@ -1867,8 +1884,8 @@ def _fold_rows(how, axis, folded, doubled, rest, several, some, span, wide, flip
     if source == doubled and not in_place:
         target = folded
     for i in range(several * some // alike):
-        plane = i * alike // some
-        row = (i * alike - plane * some) * stride
+        plane, row = split(i * alike, some)
+        row *= stride
         fold_line(
             target + i * alike * line * size,
             source + (plane * span + row * line) * size,
@@ -1936,25 +1953,24 @@ def line_chunk(rule, wide, sums, block, store):
         batch_axis = axis_of(batch, how[BATCH] - 1, BATCH_COLUMNS)
         beside, plane_x, plane_out = batch_axis[0], batch_axis[1], batch_axis[2]
         plane_index, plane_base = batch_axis[3], batch_axis[4]
-        sets = (beside + planes - 1) // planes
-        blocks = (rows + share - 1) // share
-        tiles = (out_n + tile - 1) // tile
-        groups = (lanes + pitch - 1) // pitch
+        sets = ceildiv(beside, planes)
+        blocks = ceildiv(rows, share)
+        tiles = ceildiv(out_n, tile)
+        groups = ceildiv(lanes, pitch)
         last_low, last_high, last_first, last_column = -1, -1, -1, -1
         outer_row = -1
         total, table = 0, 0
         offset, position, outer_out, outer_index = 0, 0, 0, 0
         for item in range(begin, end):
             # Tiles go fastest: their rows are one after the other in memory.
-            rest = item // tiles
-            column = (item - rest * tiles) * tile
-            outer = rest // blocks
-            first = (rest - outer * blocks) * share
+            rest, column = split(item, tiles)
+            column *= tile
+            outer, first = split(rest, blocks)
+            first *= share
             some = least(share, rows - first)
-            rest = outer
-            outer = rest // outers
-            if rest - outer * outers != outer_row:
-                outer_row = rest - outer * outers
+            outer, row = split(outer, outers)
+            if row != outer_row:
+                outer_row = row
                 total, offset, position, outer_out, outer_index = _windows(
                     spatial, outer_axes, outer_row, box
                 )
@@ -1962,10 +1978,10 @@ def line_chunk(rule, wide, sums, block, store):
                 tabled = least(table, TABLE)
                 _fill_tables(box, spatial, outer_axes, total, 0, tabled, offsets, positions)
                 last_first = -1
-            group = outer // groups
-            lane_at = (outer - group * groups) * pitch
-            rest = group // sets
-            plane = (group - rest * sets) * planes
+            group, lane_at = split(outer, groups)
+            lane_at *= pitch
+            rest, plane = split(group, sets)
+            plane *= planes
             several = least(planes, beside - plane)
             x_offset, out_offset, index_offset, base = _batch(
                 batch, how[BATCH], rest * beside + plane
@@ -2053,8 +2069,8 @@ def line_chunk(rule, wide, sums, block, store):
                 finished = doubled
                 pieces, last, apart = 1, 0, 1
                 for i in range(several * some):
-                    p = i // some
-                    place = doubled + (p * span + (i - p * some) * line) * size
+                    p, row = split(i, some)
+                    place = doubled + (p * span + row * line) * size
                     for o in range(count):
                         copy_rank(place + o * size, place + o * stride * size, wide, flip)
             target = out + out_offset + outer_out + lane_at * how[LANE_OUT]
@@ -2106,10 +2122,8 @@ def _divisor(spatial, axes, row):
     """The divisor of output position `row`, row-major in the first `axes` axes."""
     divisor = 1.0
     for d in range(axes - 1, -1, -1):
-        size = axis_of(spatial, d, COLUMNS)[OUT_SIZE]
-        outer = row // size if d > 0 else 0
-        divisor *= _counted(spatial, d, row - outer * size)
-        row = outer
+        row, digit = split(row, axis_of(spatial, d, COLUMNS)[OUT_SIZE])
+        divisor *= _counted(spatial, d, digit)
     return divisor
 
 
@@ -2247,8 +2261,7 @@ def _store_outputs(
         row_axis = axis_of(spatial, inner - 1, COLUMNS)
         rows, row_out = row_axis[OUT_SIZE], row_axis[OUT_STEP]
         for number in range(all_planes * some):
-            plane = number // some
-            i = number - plane * some
+            plane, i = split(number, some)
             row = outer_row * rows + first + i
             to = target + plane * plane_out + i * row_out
             x = source + plane * plane_source
@@ -2289,10 +2302,10 @@ def direct(dtype):
         outputs = 1
         for d in range(axes):
             outputs *= axis_of(spatial, d, COLUMNS)[OUT_SIZE]
-        blocks = (outputs + share - 1) // share
+        blocks = ceildiv(outputs, share)
         for item in range(begin, end):
-            plane = item // blocks
-            low = (item - plane * blocks) * share
+            plane, low = split(item, blocks)
+            low *= share
             x_offset, out_offset, _, _ = _batch(batch, how[BATCH], plane)
             for row in range(low, least(low + share, outputs)):
                 total, start, _, out_start, _ = _windows(spatial, axes, row, box)
@@ -2320,11 +2333,9 @@ def _holders(spatial, axes, row, box):
     same = True
     for d in range(axes - 1, -1, -1):
         axis = axis_of(spatial, d, COLUMNS)
-        outer = row // axis[SIZE] if d > 0 else 0
-        digit = row - outer * axis[SIZE]
-        row = outer
+        row, digit = split(row, axis[SIZE])
         ahead, stride = digit + axis[PADDING], axis[STRIDE]
-        first = most((ahead - axis[WINDOW] + stride) // stride, 0)
+        first = ceildiv(most(ahead - axis[WINDOW] + 1, 0), stride)
         count = most(least(ahead // stride, axis[OUT_SIZE] - 1) - first + 1, 0)
         held = axis_of(box, d, BOX_COLUMNS)
         same = same and held[0] == count and held[1] == first
@@ -2341,9 +2352,8 @@ def _holder(spatial, box, axes, number):
     divisor = 1.0
     for d in range(axes - 1, -1, -1):
         held = axis_of(box, d, BOX_COLUMNS)
-        outer = number // held[0] if d > 0 else 0
-        output = held[1] + number - outer * held[0]
-        number = outer
+        number, digit = split(number, held[0])
+        output = held[1] + digit
         offset += output * axis_of(spatial, d, COLUMNS)[STEP]
         divisor *= _counted(spatial, d, output)
     return offset, divisor
@@ -2400,16 +2410,16 @@ def gradient(dtype, width):
         rows = 1
         for d in range(inner):
             rows *= axis_of(spatial, d, COLUMNS)[SIZE]
-        tiles = (n + tile - 1) // tile
-        blocks = (rows + share - 1) // share
-        groups = (lanes + pitch - 1) // pitch
+        tiles = ceildiv(n, tile)
+        blocks = ceildiv(rows, share)
+        groups = ceildiv(lanes, pitch)
         for item in range(begin, end):
-            rest = item // tiles
-            column = (item - rest * tiles) * tile
-            outer = rest // blocks
-            low = (rest - outer * blocks) * share
-            plane = outer // groups
-            lane_at = (outer - plane * groups) * pitch
+            rest, column = split(item, tiles)
+            column *= tile
+            outer, low = split(rest, blocks)
+            low *= share
+            plane, lane_at = split(outer, groups)
+            lane_at *= pitch
             columns = least(pitch, lanes - lane_at)
             x_offset, out_offset, _, _ = _batch(batch, how[BATCH], plane)
             source = x + x_offset + lane_at * item_bytes
@@ -2419,7 +2429,7 @@ def gradient(dtype, width):
             length = count + window - 1
             # Where the line begins, in the padded input.
             start = column + padding - window + 1
-            first = most((start + stride - 1) // stride, 0)
+            first = ceildiv(most(start, 0), stride)
             last = least((column + padding + count - 1) // stride, out_n - 1)
             holders = most(last - first + 1, 0)
             for i in range(holders):
@@ -2493,10 +2503,10 @@ def gradient_direct(dtype):
         elements = 1
         for d in range(axes):
             elements *= axis_of(spatial, d, COLUMNS)[SIZE]
-        blocks = (elements + share - 1) // share
+        blocks = ceildiv(elements, share)
         for item in range(begin, end):
-            plane = item // blocks
-            low = (item - plane * blocks) * share
+            plane, low = split(item, blocks)
+            low *= share
             x_offset, out_offset, _, _ = _batch(batch, how[BATCH], plane)
             for row in range(low, least(low + share, elements)):
                 total, out_start, _same = _holders(spatial, axes, row, box)
