@@ -30,6 +30,55 @@ from rank import (
 from strips import WIDEST, _after, _by_count, _place, _rounds, _runs, _store, _store_lanes, _vector
 from vectors import _any, _masked_load
 
+
+class Planes(NamedTuple):
+    """Planes of an item, and the steps from one to the next."""
+
+    count: Any
+    line: Any  # bytes of its lines
+    source: Any
+    out: Any
+    indices: Any
+    base: Any  # of the index of its first element
+
+
+class Lines(NamedTuple):
+    """Alike lines of a plane, and the steps from one to the next."""
+
+    place: Any  # where the first one's ranks are to be
+    source: Any
+    position: Any
+    count: Any
+    place_step: Any
+    source_step: Any
+    position_step: Any
+
+
+class Rows(NamedTuple):
+    """Rows of a window, of so many columns of a line, from which ranks are joined."""
+
+    offsets: Any  # address of int64: where each begins, from the line's source
+    positions: Any  # address of int64: twice the position
+    count: Any
+    columns: Any
+    along: Any  # what is added to the position from one column to the next, 0 or 1
+
+
+class Runs(NamedTuple):
+    """Planes of `count` runs of n outputs each, in `line` the given bytes apart; each output folded from pieces."""
+
+    line: Any
+    planes: Any
+    plane_line: Any
+    count: Any
+    line_step: Any
+    n: Any
+    stride: Any  # 1 or 2
+    pieces: Any
+    step: Any
+    last: Any
+
+
 AHEAD = 32768  # bytes from a row to what is fetched ahead: large inputs take 0.6 to 1 of the time, small 1 to 1.03
 
 
@@ -107,39 +156,25 @@ def rank_element(
 @intrinsic
 def rank_rows(
     _context: Any,
-    line: Any,
-    address: Any,
-    position: Any,
     planes: Any,
-    plane_line: Any,
-    plane_address: Any,
-    count: Any,
-    line_step: Any,
-    address_step: Any,
-    position_step: Any,
-    offsets: Any,
-    positions: Any,
+    lines: Any,
     rows: Any,
-    columns: Any,
-    along: Any,
     fresh: Any,
     wide: Any,
     flip: Any,
     nan_key: Any,
     inf: Any,
 ) -> Any:
-    """The joint rank of each of n contiguous columns over `rows` rows, kept in a register meanwhile.
+    """The joint rank of each of contiguous columns over all rows, kept in a register meanwhile, for lines of planes.
 
-    Row r begins at address + offsets[r], at position + positions[r] / 2, and `along` (0 or 1) more with each column.
-    The line may be written WIDEST registers further than `columns`, with padding or with what stood there.
-    `fresh`: the line's old ranks do not count. All this for `count` lines of each of several planes, the given steps
-    apart.
+    A line may be written WIDEST registers further than its columns, with padding or with what stood there. `fresh`: its
+    old ranks do not count.
     """
 
     def codegen(context: Any, builder: Any, signature: Any, values: Any) -> Any:
-        line, address, position, planes, plane_line, plane_address = values[:6]
-        count, line_step, address_step, position_step = values[6:10]
-        offsets, positions, rows, columns, along, fresh = values[10:16]
+        planes = Planes(*cgutils.unpack_tuple(builder, values[0]))
+        lines = Lines(*cgutils.unpack_tuple(builder, values[1]))
+        rows = Rows(*cgutils.unpack_tuple(builder, values[2]))
         element = _rank_type(wide, flip)
         sums = _is_float(element)
         positions_wanted = wide != types.none and not sums
@@ -147,19 +182,20 @@ def rank_rows(
         narrow = ir.VectorType(ir.IntType(flip.bitwidth), vector.count)
         i64 = ir.IntType(64)
         rule: Any = None if sums else _rule(signature, values)
-        offset_table = builder.bitcast(_pointer(builder, offsets), i64.as_pointer())
-        position_table = builder.bitcast(_pointer(builder, positions), i64.as_pointer())
+        offsets, positions = (builder.inttoptr(t, i64.as_pointer()) for t in rows[:2])
         best = cgutils.alloca_once(builder, vector)
         if positions_wanted:
             numbers = ir.Constant(vector, list(range(0, 2 * vector.count, 2)))
-            steps = builder.mul(_splat(builder, _resize(builder, along, element), vector), numbers)
+            along = _splat(builder, _resize(builder, rows.along, element), vector)
+            steps = builder.mul(along, numbers)
         least = _least(vector)
         lowest = least if sums else _splat(builder, _lowest(builder, element, wide, rule), vector)
-        fresh = builder.trunc(fresh, ir.IntType(1))
+        fresh = builder.trunc(values[3], ir.IntType(1))
 
         def strip(rounds: Any, plane: Any, number: Any, column: Any, done: Any, mask: Any) -> None:
             size = i64(_width(element) // 8)
-            place = _place(builder, line, (plane, plane_line), (number, line_step), (column, size))
+            steps_to = (plane, planes.line), (number, lines.place_step), (column, size)
+            place = _place(builder, lines.place, *steps_to)
             if sums:
                 builder.store(least, best)
             else:
@@ -167,23 +203,22 @@ def rank_rows(
                 begin = lowest if mask is None else builder.select(mask, lowest, least)
                 builder.store(builder.select(fresh, begin, old), best)
             size = i64(narrow.element.width // 8)
-            first = _place(
-                builder, address, (plane, plane_address), (number, address_step), (column, size)
-            )
+            steps_to = (plane, planes.source), (number, lines.source_step), (column, size)
+            first = _place(builder, lines.source, *steps_to)
             start = None
             if positions_wanted:
-                start = builder.add(position, builder.mul(number, position_step))
-                start = builder.add(start, builder.mul(column, along))
+                start = builder.add(lines.position, builder.mul(number, lines.position_step))
+                start = builder.add(start, builder.mul(column, rows.along))
                 start = _inverted(builder, start, element, flip.bitwidth)
                 start = builder.sub(_splat(builder, start, vector), steps)
 
             def join_row(row: Any) -> None:
-                offset = builder.load(builder.gep(offset_table, [row]))
+                offset = builder.load(builder.gep(offsets, [row]))
                 pointer = builder.gep(first, [offset])
                 _prefetch(builder, builder.gep(pointer, [i64(AHEAD)]), 2)
                 where = None
                 if positions_wanted:
-                    where = builder.load(builder.gep(position_table, [row]))
+                    where = builder.load(builder.gep(positions, [row]))
                     where = _splat(builder, _resize(builder, where, element), vector)
                     where = builder.sub(start, where)
                 bits = _masked_load(builder, pointer, mask, narrow)
@@ -209,14 +244,13 @@ def rank_rows(
                     _store(builder, more, place)
 
         def ranks(rounds: Any) -> None:
-            _runs(builder, vector, planes, count, columns, partial(strip, rounds))
+            step = partial(strip, rounds)
+            _runs(builder, vector, planes.count, lines.count, rows.columns, step)
 
-        _by_count(builder, rows, ranks)
+        _by_count(builder, rows.count, ranks)
         return context.get_dummy_value()
 
-    i64 = types.int64
-    args = (*(i64,) * 15, types.boolean, wide, flip, nan_key, inf)
-    return types.void(*args), codegen
+    return types.void(planes, lines, rows, types.boolean, wide, flip, nan_key, inf), codegen
 
 
 def _folded(
@@ -280,23 +314,9 @@ def fold_line(
     return types.void(i64, i64, i64, i64, i64, i64, wide, flip), codegen
 
 
-class _Runs(NamedTuple):
-    """Planes of `count` runs of n outputs each, in `line` the given bytes apart; each output folded from pieces."""
-
-    line: Any
-    planes: Any
-    plane_line: Any
-    count: Any
-    line_step: Any
-    n: Any
-    stride: Any  # 1 or 2
-    pieces: Any
-    step: Any
-    last: Any
-
-
-def _fold_runs(builder: Any, vector: Any, runs: _Runs, run: Any) -> None:
+def _fold_runs(builder: Any, vector: Any, runs: Any, run: Any) -> None:
     """`run(plane, number, ranks, first, mask)` for the folded ranks of strips of the runs."""
+    runs = Runs(*cgutils.unpack_tuple(builder, runs))
     i64 = runs.n.type
     bytes_of_rank = _width(vector.element) // 8
     size = i64(bytes_of_rank)
@@ -347,24 +367,12 @@ def store_elements(
     out: Any,
     plane_out: Any,
     out_step: Any,
-    line: Any,
-    planes: Any,
-    plane_line: Any,
-    count: Any,
-    line_step: Any,
-    n: Any,
-    stride: Any,
-    pieces: Any,
-    step: Any,
-    last: Any,
+    runs: Any,
     flip: Any,
     nan_key: Any,
     inf: Any,
 ) -> Any:
-    """Store the elements of `count` runs of n outputs of each of several planes, the given steps (bytes) apart.
-
-    Outputs are `stride` (1 or 2) ranks apart, each the greatest of pieces as in fold_line.
-    """
+    """Store the elements of runs of outputs, of planes and of runs the given steps (bytes) apart."""
 
     def codegen(context: Any, builder: Any, signature: Any, values: Any) -> Any:
         out, plane_out, out_step = values[:3]
@@ -374,10 +382,11 @@ def store_elements(
             target = _place(builder, out, (plane, plane_out), (number, out_step))
             _store_lanes(builder, _element_bits(builder, ranks, rule), target, first, mask)
 
-        _fold_runs(builder, _vector(ir.IntType(flip.bitwidth)), _Runs(*values[3:13]), run)
+        _fold_runs(builder, _vector(ir.IntType(flip.bitwidth)), values[3], run)
         return context.get_dummy_value()
 
-    return types.void(*(types.int64,) * 13, flip, nan_key, inf), codegen
+    i64 = types.int64
+    return types.void(i64, i64, i64, runs, flip, nan_key, inf), codegen
 
 
 @intrinsic
@@ -389,16 +398,7 @@ def store_found(
     indices: Any,
     plane_index: Any,
     index_step: Any,
-    line: Any,
-    planes: Any,
-    plane_line: Any,
-    count: Any,
-    line_step: Any,
-    n: Any,
-    stride: Any,
-    pieces: Any,
-    step: Any,
-    last: Any,
+    runs: Any,
     base: Any,
     plane_base: Any,
     weight: Any,
@@ -417,7 +417,7 @@ def store_found(
 
     def codegen(context: Any, builder: Any, signature: Any, values: Any) -> Any:
         out, plane_out, out_step, indices, plane_index, index_step = values[:6]
-        base, plane_base, weight, width, blank = values[16:21]
+        base, plane_base, weight, width, blank = values[7:12]
         flip_value, nan_value, inf_value = _rule(signature, values)
         rank_type = _rank_type(wide, flip)
         # The keys, and the positions, of two registers of wide ranks fill one: 0.86 to 0.95 of the time.
@@ -481,9 +481,9 @@ def store_found(
                 with otherwise:
                     store_indices(target, start, low, padding, first, mask, ir.IntType(64))
 
-        _fold_runs(builder, vector, _Runs(*values[6:16]), run)
+        _fold_runs(builder, vector, values[6], run)
         return _any(builder, builder.load(found))
 
     i64 = types.int64
-    args = (out, *(i64,) * 19, blank, wide, flip, nan_key, inf)
+    args = (out, *(i64,) * 5, runs, *(i64,) * 4, blank, wide, flip, nan_key, inf)
     return types.boolean(*args), codegen

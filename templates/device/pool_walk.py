@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any, NamedTuple
+
 import numpy as np
 
 from compiled import entry, helper
@@ -19,6 +21,9 @@ from memory import (
     store_integer,
 )
 from pool_line import (
+    Lines,
+    Planes,
+    Rows,
     clear_ranks,
     copy_rank,
     fold_line,
@@ -66,11 +71,42 @@ STEP, OUT_STEP, INDEX_STEP, WEIGHT, LOW, HIGH = 6, 7, 8, 9, 10, 11
 FIRST_POSITION = np.int64(0)  # a literal would make another version of what it is passed to
 TABLE = 256  # rows of a window whose offsets are in a table
 GAP_BYTES = WIDEST * VECTOR_BYTES  # behind each plane's lines: what rank_rows may write there
-SLACK_BYTES = (
-    2 * GAP_BYTES
-)  # behind all lines: where every second rank is wanted, twice as much is read
+# Behind all lines: where every second rank is wanted, twice as much is read.
+SLACK_BYTES = 2 * GAP_BYTES
 PIECES = 4  # of a window that are joined at once, when the rest was doubled
 SUM_PIECES = 7
+
+
+class Outputs(NamedTuple):
+    """Which outputs an item has, of each of its planes, and what the item before was other in."""
+
+    outer: Any  # position in all spatial axes but the last two
+    row: Any  # the first of the last axis but one
+    rows: Any
+    column: Any  # the first of the last axis
+    columns: Any
+    lanes: Any  # places of the batch axis that stand side by side
+    new_column: Any
+    new_place: Any  # column or row
+
+
+class Places(NamedTuple):
+    """Where an item's first plane is: addresses, an index, and the position from which positions are counted."""
+
+    source: Any  # of the plane
+    out: Any  # of the item's first output
+    indices: Any
+    base: Any  # index of the plane's first element
+    origin: Any
+
+
+class Pieces(NamedTuple):
+    """What outputs are joined of; in ranks."""
+
+    stride: Any  # from one output to the next: 1 or 2
+    count: Any
+    step: Any
+    last: Any  # from the first piece to the last
 
 
 @helper
@@ -206,44 +242,29 @@ def _fill_tables(box, spatial, axes, total, first, count, offsets, positions):
 
 
 @helper
-def _fold_apart(
-    place,
-    address,
-    position,
-    count,
-    place_step,
-    address_step,
-    position_step,
-    step,
-    n,
-    offsets,
-    positions,
-    rows,
-    fresh,
-    wide,
-    flip,
-    nan_key,
-    inf,
-):
+def _rank_apart(planes, lines, rows, step, fresh, wide, flip, nan_key, inf):
     """As rank_rows, for columns `step` bytes apart."""
-    size = rank_size(wide, flip)
-    for _ in range(count):
-        for p in range(n):
+    size, number = rank_size(wide, flip), np.int64(0)
+    for i in range(planes.count * lines.count):
+        plane, line = split(i, lines.count)
+        place = lines.place + plane * planes.line + line * lines.place_step
+        source = lines.source + plane * planes.source + line * lines.source_step
+        position = lines.position + line * lines.position_step
+        for column in range(rows.columns):
             if fresh:
-                reset_rank(place + p * size, wide, flip)
-            for r in range(rows):
+                reset_rank(place, wide, flip)
+            for r in range(rows.count):
                 rank_element(
-                    place + p * size,
-                    address + load_integer(np.int64(0), offsets + r * 8) + p * step,
-                    position + load_integer(np.int64(0), positions + r * 8) // 2 + p,
+                    place,
+                    source + load_integer(number, rows.offsets + r * 8),
+                    position + load_integer(number, rows.positions + r * 8) // 2 + column,
                     wide,
                     flip,
                     nan_key,
                     inf,
                 )
-        place += place_step
-        address += address_step
-        position += position_step
+            place += size
+            source += step
 
 
 @helper
@@ -288,79 +309,36 @@ def _rank_lines(
     inside,
     total,
     table,
-    lines,
     planes,
-    runs,
-    offsets,
-    positions,
+    lines,
+    rows,
+    step,
     block,
     wide,
     flip,
     nan_key,
     inf,
 ):
-    """Rank `inside` elements, a table's or more, in each column of alike lines.
-
-    lines: (place, address, position) of the first line and how many of them; steps of these three to the next
-    planes: how many, and the steps in ranks and in input
-    runs: columns of a line, step from one to the next, whether their positions count up
-    """
-    place, address, at, count, place_step, address_step, at_step = lines
-    several, plane_line, plane_x = planes
-    n, step, along = runs
-    axes = how[SPATIAL] - 2
+    """Rank `inside` elements, a table's or more, in each column of alike lines; columns are `step` bytes apart."""
     apart = how[PITCH] == 1 and step != item_size(flip)
     ranked = np.int64(0)
     while ranked < inside:
         more = least(inside - ranked, TABLE)
         if table > TABLE:
-            _fill_tables(box, spatial, axes, total, ranked, more, offsets, positions)
-        if apart:
-            for p in range(several):
-                _fold_apart(
-                    place + p * plane_line,
-                    address + p * plane_x,
-                    at,
-                    count,
-                    place_step,
-                    address_step,
-                    at_step,
-                    step,
-                    n,
-                    offsets,
-                    positions,
-                    more,
-                    ranked == 0,
-                    wide,
-                    flip,
-                    nan_key,
-                    inf,
-                )
-        else:
-            for tabled in range(0, more, block):
-                rank_rows(
-                    place,
-                    address,
-                    at,
-                    several,
-                    plane_line,
-                    plane_x,
-                    count,
-                    place_step,
-                    address_step,
-                    at_step,
-                    offsets + tabled * 8,
-                    positions + tabled * 8,
-                    least(more - tabled, block),
-                    n,
-                    along,
-                    ranked + tabled == 0,
-                    wide,
-                    flip,
-                    nan_key,
-                    inf,
-                )
-        ranked += more
+            axes = how[SPATIAL] - 2
+            _fill_tables(box, spatial, axes, total, ranked, more, rows.offsets, rows.positions)
+        tabled = np.int64(0)
+        while tabled < more:
+            some = least(more - tabled, more if apart else block)
+            at = tabled * 8
+            part = Rows(rows.offsets + at, rows.positions + at, some, rows.columns, rows.along)
+            fresh = ranked == 0
+            if apart:
+                _rank_apart(planes, lines, part, step, fresh, wide, flip, nan_key, inf)
+            else:
+                rank_rows(planes, lines, part, fresh, wide, flip, nan_key, inf)
+            tabled += some
+            ranked += some
 
 
 @helper
@@ -427,8 +405,8 @@ def line_chunk(rule, wide, sums, block, store):
         outer_axes = inner - 1
         size, item_bytes = rank_size(wide, flip), item_size(flip)
         lanes, pitch, tile, share = how[LANES], how[PITCH], how[TILE], how[ROWS]
-        tall, line, planes = how[TALL] != 0, how[LINE], how[PLANES]
-        gap = GAP_BYTES // size if planes > 1 else 0
+        tall, line, most_planes = how[TALL] != 0, how[LINE], how[PLANES]
+        gap = GAP_BYTES // size if most_planes > 1 else 0
         axis = axis_of(spatial, inner, COLUMNS)
         n, out_n, window = axis[SIZE], axis[OUT_SIZE], axis[WINDOW]
         stride, padding = axis[STRIDE], axis[PADDING]
@@ -450,7 +428,7 @@ def line_chunk(rule, wide, sums, block, store):
         batch_axis = axis_of(batch, how[BATCH] - 1, BATCH_COLUMNS)
         beside, plane_x, plane_out = batch_axis[0], batch_axis[1], batch_axis[2]
         plane_index, plane_base = batch_axis[3], batch_axis[4]
-        sets = ceildiv(beside, planes)
+        sets = ceildiv(beside, most_planes)
         blocks = ceildiv(rows, share)
         tiles = ceildiv(out_n, tile)
         groups = ceildiv(lanes, pitch)
@@ -478,8 +456,8 @@ def line_chunk(rule, wide, sums, block, store):
             group, lane_at = split(outer, groups)
             lane_at *= pitch
             rest, plane = split(group, sets)
-            plane *= planes
-            several = least(planes, beside - plane)
+            plane *= most_planes
+            several = least(most_planes, beside - plane)
             x_offset, out_offset, index_offset, base = _batch(
                 batch, how[BATCH], rest * beside + plane
             )
@@ -506,12 +484,13 @@ def line_chunk(rule, wide, sums, block, store):
             span = lines_wanted * line + gap
             if tall:
                 if moved or new_place:
-                    clear_ranks(folded, planes * span, wide, flip)
+                    clear_ranks(folded, most_planes * span, wide, flip)
             elif moved:
-                _clear_ends(
-                    folded, planes * share, low * pitch, high * pitch, line, share, span, wide, flip
-                )
+                ends = low * pitch, high * pitch
+                _clear_ends(folded, most_planes * share, *ends, line, share, span, wide, flip)
             last_low, last_high, last_first, last_column = low, high, first, column
+            source = x + x_offset + lane_at * item_bytes
+            planes = Planes(several, span * size, plane_x, plane_out, plane_index, plane_base)
             done = 0
             while done < lines_wanted:
                 first_row, inside, alike = _rows_inside(
@@ -519,16 +498,15 @@ def line_chunk(rule, wide, sums, block, store):
                 )
                 # Alike lines at once, or the runs of one line.
                 again, place_step = alike, line * size
-                address_step, at_step = line_stride * row_step, line_stride * row_weight
+                source_step, at_step = line_stride * row_step, line_stride * row_weight
                 if runs != 1:
-                    again, place_step, address_step, at_step = runs, pitch * size, step, 1
+                    again, place_step, source_step, at_step = runs, pitch * size, step, 1
                     alike = 1
                 inside_at = offset + first_row * row_step + (start + low) * step
                 at = (first_row - most(line_row, 0)) * row_weight
                 place = folded + (done * line + low * pitch) * size
-                address = x + x_offset + lane_at * item_bytes + inside_at
                 for p in range(several if inside == 0 and not tall else 0):
-                    clear_ranks(place + p * span * size, (high - low) * pitch, wide, flip)
+                    clear_ranks(place + p * planes.line, (high - low) * pitch, wide, flip)
                 _rank_lines(
                     how,
                     spatial,
@@ -536,11 +514,10 @@ def line_chunk(rule, wide, sums, block, store):
                     inside,
                     total,
                     table,
-                    (place, address, at, again, place_step, address_step, at_step),
-                    (several, span * size, plane_x),
-                    (n_run, step, along),
-                    offsets,
-                    positions,
+                    planes,
+                    Lines(place, source + inside_at, at, again, place_step, source_step, at_step),
+                    Rows(offsets, positions, inside, n_run, along),
+                    step,
                     block,
                     wide,
                     flip,
@@ -574,20 +551,16 @@ def line_chunk(rule, wide, sums, block, store):
             target += first * row_out + column * out_step
             index_target = indices + index_offset + outer_index + lane_at * how[LANE_INDICES]
             index_target += first * row_index + column * index_step
+            base += lane_at * how[LANE_WEIGHT]
+            origin = position + most(line_row, 0) * row_weight + start + low
             store(
                 how,
                 spatial,
-                (outer_row, first, some, column, count, columns, new_column, new_place),
-                (
-                    x + x_offset + lane_at * item_bytes,
-                    target,
-                    index_target,
-                    base + lane_at * how[LANE_WEIGHT],
-                    position + most(line_row, 0) * row_weight + start + low,
-                ),
-                (several, span * size, plane_x, plane_out, plane_index, plane_base),
+                Outputs(outer_row, first, some, column, count, columns, new_column, new_place),
+                Places(source, target, index_target, base, origin),
+                Planes(several, span * size, plane_x, plane_out, plane_index, plane_base),
                 finished,
-                (apart, pieces, shift, last),
+                Pieces(apart, pieces, shift, last),
                 spare,
                 wide,
                 flip,

@@ -14,7 +14,7 @@ from numba.extending import intrinsic
 from half import _float_to_bfloat, _float_to_half, _like, _to_odd
 from compiled import helper
 from memory import _load, _pointer, _splat, item_size, load_integer, split, store_integer
-from pool_line import _fold_runs, _Runs, rank_size
+from pool_line import Runs, _fold_runs, rank_size
 from pool_walk import COLUMNS, LANE_OUT, LINE, OUT_STEP, PITCH, SPATIAL
 from rank import _float_of, _may_vanish, _raised, _rank_type, _scalar, _width
 from strips import _after, _place, _runs, _store, _store_lanes, _vector
@@ -208,16 +208,7 @@ def store_sums(
     out: Any,
     plane_out: Any,
     out_step: Any,
-    line: Any,
-    planes: Any,
-    plane_line: Any,
-    count: Any,
-    line_step: Any,
-    n: Any,
-    stride: Any,
-    pieces: Any,
-    step: Any,
-    last: Any,
+    runs: Any,
     divisors: Any,
     divisor_step: Any,
     scales: Any,
@@ -227,7 +218,7 @@ def store_sums(
     power: Any,
     exponent: Any,
 ) -> Any:
-    """Store the elements of `count` runs of n outputs of each of several planes, as store_elements does.
+    """Store the elements of runs of outputs, as store_elements does.
 
     A sum is divided by its divisor and its run's scale where `power` is None; of |x|**p the root is taken.
     True if a root is not certain to be right.
@@ -235,7 +226,7 @@ def store_sums(
 
     def codegen(context: Any, builder: Any, _signature: Any, values: Any) -> Any:
         out, plane_out, out_step = values[:3]
-        divisors, divisor_step, scales, scale_step = values[13:17]
+        divisors, divisor_step, scales, scale_step = values[4:8]
         element = _rank_type(wide, kind)
         vector = _vector(element)
         size = out.type(_width(element) // 8)
@@ -271,11 +262,11 @@ def store_sums(
             target = _place(builder, out, (plane, plane_out), (number, out_step))
             _store_lanes(builder, _bits_of(context, builder, value, kind), target, first, mask)
 
-        _fold_runs(builder, vector, _Runs(*values[3:13]), run)
+        _fold_runs(builder, vector, values[3], run)
         return builder.load(doubtful)
 
     i64 = types.int64
-    args = (*(i64,) * 17, wide, kind, power, exponent)
+    args = (i64, i64, i64, runs, i64, i64, i64, i64, wide, kind, power, exponent)
     return types.boolean(*args), codegen
 
 
@@ -286,9 +277,11 @@ def _write_lines(
     target,
     line,
     planes,
-    some,
-    count,
+    plane_line,
+    plane_out,
+    rows,
     columns,
+    lanes,
     pieces,
     by_column,
     by_row,
@@ -298,34 +291,33 @@ def _write_lines(
     power,
     exponent,
 ):
-    """Store the outputs of some lines of each plane, yet to be joined of pieces.
+    """Store the outputs of some lines of each plane, of `rows`, yet to be joined of pieces.
 
-    A divisor is the product of two of these lines. `planes`: how many there are, and the bytes from one to the next in
-    lines and outputs.
+    A divisor is the product of two of the lines `by_column` and `by_row`. Planes are so many bytes apart in lines and
+    in outputs.
     """
-    all_planes, plane_line, plane_out = planes
-    apart, number, shift, last = pieces
+    apart = pieces.stride
     inner = how[SPATIAL] - 1
     size, item_bytes, pitch = rank_size(wide, kind), item_size(kind), how[PITCH]
     line_step, line_out = how[LINE] * size, axis_of(spatial, inner - 1, COLUMNS)[OUT_STEP]
     step = axis_of(spatial, inner, COLUMNS)[OUT_STEP]
     # One run of a line's places for each line, or runs of the lanes of its places.
-    runs, n_run, run_out, along, column_step, row_step = some, count, line_out, line_step, 0, size
+    runs, n_run, run_out, along, column_step, row_step = rows, columns, line_out, line_step, 0, size
     again = 1
     if pitch > 1:
-        whole = apart == 1 and columns == pitch and how[LANE_OUT] == item_bytes
+        whole = apart == 1 and lanes == pitch and how[LANE_OUT] == item_bytes
         if whole and step == pitch * item_bytes:
-            n_run = count * pitch
+            n_run = columns * pitch
             step = item_bytes
         else:
-            again, runs, n_run = some, count, columns
+            again, runs, n_run = rows, columns, lanes
             run_out, along, column_step, row_step = step, apart * pitch * size, pitch * size, 0
             step = how[LANE_OUT]
         apart = 1
     plain = step == item_bytes
-    together = all_planes if plain else 1
+    together = planes if plain else 1
     doubtful = False
-    for turn in range(all_planes // together * again):
+    for turn in range(planes // together * again):
         plane, again_row = split(turn, again)
         to = target + plane * plane_out + again_row * line_out
         line_at = line + plane * plane_line + again_row * line_step
@@ -335,16 +327,18 @@ def _write_lines(
                 to if plain else spare,
                 plane_out,
                 run_out,
-                line_at + r * along,
-                together,
-                plane_line,
-                runs if plain else 1,
-                along,
-                n_run,
-                apart,
-                number,
-                shift,
-                last,
+                Runs(
+                    line=line_at + r * along,
+                    planes=together,
+                    plane_line=plane_line,
+                    count=runs if plain else 1,
+                    line_step=along,
+                    n=n_run,
+                    stride=apart,
+                    pieces=pieces.count,
+                    step=pieces.step,
+                    last=pieces.last,
+                ),
                 by_column + r * column_step,
                 column_step,
                 scales + r * row_step,

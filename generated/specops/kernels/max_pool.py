@@ -1063,6 +1063,54 @@ def _store_lanes(builder: Any, value: Any, start: Any, first: Any, mask: Any) ->
         _masked_store(builder, value, pointer, mask)
 
 
+class Planes(NamedTuple):
+    """Planes of an item, and the steps from one to the next."""
+
+    count: Any
+    line: Any  # bytes of its lines
+    source: Any
+    out: Any
+    indices: Any
+    base: Any  # of the index of its first element
+
+
+class Lines(NamedTuple):
+    """Alike lines of a plane, and the steps from one to the next."""
+
+    place: Any  # where the first one's ranks are to be
+    source: Any
+    position: Any
+    count: Any
+    place_step: Any
+    source_step: Any
+    position_step: Any
+
+
+class Rows(NamedTuple):
+    """Rows of a window, of so many columns of a line, from which ranks are joined."""
+
+    offsets: Any  # address of int64: where each begins, from the line's source
+    positions: Any  # address of int64: twice the position
+    count: Any
+    columns: Any
+    along: Any  # what is added to the position from one column to the next, 0 or 1
+
+
+class Runs(NamedTuple):
+    """Planes of `count` runs of n outputs each, in `line` the given bytes apart; each output folded from pieces."""
+
+    line: Any
+    planes: Any
+    plane_line: Any
+    count: Any
+    line_step: Any
+    n: Any
+    stride: Any  # 1 or 2
+    pieces: Any
+    step: Any
+    last: Any
+
+
 AHEAD = 32768  # bytes from a row to what is fetched ahead: large inputs take 0.6 to 1 of the time, small 1 to 1.03
 
 
@@ -1140,39 +1188,25 @@ def rank_element(
 @intrinsic
 def rank_rows(
     _context: Any,
-    line: Any,
-    address: Any,
-    position: Any,
     planes: Any,
-    plane_line: Any,
-    plane_address: Any,
-    count: Any,
-    line_step: Any,
-    address_step: Any,
-    position_step: Any,
-    offsets: Any,
-    positions: Any,
+    lines: Any,
     rows: Any,
-    columns: Any,
-    along: Any,
     fresh: Any,
     wide: Any,
     flip: Any,
     nan_key: Any,
     inf: Any,
 ) -> Any:
-    """The joint rank of each of n contiguous columns over `rows` rows, kept in a register meanwhile.
+    """The joint rank of each of contiguous columns over all rows, kept in a register meanwhile, for lines of planes.
 
-    Row r begins at address + offsets[r], at position + positions[r] / 2, and `along` (0 or 1) more with each column.
-    The line may be written WIDEST registers further than `columns`, with padding or with what stood there.
-    `fresh`: the line's old ranks do not count. All this for `count` lines of each of several planes, the given steps
-    apart.
+    A line may be written WIDEST registers further than its columns, with padding or with what stood there. `fresh`: its
+    old ranks do not count.
     """
 
     def codegen(context: Any, builder: Any, signature: Any, values: Any) -> Any:
-        line, address, position, planes, plane_line, plane_address = values[:6]
-        count, line_step, address_step, position_step = values[6:10]
-        offsets, positions, rows, columns, along, fresh = values[10:16]
+        planes = Planes(*cgutils.unpack_tuple(builder, values[0]))
+        lines = Lines(*cgutils.unpack_tuple(builder, values[1]))
+        rows = Rows(*cgutils.unpack_tuple(builder, values[2]))
         element = _rank_type(wide, flip)
         sums = _is_float(element)
         positions_wanted = wide != types.none and not sums
@@ -1180,19 +1214,20 @@ def rank_rows(
         narrow = ir.VectorType(ir.IntType(flip.bitwidth), vector.count)
         i64 = ir.IntType(64)
         rule: Any = None if sums else _rule(signature, values)
-        offset_table = builder.bitcast(_pointer(builder, offsets), i64.as_pointer())
-        position_table = builder.bitcast(_pointer(builder, positions), i64.as_pointer())
+        offsets, positions = (builder.inttoptr(t, i64.as_pointer()) for t in rows[:2])
         best = cgutils.alloca_once(builder, vector)
         if positions_wanted:
             numbers = ir.Constant(vector, list(range(0, 2 * vector.count, 2)))
-            steps = builder.mul(_splat(builder, _resize(builder, along, element), vector), numbers)
+            along = _splat(builder, _resize(builder, rows.along, element), vector)
+            steps = builder.mul(along, numbers)
         least = _least(vector)
         lowest = least if sums else _splat(builder, _lowest(builder, element, wide, rule), vector)
-        fresh = builder.trunc(fresh, ir.IntType(1))
+        fresh = builder.trunc(values[3], ir.IntType(1))
 
         def strip(rounds: Any, plane: Any, number: Any, column: Any, done: Any, mask: Any) -> None:
             size = i64(_width(element) // 8)
-            place = _place(builder, line, (plane, plane_line), (number, line_step), (column, size))
+            steps_to = (plane, planes.line), (number, lines.place_step), (column, size)
+            place = _place(builder, lines.place, *steps_to)
             if sums:
                 builder.store(least, best)
             else:
@@ -1200,23 +1235,22 @@ def rank_rows(
                 begin = lowest if mask is None else builder.select(mask, lowest, least)
                 builder.store(builder.select(fresh, begin, old), best)
             size = i64(narrow.element.width // 8)
-            first = _place(
-                builder, address, (plane, plane_address), (number, address_step), (column, size)
-            )
+            steps_to = (plane, planes.source), (number, lines.source_step), (column, size)
+            first = _place(builder, lines.source, *steps_to)
             start = None
             if positions_wanted:
-                start = builder.add(position, builder.mul(number, position_step))
-                start = builder.add(start, builder.mul(column, along))
+                start = builder.add(lines.position, builder.mul(number, lines.position_step))
+                start = builder.add(start, builder.mul(column, rows.along))
                 start = _inverted(builder, start, element, flip.bitwidth)
                 start = builder.sub(_splat(builder, start, vector), steps)
 
             def join_row(row: Any) -> None:
-                offset = builder.load(builder.gep(offset_table, [row]))
+                offset = builder.load(builder.gep(offsets, [row]))
                 pointer = builder.gep(first, [offset])
                 _prefetch(builder, builder.gep(pointer, [i64(AHEAD)]), 2)
                 where = None
                 if positions_wanted:
-                    where = builder.load(builder.gep(position_table, [row]))
+                    where = builder.load(builder.gep(positions, [row]))
                     where = _splat(builder, _resize(builder, where, element), vector)
                     where = builder.sub(start, where)
                 bits = _masked_load(builder, pointer, mask, narrow)
@@ -1242,14 +1276,13 @@ def rank_rows(
                     _store(builder, more, place)
 
         def ranks(rounds: Any) -> None:
-            _runs(builder, vector, planes, count, columns, partial(strip, rounds))
+            step = partial(strip, rounds)
+            _runs(builder, vector, planes.count, lines.count, rows.columns, step)
 
-        _by_count(builder, rows, ranks)
+        _by_count(builder, rows.count, ranks)
         return context.get_dummy_value()
 
-    i64 = types.int64
-    args = (*(i64,) * 15, types.boolean, wide, flip, nan_key, inf)
-    return types.void(*args), codegen
+    return types.void(planes, lines, rows, types.boolean, wide, flip, nan_key, inf), codegen
 
 
 def _folded(
@@ -1313,23 +1346,9 @@ def fold_line(
     return types.void(i64, i64, i64, i64, i64, i64, wide, flip), codegen
 
 
-class _Runs(NamedTuple):
-    """Planes of `count` runs of n outputs each, in `line` the given bytes apart; each output folded from pieces."""
-
-    line: Any
-    planes: Any
-    plane_line: Any
-    count: Any
-    line_step: Any
-    n: Any
-    stride: Any  # 1 or 2
-    pieces: Any
-    step: Any
-    last: Any
-
-
-def _fold_runs(builder: Any, vector: Any, runs: _Runs, run: Any) -> None:
+def _fold_runs(builder: Any, vector: Any, runs: Any, run: Any) -> None:
     """`run(plane, number, ranks, first, mask)` for the folded ranks of strips of the runs."""
+    runs = Runs(*cgutils.unpack_tuple(builder, runs))
     i64 = runs.n.type
     bytes_of_rank = _width(vector.element) // 8
     size = i64(bytes_of_rank)
@@ -1380,24 +1399,12 @@ def store_elements(
     out: Any,
     plane_out: Any,
     out_step: Any,
-    line: Any,
-    planes: Any,
-    plane_line: Any,
-    count: Any,
-    line_step: Any,
-    n: Any,
-    stride: Any,
-    pieces: Any,
-    step: Any,
-    last: Any,
+    runs: Any,
     flip: Any,
     nan_key: Any,
     inf: Any,
 ) -> Any:
-    """Store the elements of `count` runs of n outputs of each of several planes, the given steps (bytes) apart.
-
-    Outputs are `stride` (1 or 2) ranks apart, each the greatest of pieces as in fold_line.
-    """
+    """Store the elements of runs of outputs, of planes and of runs the given steps (bytes) apart."""
 
     def codegen(context: Any, builder: Any, signature: Any, values: Any) -> Any:
         out, plane_out, out_step = values[:3]
@@ -1407,10 +1414,11 @@ def store_elements(
             target = _place(builder, out, (plane, plane_out), (number, out_step))
             _store_lanes(builder, _element_bits(builder, ranks, rule), target, first, mask)
 
-        _fold_runs(builder, _vector(ir.IntType(flip.bitwidth)), _Runs(*values[3:13]), run)
+        _fold_runs(builder, _vector(ir.IntType(flip.bitwidth)), values[3], run)
         return context.get_dummy_value()
 
-    return types.void(*(types.int64,) * 13, flip, nan_key, inf), codegen
+    i64 = types.int64
+    return types.void(i64, i64, i64, runs, flip, nan_key, inf), codegen
 
 
 @intrinsic
@@ -1422,16 +1430,7 @@ def store_found(
     indices: Any,
     plane_index: Any,
     index_step: Any,
-    line: Any,
-    planes: Any,
-    plane_line: Any,
-    count: Any,
-    line_step: Any,
-    n: Any,
-    stride: Any,
-    pieces: Any,
-    step: Any,
-    last: Any,
+    runs: Any,
     base: Any,
     plane_base: Any,
     weight: Any,
@@ -1450,7 +1449,7 @@ def store_found(
 
     def codegen(context: Any, builder: Any, signature: Any, values: Any) -> Any:
         out, plane_out, out_step, indices, plane_index, index_step = values[:6]
-        base, plane_base, weight, width, blank = values[16:21]
+        base, plane_base, weight, width, blank = values[7:12]
         flip_value, nan_value, inf_value = _rule(signature, values)
         rank_type = _rank_type(wide, flip)
         # The keys, and the positions, of two registers of wide ranks fill one: 0.86 to 0.95 of the time.
@@ -1514,11 +1513,11 @@ def store_found(
                 with otherwise:
                     store_indices(target, start, low, padding, first, mask, ir.IntType(64))
 
-        _fold_runs(builder, vector, _Runs(*values[6:16]), run)
+        _fold_runs(builder, vector, values[6], run)
         return _any(builder, builder.load(found))
 
     i64 = types.int64
-    args = (out, *(i64,) * 19, blank, wide, flip, nan_key, inf)
+    args = (out, *(i64,) * 5, runs, *(i64,) * 4, blank, wide, flip, nan_key, inf)
     return types.boolean(*args), codegen
 
 
@@ -1625,16 +1624,7 @@ def store_sums(
     out: Any,
     plane_out: Any,
     out_step: Any,
-    line: Any,
-    planes: Any,
-    plane_line: Any,
-    count: Any,
-    line_step: Any,
-    n: Any,
-    stride: Any,
-    pieces: Any,
-    step: Any,
-    last: Any,
+    runs: Any,
     divisors: Any,
     divisor_step: Any,
     scales: Any,
@@ -1644,7 +1634,7 @@ def store_sums(
     power: Any,
     exponent: Any,
 ) -> Any:
-    """Store the elements of `count` runs of n outputs of each of several planes, as store_elements does.
+    """Store the elements of runs of outputs, as store_elements does.
 
     A sum is divided by its divisor and its run's scale where `power` is None; of |x|**p the root is taken.
     True if a root is not certain to be right.
@@ -1652,7 +1642,7 @@ def store_sums(
 
     def codegen(context: Any, builder: Any, _signature: Any, values: Any) -> Any:
         out, plane_out, out_step = values[:3]
-        divisors, divisor_step, scales, scale_step = values[13:17]
+        divisors, divisor_step, scales, scale_step = values[4:8]
         element = _rank_type(wide, kind)
         vector = _vector(element)
         size = out.type(_width(element) // 8)
@@ -1688,11 +1678,11 @@ def store_sums(
             target = _place(builder, out, (plane, plane_out), (number, out_step))
             _store_lanes(builder, _bits_of(context, builder, value, kind), target, first, mask)
 
-        _fold_runs(builder, vector, _Runs(*values[3:13]), run)
+        _fold_runs(builder, vector, values[3], run)
         return builder.load(doubtful)
 
     i64 = types.int64
-    args = (*(i64,) * 17, wide, kind, power, exponent)
+    args = (i64, i64, i64, runs, i64, i64, i64, i64, wide, kind, power, exponent)
     return types.boolean(*args), codegen
 
 
@@ -1703,9 +1693,11 @@ def _write_lines(
     target,
     line,
     planes,
-    some,
-    count,
+    plane_line,
+    plane_out,
+    rows,
     columns,
+    lanes,
     pieces,
     by_column,
     by_row,
@@ -1715,34 +1707,33 @@ def _write_lines(
     power,
     exponent,
 ):
-    """Store the outputs of some lines of each plane, yet to be joined of pieces.
+    """Store the outputs of some lines of each plane, of `rows`, yet to be joined of pieces.
 
-    A divisor is the product of two of these lines. `planes`: how many there are, and the bytes from one to the next in
-    lines and outputs.
+    A divisor is the product of two of the lines `by_column` and `by_row`. Planes are so many bytes apart in lines and
+    in outputs.
     """
-    all_planes, plane_line, plane_out = planes
-    apart, number, shift, last = pieces
+    apart = pieces.stride
     inner = how[SPATIAL] - 1
     size, item_bytes, pitch = rank_size(wide, kind), item_size(kind), how[PITCH]
     line_step, line_out = how[LINE] * size, axis_of(spatial, inner - 1, COLUMNS)[OUT_STEP]
     step = axis_of(spatial, inner, COLUMNS)[OUT_STEP]
     # One run of a line's places for each line, or runs of the lanes of its places.
-    runs, n_run, run_out, along, column_step, row_step = some, count, line_out, line_step, 0, size
+    runs, n_run, run_out, along, column_step, row_step = rows, columns, line_out, line_step, 0, size
     again = 1
     if pitch > 1:
-        whole = apart == 1 and columns == pitch and how[LANE_OUT] == item_bytes
+        whole = apart == 1 and lanes == pitch and how[LANE_OUT] == item_bytes
         if whole and step == pitch * item_bytes:
-            n_run = count * pitch
+            n_run = columns * pitch
             step = item_bytes
         else:
-            again, runs, n_run = some, count, columns
+            again, runs, n_run = rows, columns, lanes
             run_out, along, column_step, row_step = step, apart * pitch * size, pitch * size, 0
             step = how[LANE_OUT]
         apart = 1
     plain = step == item_bytes
-    together = all_planes if plain else 1
+    together = planes if plain else 1
     doubtful = False
-    for turn in range(all_planes // together * again):
+    for turn in range(planes // together * again):
         plane, again_row = split(turn, again)
         to = target + plane * plane_out + again_row * line_out
         line_at = line + plane * plane_line + again_row * line_step
@@ -1752,16 +1743,18 @@ def _write_lines(
                 to if plain else spare,
                 plane_out,
                 run_out,
-                line_at + r * along,
-                together,
-                plane_line,
-                runs if plain else 1,
-                along,
-                n_run,
-                apart,
-                number,
-                shift,
-                last,
+                Runs(
+                    line=line_at + r * along,
+                    planes=together,
+                    plane_line=plane_line,
+                    count=runs if plain else 1,
+                    line_step=along,
+                    n=n_run,
+                    stride=apart,
+                    pieces=pieces.count,
+                    step=pieces.step,
+                    last=pieces.last,
+                ),
                 by_column + r * column_step,
                 column_step,
                 scales + r * row_step,
@@ -1863,11 +1856,42 @@ STEP, OUT_STEP, INDEX_STEP, WEIGHT, LOW, HIGH = 6, 7, 8, 9, 10, 11
 FIRST_POSITION = np.int64(0)  # a literal would make another version of what it is passed to
 TABLE = 256  # rows of a window whose offsets are in a table
 GAP_BYTES = WIDEST * VECTOR_BYTES  # behind each plane's lines: what rank_rows may write there
-SLACK_BYTES = (
-    2 * GAP_BYTES
-)  # behind all lines: where every second rank is wanted, twice as much is read
+# Behind all lines: where every second rank is wanted, twice as much is read.
+SLACK_BYTES = 2 * GAP_BYTES
 PIECES = 4  # of a window that are joined at once, when the rest was doubled
 SUM_PIECES = 7
+
+
+class Outputs(NamedTuple):
+    """Which outputs an item has, of each of its planes, and what the item before was other in."""
+
+    outer: Any  # position in all spatial axes but the last two
+    row: Any  # the first of the last axis but one
+    rows: Any
+    column: Any  # the first of the last axis
+    columns: Any
+    lanes: Any  # places of the batch axis that stand side by side
+    new_column: Any
+    new_place: Any  # column or row
+
+
+class Places(NamedTuple):
+    """Where an item's first plane is: addresses, an index, and the position from which positions are counted."""
+
+    source: Any  # of the plane
+    out: Any  # of the item's first output
+    indices: Any
+    base: Any  # index of the plane's first element
+    origin: Any
+
+
+class Pieces(NamedTuple):
+    """What outputs are joined of; in ranks."""
+
+    stride: Any  # from one output to the next: 1 or 2
+    count: Any
+    step: Any
+    last: Any  # from the first piece to the last
 
 
 @helper
@@ -2003,44 +2027,29 @@ def _fill_tables(box, spatial, axes, total, first, count, offsets, positions):
 
 
 @helper
-def _fold_apart(
-    place,
-    address,
-    position,
-    count,
-    place_step,
-    address_step,
-    position_step,
-    step,
-    n,
-    offsets,
-    positions,
-    rows,
-    fresh,
-    wide,
-    flip,
-    nan_key,
-    inf,
-):
+def _rank_apart(planes, lines, rows, step, fresh, wide, flip, nan_key, inf):
     """As rank_rows, for columns `step` bytes apart."""
-    size = rank_size(wide, flip)
-    for _ in range(count):
-        for p in range(n):
+    size, number = rank_size(wide, flip), np.int64(0)
+    for i in range(planes.count * lines.count):
+        plane, line = split(i, lines.count)
+        place = lines.place + plane * planes.line + line * lines.place_step
+        source = lines.source + plane * planes.source + line * lines.source_step
+        position = lines.position + line * lines.position_step
+        for column in range(rows.columns):
             if fresh:
-                reset_rank(place + p * size, wide, flip)
-            for r in range(rows):
+                reset_rank(place, wide, flip)
+            for r in range(rows.count):
                 rank_element(
-                    place + p * size,
-                    address + load_integer(np.int64(0), offsets + r * 8) + p * step,
-                    position + load_integer(np.int64(0), positions + r * 8) // 2 + p,
+                    place,
+                    source + load_integer(number, rows.offsets + r * 8),
+                    position + load_integer(number, rows.positions + r * 8) // 2 + column,
                     wide,
                     flip,
                     nan_key,
                     inf,
                 )
-        place += place_step
-        address += address_step
-        position += position_step
+            place += size
+            source += step
 
 
 @helper
@@ -2085,79 +2094,36 @@ def _rank_lines(
     inside,
     total,
     table,
-    lines,
     planes,
-    runs,
-    offsets,
-    positions,
+    lines,
+    rows,
+    step,
     block,
     wide,
     flip,
     nan_key,
     inf,
 ):
-    """Rank `inside` elements, a table's or more, in each column of alike lines.
-
-    lines: (place, address, position) of the first line and how many of them; steps of these three to the next
-    planes: how many, and the steps in ranks and in input
-    runs: columns of a line, step from one to the next, whether their positions count up
-    """
-    place, address, at, count, place_step, address_step, at_step = lines
-    several, plane_line, plane_x = planes
-    n, step, along = runs
-    axes = how[SPATIAL] - 2
+    """Rank `inside` elements, a table's or more, in each column of alike lines; columns are `step` bytes apart."""
     apart = how[PITCH] == 1 and step != item_size(flip)
     ranked = np.int64(0)
     while ranked < inside:
         more = least(inside - ranked, TABLE)
         if table > TABLE:
-            _fill_tables(box, spatial, axes, total, ranked, more, offsets, positions)
-        if apart:
-            for p in range(several):
-                _fold_apart(
-                    place + p * plane_line,
-                    address + p * plane_x,
-                    at,
-                    count,
-                    place_step,
-                    address_step,
-                    at_step,
-                    step,
-                    n,
-                    offsets,
-                    positions,
-                    more,
-                    ranked == 0,
-                    wide,
-                    flip,
-                    nan_key,
-                    inf,
-                )
-        else:
-            for tabled in range(0, more, block):
-                rank_rows(
-                    place,
-                    address,
-                    at,
-                    several,
-                    plane_line,
-                    plane_x,
-                    count,
-                    place_step,
-                    address_step,
-                    at_step,
-                    offsets + tabled * 8,
-                    positions + tabled * 8,
-                    least(more - tabled, block),
-                    n,
-                    along,
-                    ranked + tabled == 0,
-                    wide,
-                    flip,
-                    nan_key,
-                    inf,
-                )
-        ranked += more
+            axes = how[SPATIAL] - 2
+            _fill_tables(box, spatial, axes, total, ranked, more, rows.offsets, rows.positions)
+        tabled = np.int64(0)
+        while tabled < more:
+            some = least(more - tabled, more if apart else block)
+            at = tabled * 8
+            part = Rows(rows.offsets + at, rows.positions + at, some, rows.columns, rows.along)
+            fresh = ranked == 0
+            if apart:
+                _rank_apart(planes, lines, part, step, fresh, wide, flip, nan_key, inf)
+            else:
+                rank_rows(planes, lines, part, fresh, wide, flip, nan_key, inf)
+            tabled += some
+            ranked += some
 
 
 @helper
@@ -2224,8 +2190,8 @@ def line_chunk(rule, wide, sums, block, store):
         outer_axes = inner - 1
         size, item_bytes = rank_size(wide, flip), item_size(flip)
         lanes, pitch, tile, share = how[LANES], how[PITCH], how[TILE], how[ROWS]
-        tall, line, planes = how[TALL] != 0, how[LINE], how[PLANES]
-        gap = GAP_BYTES // size if planes > 1 else 0
+        tall, line, most_planes = how[TALL] != 0, how[LINE], how[PLANES]
+        gap = GAP_BYTES // size if most_planes > 1 else 0
         axis = axis_of(spatial, inner, COLUMNS)
         n, out_n, window = axis[SIZE], axis[OUT_SIZE], axis[WINDOW]
         stride, padding = axis[STRIDE], axis[PADDING]
@@ -2247,7 +2213,7 @@ def line_chunk(rule, wide, sums, block, store):
         batch_axis = axis_of(batch, how[BATCH] - 1, BATCH_COLUMNS)
         beside, plane_x, plane_out = batch_axis[0], batch_axis[1], batch_axis[2]
         plane_index, plane_base = batch_axis[3], batch_axis[4]
-        sets = ceildiv(beside, planes)
+        sets = ceildiv(beside, most_planes)
         blocks = ceildiv(rows, share)
         tiles = ceildiv(out_n, tile)
         groups = ceildiv(lanes, pitch)
@@ -2275,8 +2241,8 @@ def line_chunk(rule, wide, sums, block, store):
             group, lane_at = split(outer, groups)
             lane_at *= pitch
             rest, plane = split(group, sets)
-            plane *= planes
-            several = least(planes, beside - plane)
+            plane *= most_planes
+            several = least(most_planes, beside - plane)
             x_offset, out_offset, index_offset, base = _batch(
                 batch, how[BATCH], rest * beside + plane
             )
@@ -2303,12 +2269,13 @@ def line_chunk(rule, wide, sums, block, store):
             span = lines_wanted * line + gap
             if tall:
                 if moved or new_place:
-                    clear_ranks(folded, planes * span, wide, flip)
+                    clear_ranks(folded, most_planes * span, wide, flip)
             elif moved:
-                _clear_ends(
-                    folded, planes * share, low * pitch, high * pitch, line, share, span, wide, flip
-                )
+                ends = low * pitch, high * pitch
+                _clear_ends(folded, most_planes * share, *ends, line, share, span, wide, flip)
             last_low, last_high, last_first, last_column = low, high, first, column
+            source = x + x_offset + lane_at * item_bytes
+            planes = Planes(several, span * size, plane_x, plane_out, plane_index, plane_base)
             done = 0
             while done < lines_wanted:
                 first_row, inside, alike = _rows_inside(
@@ -2316,16 +2283,15 @@ def line_chunk(rule, wide, sums, block, store):
                 )
                 # Alike lines at once, or the runs of one line.
                 again, place_step = alike, line * size
-                address_step, at_step = line_stride * row_step, line_stride * row_weight
+                source_step, at_step = line_stride * row_step, line_stride * row_weight
                 if runs != 1:
-                    again, place_step, address_step, at_step = runs, pitch * size, step, 1
+                    again, place_step, source_step, at_step = runs, pitch * size, step, 1
                     alike = 1
                 inside_at = offset + first_row * row_step + (start + low) * step
                 at = (first_row - most(line_row, 0)) * row_weight
                 place = folded + (done * line + low * pitch) * size
-                address = x + x_offset + lane_at * item_bytes + inside_at
                 for p in range(several if inside == 0 and not tall else 0):
-                    clear_ranks(place + p * span * size, (high - low) * pitch, wide, flip)
+                    clear_ranks(place + p * planes.line, (high - low) * pitch, wide, flip)
                 _rank_lines(
                     how,
                     spatial,
@@ -2333,11 +2299,10 @@ def line_chunk(rule, wide, sums, block, store):
                     inside,
                     total,
                     table,
-                    (place, address, at, again, place_step, address_step, at_step),
-                    (several, span * size, plane_x),
-                    (n_run, step, along),
-                    offsets,
-                    positions,
+                    planes,
+                    Lines(place, source + inside_at, at, again, place_step, source_step, at_step),
+                    Rows(offsets, positions, inside, n_run, along),
+                    step,
                     block,
                     wide,
                     flip,
@@ -2371,20 +2336,16 @@ def line_chunk(rule, wide, sums, block, store):
             target += first * row_out + column * out_step
             index_target = indices + index_offset + outer_index + lane_at * how[LANE_INDICES]
             index_target += first * row_index + column * index_step
+            base += lane_at * how[LANE_WEIGHT]
+            origin = position + most(line_row, 0) * row_weight + start + low
             store(
                 how,
                 spatial,
-                (outer_row, first, some, column, count, columns, new_column, new_place),
-                (
-                    x + x_offset + lane_at * item_bytes,
-                    target,
-                    index_target,
-                    base + lane_at * how[LANE_WEIGHT],
-                    position + most(line_row, 0) * row_weight + start + low,
-                ),
-                (several, span * size, plane_x, plane_out, plane_index, plane_base),
+                Outputs(outer_row, first, some, column, count, columns, new_column, new_place),
+                Places(source, target, index_target, base, origin),
+                Planes(several, span * size, plane_x, plane_out, plane_index, plane_base),
                 finished,
-                (apart, pieces, shift, last),
+                Pieces(apart, pieces, shift, last),
                 spare,
                 wide,
                 flip,
@@ -2509,47 +2470,42 @@ def _scatter(
 
 @helper
 def _store_positions(
-    how, spatial, place, at, _planes, ranks, pieces, _spare, wide, flip, nan_key, inf
+    how, spatial, outputs, places, _planes, ranks, pieces, _spare, wide, flip, nan_key, inf
 ):
     """Store the positions, side by side, of an item's outputs, for the gradient: a quarter less to compile."""
-    _, _, some, _, count, columns, _, _ = place
-    _, _, target, _, origin = at
-    apart, number, shift, last = pieces
     inner = how[SPATIAL] - 1
     axis, row_axis = axis_of(spatial, inner, COLUMNS), axis_of(spatial, inner - 1, COLUMNS)
     pitch, size = how[PITCH], rank_size(wide, flip)
     line, row = how[LINE] * size, row_axis[INDEX_STEP]
     # All lines at once, each of them one run, or one by one, a run for each place.
     turns, turn_line, turn_row = 1, 0, 0
-    runs, run_line, run_row, n_run = some, line, row, count
+    runs, run_line, run_row, n_run = outputs.rows, line, row, outputs.columns
+    apart = pieces.stride
     if pitch > 1:
-        turns, turn_line, turn_row = some, line, row
-        runs, run_line, run_row, n_run = (
-            count,
-            axis[STRIDE] * pitch * size,
-            axis[INDEX_STEP],
-            columns,
-        )
-        apart = 1
+        turns, turn_line, turn_row = outputs.rows, line, row
+        runs, run_line = outputs.columns, axis[STRIDE] * pitch * size
+        run_row, n_run, apart = axis[INDEX_STEP], outputs.lanes, 1
     for turn in range(turns):
         store_found(
             None,
             0,
             0,
-            target + turn * turn_row,
+            places.indices + turn * turn_row,
             0,
             run_row,
-            ranks + turn * turn_line,
-            1,
-            0,
-            runs,
-            run_line,
-            n_run,
-            apart,
-            number,
-            shift,
-            last,
-            origin,
+            Runs(
+                line=ranks + turn * turn_line,
+                planes=1,
+                plane_line=0,
+                count=runs,
+                line_step=run_line,
+                n=n_run,
+                stride=apart,
+                pieces=pieces.count,
+                step=pieces.step,
+                last=pieces.last,
+            ),
+            places.origin,
             0,
             0,
             8,
@@ -2562,12 +2518,10 @@ def _store_positions(
 
 
 @helper
-def _store_outputs(how, spatial, place, at, planes, ranks, pieces, spare, wide, flip, nan_key, inf):
+def _store_outputs(
+    how, spatial, outputs, places, planes, ranks, pieces, spare, wide, flip, nan_key, inf
+):
     """Store the outputs of an item, and their indices, whose ranks are yet to be joined of pieces."""
-    _, _, some, _, count, columns, _, _ = place
-    source, target, index_target, base, origin = at
-    all_planes, plane_line, plane_source, plane_out, plane_index, plane_base = planes
-    apart, number, shift, last = pieces
     inner = how[SPATIAL] - 1
     size, item_bytes = rank_size(wide, flip), item_size(flip)
     pitch, width, line = how[PITCH], how[WIDTH], how[LINE]
@@ -2581,72 +2535,60 @@ def _store_outputs(how, spatial, place, at, planes, ranks, pieces, spare, wide, 
         plain = how[LANE_OUT] == item_bytes and (width == 0 or how[LANE_INDICES] == width)
     plain = plain and how[COLUMN_MAJOR] == 0
     # One run of all places, or one of the lanes of each place.
-    runs, n_run, along, weight, plane_step = 1, count, 0, 0, 0
+    runs, n_run, along, weight, plane_step = 1, outputs.columns, 0, 0, 0
+    apart = pieces.stride
     if pitch > 1:
-        runs, n_run, along = count, columns, stride * pitch * size
+        runs, n_run, along = outputs.columns, outputs.lanes, stride * pitch * size
         weight, plane_step, apart = how[LANE_WEIGHT], item_bytes, 1
-        whole = plain and stride == 1 and columns == pitch
+        whole = plain and stride == 1 and outputs.lanes == pitch
         if wide is None and whole and out_step == pitch * item_bytes:
-            runs, n_run = 1, count * pitch
+            runs, n_run = 1, outputs.columns * pitch
     # All runs of lines that are one run each, or those of one line; one run only where more is to be done.
-    outer_runs, inner_runs, outer_line, inner_line = 1, some, 0, line * size
+    outer_runs, inner_runs, outer_line, inner_line = 1, outputs.rows, 0, line * size
     steps = (0, row_out, 0, row_index)
     if runs > 1:
-        outer_runs, inner_runs, outer_line, inner_line = some, runs, line * size, along
+        outer_runs, inner_runs, outer_line, inner_line = outputs.rows, runs, line * size, along
         steps = (row_out, out_step, row_index, index_step)
     outer_out_step, run_out, outer_index_step, run_index = steps
     # All planes at once, or, where there is more to do in one of them, one by one.
-    together = all_planes if plain else 1
+    together = planes.count if plain else 1
     plane, i = 0, 0
-    while plane < all_planes:
-        ranks_at = ranks + plane * plane_line + i * outer_line
-        to = target + plane * plane_out + i * outer_out_step
-        index_to = index_target + plane * plane_index + i * outer_index_step
-        base_at = base + plane * plane_base
+    while plane < planes.count:
+        ranks_at = ranks + plane * planes.line + i * outer_line
+        to = places.out + plane * planes.out + i * outer_out_step
+        index_to = places.indices + plane * planes.indices + i * outer_index_step
+        base = places.base + plane * planes.base
         # Elements or positions that are not yet outputs go to scratch memory, run by run: those of a NaN too.
         direct = plain
         done = 0
         while done < inner_runs:
             some_nan = False
+            found = Runs(
+                line=ranks_at + done * inner_line,
+                planes=together,
+                plane_line=planes.line,
+                count=inner_runs if direct else 1,
+                line_step=inner_line,
+                n=n_run,
+                stride=apart,
+                pieces=pieces.count,
+                step=pieces.step,
+                last=pieces.last,
+            )
             if wide is None:
-                store_elements(
-                    to if direct else spare,
-                    plane_out,
-                    run_out,
-                    ranks_at + done * inner_line,
-                    together,
-                    plane_line,
-                    inner_runs if direct else 1,
-                    inner_line,
-                    n_run,
-                    apart,
-                    number,
-                    shift,
-                    last,
-                    flip,
-                    nan_key,
-                    inf,
-                )
+                target = to if direct else spare
+                store_elements(target, planes.out, run_out, found, flip, nan_key, inf)
             else:
                 some_nan = store_found(
                     to if direct else spare + n_run * 8,
-                    plane_out,
+                    planes.out,
                     run_out,
                     index_to if direct else spare,
-                    plane_index,
+                    planes.indices,
                     run_index,
-                    ranks_at + done * inner_line,
-                    together,
-                    plane_line,
-                    inner_runs if direct else 1,
-                    inner_line,
-                    n_run,
-                    apart,
-                    number,
-                    shift,
-                    last,
-                    base_at + origin if direct else origin,
-                    plane_base,
+                    found,
+                    base + places.origin if direct else places.origin,
+                    planes.base,
                     weight if direct else 0,
                     width if direct else 8,
                     blank,
@@ -2664,11 +2606,11 @@ def _store_outputs(how, spatial, place, at, planes, ranks, pieces, spare, wide, 
                 how,
                 spatial,
                 spare,
-                source + plane * plane_source,
+                places.source + plane * planes.source,
                 plane_step,
                 to + done * run_out,
                 index_to + done * run_index,
-                base_at,
+                base,
                 n_run,
                 blank,
                 wide,
@@ -2950,11 +2892,13 @@ def gradient(dtype):
                     spatial,
                     target + _row_of(blocks, axes, out_steps, row),
                     sums + row * n * pitch * size,
-                    (1, 0, 0),
+                    1,
+                    0,
+                    0,
                     1,
                     n,
                     columns,
-                    (1, 1, 0, 0),
+                    Pieces(1, 1, 0, 0),
                     0,
                     0,
                     spare,
