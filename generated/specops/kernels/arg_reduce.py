@@ -1369,6 +1369,61 @@ def _list_rows(offsets, indices, how, reduced, position, stop):
     return rows
 
 
+@inlined
+def _list_ahead(offsets, rows, ahead, row_step, goes_on, first, top_row, away):
+    """List behind the rows those to be fetched: this tile's next ones if it goes on, else the next tile's first ones.
+
+    The next tile is `away` bytes from this one, whose first row is at `top_row`, or still listed if it is the `first`
+    block. Returns how many rows are to be folded.
+    """
+    folded = rows + -rows % FOLD
+    for r in range(ahead):
+        if goes_on:
+            further = offsets[rows - 1] + (r + 1) * row_step
+        elif first:
+            further = offsets[r] + away
+        else:
+            further = top_row + r * row_step + away
+        offsets[folded + r] = further
+    return folded
+
+
+@inlined
+def _row_number(where, c, flip):
+    """The number of the row in which fold_rows found the best key of column `c`, and whether it found one."""
+    size = item_size(flip)
+    none = 0xFF if size == 1 else -1
+    number = np.int64(load_integer(flip, where + c * size)) & none
+    return number, number != none
+
+
+@inlined
+def _first_winners(keys, winners, best, where, indices, columns, flip):
+    """Keys and indices of what fold_rows found in the first block."""
+    for c in range(columns):
+        number, _ = _row_number(where, c, flip)
+        keys[c] = load_integer(flip, best + c * item_size(flip))
+        winners[c] = indices[number]
+
+
+@inlined
+def _later_winners(keys, winners, best, where, indices, columns, ordered, last, flip):
+    """What fold_rows found in a later block takes the place of what is not as good."""
+    size = item_size(flip)
+    word = 8 // size
+    for c in range(0, columns, word):
+        if load_integer(np.int64(0), where + c * size) == -1:
+            continue  # nothing better in this block
+        for d in range(c, least(c + word, columns)):
+            number, changed = _row_number(where, d, flip)
+            key = np.int64(load_integer(flip, best + d * size))
+            index = indices[number if changed else 0]
+            if not ordered:
+                changed = _better(key, index, keys, winners, d, last)
+            keys[d] = key if changed else keys[d]
+            winners[d] = index if changed else winners[d]
+
+
 @helper
 def _join_row(keys, winners, first, columns, weight, last):
     """Join the winners of columns from `first` on, `weight` further on in the index, to the first ones."""
@@ -1540,8 +1595,6 @@ def columns(width, is_float):
         flip, nan_key, inf = rule_of(how, RULE, lane, float_lane)
         pairs = integers(partial)
         size = item_size(flip)
-        word = 8 // size
-        numbers = 0xFF if size == 1 else -1  # of rows; the greatest, of all bits, means none
         tile, parts, width, mark = how[TILE], how[PARTS], how[WIDTH], how[MARK]
         last, ordered, blanks = how[LAST] != 0, how[ORDERED] != 0, how[BLANKS] != 0
         contiguous = how[CONTIGUOUS] != 0
@@ -1597,24 +1650,18 @@ def columns(width, is_float):
                 position += rows
                 fresh = first or not ordered
                 if contiguous:
-                    # Rows to be fetched ahead: this tile's next ones, or the next tile's first ones.
                     if first:
                         top_row = offsets[0]
-                    whole_folds = rows + -rows % FOLD
-                    for r in range(ahead):
-                        if position < stop:
-                            further = offsets[rows - 1] + (r + 1) * row_step
-                        elif first:
-                            further = offsets[r] + next_start - start
-                        else:
-                            further = top_row + r * row_step + next_start - start
-                        offsets[whole_folds + r] = further
+                    goes_on, away = position < stop, next_start - start
+                    folded = _list_ahead(
+                        offsets, rows, ahead, row_step, goes_on, first, top_row, away
+                    )
                     fold_rows(
                         best_at,
                         where_at,
                         start,
                         offsets_at,
-                        whole_folds,
+                        folded,
                         ahead,
                         wide,
                         fresh,
@@ -1651,24 +1698,12 @@ def columns(width, is_float):
                     )
                     continue
                 if first:
-                    for c in range(wide):
-                        number = np.int64(load_integer(flip, where_at + c * size)) & numbers
-                        keys[c] = load_integer(flip, best_at + c * size)
-                        winners[c] = indices[number]
+                    _first_winners(keys, winners, best_at, where_at, indices, wide, flip)
                     first = False
-                    continue
-                for c in range(0, wide, word):
-                    if load_integer(np.int64(0), where_at + c * size) == -1:
-                        continue  # nothing better in this block
-                    for d in range(c, least(c + word, wide)):
-                        number = np.int64(load_integer(flip, where_at + d * size)) & numbers
-                        changed = number != numbers
-                        key = np.int64(load_integer(flip, best_at + d * size))
-                        index = indices[number if changed else 0]
-                        if not ordered:
-                            changed = _better(key, index, keys, winners, d, last)
-                        keys[d] = key if changed else keys[d]
-                        winners[d] = index if changed else winners[d]
+                else:
+                    _later_winners(
+                        keys, winners, best_at, where_at, indices, wide, ordered, last, flip
+                    )
             if first:
                 continue  # stored already
             for row in range(1, beside):
