@@ -443,7 +443,8 @@ def average_pool(
             each entry of window_size.
         dilations: Elements from one entry of a window to the next, for each spatial dimension. None
             means 1 for each entry of window_size.
-        ceil_mode: Round the number of windows up instead of down.
+        ceil_mode: Round the number of windows up instead of down; none starts in the padding at the
+            end.
         count_padding: Whether padding counts as elements that are 0; what lies behind the padding
             never counts.
         out: Array to write to, of the output's data type and shape; it may not share memory with an

@@ -448,7 +448,8 @@ def lp_pool(
             each entry of window_size.
         dilations: Elements from one entry of a window to the next, for each spatial dimension. None
             means 1 for each entry of window_size.
-        ceil_mode: Round the number of windows up instead of down.
+        ceil_mode: Round the number of windows up instead of down; none starts in the padding at the
+            end.
         p: The exponent of the norm, at least 1.
         out: Array to write to, of the output's data type and shape; it may not share memory with an
             input. None makes a new one, which has the memory order of x where it has its

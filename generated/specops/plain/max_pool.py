@@ -488,7 +488,8 @@ def max_pool(
             each entry of window_size.
         dilations: Elements from one entry of a window to the next, for each spatial dimension. None
             means 1 for each entry of window_size.
-        ceil_mode: Round the number of windows up instead of down.
+        ceil_mode: Round the number of windows up instead of down; none starts in the padding at the
+            end.
         indices: Whether to return where too.
         out: Array to write to, or a tuple of one for each output; of the outputs' data types and
             shapes. It may not share memory with an input. None makes new ones, which have the
