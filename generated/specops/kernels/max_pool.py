@@ -142,6 +142,8 @@ def _pipeline(lowering: Any) -> dict[str, Any]:
 _OPTIONS: Any = {"error_model": "numpy", "no_cpython_wrapper": True, "no_cfunc_wrapper": True}
 entry = njit(nogil=True, **_pipeline(_Lowering), **_OPTIONS)
 helper = njit(**_pipeline(_PartLowering), **_OPTIONS)
+# LLVM leaves calls of long helpers, of which these do not wish any: a short row takes up to 1.1 times as long.
+inlined = njit(forceinline=True, **_pipeline(_PartLowering), **_OPTIONS)
 
 
 VECTOR_BYTES = 64  # one AVX-512 register or cache line; LLVM splits it where registers are narrower
@@ -1862,6 +1864,32 @@ PIECES = 4  # of a window that are joined at once, when the rest was doubled
 SUM_PIECES = 7
 
 
+class Window(NamedTuple):
+    """A window in some axes: the elements of it that the input has."""
+
+    total: Any
+    offset: Any  # of the first
+    position: Any
+    out: Any  # offset of the window's output
+    indices: Any
+
+
+class LineRows(NamedTuple):
+    """Rows of the input, or of the padding, at which an item's lines begin."""
+
+    first: Any
+    count: Any
+    stride: Any
+
+
+class Span(NamedTuple):
+    """A line along the last axis: the position where it begins, and which of its places the input has."""
+
+    start: Any
+    low: Any
+    high: Any
+
+
 class Outputs(NamedTuple):
     """Which outputs an item has, of each of its planes, and what the item before was other in."""
 
@@ -1929,10 +1957,9 @@ def _between(spatial, d, output, low, high):
 
 @helper
 def _windows(spatial, axes, row, box):
-    """Place the windows of output position `row`, row-major in the first `axes` axes.
+    """The window of output position `row`, row-major in the first `axes` axes.
 
-    Fills box with (number of elements inside, step, position weight) for each axis; returns how many elements that
-    makes, the input offset and position of the first, and the offsets in output and indices.
+    Fills box with (number of elements inside, step, position weight) for each axis.
     """
     total = 1
     offset = 0
@@ -1952,7 +1979,7 @@ def _windows(spatial, axes, row, box):
         position += start * axis[WEIGHT]
         out_offset += digit * axis[OUT_STEP]
         index_offset += digit * axis[INDEX_STEP]
-    return total, offset, position, out_offset, index_offset
+    return Window(total, offset, position, out_offset, index_offset)
 
 
 @helper
@@ -2091,7 +2118,6 @@ def _rank_lines(
     how,
     spatial,
     box,
-    inside,
     total,
     table,
     planes,
@@ -2104,11 +2130,11 @@ def _rank_lines(
     nan_key,
     inf,
 ):
-    """Rank `inside` elements, a table's or more, in each column of alike lines; columns are `step` bytes apart."""
+    """Rank rows of windows, all of a table's or more, in each column of alike lines; columns are `step` bytes apart."""
     apart = how[PITCH] == 1 and step != item_size(flip)
     ranked = np.int64(0)
-    while ranked < inside:
-        more = least(inside - ranked, TABLE)
+    while ranked < rows.count:
+        more = least(rows.count - ranked, TABLE)
         if table > TABLE:
             axes = how[SPATIAL] - 2
             _fill_tables(box, spatial, axes, total, ranked, more, rows.offsets, rows.positions)
@@ -2159,6 +2185,89 @@ def _fold_rows(how, axis, folded, doubled, rest, several, some, span, wide, flip
     return target
 
 
+@inlined
+def _rank_item(
+    how,
+    spatial,
+    box,
+    window,
+    line_rows,
+    span,
+    lanes,
+    source,
+    folded,
+    planes,
+    offsets,
+    positions,
+    block,
+    wide,
+    flip,
+    nan_key,
+    inf,
+):
+    """Rank the lines of an item's planes at `folded`: alike lines at once, or the runs of one line."""
+    inner = how[SPATIAL] - 1
+    size, item_bytes = rank_size(wide, flip), item_size(flip)
+    pitch, line, tall = how[PITCH], how[LINE] * size, how[TALL] != 0
+    step, row_axis = axis_of(spatial, inner, COLUMNS)[STEP], axis_of(spatial, inner - 1, COLUMNS)
+    row_step, row_weight = row_axis[STEP], row_axis[WEIGHT]
+    table = window.total * (1 if tall else row_axis[WINDOW])
+    places = span.high - span.low
+    # Contiguous runs of elements in each row of the input, and whether their positions count up.
+    runs, n, along = places, lanes, 0
+    if pitch == 1:
+        runs, n, along = 1, places, 1
+    elif how[WIDTH] == 0 and lanes == pitch and step == pitch * item_bytes:
+        runs, n = 1, places * pitch
+    source += window.offset + (span.start + span.low) * step
+    done = 0
+    while done < line_rows.count:
+        row, inside, alike = _rows_inside(
+            row_axis,
+            line_rows.first + done * line_rows.stride,
+            window.total,
+            tall,
+            line_rows.count - done,
+        )
+        count, place_step = alike, line
+        source_step, position_step = line_rows.stride * row_step, line_rows.stride * row_weight
+        if runs != 1:
+            alike, count = 1, runs
+            place_step, source_step, position_step = pitch * size, step, 1
+        place = folded + done * line + span.low * pitch * size
+        position = (row - most(line_rows.first, 0)) * row_weight
+        start = source + row * row_step
+        for p in range(planes.count if inside == 0 and not tall else 0):
+            clear_ranks(place + p * planes.line, places * pitch, wide, flip)
+        _rank_lines(
+            how,
+            spatial,
+            box,
+            window.total,
+            table,
+            planes,
+            Lines(place, start, position, count, place_step, source_step, position_step),
+            Rows(offsets, positions, inside, n, along),
+            step,
+            block,
+            wide,
+            flip,
+            nan_key,
+            inf,
+        )
+        done += alike
+
+
+@helper
+def _thin(lines, count, line, n, stride, wide, flip):
+    """Move every `stride`-th rank of so many lines, `line` bytes apart, to their begins: n of each."""
+    size = rank_size(wide, flip)
+    for _ in range(count):
+        for i in range(n):
+            copy_rank(lines + i * size, lines + i * stride * size, wide, flip)
+        lines += line
+
+
 @helper
 def _tables(walk):
     """The settings, and the tables batch and spatial."""
@@ -2193,15 +2302,11 @@ def line_chunk(rule, wide, sums, block, store):
         tall, line, most_planes = how[TALL] != 0, how[LINE], how[PLANES]
         gap = GAP_BYTES // size if most_planes > 1 else 0
         axis = axis_of(spatial, inner, COLUMNS)
-        n, out_n, window = axis[SIZE], axis[OUT_SIZE], axis[WINDOW]
-        stride, padding = axis[STRIDE], axis[PADDING]
-        step, out_step, index_step = axis[STEP], axis[OUT_STEP], axis[INDEX_STEP]
-        unit, reach = axis[DILATION] * pitch, (window - 1) * axis[DILATION]
+        n, out_n, stride, padding = axis[SIZE], axis[OUT_SIZE], axis[STRIDE], axis[PADDING]
+        unit, reach = axis[DILATION] * pitch, (axis[WINDOW] - 1) * axis[DILATION]
         row_axis = axis_of(spatial, outer_axes, COLUMNS)
-        rows, row_window, row_stride = row_axis[OUT_SIZE], row_axis[WINDOW], row_axis[STRIDE]
-        row_padding, row_step, row_weight = row_axis[PADDING], row_axis[STEP], row_axis[WEIGHT]
-        row_out, row_index = row_axis[OUT_STEP], row_axis[INDEX_STEP]
-        row_reach = (row_window - 1) * row_axis[DILATION]
+        rows, row_stride = row_axis[OUT_SIZE], row_axis[STRIDE]
+        row_reach = (row_axis[WINDOW] - 1) * row_axis[DILATION]
         doubled = folded + how[BUFFER]
         spare = folded + buffers * how[BUFFER]
         # What sums need besides: pieces of another size, and their divisors.
@@ -2219,8 +2324,7 @@ def line_chunk(rule, wide, sums, block, store):
         groups = ceildiv(lanes, pitch)
         last_low, last_high, last_first, last_column = -1, -1, -1, -1
         outer_row = -1
-        total, table = 0, 0
-        offset, position, outer_out, outer_index = 0, 0, 0, 0
+        window = Window(0, 0, 0, 0, 0)  # in all axes but the last two
         for item in range(begin, end):
             # Tiles go fastest: their rows are one after the other in memory.
             rest, column = split(item, tiles)
@@ -2231,12 +2335,9 @@ def line_chunk(rule, wide, sums, block, store):
             outer, row = split(outer, outers)
             if row != outer_row:
                 outer_row = row
-                total, offset, position, outer_out, outer_index = _windows(
-                    spatial, outer_axes, outer_row, box
-                )
-                table = total * (1 if tall else row_window)
-                tabled = least(table, TABLE)
-                _fill_tables(box, spatial, outer_axes, total, 0, tabled, offsets, positions)
+                window = _windows(spatial, outer_axes, outer_row, box)
+                tabled = least(window.total * (1 if tall else row_axis[WINDOW]), TABLE)
+                _fill_tables(box, spatial, outer_axes, window.total, 0, tabled, offsets, positions)
                 last_first = -1
             group, lane_at = split(outer, groups)
             lane_at *= pitch
@@ -2252,100 +2353,75 @@ def line_chunk(rule, wide, sums, block, store):
             length = (count - 1) * stride + 1 + reach
             low = least(most(-start, 0), length)
             high = most(least(n - start, length), low)
-            # Contiguous runs of elements in each row of the input, and whether their positions count up.
-            runs, n_run, along = high - low, columns, 0
-            if pitch == 1:
-                runs, n_run, along = 1, high - low, 1
-            elif how[WIDTH] == 0 and columns == pitch and step == pitch * item_bytes:
-                runs, n_run = 1, (high - low) * pitch
-            line_row = first * row_stride - row_padding
-            lines_wanted, line_stride = some, row_stride
             moved = low != last_low or high != last_high
             new_column = column != last_column
             new_place = new_column or first != last_first
+            line_rows = LineRows(first * row_stride - row_axis[PADDING], some, row_stride)
             if tall:
-                lines_wanted, line_stride = (some - 1) * row_stride + 1 + row_reach, 1
+                line_rows = LineRows(line_rows.first, (some - 1) * row_stride + 1 + row_reach, 1)
             # Ranks from the first line of a plane to that of the next.
-            span = lines_wanted * line + gap
+            apart = line_rows.count * line + gap
             if tall:
                 if moved or new_place:
-                    clear_ranks(folded, most_planes * span, wide, flip)
+                    clear_ranks(folded, most_planes * apart, wide, flip)
             elif moved:
                 ends = low * pitch, high * pitch
-                _clear_ends(folded, most_planes * share, *ends, line, share, span, wide, flip)
+                _clear_ends(folded, most_planes * share, *ends, line, share, apart, wide, flip)
             last_low, last_high, last_first, last_column = low, high, first, column
             source = x + x_offset + lane_at * item_bytes
-            planes = Planes(several, span * size, plane_x, plane_out, plane_index, plane_base)
-            done = 0
-            while done < lines_wanted:
-                first_row, inside, alike = _rows_inside(
-                    row_axis, line_row + done * line_stride, total, tall, lines_wanted - done
-                )
-                # Alike lines at once, or the runs of one line.
-                again, place_step = alike, line * size
-                source_step, at_step = line_stride * row_step, line_stride * row_weight
-                if runs != 1:
-                    again, place_step, source_step, at_step = runs, pitch * size, step, 1
-                    alike = 1
-                inside_at = offset + first_row * row_step + (start + low) * step
-                at = (first_row - most(line_row, 0)) * row_weight
-                place = folded + (done * line + low * pitch) * size
-                for p in range(several if inside == 0 and not tall else 0):
-                    clear_ranks(place + p * planes.line, (high - low) * pitch, wide, flip)
-                _rank_lines(
-                    how,
-                    spatial,
-                    box,
-                    inside,
-                    total,
-                    table,
-                    planes,
-                    Lines(place, source + inside_at, at, again, place_step, source_step, at_step),
-                    Rows(offsets, positions, inside, n_run, along),
-                    step,
-                    block,
-                    wide,
-                    flip,
-                    nan_key,
-                    inf,
-                )
-                done += alike
+            _rank_item(
+                how,
+                spatial,
+                box,
+                window,
+                line_rows,
+                Span(start, low, high),
+                columns,
+                source,
+                folded,
+                Planes(several, apart * size, plane_x, plane_out, plane_index, plane_base),
+                offsets,
+                positions,
+                block,
+                wide,
+                flip,
+                nan_key,
+                inf,
+            )
             finished = folded
             if tall:
                 finished = _fold_rows(
-                    how, row_axis, folded, doubled, rest_lines, several, some, span, wide, flip
+                    how, row_axis, folded, doubled, rest_lines, several, some, apart, wide, flip
                 )
                 if finished == folded:
                     last_first = -1  # these lines are to be cleared again
-                span = some * line
-            ranks = several * span
-            finished, pieces, shift, last = _double(
-                doubled, rest_lines, finished, ranks, window, unit, wide, flip
+                apart = some * line
+            ranks = several * apart
+            finished, number, shift, last = _double(
+                doubled, rest_lines, finished, ranks, axis[WINDOW], unit, wide, flip
             )
-            apart = stride
+            pieces = Pieces(stride, number, shift, last)
             if pitch == 1 and stride > 2:
-                fold_line(doubled, finished, ranks - reach, pieces, shift, last, wide, flip)
+                fold_line(doubled, finished, ranks - reach, number, shift, last, wide, flip)
                 finished = doubled
-                pieces, last, apart = 1, 0, 1
-                for i in range(several * some):
-                    p, row = split(i, some)
-                    place = doubled + (p * span + row * line) * size
-                    for o in range(count):
-                        copy_rank(place + o * size, place + o * stride * size, wide, flip)
-            target = out + out_offset + outer_out + lane_at * how[LANE_OUT]
-            target += first * row_out + column * out_step
-            index_target = indices + index_offset + outer_index + lane_at * how[LANE_INDICES]
-            index_target += first * row_index + column * index_step
+                pieces = Pieces(1, 1, shift, 0)
+                for p in range(several):
+                    place = doubled + p * apart * size
+                    _thin(place, some, line * size, count, stride, wide, flip)
+            target = out + out_offset + window.out + lane_at * how[LANE_OUT]
+            target += first * row_axis[OUT_STEP] + column * axis[OUT_STEP]
+            index_target = indices + index_offset + window.indices + lane_at * how[LANE_INDICES]
+            index_target += first * row_axis[INDEX_STEP] + column * axis[INDEX_STEP]
             base += lane_at * how[LANE_WEIGHT]
-            origin = position + most(line_row, 0) * row_weight + start + low
+            origin = window.position + most(line_rows.first, 0) * row_axis[WEIGHT] + start + low
             store(
                 how,
                 spatial,
                 Outputs(outer_row, first, some, column, count, columns, new_column, new_place),
                 Places(source, target, index_target, base, origin),
-                Planes(several, span * size, plane_x, plane_out, plane_index, plane_base),
+                Planes(several, apart * size, plane_x, plane_out, plane_index, plane_base),
                 finished,
-                Pieces(apart, pieces, shift, last),
+                pieces,
                 spare,
                 wide,
                 flip,
@@ -2676,21 +2752,21 @@ def direct(width, is_float):
             low *= share
             x_offset, out_offset, index_offset, base = _batch(batch, how[BATCH], outer)
             for row in range(low, least(low + share, outputs)):
-                total, start, position, out_start, index_start = _windows(spatial, axes, row, box)
-                target = out + out_offset + out_start
-                if total == 0:
+                window = _windows(spatial, axes, row, box)
+                target = out + out_offset + window.out
+                if window.total == 0:
                     store_integer(flip, target, blank)
                     index = -1
                 else:
-                    first = x + x_offset + start
-                    step, place = _winner(first, box, axes, total, flip, nan_key, inf)
+                    first = x + x_offset + window.offset
+                    step, place = _winner(first, box, axes, window.total, flip, nan_key, inf)
                     store_integer(flip, target, load_integer(flip, first + step))
-                    index = position + place
+                    index = window.position + place
                     if how[COLUMN_MAJOR] != 0:
                         index = _column_major(spatial, axes, index)
                     index += base
                 if index_bytes != 0:
-                    _store_index(indices + index_offset + index_start, index, index_bytes)
+                    _store_index(indices + index_offset + window.indices, index, index_bytes)
         release(memory)
 
     return chunk
