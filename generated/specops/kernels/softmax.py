@@ -1418,6 +1418,7 @@ def _factors(kind, high, low, logarithm):
 
 @helper
 def _result(source, kind, x, tops, factors):
+    """Results of elements: probabilities where they are COMPUTED, else logarithms."""
     if source == COMPUTED:
         return times(exp_lanes(kind, minus(x, tops)), factors)
     return minus(minus(x, tops), factors)
@@ -1585,10 +1586,10 @@ def _write_short_row(kind, x, out, n, tops, factors, scratch, logarithm):
     body = (n - tail) * size
     if logarithm:
         for at in range(0, body, lanes * size):
-            value = _result(LOGARITHMS, kind, load_lanes(kind, x + at, None, None), tops, factors)
+            value = minus(minus(load_lanes(kind, x + at, None, None), tops), factors)
             store_lanes(kind, out + at, None, None, value)
         if tail:
-            value = _result(LOGARITHMS, kind, load_lanes(kind, x + body, None, tail), tops, factors)
+            value = minus(minus(load_lanes(kind, x + body, None, tail), tops), factors)
             store_lanes(kind, out + body, None, tail, value)
     else:
         for at in range(0, body, lanes * size):
