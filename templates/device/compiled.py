@@ -129,5 +129,6 @@ def _pipeline(lowering: Any) -> dict[str, Any]:
 _OPTIONS: Any = {"error_model": "numpy", "no_cpython_wrapper": True, "no_cfunc_wrapper": True}
 entry = njit(nogil=True, **_pipeline(_Lowering), **_OPTIONS)
 helper = njit(**_pipeline(_PartLowering), **_OPTIONS)
-# LLVM leaves calls of long helpers, of which these do not wish any: a short row takes up to 1.1 times as long.
+# LLVM leaves calls of long helpers where they are. These always become part of their callers: for a short row a call
+# takes up to 0.1 of the time.
 inlined = njit(forceinline=True, **_pipeline(_PartLowering), **_OPTIONS)

@@ -75,7 +75,10 @@ most = _chosen(">")
 
 @intrinsic
 def split(_context: Any, n: Any, size: Any) -> Any:
-    """(n // size, n % size), neither negative: the position in outer axes, and the one in an axis of that size."""
+    """(n // size, n % size), of n from 0 and size from 1 on: the position in outer axes, and the one in this axis.
+
+    Unlike Numba's, one division of unsigned numbers; by 0 it ends the process.
+    """
 
     def codegen(context: Any, builder: Any, signature: Any, values: Any) -> Any:
         outer = builder.udiv(*values)
@@ -88,7 +91,7 @@ def split(_context: Any, n: Any, size: Any) -> Any:
 
 @intrinsic
 def ceildiv(_context: Any, n: Any, size: Any) -> Any:
-    """n / size, rounded up, neither of them negative."""
+    """n / size, rounded up, of n from 0 and size from 1 on; see `split`."""
 
     def codegen(_context: Any, builder: Any, _signature: Any, values: Any) -> Any:
         n, size = values

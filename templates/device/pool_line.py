@@ -32,18 +32,18 @@ from vectors import _any, _masked_load
 
 
 class Planes(NamedTuple):
-    """Planes of an item, and the steps from one to the next."""
+    """Planes of an item, and the steps from one to the next: in bytes, but for `base`."""
 
     count: Any
-    line: Any  # bytes of its lines
+    line: Any
     source: Any
     out: Any
     indices: Any
-    base: Any  # of the index of its first element
+    base: Any  # of the first element's index
 
 
 class Lines(NamedTuple):
-    """Alike lines of a plane, and the steps from one to the next."""
+    """Alike lines of a plane, or places of one line, and the steps from one to the next."""
 
     place: Any  # where the first one's ranks are to be
     source: Any
@@ -55,28 +55,28 @@ class Lines(NamedTuple):
 
 
 class Rows(NamedTuple):
-    """Rows of a window, of so many columns of a line, from which ranks are joined."""
+    """Rows of contiguous columns, one for each element of a window, from which ranks are joined."""
 
-    offsets: Any  # address of int64: where each begins, from the line's source
-    positions: Any  # address of int64: twice the position
+    offsets: Any  # address of a table of int64: where they begin, from the line's source
+    positions: Any  # address of a table of int64: twice their positions
     count: Any
     columns: Any
     along: Any  # what is added to the position from one column to the next, 0 or 1
 
 
 class Runs(NamedTuple):
-    """Planes of `count` runs of n outputs each, in `line` the given bytes apart; each output folded from pieces."""
+    """Planes of `count` runs of n outputs each, which are yet to be joined of pieces."""
 
     line: Any
     planes: Any
-    plane_line: Any
+    plane_line: Any  # bytes from one plane to the next
     count: Any
-    line_step: Any
+    line_step: Any  # bytes from one run to the next
     n: Any
-    stride: Any  # 1 or 2
-    pieces: Any
-    step: Any
-    last: Any
+    stride: Any  # ranks from one output to the next, 1 or 2
+    pieces: Any  # of an output
+    step: Any  # ranks from one piece to the next
+    last: Any  # ranks from the first to the last
 
 
 AHEAD = 32768  # bytes from a row to what is fetched ahead: large inputs take 0.6 to 1 of the time, small 1 to 1.03

@@ -269,7 +269,7 @@ def _fill_tables(box, spatial, axes, total, first, count, offsets, positions):
 @helper
 def _rank_apart(planes, lines, rows, step, fresh, wide, flip, nan_key, inf):
     """As rank_rows, for columns `step` bytes apart."""
-    size, number = rank_size(wide, flip), np.int64(0)
+    size, zero = rank_size(wide, flip), np.int64(0)
     for i in range(planes.count * lines.count):
         plane, line = split(i, lines.count)
         place = lines.place + plane * planes.line + line * lines.place_step
@@ -281,8 +281,8 @@ def _rank_apart(planes, lines, rows, step, fresh, wide, flip, nan_key, inf):
             for r in range(rows.count):
                 rank_element(
                     place,
-                    source + load_integer(number, rows.offsets + r * 8),
-                    position + load_integer(number, rows.positions + r * 8) // 2 + column,
+                    source + load_integer(zero, rows.offsets + r * 8),
+                    position + load_integer(zero, rows.positions + r * 8) // 2 + column,
                     wide,
                     flip,
                     nan_key,
@@ -343,7 +343,7 @@ def _rank_lines(
     nan_key,
     inf,
 ):
-    """Rank rows of windows, all of a table's or more, in each column of alike lines; columns are `step` bytes apart."""
+    """Rank rows, also more of them than their tables hold, of columns that are `step` bytes apart."""
     apart = how[PITCH] == 1 and step != item_size(flip)
     ranked = np.int64(0)
     while ranked < rows.count:
@@ -351,17 +351,17 @@ def _rank_lines(
         if table > TABLE:
             axes = how[SPATIAL] - 2
             _fill_tables(box, spatial, axes, total, ranked, more, rows.offsets, rows.positions)
-        tabled = np.int64(0)
-        while tabled < more:
-            some = least(more - tabled, more if apart else block)
-            at = tabled * 8
+        done = np.int64(0)
+        while done < more:
+            some = least(more - done, more if apart else block)
+            at = done * 8
             part = Rows(rows.offsets + at, rows.positions + at, some, rows.columns, rows.along)
             fresh = ranked == 0
             if apart:
                 _rank_apart(planes, lines, part, step, fresh, wide, flip, nan_key, inf)
             else:
                 rank_rows(planes, lines, part, fresh, wide, flip, nan_key, inf)
-            tabled += some
+            done += some
             ranked += some
 
 

@@ -277,8 +277,6 @@ def _write_lines(
     target,
     line,
     planes,
-    plane_line,
-    plane_out,
     rows,
     columns,
     lanes,
@@ -291,10 +289,9 @@ def _write_lines(
     power,
     exponent,
 ):
-    """Store the outputs of some lines of each plane, of `rows`, yet to be joined of pieces.
+    """Store the outputs of lines of each plane, one for each of `rows`, yet to be joined of pieces.
 
-    A divisor is the product of two of the lines `by_column` and `by_row`. Planes are so many bytes apart in lines and
-    in outputs.
+    A divisor is the product of one in the line `by_column` and one in the line `by_row`.
     """
     apart = pieces.stride
     inner = how[SPATIAL] - 1
@@ -315,22 +312,22 @@ def _write_lines(
             step = how[LANE_OUT]
         apart = 1
     plain = step == item_bytes
-    together = planes if plain else 1
+    together = planes.count if plain else 1
     doubtful = False
-    for turn in range(planes // together * again):
+    for turn in range(planes.count // together * again):
         plane, again_row = split(turn, again)
-        to = target + plane * plane_out + again_row * line_out
-        line_at = line + plane * plane_line + again_row * line_step
+        to = target + plane * planes.out + again_row * line_out
+        line_at = line + plane * planes.line + again_row * line_step
         scales = by_row + again_row * size
         for r in range(1 if plain else runs):
             unsure = store_sums(
                 to if plain else spare,
-                plane_out,
+                planes.out,
                 run_out,
                 Runs(
                     line=line_at + r * along,
                     planes=together,
-                    plane_line=plane_line,
+                    plane_line=planes.line,
                     count=runs if plain else 1,
                     line_step=along,
                     n=n_run,
