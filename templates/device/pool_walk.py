@@ -22,6 +22,7 @@ from memory import (
 )
 from pool_line import (
     Lines,
+    Pieces,
     Planes,
     Rows,
     clear_ranks,
@@ -124,15 +125,6 @@ class Places(NamedTuple):
     indices: Any
     base: Any  # index of the plane's first element
     origin: Any
-
-
-class Pieces(NamedTuple):
-    """What outputs are joined of; in ranks."""
-
-    stride: Any  # from one output to the next: 1 or 2
-    count: Any
-    step: Any
-    last: Any  # from the first piece to the last
 
 
 @helper
@@ -404,6 +396,7 @@ def _rank_item(
     spatial,
     box,
     window,
+    table,
     line_rows,
     span,
     lanes,
@@ -424,7 +417,6 @@ def _rank_item(
     pitch, line, tall = how[PITCH], how[LINE] * size, how[TALL] != 0
     step, row_axis = axis_of(spatial, inner, COLUMNS)[STEP], axis_of(spatial, inner - 1, COLUMNS)
     row_step, row_weight = row_axis[STEP], row_axis[WEIGHT]
-    table = window.total * (1 if tall else row_axis[WINDOW])
     places = span.high - span.low
     # Contiguous runs of elements in each row of the input, and whether their positions count up.
     runs, n, along = places, lanes, 0
@@ -538,6 +530,7 @@ def line_chunk(rule, wide, sums, block, store):
         last_low, last_high, last_first, last_column = -1, -1, -1, -1
         outer_row = -1
         window = Window(0, 0, 0, 0, 0)  # in all axes but the last two
+        table = 0  # elements that make a rank where padding cuts none
         for item in range(begin, end):
             # Tiles go fastest: their rows are one after the other in memory.
             rest, column = split(item, tiles)
@@ -549,7 +542,8 @@ def line_chunk(rule, wide, sums, block, store):
             if row != outer_row:
                 outer_row = row
                 window = _windows(spatial, outer_axes, outer_row, box)
-                tabled = least(window.total * (1 if tall else row_axis[WINDOW]), TABLE)
+                table = window.total * (1 if tall else row_axis[WINDOW])
+                tabled = least(table, TABLE)
                 _fill_tables(box, spatial, outer_axes, window.total, 0, tabled, offsets, positions)
                 last_first = -1
             group, lane_at = split(outer, groups)
@@ -587,6 +581,7 @@ def line_chunk(rule, wide, sums, block, store):
                 spatial,
                 box,
                 window,
+                table,
                 line_rows,
                 Span(start, low, high),
                 columns,

@@ -14,7 +14,7 @@ from numba.extending import intrinsic
 from half import _float_to_bfloat, _float_to_half, _like, _to_odd
 from compiled import helper
 from memory import _load, _pointer, _splat, item_size, load_integer, split, store_integer
-from pool_line import Runs, _fold_runs, rank_size
+from pool_line import Pieces, Runs, _fold_runs, rank_size
 from pool_walk import COLUMNS, LANE_OUT, LINE, OUT_STEP, PITCH, SPATIAL
 from rank import _float_of, _may_vanish, _raised, _rank_type, _scalar, _width
 from strips import _after, _place, _runs, _store, _store_lanes, _vector
@@ -293,7 +293,6 @@ def _write_lines(
 
     A divisor is the product of one in the line `by_column` and one in the line `by_row`.
     """
-    apart = pieces.stride
     inner = how[SPATIAL] - 1
     size, item_bytes, pitch = rank_size(wide, kind), item_size(kind), how[PITCH]
     line_step, line_out = how[LINE] * size, axis_of(spatial, inner - 1, COLUMNS)[OUT_STEP]
@@ -302,15 +301,16 @@ def _write_lines(
     runs, n_run, run_out, along, column_step, row_step = rows, columns, line_out, line_step, 0, size
     again = 1
     if pitch > 1:
-        whole = apart == 1 and lanes == pitch and how[LANE_OUT] == item_bytes
+        whole = pieces.stride == 1 and lanes == pitch and how[LANE_OUT] == item_bytes
         if whole and step == pitch * item_bytes:
             n_run = columns * pitch
             step = item_bytes
         else:
             again, runs, n_run = rows, columns, lanes
-            run_out, along, column_step, row_step = step, apart * pitch * size, pitch * size, 0
+            run_out, along, row_step = step, pieces.stride * pitch * size, 0
+            column_step = pitch * size
             step = how[LANE_OUT]
-        apart = 1
+        pieces = Pieces(1, pieces.count, pieces.step, pieces.last)
     plain = step == item_bytes
     together = planes.count if plain else 1
     doubtful = False
@@ -331,10 +331,7 @@ def _write_lines(
                     count=runs if plain else 1,
                     line_step=along,
                     n=n_run,
-                    stride=apart,
-                    pieces=pieces.count,
-                    step=pieces.step,
-                    last=pieces.last,
+                    pieces=pieces,
                 ),
                 by_column + r * column_step,
                 column_step,

@@ -1102,6 +1102,15 @@ class Rows(NamedTuple):
     along: Any  # what is added to the position from one column to the next, 0 or 1
 
 
+class Pieces(NamedTuple):
+    """What outputs are joined of; in ranks."""
+
+    stride: Any  # from one output to the next, 1 or 2
+    count: Any
+    step: Any
+    last: Any  # from the first piece to the last
+
+
 class Runs(NamedTuple):
     """Planes of `count` runs of n outputs each, which are yet to be joined of pieces."""
 
@@ -1111,10 +1120,7 @@ class Runs(NamedTuple):
     count: Any
     line_step: Any  # bytes from one run to the next
     n: Any
-    stride: Any  # ranks from one output to the next, 1 or 2
-    pieces: Any  # of an output
-    step: Any  # ranks from one piece to the next
-    last: Any  # ranks from the first to the last
+    pieces: Any
 
 
 AHEAD = 32768  # bytes from a row to what is fetched ahead: large inputs take 0.6 to 1 of the time, small 1 to 1.03
@@ -1355,6 +1361,7 @@ def fold_line(
 def _fold_runs(builder: Any, vector: Any, runs: Any, run: Any) -> None:
     """`run(plane, number, ranks, first, mask)` for the folded ranks of strips of the runs."""
     runs = Runs(*cgutils.unpack_tuple(builder, runs))
+    pieces = Pieces(*cgutils.unpack_tuple(builder, runs.pieces))
     i64 = runs.n.type
     bytes_of_rank = _width(vector.element) // 8
     size = i64(bytes_of_rank)
@@ -1365,24 +1372,24 @@ def _fold_runs(builder: Any, vector: Any, runs: Any, run: Any) -> None:
         steps = (plane, runs.plane_line), (number, runs.line_step), (first, i64(apart))
         return _place(builder, runs.line, *steps)
 
-    def folded(source: Any, vectors: int, pieces: Any) -> list[Any]:
-        shifts = (pieces, builder.mul(runs.step, size), builder.mul(runs.last, size))
+    def folded(source: Any, vectors: int, count: Any) -> list[Any]:
+        shifts = (count, builder.mul(pieces.step, size), builder.mul(pieces.last, size))
         return _folded(builder, source, vectors, vector, shifts)
 
-    def every(pieces: Any, plane: Any, number: Any, first: Any, _done: Any, mask: Any) -> None:
-        (ranks,) = folded(place(plane, number, first, bytes_of_rank), 1, pieces)
+    def every(count: Any, plane: Any, number: Any, first: Any, _done: Any, mask: Any) -> None:
+        (ranks,) = folded(place(plane, number, first, bytes_of_rank), 1, count)
         run(plane, number, ranks, first, mask)
 
     def every_second(plane: Any, number: Any, first: Any, _done: Any, mask: Any) -> None:
-        low, high = folded(place(plane, number, first, 2 * bytes_of_rank), 2, runs.pieces)
+        low, high = folded(place(plane, number, first, 2 * bytes_of_rank), 2, pieces.count)
         run(plane, number, builder.shuffle_vector(low, high, even), first, mask)
 
-    def of_all(pieces: Any) -> None:
-        _runs(builder, vector, runs.planes, runs.count, runs.n, partial(every, pieces))
+    def of_all(count: Any) -> None:
+        _runs(builder, vector, runs.planes, runs.count, runs.n, partial(every, count))
 
-    with builder.if_else(builder.icmp_signed("==", runs.stride, i64(1))) as (then, otherwise):
+    with builder.if_else(builder.icmp_signed("==", pieces.stride, i64(1))) as (then, otherwise):
         with then:
-            _by_count(builder, runs.pieces, of_all)
+            _by_count(builder, pieces.count, of_all)
         with otherwise:
             _runs(builder, vector, runs.planes, runs.count, runs.n, every_second)
 
@@ -1715,7 +1722,6 @@ def _write_lines(
 
     A divisor is the product of one in the line `by_column` and one in the line `by_row`.
     """
-    apart = pieces.stride
     inner = how[SPATIAL] - 1
     size, item_bytes, pitch = rank_size(wide, kind), item_size(kind), how[PITCH]
     line_step, line_out = how[LINE] * size, axis_of(spatial, inner - 1, COLUMNS)[OUT_STEP]
@@ -1724,15 +1730,16 @@ def _write_lines(
     runs, n_run, run_out, along, column_step, row_step = rows, columns, line_out, line_step, 0, size
     again = 1
     if pitch > 1:
-        whole = apart == 1 and lanes == pitch and how[LANE_OUT] == item_bytes
+        whole = pieces.stride == 1 and lanes == pitch and how[LANE_OUT] == item_bytes
         if whole and step == pitch * item_bytes:
             n_run = columns * pitch
             step = item_bytes
         else:
             again, runs, n_run = rows, columns, lanes
-            run_out, along, column_step, row_step = step, apart * pitch * size, pitch * size, 0
+            run_out, along, row_step = step, pieces.stride * pitch * size, 0
+            column_step = pitch * size
             step = how[LANE_OUT]
-        apart = 1
+        pieces = Pieces(1, pieces.count, pieces.step, pieces.last)
     plain = step == item_bytes
     together = planes.count if plain else 1
     doubtful = False
@@ -1753,10 +1760,7 @@ def _write_lines(
                     count=runs if plain else 1,
                     line_step=along,
                     n=n_run,
-                    stride=apart,
-                    pieces=pieces.count,
-                    step=pieces.step,
-                    last=pieces.last,
+                    pieces=pieces,
                 ),
                 by_column + r * column_step,
                 column_step,
@@ -1912,15 +1916,6 @@ class Places(NamedTuple):
     indices: Any
     base: Any  # index of the plane's first element
     origin: Any
-
-
-class Pieces(NamedTuple):
-    """What outputs are joined of; in ranks."""
-
-    stride: Any  # from one output to the next: 1 or 2
-    count: Any
-    step: Any
-    last: Any  # from the first piece to the last
 
 
 @helper
@@ -2192,6 +2187,7 @@ def _rank_item(
     spatial,
     box,
     window,
+    table,
     line_rows,
     span,
     lanes,
@@ -2212,7 +2208,6 @@ def _rank_item(
     pitch, line, tall = how[PITCH], how[LINE] * size, how[TALL] != 0
     step, row_axis = axis_of(spatial, inner, COLUMNS)[STEP], axis_of(spatial, inner - 1, COLUMNS)
     row_step, row_weight = row_axis[STEP], row_axis[WEIGHT]
-    table = window.total * (1 if tall else row_axis[WINDOW])
     places = span.high - span.low
     # Contiguous runs of elements in each row of the input, and whether their positions count up.
     runs, n, along = places, lanes, 0
@@ -2326,6 +2321,7 @@ def line_chunk(rule, wide, sums, block, store):
         last_low, last_high, last_first, last_column = -1, -1, -1, -1
         outer_row = -1
         window = Window(0, 0, 0, 0, 0)  # in all axes but the last two
+        table = 0  # elements that make a rank where padding cuts none
         for item in range(begin, end):
             # Tiles go fastest: their rows are one after the other in memory.
             rest, column = split(item, tiles)
@@ -2337,7 +2333,8 @@ def line_chunk(rule, wide, sums, block, store):
             if row != outer_row:
                 outer_row = row
                 window = _windows(spatial, outer_axes, outer_row, box)
-                tabled = least(window.total * (1 if tall else row_axis[WINDOW]), TABLE)
+                table = window.total * (1 if tall else row_axis[WINDOW])
+                tabled = least(table, TABLE)
                 _fill_tables(box, spatial, outer_axes, window.total, 0, tabled, offsets, positions)
                 last_first = -1
             group, lane_at = split(outer, groups)
@@ -2375,6 +2372,7 @@ def line_chunk(rule, wide, sums, block, store):
                 spatial,
                 box,
                 window,
+                table,
                 line_rows,
                 Span(start, low, high),
                 columns,
@@ -2557,11 +2555,11 @@ def _store_positions(
     # All lines at once, each of them one run, or one by one, a run for each place.
     turns, turn_line, turn_row = 1, 0, 0
     runs, run_line, run_row, n_run = outputs.rows, line, row, outputs.columns
-    apart = pieces.stride
     if pitch > 1:
         turns, turn_line, turn_row = outputs.rows, line, row
         runs, run_line = outputs.columns, axis[STRIDE] * pitch * size
-        run_row, n_run, apart = axis[INDEX_STEP], outputs.lanes, 1
+        run_row, n_run = axis[INDEX_STEP], outputs.lanes
+        pieces = Pieces(1, pieces.count, pieces.step, pieces.last)
     for turn in range(turns):
         store_found(
             None,
@@ -2577,10 +2575,7 @@ def _store_positions(
                 count=runs,
                 line_step=run_line,
                 n=n_run,
-                stride=apart,
-                pieces=pieces.count,
-                step=pieces.step,
-                last=pieces.last,
+                pieces=pieces,
             ),
             places.origin,
             0,
@@ -2613,10 +2608,10 @@ def _store_outputs(
     plain = plain and how[COLUMN_MAJOR] == 0
     # One run of all places, or one of the lanes of each place.
     runs, n_run, along, weight, plane_step = 1, outputs.columns, 0, 0, 0
-    apart = pieces.stride
     if pitch > 1:
         runs, n_run, along = outputs.columns, outputs.lanes, stride * pitch * size
-        weight, plane_step, apart = how[LANE_WEIGHT], item_bytes, 1
+        weight, plane_step = how[LANE_WEIGHT], item_bytes
+        pieces = Pieces(1, pieces.count, pieces.step, pieces.last)
         whole = plain and stride == 1 and outputs.lanes == pitch
         if wide is None and whole and out_step == pitch * item_bytes:
             runs, n_run = 1, outputs.columns * pitch
@@ -2647,10 +2642,7 @@ def _store_outputs(
                 count=inner_runs if direct else 1,
                 line_step=inner_line,
                 n=n_run,
-                stride=apart,
-                pieces=pieces.count,
-                step=pieces.step,
-                last=pieces.last,
+                pieces=pieces,
             )
             if wide is None:
                 target = to if direct else spare

@@ -2149,11 +2149,11 @@ def rows(dtype, operation):
                     fold_short(fold, rule, states, gap, address + g * step, n, step, some, readable)
                     across(fold, states, gap, results + g * lane, result_gap)
             else:
-                first_run, skip = split(first, n)
-                start = address + _unravel(reduced, runs, first_run)[0] + skip * n_step
+                start, _, of_run = _run_at(reduced, first, stop)
+                start += address
                 for g in range(count):
                     at = states + g * vector
-                    if stop - first <= n - skip and not settling:
+                    if of_run == stop - first and not settling:
                         # One run, with no call: 1.1 to 1.5 times as fast.
                         fold_run(fold, rule, at, gap, True, start, stop - first, n_step, *lead)
                     else:
