@@ -27,18 +27,18 @@ def _lanes(element: Any) -> Any:
 
 
 @intrinsic
-def greatest_key(_context: Any, address: Any, n: Any, flip: Any, nan_key: Any, inf: Any) -> Any:
+def greatest_key(_context: Any, address: Any, n: Any, rule: Any) -> Any:
     """The greatest key of n contiguous elements, n at least one vector.
 
     The last vector overlaps the one before it: no scalar tail.
     """
 
     def codegen(_context: Any, builder: Any, signature: Any, values: Any) -> Any:
-        address, n, flip = values[:3]
-        vector = _lanes(flip.type)
+        address, n = values[:2]
+        rule = _rule(builder, signature, values)
+        vector = _lanes(rule.flip.type)
         i64 = n.type
-        rule = _rule(signature, values)
-        size = i64(flip.type.width // 8)
+        size = i64(vector.element.width // 8)
         start = _pointer(builder, address)
         last = builder.mul(builder.sub(n, i64(vector.count)), size)
 
@@ -74,50 +74,49 @@ def greatest_key(_context: Any, address: Any, n: Any, flip: Any, nan_key: Any, i
             return [key if old is None else _greater(builder, old[0], key)]
 
         best = cgutils.alloca_once(builder, vector)
-        if rule[2] is None:
+        if rule.inf is None:
             each([best], by_keys)
             return _greatest_lane(builder, builder.load(best))
 
         extremes = [cgutils.alloca_once(builder, vector) for _ in range(3)]
         each(extremes, lambda old, bits: _extremes(builder, old, bits))
-        bits, some_nan = _extreme(builder, [builder.load(e) for e in extremes], rule[0], rule[2])
+        bits, some_nan = _extreme(builder, [builder.load(e) for e in extremes], rule.flip, rule.inf)
         builder.store(_order_key(builder, bits, rule), best)
         with builder.if_then(some_nan, likely=False):
             each([best], by_keys)
         return _greatest_lane(builder, builder.load(best))
 
-    return flip(types.int64, types.int64, flip, nan_key, inf), codegen
+    return rule[0](types.int64, types.int64, rule), codegen
 
 
 @intrinsic
-def greatest_lane(_context: Any, address: Any, n: Any, flip: Any, nan_key: Any, inf: Any) -> Any:
+def greatest_lane(_context: Any, address: Any, n: Any, rule: Any) -> Any:
     """The greatest key of n contiguous elements, n at most one vector."""
 
     def codegen(_context: Any, builder: Any, signature: Any, values: Any) -> Any:
-        address, n, flip = values[:3]
-        vector = _lanes(flip.type)
+        address, n = values[:2]
+        rule = _rule(builder, signature, values)
+        vector = _lanes(rule.flip.type)
         mask = _mask(builder, vector, n)
         bits = _masked_load(builder, _pointer(builder, address), mask, vector)
-        keys = _order_key(builder, bits, _rule(signature, values))
-        least = ir.Constant(vector, [-(2 ** (flip.type.width - 1))] * vector.count)
+        keys = _order_key(builder, bits, rule)
+        least = ir.Constant(vector, [-(2 ** (vector.element.width - 1))] * vector.count)
         return _greatest_lane(builder, builder.select(mask, keys, least))
 
-    return flip(types.int64, types.int64, flip, nan_key, inf), codegen
+    return rule[0](types.int64, types.int64, rule), codegen
 
 
 @intrinsic
-def equal_lanes(
-    _context: Any, address: Any, n: Any, key: Any, flip: Any, nan_key: Any, inf: Any
-) -> Any:
+def equal_lanes(_context: Any, address: Any, n: Any, key: Any, rule: Any) -> Any:
     """Bit i: the key of element i equals `key`. n elements, or a whole vector where n is None."""
 
     def codegen(_context: Any, builder: Any, signature: Any, values: Any) -> Any:
-        address, n, key, flip = values[:4]
-        vector = _lanes(flip.type)
-        if flip.type.width < 64:
-            key = builder.trunc(key, flip.type)
+        address, n, key = values[:3]
+        rule = _rule(builder, signature, values)
+        vector = _lanes(rule.flip.type)
+        if vector.element.width < 64:
+            key = builder.trunc(key, vector.element)
         pointer = _pointer(builder, address)
-        rule = _rule(signature, values)
         if signature.args[1] == types.none:
             keys = _order_key(builder, _load(builder, pointer, vector), rule)
             equal = builder.icmp_signed("==", keys, _splat(builder, key, vector))
@@ -129,7 +128,7 @@ def equal_lanes(
         bits = builder.bitcast(equal, ir.IntType(vector.count))
         return builder.zext(bits, ir.IntType(64)) if vector.count < 64 else bits
 
-    return types.int64(types.int64, n, types.int64, flip, nan_key, inf), codegen
+    return types.int64(types.int64, n, types.int64, rule), codegen
 
 
 @intrinsic
@@ -153,13 +152,13 @@ def highest_bit(_context: Any, mask: Any) -> Any:
 
 
 @helper
-def find_key(address, n, key, late, flip, nan_key, inf):
+def find_key(address, n, key, late, rule):
     """Position of the first (`late`: last) of n contiguous elements, at least one vector, whose key is `key`."""
-    size = item_size(flip)
+    size = item_size(rule.flip)
     lanes = VECTOR_BYTES // size
     position = n - lanes if late else 0
     while True:
-        mask = equal_lanes(address + position * size, None, key, flip, nan_key, inf)
+        mask = equal_lanes(address + position * size, None, key, rule)
         if late:
             if mask != 0:
                 return position + highest_bit(mask)
@@ -175,19 +174,19 @@ def find_key(address, n, key, late, flip, nan_key, inf):
 
 
 @helper
-def run_key(address, n, flip, nan_key, inf):
+def run_key(address, n, rule):
     """The greatest key of n contiguous elements."""
-    if n >= VECTOR_BYTES // item_size(flip):
-        return greatest_key(address, n, flip, nan_key, inf)
-    return greatest_lane(address, n, flip, nan_key, inf)
+    if n >= VECTOR_BYTES // item_size(rule.flip):
+        return greatest_key(address, n, rule)
+    return greatest_lane(address, n, rule)
 
 
 @helper
-def place_in_run(address, n, key, late, flip, nan_key, inf):
+def place_in_run(address, n, key, late, rule):
     """Position of the first (`late`: last) of n contiguous elements whose key is `key`."""
-    if n >= VECTOR_BYTES // item_size(flip):
-        return find_key(address, n, key, late, flip, nan_key, inf)
-    mask = equal_lanes(address, n, key, flip, nan_key, inf)
+    if n >= VECTOR_BYTES // item_size(rule.flip):
+        return find_key(address, n, key, late, rule)
+    mask = equal_lanes(address, n, key, rule)
     if mask == 0:
         return 0  # only if another thread changed the input meanwhile
     return highest_bit(mask) if late else lowest_bit(mask)

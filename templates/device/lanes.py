@@ -21,16 +21,7 @@ AHEAD_OF_COLUMNS = 16384  # of rows of columns
 
 
 @intrinsic
-def greatest_place(
-    _context: Any,
-    address: Any,
-    n: Any,
-    readable: Any,
-    late: Any,
-    flip: Any,
-    nan_key: Any,
-    inf: Any,
-) -> Any:
+def greatest_place(_context: Any, address: Any, n: Any, readable: Any, late: Any, rule: Any) -> Any:
     """(key, position) of the first (`late`: last) greatest of n contiguous elements, n at most one vector.
 
     Without a search, so that the processor overlaps many short rows. Half a vector will do for half as many (0.75 of
@@ -38,7 +29,8 @@ def greatest_place(
     """
 
     def codegen(context: Any, builder: Any, signature: Any, values: Any) -> Any:
-        address, n, readable, late, flip = values[:5]
+        address, n, readable, late = values[:4]
+        rule = _rule(builder, signature, values)
         i64, one = n.type, ir.IntType(1)
         found_key = cgutils.alloca_once(builder, i64)
         found_place = cgutils.alloca_once(builder, i64)
@@ -46,17 +38,17 @@ def greatest_place(
         def search(vector: Any) -> None:
             mask = _mask(builder, vector, n)
             bits = _load_short(builder, address, mask, vector, readable)
-            keys = _order_key(builder, bits, _rule(signature, values))
-            least = ir.Constant(vector, [-(2 ** (flip.type.width - 1))] * vector.count)
+            keys = _order_key(builder, bits, rule)
+            least = ir.Constant(vector, [-(2 ** (vector.element.width - 1))] * vector.count)
             key = _greatest_lane(builder, builder.select(mask, keys, least))
             equal = builder.icmp_signed("==", keys, _splat(builder, key, vector))
             found = builder.bitcast(builder.and_(mask, equal), ir.IntType(vector.count))
             found = builder.zext(found, i64) if vector.count < 64 else found
             highest = builder.sub(i64(63), builder.ctlz(found, one(0)))
             builder.store(builder.select(late, highest, builder.cttz(found, one(0))), found_place)
-            builder.store(builder.sext(key, i64) if flip.type.width < 64 else key, found_key)
+            builder.store(builder.sext(key, i64) if key.type.width < 64 else key, found_key)
 
-        full = _lanes(flip.type)
+        full = _lanes(rule.flip.type)
         half = ir.VectorType(full.element, full.count // 2)
         fits = builder.icmp_signed("<=", n, i64(half.count))
         with builder.if_else(fits) as (then, otherwise):
@@ -69,19 +61,12 @@ def greatest_place(
 
     pair = types.UniTuple(types.int64, 2)
     i64, flag = types.int64, types.boolean
-    return pair(i64, i64, i64, flag, flip, nan_key, inf), codegen
+    return pair(i64, i64, i64, flag, rule), codegen
 
 
 @intrinsic
 def greatest_place_of_many(
-    _context: Any,
-    address: Any,
-    n: Any,
-    ahead: Any,
-    late: Any,
-    flip: Any,
-    nan_key: Any,
-    inf: Any,
+    _context: Any, address: Any, n: Any, ahead: Any, late: Any, rule: Any
 ) -> Any:
     """(key, position) of the first (`late`: last) greatest of n contiguous elements, 1 to 127 vectors.
 
@@ -90,12 +75,13 @@ def greatest_place_of_many(
     """
 
     def codegen(context: Any, builder: Any, signature: Any, values: Any) -> Any:
-        address, n, ahead, late, flip = values[:5]
-        vector = _lanes(flip.type)
+        address, n, ahead, late = values[:4]
+        rule = _rule(builder, signature, values)
+        vector = _lanes(rule.flip.type)
         i64, one = n.type, ir.IntType(1)
-        rule = _rule(signature, values)
+        width = vector.element.width
         start = _pointer(builder, address)
-        last = builder.mul(builder.sub(n, i64(vector.count)), i64(flip.type.width // 8))
+        last = builder.mul(builder.sub(n, i64(vector.count)), i64(width // 8))
         # The last vector visited overlaps the one before it: no scalar tail.
         first = builder.select(late, last, i64(0))
         step = builder.select(late, i64(-VECTOR_BYTES), i64(VECTOR_BYTES))
@@ -128,7 +114,7 @@ def greatest_place_of_many(
         key = _greatest_lane(builder, builder.load(best))
         equal = builder.icmp_signed("==", builder.load(best), _splat(builder, key, vector))
         places = builder.load(where)
-        least = ir.Constant(vector, [-(2 ** (flip.type.width - 1))] * vector.count)
+        least = ir.Constant(vector, [-(2 ** (width - 1))] * vector.count)
         backward = builder.select(equal, builder.sub(ir.Constant(vector, None), places), least)
         earliest = _greatest_lane(builder, backward)
         found = builder.icmp_signed("==", backward, _splat(builder, earliest, vector))
@@ -136,19 +122,19 @@ def greatest_place_of_many(
         found = builder.zext(found, i64) if vector.count < 64 else found
         highest = builder.sub(i64(63), builder.ctlz(found, one(0)))
         lane = builder.select(late, highest, builder.cttz(found, one(0)))
-        earliest = builder.sext(earliest, i64) if flip.type.width < 64 else earliest
+        earliest = builder.sext(earliest, i64) if width < 64 else earliest
         steps = builder.mul(builder.sub(i64(0), earliest), step)
-        shift = i64((flip.type.width // 8).bit_length() - 1)
+        shift = i64((width // 8).bit_length() - 1)
         offset = builder.add(first, steps)
         offset = builder.select(builder.icmp_signed("<", offset, i64(0)), i64(0), offset)
         offset = builder.select(builder.icmp_signed(">", offset, last), last, offset)
         place = builder.add(builder.ashr(offset, shift), lane)
-        key = builder.sext(key, i64) if flip.type.width < 64 else key
+        key = builder.sext(key, i64) if width < 64 else key
         return context.make_tuple(builder, signature.return_type, (key, place))
 
     pair = types.UniTuple(types.int64, 2)
     i64, flag = types.int64, types.boolean
-    return pair(i64, i64, i64, flag, flip, nan_key, inf), codegen
+    return pair(i64, i64, i64, flag, rule), codegen
 
 
 @intrinsic
@@ -189,30 +175,30 @@ def store_places(
     weight: Any,
     blanks: Any,
     width: Any,
-    flip: Any,
-    nan_key: Any,
+    rule: Any,
 ) -> Any:
     """Store the n indices of what fold_rows found, of 8 or 4 bytes (`width`), contiguously from `address` on.
 
     That of row r is base + r * weight; where there are `blanks`, that of nothing but NaN is 0.
     """
 
-    def codegen(context: Any, builder: Any, _signature: Any, values: Any) -> Any:
-        address, n, best, where, base, weight, blanks, width, flip, nan_key = values
-        i64 = n.type
+    def codegen(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+        address, n, best, where, base, weight, blanks, width = values[:8]
+        rule = _rule(builder, signature, values)
+        element, i64 = rule.flip.type, n.type
         position = i64(0)
         for lanes in (VECTOR_BYTES // 8, 1):
-            narrow, wide = ir.VectorType(flip.type, lanes), ir.VectorType(i64, lanes)
+            narrow, wide = ir.VectorType(element, lanes), ir.VectorType(i64, lanes)
             stop = builder.and_(n, i64(-lanes))
             loop = cgutils.for_range_slice(builder, position, stop, i64(lanes), i64)
             with loop as (column, _):
-                offset = builder.mul(column, i64(flip.type.width // 8))
+                offset = builder.mul(column, i64(element.width // 8))
                 row = _load(builder, _pointer(builder, where, offset), narrow)
                 key = _load(builder, _pointer(builder, best, offset), narrow)
-                row = builder.zext(row, wide) if flip.type.width < 64 else row
+                row = builder.zext(row, wide) if element.width < 64 else row
                 steps = builder.mul(row, _splat(builder, weight, wide))
                 index = builder.add(steps, _splat(builder, base, wide))
-                blank = builder.icmp_signed("==", key, _splat(builder, nan_key, narrow))
+                blank = builder.icmp_signed("==", key, _splat(builder, rule.nan_key, narrow))
                 blank = builder.and_(blank, _splat(builder, blanks, blank.type))
                 index = builder.select(blank, ir.Constant(wide, None), index)
                 place = _pointer(builder, address, builder.mul(column, width))
@@ -226,7 +212,7 @@ def store_places(
         return context.get_dummy_value()
 
     i64, flag = types.int64, types.boolean
-    return types.void(i64, i64, i64, i64, i64, i64, flag, i64, flip, nan_key), codegen
+    return types.void(i64, i64, i64, i64, i64, i64, flag, i64, rule), codegen
 
 
 @intrinsic
@@ -240,9 +226,7 @@ def fold_rows(
     ahead: Any,
     columns: Any,
     fresh: Any,
-    flip: Any,
-    nan_key: Any,
-    inf: Any,
+    rule: Any,
 ) -> Any:
     """Fold rows of contiguous columns into the best keys and the row numbers where they stand.
 
@@ -253,11 +237,12 @@ def fold_rows(
     """
 
     def codegen(context: Any, builder: Any, signature: Any, values: Any) -> Any:
-        best, where, address, offsets, rows, ahead, columns, fresh, flip = values[:9]
-        vector = _lanes(flip.type)
+        best, where, address, offsets, rows, ahead, columns, fresh = values[:8]
+        rule = _rule(builder, signature, values)
+        vector = _lanes(rule.flip.type)
+        width = vector.element.width
         i64 = columns.type
-        size = i64(flip.type.width // 8)
-        rule = _rule(signature, values)
+        size = i64(width // 8)
         table = builder.bitcast(_pointer(builder, offsets), i64.as_pointer())
         bit = ir.VectorType(ir.IntType(1), vector.count)
         none = ir.Constant(vector, [-1] * vector.count)
@@ -270,8 +255,8 @@ def fold_rows(
                 number = builder.add(row, i64(r))
                 start = _pointer(builder, address, builder.load(builder.gep(table, [number])))
                 later = builder.load(builder.gep(table, [builder.add(number, ahead)]))
-                if flip.type.width < 64:
-                    number = builder.trunc(number, flip.type)
+                if width < 64:
+                    number = builder.trunc(number, vector.element)
                 later = _pointer(builder, address, later)
                 taken.append((start, later, _splat(builder, number, vector)))
             at_first = builder.icmp_signed("==", row, i64(0))
@@ -303,7 +288,7 @@ def fold_rows(
                 strip(end, _mask(builder, vector, builder.sub(columns, whole)))
 
         position = i64(0)
-        for together in (FOLD_WIDE, FOLD) if flip.type.width >= 32 else (FOLD,):
+        for together in (FOLD_WIDE, FOLD) if width >= 32 else (FOLD,):
             stop = builder.and_(rows, i64(-together))
             loop = cgutils.for_range_slice(builder, position, stop, i64(together), i64)
             with loop as (row, _):
@@ -312,4 +297,4 @@ def fold_rows(
         return context.get_dummy_value()
 
     i64, flag = types.int64, types.boolean
-    return types.void(i64, i64, i64, i64, i64, i64, i64, flag, flip, nan_key, inf), codegen
+    return types.void(i64, i64, i64, i64, i64, i64, i64, flag, rule), codegen

@@ -2,17 +2,26 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 from llvmlite import ir
 from numba import types
+from numba.core import cgutils
 from numba.extending import intrinsic
 
 from memory import _load, _pointer, _splat
 
 
-def _order_key(builder: Any, bits: Any, rule: tuple[Any, Any, Any]) -> Any:
-    """Key of `bits` (a scalar or a vector); `rule` is (flip, nan_key, inf), inf None for integers.
+class Rule(NamedTuple):
+    """How elements are compared; all in the elements' own width."""
+
+    flip: Any  # turns the order round
+    nan_key: Any  # of NaN
+    inf: Any  # the bits of infinity, or None for integers
+
+
+def _order_key(builder: Any, bits: Any, rule: Rule) -> Any:
+    """Key of `bits` (a scalar or a vector).
 
     Integers: `bits ^ flip`. Floats: sign and magnitude become two's complement (so -0.0 == +0.0),
     then `^ flip`; a magnitude above infinity's is NaN and gets `nan_key`. All in the elements' own
@@ -43,17 +52,19 @@ def _mirror(builder: Any, bits: Any) -> Any:
     return builder.xor(bits, builder.and_(sign, magnitude))
 
 
-def _rule(signature: Any, values: Any) -> tuple[Any, Any, Any]:
-    """The last three arguments (flip, nan_key, inf) of an intrinsic."""
-    return values[-3], values[-2], None if signature.args[-1] == types.none else values[-1]
+def _rule(builder: Any, signature: Any, values: Any) -> Rule:
+    """The rule that is the last argument of an intrinsic."""
+    flip, nan_key, inf = cgutils.unpack_tuple(builder, values[-1])
+    return Rule(flip, nan_key, None if signature.args[-1][2] == types.none else inf)
 
 
 @intrinsic
-def load_key(_context: Any, address: Any, offset: Any, flip: Any, nan_key: Any, inf: Any) -> Any:
+def load_key(_context: Any, address: Any, offset: Any, rule: Any) -> Any:
     """Key of the element at `address + offset`."""
 
     def codegen(_context: Any, builder: Any, signature: Any, values: Any) -> Any:
-        bits = _load(builder, _pointer(builder, values[0], values[1]), values[2].type)
-        return _order_key(builder, bits, _rule(signature, values))
+        rule = _rule(builder, signature, values)
+        bits = _load(builder, _pointer(builder, values[0], values[1]), rule.flip.type)
+        return _order_key(builder, bits, rule)
 
-    return flip(types.int64, types.int64, flip, nan_key, inf), codegen
+    return rule[0](types.int64, types.int64, rule), codegen

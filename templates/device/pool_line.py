@@ -127,49 +127,35 @@ def reset_rank(_context: Any, line: Any, wide: Any, flip: Any) -> Any:
 
 @intrinsic
 def rank_element(
-    _context: Any,
-    line: Any,
-    address: Any,
-    position: Any,
-    wide: Any,
-    flip: Any,
-    nan_key: Any,
-    inf: Any,
+    _context: Any, line: Any, address: Any, position: Any, wide: Any, rule: Any
 ) -> Any:
     """Join the rank at `line` with that of the element at `address`."""
 
     def codegen(context: Any, builder: Any, signature: Any, values: Any) -> Any:
         line, address, position = values[:3]
+        flip = rule[0]
         element = _rank_type(wide, flip)
-        bits = _load(builder, _pointer(builder, address), values[4].type)
+        bits = _load(builder, _pointer(builder, address), ir.IntType(flip.bitwidth))
         if _is_float(element):
-            rank = _term(context, builder, bits, flip, nan_key, element, values[-1])
+            rank = _term(context, builder, bits, element, rule, values[-1])
         else:
             place = None
             if wide != types.none:
                 place = _inverted(builder, position, element, flip.bitwidth)
-            rule = _rule(signature, values)
-            rank = _rank(builder, bits, place, element, rule)
-            rank = _joined(builder, rank, _lowest(builder, element, wide, rule))
+            order = _rule(builder, signature, values)
+            rank = _rank(builder, bits, place, element, order)
+            rank = _joined(builder, rank, _lowest(builder, element, wide, order))
         pointer = _pointer(builder, line)
         _store(builder, _joined(builder, rank, _load(builder, pointer, element)), pointer)
         return context.get_dummy_value()
 
     i64 = types.int64
-    return types.void(i64, i64, i64, wide, flip, nan_key, inf), codegen
+    return types.void(i64, i64, i64, wide, rule), codegen
 
 
 @intrinsic
 def rank_rows(
-    _context: Any,
-    planes: Any,
-    lines: Any,
-    rows: Any,
-    fresh: Any,
-    wide: Any,
-    flip: Any,
-    nan_key: Any,
-    inf: Any,
+    _context: Any, planes: Any, lines: Any, rows: Any, fresh: Any, wide: Any, rule: Any
 ) -> Any:
     """The joint rank of each of contiguous columns over all rows, kept in a register meanwhile, for lines of planes.
 
@@ -181,13 +167,14 @@ def rank_rows(
         planes = Planes(*cgutils.unpack_tuple(builder, values[0]))
         lines = Lines(*cgutils.unpack_tuple(builder, values[1]))
         rows = Rows(*cgutils.unpack_tuple(builder, values[2]))
+        flip = rule[0]
         element = _rank_type(wide, flip)
         sums = _is_float(element)
         positions_wanted = wide != types.none and not sums
         vector = _vector(element, WIDEST if positions_wanted else 1)
         narrow = ir.VectorType(ir.IntType(flip.bitwidth), vector.count)
         i64 = ir.IntType(64)
-        rule: Any = None if sums else _rule(signature, values)
+        order: Any = None if sums else _rule(builder, signature, values)
         offsets, positions = (builder.inttoptr(t, i64.as_pointer()) for t in rows[:2])
         best = cgutils.alloca_once(builder, vector)
         if positions_wanted:
@@ -195,7 +182,7 @@ def rank_rows(
             along = _splat(builder, _resize(builder, rows.along, element), vector)
             steps = builder.mul(along, numbers)
         least = _least(vector)
-        lowest = least if sums else _splat(builder, _lowest(builder, element, wide, rule), vector)
+        lowest = least if sums else _splat(builder, _lowest(builder, element, wide, order), vector)
         fresh = builder.trunc(values[3], ir.IntType(1))
 
         def strip(rounds: Any, plane: Any, number: Any, column: Any, done: Any, mask: Any) -> None:
@@ -229,9 +216,9 @@ def rank_rows(
                     where = builder.sub(start, where)
                 bits = _masked_load(builder, pointer, mask, narrow)
                 if sums:
-                    rank = _term(context, builder, bits, flip, nan_key, element, values[-1])
+                    rank = _term(context, builder, bits, element, rule, values[-1])
                 else:
-                    rank = _rank(builder, bits, where, element, rule)
+                    rank = _rank(builder, bits, where, element, order)
                 if mask is not None:
                     rank = builder.select(mask, rank, least)
                 builder.store(_joined(builder, rank, builder.load(best)), best)
@@ -256,7 +243,7 @@ def rank_rows(
         _by_count(builder, rows.count, ranks)
         return context.get_dummy_value()
 
-    return types.void(planes, lines, rows, types.boolean, wide, flip, nan_key, inf), codegen
+    return types.void(planes, lines, rows, types.boolean, wide, rule), codegen
 
 
 def _folded(
@@ -370,30 +357,23 @@ def copy_rank(_context: Any, target: Any, source: Any, wide: Any, flip: Any) -> 
 
 @intrinsic
 def store_elements(
-    _context: Any,
-    out: Any,
-    plane_out: Any,
-    out_step: Any,
-    runs: Any,
-    flip: Any,
-    nan_key: Any,
-    inf: Any,
+    _context: Any, out: Any, plane_out: Any, out_step: Any, runs: Any, rule: Any
 ) -> Any:
     """Store the elements of runs of outputs, of planes and of runs the given steps (bytes) apart."""
 
     def codegen(context: Any, builder: Any, signature: Any, values: Any) -> Any:
         out, plane_out, out_step = values[:3]
-        rule = _rule(signature, values)
+        order = _rule(builder, signature, values)
 
         def run(plane: Any, number: Any, ranks: Any, first: Any, mask: Any) -> None:
             target = _place(builder, out, (plane, plane_out), (number, out_step))
-            _store_lanes(builder, _element_bits(builder, ranks, rule), target, first, mask)
+            _store_lanes(builder, _element_bits(builder, ranks, order), target, first, mask)
 
-        _fold_runs(builder, _vector(ir.IntType(flip.bitwidth)), values[3], run)
+        _fold_runs(builder, _vector(order.flip.type), values[3], run)
         return context.get_dummy_value()
 
     i64 = types.int64
-    return types.void(i64, i64, i64, runs, flip, nan_key, inf), codegen
+    return types.void(i64, i64, i64, runs, rule), codegen
 
 
 @intrinsic
@@ -412,9 +392,7 @@ def store_found(
     width: Any,
     blank: Any,
     wide: Any,
-    flip: Any,
-    nan_key: Any,
-    inf: Any,
+    rule: Any,
 ) -> Any:
     """Store the elements as store_elements does, and their indices, of `width` bytes: base + i * weight + position, and
     `plane_base` more in each further plane. The indices alone where `out` is None.
@@ -425,11 +403,11 @@ def store_found(
     def codegen(context: Any, builder: Any, signature: Any, values: Any) -> Any:
         out, plane_out, out_step, indices, plane_index, index_step = values[:6]
         base, plane_base, weight, width, blank = values[7:12]
-        flip_value, nan_value, inf_value = _rule(signature, values)
-        rank_type = _rank_type(wide, flip)
+        order = _rule(builder, signature, values)
+        rank_type = _rank_type(wide, rule[0])
         # The keys, and the positions, of two registers of wide ranks fill one: 0.86 to 0.95 of the time.
         vector = _vector(rank_type, WIDEST if rank_type.width > 32 else 1)
-        bits_type = ir.IntType(flip.bitwidth)
+        bits_type = order.flip.type
         narrow = ir.VectorType(bits_type, vector.count)
         elements_wanted = signature.args[0] != types.none
         some = ir.VectorType(ir.IntType(1), vector.count)
@@ -438,15 +416,15 @@ def store_found(
         def store_bits(
             target: Any, key: Any, low: Any, padding: Any, first: Any, mask: Any
         ) -> None:
-            if inf_value is None:
-                bits = builder.xor(key, _splat(builder, flip_value, narrow))
+            if order.inf is None:
+                bits = builder.xor(key, _splat(builder, order.flip, narrow))
             else:
-                highest = _splat(builder, bits_type(flip.bitwidth - 1), narrow)
+                highest = _splat(builder, bits_type(bits_type.width - 1), narrow)
                 negative = builder.ashr(key, highest)
                 bits = builder.sub(builder.xor(key, negative), negative)
                 sign = builder.shl(_resize(builder, low, bits_type), highest)
                 bits = builder.or_(bits, sign)
-                nan = builder.icmp_signed("==", key, _splat(builder, nan_value, narrow))
+                nan = builder.icmp_signed("==", key, _splat(builder, order.nan_key, narrow))
                 nan = builder.and_(nan, builder.not_(padding))
                 if mask is not None:
                     nan = builder.and_(nan, mask)
@@ -462,7 +440,7 @@ def store_found(
             steps = _splat(builder, _resize(builder, weight, integer), wanted)
             steps = builder.mul(steps, numbers)
             start = builder.add(start, builder.mul(first, weight))
-            start = builder.add(start, start.type(farthest(rank_type.width, flip.bitwidth)))
+            start = builder.add(start, start.type(farthest(rank_type.width, bits_type.width)))
             start = _splat(builder, _resize(builder, start, integer), wanted)
             back = builder.lshr(low, _splat(builder, low.type.element(1), low.type))
             if integer.width < low.type.element.width:
@@ -492,5 +470,5 @@ def store_found(
         return _any(builder, builder.load(found))
 
     i64 = types.int64
-    args = (out, *(i64,) * 5, runs, *(i64,) * 4, blank, wide, flip, nan_key, inf)
+    args = (out, *(i64,) * 5, runs, *(i64,) * 4, blank, wide, rule)
     return types.boolean(*args), codegen

@@ -259,9 +259,9 @@ def _fill_tables(box, spatial, axes, total, first, count, offsets, positions):
 
 
 @helper
-def _rank_apart(planes, lines, rows, step, fresh, wide, flip, nan_key, inf):
+def _rank_apart(planes, lines, rows, step, fresh, wide, rule):
     """As rank_rows, for columns `step` bytes apart."""
-    size, zero = rank_size(wide, flip), np.int64(0)
+    size, zero = rank_size(wide, rule[0]), np.int64(0)
     for i in range(planes.count * lines.count):
         plane, line = split(i, lines.count)
         place = lines.place + plane * planes.line + line * lines.place_step
@@ -269,16 +269,14 @@ def _rank_apart(planes, lines, rows, step, fresh, wide, flip, nan_key, inf):
         position = lines.position + line * lines.position_step
         for column in range(rows.columns):
             if fresh:
-                reset_rank(place, wide, flip)
+                reset_rank(place, wide, rule[0])
             for r in range(rows.count):
                 rank_element(
                     place,
                     source + load_integer(zero, rows.offsets + r * 8),
                     position + load_integer(zero, rows.positions + r * 8) // 2 + column,
                     wide,
-                    flip,
-                    nan_key,
-                    inf,
+                    rule,
                 )
             place += size
             source += step
@@ -319,24 +317,9 @@ def _clear_ends(folded, lines, low, high, line, share, span, wide, flip):
 
 
 @helper
-def _rank_lines(
-    how,
-    spatial,
-    box,
-    total,
-    table,
-    planes,
-    lines,
-    rows,
-    step,
-    block,
-    wide,
-    flip,
-    nan_key,
-    inf,
-):
+def _rank_lines(how, spatial, box, total, table, planes, lines, rows, step, block, wide, rule):
     """Rank rows, also more of them than their tables hold, of columns that are `step` bytes apart."""
-    apart = how[PITCH] == 1 and step != item_size(flip)
+    apart = how[PITCH] == 1 and step != item_size(rule[0])
     ranked = np.int64(0)
     while ranked < rows.count:
         more = least(rows.count - ranked, TABLE)
@@ -350,9 +333,9 @@ def _rank_lines(
             part = Rows(rows.offsets + at, rows.positions + at, some, rows.columns, rows.along)
             fresh = ranked == 0
             if apart:
-                _rank_apart(planes, lines, part, step, fresh, wide, flip, nan_key, inf)
+                _rank_apart(planes, lines, part, step, fresh, wide, rule)
             else:
-                rank_rows(planes, lines, part, fresh, wide, flip, nan_key, inf)
+                rank_rows(planes, lines, part, fresh, wide, rule)
             done += some
             ranked += some
 
@@ -407,12 +390,10 @@ def _rank_item(
     positions,
     block,
     wide,
-    flip,
-    nan_key,
-    inf,
+    rule,
 ):
     """Rank the lines of an item's planes at `folded`: alike lines at once, or the runs of one line."""
-    inner = how[SPATIAL] - 1
+    inner, flip = how[SPATIAL] - 1, rule[0]
     size, item_bytes = rank_size(wide, flip), item_size(flip)
     pitch, line, tall = how[PITCH], how[LINE] * size, how[TALL] != 0
     step, row_axis = axis_of(spatial, inner, COLUMNS)[STEP], axis_of(spatial, inner - 1, COLUMNS)
@@ -456,9 +437,7 @@ def _rank_item(
             step,
             block,
             wide,
-            flip,
-            nan_key,
-            inf,
+            rule,
         )
         done += alike
 
@@ -481,19 +460,20 @@ def _tables(walk):
     return how, integers(batch), integers(batch + 8 * BATCH_COLUMNS * how[BATCH])
 
 
-def line_chunk(rule, wide, sums, block, store):
+def line_chunk(read_rule, wide, sums, block, store):
     """Chunk that works line by line; an item is ROWS rows of a tile of a plane, or of PITCH planes side by side.
 
     Of small planes an item is several, whose lines are joined as one: 1.1 to 2 times as fast for 13 x 13 elements.
-    Positions are counted from an item's first element. `rule(how)` returns what ranks are made by, of rows of a window
-    `block` at once; `store` writes an item's outputs.
+    Positions are counted from an item's first element. `read_rule(how)` returns what ranks are made by, of `block` rows
+    of a window at once; `store` writes an item's outputs.
     """
     buffers = 4 if sums else 2
 
     @entry
     def chunk(walk, x, out, indices, begin, end):
         how, batch, spatial = _tables(walk)
-        flip, nan_key, inf = rule(how)
+        rule = read_rule(how)
+        flip = rule[0]
         # Two tables of int64, a box, then buffers of lines, and room for a run that is not yet stored.
         before = aligned(8 * (2 * TABLE + BOX_COLUMNS * how[SPATIAL]))
         offsets = allocate(before + how[SCRATCH])
@@ -592,9 +572,7 @@ def line_chunk(rule, wide, sums, block, store):
                 positions,
                 block,
                 wide,
-                flip,
-                nan_key,
-                inf,
+                rule,
             )
             finished = folded
             if tall:
@@ -632,9 +610,7 @@ def line_chunk(rule, wide, sums, block, store):
                 pieces,
                 spare,
                 wide,
-                flip,
-                nan_key,
-                inf,
+                rule,
             )
         release(offsets)
 

@@ -5,9 +5,10 @@ and turns back into it; `nan_key` is then what to add to numbers so that all NaN
 winning, end. With them the order key fills the upper bits and the inverted position the lower ones, so that one
 maximum finds the element and settles ties; the lowest bit keeps the sign of a zero. The least rank is padding's.
 
-Where sums are wanted, `wide` is a float, and so are the ranks, which are added up; padding is 0. The type of `flip`
-then tells the element's: int16 float16, uint16 bfloat16, int32 float32, int64 float64. `nan_key` is None for the
-elements as they are, or a tuple of one zero for |x|, two for x**2, three for |x|**p of which `inf` is p, of float64.
+Where sums are wanted, `wide` is a float, and so are the ranks, which are added up; padding is 0. The rule is then
+another one: (kind, power, exponent). The type of `kind`, which stands in the place of `flip`, tells the element's:
+int16 float16, uint16 bfloat16, int32 float32, int64 float64. `power` is None for the elements as they are, or a tuple
+of one zero for |x|, two for x**2, three for |x|**p of which `exponent` is p, of float64.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from numba.core import cgutils
 
 from half import _bfloat_to_float, _half_to_float, _like
 from memory import _splat
-from order_key import _mirror, _order_key
+from order_key import Rule, _mirror, _order_key
 
 # By a sum's width, far below what sums of powers are certain to be right from.
 LEAST_POWER = {32: 2.0**-140, 64: 2.0**-1060}
@@ -71,7 +72,7 @@ def _resize(builder: Any, value: Any, element: Any) -> Any:
     return builder.trunc(value, target) if width > element.width else builder.sext(value, target)
 
 
-def _rank(builder: Any, bits: Any, position: Any, element: Any, rule: tuple[Any, Any, Any]) -> Any:
+def _rank(builder: Any, bits: Any, position: Any, element: Any, rule: Rule) -> Any:
     """Rank of `bits`, of the integer type `element`; `position` is inverted (None: without position)."""
     flip, nan_key, inf = rule
     if position is None:
@@ -81,7 +82,7 @@ def _rank(builder: Any, bits: Any, position: Any, element: Any, rule: tuple[Any,
     if inf is not None:
         # As only maxima are pooled, that of floats is 0 anyway: an operation less.
         flip = flip.type(0)
-    key = _order_key(builder, bits, (flip, nan_key, inf))
+    key = _order_key(builder, bits, Rule(flip, nan_key, inf))
     wanted = _like(bits.type, element)
     width = _scalar(bits.type).width
     low = _splat(builder, element(element.width - width), wanted)
@@ -134,7 +135,7 @@ def _parts(builder: Any, ranks: Any, element: Any) -> tuple[Any, Any]:
     return key, builder.and_(ranks, _splat(builder, vector.element(2**low - 1), vector))
 
 
-def _element_bits(builder: Any, rank: Any, rule: tuple[Any, Any, Any]) -> Any:
+def _element_bits(builder: Any, rank: Any, rule: Rule) -> Any:
     """The element of a rank without position; that of padding is the lowest number."""
     flip, shift, inf = (None if r is None else _splat(builder, r, rank.type) for r in rule)
     if inf is None:
@@ -144,13 +145,14 @@ def _element_bits(builder: Any, rank: Any, rule: tuple[Any, Any, Any]) -> Any:
     return _mirror(builder, builder.select(padding, lowest, builder.sub(rank, shift)))
 
 
-def _lowest(builder: Any, type_: Any, wide: Any, rule: tuple[Any, Any, Any]) -> Any:
+def _lowest(builder: Any, type_: Any, wide: Any, rule: Rule) -> Any:
     """The least rank of an element: without positions it keeps a losing NaN above padding."""
     least = _least(type_)
-    if wide != types.none or rule[2] is None:
+    if wide != types.none or rule.inf is None:
         return least
-    above = builder.icmp_signed(">", rule[1], rule[1].type(0))
-    return builder.add(least, _splat(builder, builder.zext(above, rule[1].type), type_))
+    shift = rule.nan_key
+    above = builder.icmp_signed(">", shift, shift.type(0))
+    return builder.add(least, _splat(builder, builder.zext(above, shift.type), type_))
 
 
 def _joined(builder: Any, a: Any, b: Any) -> Any:
@@ -200,10 +202,12 @@ def _raised(builder: Any, value: Any, exponent: Any) -> Any:
     return builder.load(result)
 
 
-def _term(
-    context: Any, builder: Any, bits: Any, kind: Any, power: Any, element: Any, exponent: Any
-) -> Any:
-    """What an element adds to a sum. A power that is too small is none: only a sum of zeros is 0."""
+def _term(context: Any, builder: Any, bits: Any, element: Any, rule: Any, values: Any) -> Any:
+    """What an element adds to a sum, by the type of a rule of sums and its values.
+
+    A power that is too small is none: only a sum of zeros is 0.
+    """
+    kind, power = rule[0], rule[1]
     value = _float_of(context, builder, bits, kind, element)
     if power == types.none:
         return value
@@ -214,6 +218,7 @@ def _term(
         if not _may_vanish(kind, element):
             return term
     else:
+        exponent = builder.extract_value(values, 2)
         term = _raised(builder, _magnitude(builder, value), exponent)
     least = _splat(builder, element(LEAST_POWER[_width(element)]), value.type)
     magnitude = _magnitude(builder, value)

@@ -10,6 +10,7 @@ from numba import types
 from numba.extending import intrinsic
 
 from compiled import helper
+from order_key import Rule
 
 
 @intrinsic
@@ -55,6 +56,6 @@ def lane_types(width, is_float):
 
 @helper
 def rule_of(how, at, lane, float_lane):
-    """(flip, nan_key, inf) from setting `at` on, in the width of an element; inf is None for integers."""
+    """The rule from setting `at` on; see lane_types."""
     flip, nan_key = narrowed(how[at], lane), narrowed(how[at + 1], lane)
-    return flip, nan_key, narrowed(how[at + 2], float_lane)
+    return Rule(flip, nan_key, narrowed(how[at + 2], float_lane))

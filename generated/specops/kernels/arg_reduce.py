@@ -23,7 +23,7 @@ a call needs one of them: a third of the time to compile.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from llvmlite import ir
@@ -349,8 +349,16 @@ def release(_context: Any, address: Any) -> Any:
     return types.void(types.int64), codegen
 
 
-def _order_key(builder: Any, bits: Any, rule: tuple[Any, Any, Any]) -> Any:
-    """Key of `bits` (a scalar or a vector); `rule` is (flip, nan_key, inf), inf None for integers.
+class Rule(NamedTuple):
+    """How elements are compared; all in the elements' own width."""
+
+    flip: Any  # turns the order round
+    nan_key: Any  # of NaN
+    inf: Any  # the bits of infinity, or None for integers
+
+
+def _order_key(builder: Any, bits: Any, rule: Rule) -> Any:
+    """Key of `bits` (a scalar or a vector).
 
     Integers: `bits ^ flip`. Floats: sign and magnitude become two's complement (so -0.0 == +0.0),
     then `^ flip`; a magnitude above infinity's is NaN and gets `nan_key`. All in the elements' own
@@ -373,20 +381,22 @@ def _order_key(builder: Any, bits: Any, rule: tuple[Any, Any, Any]) -> Any:
     return builder.select(nan, nan_key, key)
 
 
-def _rule(signature: Any, values: Any) -> tuple[Any, Any, Any]:
-    """The last three arguments (flip, nan_key, inf) of an intrinsic."""
-    return values[-3], values[-2], None if signature.args[-1] == types.none else values[-1]
+def _rule(builder: Any, signature: Any, values: Any) -> Rule:
+    """The rule that is the last argument of an intrinsic."""
+    flip, nan_key, inf = cgutils.unpack_tuple(builder, values[-1])
+    return Rule(flip, nan_key, None if signature.args[-1][2] == types.none else inf)
 
 
 @intrinsic
-def load_key(_context: Any, address: Any, offset: Any, flip: Any, nan_key: Any, inf: Any) -> Any:
+def load_key(_context: Any, address: Any, offset: Any, rule: Any) -> Any:
     """Key of the element at `address + offset`."""
 
     def codegen(_context: Any, builder: Any, signature: Any, values: Any) -> Any:
-        bits = _load(builder, _pointer(builder, values[0], values[1]), values[2].type)
-        return _order_key(builder, bits, _rule(signature, values))
+        rule = _rule(builder, signature, values)
+        bits = _load(builder, _pointer(builder, values[0], values[1]), rule.flip.type)
+        return _order_key(builder, bits, rule)
 
-    return flip(types.int64, types.int64, flip, nan_key, inf), codegen
+    return rule[0](types.int64, types.int64, rule), codegen
 
 
 def _mask(builder: Any, vector: Any, count: Any) -> Any:
@@ -511,18 +521,18 @@ def _lanes(element: Any) -> Any:
 
 
 @intrinsic
-def greatest_key(_context: Any, address: Any, n: Any, flip: Any, nan_key: Any, inf: Any) -> Any:
+def greatest_key(_context: Any, address: Any, n: Any, rule: Any) -> Any:
     """The greatest key of n contiguous elements, n at least one vector.
 
     The last vector overlaps the one before it: no scalar tail.
     """
 
     def codegen(_context: Any, builder: Any, signature: Any, values: Any) -> Any:
-        address, n, flip = values[:3]
-        vector = _lanes(flip.type)
+        address, n = values[:2]
+        rule = _rule(builder, signature, values)
+        vector = _lanes(rule.flip.type)
         i64 = n.type
-        rule = _rule(signature, values)
-        size = i64(flip.type.width // 8)
+        size = i64(vector.element.width // 8)
         start = _pointer(builder, address)
         last = builder.mul(builder.sub(n, i64(vector.count)), size)
 
@@ -558,50 +568,49 @@ def greatest_key(_context: Any, address: Any, n: Any, flip: Any, nan_key: Any, i
             return [key if old is None else _greater(builder, old[0], key)]
 
         best = cgutils.alloca_once(builder, vector)
-        if rule[2] is None:
+        if rule.inf is None:
             each([best], by_keys)
             return _greatest_lane(builder, builder.load(best))
 
         extremes = [cgutils.alloca_once(builder, vector) for _ in range(3)]
         each(extremes, lambda old, bits: _extremes(builder, old, bits))
-        bits, some_nan = _extreme(builder, [builder.load(e) for e in extremes], rule[0], rule[2])
+        bits, some_nan = _extreme(builder, [builder.load(e) for e in extremes], rule.flip, rule.inf)
         builder.store(_order_key(builder, bits, rule), best)
         with builder.if_then(some_nan, likely=False):
             each([best], by_keys)
         return _greatest_lane(builder, builder.load(best))
 
-    return flip(types.int64, types.int64, flip, nan_key, inf), codegen
+    return rule[0](types.int64, types.int64, rule), codegen
 
 
 @intrinsic
-def greatest_lane(_context: Any, address: Any, n: Any, flip: Any, nan_key: Any, inf: Any) -> Any:
+def greatest_lane(_context: Any, address: Any, n: Any, rule: Any) -> Any:
     """The greatest key of n contiguous elements, n at most one vector."""
 
     def codegen(_context: Any, builder: Any, signature: Any, values: Any) -> Any:
-        address, n, flip = values[:3]
-        vector = _lanes(flip.type)
+        address, n = values[:2]
+        rule = _rule(builder, signature, values)
+        vector = _lanes(rule.flip.type)
         mask = _mask(builder, vector, n)
         bits = _masked_load(builder, _pointer(builder, address), mask, vector)
-        keys = _order_key(builder, bits, _rule(signature, values))
-        least = ir.Constant(vector, [-(2 ** (flip.type.width - 1))] * vector.count)
+        keys = _order_key(builder, bits, rule)
+        least = ir.Constant(vector, [-(2 ** (vector.element.width - 1))] * vector.count)
         return _greatest_lane(builder, builder.select(mask, keys, least))
 
-    return flip(types.int64, types.int64, flip, nan_key, inf), codegen
+    return rule[0](types.int64, types.int64, rule), codegen
 
 
 @intrinsic
-def equal_lanes(
-    _context: Any, address: Any, n: Any, key: Any, flip: Any, nan_key: Any, inf: Any
-) -> Any:
+def equal_lanes(_context: Any, address: Any, n: Any, key: Any, rule: Any) -> Any:
     """Bit i: the key of element i equals `key`. n elements, or a whole vector where n is None."""
 
     def codegen(_context: Any, builder: Any, signature: Any, values: Any) -> Any:
-        address, n, key, flip = values[:4]
-        vector = _lanes(flip.type)
-        if flip.type.width < 64:
-            key = builder.trunc(key, flip.type)
+        address, n, key = values[:3]
+        rule = _rule(builder, signature, values)
+        vector = _lanes(rule.flip.type)
+        if vector.element.width < 64:
+            key = builder.trunc(key, vector.element)
         pointer = _pointer(builder, address)
-        rule = _rule(signature, values)
         if signature.args[1] == types.none:
             keys = _order_key(builder, _load(builder, pointer, vector), rule)
             equal = builder.icmp_signed("==", keys, _splat(builder, key, vector))
@@ -613,7 +622,7 @@ def equal_lanes(
         bits = builder.bitcast(equal, ir.IntType(vector.count))
         return builder.zext(bits, ir.IntType(64)) if vector.count < 64 else bits
 
-    return types.int64(types.int64, n, types.int64, flip, nan_key, inf), codegen
+    return types.int64(types.int64, n, types.int64, rule), codegen
 
 
 @intrinsic
@@ -637,13 +646,13 @@ def highest_bit(_context: Any, mask: Any) -> Any:
 
 
 @helper
-def find_key(address, n, key, late, flip, nan_key, inf):
+def find_key(address, n, key, late, rule):
     """Position of the first (`late`: last) of n contiguous elements, at least one vector, whose key is `key`."""
-    size = item_size(flip)
+    size = item_size(rule.flip)
     lanes = VECTOR_BYTES // size
     position = n - lanes if late else 0
     while True:
-        mask = equal_lanes(address + position * size, None, key, flip, nan_key, inf)
+        mask = equal_lanes(address + position * size, None, key, rule)
         if late:
             if mask != 0:
                 return position + highest_bit(mask)
@@ -659,19 +668,19 @@ def find_key(address, n, key, late, flip, nan_key, inf):
 
 
 @helper
-def run_key(address, n, flip, nan_key, inf):
+def run_key(address, n, rule):
     """The greatest key of n contiguous elements."""
-    if n >= VECTOR_BYTES // item_size(flip):
-        return greatest_key(address, n, flip, nan_key, inf)
-    return greatest_lane(address, n, flip, nan_key, inf)
+    if n >= VECTOR_BYTES // item_size(rule.flip):
+        return greatest_key(address, n, rule)
+    return greatest_lane(address, n, rule)
 
 
 @helper
-def place_in_run(address, n, key, late, flip, nan_key, inf):
+def place_in_run(address, n, key, late, rule):
     """Position of the first (`late`: last) of n contiguous elements whose key is `key`."""
-    if n >= VECTOR_BYTES // item_size(flip):
-        return find_key(address, n, key, late, flip, nan_key, inf)
-    mask = equal_lanes(address, n, key, flip, nan_key, inf)
+    if n >= VECTOR_BYTES // item_size(rule.flip):
+        return find_key(address, n, key, late, rule)
+    mask = equal_lanes(address, n, key, rule)
     if mask == 0:
         return 0  # only if another thread changed the input meanwhile
     return highest_bit(mask) if late else lowest_bit(mask)
@@ -684,16 +693,7 @@ AHEAD_OF_COLUMNS = 16384  # of rows of columns
 
 
 @intrinsic
-def greatest_place(
-    _context: Any,
-    address: Any,
-    n: Any,
-    readable: Any,
-    late: Any,
-    flip: Any,
-    nan_key: Any,
-    inf: Any,
-) -> Any:
+def greatest_place(_context: Any, address: Any, n: Any, readable: Any, late: Any, rule: Any) -> Any:
     """(key, position) of the first (`late`: last) greatest of n contiguous elements, n at most one vector.
 
     Without a search, so that the processor overlaps many short rows. Half a vector will do for half as many (0.75 of
@@ -701,7 +701,8 @@ def greatest_place(
     """
 
     def codegen(context: Any, builder: Any, signature: Any, values: Any) -> Any:
-        address, n, readable, late, flip = values[:5]
+        address, n, readable, late = values[:4]
+        rule = _rule(builder, signature, values)
         i64, one = n.type, ir.IntType(1)
         found_key = cgutils.alloca_once(builder, i64)
         found_place = cgutils.alloca_once(builder, i64)
@@ -709,17 +710,17 @@ def greatest_place(
         def search(vector: Any) -> None:
             mask = _mask(builder, vector, n)
             bits = _load_short(builder, address, mask, vector, readable)
-            keys = _order_key(builder, bits, _rule(signature, values))
-            least = ir.Constant(vector, [-(2 ** (flip.type.width - 1))] * vector.count)
+            keys = _order_key(builder, bits, rule)
+            least = ir.Constant(vector, [-(2 ** (vector.element.width - 1))] * vector.count)
             key = _greatest_lane(builder, builder.select(mask, keys, least))
             equal = builder.icmp_signed("==", keys, _splat(builder, key, vector))
             found = builder.bitcast(builder.and_(mask, equal), ir.IntType(vector.count))
             found = builder.zext(found, i64) if vector.count < 64 else found
             highest = builder.sub(i64(63), builder.ctlz(found, one(0)))
             builder.store(builder.select(late, highest, builder.cttz(found, one(0))), found_place)
-            builder.store(builder.sext(key, i64) if flip.type.width < 64 else key, found_key)
+            builder.store(builder.sext(key, i64) if key.type.width < 64 else key, found_key)
 
-        full = _lanes(flip.type)
+        full = _lanes(rule.flip.type)
         half = ir.VectorType(full.element, full.count // 2)
         fits = builder.icmp_signed("<=", n, i64(half.count))
         with builder.if_else(fits) as (then, otherwise):
@@ -732,19 +733,12 @@ def greatest_place(
 
     pair = types.UniTuple(types.int64, 2)
     i64, flag = types.int64, types.boolean
-    return pair(i64, i64, i64, flag, flip, nan_key, inf), codegen
+    return pair(i64, i64, i64, flag, rule), codegen
 
 
 @intrinsic
 def greatest_place_of_many(
-    _context: Any,
-    address: Any,
-    n: Any,
-    ahead: Any,
-    late: Any,
-    flip: Any,
-    nan_key: Any,
-    inf: Any,
+    _context: Any, address: Any, n: Any, ahead: Any, late: Any, rule: Any
 ) -> Any:
     """(key, position) of the first (`late`: last) greatest of n contiguous elements, 1 to 127 vectors.
 
@@ -753,12 +747,13 @@ def greatest_place_of_many(
     """
 
     def codegen(context: Any, builder: Any, signature: Any, values: Any) -> Any:
-        address, n, ahead, late, flip = values[:5]
-        vector = _lanes(flip.type)
+        address, n, ahead, late = values[:4]
+        rule = _rule(builder, signature, values)
+        vector = _lanes(rule.flip.type)
         i64, one = n.type, ir.IntType(1)
-        rule = _rule(signature, values)
+        width = vector.element.width
         start = _pointer(builder, address)
-        last = builder.mul(builder.sub(n, i64(vector.count)), i64(flip.type.width // 8))
+        last = builder.mul(builder.sub(n, i64(vector.count)), i64(width // 8))
         # The last vector visited overlaps the one before it: no scalar tail.
         first = builder.select(late, last, i64(0))
         step = builder.select(late, i64(-VECTOR_BYTES), i64(VECTOR_BYTES))
@@ -791,7 +786,7 @@ def greatest_place_of_many(
         key = _greatest_lane(builder, builder.load(best))
         equal = builder.icmp_signed("==", builder.load(best), _splat(builder, key, vector))
         places = builder.load(where)
-        least = ir.Constant(vector, [-(2 ** (flip.type.width - 1))] * vector.count)
+        least = ir.Constant(vector, [-(2 ** (width - 1))] * vector.count)
         backward = builder.select(equal, builder.sub(ir.Constant(vector, None), places), least)
         earliest = _greatest_lane(builder, backward)
         found = builder.icmp_signed("==", backward, _splat(builder, earliest, vector))
@@ -799,19 +794,19 @@ def greatest_place_of_many(
         found = builder.zext(found, i64) if vector.count < 64 else found
         highest = builder.sub(i64(63), builder.ctlz(found, one(0)))
         lane = builder.select(late, highest, builder.cttz(found, one(0)))
-        earliest = builder.sext(earliest, i64) if flip.type.width < 64 else earliest
+        earliest = builder.sext(earliest, i64) if width < 64 else earliest
         steps = builder.mul(builder.sub(i64(0), earliest), step)
-        shift = i64((flip.type.width // 8).bit_length() - 1)
+        shift = i64((width // 8).bit_length() - 1)
         offset = builder.add(first, steps)
         offset = builder.select(builder.icmp_signed("<", offset, i64(0)), i64(0), offset)
         offset = builder.select(builder.icmp_signed(">", offset, last), last, offset)
         place = builder.add(builder.ashr(offset, shift), lane)
-        key = builder.sext(key, i64) if flip.type.width < 64 else key
+        key = builder.sext(key, i64) if width < 64 else key
         return context.make_tuple(builder, signature.return_type, (key, place))
 
     pair = types.UniTuple(types.int64, 2)
     i64, flag = types.int64, types.boolean
-    return pair(i64, i64, i64, flag, flip, nan_key, inf), codegen
+    return pair(i64, i64, i64, flag, rule), codegen
 
 
 @intrinsic
@@ -852,30 +847,30 @@ def store_places(
     weight: Any,
     blanks: Any,
     width: Any,
-    flip: Any,
-    nan_key: Any,
+    rule: Any,
 ) -> Any:
     """Store the n indices of what fold_rows found, of 8 or 4 bytes (`width`), contiguously from `address` on.
 
     That of row r is base + r * weight; where there are `blanks`, that of nothing but NaN is 0.
     """
 
-    def codegen(context: Any, builder: Any, _signature: Any, values: Any) -> Any:
-        address, n, best, where, base, weight, blanks, width, flip, nan_key = values
-        i64 = n.type
+    def codegen(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+        address, n, best, where, base, weight, blanks, width = values[:8]
+        rule = _rule(builder, signature, values)
+        element, i64 = rule.flip.type, n.type
         position = i64(0)
         for lanes in (VECTOR_BYTES // 8, 1):
-            narrow, wide = ir.VectorType(flip.type, lanes), ir.VectorType(i64, lanes)
+            narrow, wide = ir.VectorType(element, lanes), ir.VectorType(i64, lanes)
             stop = builder.and_(n, i64(-lanes))
             loop = cgutils.for_range_slice(builder, position, stop, i64(lanes), i64)
             with loop as (column, _):
-                offset = builder.mul(column, i64(flip.type.width // 8))
+                offset = builder.mul(column, i64(element.width // 8))
                 row = _load(builder, _pointer(builder, where, offset), narrow)
                 key = _load(builder, _pointer(builder, best, offset), narrow)
-                row = builder.zext(row, wide) if flip.type.width < 64 else row
+                row = builder.zext(row, wide) if element.width < 64 else row
                 steps = builder.mul(row, _splat(builder, weight, wide))
                 index = builder.add(steps, _splat(builder, base, wide))
-                blank = builder.icmp_signed("==", key, _splat(builder, nan_key, narrow))
+                blank = builder.icmp_signed("==", key, _splat(builder, rule.nan_key, narrow))
                 blank = builder.and_(blank, _splat(builder, blanks, blank.type))
                 index = builder.select(blank, ir.Constant(wide, None), index)
                 place = _pointer(builder, address, builder.mul(column, width))
@@ -889,7 +884,7 @@ def store_places(
         return context.get_dummy_value()
 
     i64, flag = types.int64, types.boolean
-    return types.void(i64, i64, i64, i64, i64, i64, flag, i64, flip, nan_key), codegen
+    return types.void(i64, i64, i64, i64, i64, i64, flag, i64, rule), codegen
 
 
 @intrinsic
@@ -903,9 +898,7 @@ def fold_rows(
     ahead: Any,
     columns: Any,
     fresh: Any,
-    flip: Any,
-    nan_key: Any,
-    inf: Any,
+    rule: Any,
 ) -> Any:
     """Fold rows of contiguous columns into the best keys and the row numbers where they stand.
 
@@ -916,11 +909,12 @@ def fold_rows(
     """
 
     def codegen(context: Any, builder: Any, signature: Any, values: Any) -> Any:
-        best, where, address, offsets, rows, ahead, columns, fresh, flip = values[:9]
-        vector = _lanes(flip.type)
+        best, where, address, offsets, rows, ahead, columns, fresh = values[:8]
+        rule = _rule(builder, signature, values)
+        vector = _lanes(rule.flip.type)
+        width = vector.element.width
         i64 = columns.type
-        size = i64(flip.type.width // 8)
-        rule = _rule(signature, values)
+        size = i64(width // 8)
         table = builder.bitcast(_pointer(builder, offsets), i64.as_pointer())
         bit = ir.VectorType(ir.IntType(1), vector.count)
         none = ir.Constant(vector, [-1] * vector.count)
@@ -933,8 +927,8 @@ def fold_rows(
                 number = builder.add(row, i64(r))
                 start = _pointer(builder, address, builder.load(builder.gep(table, [number])))
                 later = builder.load(builder.gep(table, [builder.add(number, ahead)]))
-                if flip.type.width < 64:
-                    number = builder.trunc(number, flip.type)
+                if width < 64:
+                    number = builder.trunc(number, vector.element)
                 later = _pointer(builder, address, later)
                 taken.append((start, later, _splat(builder, number, vector)))
             at_first = builder.icmp_signed("==", row, i64(0))
@@ -966,7 +960,7 @@ def fold_rows(
                 strip(end, _mask(builder, vector, builder.sub(columns, whole)))
 
         position = i64(0)
-        for together in (FOLD_WIDE, FOLD) if flip.type.width >= 32 else (FOLD,):
+        for together in (FOLD_WIDE, FOLD) if width >= 32 else (FOLD,):
             stop = builder.and_(rows, i64(-together))
             loop = cgutils.for_range_slice(builder, position, stop, i64(together), i64)
             with loop as (row, _):
@@ -975,7 +969,7 @@ def fold_rows(
         return context.get_dummy_value()
 
     i64, flag = types.int64, types.boolean
-    return types.void(i64, i64, i64, i64, i64, i64, i64, flag, flip, nan_key, inf), codegen
+    return types.void(i64, i64, i64, i64, i64, i64, i64, flag, rule), codegen
 
 
 @intrinsic
@@ -1127,9 +1121,9 @@ def lane_types(width, is_float):
 
 @helper
 def rule_of(how, at, lane, float_lane):
-    """(flip, nan_key, inf) from setting `at` on, in the width of an element; inf is None for integers."""
+    """The rule from setting `at` on; see lane_types."""
     flip, nan_key = narrowed(how[at], lane), narrowed(how[at + 1], lane)
-    return flip, nan_key, narrowed(how[at + 2], float_lane)
+    return Rule(flip, nan_key, narrowed(how[at + 2], float_lane))
 
 
 AXIS_BYTES = 24  # of a row of a table
@@ -1237,13 +1231,13 @@ def _zero(table, address, width, past, begin, end):
 
 
 @helper
-def _row(how, reduced, x, flip, nan_key, inf, begin, end):
+def _row(how, reduced, x, rule, begin, end):
     """(key, index) of positions begin to end of one group whose innermost runs are contiguous.
 
     Of a long run only the greatest key of each block is computed, and the one block that holds the winner is searched.
     What comes after an element that none can beat is not looked at.
     """
-    size, ceiling = item_size(flip), how[CEILING]
+    size, ceiling = item_size(rule.flip), how[CEILING]
     block = BLOCK_BYTES // size
     weight = _entry(reduced, reduced[1] - 1, 2)
     last, late, ordered = how[LAST] != 0, how[LATE] != 0, how[ORDERED] != 0
@@ -1260,12 +1254,12 @@ def _row(how, reduced, x, flip, nan_key, inf, begin, end):
         place = 0
         found = 0
         if short:
-            key, place = greatest_place_of_many(address, count, AHEAD, late, flip, nan_key, inf)
+            key, place = greatest_place_of_many(address, count, AHEAD, late, rule)
         else:
             key = np.int64(0)
             for first in range(0, count, block):
                 some = least(count - first, block)
-                block_key = np.int64(run_key(address + first * size, some, flip, nan_key, inf))
+                block_key = np.int64(run_key(address + first * size, some, rule))
                 if first == 0 or block_key > key or (late and block_key == key):
                     key = block_key
                     found = first
@@ -1275,7 +1269,7 @@ def _row(how, reduced, x, flip, nan_key, inf, begin, end):
             if not short:
                 some = least(count - found, block)
                 start = address + found * size
-                place = found + place_in_run(start, some, key, late, flip, nan_key, inf)
+                place = found + place_in_run(start, some, key, late, rule)
             key_index = base + place * weight
             if none or key > best or (key_index < index) != last:
                 none = False
@@ -1287,11 +1281,11 @@ def _row(how, reduced, x, flip, nan_key, inf, begin, end):
 
 
 @helper
-def _strided_row(how, reduced, x, flip, nan_key, inf, begin, end):
+def _strided_row(how, reduced, x, rule, begin, end):
     """(key, index) of positions begin to end of one group, element by element."""
     _, step, weight = _axis(reduced, reduced[1] - 1)
     last, ordered = how[LAST] != 0, how[ORDERED] != 0
-    best = flip
+    best = rule.flip
     none = True
     index = 0
     position = begin
@@ -1300,10 +1294,10 @@ def _strided_row(how, reduced, x, flip, nan_key, inf, begin, end):
         base += how[BASE]
         address = x + offset
         position += count
-        key = load_key(address, 0, flip, nan_key, inf)
+        key = load_key(address, 0, rule)
         place = 0
         for i in range(1, count):
-            other = load_key(address, i * step, flip, nan_key, inf)
+            other = load_key(address, i * step, rule)
             if other > key:
                 key = other
                 place = i
@@ -1316,21 +1310,21 @@ def _strided_row(how, reduced, x, flip, nan_key, inf, begin, end):
 
 
 @helper
-def _fold_scattered(best, where, address, offsets, rows, columns, step, fresh, flip, nan_key, inf):
+def _fold_scattered(best, where, address, offsets, rows, columns, step, fresh, rule):
     """As fold_rows, for columns that are `step` bytes apart."""
-    size = item_size(flip)
+    size = item_size(rule.flip)
     for c in range(columns):
         if fresh:
-            key = load_key(address, offsets[0] + c * step, flip, nan_key, inf)
-            store_integer(flip, best + c * size, key)
-        store_integer(flip, where + c * size, 0 if fresh else -1)
+            key = load_key(address, offsets[0] + c * step, rule)
+            store_integer(rule.flip, best + c * size, key)
+        store_integer(rule.flip, where + c * size, 0 if fresh else -1)
     for r in range(rows):
         start = address + offsets[r]
         for c in range(columns):
-            key = load_key(start, c * step, flip, nan_key, inf)
-            if key > load_integer(flip, best + c * size):
-                store_integer(flip, best + c * size, key)
-                store_integer(flip, where + c * size, r)
+            key = load_key(start, c * step, rule)
+            if key > load_integer(rule.flip, best + c * size):
+                store_integer(rule.flip, best + c * size, key)
+                store_integer(rule.flip, where + c * size, r)
 
 
 @helper
@@ -1393,34 +1387,34 @@ def _list_ahead(offsets, rows, ahead, row_step, goes_on, first, top_row, away):
 
 
 @inlined
-def _row_number(where, c, flip):
+def _row_number(where, c, rule):
     """The number of the row in which fold_rows found the best key of column `c`, and whether it found one."""
-    size = item_size(flip)
+    size = item_size(rule.flip)
     none = 0xFF if size == 1 else -1
-    number = np.int64(load_integer(flip, where + c * size)) & none
+    number = np.int64(load_integer(rule.flip, where + c * size)) & none
     return number, number != none
 
 
 @inlined
-def _first_winners(keys, winners, best, where, indices, columns, flip):
+def _first_winners(keys, winners, best, where, indices, columns, rule):
     """Keys and indices of what fold_rows found in the first block."""
     for c in range(columns):
-        number, _ = _row_number(where, c, flip)
-        keys[c] = load_integer(flip, best + c * item_size(flip))
+        number, _ = _row_number(where, c, rule)
+        keys[c] = load_integer(rule.flip, best + c * item_size(rule.flip))
         winners[c] = indices[number]
 
 
 @inlined
-def _later_winners(keys, winners, best, where, indices, columns, ordered, last, flip):
+def _later_winners(keys, winners, best, where, indices, columns, ordered, last, rule):
     """What fold_rows found in a later block takes the place of what is not as good."""
-    size = item_size(flip)
+    size = item_size(rule.flip)
     word = 8 // size
     for c in range(0, columns, word):
         if load_integer(np.int64(0), where + c * size) == -1:
             continue  # nothing better in this block
         for d in range(c, least(c + word, columns)):
-            number, changed = _row_number(where, d, flip)
-            key = np.int64(load_integer(flip, best + d * size))
+            number, changed = _row_number(where, d, rule)
+            key = np.int64(load_integer(rule.flip, best + d * size))
             index = indices[number if changed else 0]
             if not ordered:
                 changed = _better(key, index, keys, winners, d, last)
@@ -1440,9 +1434,9 @@ def _join_row(keys, winners, first, columns, weight, last):
 
 
 @helper
-def _index(best, place, base, weight, blanks, nan_key):
+def _index(best, place, base, weight, blanks, rule):
     """The index of the element at a place of a row; 0 in a row of nothing but NaN, where there are `blanks`."""
-    return 0 if blanks and best == nan_key else base + place * weight
+    return 0 if blanks and best == rule.nan_key else base + place * weight
 
 
 def short_rows(width, is_float):
@@ -1456,7 +1450,7 @@ def short_rows(width, is_float):
     def chunk(walk, x, out, partial, begin, end):
         prefer_wide_vectors()
         how, kept, reduced, marks, zeros = _tables(walk)
-        flip, nan_key, inf = rule_of(how, RULE, lane, float_lane)
+        rule = rule_of(how, RULE, lane, float_lane)
         if how[WIDTH] == PAIR_BYTES:
             out = partial
         _, step, out_step = _axis(kept, kept[1] - 1)
@@ -1468,7 +1462,7 @@ def short_rows(width, is_float):
         zero_count = zero_step = 0
         if zeros[1] > 0:
             zero_count, zero_step, _ = _axis(zeros, 0)
-        size = item_size(flip)
+        size = item_size(rule.flip)
         narrow = n <= VECTOR_BYTES // size
         # A group's whole run of the output fits one vector, too.
         one_hot = narrow and zero_count == n and zero_step == size and mark_step == size
@@ -1485,38 +1479,34 @@ def short_rows(width, is_float):
             # A loop for each case: of so little that the processor overlaps more rows (0.6 to 0.9 of the time).
             if plain and narrow:
                 for _ in range(count):
-                    best, place = greatest_place(address, n, readable, late, flip, nan_key, inf)
-                    index = _index(best, place, base, weight, blanks, nan_key)
+                    best, place = greatest_place(address, n, readable, late, rule)
+                    index = _index(best, place, base, weight, blanks, rule)
                     store_element(out_address, index, width)
                     address += step
                     out_address += out_step
             elif plain:
                 for _ in range(count):
-                    best, place = greatest_place_of_many(
-                        address, n, ahead, late, flip, nan_key, inf
-                    )
-                    index = _index(best, place, base, weight, blanks, nan_key)
+                    best, place = greatest_place_of_many(address, n, ahead, late, rule)
+                    index = _index(best, place, base, weight, blanks, rule)
                     store_element(out_address, index, width)
                     address += step
                     out_address += out_step
             elif one_hot:
                 for _ in range(count):
-                    best, place = greatest_place(address, n, readable, late, flip, nan_key, inf)
-                    index = _index(best, place, base, weight, blanks, nan_key)
-                    store_one_hot(out_address, n, index, mark, flip)
+                    best, place = greatest_place(address, n, readable, late, rule)
+                    index = _index(best, place, base, weight, blanks, rule)
+                    store_one_hot(out_address, n, index, mark, rule.flip)
                     address += step
                     out_address += out_step
             else:
                 for _ in range(count):
                     if narrow:
-                        best, place = greatest_place(address, n, readable, late, flip, nan_key, inf)
+                        best, place = greatest_place(address, n, readable, late, rule)
                     else:
-                        best, place = greatest_place_of_many(
-                            address, n, ahead, late, flip, nan_key, inf
-                        )
+                        best, place = greatest_place_of_many(address, n, ahead, late, rule)
                     if zero_count > 0:
                         zero_run(out_address, zero_count, zero_step, width, past)
-                    index = _index(best, place, base, weight, blanks, nan_key)
+                    index = _index(best, place, base, weight, blanks, rule)
                     if width == PAIR_BYTES:
                         _store_pair(out_address, best, index)
                     elif mark == 0:
@@ -1539,7 +1529,7 @@ def rows(width, is_float):
     def chunk(walk, x, out, partial, begin, end):
         prefer_wide_vectors()
         how, kept, reduced, marks, zeros = _tables(walk)
-        flip, nan_key, inf = rule_of(how, RULE, lane, float_lane)
+        rule = rule_of(how, RULE, lane, float_lane)
         pairs = integers(partial)
         if how[WIDTH] == PAIR_BYTES:
             out = partial
@@ -1557,11 +1547,9 @@ def rows(width, is_float):
             offset, out_offset = _unravel(kept, kept[1], group)
             stop = least(first + share, total)
             if contiguous:
-                best, index = _row(how, reduced, x + offset, flip, nan_key, inf, first, stop)
+                best, index = _row(how, reduced, x + offset, rule, first, stop)
             else:
-                best, index = _strided_row(
-                    how, reduced, x + offset, flip, nan_key, inf, first, stop
-                )
+                best, index = _strided_row(how, reduced, x + offset, rule, first, stop)
             target = out + out_offset
             if cleared:
                 begin_zero, end_zero = volume * part // parts, volume * (part + 1) // parts
@@ -1572,7 +1560,7 @@ def rows(width, is_float):
             elif width == PAIR_BYTES:
                 _store_pair(target, best, index)
             else:
-                if blanks and best == nan_key:
+                if blanks and best == rule.nan_key:
                     index = 0
                 _store(target, index, width, mark, marks)
         if past:
@@ -1596,9 +1584,9 @@ def columns(width, is_float):
     def chunk(walk, x, out, partial, begin, end):
         prefer_wide_vectors()
         how, kept, reduced, marks, zeros = _tables(walk)
-        flip, nan_key, inf = rule_of(how, RULE, lane, float_lane)
+        rule = rule_of(how, RULE, lane, float_lane)
         pairs = integers(partial)
-        size = item_size(flip)
+        size = item_size(rule.flip)
         tile, parts, width, mark = how[TILE], how[PARTS], how[WIDTH], how[MARK]
         last, ordered, blanks = how[LAST] != 0, how[ORDERED] != 0, how[BLANKS] != 0
         contiguous = how[CONTIGUOUS] != 0
@@ -1661,52 +1649,23 @@ def columns(width, is_float):
                         offsets, rows, ahead, row_step, goes_on, first, top_row, away
                     )
                     fold_rows(
-                        best_at,
-                        where_at,
-                        start,
-                        offsets_at,
-                        folded,
-                        ahead,
-                        wide,
-                        fresh,
-                        flip,
-                        nan_key,
-                        inf,
+                        best_at, where_at, start, offsets_at, folded, ahead, wide, fresh, rule
                     )
                 else:
                     _fold_scattered(
-                        best_at,
-                        where_at,
-                        start,
-                        offsets,
-                        rows,
-                        wide,
-                        step,
-                        fresh,
-                        flip,
-                        nan_key,
-                        inf,
+                        best_at, where_at, start, offsets, rows, wide, step, fresh, rule
                     )
                 if first and placed and position == stop:
                     store_places(
-                        target,
-                        columns,
-                        best_at,
-                        where_at,
-                        indices[0],
-                        weight,
-                        blanks,
-                        width,
-                        flip,
-                        nan_key,
+                        target, columns, best_at, where_at, indices[0], weight, blanks, width, rule
                     )
                     continue
                 if first:
-                    _first_winners(keys, winners, best_at, where_at, indices, wide, flip)
+                    _first_winners(keys, winners, best_at, where_at, indices, wide, rule)
                     first = False
                 else:
                     _later_winners(
-                        keys, winners, best_at, where_at, indices, wide, ordered, last, flip
+                        keys, winners, best_at, where_at, indices, wide, ordered, last, rule
                     )
             if first:
                 continue  # stored already
@@ -1719,7 +1678,7 @@ def columns(width, is_float):
                     pairs[place + 2 * c + 1] = winners[c]
             else:
                 for c in range(columns):
-                    index = 0 if blanks and keys[c] == nan_key else winners[c]
+                    index = 0 if blanks and keys[c] == rule.nan_key else winners[c]
                     _store(target + c * out_step, index, width, mark, marks)
         if past:
             drain_stores()

@@ -312,8 +312,16 @@ def release(_context: Any, address: Any) -> Any:
     return types.void(types.int64), codegen
 
 
-def _order_key(builder: Any, bits: Any, rule: tuple[Any, Any, Any]) -> Any:
-    """Key of `bits` (a scalar or a vector); `rule` is (flip, nan_key, inf), inf None for integers.
+class Rule(NamedTuple):
+    """How elements are compared; all in the elements' own width."""
+
+    flip: Any  # turns the order round
+    nan_key: Any  # of NaN
+    inf: Any  # the bits of infinity, or None for integers
+
+
+def _order_key(builder: Any, bits: Any, rule: Rule) -> Any:
+    """Key of `bits` (a scalar or a vector).
 
     Integers: `bits ^ flip`. Floats: sign and magnitude become two's complement (so -0.0 == +0.0),
     then `^ flip`; a magnitude above infinity's is NaN and gets `nan_key`. All in the elements' own
@@ -344,20 +352,22 @@ def _mirror(builder: Any, bits: Any) -> Any:
     return builder.xor(bits, builder.and_(sign, magnitude))
 
 
-def _rule(signature: Any, values: Any) -> tuple[Any, Any, Any]:
-    """The last three arguments (flip, nan_key, inf) of an intrinsic."""
-    return values[-3], values[-2], None if signature.args[-1] == types.none else values[-1]
+def _rule(builder: Any, signature: Any, values: Any) -> Rule:
+    """The rule that is the last argument of an intrinsic."""
+    flip, nan_key, inf = cgutils.unpack_tuple(builder, values[-1])
+    return Rule(flip, nan_key, None if signature.args[-1][2] == types.none else inf)
 
 
 @intrinsic
-def load_key(_context: Any, address: Any, offset: Any, flip: Any, nan_key: Any, inf: Any) -> Any:
+def load_key(_context: Any, address: Any, offset: Any, rule: Any) -> Any:
     """Key of the element at `address + offset`."""
 
     def codegen(_context: Any, builder: Any, signature: Any, values: Any) -> Any:
-        bits = _load(builder, _pointer(builder, values[0], values[1]), values[2].type)
-        return _order_key(builder, bits, _rule(signature, values))
+        rule = _rule(builder, signature, values)
+        bits = _load(builder, _pointer(builder, values[0], values[1]), rule.flip.type)
+        return _order_key(builder, bits, rule)
 
-    return flip(types.int64, types.int64, flip, nan_key, inf), codegen
+    return rule[0](types.int64, types.int64, rule), codegen
 
 
 def _mask(builder: Any, vector: Any, count: Any) -> Any:
@@ -453,18 +463,18 @@ def _lanes(element: Any) -> Any:
 
 
 @intrinsic
-def greatest_key(_context: Any, address: Any, n: Any, flip: Any, nan_key: Any, inf: Any) -> Any:
+def greatest_key(_context: Any, address: Any, n: Any, rule: Any) -> Any:
     """The greatest key of n contiguous elements, n at least one vector.
 
     The last vector overlaps the one before it: no scalar tail.
     """
 
     def codegen(_context: Any, builder: Any, signature: Any, values: Any) -> Any:
-        address, n, flip = values[:3]
-        vector = _lanes(flip.type)
+        address, n = values[:2]
+        rule = _rule(builder, signature, values)
+        vector = _lanes(rule.flip.type)
         i64 = n.type
-        rule = _rule(signature, values)
-        size = i64(flip.type.width // 8)
+        size = i64(vector.element.width // 8)
         start = _pointer(builder, address)
         last = builder.mul(builder.sub(n, i64(vector.count)), size)
 
@@ -500,50 +510,49 @@ def greatest_key(_context: Any, address: Any, n: Any, flip: Any, nan_key: Any, i
             return [key if old is None else _greater(builder, old[0], key)]
 
         best = cgutils.alloca_once(builder, vector)
-        if rule[2] is None:
+        if rule.inf is None:
             each([best], by_keys)
             return _greatest_lane(builder, builder.load(best))
 
         extremes = [cgutils.alloca_once(builder, vector) for _ in range(3)]
         each(extremes, lambda old, bits: _extremes(builder, old, bits))
-        bits, some_nan = _extreme(builder, [builder.load(e) for e in extremes], rule[0], rule[2])
+        bits, some_nan = _extreme(builder, [builder.load(e) for e in extremes], rule.flip, rule.inf)
         builder.store(_order_key(builder, bits, rule), best)
         with builder.if_then(some_nan, likely=False):
             each([best], by_keys)
         return _greatest_lane(builder, builder.load(best))
 
-    return flip(types.int64, types.int64, flip, nan_key, inf), codegen
+    return rule[0](types.int64, types.int64, rule), codegen
 
 
 @intrinsic
-def greatest_lane(_context: Any, address: Any, n: Any, flip: Any, nan_key: Any, inf: Any) -> Any:
+def greatest_lane(_context: Any, address: Any, n: Any, rule: Any) -> Any:
     """The greatest key of n contiguous elements, n at most one vector."""
 
     def codegen(_context: Any, builder: Any, signature: Any, values: Any) -> Any:
-        address, n, flip = values[:3]
-        vector = _lanes(flip.type)
+        address, n = values[:2]
+        rule = _rule(builder, signature, values)
+        vector = _lanes(rule.flip.type)
         mask = _mask(builder, vector, n)
         bits = _masked_load(builder, _pointer(builder, address), mask, vector)
-        keys = _order_key(builder, bits, _rule(signature, values))
-        least = ir.Constant(vector, [-(2 ** (flip.type.width - 1))] * vector.count)
+        keys = _order_key(builder, bits, rule)
+        least = ir.Constant(vector, [-(2 ** (vector.element.width - 1))] * vector.count)
         return _greatest_lane(builder, builder.select(mask, keys, least))
 
-    return flip(types.int64, types.int64, flip, nan_key, inf), codegen
+    return rule[0](types.int64, types.int64, rule), codegen
 
 
 @intrinsic
-def equal_lanes(
-    _context: Any, address: Any, n: Any, key: Any, flip: Any, nan_key: Any, inf: Any
-) -> Any:
+def equal_lanes(_context: Any, address: Any, n: Any, key: Any, rule: Any) -> Any:
     """Bit i: the key of element i equals `key`. n elements, or a whole vector where n is None."""
 
     def codegen(_context: Any, builder: Any, signature: Any, values: Any) -> Any:
-        address, n, key, flip = values[:4]
-        vector = _lanes(flip.type)
-        if flip.type.width < 64:
-            key = builder.trunc(key, flip.type)
+        address, n, key = values[:3]
+        rule = _rule(builder, signature, values)
+        vector = _lanes(rule.flip.type)
+        if vector.element.width < 64:
+            key = builder.trunc(key, vector.element)
         pointer = _pointer(builder, address)
-        rule = _rule(signature, values)
         if signature.args[1] == types.none:
             keys = _order_key(builder, _load(builder, pointer, vector), rule)
             equal = builder.icmp_signed("==", keys, _splat(builder, key, vector))
@@ -555,7 +564,7 @@ def equal_lanes(
         bits = builder.bitcast(equal, ir.IntType(vector.count))
         return builder.zext(bits, ir.IntType(64)) if vector.count < 64 else bits
 
-    return types.int64(types.int64, n, types.int64, flip, nan_key, inf), codegen
+    return types.int64(types.int64, n, types.int64, rule), codegen
 
 
 @intrinsic
@@ -579,13 +588,13 @@ def highest_bit(_context: Any, mask: Any) -> Any:
 
 
 @helper
-def find_key(address, n, key, late, flip, nan_key, inf):
+def find_key(address, n, key, late, rule):
     """Position of the first (`late`: last) of n contiguous elements, at least one vector, whose key is `key`."""
-    size = item_size(flip)
+    size = item_size(rule.flip)
     lanes = VECTOR_BYTES // size
     position = n - lanes if late else 0
     while True:
-        mask = equal_lanes(address + position * size, None, key, flip, nan_key, inf)
+        mask = equal_lanes(address + position * size, None, key, rule)
         if late:
             if mask != 0:
                 return position + highest_bit(mask)
@@ -601,19 +610,19 @@ def find_key(address, n, key, late, flip, nan_key, inf):
 
 
 @helper
-def run_key(address, n, flip, nan_key, inf):
+def run_key(address, n, rule):
     """The greatest key of n contiguous elements."""
-    if n >= VECTOR_BYTES // item_size(flip):
-        return greatest_key(address, n, flip, nan_key, inf)
-    return greatest_lane(address, n, flip, nan_key, inf)
+    if n >= VECTOR_BYTES // item_size(rule.flip):
+        return greatest_key(address, n, rule)
+    return greatest_lane(address, n, rule)
 
 
 @helper
-def place_in_run(address, n, key, late, flip, nan_key, inf):
+def place_in_run(address, n, key, late, rule):
     """Position of the first (`late`: last) of n contiguous elements whose key is `key`."""
-    if n >= VECTOR_BYTES // item_size(flip):
-        return find_key(address, n, key, late, flip, nan_key, inf)
-    mask = equal_lanes(address, n, key, flip, nan_key, inf)
+    if n >= VECTOR_BYTES // item_size(rule.flip):
+        return find_key(address, n, key, late, rule)
+    mask = equal_lanes(address, n, key, rule)
     if mask == 0:
         return 0  # only if another thread changed the input meanwhile
     return highest_bit(mask) if late else lowest_bit(mask)
@@ -816,7 +825,7 @@ def _resize(builder: Any, value: Any, element: Any) -> Any:
     return builder.trunc(value, target) if width > element.width else builder.sext(value, target)
 
 
-def _rank(builder: Any, bits: Any, position: Any, element: Any, rule: tuple[Any, Any, Any]) -> Any:
+def _rank(builder: Any, bits: Any, position: Any, element: Any, rule: Rule) -> Any:
     """Rank of `bits`, of the integer type `element`; `position` is inverted (None: without position)."""
     flip, nan_key, inf = rule
     if position is None:
@@ -826,7 +835,7 @@ def _rank(builder: Any, bits: Any, position: Any, element: Any, rule: tuple[Any,
     if inf is not None:
         # As only maxima are pooled, that of floats is 0 anyway: an operation less.
         flip = flip.type(0)
-    key = _order_key(builder, bits, (flip, nan_key, inf))
+    key = _order_key(builder, bits, Rule(flip, nan_key, inf))
     wanted = _like(bits.type, element)
     width = _scalar(bits.type).width
     low = _splat(builder, element(element.width - width), wanted)
@@ -879,7 +888,7 @@ def _parts(builder: Any, ranks: Any, element: Any) -> tuple[Any, Any]:
     return key, builder.and_(ranks, _splat(builder, vector.element(2**low - 1), vector))
 
 
-def _element_bits(builder: Any, rank: Any, rule: tuple[Any, Any, Any]) -> Any:
+def _element_bits(builder: Any, rank: Any, rule: Rule) -> Any:
     """The element of a rank without position; that of padding is the lowest number."""
     flip, shift, inf = (None if r is None else _splat(builder, r, rank.type) for r in rule)
     if inf is None:
@@ -889,13 +898,14 @@ def _element_bits(builder: Any, rank: Any, rule: tuple[Any, Any, Any]) -> Any:
     return _mirror(builder, builder.select(padding, lowest, builder.sub(rank, shift)))
 
 
-def _lowest(builder: Any, type_: Any, wide: Any, rule: tuple[Any, Any, Any]) -> Any:
+def _lowest(builder: Any, type_: Any, wide: Any, rule: Rule) -> Any:
     """The least rank of an element: without positions it keeps a losing NaN above padding."""
     least = _least(type_)
-    if wide != types.none or rule[2] is None:
+    if wide != types.none or rule.inf is None:
         return least
-    above = builder.icmp_signed(">", rule[1], rule[1].type(0))
-    return builder.add(least, _splat(builder, builder.zext(above, rule[1].type), type_))
+    shift = rule.nan_key
+    above = builder.icmp_signed(">", shift, shift.type(0))
+    return builder.add(least, _splat(builder, builder.zext(above, shift.type), type_))
 
 
 def _joined(builder: Any, a: Any, b: Any) -> Any:
@@ -945,10 +955,12 @@ def _raised(builder: Any, value: Any, exponent: Any) -> Any:
     return builder.load(result)
 
 
-def _term(
-    context: Any, builder: Any, bits: Any, kind: Any, power: Any, element: Any, exponent: Any
-) -> Any:
-    """What an element adds to a sum. A power that is too small is none: only a sum of zeros is 0."""
+def _term(context: Any, builder: Any, bits: Any, element: Any, rule: Any, values: Any) -> Any:
+    """What an element adds to a sum, by the type of a rule of sums and its values.
+
+    A power that is too small is none: only a sum of zeros is 0.
+    """
+    kind, power = rule[0], rule[1]
     value = _float_of(context, builder, bits, kind, element)
     if power == types.none:
         return value
@@ -959,6 +971,7 @@ def _term(
         if not _may_vanish(kind, element):
             return term
     else:
+        exponent = builder.extract_value(values, 2)
         term = _raised(builder, _magnitude(builder, value), exponent)
     least = _splat(builder, element(LEAST_POWER[_width(element)]), value.type)
     magnitude = _magnitude(builder, value)
@@ -1165,49 +1178,35 @@ def reset_rank(_context: Any, line: Any, wide: Any, flip: Any) -> Any:
 
 @intrinsic
 def rank_element(
-    _context: Any,
-    line: Any,
-    address: Any,
-    position: Any,
-    wide: Any,
-    flip: Any,
-    nan_key: Any,
-    inf: Any,
+    _context: Any, line: Any, address: Any, position: Any, wide: Any, rule: Any
 ) -> Any:
     """Join the rank at `line` with that of the element at `address`."""
 
     def codegen(context: Any, builder: Any, signature: Any, values: Any) -> Any:
         line, address, position = values[:3]
+        flip = rule[0]
         element = _rank_type(wide, flip)
-        bits = _load(builder, _pointer(builder, address), values[4].type)
+        bits = _load(builder, _pointer(builder, address), ir.IntType(flip.bitwidth))
         if _is_float(element):
-            rank = _term(context, builder, bits, flip, nan_key, element, values[-1])
+            rank = _term(context, builder, bits, element, rule, values[-1])
         else:
             place = None
             if wide != types.none:
                 place = _inverted(builder, position, element, flip.bitwidth)
-            rule = _rule(signature, values)
-            rank = _rank(builder, bits, place, element, rule)
-            rank = _joined(builder, rank, _lowest(builder, element, wide, rule))
+            order = _rule(builder, signature, values)
+            rank = _rank(builder, bits, place, element, order)
+            rank = _joined(builder, rank, _lowest(builder, element, wide, order))
         pointer = _pointer(builder, line)
         _store(builder, _joined(builder, rank, _load(builder, pointer, element)), pointer)
         return context.get_dummy_value()
 
     i64 = types.int64
-    return types.void(i64, i64, i64, wide, flip, nan_key, inf), codegen
+    return types.void(i64, i64, i64, wide, rule), codegen
 
 
 @intrinsic
 def rank_rows(
-    _context: Any,
-    planes: Any,
-    lines: Any,
-    rows: Any,
-    fresh: Any,
-    wide: Any,
-    flip: Any,
-    nan_key: Any,
-    inf: Any,
+    _context: Any, planes: Any, lines: Any, rows: Any, fresh: Any, wide: Any, rule: Any
 ) -> Any:
     """The joint rank of each of contiguous columns over all rows, kept in a register meanwhile, for lines of planes.
 
@@ -1219,13 +1218,14 @@ def rank_rows(
         planes = Planes(*cgutils.unpack_tuple(builder, values[0]))
         lines = Lines(*cgutils.unpack_tuple(builder, values[1]))
         rows = Rows(*cgutils.unpack_tuple(builder, values[2]))
+        flip = rule[0]
         element = _rank_type(wide, flip)
         sums = _is_float(element)
         positions_wanted = wide != types.none and not sums
         vector = _vector(element, WIDEST if positions_wanted else 1)
         narrow = ir.VectorType(ir.IntType(flip.bitwidth), vector.count)
         i64 = ir.IntType(64)
-        rule: Any = None if sums else _rule(signature, values)
+        order: Any = None if sums else _rule(builder, signature, values)
         offsets, positions = (builder.inttoptr(t, i64.as_pointer()) for t in rows[:2])
         best = cgutils.alloca_once(builder, vector)
         if positions_wanted:
@@ -1233,7 +1233,7 @@ def rank_rows(
             along = _splat(builder, _resize(builder, rows.along, element), vector)
             steps = builder.mul(along, numbers)
         least = _least(vector)
-        lowest = least if sums else _splat(builder, _lowest(builder, element, wide, rule), vector)
+        lowest = least if sums else _splat(builder, _lowest(builder, element, wide, order), vector)
         fresh = builder.trunc(values[3], ir.IntType(1))
 
         def strip(rounds: Any, plane: Any, number: Any, column: Any, done: Any, mask: Any) -> None:
@@ -1267,9 +1267,9 @@ def rank_rows(
                     where = builder.sub(start, where)
                 bits = _masked_load(builder, pointer, mask, narrow)
                 if sums:
-                    rank = _term(context, builder, bits, flip, nan_key, element, values[-1])
+                    rank = _term(context, builder, bits, element, rule, values[-1])
                 else:
-                    rank = _rank(builder, bits, where, element, rule)
+                    rank = _rank(builder, bits, where, element, order)
                 if mask is not None:
                     rank = builder.select(mask, rank, least)
                 builder.store(_joined(builder, rank, builder.load(best)), best)
@@ -1294,7 +1294,7 @@ def rank_rows(
         _by_count(builder, rows.count, ranks)
         return context.get_dummy_value()
 
-    return types.void(planes, lines, rows, types.boolean, wide, flip, nan_key, inf), codegen
+    return types.void(planes, lines, rows, types.boolean, wide, rule), codegen
 
 
 def _folded(
@@ -1408,30 +1408,23 @@ def copy_rank(_context: Any, target: Any, source: Any, wide: Any, flip: Any) -> 
 
 @intrinsic
 def store_elements(
-    _context: Any,
-    out: Any,
-    plane_out: Any,
-    out_step: Any,
-    runs: Any,
-    flip: Any,
-    nan_key: Any,
-    inf: Any,
+    _context: Any, out: Any, plane_out: Any, out_step: Any, runs: Any, rule: Any
 ) -> Any:
     """Store the elements of runs of outputs, of planes and of runs the given steps (bytes) apart."""
 
     def codegen(context: Any, builder: Any, signature: Any, values: Any) -> Any:
         out, plane_out, out_step = values[:3]
-        rule = _rule(signature, values)
+        order = _rule(builder, signature, values)
 
         def run(plane: Any, number: Any, ranks: Any, first: Any, mask: Any) -> None:
             target = _place(builder, out, (plane, plane_out), (number, out_step))
-            _store_lanes(builder, _element_bits(builder, ranks, rule), target, first, mask)
+            _store_lanes(builder, _element_bits(builder, ranks, order), target, first, mask)
 
-        _fold_runs(builder, _vector(ir.IntType(flip.bitwidth)), values[3], run)
+        _fold_runs(builder, _vector(order.flip.type), values[3], run)
         return context.get_dummy_value()
 
     i64 = types.int64
-    return types.void(i64, i64, i64, runs, flip, nan_key, inf), codegen
+    return types.void(i64, i64, i64, runs, rule), codegen
 
 
 @intrinsic
@@ -1450,9 +1443,7 @@ def store_found(
     width: Any,
     blank: Any,
     wide: Any,
-    flip: Any,
-    nan_key: Any,
-    inf: Any,
+    rule: Any,
 ) -> Any:
     """Store the elements as store_elements does, and their indices, of `width` bytes: base + i * weight + position, and
     `plane_base` more in each further plane. The indices alone where `out` is None.
@@ -1463,11 +1454,11 @@ def store_found(
     def codegen(context: Any, builder: Any, signature: Any, values: Any) -> Any:
         out, plane_out, out_step, indices, plane_index, index_step = values[:6]
         base, plane_base, weight, width, blank = values[7:12]
-        flip_value, nan_value, inf_value = _rule(signature, values)
-        rank_type = _rank_type(wide, flip)
+        order = _rule(builder, signature, values)
+        rank_type = _rank_type(wide, rule[0])
         # The keys, and the positions, of two registers of wide ranks fill one: 0.86 to 0.95 of the time.
         vector = _vector(rank_type, WIDEST if rank_type.width > 32 else 1)
-        bits_type = ir.IntType(flip.bitwidth)
+        bits_type = order.flip.type
         narrow = ir.VectorType(bits_type, vector.count)
         elements_wanted = signature.args[0] != types.none
         some = ir.VectorType(ir.IntType(1), vector.count)
@@ -1476,15 +1467,15 @@ def store_found(
         def store_bits(
             target: Any, key: Any, low: Any, padding: Any, first: Any, mask: Any
         ) -> None:
-            if inf_value is None:
-                bits = builder.xor(key, _splat(builder, flip_value, narrow))
+            if order.inf is None:
+                bits = builder.xor(key, _splat(builder, order.flip, narrow))
             else:
-                highest = _splat(builder, bits_type(flip.bitwidth - 1), narrow)
+                highest = _splat(builder, bits_type(bits_type.width - 1), narrow)
                 negative = builder.ashr(key, highest)
                 bits = builder.sub(builder.xor(key, negative), negative)
                 sign = builder.shl(_resize(builder, low, bits_type), highest)
                 bits = builder.or_(bits, sign)
-                nan = builder.icmp_signed("==", key, _splat(builder, nan_value, narrow))
+                nan = builder.icmp_signed("==", key, _splat(builder, order.nan_key, narrow))
                 nan = builder.and_(nan, builder.not_(padding))
                 if mask is not None:
                     nan = builder.and_(nan, mask)
@@ -1500,7 +1491,7 @@ def store_found(
             steps = _splat(builder, _resize(builder, weight, integer), wanted)
             steps = builder.mul(steps, numbers)
             start = builder.add(start, builder.mul(first, weight))
-            start = builder.add(start, start.type(farthest(rank_type.width, flip.bitwidth)))
+            start = builder.add(start, start.type(farthest(rank_type.width, bits_type.width)))
             start = _splat(builder, _resize(builder, start, integer), wanted)
             back = builder.lshr(low, _splat(builder, low.type.element(1), low.type))
             if integer.width < low.type.element.width:
@@ -1530,7 +1521,7 @@ def store_found(
         return _any(builder, builder.load(found))
 
     i64 = types.int64
-    args = (out, *(i64,) * 5, runs, *(i64,) * 4, blank, wide, flip, nan_key, inf)
+    args = (out, *(i64,) * 5, runs, *(i64,) * 4, blank, wide, rule)
     return types.boolean(*args), codegen
 
 
@@ -1822,9 +1813,9 @@ def lane_types(width, is_float):
 
 @helper
 def rule_of(how, at, lane, float_lane):
-    """(flip, nan_key, inf) from setting `at` on, in the width of an element; inf is None for integers."""
+    """The rule from setting `at` on; see lane_types."""
     flip, nan_key = narrowed(how[at], lane), narrowed(how[at + 1], lane)
-    return flip, nan_key, narrowed(how[at + 2], float_lane)
+    return Rule(flip, nan_key, narrowed(how[at + 2], float_lane))
 
 
 # A walk is made of these settings, then two tables of axes, whose lengths are among the settings:
@@ -2050,9 +2041,9 @@ def _fill_tables(box, spatial, axes, total, first, count, offsets, positions):
 
 
 @helper
-def _rank_apart(planes, lines, rows, step, fresh, wide, flip, nan_key, inf):
+def _rank_apart(planes, lines, rows, step, fresh, wide, rule):
     """As rank_rows, for columns `step` bytes apart."""
-    size, zero = rank_size(wide, flip), np.int64(0)
+    size, zero = rank_size(wide, rule[0]), np.int64(0)
     for i in range(planes.count * lines.count):
         plane, line = split(i, lines.count)
         place = lines.place + plane * planes.line + line * lines.place_step
@@ -2060,16 +2051,14 @@ def _rank_apart(planes, lines, rows, step, fresh, wide, flip, nan_key, inf):
         position = lines.position + line * lines.position_step
         for column in range(rows.columns):
             if fresh:
-                reset_rank(place, wide, flip)
+                reset_rank(place, wide, rule[0])
             for r in range(rows.count):
                 rank_element(
                     place,
                     source + load_integer(zero, rows.offsets + r * 8),
                     position + load_integer(zero, rows.positions + r * 8) // 2 + column,
                     wide,
-                    flip,
-                    nan_key,
-                    inf,
+                    rule,
                 )
             place += size
             source += step
@@ -2110,24 +2099,9 @@ def _clear_ends(folded, lines, low, high, line, share, span, wide, flip):
 
 
 @helper
-def _rank_lines(
-    how,
-    spatial,
-    box,
-    total,
-    table,
-    planes,
-    lines,
-    rows,
-    step,
-    block,
-    wide,
-    flip,
-    nan_key,
-    inf,
-):
+def _rank_lines(how, spatial, box, total, table, planes, lines, rows, step, block, wide, rule):
     """Rank rows, also more of them than their tables hold, of columns that are `step` bytes apart."""
-    apart = how[PITCH] == 1 and step != item_size(flip)
+    apart = how[PITCH] == 1 and step != item_size(rule[0])
     ranked = np.int64(0)
     while ranked < rows.count:
         more = least(rows.count - ranked, TABLE)
@@ -2141,9 +2115,9 @@ def _rank_lines(
             part = Rows(rows.offsets + at, rows.positions + at, some, rows.columns, rows.along)
             fresh = ranked == 0
             if apart:
-                _rank_apart(planes, lines, part, step, fresh, wide, flip, nan_key, inf)
+                _rank_apart(planes, lines, part, step, fresh, wide, rule)
             else:
-                rank_rows(planes, lines, part, fresh, wide, flip, nan_key, inf)
+                rank_rows(planes, lines, part, fresh, wide, rule)
             done += some
             ranked += some
 
@@ -2198,12 +2172,10 @@ def _rank_item(
     positions,
     block,
     wide,
-    flip,
-    nan_key,
-    inf,
+    rule,
 ):
     """Rank the lines of an item's planes at `folded`: alike lines at once, or the runs of one line."""
-    inner = how[SPATIAL] - 1
+    inner, flip = how[SPATIAL] - 1, rule[0]
     size, item_bytes = rank_size(wide, flip), item_size(flip)
     pitch, line, tall = how[PITCH], how[LINE] * size, how[TALL] != 0
     step, row_axis = axis_of(spatial, inner, COLUMNS)[STEP], axis_of(spatial, inner - 1, COLUMNS)
@@ -2247,9 +2219,7 @@ def _rank_item(
             step,
             block,
             wide,
-            flip,
-            nan_key,
-            inf,
+            rule,
         )
         done += alike
 
@@ -2272,19 +2242,20 @@ def _tables(walk):
     return how, integers(batch), integers(batch + 8 * BATCH_COLUMNS * how[BATCH])
 
 
-def line_chunk(rule, wide, sums, block, store):
+def line_chunk(read_rule, wide, sums, block, store):
     """Chunk that works line by line; an item is ROWS rows of a tile of a plane, or of PITCH planes side by side.
 
     Of small planes an item is several, whose lines are joined as one: 1.1 to 2 times as fast for 13 x 13 elements.
-    Positions are counted from an item's first element. `rule(how)` returns what ranks are made by, of rows of a window
-    `block` at once; `store` writes an item's outputs.
+    Positions are counted from an item's first element. `read_rule(how)` returns what ranks are made by, of `block` rows
+    of a window at once; `store` writes an item's outputs.
     """
     buffers = 4 if sums else 2
 
     @entry
     def chunk(walk, x, out, indices, begin, end):
         how, batch, spatial = _tables(walk)
-        flip, nan_key, inf = rule(how)
+        rule = read_rule(how)
+        flip = rule[0]
         # Two tables of int64, a box, then buffers of lines, and room for a run that is not yet stored.
         before = aligned(8 * (2 * TABLE + BOX_COLUMNS * how[SPATIAL]))
         offsets = allocate(before + how[SCRATCH])
@@ -2383,9 +2354,7 @@ def line_chunk(rule, wide, sums, block, store):
                 positions,
                 block,
                 wide,
-                flip,
-                nan_key,
-                inf,
+                rule,
             )
             finished = folded
             if tall:
@@ -2423,9 +2392,7 @@ def line_chunk(rule, wide, sums, block, store):
                 pieces,
                 spare,
                 wide,
-                flip,
-                nan_key,
-                inf,
+                rule,
             )
         release(offsets)
 
@@ -2544,13 +2511,11 @@ def _scatter(
 
 
 @helper
-def _store_positions(
-    how, spatial, outputs, places, _planes, ranks, pieces, _spare, wide, flip, nan_key, inf
-):
+def _store_positions(how, spatial, outputs, places, _planes, ranks, pieces, _spare, wide, rule):
     """Store the positions, side by side, of an item's outputs, for the gradient: a quarter less to compile."""
     inner = how[SPATIAL] - 1
     axis, row_axis = axis_of(spatial, inner, COLUMNS), axis_of(spatial, inner - 1, COLUMNS)
-    pitch, size = how[PITCH], rank_size(wide, flip)
+    pitch, size = how[PITCH], rank_size(wide, rule.flip)
     line, row = how[LINE] * size, row_axis[INDEX_STEP]
     # All lines at once, each of them one run, or one by one, a run for each place.
     turns, turn_line, turn_row = 1, 0, 0
@@ -2581,26 +2546,22 @@ def _store_positions(
             0,
             0,
             8,
-            flip,
+            rule.flip,
             wide,
-            flip,
-            nan_key,
-            inf,
+            rule,
         )
 
 
 @helper
-def _store_outputs(
-    how, spatial, outputs, places, planes, ranks, pieces, spare, wide, flip, nan_key, inf
-):
+def _store_outputs(how, spatial, outputs, places, planes, ranks, pieces, spare, wide, rule):
     """Store the outputs of an item, and their indices, whose ranks are yet to be joined of pieces."""
     inner = how[SPATIAL] - 1
-    size, item_bytes = rank_size(wide, flip), item_size(flip)
+    size, item_bytes = rank_size(wide, rule.flip), item_size(rule.flip)
     pitch, width, line = how[PITCH], how[WIDTH], how[LINE]
     axis, row_axis = axis_of(spatial, inner, COLUMNS), axis_of(spatial, inner - 1, COLUMNS)
     stride, out_step, index_step = axis[STRIDE], axis[OUT_STEP], axis[INDEX_STEP]
     row_out, row_index = row_axis[OUT_STEP], row_axis[INDEX_STEP]
-    blank = narrowed(how[BLANK], flip)
+    blank = narrowed(how[BLANK], rule.flip)
     # Ranks that stand side by side, in the line and in the outputs.
     plain = out_step == item_bytes and (width == 0 or index_step == width)
     if pitch > 1:
@@ -2646,7 +2607,7 @@ def _store_outputs(
             )
             if wide is None:
                 target = to if direct else spare
-                store_elements(target, planes.out, run_out, joined, flip, nan_key, inf)
+                store_elements(target, planes.out, run_out, joined, rule)
             else:
                 some_nan = store_found(
                     to if direct else spare + n_run * 8,
@@ -2662,9 +2623,7 @@ def _store_outputs(
                     width if direct else 8,
                     blank,
                     wide,
-                    flip,
-                    nan_key,
-                    inf,
+                    rule,
                 )
             if direct:
                 if not some_nan or together > 1:
@@ -2683,7 +2642,7 @@ def _store_outputs(
                 n_run,
                 blank,
                 wide,
-                flip,
+                rule.flip,
             )
             done += 1
         if some_nan and together > 1:
@@ -2696,24 +2655,24 @@ def _store_outputs(
 
 
 @helper
-def _winner(first, box, axes, total, flip, nan_key, inf):
+def _winner(first, box, axes, total, rule):
     """Offset and position of the first greatest element of a window, from its first on."""
     inner = axis_of(box, axes - 1, BOX_COLUMNS)
     n, step, weight = inner[0], inner[1], inner[2]
-    adjoining = step == item_size(flip)
-    best = load_key(first, 0, flip, nan_key, inf)
+    adjoining = step == item_size(rule.flip)
+    best = load_key(first, 0, rule)
     best_offset, best_position = 0, 0
     for row in range(total // n):
         offset, position = _element(box, axes - 1, row)
         place = 0
         key = best
         if adjoining:
-            key = run_key(first + offset, n, flip, nan_key, inf)
+            key = run_key(first + offset, n, rule)
             if key > best:
-                place = place_in_run(first + offset, n, np.int64(key), False, flip, nan_key, inf)
+                place = place_in_run(first + offset, n, np.int64(key), False, rule)
         else:
             for i in range(n):
-                other = load_key(first, offset + i * step, flip, nan_key, inf)
+                other = load_key(first, offset + i * step, rule)
                 if other > key:
                     key = other
                     place = i
@@ -2731,7 +2690,7 @@ def direct(width, is_float):
     @entry
     def chunk(walk, x, out, indices, begin, end):
         how, batch, spatial = _tables(walk)
-        flip, nan_key, inf = rule_of(how, RULE, lane, float_lane)
+        rule = rule_of(how, RULE, lane, float_lane)
         blank = narrowed(how[BLANK], lane)
         axes, index_bytes, share = how[SPATIAL], how[WIDTH], how[ROWS]
         memory = allocate(8 * BOX_COLUMNS * axes)
@@ -2748,12 +2707,12 @@ def direct(width, is_float):
                 window = _windows(spatial, axes, row, box)
                 target = out + out_offset + window.out
                 if window.total == 0:
-                    store_integer(flip, target, blank)
+                    store_integer(rule.flip, target, blank)
                     index = -1
                 else:
                     first = x + x_offset + window.offset
-                    step, place = _winner(first, box, axes, window.total, flip, nan_key, inf)
-                    store_integer(flip, target, load_integer(flip, first + step))
+                    step, place = _winner(first, box, axes, window.total, rule)
+                    store_integer(rule.flip, target, load_integer(rule.flip, first + step))
                     index = window.position + place
                     if how[COLUMN_MAJOR] != 0:
                         index = _column_major(spatial, axes, index)
@@ -2776,10 +2735,10 @@ def lines(width, is_float, rank_width, store=_store_outputs):
     wide = {0: None, 32: np.int32(0), 64: zero, 128: (zero, zero)}[rank_width]
 
     @helper
-    def rule(how):
+    def read_rule(how):
         return rule_of(how, RULE, lane, float_lane)
 
-    return line_chunk(rule, wide, False, TABLE, store)
+    return line_chunk(read_rule, wide, False, TABLE, store)
 
 
 # Columns of a table of boxes, with a row for each axis: the positions that are cut into boxes, how many and which one

@@ -20,7 +20,7 @@ Helpers take addresses, no arrays: counting references to these took a quarter o
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from llvmlite import ir
@@ -1430,19 +1430,7 @@ def _result(source, kind, x, tops, factors):
 
 @inlined
 def _write_run(
-    kind,
-    source,
-    stream,
-    x,
-    step,
-    out,
-    out_step,
-    left,
-    scratch,
-    tops,
-    factors,
-    ahead,
-    out_ahead,
+    kind, source, stream, x, step, out, out_step, left, scratch, tops, factors, ahead, out_ahead
 ):
     """Results of `left` elements, `step` bytes apart.
 
@@ -1884,19 +1872,58 @@ def rows(dtype):
     return chunk
 
 
-@helper
-def _table_rows(axes, table, position, till):
-    """Table the offsets of rows from `position` to `till`, in the input and in the output."""
+class Tile(NamedTuple):
+    """Columns that are computed together."""
+
+    x: int  # where the first of them begins
+    out: int
+    columns: int
+    head: int  # of them come before the first whole vector
+    group: int  # the first of the groups that they are, or that they are copies of
+
+
+@inlined
+def _tile_at(kind, how, kept, x, out, item):
+    """A tile by its number. Vectors begin at multiples of their size if rows do (1.2 times as fast)."""
+    size, vector = item_size(kind), lane_count(kind) * item_size(kind)
+    width = how[TILE]
+    inner = kept[1] - 1
+    across, step, out_step = _axis(kept, inner)
+    tiles = ceildiv(across, width)
+    outer, number = split(item, tiles)
+    offset, out_offset = _unravel(kept, inner, outer)
+    skew = (x + offset) % vector
+    skew = skew // size if step == size and out_step == size and skew % size == 0 else 0
+    first = most(0, number * width - skew)  # so the first tile's first vector is short
+    return Tile(
+        x=x + offset + first * step,
+        out=out + out_offset + first * out_step,
+        columns=(number * width + width - skew if number + 1 < tiles else across) - first,
+        head=-skew % lane_count(kind) if number == 0 else 0,
+        group=outer * (across // how[COPIES]) + first,
+    )
+
+
+@inlined
+def _table_rows(axes, table, tabled, position, till):
+    """Table the offsets of rows from `position` to `till`, in the input and in the output, if others are `tabled`.
+
+    The position that is tabled then.
+    """
+    if tabled == position:
+        return tabled
     _, step, out_step = _axis(axes, axes[1] - 1)
-    while position < till:
-        offset, out_offset, count = _run_at(axes, position, till)
+    row = position
+    while row < till:
+        offset, out_offset, count = _run_at(axes, row, till)
         for _ in range(count):
             store_integer(np.int64(0), table, offset)
             store_integer(np.int64(0), table + 8, out_offset)
             table += 16
             offset += step
             out_offset += out_step
-        position += count
+        row += count
+    return position
 
 
 @helper
@@ -1950,21 +1977,22 @@ def _fold_copies(kind, state, state_bytes, x, step, offsets, rows, count, spare)
 
 
 @helper
-def _fold_block(kind, state, state_bytes, x, step, offsets, rows, columns, head, spare):
-    """Count tabled rows of columns in the tops and sums of these at `state`; see _fold.
+def _fold_block(kind, state, state_bytes, tile, step, table, rows, spare):
+    """Count tabled rows of a tile in the tops and sums at `state`; see _fold.
 
-    The first `head` columns, and the last, do not fill a vector.
+    The first columns, `head` of them, and the last do not fill a vector.
     """
+    columns = tile.columns
     lanes = lane_count(kind)
     lane_bytes = VECTOR_BYTES // lanes
     for r in range(0, rows, ROWS):
-        here = offsets + 16 * r
+        here = table + 16 * r
         left = rows - r
         c = 0
-        short = least(head, columns)
+        short = least(tile.head, columns)
         while c < columns:
             at = state + c * lane_bytes
-            first = x + c * step
+            first = tile.x + c * step
             if step == item_size(kind) and left >= ROWS and short == 0:
                 vectors = (columns - c) // lanes
                 _fold(kind, at, state_bytes, first, here, vectors)
@@ -2011,40 +2039,63 @@ def _repeat(kind, state, columns, copies):
 
 
 @helper
+def _clear(kind, state, state_bytes, columns):
+    """Columns of which nothing is measured yet."""
+    for at in range(state, state + columns * (VECTOR_BYTES // lane_count(kind)), VECTOR_BYTES):
+        poke(at, splat(kind, lowest(kind)))
+        poke(at + state_bytes, splat(kind, 0.0))
+        poke(at + 2 * state_bytes, splat(kind, 0.0))
+
+
+@helper
+def _set_factors(kind, state, state_bytes, columns, logarithm):
+    """The factors of columns take the place of their sums."""
+    for at in range(state, state + columns * (VECTOR_BYTES // lane_count(kind)), VECTOR_BYTES):
+        high, low = peek(kind, at + state_bytes), peek(kind, at + 2 * state_bytes)
+        poke(at + state_bytes, _factors(kind, high, low, logarithm))
+
+
+@helper
+def _save(kind, state, state_bytes, pairs, step, columns):
+    """The top and the sum of each column are stored as a pair, `step` bytes apart."""
+    for c in range(columns):
+        store_double(pairs, 0, get_lane(kind, state, c))
+        high, low = state + state_bytes, state + 2 * state_bytes
+        store_double(pairs, 1, get_lane(kind, high, c) + get_lane(kind, low, c))
+        pairs += step
+
+
+@helper
+def _restore(kind, state, state_bytes, pairs, step, columns):
+    """Tops and factors of columns, from pairs of them."""
+    for c in range(columns):
+        set_lane(kind, state, c, load_double(pairs, 0))
+        set_lane(kind, state + state_bytes, c, load_double(pairs, 1))
+        pairs += step
+
+
+@helper
 def _write_block(
-    kind,
-    source,
-    stream,
-    x,
-    step,
-    out,
-    out_step,
-    offsets,
-    rows,
-    columns,
-    tops,
-    factors,
-    ahead,
-    later,
+    kind, source, stream, tile, step, out_step, table, rows, tops, factors, ahead, later
 ):
-    """Results of tabled rows of columns; what is fetched for each is the row tabled at `later`, from `ahead` on."""
-    table, later_table = integers(offsets), integers(later)
+    """Results of tabled rows of a tile; what is fetched for each is the row tabled at `later`, from `ahead` on."""
+    offsets, later_offsets = integers(table), integers(later)
     for r in range(rows):
-        row, out_row = table[2 * r], table[2 * r + 1]
-        out_later = table[2 * least(r + WRITE_LEAD_ROWS, rows - 1) + 1]
+        row, out_row = offsets[2 * r], offsets[2 * r + 1]
+        out_later = offsets[2 * least(r + WRITE_LEAD_ROWS, rows - 1) + 1]
         _write_run(
             kind,
             source,
             stream,
-            x + row,
+            tile.x + row,
             step,
-            out + out_row,
+            tile.out + out_row,
             out_step,
-            columns,
+            tile.columns,
             0,
             tops,
             factors,
-            ahead + later_table[2 * r] - x - row,
+            ahead + later_offsets[2 * r] - tile.x - row,
             out_later - out_row,
         )
 
@@ -2052,122 +2103,74 @@ def _write_block(
 def columns(dtype):
     """Chunk with lanes along the innermost kept axis, row by row; an item is a part of a tile of groups.
 
-    Of each column there are its top (at `tops_at`), the sum or then the factor (at `high_at`), and the sum's rounding
-    errors (at `low_at`).
+    Of each column there are its top (at `state`), `state_bytes` further the sum or then the factor, and as far again the
+    sum's rounding errors.
     """
     kind = _KINDS[dtype]
 
     @entry
     def chunk(walk, x, out, partial, begin, end):
         how, kept, reduced = _two_tables(walk, SETTINGS, KEPT, REDUCED)
-        size, lanes = item_size(kind), lane_count(kind)
-        vector = lanes * size
-        lane_bytes = VECTOR_BYTES // lanes
+        lanes = lane_count(kind)
         phase, parts, block, n = how[PHASE], how[PARTS], how[BLOCK], how[TOTAL]
-        logarithm, tile = how[LOGARITHM] != 0, how[TILE]
-        stream, near, copies = how[STREAM] != 0, how[NEAR] != 0, how[COPIES]
-        outer_axes = kept[1] - 1
-        across, step, out_step = _axis(kept, outer_axes)
-        contiguous = step == size and out_step == size
-        tiles = ceildiv(across, tile)
+        logarithm, stream, copies = how[LOGARITHM] != 0, how[STREAM] != 0, how[COPIES]
+        _, step, out_step = _axis(kept, kept[1] - 1)
         share = ceildiv(n, parts)
         source = LOGARITHMS if logarithm else COMPUTED
-        state_bytes = (tile // lanes + 3) * VECTOR_BYTES
+        state_bytes = (how[TILE] // lanes + 3) * VECTOR_BYTES
         spare_bytes = ROWS * VECTOR_BYTES + 16 * (ROWS + LEAD_ROWS)
         table_bytes = 16 * (least(n, block) + LEAD_ROWS)
         spare = allocate(spare_bytes + 3 * state_bytes + table_bytes)
         for r in range(ROWS + LEAD_ROWS):
-            store_integer(np.int64(0), spare + ROWS * VECTOR_BYTES + 16 * r, r * vector)
-        tops_at = spare + spare_bytes
-        high_at = tops_at + state_bytes
-        low_at = high_at + state_bytes
-        offsets = low_at + state_bytes
-        listed = -1  # the first position that `offsets` tells, a block and LEAD_ROWS of them
+            row = spare + ROWS * VECTOR_BYTES + 16 * r
+            store_integer(np.int64(0), row, r * lanes * item_size(kind))
+        state = spare + spare_bytes
+        table = state + 3 * state_bytes  # offsets of a block of rows, and of LEAD_ROWS behind it
+        tabled = -1
         for item in range(begin, end):
-            rest, part = split(item, parts)
-            outer, number = split(rest, tiles)
-            offset, out_offset = _unravel(kept, outer_axes, outer)
-            # Vectors begin at multiples of their size if rows do (1.2 times as fast): the first of the first tile is short.
-            skew = (x + offset) % vector
-            skew = skew // size if contiguous and skew % size == 0 else 0
-            column = most(0, number * tile - skew)
-            columns = (number * tile + tile - skew if number + 1 < tiles else across) - column
-            head = (lanes - skew) % lanes if number == 0 else 0
-            start = x + offset + column * step
-            target = out + out_offset + column * out_step
-            groups = columns // copies
-            pairs = partial + 16 * (outer * (across // copies) + column) * parts
+            number, part = split(item, parts)
+            tile = _tile_at(kind, how, kept, x, out, number)
+            groups = tile.columns // copies
+            pairs = partial + 16 * tile.group * parts
             first = part * share
             stop = least(first + share, n)
             if phase == WRITE:
-                for c in range(groups):
-                    set_lane(kind, tops_at, c, load_double(pairs, 2 * c * parts))
-                    set_lane(kind, high_at, c, load_double(pairs, 2 * c * parts + 1))
+                _restore(kind, state, state_bytes, pairs, 16 * parts, groups)
             else:
-                for at in range(0, columns * lane_bytes, VECTOR_BYTES):
-                    poke(tops_at + at, splat(kind, lowest(kind)))
-                    poke(high_at + at, splat(kind, 0.0))
-                    poke(low_at + at, splat(kind, 0.0))
+                _clear(kind, state, state_bytes, tile.columns)
                 for position in range(first, stop, block):
-                    if listed != position:
-                        till = least(position + block + LEAD_ROWS, stop)
-                        _table_rows(reduced, offsets, position, till)
-                        listed = position
-                    rows = least(block, stop - position)
-                    _fold_block(
-                        kind,
-                        tops_at,
-                        state_bytes,
-                        start,
-                        step,
-                        offsets,
-                        rows,
-                        columns,
-                        head,
-                        spare,
-                    )
-                if copies > 1:
-                    _join(kind, tops_at, state_bytes, groups, copies)
-                if phase == MEASURE:
-                    for c in range(groups):
-                        place = 2 * (c * parts + part)
-                        store_double(pairs, place, get_lane(kind, tops_at, c))
-                        added = get_lane(kind, high_at, c) + get_lane(kind, low_at, c)
-                        store_double(pairs, place + 1, added)
-                    continue
-                for at in range(0, columns * lane_bytes, VECTOR_BYTES):
-                    high = peek(kind, high_at + at)
-                    low = peek(kind, low_at + at)
-                    poke(high_at + at, _factors(kind, high, low, logarithm))
-            if copies > 1:
-                _repeat(kind, tops_at, groups, copies)
-                _repeat(kind, high_at, groups, copies)
-            # What is fetched meanwhile: the next tile, or rows of this one that the cache did not hold.
-            ahead = start
-            later = offsets + 16 * WRITE_LEAD_ROWS
-            if near:
-                outer, number = split(item + 1, tiles)
-                ahead = x + _unravel(kept, outer_axes, outer)[0] + number * tile * step
-                later = offsets
-            for position in range(first, stop, block):
-                if listed != position:
                     till = least(position + block + LEAD_ROWS, stop)
-                    _table_rows(reduced, offsets, position, till)
-                    listed = position
+                    tabled = _table_rows(reduced, table, tabled, position, till)
+                    rows = least(block, stop - position)
+                    _fold_block(kind, state, state_bytes, tile, step, table, rows, spare)
+                if copies > 1:
+                    _join(kind, state, state_bytes, groups, copies)
+                if phase == MEASURE:
+                    _save(kind, state, state_bytes, pairs + 16 * part, 16 * parts, groups)
+                    continue
+                _set_factors(kind, state, state_bytes, tile.columns, logarithm)
+            if copies > 1:
+                _repeat(kind, state, groups, copies)
+                _repeat(kind, state + state_bytes, groups, copies)
+            # What is fetched meanwhile: the next tile, or rows of this one that the cache did not hold.
+            ahead, later = tile.x, table + 16 * WRITE_LEAD_ROWS
+            if how[NEAR] != 0:
+                ahead, later = _tile_at(kind, how, kept, x, out, number + 1).x, table
+            for position in range(first, stop, block):
+                till = least(position + block + LEAD_ROWS, stop)
+                tabled = _table_rows(reduced, table, tabled, position, till)
                 rows = least(block, stop - position)
                 _write_block(
                     kind,
                     source,
                     stream,
-                    start,
+                    tile,
                     step,
-                    target,
                     out_step,
-                    offsets,
+                    table,
                     rows,
-                    columns,
-                    tops_at,
-                    high_at,
+                    state,
+                    state + state_bytes,
                     ahead,
                     later,
                 )

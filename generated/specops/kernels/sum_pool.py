@@ -309,8 +309,16 @@ def release(_context: Any, address: Any) -> Any:
     return types.void(types.int64), codegen
 
 
-def _order_key(builder: Any, bits: Any, rule: tuple[Any, Any, Any]) -> Any:
-    """Key of `bits` (a scalar or a vector); `rule` is (flip, nan_key, inf), inf None for integers.
+class Rule(NamedTuple):
+    """How elements are compared; all in the elements' own width."""
+
+    flip: Any  # turns the order round
+    nan_key: Any  # of NaN
+    inf: Any  # the bits of infinity, or None for integers
+
+
+def _order_key(builder: Any, bits: Any, rule: Rule) -> Any:
+    """Key of `bits` (a scalar or a vector).
 
     Integers: `bits ^ flip`. Floats: sign and magnitude become two's complement (so -0.0 == +0.0),
     then `^ flip`; a magnitude above infinity's is NaN and gets `nan_key`. All in the elements' own
@@ -341,9 +349,10 @@ def _mirror(builder: Any, bits: Any) -> Any:
     return builder.xor(bits, builder.and_(sign, magnitude))
 
 
-def _rule(signature: Any, values: Any) -> tuple[Any, Any, Any]:
-    """The last three arguments (flip, nan_key, inf) of an intrinsic."""
-    return values[-3], values[-2], None if signature.args[-1] == types.none else values[-1]
+def _rule(builder: Any, signature: Any, values: Any) -> Rule:
+    """The rule that is the last argument of an intrinsic."""
+    flip, nan_key, inf = cgutils.unpack_tuple(builder, values[-1])
+    return Rule(flip, nan_key, None if signature.args[-1][2] == types.none else inf)
 
 
 def _masked_load(builder: Any, pointer: Any, mask: Any, vector: Any) -> Any:
@@ -549,7 +558,7 @@ def _resize(builder: Any, value: Any, element: Any) -> Any:
     return builder.trunc(value, target) if width > element.width else builder.sext(value, target)
 
 
-def _rank(builder: Any, bits: Any, position: Any, element: Any, rule: tuple[Any, Any, Any]) -> Any:
+def _rank(builder: Any, bits: Any, position: Any, element: Any, rule: Rule) -> Any:
     """Rank of `bits`, of the integer type `element`; `position` is inverted (None: without position)."""
     flip, nan_key, inf = rule
     if position is None:
@@ -559,7 +568,7 @@ def _rank(builder: Any, bits: Any, position: Any, element: Any, rule: tuple[Any,
     if inf is not None:
         # As only maxima are pooled, that of floats is 0 anyway: an operation less.
         flip = flip.type(0)
-    key = _order_key(builder, bits, (flip, nan_key, inf))
+    key = _order_key(builder, bits, Rule(flip, nan_key, inf))
     wanted = _like(bits.type, element)
     width = _scalar(bits.type).width
     low = _splat(builder, element(element.width - width), wanted)
@@ -589,13 +598,14 @@ def _inverted(builder: Any, position: Any, element: Any, bits: int) -> Any:
     return builder.shl(left, element(1))
 
 
-def _lowest(builder: Any, type_: Any, wide: Any, rule: tuple[Any, Any, Any]) -> Any:
+def _lowest(builder: Any, type_: Any, wide: Any, rule: Rule) -> Any:
     """The least rank of an element: without positions it keeps a losing NaN above padding."""
     least = _least(type_)
-    if wide != types.none or rule[2] is None:
+    if wide != types.none or rule.inf is None:
         return least
-    above = builder.icmp_signed(">", rule[1], rule[1].type(0))
-    return builder.add(least, _splat(builder, builder.zext(above, rule[1].type), type_))
+    shift = rule.nan_key
+    above = builder.icmp_signed(">", shift, shift.type(0))
+    return builder.add(least, _splat(builder, builder.zext(above, shift.type), type_))
 
 
 def _joined(builder: Any, a: Any, b: Any) -> Any:
@@ -645,10 +655,12 @@ def _raised(builder: Any, value: Any, exponent: Any) -> Any:
     return builder.load(result)
 
 
-def _term(
-    context: Any, builder: Any, bits: Any, kind: Any, power: Any, element: Any, exponent: Any
-) -> Any:
-    """What an element adds to a sum. A power that is too small is none: only a sum of zeros is 0."""
+def _term(context: Any, builder: Any, bits: Any, element: Any, rule: Any, values: Any) -> Any:
+    """What an element adds to a sum, by the type of a rule of sums and its values.
+
+    A power that is too small is none: only a sum of zeros is 0.
+    """
+    kind, power = rule[0], rule[1]
     value = _float_of(context, builder, bits, kind, element)
     if power == types.none:
         return value
@@ -659,6 +671,7 @@ def _term(
         if not _may_vanish(kind, element):
             return term
     else:
+        exponent = builder.extract_value(values, 2)
         term = _raised(builder, _magnitude(builder, value), exponent)
     least = _splat(builder, element(LEAST_POWER[_width(element)]), value.type)
     magnitude = _magnitude(builder, value)
@@ -865,49 +878,35 @@ def reset_rank(_context: Any, line: Any, wide: Any, flip: Any) -> Any:
 
 @intrinsic
 def rank_element(
-    _context: Any,
-    line: Any,
-    address: Any,
-    position: Any,
-    wide: Any,
-    flip: Any,
-    nan_key: Any,
-    inf: Any,
+    _context: Any, line: Any, address: Any, position: Any, wide: Any, rule: Any
 ) -> Any:
     """Join the rank at `line` with that of the element at `address`."""
 
     def codegen(context: Any, builder: Any, signature: Any, values: Any) -> Any:
         line, address, position = values[:3]
+        flip = rule[0]
         element = _rank_type(wide, flip)
-        bits = _load(builder, _pointer(builder, address), values[4].type)
+        bits = _load(builder, _pointer(builder, address), ir.IntType(flip.bitwidth))
         if _is_float(element):
-            rank = _term(context, builder, bits, flip, nan_key, element, values[-1])
+            rank = _term(context, builder, bits, element, rule, values[-1])
         else:
             place = None
             if wide != types.none:
                 place = _inverted(builder, position, element, flip.bitwidth)
-            rule = _rule(signature, values)
-            rank = _rank(builder, bits, place, element, rule)
-            rank = _joined(builder, rank, _lowest(builder, element, wide, rule))
+            order = _rule(builder, signature, values)
+            rank = _rank(builder, bits, place, element, order)
+            rank = _joined(builder, rank, _lowest(builder, element, wide, order))
         pointer = _pointer(builder, line)
         _store(builder, _joined(builder, rank, _load(builder, pointer, element)), pointer)
         return context.get_dummy_value()
 
     i64 = types.int64
-    return types.void(i64, i64, i64, wide, flip, nan_key, inf), codegen
+    return types.void(i64, i64, i64, wide, rule), codegen
 
 
 @intrinsic
 def rank_rows(
-    _context: Any,
-    planes: Any,
-    lines: Any,
-    rows: Any,
-    fresh: Any,
-    wide: Any,
-    flip: Any,
-    nan_key: Any,
-    inf: Any,
+    _context: Any, planes: Any, lines: Any, rows: Any, fresh: Any, wide: Any, rule: Any
 ) -> Any:
     """The joint rank of each of contiguous columns over all rows, kept in a register meanwhile, for lines of planes.
 
@@ -919,13 +918,14 @@ def rank_rows(
         planes = Planes(*cgutils.unpack_tuple(builder, values[0]))
         lines = Lines(*cgutils.unpack_tuple(builder, values[1]))
         rows = Rows(*cgutils.unpack_tuple(builder, values[2]))
+        flip = rule[0]
         element = _rank_type(wide, flip)
         sums = _is_float(element)
         positions_wanted = wide != types.none and not sums
         vector = _vector(element, WIDEST if positions_wanted else 1)
         narrow = ir.VectorType(ir.IntType(flip.bitwidth), vector.count)
         i64 = ir.IntType(64)
-        rule: Any = None if sums else _rule(signature, values)
+        order: Any = None if sums else _rule(builder, signature, values)
         offsets, positions = (builder.inttoptr(t, i64.as_pointer()) for t in rows[:2])
         best = cgutils.alloca_once(builder, vector)
         if positions_wanted:
@@ -933,7 +933,7 @@ def rank_rows(
             along = _splat(builder, _resize(builder, rows.along, element), vector)
             steps = builder.mul(along, numbers)
         least = _least(vector)
-        lowest = least if sums else _splat(builder, _lowest(builder, element, wide, rule), vector)
+        lowest = least if sums else _splat(builder, _lowest(builder, element, wide, order), vector)
         fresh = builder.trunc(values[3], ir.IntType(1))
 
         def strip(rounds: Any, plane: Any, number: Any, column: Any, done: Any, mask: Any) -> None:
@@ -967,9 +967,9 @@ def rank_rows(
                     where = builder.sub(start, where)
                 bits = _masked_load(builder, pointer, mask, narrow)
                 if sums:
-                    rank = _term(context, builder, bits, flip, nan_key, element, values[-1])
+                    rank = _term(context, builder, bits, element, rule, values[-1])
                 else:
-                    rank = _rank(builder, bits, where, element, rule)
+                    rank = _rank(builder, bits, where, element, order)
                 if mask is not None:
                     rank = builder.select(mask, rank, least)
                 builder.store(_joined(builder, rank, builder.load(best)), best)
@@ -994,7 +994,7 @@ def rank_rows(
         _by_count(builder, rows.count, ranks)
         return context.get_dummy_value()
 
-    return types.void(planes, lines, rows, types.boolean, wide, flip, nan_key, inf), codegen
+    return types.void(planes, lines, rows, types.boolean, wide, rule), codegen
 
 
 def _folded(
@@ -1776,9 +1776,9 @@ def _fill_tables(box, spatial, axes, total, first, count, offsets, positions):
 
 
 @helper
-def _rank_apart(planes, lines, rows, step, fresh, wide, flip, nan_key, inf):
+def _rank_apart(planes, lines, rows, step, fresh, wide, rule):
     """As rank_rows, for columns `step` bytes apart."""
-    size, zero = rank_size(wide, flip), np.int64(0)
+    size, zero = rank_size(wide, rule[0]), np.int64(0)
     for i in range(planes.count * lines.count):
         plane, line = split(i, lines.count)
         place = lines.place + plane * planes.line + line * lines.place_step
@@ -1786,16 +1786,14 @@ def _rank_apart(planes, lines, rows, step, fresh, wide, flip, nan_key, inf):
         position = lines.position + line * lines.position_step
         for column in range(rows.columns):
             if fresh:
-                reset_rank(place, wide, flip)
+                reset_rank(place, wide, rule[0])
             for r in range(rows.count):
                 rank_element(
                     place,
                     source + load_integer(zero, rows.offsets + r * 8),
                     position + load_integer(zero, rows.positions + r * 8) // 2 + column,
                     wide,
-                    flip,
-                    nan_key,
-                    inf,
+                    rule,
                 )
             place += size
             source += step
@@ -1836,24 +1834,9 @@ def _clear_ends(folded, lines, low, high, line, share, span, wide, flip):
 
 
 @helper
-def _rank_lines(
-    how,
-    spatial,
-    box,
-    total,
-    table,
-    planes,
-    lines,
-    rows,
-    step,
-    block,
-    wide,
-    flip,
-    nan_key,
-    inf,
-):
+def _rank_lines(how, spatial, box, total, table, planes, lines, rows, step, block, wide, rule):
     """Rank rows, also more of them than their tables hold, of columns that are `step` bytes apart."""
-    apart = how[PITCH] == 1 and step != item_size(flip)
+    apart = how[PITCH] == 1 and step != item_size(rule[0])
     ranked = np.int64(0)
     while ranked < rows.count:
         more = least(rows.count - ranked, TABLE)
@@ -1867,9 +1850,9 @@ def _rank_lines(
             part = Rows(rows.offsets + at, rows.positions + at, some, rows.columns, rows.along)
             fresh = ranked == 0
             if apart:
-                _rank_apart(planes, lines, part, step, fresh, wide, flip, nan_key, inf)
+                _rank_apart(planes, lines, part, step, fresh, wide, rule)
             else:
-                rank_rows(planes, lines, part, fresh, wide, flip, nan_key, inf)
+                rank_rows(planes, lines, part, fresh, wide, rule)
             done += some
             ranked += some
 
@@ -1924,12 +1907,10 @@ def _rank_item(
     positions,
     block,
     wide,
-    flip,
-    nan_key,
-    inf,
+    rule,
 ):
     """Rank the lines of an item's planes at `folded`: alike lines at once, or the runs of one line."""
-    inner = how[SPATIAL] - 1
+    inner, flip = how[SPATIAL] - 1, rule[0]
     size, item_bytes = rank_size(wide, flip), item_size(flip)
     pitch, line, tall = how[PITCH], how[LINE] * size, how[TALL] != 0
     step, row_axis = axis_of(spatial, inner, COLUMNS)[STEP], axis_of(spatial, inner - 1, COLUMNS)
@@ -1973,9 +1954,7 @@ def _rank_item(
             step,
             block,
             wide,
-            flip,
-            nan_key,
-            inf,
+            rule,
         )
         done += alike
 
@@ -1998,19 +1977,20 @@ def _tables(walk):
     return how, integers(batch), integers(batch + 8 * BATCH_COLUMNS * how[BATCH])
 
 
-def line_chunk(rule, wide, sums, block, store):
+def line_chunk(read_rule, wide, sums, block, store):
     """Chunk that works line by line; an item is ROWS rows of a tile of a plane, or of PITCH planes side by side.
 
     Of small planes an item is several, whose lines are joined as one: 1.1 to 2 times as fast for 13 x 13 elements.
-    Positions are counted from an item's first element. `rule(how)` returns what ranks are made by, of rows of a window
-    `block` at once; `store` writes an item's outputs.
+    Positions are counted from an item's first element. `read_rule(how)` returns what ranks are made by, of `block` rows
+    of a window at once; `store` writes an item's outputs.
     """
     buffers = 4 if sums else 2
 
     @entry
     def chunk(walk, x, out, indices, begin, end):
         how, batch, spatial = _tables(walk)
-        flip, nan_key, inf = rule(how)
+        rule = read_rule(how)
+        flip = rule[0]
         # Two tables of int64, a box, then buffers of lines, and room for a run that is not yet stored.
         before = aligned(8 * (2 * TABLE + BOX_COLUMNS * how[SPATIAL]))
         offsets = allocate(before + how[SCRATCH])
@@ -2109,9 +2089,7 @@ def line_chunk(rule, wide, sums, block, store):
                 positions,
                 block,
                 wide,
-                flip,
-                nan_key,
-                inf,
+                rule,
             )
             finished = folded
             if tall:
@@ -2149,9 +2127,7 @@ def line_chunk(rule, wide, sums, block, store):
                 pieces,
                 spare,
                 wide,
-                flip,
-                nan_key,
-                inf,
+                rule,
             )
         release(offsets)
 
@@ -2272,7 +2248,7 @@ def _repair(how, spatial, target, source, row, outputs, wide, kind, p):
 
 
 @helper
-def _store_outputs(
+def _store_sums(
     how, spatial, outputs, places, planes, ranks, pieces, spare, wide, kind, power, exponent
 ):
     """Store the outputs of an item, of lines of sums."""
@@ -2321,6 +2297,12 @@ def _store_outputs(
             _repair(how, spatial, to, source, row, outputs, wide, kind, p)
 
 
+@helper
+def _store_outputs(how, spatial, outputs, places, planes, ranks, pieces, spare, wide, rule):
+    """As _store_sums; only by arguments that are None does Numba drop branches."""
+    _store_sums(how, spatial, outputs, places, planes, ranks, pieces, spare, wide, *rule)
+
+
 def lines(dtype, width, added):
     """Chunk that works line by line, with sums of `width` bits; `added`: one of POWERS, "power" with 64 bits only."""
     kind, power = KINDS[dtype], POWERS[added]
@@ -2329,16 +2311,16 @@ def lines(dtype, width, added):
     if added == "power":
 
         @helper
-        def rule(how):
+        def read_rule(how):
             return kind, power, how[EXPONENT]
 
     else:
 
         @helper
-        def rule(_how):
+        def read_rule(_how):
             return kind, power, None
 
-    return line_chunk(rule, wide, True, TOGETHER, _store_outputs)
+    return line_chunk(read_rule, wide, True, TOGETHER, _store_outputs)
 
 
 def direct(dtype):
