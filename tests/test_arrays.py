@@ -27,7 +27,7 @@ from numba.core.caching import NullCache
 from numpy.lib.stride_tricks import as_strided
 
 import specops
-from specops import SpecopsError, ValidationError, Violation, launch, onnx
+from specops import SpecopsError, ValidationError, Violation, cache, launch, onnx
 from specops import directml as dml
 from specops.directml import ArgmaxOperatorDesc, TensorDesc
 
@@ -98,6 +98,16 @@ class Copying:
         if copy is False:
             raise ValueError("a copy is needed")
         return PAGE.copy()
+
+
+class Attached:
+    """An object that says what is to be done before it shares its memory."""
+
+    def __dlpack__(self, **_options: Any) -> Any:
+        raise BufferError("detach\nit first")
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return 1, 0
 
 
 class Interface:
@@ -492,6 +502,23 @@ def test_refused_outputs_of_the_plain_form(kind: str) -> None:
     assert refused(lambda: specops.argmax(x, 0, out=out)).id == ids.get(kind, kind)
 
 
+def test_what_another_library_says() -> None:
+    """Why it does not share its memory is told; the usual advice would not help."""
+    violation = refused(lambda: specops.argmax(Attached()))  # type: ignore[arg-type]
+    assert violation.found == "a value of type Attached (detach it first)"
+    assert "numpy.asarray" not in violation.allowed
+    assert "numpy.asarray" in refused(lambda: specops.argmax([1, 2])).allowed  # type: ignore[arg-type]
+
+
+def test_parts_of_an_output() -> None:
+    """Sizes and data types of outputs are arguments of their own."""
+    one = np.ones(2)
+    told = refused(lambda: specops.max_unpool(one, np.array([0, 1]), [-1]))
+    assert (told.field, told.found) == ("out", "sizes (-1,)")
+    told = refused(lambda: dml.argmax(np.ones((1, 2), np.float32), output_dtype="INT99"))
+    assert (told.field, told.found) == ("OutputTensor", "dtype 'INT99'")
+
+
 def test_elements_that_overlap_by_bytes() -> None:
     """Strides of 4 and 6 bytes put one element of 4 bytes upon half of another."""
     out = np.ndarray((2, 2), np.uint32, buffer(64), 0, (6, 4))
@@ -786,6 +813,10 @@ kernels = [k for k in gc.get_objects() if isinstance(k, Dispatcher)]
 kernels = [k for k in kernels if k.py_func.__module__.startswith("specops.")]
 assert len(kernels) > 3
 """
+NOTHING_COMPILED = """
+assert sum(sum(kernel.stats.cache_hits.values()) for kernel in kernels) >= 2
+assert not any(kernel.stats.cache_misses for kernel in kernels)
+"""
 PARALLEL = """
 import sys
 import numpy as np
@@ -875,6 +906,25 @@ def test_a_read_only_cache_folder(tmp_path: Path) -> None:
     assert result.stderr.count("RuntimeWarning") <= 1, result.stderr
 
 
+# As for another user, also where the user of the tests may write everywhere. No other folder is looked into: the
+# package's may hold what other tests have compiled.
+READ_ONLY = """
+import tempfile
+from numba.core.caching import CacheImpl, IndexDataCacheFile, UserProvidedCacheLocator
+def refused(*_, **__):
+    raise PermissionError(13, "Permission denied")
+tempfile.TemporaryFile = IndexDataCacheFile._open_for_write = refused
+CacheImpl._locator_classes = [UserProvidedCacheLocator]
+"""
+
+
+def filled(folder: Path, files: dict[Path, bytes]) -> None:
+    """A cache of these files."""
+    for path, data in files.items():
+        (folder / path).parent.mkdir(parents=True, exist_ok=True)
+        (folder / path).write_bytes(data)
+
+
 ASKS_FOR_TOO_MUCH = b"\x80\x05\x96" + (2**62).to_bytes(
     8, "little"
 )  # a pickle that raises MemoryError
@@ -889,17 +939,28 @@ ASKS_FOR_TOO_MUCH = b"\x80\x05\x96" + (2**62).to_bytes(
 def test_a_damaged_cache(
     warm_cache: dict[Path, bytes], tmp_path: Path, suffix: str, content: bytes
 ) -> None:
-    """Files that a crash or a full disk left behind cost one compilation and one warning, not the result."""
-    damaged = 0
-    for path, data in warm_cache.items():
-        target = tmp_path / path
-        target.parent.mkdir(parents=True, exist_ok=True)
-        damaged += path.suffix == suffix
-        target.write_bytes(content if path.suffix == suffix else data)
-    assert damaged
+    """Files that a crash or a full disk left behind cost one compilation and one warning, and are replaced."""
+    filled(tmp_path, {p: content if p.suffix == suffix else d for p, d in warm_cache.items()})
     result = python(SMALL, NUMBA_CACHE_DIR=str(tmp_path))
     done(result, SMALL_RESULT)
     assert result.stderr.count("RuntimeWarning") == 1, result.stderr
+    assert f"damaged files of the cache in {tmp_path}" in result.stderr
+    result = python(SMALL + KERNELS + NOTHING_COMPILED, NUMBA_CACHE_DIR=str(tmp_path))
+    done(result, SMALL_RESULT)
+    assert result.stderr == ""
+
+
+@pytest.mark.parametrize("suffix", [".nbi", ".nbc"])
+def test_a_damaged_cache_that_cannot_be_replaced(
+    warm_cache: dict[Path, bytes], tmp_path: Path, suffix: str
+) -> None:
+    """It costs a compilation in each process, and a warning that says where it is and why it stays."""
+    filled(tmp_path, {p: b"" if p.suffix == suffix else d for p, d in warm_cache.items()})
+    result = python(READ_ONLY + SMALL, NUMBA_CACHE_DIR=str(tmp_path))
+    done(result, SMALL_RESULT)
+    assert result.stderr.count("RuntimeWarning") == 1, result.stderr
+    assert f"failed: {tmp_path}" in result.stderr and "EOFError" in result.stderr
+    assert "cannot be replaced: Permission denied" in result.stderr
 
 
 @pytest.fixture(scope="module")
@@ -914,16 +975,37 @@ def warm_cache(tmp_path_factory: pytest.TempPathFactory) -> dict[Path, bytes]:
 
 def test_the_cache_is_used(warm_cache: dict[Path, bytes], tmp_path: Path) -> None:
     """A second process finds what the first one compiled, and says nothing."""
-    for path, data in warm_cache.items():
-        (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
-        (tmp_path / path).write_bytes(data)
-    checks = """
-assert sum(sum(kernel.stats.cache_hits.values()) for kernel in kernels) >= 1
-assert not any(kernel.stats.cache_misses for kernel in kernels)
-"""
-    result = python(SMALL + KERNELS + checks, NUMBA_CACHE_DIR=str(tmp_path))
+    filled(tmp_path, warm_cache)
+    result = python(SMALL + KERNELS + NOTHING_COMPILED, NUMBA_CACHE_DIR=str(tmp_path))
     done(result, SMALL_RESULT)
     assert result.stderr == ""
+
+
+def test_a_filled_folder_that_cannot_be_written_to(
+    warm_cache: dict[Path, bytes], tmp_path: Path
+) -> None:
+    """It is read, silently; what it does not hold is compiled, with one warning that says which folders and why."""
+    filled(tmp_path, warm_cache)
+    result = python(READ_ONLY + SMALL + KERNELS + NOTHING_COMPILED, NUMBA_CACHE_DIR=str(tmp_path))
+    done(result, SMALL_RESULT)
+    assert result.stderr == ""
+    more = SMALL + SMALL.replace("float32", "int8")
+    result = python(READ_ONLY + more, NUMBA_CACHE_DIR=str(tmp_path))
+    done(result, 2 * SMALL_RESULT)
+    assert result.stderr.count("RuntimeWarning") == 1, result.stderr
+    assert f"no folder can be written to: {tmp_path}" in result.stderr
+    assert "Permission denied" in result.stderr and "set NUMBA_CACHE_DIR" in result.stderr
+
+
+def test_a_folder_without_the_code_that_its_index_names(
+    warm_cache: dict[Path, bytes], tmp_path: Path
+) -> None:
+    """Where it cannot be written to either, the code is compiled once, with one warning."""
+    filled(tmp_path, {p: data for p, data in warm_cache.items() if p.suffix == ".nbi"})
+    result = python(READ_ONLY + SMALL, NUMBA_CACHE_DIR=str(tmp_path))
+    done(result, SMALL_RESULT)
+    assert result.stderr.count("RuntimeWarning") == 1, result.stderr
+    assert f"{tmp_path}" in result.stderr and "Permission denied" in result.stderr
 
 
 def copied(folder: Path) -> Path:
@@ -954,17 +1036,44 @@ def test_no_two_kinds_or_versions_share_a_file_of_the_cache(
     assert len(names) == len(warm_cache) and not names & {p.name for p in warm_cache}
 
 
+def no_data(_path: str) -> bytes:
+    raise OSError("no such file in the program")
+
+
+@pytest.mark.parametrize(
+    "spec",
+    [
+        None,
+        SimpleNamespace(origin=None, loader=None),
+        SimpleNamespace(origin="x.py", loader=SimpleNamespace()),
+        SimpleNamespace(origin="x.py", loader=SimpleNamespace(get_data=no_data)),
+    ],
+)
+def test_names_in_a_program_without_sources(spec: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The release, the code and the kind tell files apart, and each process finds the same ones."""
+
+    def name(function: Callable[..., Any] = no_data, kind: str = "rows") -> str:
+        one = FunctionType(function.__code__, {"__spec__": spec})
+        cache._name_apart(one, (kind,))
+        return one.__qualname__.split("_")[-1]
+
+    assert name() == name()
+    assert len({name(), name(filled), name(kind="columns")}) == 3
+    before = name()
+    monkeypatch.setattr(cache, "__version__", "99")
+    assert name() != before
+
+
 class FakeDispatcher:
     """What compiles a function, of which the cache is damaged."""
 
     def __init__(self) -> None:
-        self.py_func = FunctionType(described.__code__, launch.__dict__)
         self._cache: Any = NullCache()
         self.enabled = self.compiled = 0
 
-    def enable_caching(self) -> None:
+    def enable(self) -> None:
         self.enabled += 1
-        self._cache = SimpleNamespace()
+        self._cache = SimpleNamespace(cache_path="somewhere")
 
     def compile(self, _signature: Any) -> None:
         found = self._cache
@@ -974,9 +1083,12 @@ class FakeDispatcher:
         self.compiled += 1
 
 
-def test_threads_that_meet_a_damaged_cache_together() -> None:
+def test_threads_that_meet_a_damaged_cache_together(monkeypatch: pytest.MonkeyPatch) -> None:
     """The first one drops the cache and compiles, and the others find it done."""
     function = FakeDispatcher()
+    monkeypatch.setattr(cache, "enable", lambda function, _kind: function.enable())
+    monkeypatch.setattr(cache, "_lost", None)
+    monkeypatch.setattr(cache, "_warned", False)
     with ThreadPoolExecutor(4) as pool, warnings.catch_warnings():
         warnings.simplefilter("ignore")
         for future in [pool.submit(launch._ready, function) for _ in range(4)]:

@@ -15,7 +15,7 @@ import pytest
 import trees
 
 import specops
-from specops import dxdispatch
+from specops import cache, dxdispatch
 from specops.command import main as command
 from specops.command import terminal
 from specops.command.catalogue import entries, find
@@ -48,10 +48,13 @@ def environment(**changes: str) -> dict[str, str]:
     return {**kept, "PYTHONPATH": str(PACKAGE.parent), "TERM": "xterm", **changes}
 
 
-def started(*arguments: str, cwd: Path, **changes: str) -> subprocess.CompletedProcess[str]:
-    """Runs `python -m specops` in a process of its own."""
+def started(
+    *arguments: str, cwd: Path, code: str = "", **changes: str
+) -> subprocess.CompletedProcess[str]:
+    """Runs `python -m specops` in a process of its own, where `code` may have changed something before."""
+    run = f"{code}\nimport sys; from specops.command.main import main; sys.exit(main())"
     return subprocess.run(
-        [sys.executable, "-m", "specops", *arguments],
+        [sys.executable, *(["-c", run] if code else ["-m", "specops"]), *arguments],
         cwd=cwd,
         env=environment(**changes),
         capture_output=True,
@@ -98,6 +101,10 @@ def test_version(specops_: Run) -> None:
 MISTAKES: list[tuple[list[str], int, str, str]] = [
     (["lst"], 2, "there is no verb 'lst'", "did you mean `list`?"),
     (["xyzzy"], 2, "there is no verb 'xyzzy'", "there are list, explain, run, warmup"),
+    (["--wait"], 2, "`specops` does not take '--wait'", "`specops --help` explains the options"),
+    (["--a_b=3", "list"], 2, "`specops` does not take '--a_b=3'", "`specops --help` explains the options"),
+    (["--versio"], 2, "`specops` does not take '--versio'", "did you mean `--version`?"),
+    (["--", "list"], 2, "`specops` does not take '--'", "`specops --help` explains the options"),
     (["list", "argmx"], 2, "there is no operator 'argmx'", "did you mean `argmax`?"),
     (["list", "qqqq"], 2, "there is no operator 'qqqq'", "`specops list` names all operators"),
     (["explain", "harmax"], 2, "there is no operator 'harmax'", "did you mean `hardmax`?"),
@@ -345,6 +352,16 @@ def test_run(specops_: Run) -> None:
     assert "Dispatch 'columns': 3 iterations" in lines
 
 
+def test_words_after_two_dashes_are_taken_as_they_are(
+    specops_: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("--a_b.json").write_bytes(Path(ARGMAX).read_bytes())
+    result = specops_("run", "--dispatch_iterations", "2", "--", "--a_b.json")
+    assert (result.code, result.err) == (0, "")
+    assert "--a-b.json: error: cannot be read" in specops_("run", "--", "--a-b.json").err
+
+
 def test_run_refuses_and_says_where(specops_: Run, tmp_path: Path) -> None:
     path = broken(tmp_path)
     result = specops_("run", str(path))
@@ -419,6 +436,13 @@ def test_an_error_while_running(specops_: Run, monkeypatch: pytest.MonkeyPatch) 
 
 # --- warmup ---
 
+FULL_DISK = """
+from numba.core.caching import IndexDataCacheFile
+def full(*_):
+    raise OSError(28, "No space left on device")
+IndexDataCacheFile._save_data = full
+"""
+
 
 def test_warmup(specops_: Run) -> None:
     result = specops_("warmup", "plain/argmax", "directml/argmin", "--dtype", "float32")
@@ -439,6 +463,23 @@ def test_warmup_leaves_nothing_to_compile(tmp_path: Path) -> None:
     assert before
     assert started("run", ARGMAX, cwd=tmp_path, **changes).returncode == 0
     assert files() == before
+
+
+def test_warmup_that_keeps_nothing(
+    specops_: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What is lost at the end of the process is no success."""
+    changes = {"NUMBA_CACHE_DIR": str(tmp_path / "cache"), "NUMBA_NUM_THREADS": "1"}
+    result = started("warmup", "plain/argmax", cwd=tmp_path, code=FULL_DISK, **changes)
+    assert (result.returncode, result.stdout) == (command.INVALID, "")
+    first, hint = result.stderr.splitlines()
+    assert first.startswith(f"error: compiled, but not kept: {tmp_path / 'cache'}")
+    assert first.endswith(": No space left on device")
+    assert hint == "  hint: set NUMBA_CACHE_DIR to a folder that can be written to"
+    monkeypatch.setattr(cache, "_lost", "no folder can be written to: /x (Permission denied)")
+    result = specops_("warmup", "plain/argmax")
+    assert result.code == command.INVALID
+    assert "not kept: no folder can be written to: /x (Permission denied)" in result.err
 
 
 def test_a_closed_stream_is_no_terminal() -> None:

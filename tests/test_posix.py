@@ -98,6 +98,56 @@ def test_a_run_shows_what_it_is_at(tmp_path: Path) -> None:
     assert f"0/2 columns{ESCAPE}K\r{ESCAPE}Kerror: not finished within 1 s\n" in text
 
 
+# --- streams that cannot be written to ---
+
+
+def on_full_disk(
+    stream: str, *arguments: str, cwd: Path, **changes: str
+) -> subprocess.CompletedProcess[bytes]:
+    """Run `python -m specops`, of which one stream is a file that may not grow."""
+    with (cwd / "stream").open("wb") as file:
+        streams = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, stream: file}
+        return subprocess.run(
+            [sys.executable, "-m", "specops", *arguments],
+            cwd=cwd,
+            env=environment(**changes),
+            preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0)),
+            check=False,
+            **streams,
+        )
+
+
+@pytest.mark.parametrize("unbuffered", ["", "1"])
+@pytest.mark.parametrize(
+    "arguments",
+    [[], ["--help"], ["--version"], ["list"], ["list", "--help"], ["explain", "argmax"]],
+)
+def test_output_that_is_lost_is_an_error(
+    arguments: list[str], unbuffered: str, tmp_path: Path
+) -> None:
+    done = on_full_disk("stdout", *arguments, cwd=tmp_path, PYTHONUNBUFFERED=unbuffered)
+    assert (done.returncode, done.stderr) == (1, b"error: File too large\n")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code"),
+    [
+        (["lst"], 2),
+        (["--wait"], 2),
+        (["run"], 2),
+        (["list", "argmx"], 2),
+        (["run", "none.json"], 1),
+        (["run", "warned.json"], 0),
+    ],
+)
+def test_an_error_that_nobody_reads_is_told_by_the_exit_code(
+    arguments: list[str], code: int, tmp_path: Path
+) -> None:
+    model = '{"resources": {}, "dispatchables": {}, "commands": [], "more": 1}'
+    (tmp_path / "warned.json").write_text(model)
+    assert on_full_disk("stderr", *arguments, cwd=tmp_path).returncode == code
+
+
 # --- links and pipes ---
 
 case = test_dxdispatch.case  # a fixture
@@ -130,6 +180,94 @@ def test_a_pipe_does_not_hang(case: Case) -> None:
     assert "is a folder" in case.refused(writing("folder"), output_folder=case.output).message
 
 
+@pytest.mark.parametrize("path", ["a" * 256, "a" * 256 + "/y.bin"])
+def test_names_that_are_too_long(case: Case, path: str) -> None:
+    """A system's own limit is refused in its place, for files that are read and that are written."""
+    problem = case.refused(with_values({"sourcePath": path}))
+    assert problem.path == "resources.r.initialValues.sourcePath"
+    problem = case.refused(writing(path), output_folder=case.output)
+    assert problem.path == "commands[0].targetPath"
+    assert "cannot be written: " in problem.message
+    assert list(case.output.iterdir()) == []
+
+
+# --- a run that ends early ---
+
+WRITES = """
+{"resources": {"r": {"initialValuesDataType": "INT8", "initialValues": [1]}}, "dispatchables": {},
+ "commands": [{"type": "writeFile", "resource": "r", "targetPath": "r.bin"}]}
+"""
+SLOW_DISK = """
+import time
+from specops.dxdispatch.runner import Runner
+def slow(*_):
+    yield b"half"
+    print("half is written", flush=True)
+    time.sleep(600)
+Runner._content = slow
+"""
+
+
+# What runs for minutes, without Python's lock, and takes no notice of signals.
+BUSY = """
+import hashlib
+def busy():
+    print("busy", flush=True)
+    hashlib.pbkdf2_hmac("sha256", b"", b"", 2**31 - 1)
+"""
+BUSY_DISK = """
+from specops.dxdispatch.runner import Runner
+def slow(*_):
+    yield b"half"
+    busy()
+Runner._content = slow
+"""
+BUSY_KERNEL = """
+from specops import launch
+launch.Kernel.__call__ = lambda *_, **__: busy()
+"""
+PATIENT_DISK = SLOW_DISK.replace("half is written", "busy")
+# What a shell runs in the background ignores Ctrl-C, and so do its children.
+LISTENS = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)\n"
+
+
+@pytest.mark.parametrize(
+    "code", [BUSY + BUSY_KERNEL, BUSY + BUSY_DISK, PATIENT_DISK], ids=["kernel", "disk", "patient"]
+)
+@pytest.mark.parametrize(("number", "ends"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_a_signal_ends_a_run(number: int, ends: int, code: str, tmp_path: Path) -> None:
+    """Within a moment, whatever it is at, and no half of a file stays."""
+    (tmp_path / "m.json").write_text(WRITES)
+    (tmp_path / "out").mkdir()
+    model = ARGMAX if BUSY_KERNEL in code else "m.json"
+    run = f"{LISTENS}{code}\nimport sys; from specops.command.main import main; sys.exit(main())"
+    with subprocess.Popen(
+        [sys.executable, "-c", run, "run", model, "-o", "out"],
+        cwd=tmp_path,
+        env=environment(),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        encoding="utf-8",
+    ) as process:
+        assert process.stdout is not None and process.stderr is not None
+        assert any(line == "busy\n" for line in process.stdout)
+        process.send_signal(number)
+        try:
+            assert process.wait(timeout=20) == ends
+        finally:
+            process.kill()
+        assert process.stderr.read() == ("error: interrupted\n" if ends == 130 else "")
+    assert list((tmp_path / "out").iterdir()) == []
+
+
+def test_the_time_limit_leaves_no_half_of_a_file(tmp_path: Path) -> None:
+    (tmp_path / "m.json").write_text(WRITES)
+    options = ("-o", "out", "--time-limit", "1")
+    result = started("run", "m.json", *options, cwd=tmp_path, code=SLOW_DISK)
+    assert (result.returncode, result.stdout.splitlines()[-1]) == (1, "half is written")
+    assert list((tmp_path / "out").iterdir()) == []
+
+
 # --- generated/ ---
 
 States = tuple[trees.Tree, dict[str, bytes], dict[str, bytes]]
@@ -150,7 +288,7 @@ def test_nothing_is_written_through_a_link(generated: trees.Tree, place: str, ve
     before = trees.contents(outside) if outside.is_dir() else outside.read_bytes()
     result = generated(verb, *(["--force"] if verb == "generate" else []))
     clear_error(result)
-    assert f"a link or no file at all; remove it: {generated.path(place)}" in result.err
+    assert f"{place}: a link or no file at all; remove it" in result.err
     assert (trees.contents(outside) if outside.is_dir() else outside.read_bytes()) == before
     generated.path(place).unlink()
     assert generated("generate", "--force").code == cli.OK
@@ -294,7 +432,7 @@ def test_files_that_may_not_grow(two_states: States) -> None:  # noqa: F811
         check=False,
     )
     assert done.returncode == cli.ERRORS
-    assert "error: File too large" in done.stderr
+    assert ": File too large" in done.stderr
     assert "Traceback" not in done.stderr
     assert not list(folder.rglob(".specops-*"))
     now = trees.contents(folder)
@@ -353,7 +491,7 @@ def test_a_folder_that_is_closed(two_states: States, mode: int) -> None:  # noqa
                 assert result.code == cli.DIFFERENCES
                 continue
             clear_error(result)
-            assert "Permission denied" in result.err and str(closed) in result.err
+            assert re.search(r"generated/specops/plain\S*: Permission denied", result.err)
         closed.chmod(0o755)
         assert tree.generated() == before
 

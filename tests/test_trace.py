@@ -207,7 +207,7 @@ FLOORS = Floors(
     operators=120,
     constraints=565,
     tensor_constraints=9,
-    examples=1259,
+    examples=1275,
     equivalences=142,
     data_types=1625,
 )

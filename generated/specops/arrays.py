@@ -24,40 +24,43 @@ def as_array(value: object, operator: Operator, field: str) -> np.ndarray:
         raise operator.refusal("array", field, "a masked array", allowed)
     if issubclass(type(value), np.ndarray | np.generic):
         return np.asarray(value)
+    why = ""
     if (
         not isinstance(value, list | tuple | str | bytes | bool | int | float | complex)
         and value is not None
     ):
         for attempt in (_dlpack, _array_interface, _buffer):
-            array = attempt(value)
+            try:
+                array = attempt(value)
+            except Exception as error:  # other libraries raise what they like
+                why = why or " ".join(str(error).split())[:120]
+                continue
             if array is not None:
                 return array
+    found = f"a value of type {type(value).__name__}"
     allowed = "a NumPy array, or an object that shares its memory: use numpy.asarray(x)"
-    raise operator.refusal("array", field, f"a value of type {type(value).__name__}", allowed)
+    if why:
+        found += f" ({why})"
+        allowed = "a NumPy array, or an object that shares its memory"
+    raise operator.refusal("array", field, found, allowed)
 
 
 def _dlpack(value: object) -> np.ndarray | None:
-    try:
-        return np.from_dlpack(value) if hasattr(value, "__dlpack__") else None
-    except Exception:  # other libraries raise what they like
-        return None
+    return np.from_dlpack(value) if hasattr(value, "__dlpack__") else None
 
 
 def _array_interface(value: object) -> np.ndarray | None:
     names = ("__array__", "__array_interface__", "__array_struct__")
-    try:
-        if not any(hasattr(value, name) for name in names):
-            return None
-        array = np.asarray(value, copy=False)
-    except Exception:  # other libraries raise what they like
+    if not any(hasattr(value, name) for name in names):
         return None
+    array = np.asarray(value, copy=False)
     return array if type(array) is np.ndarray else np.asarray(array)
 
 
 def _buffer(value: object) -> np.ndarray | None:
     try:
         return np.asarray(memoryview(value))  # type: ignore[arg-type]
-    except (TypeError, ValueError, BufferError):
+    except TypeError:  # no buffer
         return None
 
 
@@ -121,7 +124,10 @@ def check_output(
         if not nested(array.shape, steps, array.dtype.itemsize):
             found = f"strides {array.strides} for shape {array.shape}"
             raise operator.refusal(
-                "output_overlap", field, found, "strides that keep the elements apart"
+                "output_overlap",
+                field,
+                found,
+                "strides each of which, sorted, steps over all that lies inside it",
             )
     for others, what in ((inputs, "an input"), (outputs, "another output")):
         for other in others:

@@ -162,11 +162,11 @@ def _output(
         return None
     computed = isinstance(field.dtype, Computed)
     if asked.dtype is not _OWN and not (computed and asked.dtype is None):
-        dtype = validation.data_type(asked.dtype, allowed)
+        dtype = _read("dtype", validation.data_type, asked.dtype, allowed)
     else:
         dtype = _own_dtype(field, values)
     if asked.sizes is not None or field.sizes is None:
-        return tensor.packed(dtype, validation.integers(asked.sizes))
+        return tensor.packed(dtype, _read("sizes", validation.integers, asked.sizes))
     try:
         if unread.isdisjoint(f"{name}.sizes" for name in field.sizes.reads):
             return tensor.packed(dtype, tuple(field.sizes(values)))
@@ -174,6 +174,15 @@ def _output(
         pass
     unread.add(f"{field.name}.sizes")
     return tensor.packed(dtype, ())
+
+
+def _read(part: str, reader: Any, *arguments: Any) -> Any:
+    """A part of an output, as `reader` understands it; a caller gives it as an argument of its own."""
+    try:
+        return reader(*arguments)
+    except NotUnderstood as problem:
+        problem.found = f"{part} {problem.found}"
+        raise
 
 
 def _own_dtype(field: Field, values: Mapping[str, Any]) -> str:

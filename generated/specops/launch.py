@@ -11,10 +11,8 @@ from __future__ import annotations
 
 import ctypes
 import functools
-import hashlib
 import os
 import threading
-import warnings
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager
@@ -26,9 +24,9 @@ import numpy as np
 import numpy.typing as npt
 from numba.core import config
 from numba.core.caching import NullCache
-from numba.core.registry import cpu_target
 from numba.np.ufunc.parallel import threading_layer
 
+from specops import cache
 from specops.errors import SpecopsError
 from specops.kernels import chunks
 from specops.validation import NotUnderstood, integer
@@ -42,7 +40,6 @@ _compiling = threading.Lock()
 _compiled: set[Any] = set()
 _pool: ThreadPoolExecutor | None = None
 _layer: str | None = None  # Numba's, once known; "serial" in a child that must not use it
-_warned = False
 
 
 def get_num_threads() -> int:
@@ -235,54 +232,23 @@ def _compile_once(function: Any, kind: tuple[int | str, ...]) -> None:
 
 
 def _compile(function: Any, kind: tuple[int | str, ...]) -> None:
-    """Compile a function, with Numba's cache on disk, which is dropped, with one warning, where it fails.
-
-    An unwritable folder raises from enable_caching; a damaged file or a full disk when a signature is compiled.
-    """
+    """Compile a function, or load it from the cache on disk, which is given up where what it holds is of no use."""
     if getattr(config, "DISABLE_JIT"):  # noqa: B009 (Numba sets it at run time)
         raise SpecopsError(
             "NUMBA_DISABLE_JIT is set, and the kernels cannot run uncompiled; unset it"
         )
     signature = chunks.LAUNCH if function in (chunks.serial, chunks.parallel) else chunks.SIGNATURE
-    try:
-        _name_apart(function.py_func, kind)
-        function.enable_caching()
-        function._cache._index_key = _index_key
-    except (RuntimeError, OSError) as error:
-        _warn(error)
+    cache.enable(function, kind)
     try:
         function.compile(signature)
     except Exception as error:
-        # Of any type, also MemoryError: what is damaged may ask for any amount.
         if isinstance(function._cache, NullCache):
             raise
+        folder = function._cache.cache_path
         function._cache = NullCache()
         function.compile(signature)
-        _warn(error)  # what cannot be compiled at all has raised its own error
-
-
-def _name_apart(function: Any, kind: tuple[int | str, ...]) -> None:
-    """Name the files of a function's cache by all that its compiled code depends on.
-
-    Numba writes an index and then, under a number, the code. A process that is stopped between the two, or another that
-    writes meanwhile, leaves a number that stands for the code of another kind, processor or version. By name, no two of
-    these share a file.
-    """
-    module = function.__globals__["__spec__"]
-    source = module.loader.get_data(module.origin)
-    processor = cpu_target.target_context.codegen().magic_tuple()
-    parts = (source, numba.__version__, processor, kind)
-    suffix = "_" + hashlib.sha256(repr(parts).encode()).hexdigest()[:16]
-    function.__qualname__ = function.__qualname__.removesuffix(suffix) + suffix
-
-
-def _index_key(signature: Any, codegen: Any) -> Any:
-    """What an entry of a cache's index stands for, beside all that the file's name says.
-
-    Numba's own key holds what the function closes over; a compiled function there differs in each process, so that the
-    code would never be found again.
-    """
-    return signature, codegen.magic_tuple()
+        # What cannot be compiled at all has raised its own error.
+        cache.not_kept(f"{folder}: {error!r}")
 
 
 def _public_address(x: npt.NDArray[Any]) -> int:
@@ -310,14 +276,6 @@ def _choose_address() -> Callable[[npt.NDArray[Any]], int]:
 
 
 address = _choose_address()  # of an array's element [0, 0, ..]
-
-
-def _warn(error: Exception) -> None:
-    global _warned
-    if not _warned:
-        _warned = True
-        text = f"kernels are compiled anew in each process, for the cache failed: {error!r}"
-        warnings.warn(text, RuntimeWarning, stacklevel=2)
 
 
 def _find_layer() -> str:

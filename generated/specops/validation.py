@@ -199,22 +199,25 @@ class Operator:
                 unsettled.add(rule.id)
             elif not rule.holds(values):
                 unsettled.add(rule.id)
-                shown = _shown(self._sources(rule.reads), values)
+                shown = _shown(self._sources(rule.reads, values), values)
                 found.append(self.violation(rule.id, rule.field, shown, rule.allowed, rule.origin))
         lost = [name for name in self.derived if name not in values]
         if lost and not found and not unknown:
             found.append(self.not_computable(lost[0]))
         return found
 
-    def _sources(self, reads: Iterable[str]) -> tuple[str, ...]:
-        """What was given, in place of what is derived from it."""
+    def _sources(self, reads: Iterable[str], values: Mapping[str, Any]) -> tuple[str, ...]:
+        """What was given, in place of what is derived from it, and with a length the array that it is of."""
         out: dict[str, None] = {}
         for read in reads:
             if read in self.derived:
-                out |= dict.fromkeys(self._sources(self.derived[read].reads))
-            else:
-                tensor = any(f.name == read and f.type == "tensor" for f in self.fields)
-                out[f"{read}.sizes" if tensor else read] = None
+                out |= dict.fromkeys(self._sources(self.derived[read].reads, values))
+                continue
+            field = next((f for f in self.fields if f.name == read), None)
+            tensor = field is not None and field.type == "tensor"
+            out[f"{read}.sizes" if tensor else read] = None
+            if field is not None and field.length_of in values:
+                out[str(field.length_of)] = None
         return tuple(out)
 
     def not_computable(self, name: str) -> Violation:

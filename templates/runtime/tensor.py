@@ -107,9 +107,6 @@ def power_of_two(number: int) -> bool:
     return number > 0 and number & (number - 1) == 0
 
 
-_MAX_WINDOWS = 65536
-
-
 def windows_hold_input(
     sizes: Sequence[int],
     counts: Sequence[int],
@@ -135,14 +132,21 @@ def _windows_hold_input(
     if (count - 1) * stride - start >= size:
         return False
     early = min(count, -(-start // stride))  # windows that begin in the padding before the input
-    # The first of them reaches least far. Their entries can step over an input smaller than a dilation, which
-    # repeats after `dilation` windows; more than _MAX_WINDOWS are not tried but refused.
-    tried = min(early, dilation if dilation > size else 1)
-    if tried > _MAX_WINDOWS:
-        return False
-    for i in range(tried):
-        begin = i * stride - start
-        steps = -(begin // dilation)
-        if steps >= window or begin + steps * dilation >= size:
-            return False
-    return True
+    if early > 0 and -(-start // dilation) >= window:
+        return False  # the first window reaches least far
+    # The first entry at the input's begin or behind it: none is beyond its end, where that is nearer than a dilation.
+    first = -start % dilation
+    over = _sum_of_quotients(early, stride, first + max(dilation - size, 0), dilation)
+    return over == _sum_of_quotients(early, stride, first, dilation)
+
+
+def _sum_of_quotients(count: int, step: int, first: int, divisor: int) -> int:
+    """The sum of (first + i * step) // divisor for i from 0 to count - 1, as fast as a greatest common divisor."""
+    total = 0
+    while count > 0:
+        total += count * (count - 1) // 2 * (step // divisor) + count * (first // divisor)
+        step, first = step % divisor, first % divisor
+        # What is left counts points below a line; seen from its other side they are fewer.
+        count, first = divmod(step * count + first, divisor)
+        step, divisor = divisor, step
+    return total

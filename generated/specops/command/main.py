@@ -20,7 +20,7 @@ from specops import validation
 from specops._version import __version__
 from specops.command import explain, listing, models, warmup
 from specops.command.catalogue import UsageError, near
-from specops.command.terminal import complain, exit_now
+from specops.command.terminal import complain, exit_now, say, settle
 from specops.errors import SpecopsError
 from specops.vocabulary import DATA_TYPES, FEATURE_LEVELS
 
@@ -37,6 +37,10 @@ class _Parser(argparse.ArgumentParser):
         complain("error", message, f"`{self.prog} --help` explains the options")
         raise SystemExit(USAGE)
 
+    def _print_message(self, message: str, file: Any = None) -> None:
+        """Without argparse's silence where a help cannot be written."""
+        (file or sys.stdout).write(message)
+
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command; returns its exit code."""
@@ -52,9 +56,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     with warnings.catch_warnings():
         warnings.showwarning = _warning
         try:
-            return _main(given)
-        except SystemExit as end:  # argparse
-            return end.code if isinstance(end.code, int) else USAGE
+            try:
+                code = _main(given)
+            except SystemExit as end:  # argparse, or a signal
+                code = end.code if isinstance(end.code, int) else USAGE
+            sys.stdout.flush()
+            return code
         except UsageError as error:
             complain("error", error.message, error.hint)
             return USAGE
@@ -62,7 +69,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
             complain("error", str(error))
             return INVALID
         except BrokenPipeError:  # the reader has seen enough
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             return OK
         except OSError as error:
             complain("error", f"{error.strerror or error}: {error.filename or ''}".rstrip(": "))
@@ -75,12 +81,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
             return INTERRUPTED
         except Exception as error:
             if os.environ.get("SPECOPS_TRACEBACK"):
-                traceback.print_exc()
+                say(traceback.format_exc(), sys.stderr)
             hint = "a bug of specops; with SPECOPS_TRACEBACK=1 it shows where"
             complain("error", f"{type(error).__name__}: {str(error)[:200]}", hint)
             return BUG
         finally:
             sys.unraisablehook = previous
+            for stream in (sys.stdout, sys.stderr):
+                settle(stream)
 
 
 def _main(given: list[str]) -> int:
@@ -88,23 +96,29 @@ def _main(given: list[str]) -> int:
     if not given:
         parser.print_help()
         return OK
-    if not given[0].startswith("-") and given[0] not in verbs:
+    own = [o for a in parser._actions for o in a.option_strings]
+    if given[0].startswith("-") and given[0] not in own:
+        hint = near(given[0], own) or "`specops --help` explains the options"
+        raise UsageError(f"`specops` does not take {given[0][:60]!r}", hint)
+    if given[0] not in own and given[0] not in verbs:
         hint = near(given[0], verbs) or f"there are {', '.join(verbs)}"
         raise UsageError(f"there is no verb {given[0][:60]!r}", hint)
-    given = [_dashed(word) for word in given]
-    options, rest = parser.parse_known_args(given)
+    options, rest = parser.parse_known_args(_dashed(given))
     if rest:
         known = [o for a in verbs[options.verb]._actions for o in a.option_strings]
         hint = near(rest[0], known) if rest[0].startswith("-") else ""
         hint = hint or f"`specops {options.verb} --help` explains the options"
         raise UsageError(f"`specops {options.verb}` does not take {rest[0][:60]!r}", hint)
-    code: int = options.run(options)
-    sys.stdout.flush()
-    return code
+    return int(options.run(options))
 
 
-def _dashed(word: str) -> str:
-    """DxDispatch writes its options with _, as --dispatch_iterations."""
+def _dashed(words: list[str]) -> list[str]:
+    """DxDispatch writes its options with _, as --dispatch_iterations. None comes after a lone --."""
+    end = words.index("--") if "--" in words else len(words)
+    return [*map(_dashed_option, words[:end]), *words[end:]]
+
+
+def _dashed_option(word: str) -> str:
     name, equals, value = word.partition("=")
     return f"{name.replace('_', '-')}{equals}{value}" if word.startswith("--") else word
 

@@ -15,8 +15,9 @@ from typing import TextIO
 
 from specops import dxdispatch
 from specops.command.catalogue import UsageError
+from specops.command.interrupt import ends_at_signals
 from specops.command.terminal import Progress, complain, counted, erase, exit_now, paint, say
-from specops.dxdispatch import Limits, ModelError, Problem, Timing
+from specops.dxdispatch import Limits, ModelError, Problem, Timing, files
 from specops.dxdispatch.model import Dispatch
 
 
@@ -24,6 +25,12 @@ def run(options: argparse.Namespace) -> int:
     """The verb."""
     if options.format != "text" and not options.validate_only:
         raise UsageError("--format is for --validate-only")
+    with ends_at_signals():
+        return _limited(options)
+
+
+def _limited(options: argparse.Namespace) -> int:
+    """Run within the time limit."""
     if not options.time_limit:
         return _run(options)
     # Kernels run without Python's lock, and cannot be interrupted but by the end of the process.
@@ -38,6 +45,7 @@ def run(options: argparse.Namespace) -> int:
 
 def _give_up(seconds: int) -> None:
     complain("error", f"not finished within {seconds} s", "raise it with --time-limit")
+    files.abandon()
     exit_now(1)
 
 

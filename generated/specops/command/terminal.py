@@ -47,13 +47,31 @@ def erase() -> None:
     global _bar_stands
     if _bar_stands:
         _bar_stands = False
-        print("\r\x1b[K", end="", file=sys.stderr, flush=True)
+        _tell("\r\x1b[K")
 
 
 def say(text: str = "", stream: TextIO | None = None) -> None:
     """Print a line."""
     erase()
-    print(text, file=sys.stdout if stream is None else stream)
+    if stream is not None and stream is sys.stderr:
+        _tell(f"{text}\n")
+    else:
+        print(text, file=sys.stdout if stream is None else stream)
+
+
+def _tell(text: str) -> None:
+    """Write to standard error. Where that fails nobody reads it, and the exit code tells the rest."""
+    with contextlib.suppress(OSError):
+        print(text, end="", file=sys.stderr, flush=True)
+
+
+def settle(stream: TextIO) -> None:
+    """Write what is left, or drop it: Python tries once more at its end, and changes the exit code where that fails."""
+    try:
+        stream.flush()
+    except OSError:
+        with contextlib.suppress(OSError), open(os.devnull, "wb") as nowhere:
+            os.dup2(nowhere.fileno(), stream.fileno())
 
 
 def counted(number: int, noun: str) -> str:
@@ -105,7 +123,7 @@ class Progress:
         bar = "#" * full + "." * (_BAR - full)
         line = f"[{bar}] {self._done}/{self._total} {label}"
         room = (width(sys.stderr) or 80) - 1
-        print(f"\r{line[:room]}\x1b[K", end="", file=sys.stderr, flush=True)
+        _tell(f"\r{line[:room]}\x1b[K")
         _bar_stands = True
 
     def end(self) -> None:

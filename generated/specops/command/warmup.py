@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import argparse
 import time
+import warnings
 from importlib import import_module
 from typing import Any
 
-from specops import functions
+from specops import cache, functions
 from specops.command.catalogue import Entry, UsageError, entries, find, near
-from specops.command.terminal import Progress, counted, say
+from specops.command.terminal import Progress, complain, counted, say
 from specops.errors import ValidationError
 from specops.functions import Asked
 from specops.operator import CompiledOperator
@@ -35,13 +36,17 @@ def run(options: argparse.Namespace) -> int:
         raise UsageError(f"none of these operators has data type {', '.join(options.dtype)}")
     without: list[str] = []  # what no example can be run in
     begin = time.perf_counter()
-    with Progress(len(work)) as progress:
+    with Progress(len(work)) as progress, warnings.catch_warnings():
+        warnings.filterwarnings("ignore", cache.COMPILED_ANEW)  # told below, as an error
         for entry, operator, dtype in work:
             progress.begin(f"{entry.id} {dtype}")
             if not _compile(entry, operator, dtype):
                 without.append(f"{entry.id} {dtype}")
             progress.end()
     seconds = time.perf_counter() - begin
+    if reason := cache.lost():
+        complain("error", f"compiled, but not kept: {reason}", cache.HINT)
+        return 1
     operators = len({entry.id for entry, _, _ in work})
     dtypes = len({dtype for _, _, dtype in work})
     say(

@@ -9,11 +9,15 @@ import contextlib
 import os
 import secrets
 import stat
+import threading
 from collections.abc import Iterable
 from io import BufferedReader
 from pathlib import Path
 
 _DEVICES = {"con", "prn", "aux", "nul", *(f"{d}{i}" for d in ("com", "lpt") for i in range(10))}
+
+_begins = threading.Lock()
+_under_way: set[Path] = set()  # files that are not whole yet
 
 
 class Refused(Exception):
@@ -81,7 +85,13 @@ def open_regular(path: Path) -> BufferedReader:
 def target(folder: Path, text: str) -> Path:
     """Where in the folder to write; the file need not exist."""
     path = _inside(folder / relative(text), folder, text)
-    if path.is_dir():
+    try:
+        is_folder = stat.S_ISDIR(path.stat().st_mode)
+    except (FileNotFoundError, NotADirectoryError):
+        is_folder = False
+    except OSError as error:  # a name that is too long, a folder that may not be entered
+        raise Refused(f'"{text}" cannot be written: {_reason(error)}') from None
+    if is_folder:
         raise Refused(f'"{text}" is a folder')
     return path
 
@@ -95,7 +105,10 @@ def write(folder: Path, text: str, blocks: Iterable[bytes | memoryview]) -> None
         temporary = path.parent / f".specops-{secrets.token_hex(8)}"
         flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
         try:
-            with os.fdopen(os.open(temporary, flags, 0o666), "wb") as file:
+            with _begins:
+                _under_way.add(temporary)
+                number = os.open(temporary, flags, 0o666)
+            with os.fdopen(number, "wb") as file:
                 for block in blocks:
                     file.write(block)
             os.replace(temporary, path)
@@ -103,8 +116,21 @@ def write(folder: Path, text: str, blocks: Iterable[bytes | memoryview]) -> None
             with contextlib.suppress(OSError):
                 os.unlink(temporary)
             raise
+        finally:
+            _under_way.discard(temporary)
     except OSError as error:
         raise Refused(f'"{text}" cannot be written: {_reason(error)}') from None
+
+
+def abandon() -> None:
+    """Remove files that are not whole, and let none begin: for a thread that is about to end the process.
+
+    Windows removes no file that is open.
+    """
+    _begins.acquire()
+    for temporary in tuple(_under_way):
+        with contextlib.suppress(OSError):
+            os.unlink(temporary)
 
 
 def _reason(error: Exception) -> str:

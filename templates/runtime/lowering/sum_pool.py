@@ -43,7 +43,8 @@ class SumPool:
         self._dtype = input.dtype
         self._added = added
         self._power = power
-        self._by_lines = power in range(kernel.MOST_POWER + 1)
+        # Windows without elements, of an input that has none, make no lines.
+        self._by_lines = power in range(kernel.MOST_POWER + 1) and 0 not in window
         self._widths = [64] if added == "power" else sum_widths(input.dtype)
         self._width = max(self._widths[0], sum_width(input.dtype, math.prod(window)))
         self._windows = Windows(

@@ -1,0 +1,146 @@
+"""Compiled code on disk, by Numba's cache: files apart for all that code depends on, folders that can only be read.
+
+A function's files lie in the first of Numba's folders (`NUMBA_CACHE_DIR`, the package's __pycache__, the user's) that
+can be written to, or that holds them already.
+"""
+
+from __future__ import annotations
+
+import glob
+import hashlib
+import sys
+import warnings
+from typing import Any
+
+import numba
+from numba.core.caching import CacheImpl, CompileResultCacheImpl, FunctionCache
+from numba.core.registry import cpu_target
+
+from specops._version import __version__
+
+COMPILED_ANEW = "kernels are compiled anew in each process"
+HINT = "set NUMBA_CACHE_DIR to a folder that can be written to"
+
+_refused: dict[str, str] = {}  # folders that cannot be written to: why
+_lost: str | None = None  # why the first function that could not be kept was not
+_warned = False
+
+
+def enable(function: Any, kind: tuple[int | str, ...]) -> None:
+    """Let a function's code be looked for and kept on disk, where a folder for it can be found."""
+    try:
+        _name_apart(function.py_func, kind)
+        function._cache = _Cache(function.py_func)
+    except (RuntimeError, OSError) as error:
+        places = ", ".join(f"{folder} ({why})" for folder, why in _refused.items())
+        not_kept(f"no folder can be written to: {places}" if places else repr(error))
+
+
+def lost() -> str | None:
+    """Why code that this process compiled was not kept; None where all of it was."""
+    return _lost
+
+
+def not_kept(reason: str) -> None:
+    """Say, once in a process, that compiled code is lost at its end."""
+    global _lost
+    _lost = _lost or reason
+    _warn(f"{COMPILED_ANEW}, for the cache failed: {reason}; {HINT}")
+
+
+def _warn(text: str) -> None:
+    global _warned
+    if not _warned:
+        _warned = True
+        warnings.warn(text, RuntimeWarning, stacklevel=2)
+
+
+class _ReadOnly:
+    """Makes a locator of Numba's also take a folder that holds the function's files and cannot be written to."""
+
+    def __init__(self, function: Any, file: str) -> None:
+        super().__init__(function, file)  # type: ignore[call-arg]
+        self._qualname = function.__qualname__
+
+    def ensure_cache_path(self: Any) -> None:
+        folder = self.get_cache_path()
+        try:
+            super().ensure_cache_path()  # type: ignore[misc]
+        except OSError as error:
+            _refused[folder] = _reason(error)
+            version = f"py{sys.version_info[0]}{sys.version_info[1]}{getattr(sys, 'abiflags', '')}"
+            name = f"*.{self._qualname.replace('<', '').replace('>', '')}-*.{version}.nbi"
+            if not glob.glob(name, root_dir=folder):
+                raise
+
+
+class _Files(CompileResultCacheImpl):
+    _locator_classes = tuple(
+        type(locator.__name__, (_ReadOnly, locator), {}) for locator in CacheImpl._locator_classes
+    )
+
+
+class _Cache(FunctionCache):
+    """Numba's cache of one function, which never fails: what cannot be kept costs a compilation and one warning."""
+
+    _impl_class = _Files
+
+    def load_overload(self, signature: Any, context: Any) -> Any:
+        try:
+            return super().load_overload(signature, context)
+        except Exception as error:
+            # Of any type, also MemoryError: what is damaged may ask for any amount.
+            self._drop(error)
+            return None
+
+    def _drop(self, damage: Exception) -> None:
+        """Empty the index, so that the code is compiled and kept once more."""
+        try:
+            self.flush()
+        except OSError as error:
+            self.disable()
+            not_kept(
+                f"{self.cache_path} holds damaged files ({damage!r}), which cannot be replaced: {_reason(error)}"
+            )
+        else:
+            _warn(f"damaged files of the cache in {self.cache_path} are replaced: {damage!r}")
+
+    def save_overload(self, signature: Any, compiled: Any) -> None:
+        try:
+            super().save_overload(signature, compiled)
+        except Exception as error:
+            not_kept(f"{self.cache_path}: {_reason(error)}")
+
+    def _index_key(self, signature: Any, codegen: Any) -> Any:
+        """What an entry of the index stands for, beside all that the file's name says.
+
+        Numba's own key holds what the function closes over; a compiled function there differs in each process, so that
+        the code would never be found again.
+        """
+        return signature, codegen.magic_tuple()
+
+
+def _reason(error: Exception) -> str:
+    return (error.strerror if isinstance(error, OSError) else None) or repr(error)
+
+
+def _name_apart(function: Any, kind: tuple[int | str, ...]) -> None:
+    """Name the files of a function's cache by all that its compiled code depends on.
+
+    Numba writes an index and then, under a number, the code. A process that is stopped between the two, or another that
+    writes meanwhile, leaves a number that stands for the code of another kind, processor or version. By name, no two of
+    these share a file.
+    """
+    processor = cpu_target.target_context.codegen().magic_tuple()
+    parts = (_source(function), numba.__version__, processor, kind)
+    suffix = "_" + hashlib.sha256(repr(parts).encode()).hexdigest()[:16]
+    function.__qualname__ = function.__qualname__.removesuffix(suffix) + suffix
+
+
+def _source(function: Any) -> tuple[bytes, ...]:
+    """The text of a function's module; in a frozen program, which has none, what tells its releases apart."""
+    module = function.__globals__.get("__spec__")
+    try:
+        return (module.loader.get_data(module.origin),)
+    except (AttributeError, TypeError, ImportError, OSError):
+        return __version__.encode(), function.__code__.co_code
