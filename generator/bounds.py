@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 
 ARRAY = 64  # entries
 BITS = 64
-WINDOWS = 65536  # that windows_hold_input looks at along an axis
+WINDOWS = 512  # steps of windows_hold_input along an axis, at most
 
 MAX_ENTRIES = 512
 MAX_BITS = 1 << 13

@@ -15,7 +15,7 @@ import time
 import traceback
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, TextIO
+from typing import Any, NamedTuple, TextIO
 
 from generator import compare, explain, lint, output, plan, skeleton, structure
 from generator.diagnostics import Diagnostic, Report, Span, annotation, escaped, suggestion
@@ -77,14 +77,8 @@ def _run(options: argparse.Namespace, parser: argparse.ArgumentParser) -> int:
         return code
     except Stop as stop:
         return stop.code
-    except skeleton.Refused as refused:
-        print(f"error: {refused}", file=sys.stderr)
-        return ERRORS
     except OSError as error:
-        name = error.filename2 or error.filename or ""  # of two, what a file was to replace
-        print(f"error: {error.strerror or error}: {name}".rstrip(": "), file=sys.stderr)
-        for note in getattr(error, "__notes__", ()):
-            print(f"  = help: {note}", file=sys.stderr)
+        show(_of_system(error, options.root), options.format)
         return ERRORS
     except KeyboardInterrupt:
         print("interrupted; every file is whole, run the command again", file=sys.stderr)
@@ -93,6 +87,24 @@ def _run(options: argparse.Namespace, parser: argparse.ArgumentParser) -> int:
         traceback.print_exc()
         print("error: this is a bug of the generator, not of your spec", file=sys.stderr)
         return BUG
+
+
+def _of_system(error: OSError, root: Path) -> Report:
+    """What the system said, as a diagnostic."""
+    report = Report()
+    found = error.filename2 or error.filename  # of two, what a file was to replace
+    name = os.fsdecode(found) if isinstance(found, str | bytes | Path) else ""
+    path = Path(name)
+    file = path.relative_to(root).as_posix() if path.is_relative_to(root) else name
+    said = error.strerror or str(error)
+    message = f"{file}: {said}" if name else said
+    report.add(
+        "E302",
+        message,
+        Span(file) if name else None,
+        help="; ".join(getattr(error, "__notes__", ())),
+    )
+    return report
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -293,14 +305,31 @@ def _templates(options: argparse.Namespace) -> Path:
     return own if own.is_dir() else PROJECT / "templates"
 
 
-def wanted(options: argparse.Namespace) -> tuple[dict[str, bytes], dict[str, File], bool, Linted]:
-    """The chosen files with their bytes, their plans, and whether these are all there are."""
+class Wanted(NamedTuple):
+    """The chosen files with their bytes and plans, whether these are all there are, and what is on disk."""
+
+    data: dict[str, bytes]
+    files: dict[str, File]
+    whole: bool
+    specs: Linted
+    state: output.State
+
+
+def wanted(options: argparse.Namespace) -> Wanted:
     specs = linted(options)
     ids = set(chosen(specs, options))
     everything = rendered(specs, options)
+    state = output.read(options.root / "generated")
     whole = not options.operators
-    files = {f.path: f for f in everything if whole or not f.operators or ids & set(f.operators)}
-    return {f.path: data for f, data in everything.items() if f.path in files}, files, whole, specs
+
+    def belongs(file: File) -> bool:
+        # Files of all operators import those of each: none of these may be missing.
+        missing = file.path not in state.texts
+        return whole or missing or not file.operators or bool(ids & set(file.operators))
+
+    files = {f.path: f for f in everything if belongs(f)}
+    data = {f.path: data for f, data in everything.items() if f.path in files}
+    return Wanted(data, files, whole, specs, state)
 
 
 # --- verbs ---
@@ -308,9 +337,8 @@ def wanted(options: argparse.Namespace) -> tuple[dict[str, bytes], dict[str, Fil
 
 def _generate(options: argparse.Namespace) -> int:
     start = time.perf_counter()
-    data, files, whole, specs = wanted(options)
+    data, files, whole, specs, state = wanted(options)
     folder = options.root / "generated"
-    state = output.read(folder)
     differences = output.compare(state, data, whole)
     if not options.force:
         report = Report()
@@ -320,6 +348,7 @@ def _generate(options: argparse.Namespace) -> int:
                 report.add(
                     "E301",
                     _said(difference),
+                    Span(f"generated/{difference.path}"),
                     help=f"{_kept(difference, files)}; `--force` {verb} it",
                 )
         fail(report, options)
@@ -348,9 +377,9 @@ def _count(number: int, noun: str) -> str:
 
 
 def _check(options: argparse.Namespace) -> int:
-    data, files, whole, _ = wanted(options)
+    data, files, whole, _, state = wanted(options)
     folder = options.root / "generated"
-    differences = output.compare(output.read(folder), data, whole)
+    differences = output.compare(state, data, whole)
     if whole and not differences:
         differences = output.compare_manifest(folder, data)
     if not differences:
@@ -436,6 +465,8 @@ def _explain(options: argparse.Namespace) -> int:
         specs = readable(options, [name])
         asked = name if subject.startswith("specs/") else subject
         text = explain.operators(specs, asked) or explain.constraint(specs, subject)
+        if subject == structure.VOCABULARY:
+            text = explain.vocabulary(specs)
     if text is None:
         paths = {f"generated/{f.path}": f for f in plan.files(specs, _templates(options))}
         text = explain.file(paths[subject], options.root) if subject in paths else None

@@ -14,11 +14,14 @@ _BEFORE, _SHOWN = 80, 160  # columns of a line: before the caret, and in all
 
 @dataclass(frozen=True, order=True)
 class Span:
-    """A place in a text file: line and column count from 1, length in characters on that line."""
+    """A place in a text file: line and column count from 1, length in characters on that line.
+
+    Line 0 stands for the file as a whole, or a folder, which the message names.
+    """
 
     file: str
-    line: int
-    column: int
+    line: int = 0
+    column: int = 0
     length: int = 1
 
     def shifted(self, columns: int, length: int) -> Span:
@@ -47,7 +50,7 @@ class Diagnostic:
 class Report:
     """Collects diagnostics; knows the text of each file, to show the line.
 
-    `count` is how many there were, also beyond those that are kept.
+    `count` is how many there were, also beyond those that are kept; of the same one at one place the first is.
     """
 
     diagnostics: list[Diagnostic] = field(default_factory=list)
@@ -65,10 +68,13 @@ class Report:
         help: str = "",
     ) -> None:
         self.count += 1
-        if self.count == MAX_ERRORS + 1:
+        message, label, help = map(_short, (message, label, help))
+        known = ((d.code, d.message, d.span) for d in self.diagnostics)
+        if self.full or (code, message, span) in known:
+            return  # the same again, as of a template for each file that it is for
+        if len(self.diagnostics) == MAX_ERRORS:
             self.diagnostics.append(Diagnostic("E005", f"more than {MAX_ERRORS} errors"))
-        elif not self.full:
-            message, label, help = map(_short, (message, label, help))
+        else:
             self.diagnostics.append(Diagnostic(code, message, span, label, tuple(notes), help))
 
     def __bool__(self) -> bool:
@@ -77,19 +83,19 @@ class Report:
     @property
     def full(self) -> bool:
         """Whether further errors are not kept."""
-        return self.count > MAX_ERRORS
+        return len(self.diagnostics) > MAX_ERRORS
 
-    def forget(self, count: int) -> None:
-        """All but the first `count` errors."""
-        del self.diagnostics[count:]
-        self.count = count
+    def forget(self, kept: int) -> None:
+        """All but the first that are kept."""
+        self.count -= len(self.diagnostics) - kept
+        del self.diagnostics[kept:]
 
     def sorted(self) -> list[Diagnostic]:
         def place(d: Diagnostic) -> tuple[str, int, int, str, str]:
             span = d.span or Span("", 0, 0)
             return (span.file, span.line, span.column, d.code, d.message)
 
-        return sorted(set(self.diagnostics), key=place)
+        return sorted(self.diagnostics, key=place)
 
     def text(self) -> str:
         return "\n".join(self._text(d) for d in self.sorted())
@@ -103,7 +109,7 @@ class Report:
     def _text(self, d: Diagnostic) -> str:
         out = [f"error[{d.code}]: {escaped(d.message)}"]
         gutter = " "
-        if d.span is not None:
+        if d.span is not None and d.span.line:
             places = [(d.span, d.label, "^"), *((n.span, n.label, "-") for n in d.notes)]
             gutter = " " * max(len(str(span.line)) for span, _, _ in places)
             out.append(f"{gutter}--> {escaped(d.span.file)}:{d.span.line}:{d.span.column}")
@@ -159,8 +165,9 @@ def suggestion(word: str, known: Iterable[str]) -> str:
 def _record(d: Diagnostic) -> dict[str, object]:
     record: dict[str, object] = {"code": d.code, "message": d.message}
     if d.span is not None:
+        record["file"] = d.span.file
+    if d.span is not None and d.span.line:
         record |= {
-            "file": d.span.file,
             "line": d.span.line,
             "column": d.span.column,
             "length": d.span.length,
@@ -185,6 +192,8 @@ def _annotation(d: Diagnostic) -> str:
     )
     if d.span is None:
         return annotation(message, title=d.code)
+    if not d.span.line:
+        return annotation(message, file=d.span.file, title=d.code)
     return annotation(message, file=d.span.file, line=d.span.line, col=d.span.column, title=d.code)
 
 

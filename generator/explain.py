@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from generator import cases, output, page
+from generator import cases, output, page, structure
 from generator.lint import Linted
 from generator.names import stands_for
 from generator.plan import File
@@ -17,7 +18,8 @@ CODES = {
     "E003": "A part of YAML that specs do without: anchors, aliases, tags, several documents, keys that are no words.",
     "E004": "A plain scalar that YAML 1.1 and YAML 1.2 read differently, as no, 3_0 or 2:30. Quote it.",
     "E005": "The file cannot be read: missing, not UTF-8, too large, nested too deeply, or in a wrong place.",
-    "E006": "A name on the command line that is not known, or that stands for several operators.",
+    "E006": "A name on the command line that is not known, or that stands for several operators; of a new operator one"
+    " that it cannot have.",
     "E101": "A key that a spec does not have at this place.",
     "E102": "A key that a spec must have at this place.",
     "E103": "A word that is not one of the allowed ones; the vocabulary lists data types, levels, enums and kernels.",
@@ -47,6 +49,7 @@ CODES = {
     "E250": "A skeleton has a TODO for all that must be filled in.",
     "E301": "A generated file was edited by hand: the template or module that makes it is the place for the change. Or"
     " a file is in generated/ that its MANIFEST does not list: it may be yours.",
+    "E302": "A file or folder that the system does not read, write or list, or a link where none may be.",
     "E401": "A template failed while rendering, mostly for a name that is not defined.",
     "E402": "A template that Jinja cannot read, or helpers of kernels that Python cannot.",
     "E403": "A template, or a module of templates/runtime, that is not there.",
@@ -138,6 +141,23 @@ def constraint(specs: Linted, subject: str) -> str | None:
             out += [f"{subject} of each tensor of DirectML (specs/vocabulary.yaml:{line})"]
             out += _rule(r)
     return "\n".join(out) or None
+
+
+def vocabulary(specs: Linted) -> str:
+    """The words that specs share."""
+    words = specs.tree.vocabulary
+    parts: dict[str, Iterable[str]] = {
+        "data types": words.data_types,
+        "feature levels": words.feature_levels,
+        "enums": words.enums,
+        "kernels": words.kernels,
+        "shared constraints": words.constraints,
+        "rules of each tensor of DirectML": [r.id for r, _ in specs.tensor_rules],
+    }
+    out = [f"{structure.VOCABULARY}: words that specs share"]
+    for name, known in parts.items():
+        out += page.item(name, ", ".join(known))
+    return "\n".join(out)
 
 
 def file(planned: File, root: Path) -> str:

@@ -83,7 +83,6 @@ MAX_LOOPS = 2
 MAX_ENTRIES = bounds.ARRAY
 MAX_NODES = 200
 MAX_INTEGER = 2**127
-MAX_WINDOWS = bounds.WINDOWS
 
 
 class ExpressionError(Exception):
@@ -486,7 +485,7 @@ class _Checker:
         if len(clause.ifs) > 1 or clause.is_async or not isinstance(clause.target, ast.Name):
             message = "a loop is `... for name in ...`, with one `if` at most"
             raise self.error("E202", node, message, "not allowed")
-        if clause.target.id in scope or clause.target.id in FUNCTIONS:
+        if clause.target.id in {*scope, *FUNCTIONS, "__debug__"}:  # Python assigns no such name
             raise self.error(
                 "E202",
                 clause.target,
@@ -705,7 +704,7 @@ class _Evaluator:
             case "power_of_two":
                 return value > 0 and value & (value - 1) == 0
             case "windows_hold_input":
-                self.budget.spend(sum(min(max(d, 1), MAX_WINDOWS) for d in values[4]))
+                self.budget.spend(bounds.WINDOWS * len(values[0]))
                 return windows_hold_input(*values)
         raise AssertionError(f"unchecked function {name}")
 
@@ -757,14 +756,21 @@ def _windows_hold_input(
     if (count - 1) * stride - start >= size:
         return False
     early = min(count, -(-start // stride))  # windows that begin in the padding before the input
-    # The first of them reaches least far. Their entries can step over an input smaller than a dilation, which
-    # repeats after `dilation` windows; no more than MAX_WINDOWS are tried, and more than that are refused.
-    tried = min(early, dilation if dilation > size else 1)
-    if tried > MAX_WINDOWS:
-        return False
-    for i in range(tried):
-        begin = i * stride - start
-        steps = -(begin // dilation)
-        if steps >= window or begin + steps * dilation >= size:
-            return False
-    return True
+    if early > 0 and -(-start // dilation) >= window:
+        return False  # the first window reaches least far
+    # The first entry at the input's begin or behind it: none is beyond its end, where that is nearer than a dilation.
+    first = -start % dilation
+    over = _sum_of_quotients(early, stride, first + max(dilation - size, 0), dilation)
+    return over == _sum_of_quotients(early, stride, first, dilation)
+
+
+def _sum_of_quotients(count: int, step: int, first: int, divisor: int) -> int:
+    """The sum of (first + i * step) // divisor for i from 0 to count - 1, as fast as a greatest common divisor."""
+    total = 0
+    while count > 0:
+        total += count * (count - 1) // 2 * (step // divisor) + count * (first // divisor)
+        step, first = step % divisor, first % divisor
+        # What is left counts points below a line; seen from its other side they are fewer.
+        count, first = divmod(step * count + first, divisor)
+        step, divisor = divisor, step
+    return total

@@ -90,7 +90,8 @@ class Renderer:
                 header=header(file), **file.values
             )
         except jinja2.TemplateNotFound as error:
-            report.add("E403", f"there is no template `templates/{error.name}`", Span(name, 1, 1))
+            span = self.line(error, report) or Span(name)
+            report.add("E403", f"there is no template `templates/{error.name}`", span)
             return None
         except jinja2.TemplateSyntaxError as error:
             name = f"templates/{error.name}"
@@ -101,16 +102,7 @@ class Renderer:
             )
             return None
         except Exception as error:
-            frames = [
-                f
-                for f in traceback.extract_tb(error.__traceback__)
-                if f.filename.endswith(".jinja")
-            ]
-            if frames:
-                name = (
-                    f"templates/{Path(frames[-1].filename).relative_to(self.templates).as_posix()}"
-                )
-            span = self.place(name, (frames[-1].lineno if frames else 1) or 1, report)
+            span = self.line(error, report) or self.place(name, 1, report)
             report.add(
                 "E401", f"{error}", span, f"while rendering {', '.join(file.sources) or file.path}"
             )
@@ -145,6 +137,16 @@ class Renderer:
             )
             return False
         return True
+
+    def line(self, error: Exception, report: Report) -> Span | None:
+        """The template's line that was being rendered; None where there was none yet."""
+        frames = [
+            f for f in traceback.extract_tb(error.__traceback__) if f.filename.endswith(".jinja")
+        ]
+        if not frames:
+            return None
+        name = Path(frames[-1].filename).relative_to(self.templates).as_posix()
+        return self.place(f"templates/{name}", frames[-1].lineno or 1, report)
 
     def place(self, name: str, line: int, report: Report) -> Span:
         path = self.templates.parent / name

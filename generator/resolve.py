@@ -98,9 +98,15 @@ def operator(source: Spec, tree: SpecTree, report: Report) -> Operator:
     data_types = tree.vocabulary.data_types
 
     def parse(
-        text: str, names: Mapping[str, str], want: str | None, *path: str | int
+        text: str,
+        names: Mapping[str, str],
+        want: str | None,
+        *path: str | int,
+        later: Collection[str] = (),
     ) -> Expr | None:
-        return _expression(text, names, want, data_types, document, path, report, signed, bounds)
+        return _expression(
+            text, names, want, data_types, document, path, report, signed, bounds, later
+        )
 
     fields = scope(spec)
     signed = {
@@ -117,8 +123,9 @@ def operator(source: Spec, tree: SpecTree, report: Report) -> Operator:
         if isinstance(field.default, str) and field.type.endswith("[]"):
             _keep(defaults, field.name, parse(field.default, given, "ints", "fields", i, "default"))
     names = dict(given)
+    later = [entry.name for entry in spec.derived]
     for i, entry in enumerate(spec.derived):
-        expression = parse(entry.value, names, None, "derived", i, "value")
+        expression = parse(entry.value, names, None, "derived", i, "value", later=later[i:])
         _keep(derived, entry.name, expression)
         names.setdefault(entry.name, expression.type if expression else "ints")
         signed.add(entry.name)
@@ -175,12 +182,19 @@ def _expression(
     report: Report,
     signed: Container[str] = (),
     bounds: Mapping[str, Bound] | None = None,
+    later: Collection[str] = (),
 ) -> Expr | None:
+    """The expression at `path`; `later` are names that have no value yet."""
     try:
         return expr.parse(text, names, want, data_types, signed, bounds)
     except ExpressionError as error:
         span = document.within(path, error.offset, error.length)
-        report.add(error.code, error.message, span, error.label, help=error.help)
+        message, help = error.message, error.help
+        name = text[error.offset : error.offset + error.length]
+        if error.code == "E203" and name in later:
+            message = f"`{name}` is not derived above this"
+            help = "a derived value reads fields, and derived values above it"
+        report.add(error.code, message, span, error.label, help=help)
         return None
 
 

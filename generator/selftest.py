@@ -411,13 +411,14 @@ class SelfTest:
             if path in self.without_value:
                 continue  # told of an example above
             self.without_value.add(path)
+            above = "a default is computed from fields above it; " if path[-1] == "default" else ""
             self.report.add(
                 "E225",
                 f"this has no value for example `{example.id}`",
                 self.document.key_span(path),
                 "cannot be computed",
                 notes=[Note(span, "the example")],
-                help="a default is computed from fields above it; an index, a divisor or a name may be wrong",
+                help=f"{above}an index, a divisor or a name may be wrong",
             )
 
     def example(self, example: Example, values: dict[str, Any], path: KeyPath) -> None:
@@ -495,12 +496,19 @@ class SelfTest:
                 else "",
             )
         if others:
+            help = "change one thing at a time, so that the generated test proves which check fired"
+            own = [r.id for r in self.operator.rules]
+            ids = own if rule.id in own else [r.id for r, _ in self.tensor_rules]
+            later = ids[ids.index(rule.id) :]
+            below = [f"`{id}`" for id in others if rule.id in broken and id in later]
+            if below:
+                help += f"; or add `needs: [{rule.id}]` to {', '.join(below)}"
             self.report.add(
                 "E222",
                 f"`violate` breaks more than `{rule.id}`",
                 span,
                 f"also breaks {', '.join(others)}",
-                help="change one thing at a time, so that the generated test proves which check fired",
+                help=help,
             )
 
     def patched(self, first: dict[str, Any], patch: Mapping[str, Any]) -> dict[str, Any]:

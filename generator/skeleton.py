@@ -10,14 +10,10 @@ from typing import Any
 import yaml
 
 from generator import source
-from generator.diagnostics import Report
+from generator.diagnostics import Report, Span
 from generator.lint import TODO
 from generator.model import DIALECTS
 from generator.names import family, is_module
-
-
-class Refused(Exception):
-    """Why no skeleton was written."""
 
 
 def write(root: Path, name: str, like: str, report: Report) -> None:
@@ -25,15 +21,21 @@ def write(root: Path, name: str, like: str, report: Report) -> None:
     dialect = like.split("/", maxsplit=1)[0]
     given, _, stem = name.partition("/")
     if given not in DIALECTS or not is_module(stem):
-        raise Refused(f"`{name}` is not a dialect and a name; write it as {dialect}/argmin (dialects:"
-                      f" {', '.join(DIALECTS)}; a name of a-z, 0-9 and _, and no keyword of Python)")  # fmt: skip
+        help = (
+            f"write it as {dialect}/argmin (dialects: {', '.join(DIALECTS)}; a name of a-z, 0-9 and _,"
+            " and no keyword of Python)"
+        )
+        report.add("E006", f"`{name}` is not a dialect and a name", help=help)
+        return
     if given != dialect:
-        raise Refused(f"`{name}` cannot begin from {like}: the dialects say different things")
+        message = f"`{name}` cannot begin from {like}: the dialects say different things"
+        report.add("E006", message)
+        return
     version = re.search(r"_([1-9][0-9]*)$", stem)
     if dialect == "onnx" and version is None:
-        raise Refused(
-            f"`{name}` does not end in its version; write it as {name}{like.removeprefix(family(like))}"
-        )
+        help = f"write it as {name}{like.removeprefix(family(like))}"
+        report.add("E006", f"`{name}` does not end in its version", help=help)
+        return
     source_name = f"specs/{like}.yaml"
     if source.load(root / source_name, source_name, report) is None:
         return
@@ -43,7 +45,7 @@ def write(root: Path, name: str, like: str, report: Report) -> None:
         with target.open("x", encoding="utf-8", newline="\n") as file:
             file.write(blank)
     except FileExistsError:
-        raise Refused(f"specs/{name}.yaml is already there") from None
+        report.add("E006", f"specs/{name}.yaml is already there", Span(f"specs/{name}.yaml"))
 
 
 def _blank(text: str, version: str) -> str:

@@ -109,12 +109,12 @@ def parse(text: str, name: str, report: Report, *, loader: Any = _C_LOADER) -> D
             help="YAML begins a new line here and many editors do not: write a plain line end, or none",
         )
         return None
-    before = report.count
+    before, kept = report.count, len(report.diagnostics)
     try:
         document = _Builder(name, report).build(yaml.parse(text, Loader=loader or yaml.SafeLoader))
     except yaml.YAMLError as error:
         if loader is not None:
-            report.forget(before)
+            report.forget(kept)
             return parse(text, name, report, loader=None)
         _syntax_error(error, name, text, report)
         return None

@@ -71,6 +71,9 @@ def load_tree(root: Path, report: Report, without: Collection[str] = ()) -> Spec
                 spec = spec.model_copy(update={"equivalences": known})
                 specs.append(Spec(dialect, path.stem, text, spec))
     _unread(root, read, report)
+    if not specs and not without and not report:
+        help = f"a spec is specs/DIALECT/name.yaml, the dialect one of {', '.join(DIALECTS)}"
+        report.add("E005", "there are no specs below specs/", Span("specs"), help=help)
     return None if report else SpecTree(vocabulary, document, tuple(specs))
 
 
@@ -175,8 +178,13 @@ def _structure_errors(
             return
         if e["type"] == "extra_forbidden":
             told |= _unknown_key(model, words, e["loc"], missing, document, report)
+    unions: set[KeyPath] = set()
     for e in errors:
-        if e["type"] == "missing" and e["loc"] not in told:
+        if e["loc"][-1:] == ("default",) and e["type"].endswith("_type"):
+            if e["loc"] not in unions:
+                _wrong_default(e, document, report)
+            unions.add(e["loc"])
+        elif e["type"] == "missing" and e["loc"] not in told:
             path = e["loc"]
             report.add("E102", f"`{path[-1]}` is missing", document.key_span(path[:-1]), "in here")
         elif e["type"] not in ("extra_forbidden", "missing"):
@@ -201,6 +209,15 @@ def _unknown_key(
     return {(*path[:-1], name) for name in meant}
 
 
+def _wrong_default(error: Any, document: Document, report: Report) -> None:
+    """What is none of the types of the union, each of which has an error of its own."""
+    found = _found(error["input"])
+    help = 'the default of an array is an expression in quotes, as in "[0, 0]"'
+    report.add(
+        "E104", "expected a single value", document.span(error["loc"]), f"found {found}", help=help
+    )
+
+
 def _wrong_value(error: Any, document: Document, report: Report) -> None:
     kind, path, context = error["type"], error["loc"], error.get("ctx", {})
     span = document.key_span(path) if error["of_key"] else document.span(path)
@@ -221,7 +238,9 @@ def _wrong_value(error: Any, document: Document, report: Report) -> None:
         report.add("E106", error["msg"], span, f"found {found}")
     elif kind == "string_pattern_mismatch":
         message = _PATTERNS.get(context["pattern"], "this text has not the right form")
-        report.add("E106", message, span, f"found {found}")
+        number = context["pattern"] == RANKS and str(error["input"]).isdigit()
+        help = "write {0}..{0}".format(error["input"]) if number else ""
+        report.add("E106", message, span, f"found {found}", help=help)
     elif kind == "string_too_long":
         message = f"a text here has at most {context['max_length']} characters"
         report.add("E106", message, span, f"found {len(error['input'])}")
@@ -232,6 +251,8 @@ def _wrong_value(error: Any, document: Document, report: Report) -> None:
         expected = _EXPECTED.get(kind, error["msg"].removeprefix("Input should be "))
         quotable = kind == "string_type" and type(error["input"]) in (int, float, bool)
         help = f'quote it: "{found.strip("`")}"' if quotable else ""
+        if path[-1:] == ("ranks",) and type(error["input"]) is int:
+            help = "write {0}..{0}".format(error["input"])
         if kind == "int_type" and isinstance(error["input"], str) and error["input"].isdigit():
             help = f"write it without quotes: {error['input']}"
         report.add("E104", f"expected {expected}", span, f"found {found}", help=help)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 
@@ -46,6 +47,12 @@ def generated(tree: trees.Tree) -> trees.Tree:
     """The same, generated."""
     assert tree("generate").code == 0
     return tree
+
+
+@pytest.fixture
+def small(tmp_path: Path, run: Callable[[list[str]], trees.Result]) -> trees.Tree:
+    """A copy of the small good tree of one spec, with the project's templates; not yet generated."""
+    return trees.Tree(shutil.copytree(trees.BASE, tmp_path / "small"), run)
 
 
 @pytest.fixture

@@ -28,7 +28,7 @@ from generator import cli, source
 from generator.diagnostics import Report, Span
 
 FOLDER = Path(__file__).parent / "diagnostics"
-BASE = FOLDER / "base"
+BASE = trees.BASE
 CASES = sorted(path.stem for path in FOLDER.glob("*.yaml"))
 
 Run = Callable[[list[str]], trees.Result]

@@ -738,3 +738,6 @@ def test_windows_hold_input_soon() -> None:
         assert not function((1,), (huge,), (huge,), (1,), (huge,), (huge,))
         assert function((huge,), (huge,), (huge,), (1,), (huge,), (0,))
         assert not function((1, 2), (1,), (1,), (1,), (1,), (0,))
+        # 140,000 windows in the padding, whose second entries are the input's elements one by one.
+        assert function((139_999,), (139_999,), (2,), (1,), (140_000,), (140_000,))
+        assert not function((139_998,), (139_999,), (2,), (1,), (140_000,), (140_000,))

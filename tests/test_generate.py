@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import os
 import random
 import re
@@ -168,6 +169,20 @@ def test_partial_generate(generated: Tree) -> None:
     assert generated("check").code == cli.OK
 
 
+def test_partial_generate_leaves_no_import_of_a_missing_file(small: Tree) -> None:
+    """What belongs to all operators imports the files of each: those of another are written where there are none."""
+    assert small("generate").code == cli.OK
+    for name in ("argmost", "argleast"):
+        text = small.text(ARGMAX).replace("_ARGMAX\n", f"_{name.upper()}\n")
+        small.write(f"specs/directml/{name}.yaml", text)
+    missing = "error: generated/specops/directml/argleast.py is missing"
+    assert missing in small("check", "argmost").out
+    assert "6 new" in small("generate", "argmost").out
+    used = ("-c", "from specops.directml import argmost, argleast")
+    assert trees.run_generated(small.root, *used) == trees.Result(0, "", "")
+    assert small("check").code == cli.OK
+
+
 # --- check turns red -------------------------------------------------------------------------------------------------
 
 
@@ -322,6 +337,19 @@ def test_generate_refuses_a_hand_edit(generated: Tree) -> None:
     assert b"look through" in generated.generated()["specops/directml/argmax.py"]
 
 
+def test_a_refusal_names_its_file_for_programs(small: Tree) -> None:
+    assert small("generate").code == cli.OK
+    name = "generated/specops/tensor.py"
+    small.write(name, "x = 1\n")
+    record = json.loads(small("generate", "--format", "json").out)[0]
+    help = "move the change to templates/runtime/tensor.py; `--force` overwrites it"
+    message = f"{name} was edited by hand"
+    assert record == {"code": "E301", "message": message, "file": name, "help": help}
+    assert small("generate", "--format", "github").out == (
+        f"::error file={name},title=E301::{message}; help: {help}\n"
+    )
+
+
 def test_generate_refuses_to_remove_a_hand_edit(generated: Tree) -> None:
     """Of an operator that is gone; its other files go without being asked for, and so do those of no operator."""
     text = generated.text("generated/specops/plain/argmax.py")
@@ -362,6 +390,19 @@ def test_an_error_in_a_template_writes_nothing(generated: Tree) -> None:
     assert result.code == cli.ERRORS
     assert "error[E401]: 'headr' is undefined" in result.err
     assert generated.generated() == before
+
+
+def test_an_error_in_a_template_is_told_once(small: Tree) -> None:
+    """However many specs are rendered with it."""
+    text = small.text(ARGMAX)
+    small.write("specs/directml/argmin.yaml", text.replace("_ARGMAX\n", "_ARGMIN\n", 1))
+    shutil.copytree(PROJECT / "templates", small.path("templates"))
+    template = "templates/directml/operator.py.jinja"
+    small.write(template, small.text(template).replace("{{ header }}", "{{ headr }}", 1))
+    result = small("generate")
+    assert result.code == cli.ERRORS
+    assert result.err.count("error[") == 1
+    assert "error[E401]: 'headr' is undefined\n --> templates/directml/operator" in result.err
 
 
 @pytest.mark.parametrize(
@@ -422,7 +463,7 @@ def test_a_bug_of_the_generator(tree: Tree, monkeypatch: pytest.MonkeyPatch) -> 
 
 def clear_error(result: trees.Result) -> None:
     assert result.code == cli.ERRORS
-    assert result.err.startswith("error: ")
+    assert result.err.startswith("error[E302]: ")
     assert "Traceback" not in result.said
 
 
@@ -439,6 +480,19 @@ def test_a_file_in_place_of_generated(tree: Tree) -> None:
     assert tree.text("generated") == "in the way\n"
 
 
+def test_what_the_system_refuses_is_told_to_programs(small: Tree) -> None:
+    small.write("generated", "in the way\n")
+    result = small("generate", "--format", "json")
+    assert (result.code, result.err) == (cli.ERRORS, "")
+    (record,) = json.loads(result.out)
+    assert (record["code"], record["file"]) == ("E302", "generated")
+    result = small("generate", "--format", "github")
+    assert (result.code, result.err) == (cli.ERRORS, "")
+    assert result.out.startswith(
+        "::error file=generated,title=E302::generated: Not a directory; help: "
+    )
+
+
 @pytest.mark.parametrize("way", ["empty", "full"])
 def test_a_folder_where_a_file_should_be(generated: Tree, way: str) -> None:
     """All targets are looked at before the first is written: nothing has changed, the manifest neither."""
@@ -453,9 +507,9 @@ def test_a_folder_where_a_file_should_be(generated: Tree, way: str) -> None:
         result = generated("generate", "--force", *options)
         clear_error(result)
         assert result.err == (
-            f"error: Is a directory: {target}\n"
+            "error[E302]: generated/specops/tensor.py: Is a directory\n"
             "  = help: a file is to be written here: remove the folder,"
-            " then run `python -m generator generate` again; nothing was written\n"
+            " then run `python -m generator generate` again; nothing was written\n\n"
         )
         assert (generated.generated(), times(generated)) == (before, at)
 
@@ -486,9 +540,9 @@ def test_a_folder_that_cannot_be_written(
         patch.setattr(os, "replace", fail)
         result = generated("generate")
     clear_error(result)
-    first = generated.path("generated/specops/command/pages/directml_argmax.txt")
-    said, help = result.err.splitlines()
-    assert str(error.strerror) in said and said.endswith(f": {first}")
+    first = "generated/specops/command/pages/directml_argmax.txt"
+    said, help, _ = result.err.split("\n", 2)
+    assert said.startswith(f"error[E302]: {first}: {error.strerror}")
     assert help == (
         "  = help: mend this, then run `python -m generator generate` again;"
         " until then generated/ is partly written"

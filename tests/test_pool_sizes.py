@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -79,15 +80,12 @@ class Axis:
 
     def starts(self, ceil: bool) -> list[int]:
         """Where windows begin, seen from the first element of the padding."""
-        padded = self.start + self.size + self.end
-        out = list(range(0, padded - self.reach + 1, self.stride))
-        if (
-            ceil and out
-        ):  # PyTorch's rule: one window more, and none that begins in the padding at the end
-            if out[-1] + self.reach < padded:
-                out.append(out[-1] + self.stride)
-            if out[-1] >= self.start + self.size:
-                out.pop()
+        room = self.start + self.size + self.end - self.reach
+        count = (math.ceil(room / self.stride) if ceil else room // self.stride) + 1
+        out = [i * self.stride for i in range(count)]
+        # PyTorch's rule: with ceil_mode none begins in the padding at the end.
+        if ceil and out and out[-1] >= self.start + self.size:
+            out.pop()
         return out
 
     def most(self) -> int:
@@ -288,11 +286,12 @@ def check_unpooling(label: str, number: int) -> set[str]:
     expected = set()
     shape = [*batch, *left]
     if random.random() < 0.4:
-        shape = [*batch, *(r + int(random.choice([-1, 0, 0, 1, 1, 3])) for r in reached)]
+        least = [min(r, n) for r, n in zip(reached, left, strict=True)]
+        shape = [*batch, *(max(0, n + int(random.choice([-1, 0, 0, 1, 1, 3]))) for n in least)]
         if random.random() < 0.2:
             shape[random.integers(2)] += 1
             expected.add("batch_and_channels")
-        if any(n < r for n, r in zip(shape[2:], reached, strict=True)):
+        if any(n < r for n, r in zip(shape[2:], least, strict=True)):
             expected.add("output_shape_large_enough")
         arguments["output_shape"] = shape
     else:
@@ -333,6 +332,14 @@ def test_all_numbers_of_dimensions(label: str) -> None:
             values, indices = function(x, [1] * (rank - 2), indices=True)
             np.testing.assert_array_equal(values, x)
             assert indices.shape == x.shape
+
+
+@pytest.mark.parametrize("version", [1, 2, 22])
+def test_norms_of_nothing(version: int) -> None:
+    """A spatial size of 0, wherever it stands, gives 0."""
+    for shape in ((1, 1, 0), (2, 3, 0, 4), (2, 3, 4, 0), (1, 2, 0, 0, 3)):
+        out = ox.global_lp_pool(np.ones(shape, np.float32), opset=version)
+        np.testing.assert_array_equal(out, np.zeros((*shape[:2], *(1 for _ in shape[2:]))))
 
 
 @pytest.mark.parametrize(

@@ -612,3 +612,16 @@ def test_accepted_outputs_have_distinct_elements() -> None:
                 assert [v.id for v in error.violations] == ["output_overlap"]
                 assert not elements_apart(sizes, strides)
     assert accepted > 500
+
+
+def test_a_length_is_told_with_its_array() -> None:
+    """Who gives no DimensionCount finds the array that it is the length of."""
+    tensor = dml.TensorDesc("FLOAT32", [1, 1, 4, 4])
+    window = {"WindowSize": [1, 1, 1], "Strides": [1] * 3, "Dilations": [1] * 3}
+    padding = {"StartPadding": [0] * 3, "EndPadding": [0] * 3}
+    given = {"InputTensor": tensor, "OutputTensor": tensor, **window, **padding}
+    with pytest.raises(ValidationError) as caught:
+        dml.MaxPooling2OperatorDesc(**given).validate()
+    (violation,) = caught.value.violations
+    assert violation.id == "spatial_dimensions"
+    assert "DimensionCount = 3, WindowSize = [1, 1, 1]" in violation.found

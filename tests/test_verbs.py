@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import dataclasses
 import doctest
 import json
@@ -18,6 +19,7 @@ from trees import PROJECT, Tree
 from generator import cli, compare, model, names, resolve, structure
 from generator.diagnostics import Report
 from generator.lint import TODO
+from generator.lint.entries import CHECKS
 
 Run = Callable[[list[str]], trees.Result]
 
@@ -66,6 +68,7 @@ def test_list_of_a_name(run: Run, name: str, ids: list[str]) -> None:
 # --- explain ---
 
 EXPLAINED = {
+    "specs/vocabulary.yaml": ["FLOAT16, ", "arg_reduce, ", "sizes_positive"],
     "directml/max_pooling2": [
         "DML_OPERATOR_MAX_POOLING2 (directml/max_pooling2, since feature level 2.1)",
         "OutputIndicesTensor",
@@ -341,7 +344,7 @@ def test_a_broken_vocabulary_keeps_from_all(tree: Tree) -> None:
     assert "specs/vocabulary.yaml" in result.err
 
 
-NOT_A_NAME = "is not a dialect and a name; write it as directml/argmin"
+NOT_A_NAME = "is not a dialect and a name\n  = help: write it as directml/argmin"
 REFUSED = {
     "argmost": NOT_A_NAME,
     "webnn/argmost": NOT_A_NAME,
@@ -359,7 +362,7 @@ def test_new_refuses_other_names(tree: Tree, name: str) -> None:
     before = trees.contents(tree.root / "specs")
     result = tree("new", name, "--like", "directml/argmax")
     assert result.code == cli.ERRORS
-    assert f"error: `{name}` {REFUSED[name]}" in result.err
+    assert f"error[E006]: `{name}` {REFUSED[name]}" in result.err
     assert trees.contents(tree.root / "specs") == before
 
 
@@ -367,7 +370,9 @@ def test_new_refuses_other_names(tree: Tree, name: str) -> None:
 def test_new_needs_the_version(tree: Tree, name: str) -> None:
     result = tree("new", name, "--like", "onnx/argmax_13")
     assert result.code == cli.ERRORS
-    assert result.err == (f"error: `{name}` does not end in its version; write it as {name}_13\n")
+    assert result.err == (
+        f"error[E006]: `{name}` does not end in its version\n  = help: write it as {name}_13\n\n"
+    )
     assert not tree.path(f"specs/{name}.yaml").exists()
 
 
@@ -452,3 +457,46 @@ def test_lint_across_specs(tree: Tree, name: str) -> None:
     assert result.code == cli.ERRORS
     for error in errors:
         assert error in result.err
+
+
+ALIKE = {
+    "onnx/arg_max_13": (
+        "onnx/argmax_13",
+        "`ArgMax` is also the name of onnx/arg_max_13",
+        "specs/onnx/argmax_13.yaml:1:11",
+    ),
+    "directml/argmax1": (
+        "directml/argmax_1",
+        "`Argmax1OperatorDesc` is also the class of directml/argmax1",
+        "specs/directml/argmax_1.yaml:1:11",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", ALIKE)
+def test_names_that_would_hide_another(small: Tree, name: str) -> None:
+    """Operators are found by their ONNX names, and by their classes of DirectML."""
+    small.write(trees.VOCABULARY, (PROJECT / trees.VOCABULARY).read_text(encoding="utf-8"))
+    other, message, place = ALIKE[name]
+    original = (PROJECT / f"specs/{re.sub('argmax_?1$', 'argmax', other)}.yaml").read_text("utf-8")
+    text = re.sub(r"(?ms)^equivalences:.*?(?=^\w|\Z)", "", original)
+    for id in (name, other):
+        number = id.upper().removeprefix("DIRECTML/ARGMAX")
+        small.write(f"specs/{id}.yaml", text.replace("_ARGMAX\n", f"_ARGMAX{number}\n", 1))
+    result = small("lint")
+    assert result.code == cli.ERRORS
+    assert f"error[E211]: {message}\n --> {place}\n" in result.err
+    assert result.err.count("error[") == 1
+
+
+def test_the_checks_of_the_runtime_are_known() -> None:
+    """The linter keeps their ids from constraints."""
+    found = set()
+    for path in (PROJECT / "templates/runtime").rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Call) and node.args and isinstance(node.args[0], ast.Constant):
+                called = getattr(node.func, "id", getattr(node.func, "attr", ""))
+                if called in ("Violation", "violation", "refusal"):
+                    found.add(node.args[0].value)
+    assert "field_type" in found
+    assert found - {"output_overlap"} <= CHECKS, "this one is a tensor's rule, also for arrays"

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 PROJECT = Path(__file__).resolve().parent.parent
+BASE = PROJECT / "tests/diagnostics/base"
 ARGMAX = "specs/directml/argmax.yaml"
 VOCABULARY = "specs/vocabulary.yaml"
 

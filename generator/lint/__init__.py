@@ -69,32 +69,48 @@ def _spec(operator: Operator, tree: SpecTree, report: Report) -> None:
 
 
 def _families(operators: list[Operator], report: Report) -> None:
-    """All versions of an ONNX operator have its one name; of other dialects each operator has its own."""
-    first: dict[str, Operator] = {}
-    others: dict[tuple[str, str], Operator] = {}
+    """All versions of an ONNX operator have its one name; otherwise each operator has its own name and class."""
+    first: dict[str, Operator] = {}  # of each family
+    named: dict[tuple[str, str], Operator] = {}
+    classes: dict[str, Operator] = {}
     for operator in operators:
-        if operator.source.dialect != "onnx":
-            known = others.setdefault((operator.source.dialect, operator.spec.operator), operator)
-            if known is not operator:
-                report.add(
-                    "E211",
-                    f"`{operator.spec.operator}` is also the name of {known.id}",
-                    operator.source.document.span(("operator",)),
-                    "again",
-                    notes=[Note(known.source.document.span(("operator",)), "first here")],
-                )
-            continue
-        known = first.setdefault(names.family(operator.source.name), operator)
+        dialect, name = operator.source.dialect, operator.source.name
+        family = names.family(name) if dialect == "onnx" else operator.id
+        known = first.setdefault(family, operator)
         if known.spec.operator != operator.spec.operator:
-            note = Note(known.source.document.span(("operator",)), "another version")
-            report.add(
-                "E211",
+            _again(
+                operator,
+                known,
                 f"`{operator.spec.operator}` is another name than that of {known.id}",
-                operator.source.document.span(("operator",)),
-                "differs",
-                notes=[note],
-                help="all versions of an operator have one name; another operator has another file name",
+                report,
+                ("differs", "another version"),
+                "all versions of an operator have one name; another operator has another file name",
             )
+            continue
+        other = named.setdefault((dialect, operator.spec.operator), known)
+        if other is not known:
+            message = f"`{operator.spec.operator}` is also the name of {other.id}"
+            _again(operator, other, message, report)
+        elif dialect == "directml":
+            made = names.description_class(name)
+            other = classes.setdefault(made, operator)
+            if other is not operator:
+                message = f"`{made}` is also the class of {other.id}"
+                help = "classes are named by the specs' file names, without _: choose another one"
+                _again(operator, other, message, report, help=help)
+
+
+def _again(
+    operator: Operator,
+    known: Operator,
+    message: str,
+    report: Report,
+    labels: tuple[str, str] = ("again", "first here"),
+    help: str = "",
+) -> None:
+    """Tell of two operators whose names do not fit together."""
+    here, there = (o.source.document.span(("operator",)) for o in (operator, known))
+    report.add("E211", message, here, labels[0], notes=[Note(there, labels[1])], help=help)
 
 
 def _todo(document: Document, report: Report) -> None:

@@ -7,6 +7,25 @@ from collections.abc import Iterable
 from generator.diagnostics import Note, Report, suggestion
 from generator.source import Document, KeyPath
 
+# What the runtime calls its own checks of a call, a description or a model.
+CHECKS = {
+    "absent", "array", "attribute", "byte_order", "data_type", "feature_level", "field_type", "input_count",
+    "missing_input", "not_computable", "opset", "output_count", "outputs_info", "overlap", "shape",
+    "supported_data_type", "supported_dimension_count", "symbol", "tensor_desc", "unknown_input", "version", "writable",
+}  # fmt: skip
+
+
+def check_own(id: str, path: KeyPath, document: Document, report: Report) -> None:
+    """No constraint has the id of a check that the runtime makes."""
+    if id in CHECKS:
+        report.add(
+            "E211",
+            f"`{id}` is already a check of the runtime",
+            document.span((*path, "id")),
+            "again",
+            help="choose another id: messages and tests name a rule by it",
+        )
+
 
 def check_origin(
     page: str | None,

@@ -72,7 +72,7 @@ class Fields(Subject):
                     if f.type in kinds and (key == "length_of" or f.kind == "input")
                 ]
                 if target is not None:
-                    what = "an input" if key == "axes_of" else "a field"
+                    what = "an input" if key == "axes_of" else "a `uint[]`"
                     self.unknown(target, (*path, key), known, f"{what} of this operator")
             self.default(field, (*path, "default"))
 
@@ -134,7 +134,8 @@ class Fields(Subject):
         if field.default is None:
             return
         if field.type.endswith("[]") and isinstance(field.default, str):
-            return  # an expression
+            self.default_expression(field, path)
+            return
         enum = self.vocabulary.enums.get(field.type)
         known = list(enum.values) if enum else []
         types = {"bool": bool, "uint": int, "int": int, "float": float}
@@ -155,6 +156,30 @@ class Fields(Subject):
                 "unknown value",
                 help=help,
             )
+
+    def default_expression(self, field: model.FieldSpec, path: KeyPath) -> None:
+        """Functions compute it where the array is not given, field by field."""
+        if field.axes_of is not None:
+            self.report.add(
+                "E214",
+                f"`{field.name}` has `axes_of`, so it has no default",
+                self.document.key_span(path),
+                "not here",
+                help="callers give the axes; leave out `default` or `axes_of`",
+            )
+        above = set(self.names[: self.names.index(field.name)])
+        default = self.operator.defaults.get(field.name)
+        for name in default.names() if default else ():
+            read = self.spec.field(name).length_of or name
+            if read not in above and read in self.operator.defaults:
+                known = "itself" if read == field.name else f"the default of `{read}`"
+                self.report.add(
+                    "E203",
+                    f"the default of `{field.name}` needs {known}",
+                    self.document.span(path),
+                    f"reads `{name}`",
+                    help="it may read arrays with a default where they stand above it",
+                )
 
     def derived(self) -> None:
         """Their names stand beside those of fields, in expressions and as functions."""

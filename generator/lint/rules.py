@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from generator import expr, layout
-from generator.lint.entries import check_needs, check_origin, check_unique
+from generator.lint.entries import check_needs, check_origin, check_own, check_unique
 from generator.lint.subject import Subject
 from generator.source import KeyPath
 
@@ -32,6 +32,7 @@ class Rules(Subject):
                 self.report,
             )
             check_unique(ids, constraint.id, path, self.document, self.report)
+            check_own(constraint.id, path, self.document, self.report)
             if constraint.id in of_tensors:
                 self.report.add(
                     "E211",

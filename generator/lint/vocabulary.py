@@ -6,7 +6,7 @@ import re
 
 from generator import expr
 from generator.diagnostics import Report, suggestion
-from generator.lint.entries import check_needs, check_origin, check_unique
+from generator.lint.entries import check_needs, check_origin, check_own, check_unique
 from generator.model import SpecTree
 from generator.source import KeyPath
 
@@ -26,6 +26,7 @@ def check_vocabulary(tree: SpecTree, report: Report) -> None:
     ids: dict[str, KeyPath] = {}
     for i, constraint in enumerate(tree.vocabulary.tensor_constraints):
         path: KeyPath = ("tensor_constraints", i)
+        check_own(constraint.id, path, tree.document, report)
         check_origin(
             constraint.page,
             constraint.decided,

@@ -26,7 +26,8 @@ Decided where the page is silent:
         and PyTorch agree.
     stability: The greatest element of a group is subtracted first, and no logarithm of a rounded
         quotient is taken, so that 0, -200 gives 0, -200.
-    precision: Computed in float32 and rounded once to the data type.
+    precision: Computed in float32 and rounded once to the data type. The last digits of the
+        computation depend on the layout, the output's too.
     subnormals: Subnormal numbers are kept. Direct3D flushes those of float32.
     shared_memory: An output that may share memory with an input is refused; the operator has no
         in-place form.

@@ -30,7 +30,8 @@ Decided where the page is silent:
     axes_order: The order of Axes does not matter.
     stability: The greatest element of a group is subtracted first, so that no exponential
         overflows, as the pages of 2018 wrote.
-    precision: Computed in float32 and rounded once to the data type.
+    precision: Computed in float32 and rounded once to the data type. The last digits of the
+        computation depend on the layout, the output's too.
     subnormals: Subnormal numbers are kept. Direct3D flushes those of float32.
     shared_memory: An output that may share memory with an input is refused; the operator has no
         in-place form.

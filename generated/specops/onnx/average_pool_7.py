@@ -41,7 +41,8 @@ Decided where the page is silent:
 Wrong on the page:
     auto_pad, pad_shape of SAME_UPPER and SAME_LOWER: printed (output_spatial_shape[i] - 1) *
         strides_spatial_shape[i] + kernel_spatial_shape[i] - input_spatial_shape[i]; right is At
-        least 0, which the formula falls short of where strides are wider than the window.
+        least 0, which the formula falls short of where strides are wider than the window;
+        onnxruntime follows the formula.
 """
 
 from __future__ import annotations

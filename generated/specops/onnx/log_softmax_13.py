@@ -21,7 +21,8 @@ Decided where the page is silent:
     rank_zero: A tensor without dimensions is refused, since it has no axis.
     stability: The greatest element of a group is subtracted first, and no logarithm of a rounded
         quotient is taken, so that 0, -200 gives 0, -200.
-    precision: Computed in float32, or float64 for FLOAT64, and rounded once to the data type.
+    precision: Computed in float32, or float64 for FLOAT64, and rounded once to the data type. The
+        last digits of the computation depend on the layout, the output's too.
 """
 
 from __future__ import annotations

@@ -23,7 +23,8 @@ Constraints:
         (decided)
     auto_pad_alone: pads are 0 or absent where auto_pad is not NOTSET (pads)
     p_allowed: p is at least 1 (decided)
-    window_fits: the padded input holds a whole window along each spatial dimension (decided)
+    window_fits: the padded input holds a window along each spatial dimension, with ceil_mode but
+        for less than a stride (decided)
 
 Decided where the page is silent:
     kernel_shape_positive: The page is silent. A window without entries has no norm.
@@ -33,8 +34,7 @@ Decided where the page is silent:
     within_32_bits: The page is silent. Larger ones have no use, and 64 bits hold all that follows
         from these.
     p_allowed: The page is silent. What is less gives no norm.
-    window_fits: The page is silent. A window larger than the padded input is refused, also with
-        ceil_mode, where onnxruntime and PyTorch give one.
+    window_fits: The page is silent. Its formula gives no size there.
     window_of_padding: A window of nothing but padding gives 0.
     magnitudes: Powers are those of the magnitudes of the elements.
     spatial_dimensions: 1 to 6 spatial dimensions are taken.
@@ -53,7 +53,8 @@ Decided where the page is silent:
 Wrong on the page:
     auto_pad, pad_shape of SAME_UPPER and SAME_LOWER: printed (output_spatial_shape[i] - 1) *
         strides_spatial_shape[i] + kernel_spatial_shape[i] - input_spatial_shape[i]; right is At
-        least 0, which the formula falls short of where strides are wider than the window.
+        least 0, which the formula falls short of where strides are wider than the window;
+        onnxruntime follows the formula.
     Summary, the formula of the output's size: printed {kernelSpatialShape}; right is The reach of
         the dilated window, (kernel_spatial_shape[i] - 1) * dilations[i] + 1.
 """
@@ -161,13 +162,15 @@ def p_allowed(p: int) -> bool:
     return p >= 1
 
 
-def window_fits(fills_up: bool, room: tuple[int, ...]) -> bool:
-    """The padded input holds a whole window along each spatial dimension.
+def window_fits(
+    strides: tuple[int, ...], fills_up: bool, room: tuple[int, ...], rounds_up: bool
+) -> bool:
+    """The padded input holds a window along each spatial dimension, with ceil_mode but for less
+    than a stride.
 
-    Decided: The page is silent. A window larger than the padded input is refused, also with
-    ceil_mode, where onnxruntime and PyTorch give one.
+    Decided: The page is silent. Its formula gives no size there.
     """
-    return fills_up or all(steps >= 0 for steps in room)
+    return fills_up or all(room[i] + (strides[i] if rounds_up else 1) > 0 for i in range(len(room)))
 
 
 def dilations_default(kernel_shape: tuple[int, ...]) -> Sequence[int]:
@@ -477,11 +480,12 @@ OPERATOR = Operator(
             "window_fits",
             field="kernel_shape",
             check=window_fits,
-            allowed="the padded input holds a whole window along each spatial dimension",
+            allowed="the padded input holds a window along each spatial dimension, with ceil_mode but for less than a stride",
             origin="(decided)",
-            reads=("fills_up", "room"),
+            reads=("fills_up", "room", "rounds_up", "strides"),
             needs=(
                 "kernel_rank",
+                "strides_length",
                 "pads_length",
                 "kernel_shape_positive",
                 "pads_not_negative",

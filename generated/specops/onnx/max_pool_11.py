@@ -24,7 +24,8 @@ Constraints:
     within_32_bits: windows, steps and paddings, and the reach of a window, are less than 2^32
         (decided)
     auto_pad_alone: pads are 0 or absent where auto_pad is not NOTSET (pads)
-    window_fits: the padded input holds a whole window along each spatial dimension (decided)
+    window_fits: the padded input holds a window along each spatial dimension, with ceil_mode but
+        for less than a stride (decided)
 
 Decided where the page is silent:
     kernel_shape_positive: The page is silent. A window without entries has no greatest one.
@@ -59,7 +60,7 @@ Wrong on the page:
     auto_pad, pad_shape of SAME_UPPER and SAME_LOWER: printed (output_spatial_shape[i] - 1) *
         strides_spatial_shape[i] + ((kernel_spatial_shape[i] - 1) * dilations[i] + 1) -
         input_spatial_shape[i]; right is At least 0, which the formula falls short of where strides
-        are wider than the window.
+        are wider than the window; onnxruntime follows the formula.
 """
 
 from __future__ import annotations
@@ -157,12 +158,15 @@ def auto_pad_alone(auto_pad: str, pads: tuple[int, ...]) -> bool:
     return auto_pad == "NOTSET" or all(entry == 0 for entry in pads)
 
 
-def window_fits(fills_up: bool, room: tuple[int, ...]) -> bool:
-    """The padded input holds a whole window along each spatial dimension.
+def window_fits(
+    strides: tuple[int, ...], fills_up: bool, room: tuple[int, ...], rounds_up: bool
+) -> bool:
+    """The padded input holds a window along each spatial dimension, with ceil_mode but for less
+    than a stride.
 
     Decided: The page is silent. Its formula gives no size there.
     """
-    return fills_up or all(steps >= 0 for steps in room)
+    return fills_up or all(room[i] + (strides[i] if rounds_up else 1) > 0 for i in range(len(room)))
 
 
 def dilations_default(kernel_shape: tuple[int, ...]) -> Sequence[int]:
@@ -486,11 +490,12 @@ OPERATOR = Operator(
             "window_fits",
             field="kernel_shape",
             check=window_fits,
-            allowed="the padded input holds a whole window along each spatial dimension",
+            allowed="the padded input holds a window along each spatial dimension, with ceil_mode but for less than a stride",
             origin="(decided)",
-            reads=("fills_up", "room"),
+            reads=("fills_up", "room", "rounds_up", "strides"),
             needs=(
                 "kernel_rank",
+                "strides_length",
                 "pads_length",
                 "kernel_shape_positive",
                 "pads_not_negative",

@@ -40,8 +40,8 @@ class MaxUnpool(VersionedOperator):
         kernel_shape: Entries of the window of the pooling, for each spatial dimension.
         output_shape: The sizes of the output; an empty list stands for those that follow from the
             attributes. None means `[]`.
-        pads: Padding of the pooling before each spatial dimension, then behind each of them;
-            without effect where output_shape is given. None means `[0 for i in
+        pads: Padding of the pooling before each spatial dimension, then behind each of them. Where
+            output_shape is given, it only tells how small that may be. None means `[0 for i in
             range(len(kernel_shape) + len(kernel_shape))]`.
         strides: Elements from one position of the window to the next, for each spatial dimension.
             None means 1 for each entry of kernel_shape.
@@ -95,8 +95,8 @@ def max_unpool(
         kernel_shape: Entries of the window of the pooling, for each spatial dimension.
         output_shape: The sizes of the output; an empty list stands for those that follow from the
             attributes. None means `[]`.
-        pads: Padding of the pooling before each spatial dimension, then behind each of them;
-            without effect where output_shape is given. None means `[0 for i in
+        pads: Padding of the pooling before each spatial dimension, then behind each of them. Where
+            output_shape is given, it only tells how small that may be. None means `[0 for i in
             range(len(kernel_shape) + len(kernel_shape))]`.
         strides: Elements from one position of the window to the next, for each spatial dimension.
             None means 1 for each entry of kernel_shape.

@@ -26,7 +26,7 @@ Constraints:
     pads_leave_something: the pads leave something of the places that windows reach (decided)
     batch_and_channels: the first two of output_shape are the first two sizes of X (decided)
     output_shape_large_enough: each spatial size of output_shape is at least the places that windows
-        reach (decided)
+        reach, without the pads (decided)
 
 Decided where the page is silent:
     kernel_shape_positive: The page is silent. A pooling has no windows without entries.
@@ -36,8 +36,8 @@ Decided where the page is silent:
     pads_leave_something: The page is silent. There is no tensor of less than nothing.
     batch_and_channels: The page is silent. A pooling keeps batches and channels; onnxruntime
         refuses it too.
-    output_shape_large_enough: The page is silent. Less would leave no place for elements;
-        onnxruntime refuses it too.
+    output_shape_large_enough: The page is silent. What was pooled had at least as many; onnxruntime
+        refuses less, too.
     out_of_bounds: An index that is not in the output writes nothing.
     repeated_index: Of several elements with one index any is taken.
     index_space: Indices count the output, also where output_shape gives its sizes. ONNX's own test
@@ -156,12 +156,18 @@ def batch_and_channels(X: Tensor, output_shape: tuple[int, ...]) -> bool:
     return len(output_shape) == 0 or all(output_shape[i] == X.sizes[i] for i in range(2))
 
 
-def output_shape_large_enough(output_shape: tuple[int, ...], steps: tuple[int, ...]) -> bool:
-    """Each spatial size of output_shape is at least the places that windows reach.
+def output_shape_large_enough(
+    output_shape: tuple[int, ...], steps: tuple[int, ...], spatial_sizes: tuple[int, ...]
+) -> bool:
+    """Each spatial size of output_shape is at least the places that windows reach, without the
+    pads.
 
-    Decided: The page is silent. Less would leave no place for elements; onnxruntime refuses it too.
+    Decided: The page is silent. What was pooled had at least as many; onnxruntime refuses less,
+    too.
     """
-    return all(output_shape[i + 2] >= steps[i] for i in range(len(output_shape) - 2))
+    return all(
+        output_shape[i + 2] >= min(steps[i], spatial_sizes[i]) for i in range(len(output_shape) - 2)
+    )
 
 
 def output_shape_default() -> Sequence[int]:
@@ -367,10 +373,10 @@ OPERATOR = Operator(
             "output_shape_large_enough",
             field="output_shape",
             check=output_shape_large_enough,
-            allowed="each spatial size of output_shape is at least the places that windows reach",
+            allowed="each spatial size of output_shape is at least the places that windows reach, without the pads",
             origin="(decided)",
-            reads=("output_shape", "steps"),
-            needs=("output_shape_rank", "kernel_rank", "strides_length"),
+            reads=("output_shape", "steps", "spatial_sizes"),
+            needs=("output_shape_rank", "kernel_rank", "strides_length", "pads_length"),
         ),
     ),
     lower=Computed(lower, ("X", "I", "output")),

@@ -24,7 +24,8 @@ Decided where the page is silent:
     rank_zero: A tensor without dimensions is refused, since it has no axis.
     stability: The greatest element of a group is subtracted first, so that no exponential
         overflows.
-    precision: Computed in float32, or float64 for FLOAT64, and rounded once to the data type.
+    precision: Computed in float32, or float64 for FLOAT64, and rounded once to the data type. The
+        last digits of the computation depend on the layout, the output's too.
 """
 
 from __future__ import annotations

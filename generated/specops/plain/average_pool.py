@@ -20,7 +20,8 @@ Constraints:
     window_size_positive: each of window_size is at least 1 (decided)
     strides_positive: each of strides is at least 1 (decided)
     dilations_positive: each of dilations is at least 1 (decided)
-    window_fits: the padded array holds a whole window along each spatial dimension (decided)
+    window_fits: the padded array holds a window along each spatial dimension, with ceil_mode but
+        for less than a stride (decided)
 
 Decided where the page is silent:
     spatial_dimensions: The last dimensions are the spatial ones, one for each entry.
@@ -32,6 +33,8 @@ Decided where the page is silent:
     strides_positive: Without a step all windows would be the same.
     dilations_positive: Without a step all entries of a window would be the same.
     window_fits: The page is silent. Its formula gives no size there.
+    integers: Integers are refused. Floats of them would be a copy, of a type that is the caller's
+        to choose, as x.astype(np.float32).
     dimensions_in_front: Any number of dimensions may stand before the spatial ones, also none.
     window_of_padding: A window of nothing but padding that does not count gives NaN.
     ceil_mode_dropped_windows: With ceil_mode the last window is dropped where it would start in the
@@ -122,12 +125,13 @@ def dilations_positive(dilations: tuple[int, ...]) -> bool:
     return all(entry > 0 for entry in dilations)
 
 
-def window_fits(room: tuple[int, ...]) -> bool:
-    """The padded array holds a whole window along each spatial dimension.
+def window_fits(strides: tuple[int, ...], ceil_mode: bool, room: tuple[int, ...]) -> bool:
+    """The padded array holds a window along each spatial dimension, with ceil_mode but for less
+    than a stride.
 
     Decided: The page is silent. Its formula gives no size there.
     """
-    return all(steps >= 0 for steps in room)
+    return all(room[i] + (strides[i] if ceil_mode else 1) > 0 for i in range(len(room)))
 
 
 def strides_default(window_size: tuple[int, ...]) -> Sequence[int]:
@@ -375,11 +379,12 @@ OPERATOR = Operator(
             "window_fits",
             field="window_size",
             check=window_fits,
-            allowed="the padded array holds a whole window along each spatial dimension",
+            allowed="the padded array holds a window along each spatial dimension, with ceil_mode but for less than a stride",
             origin="(decided)",
-            reads=("room",),
+            reads=("room", "ceil_mode", "strides"),
             needs=(
                 "spatial_dimensions",
+                "strides_length",
                 "start_padding_length",
                 "end_padding_length",
                 "dilations_length",

@@ -17,6 +17,8 @@ Constraints:
 Decided where the page is silent:
     axis_unique: A repeated axis names nothing new.
     nan: The page is silent. Whatever is computed with NaN is NaN.
+    integers: Integers are refused. Floats of them would be a copy, of a type that is the caller's
+        to choose, as x.astype(np.float32).
     axes_empty: An empty list of axes makes each element a group of its own.
     no_elements: Of nothing the result is 0.
     precision: Floats are summed in a wider type, or with the rounding errors beside the sum, and

@@ -24,7 +24,8 @@ Constraints:
     window_size_positive: each of window_size is at least 1 (decided)
     strides_positive: each of strides is at least 1 (decided)
     dilations_positive: each of dilations is at least 1 (decided)
-    window_fits: the padded array holds a whole window along each spatial dimension (decided)
+    window_fits: the padded array holds a window along each spatial dimension, with ceil_mode but
+        for less than a stride (decided)
 
 Decided where the page is silent:
     spatial_dimensions: The last dimensions are the spatial ones, one for each entry.
@@ -130,12 +131,13 @@ def dilations_positive(dilations: tuple[int, ...]) -> bool:
     return all(entry > 0 for entry in dilations)
 
 
-def window_fits(room: tuple[int, ...]) -> bool:
-    """The padded array holds a whole window along each spatial dimension.
+def window_fits(strides: tuple[int, ...], ceil_mode: bool, room: tuple[int, ...]) -> bool:
+    """The padded array holds a window along each spatial dimension, with ceil_mode but for less
+    than a stride.
 
     Decided: The page is silent. Its formula gives no size there.
     """
-    return all(steps >= 0 for steps in room)
+    return all(room[i] + (strides[i] if ceil_mode else 1) > 0 for i in range(len(room)))
 
 
 def strides_default(window_size: tuple[int, ...]) -> Sequence[int]:
@@ -428,11 +430,12 @@ OPERATOR = Operator(
             "window_fits",
             field="window_size",
             check=window_fits,
-            allowed="the padded array holds a whole window along each spatial dimension",
+            allowed="the padded array holds a window along each spatial dimension, with ceil_mode but for less than a stride",
             origin="(decided)",
-            reads=("room",),
+            reads=("room", "ceil_mode", "strides"),
             needs=(
                 "spatial_dimensions",
+                "strides_length",
                 "start_padding_length",
                 "end_padding_length",
                 "dilations_length",

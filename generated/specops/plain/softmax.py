@@ -19,11 +19,14 @@ Decided where the page is silent:
     axis_unique: A repeated axis names nothing new; numpy.max refuses it too.
     nan: The page is silent. The formula with the greatest element subtracted gives NaN there; NumPy
         and PyTorch agree.
+    integers: Integers are refused. Floats of them would be a copy, of a type that is the caller's
+        to choose, as x.astype(np.float32).
     axes_empty: With an empty tuple of axes each element is its own group.
     zero_sizes: A size of 0 gives an empty result.
     stability: The greatest element of a group is subtracted first, so that no exponential
         overflows.
-    precision: Computed in float32, or float64 for FLOAT64, and rounded once to the data type.
+    precision: Computed in float32, or float64 for FLOAT64, and rounded once to the data type. The
+        last digits of the computation depend on the layout, the output's too.
 """
 
 from __future__ import annotations

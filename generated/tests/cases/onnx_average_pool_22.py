@@ -428,6 +428,20 @@ EXAMPLES = [
         },
     },
     {  # (decided)
+        "id": "ceil_beyond",
+        "tensors": {
+            "X": ("FLOAT32", [[[3, 4]]]),
+            "Y": ("FLOAT32", [[[3.5]]]),
+        },
+        "arguments": {
+            "auto_pad": "NOTSET",
+            "ceil_mode": True,
+            "count_include_pad": False,
+            "kernel_shape": [3],
+            "strides": [2],
+        },
+    },
+    {  # (decided)
         "id": "ceil_dropped",
         "tensors": {
             "X": ("FLOAT32", [[[1, 5, 2, 4]]]),
@@ -520,6 +534,7 @@ NEEDS = [
     ("dilations_length", "kernel_rank"),
     ("pads_length", "kernel_rank"),
     ("window_fits", "kernel_rank"),
+    ("window_fits", "strides_length"),
     ("window_fits", "pads_length"),
     ("window_fits", "kernel_shape_positive"),
     ("window_fits", "pads_not_negative"),

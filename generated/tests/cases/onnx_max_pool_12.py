@@ -402,6 +402,22 @@ EXAMPLES = [
         },
     },
     {  # (decided)
+        "id": "ceil_beyond",
+        "tensors": {
+            "X": ("FLOAT32", [[[3, 4]]]),
+            "Y": ("FLOAT32", [[[4]]]),
+            "Indices": ("INT64", [[[1]]]),
+        },
+        "arguments": {
+            "auto_pad": "NOTSET",
+            "ceil_mode": True,
+            "kernel_shape": [3],
+            "storage_order": False,
+            "strides": [2],
+            "indices": True,
+        },
+    },
+    {  # (decided)
         "id": "ceil_dropped",
         "tensors": {
             "X": ("FLOAT32", [[[1, 5, 2, 4]]]),
@@ -505,6 +521,7 @@ NEEDS = [
     ("dilations_length", "kernel_rank"),
     ("pads_length", "kernel_rank"),
     ("window_fits", "kernel_rank"),
+    ("window_fits", "strides_length"),
     ("window_fits", "pads_length"),
     ("window_fits", "kernel_shape_positive"),
     ("window_fits", "pads_not_negative"),

@@ -55,6 +55,20 @@ EXAMPLES = [
         "arguments": {"kernel_shape": [2], "pads": [1, 1], "strides": [2]},
     },
     {  # (decided)
+        "id": "pads_and_output_shape",
+        "tensors": {
+            "X": ("FLOAT32", [[[[5, 7], [13, 15]]]]),
+            "I": ("INT64", [[[[5, 7], [13, 15]]]]),
+            "output": ("FLOAT32", [[[[0, 0, 0, 0], [0, 5, 0, 7], [0, 0, 0, 0], [0, 13, 0, 15]]]]),
+        },
+        "arguments": {
+            "kernel_shape": [3, 3],
+            "output_shape": [1, 1, 4, 4],
+            "pads": [1, 1, 1, 1],
+            "strides": [2, 2],
+        },
+    },
+    {  # (decided)
         "id": "channels",
         "tensors": {
             "X": ("FLOAT16", [[[1], [-2]], [[3], [-4]]]),
@@ -116,6 +130,7 @@ NEEDS = [
     ("output_shape_large_enough", "output_shape_rank"),
     ("output_shape_large_enough", "kernel_rank"),
     ("output_shape_large_enough", "strides_length"),
+    ("output_shape_large_enough", "pads_length"),
 ]
 
 # (feature level, tensor, fewest dimensions, most dimensions)

@@ -237,6 +237,14 @@ EXAMPLES = [
         "arguments": {"window_size": [3], "ceil_mode": True, "p": 2.0, "strides": [2]},
     },
     {  # (decided)
+        "id": "ceil_beyond",
+        "tensors": {
+            "x": ("FLOAT32", [[[3, 4]]]),
+            "out": ("FLOAT32", [[[5]]]),
+        },
+        "arguments": {"window_size": [3], "ceil_mode": True, "p": 2.0, "strides": [2]},
+    },
+    {  # (decided)
         "id": "bfloat16",
         "tensors": {
             "x": (
@@ -300,6 +308,7 @@ NEEDS = [
     ("end_padding_length", "spatial_dimensions"),
     ("dilations_length", "spatial_dimensions"),
     ("window_fits", "spatial_dimensions"),
+    ("window_fits", "strides_length"),
     ("window_fits", "start_padding_length"),
     ("window_fits", "end_padding_length"),
     ("window_fits", "dilations_length"),

@@ -242,6 +242,15 @@ EXAMPLES = [
         "arguments": {"window_size": [3], "ceil_mode": True, "strides": [2], "indices": True},
     },
     {  # (decided)
+        "id": "ceil_beyond",
+        "tensors": {
+            "x": ("FLOAT32", [[[3, 4]]]),
+            "out": ("FLOAT32", [[[4]]]),
+            "where": ("INT64", [[[1]]]),
+        },
+        "arguments": {"window_size": [3], "ceil_mode": True, "strides": [2], "indices": True},
+    },
+    {  # (decided)
         "id": "ceil_dropped",
         "tensors": {
             "x": ("FLOAT32", [[[1, 5, 2, 4]]]),
@@ -329,6 +338,7 @@ NEEDS = [
     ("end_padding_length", "spatial_dimensions"),
     ("dilations_length", "spatial_dimensions"),
     ("window_fits", "spatial_dimensions"),
+    ("window_fits", "strides_length"),
     ("window_fits", "start_padding_length"),
     ("window_fits", "end_padding_length"),
     ("window_fits", "dilations_length"),
