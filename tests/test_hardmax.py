@@ -167,6 +167,36 @@ def test_narrow_columns(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
                 out.check_surroundings()
 
 
+@pytest.mark.parametrize("past", [0, 1 << 40], ids=["past", "within"])
+@pytest.mark.parametrize("name", TYPES)
+def test_marks_of_columns(name: str, past: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Rows of columns and whole groups are stored with their marks, past the caches or not, at any alignment."""
+    monkeypatch.setattr(lowering, "PAST_BYTES", past)
+    random = np.random.default_rng(TYPES.index(name))
+    shapes = [(2, 9, 5, 11), (3, 40, 2, 35), (2, 3, 8, 97), (1, 150, 1, 1), (2, 70, 3, 64)]
+    for shape, axes in itertools.product(shapes, ((1,), (0, 2), (2, 1), (0,))):
+        x = values(random, name, shape)
+        groups = np.moveaxis(np.empty(np.array(shape)[[0, 3, 1, 2]], x.dtype), 1, 3)
+        for kind in ("c", "any", "negative", "groups"):
+            out = output(random, shape, x.dtype, "c" if kind == "groups" else kind)
+            target = groups if kind == "groups" else out.array
+            operator(name, shape, axes, "extreme")(x, target)
+            expected = hardmax(x, axes, "extreme")
+            assert np.array_equal(bits(target), bits(expected)), f"{kind} {shape} {axes}"
+            out.check_surroundings()
+
+
+@pytest.mark.parametrize("rows", [32_767, 32_768, 32_769, 65_537])
+@pytest.mark.parametrize("name", TYPES)
+def test_more_rows_than_narrow_elements_can_count(name: str, rows: int) -> None:
+    """The marks of three columns of many rows, at the ends and where 16 bits come round."""
+    for first in (0, rows - 3, rows - 32_767):
+        x = np.zeros((rows, 3), numpy_type(name))
+        x[first + np.arange(3), np.arange(3)] = 1
+        expected = x.copy()
+        np.testing.assert_array_equal(run(name, x, (0,), "ignored"), expected)
+
+
 def test_the_random_cases_are_many() -> None:
     """Fewer cases, types or layouts would be noticed."""
     assert CASES // BATCH * BATCH * len(TYPES) >= 2400

@@ -12,7 +12,7 @@ from numba.extending import intrinsic
 from key_run import _lanes
 from memory import VECTOR_BYTES, _load, _pointer, _prefetch, _splat
 from order_key import _order_key, _rule
-from vectors import _greatest_lane, _load_short, _mask, _masked_load, _masked_store
+from vectors import _greatest_lane, _load_short, _mask, _masked_load
 
 FOLD = 4  # rows folded while a strip's best keys stay in registers
 FOLD_WIDE = 8  # of elements of 32 bits and more, while so many are left: 0.75 to 0.95 of the time
@@ -138,33 +138,6 @@ def greatest_place_of_many(
 
 
 @intrinsic
-def store_one_hot(_context: Any, address: Any, n: Any, place: Any, mark: Any, flip: Any) -> Any:
-    """Store n elements of `flip`'s width, at most one vector: `mark` at `place`, 0 elsewhere."""
-
-    def codegen(context: Any, builder: Any, _signature: Any, values: Any) -> Any:
-        address, n, place, mark, flip = values
-        vector = _lanes(flip.type)
-        if flip.type.width < 64:
-            place = builder.trunc(place, flip.type)
-            mark = builder.trunc(mark, flip.type)
-        numbers = ir.Constant(vector, list(range(vector.count)))
-        here = builder.icmp_signed("==", numbers, _splat(builder, place, vector))
-        bits = builder.select(here, _splat(builder, mark, vector), ir.Constant(vector, None))
-        pointer = builder.bitcast(_pointer(builder, address), vector.as_pointer())
-        mask = _mask(builder, vector, n)
-        full = builder.icmp_signed("==", n, n.type(vector.count))
-        with builder.if_else(full) as (then, otherwise):
-            with then:
-                builder.store(bits, pointer, align=1)
-            with otherwise:
-                _masked_store(builder, bits, pointer, mask)
-        return context.get_dummy_value()
-
-    i64 = types.int64
-    return types.void(i64, i64, i64, i64, flip), codegen
-
-
-@intrinsic
 def store_places(
     _context: Any,
     address: Any,
@@ -177,7 +150,7 @@ def store_places(
     width: Any,
     rule: Any,
 ) -> Any:
-    """Store the n indices of what fold_rows found, of 8 or 4 bytes (`width`), contiguously from `address` on.
+    """Store the n indices of what fold_rows found, of 8, 4 or 2 bytes (`width`), contiguously from `address` on.
 
     That of row r is base + r * weight; where there are `blanks`, that of nothing but NaN is 0.
     """
@@ -202,12 +175,12 @@ def store_places(
                 blank = builder.and_(blank, _splat(builder, blanks, blank.type))
                 index = builder.select(blank, ir.Constant(wide, None), index)
                 place = _pointer(builder, address, builder.mul(column, width))
-                short = builder.trunc(index, ir.VectorType(ir.IntType(32), lanes))
-                with builder.if_else(builder.icmp_signed("==", width, i64(8))) as (then, otherwise):
-                    for branch, stored in ((then, index), (otherwise, short)):
-                        with branch:
-                            pointer = builder.bitcast(place, stored.type.as_pointer())
-                            builder.store(stored, pointer, align=1)
+                for bits in (64, 32, 16):
+                    with builder.if_then(builder.icmp_signed("==", width, i64(bits // 8))):
+                        stored = ir.VectorType(ir.IntType(bits), lanes)
+                        pointer = builder.bitcast(place, stored.as_pointer())
+                        narrowed = builder.trunc(index, stored) if bits < 64 else index
+                        builder.store(narrowed, pointer, align=1)
             position = stop
         return context.get_dummy_value()
 

@@ -15,8 +15,8 @@ a call needs one of them: a third of the time to compile.
       reduced  (size, input stride, index weight), one row at least, visited in this order; the first element
                visited of several equal ones wins, or, where `ORDERED` is 0, the least (`LAST`: greatest) index
       marks    (size, output stride, 0) of the reduced axes in the order of the index, where marks are stored
-      zeros    (size, output stride, 0) of the reduced axes in the order of memory, where a group's elements are set
-               to 0 as soon as it is searched
+      zeros    (size, output stride, index weight) of the reduced axes in the order of memory, where a group's elements
+               are stored as soon as it is searched, see `STORED`
     partial  (key, index) of each group, part by part, where groups are split into parts; a search whose outputs have
              PAIR_BYTES stores such pairs there, too
 """
@@ -49,12 +49,17 @@ MARKS = 12
 ZEROS = 13
 BESIDE = 14  # columns: rows that adjoin in memory and are taken as one; the innermost reduced axis counts such rows
 OVERLAP = 15  # rows that the last of them shares with the one before it
-ZERO_ROWS = 16  # columns: rows that adjoin in the output and are set to 0 at once
-PAST = 17  # zeros go past the caches
+ZERO_ROWS = 16  # columns: rows that adjoin in the output and are stored at once; BY_ROWS in the order of the index
+PAST = 17  # zeros, and marks that are stored with them, go past the caches
 PART_WEIGHT = 18  # what is added to the index from one part to the next
 CEILING = 19  # the greatest key that an element can have
-RULE = 20  # flip, nan_key and inf
-SETTINGS = 23
+STORED = 20  # columns: how elements of the input's shape are stored: one of the following
+RULE = 21  # flip, nan_key and inf
+SETTINGS = 24
+
+ZEROS_FIRST = 0  # zeros, then marks
+BY_ROWS = 1  # rows of columns, of marks and zeros
+BY_GROUPS = 2  # groups, each of which is one contiguous run in the order of the index
 
 PAIR_BYTES = 16
 
@@ -205,6 +210,27 @@ def _pointer(builder: Any, address: Any, offset: Any = None) -> Any:
 def _load(builder: Any, pointer: Any, type_: Any) -> Any:
     """Load a value of any alignment."""
     return builder.load(builder.bitcast(pointer, type_.as_pointer()), align=1)
+
+
+def _stream(builder: Any, value: Any, pointer: Any, size: int) -> None:
+    """Store a vector of `size` bytes past the caches, which need not read its line first: 1.3x to 2x beyond them.
+
+    The address is a multiple of the size; `drain_stores` must follow.
+    """
+    place = builder.bitcast(pointer, value.type.as_pointer())
+    store = builder.store(value, place, align=size)
+    store.set_metadata("nontemporal", builder.module.add_metadata([ir.IntType(32)(1)]))
+
+
+@intrinsic
+def drain_stores(_context: Any) -> Any:
+    """From here on other threads see what went past the caches."""
+
+    def codegen(context: Any, builder: Any, _signature: Any, _values: Any) -> Any:
+        builder.fence("seq_cst")
+        return context.get_dummy_value()
+
+    return types.void(), codegen
 
 
 def _prefetch(builder: Any, pointer: Any, level: int, write: int = 0) -> None:
@@ -810,33 +836,6 @@ def greatest_place_of_many(
 
 
 @intrinsic
-def store_one_hot(_context: Any, address: Any, n: Any, place: Any, mark: Any, flip: Any) -> Any:
-    """Store n elements of `flip`'s width, at most one vector: `mark` at `place`, 0 elsewhere."""
-
-    def codegen(context: Any, builder: Any, _signature: Any, values: Any) -> Any:
-        address, n, place, mark, flip = values
-        vector = _lanes(flip.type)
-        if flip.type.width < 64:
-            place = builder.trunc(place, flip.type)
-            mark = builder.trunc(mark, flip.type)
-        numbers = ir.Constant(vector, list(range(vector.count)))
-        here = builder.icmp_signed("==", numbers, _splat(builder, place, vector))
-        bits = builder.select(here, _splat(builder, mark, vector), ir.Constant(vector, None))
-        pointer = builder.bitcast(_pointer(builder, address), vector.as_pointer())
-        mask = _mask(builder, vector, n)
-        full = builder.icmp_signed("==", n, n.type(vector.count))
-        with builder.if_else(full) as (then, otherwise):
-            with then:
-                builder.store(bits, pointer, align=1)
-            with otherwise:
-                _masked_store(builder, bits, pointer, mask)
-        return context.get_dummy_value()
-
-    i64 = types.int64
-    return types.void(i64, i64, i64, i64, flip), codegen
-
-
-@intrinsic
 def store_places(
     _context: Any,
     address: Any,
@@ -849,7 +848,7 @@ def store_places(
     width: Any,
     rule: Any,
 ) -> Any:
-    """Store the n indices of what fold_rows found, of 8 or 4 bytes (`width`), contiguously from `address` on.
+    """Store the n indices of what fold_rows found, of 8, 4 or 2 bytes (`width`), contiguously from `address` on.
 
     That of row r is base + r * weight; where there are `blanks`, that of nothing but NaN is 0.
     """
@@ -874,12 +873,12 @@ def store_places(
                 blank = builder.and_(blank, _splat(builder, blanks, blank.type))
                 index = builder.select(blank, ir.Constant(wide, None), index)
                 place = _pointer(builder, address, builder.mul(column, width))
-                short = builder.trunc(index, ir.VectorType(ir.IntType(32), lanes))
-                with builder.if_else(builder.icmp_signed("==", width, i64(8))) as (then, otherwise):
-                    for branch, stored in ((then, index), (otherwise, short)):
-                        with branch:
-                            pointer = builder.bitcast(place, stored.type.as_pointer())
-                            builder.store(stored, pointer, align=1)
+                for bits in (64, 32, 16):
+                    with builder.if_then(builder.icmp_signed("==", width, i64(bits // 8))):
+                        stored = ir.VectorType(ir.IntType(bits), lanes)
+                        pointer = builder.bitcast(place, stored.as_pointer())
+                        narrowed = builder.trunc(index, stored) if bits < 64 else index
+                        builder.store(narrowed, pointer, align=1)
             position = stop
         return context.get_dummy_value()
 
@@ -972,6 +971,163 @@ def fold_rows(
     return types.void(i64, i64, i64, i64, i64, i64, i64, flag, rule), codegen
 
 
+MARKED_VECTORS = 8  # of rows that adjoin, taken as one while they are shorter
+
+
+@intrinsic
+def store_one_hot(_context: Any, address: Any, n: Any, place: Any, mark: Any, flip: Any) -> Any:
+    """Store n elements of `flip`'s width, at most one vector: `mark` at `place`, 0 elsewhere."""
+
+    def codegen(context: Any, builder: Any, _signature: Any, values: Any) -> Any:
+        address, n, place, mark, flip = values
+        vector = _lanes(flip.type)
+        bits = _marked(builder, ir.Constant(vector, list(range(vector.count))), place, mark)
+        pointer = builder.bitcast(_pointer(builder, address), vector.as_pointer())
+        mask = _mask(builder, vector, n)
+        full = builder.icmp_signed("==", n, n.type(vector.count))
+        with builder.if_else(full) as (then, otherwise):
+            with then:
+                builder.store(bits, pointer, align=1)
+            with otherwise:
+                _masked_store(builder, bits, pointer, mask)
+        return context.get_dummy_value()
+
+    i64 = types.int64
+    return types.void(i64, i64, i64, i64, flip), codegen
+
+
+@intrinsic
+def stream_one_hot(_context: Any, line: Any, place: Any, mark: Any, flip: Any) -> Any:
+    """Store one cache line of elements of `flip`'s width past the caches: `mark` at `place`, 0 elsewhere."""
+
+    def codegen(context: Any, builder: Any, _signature: Any, values: Any) -> Any:
+        line, place, mark, flip = values
+        vector = _lanes(flip.type)
+        numbers = ir.Constant(vector, list(range(vector.count)))
+        bits = _marked(builder, numbers, place, mark)
+        _stream(builder, bits, _pointer(builder, line), VECTOR_BYTES)
+        return context.get_dummy_value()
+
+    i64 = types.int64
+    return types.void(i64, i64, i64, flip), codegen
+
+
+@intrinsic
+def mark_few(
+    _context: Any, address: Any, n: Any, places: Any, number: Any, mark: Any, flip: Any
+) -> Any:
+    """Store n elements of `flip`'s width, at most a vector: `mark` where the place at `places` is `number`, else 0."""
+
+    def codegen(context: Any, builder: Any, _signature: Any, values: Any) -> Any:
+        address, n, places, number, mark, flip = values
+        vector = _lanes(flip.type)
+        bits = _marked(builder, _load(builder, _pointer(builder, places), vector), number, mark)
+        _masked_store(builder, bits, _pointer(builder, address), _mask(builder, vector, n))
+        return context.get_dummy_value()
+
+    i64 = types.int64
+    return types.void(i64, i64, i64, i64, i64, flip), codegen
+
+
+@intrinsic
+def mark_vectors(
+    _context: Any,
+    address: Any,
+    count: Any,
+    places: Any,
+    number: Any,
+    mark: Any,
+    stream: Any,
+    flip: Any,
+) -> Any:
+    """As mark_few for `count` vectors; where they `stream` past the caches, `address` begins a cache line."""
+
+    def codegen(context: Any, builder: Any, _signature: Any, values: Any) -> Any:
+        address, count, places, number, mark, stream, flip = values
+        vector = _lanes(flip.type)
+        i64 = count.type
+        stop = builder.mul(count, i64(VECTOR_BYTES))
+        with builder.if_else(stream) as branches:
+            for branch, past in zip(branches, (True, False), strict=True):
+                loop = cgutils.for_range_slice(builder, i64(0), stop, i64(VECTOR_BYTES), i64)
+                with branch, loop as (offset, _):
+                    found = _load(builder, _pointer(builder, places, offset), vector)
+                    bits = _marked(builder, found, number, mark)
+                    pointer = _pointer(builder, address, offset)
+                    if past:
+                        _stream(builder, bits, pointer, VECTOR_BYTES)
+                    else:
+                        pointer = builder.bitcast(pointer, vector.as_pointer())
+                        builder.store(bits, pointer, align=1)
+        return context.get_dummy_value()
+
+    i64 = types.int64
+    return types.void(i64, i64, i64, i64, i64, types.boolean, flip), codegen
+
+
+def _marked(builder: Any, places: Any, number: Any, mark: Any) -> Any:
+    """`mark` in the lanes whose place is `number`, else 0."""
+    vector = places.type
+    if vector.element.width < 64:
+        number = builder.trunc(number, vector.element)
+        mark = builder.trunc(mark, vector.element)
+    here = builder.icmp_signed("==", places, _splat(builder, number, vector))
+    return builder.select(here, _splat(builder, mark, vector), ir.Constant(vector, None))
+
+
+@helper
+def mark_run(address, count, places, period, step, number, mark, past, flip):
+    """Store `count` elements that adjoin: `mark` where the place of a column is the number of the row, 0 elsewhere.
+
+    A row is `period` elements long; the first one is `number`, and the next `step` more. The places, in the elements'
+    own width, go on behind the row by a vector, as those of the next row less `step`.
+    """
+    size = item_size(flip)
+    lanes = VECTOR_BYTES // size
+    before = -address % VECTOR_BYTES
+    stream = past and before % size == 0
+    column = least(before // size, count)  # a store across two cache lines takes twice as long
+    if column > 0:
+        mark_few(address, column, places, number, mark, flip)
+    left = count - column
+    address += column * size
+    while left > 0:
+        while column >= period:
+            column -= period
+            number += step
+        vectors = least(ceildiv(period - column, lanes), left // lanes)
+        if vectors > 0:
+            mark_vectors(address, vectors, places + column * size, number, mark, stream, flip)
+            elements = vectors * lanes
+        else:
+            mark_few(address, left, places + column * size, number, mark, flip)
+            elements = left
+        address += elements * size
+        column += elements
+        left -= elements
+
+
+@helper
+def one_hot_run(address, count, place, mark, past, flip):
+    """Store `count` elements that adjoin: `mark` at `place`, 0 elsewhere.
+
+    Where they go past the caches, so does the line of the mark: stored afterwards, it would have to be read.
+    """
+    size = item_size(flip)
+    marked = address + place * size
+    line = marked & -VECTOR_BYTES
+    end = address + count * size
+    if past and marked % size == 0 and line >= address and line + VECTOR_BYTES <= end:
+        if line > address:
+            zero_past_caches(address, line - address)
+        stream_one_hot(line, (marked - line) // size, mark, flip)
+        if end > line + VECTOR_BYTES:
+            zero_past_caches(line + VECTOR_BYTES, end - line - VECTOR_BYTES)
+    else:
+        zero_run(address, count, size, size, past)
+        store_element(marked, mark, size)
+
+
 @intrinsic
 def zero_bytes(_context: Any, address: Any, count: Any) -> Any:
     """Set `count` contiguous bytes to 0, 1 at least.
@@ -1021,31 +1177,17 @@ def zero_bytes(_context: Any, address: Any, count: Any) -> Any:
 
 @intrinsic
 def stream_zeros(_context: Any, begin: Any, end: Any) -> Any:
-    """Set whole cache lines to 0 past the caches, which need not read them first: 1.3x to 2x beyond the caches."""
+    """Set whole cache lines to 0 past the caches; `drain_stores` must follow."""
 
     def codegen(context: Any, builder: Any, _signature: Any, values: Any) -> Any:
         begin, end = values
         line = ir.VectorType(ir.IntType(8), VECTOR_BYTES)
-        flag = builder.module.add_metadata([ir.IntType(32)(1)])
         strip = cgutils.for_range_slice(builder, begin, end, begin.type(VECTOR_BYTES), begin.type)
         with strip as (address, _):
-            place = builder.inttoptr(address, line.as_pointer())
-            store = builder.store(ir.Constant(line, None), place, align=VECTOR_BYTES)
-            store.set_metadata("nontemporal", flag)
+            _stream(builder, ir.Constant(line, None), _pointer(builder, address), VECTOR_BYTES)
         return context.get_dummy_value()
 
     return types.void(types.int64, types.int64), codegen
-
-
-@intrinsic
-def drain_stores(_context: Any) -> Any:
-    """From here on other threads see what went past the caches."""
-
-    def codegen(context: Any, builder: Any, _signature: Any, _values: Any) -> Any:
-        builder.fence("seq_cst")
-        return context.get_dummy_value()
-
-    return types.void(), codegen
 
 
 @helper
@@ -1569,6 +1711,38 @@ def rows(width, is_float):
     return chunk
 
 
+@helper
+def _list_places(places, keys, winners, columns, blanks, rule):
+    """The indices of columns, in the elements' own width."""
+    for c in range(columns):
+        index = 0 if blanks and keys[c] == rule.nan_key else winners[c]
+        store_integer(rule.flip, places + c * item_size(rule.flip), index)
+
+
+@helper
+def _store_marked(zeros, out, places, columns, rows, mark, past, rule):
+    """Store all elements of a tile's groups; `rows` of them adjoin."""
+    size = item_size(rule.flip)
+    lanes = VECTOR_BYTES // size
+    together = least(rows, ceildiv(MARKED_VECTORS * lanes, columns))
+    period = together * columns
+    for c in range(columns, period + lanes):  # see mark_run
+        place = load_integer(rule.flip, places + (c - columns) * size)
+        store_integer(rule.flip, places + c * size, np.int64(place) - 1)
+    _, step, weight = _axis(zeros, zeros[1] - 1)
+    position = 0
+    volume = _volume(zeros)
+    while position < volume:
+        offset, index, count = _run_at(zeros, position, volume)
+        position += count
+        for _ in range(count):
+            mark_run(
+                out + offset, rows * columns, places, period, together, index, mark, past, rule.flip
+            )
+            offset += step
+            index += weight
+
+
 def columns(width, is_float):
     """Chunk with the innermost axis kept; an item is a part of a tile of groups.
 
@@ -1593,13 +1767,15 @@ def columns(width, is_float):
         beside = how[BESIDE]
         block = BYTE_ROWS if size == 1 else BLOCK_ROWS
         line, table = aligned(tile * size), 8 * (block + FOLD + ROWS_AHEAD)
-        best_at = allocate(2 * line + 2 * table + 16 * tile)
+        places_bytes = line + (MARKED_VECTORS + 2) * VECTOR_BYTES
+        best_at = allocate(2 * line + 2 * table + 16 * tile + places_bytes)
         where_at = best_at + line
         offsets_at = where_at + line
         offsets, indices = integers(offsets_at), integers(offsets_at + table)
         # Of each column the best key so far, and its index.
         keys = integers(offsets_at + 2 * table)
         winners = integers(offsets_at + 2 * table + 8 * tile)
+        places = offsets_at + 2 * table + 16 * tile  # the indices, for rows of marks
         kept_inner = kept[1] - 1
         across, step, out_step = _axis(kept, kept_inner)
         tiles = ceildiv(across, tile)
@@ -1609,11 +1785,14 @@ def columns(width, is_float):
         # From one of the rows beside each other to the next, at ascending addresses.
         beside_weight = weight // beside if row_step > 0 else -(weight // beside)
         total = _volume(reduced)
-        cleared, past = zeros[1] > 0, how[PAST] != 0
+        stored, past = how[STORED], how[PAST] != 0
+        by_rows, by_groups = stored == BY_ROWS, stored == BY_GROUPS
+        cleared = zeros[1] > 0 and stored == ZEROS_FIRST
         volume = _volume(zeros)
         share = ceildiv(total, parts)
         # Whether the indices of a block that has all rows can be stored as they are found.
-        placed = parts == 1 and beside == 1 and mark == 0 and out_step == width and reduced[1] == 1
+        placed = parts == 1 and beside == 1 and reduced[1] == 1
+        placed = placed and (by_rows or (mark == 0 and out_step == width))
         listed = -1  # the first position that `offsets` tells
         rows = top_row = 0
         for item in range(begin, end):
@@ -1656,8 +1835,9 @@ def columns(width, is_float):
                         best_at, where_at, start, offsets, rows, wide, step, fresh, rule
                     )
                 if first and placed and position == stop:
+                    to, to_width = (places, size) if by_rows else (target, width)
                     store_places(
-                        target, columns, best_at, where_at, indices[0], weight, blanks, width, rule
+                        to, columns, best_at, where_at, indices[0], weight, blanks, to_width, rule
                     )
                     continue
                 if first:
@@ -1667,11 +1847,15 @@ def columns(width, is_float):
                     _later_winners(
                         keys, winners, best_at, where_at, indices, wide, ordered, last, rule
                     )
-            if first:
-                continue  # stored already
             for row in range(1, beside):
                 _join_row(keys, winners, row * columns, columns, row * beside_weight, last)
-            if parts > 1:
+            if by_rows:
+                if not first:
+                    _list_places(places, keys, winners, columns, blanks, rule)
+                _store_marked(zeros, target, places, columns, how[ZERO_ROWS], mark, past, rule)
+            elif first:
+                continue  # stored already
+            elif parts > 1:
                 place = 2 * (part * groups + outer * across + column)
                 for c in range(columns):
                     pairs[place + 2 * c] = keys[c]
@@ -1679,7 +1863,10 @@ def columns(width, is_float):
             else:
                 for c in range(columns):
                     index = 0 if blanks and keys[c] == rule.nan_key else winners[c]
-                    _store(target + c * out_step, index, width, mark, marks)
+                    if by_groups:
+                        one_hot_run(target + c * out_step, volume, index, mark, past, rule.flip)
+                    else:
+                        _store(target + c * out_step, index, width, mark, marks)
         if past:
             drain_stores()
         release(best_at)

@@ -27,8 +27,9 @@ _ZERO = launch.Kernel(kernel.zero)
 _NO_AXES = np.empty((0, 3), np.int64)
 
 
-# Of one row of a tile: two times FOLD rows, best keys and row numbers stay in L1 (FOLD_WIDE rows not quite).
-TILE_BYTES = 3072
+# Of one row of a tile: best keys and row numbers stay in L1. Less makes two of a row of 4000 bytes, read by halves (1.2
+# times).
+TILE_BYTES = 1 << 12
 # The same of input of FAR_BYTES, whose rows lie FAR_STEP apart: narrow tiles read little of each page (0.7 to 0.9 of
 # the time).
 FAR_TILE_BYTES = 1 << 14
@@ -36,7 +37,7 @@ FAR_STEP = 1 << 12
 BESIDE = 400  # columns that narrow rows taken as one have, about
 PART_BYTES = 1 << 18  # a part smaller than this is not worth a thread
 PARTIALS = 1 << 15  # (key, index) pairs, half a MiB
-PART_ITEMS = 64  # items that are enough for any number of threads
+PART_ITEMS = 16  # enough for the threads to share: joining parts costs (1.3 times for bytes)
 STREAM_BYTES = 1 << 22  # input that no longer stays in a core's own cache
 PAST_BYTES = 1 << 24  # output from which zeros go past the caches: see geometry.outgrows
 PAST_ROW_BYTES = 1 << 13
@@ -119,9 +120,10 @@ class _Marks(NamedTuple):
     """Where marks go in an output, and how its other elements become 0."""
 
     marks: npt.NDArray[np.int64]  # the table of axes
-    zeros: npt.NDArray[np.int64]  # that of a group's zeros, set with the search
+    zeros: npt.NDArray[np.int64]  # that of a group's elements, stored with the search
     zero_rows: int = 1
     past: bool = False  # zeros go past the caches
+    stored: int = 0  # setting STORED
     before: npt.NDArray[np.int64] | None = None  # the walk that sets all to 0 beforehand
     elements: int = 0  # of it
 
@@ -209,7 +211,7 @@ class Search:
         past = self._mark is not None and geometry.outgrows(
             PAST_BYTES, self._sizes, strides, out_strides, self._item_size
         )
-        marks = self._marks(visit, way, split, past)
+        marks = self._marks(visit, way, parts, split, past)
         groups, search = visit.groups, way.search
         runs = reduced[1:] if split else reduced
         short = len(runs) == 1 and runs[0].size * self._item_size <= kernel.SHORT_BYTES
@@ -232,6 +234,7 @@ class Search:
             kernel.OVERLAP: way.overlap,
             kernel.ZERO_ROWS: marks.zero_rows,
             kernel.PAST: marks.past,
+            kernel.STORED: marks.stored,
             kernel.CEILING: self._ceiling,
         }
         tables = geometry.table(kept), geometry.table(reduced), marks.marks, marks.zeros
@@ -267,12 +270,15 @@ class Search:
         shift = out_shift = base = 0
         dropped = len(out_strides) < len(strides)
         remaining = iter(out_strides)
+        order = sorted(self._axes)
+        weights = geometry.index_weights([self._sizes[a] for a in order])
+        weight_of = dict(zip(order, weights, strict=True))
         kept, marked = [], []
         repeated: list[slice] = []
         for a, (n, stride) in enumerate(zip(self._sizes, strides, strict=True)):
             if a in self._axes:
                 if not dropped:
-                    marked.append(Axis(n, next(remaining), 0))
+                    marked.append(Axis(n, next(remaining), weight_of[a]))
                     repeated.append(slice(None))
                 continue
             out_stride = next(remaining)
@@ -286,10 +292,8 @@ class Search:
                 shift += moved
                 out_shift += out_moved
             kept.append(axis)
-        order = sorted(self._axes)
-        weights = geometry.index_weights([self._sizes[a] for a in order])
         logical = geometry.coalesce(
-            Axis(self._sizes[a], strides[a], w) for a, w in zip(order, weights, strict=True)
+            Axis(self._sizes[a], strides[a], weight) for a, weight in weight_of.items()
         )
         varying = []
         for axis in logical:
@@ -368,17 +372,28 @@ class Search:
                 split = parts == reduced[0].size
         return -(-total // -(-total // parts)), split
 
-    def _marks(self, visit: _Visit, way: _Way, split: bool, past: bool) -> _Marks:
+    def _marks(self, visit: _Visit, way: _Way, parts: int, split: bool, past: bool) -> _Marks:
         """Zeros are set along with the search where both walk the output the same way, else beforehand in the output's
-        own order; and where they go `past` the caches, for a short row's mark would wait for them (1.7 times).
+        own order; and where they go `past` the caches, for a short row's mark would wait for them (1.7 times). Those of
+        columns are stored with the marks among them (0.5 to 0.9 of the time).
         """
         if self._mark is None:
             return _Marks(_NO_AXES, _NO_AXES)
         size, columns = self._item_size, way.search is _COLUMNS
-        group = geometry.coalesce(geometry.by_memory(visit.marked))
-        across = [Axis(axis.size, axis.second, 0) for axis in visit.kept]
-        everything = geometry.by_memory(across + group)
+        marked = geometry.by_memory(visit.marked)
         marks = geometry.table(geometry.coalesce(visit.marked))
+        if columns and parts == 1:
+            run, group = visit.kept[-1], geometry.coalesce(marked)
+            if len(group) == 1 and group[0][1:] == (size, 1):
+                return _Marks(marks, geometry.table(group), 1, past, kernel.BY_GROUPS)
+            if run.second == size and geometry.elements(marked) <= 1 << min(8 * size - 1, 62):
+                rows = 1
+                if way.tile >= run.size and group and group[-1][1:] == (run.size * size, 1):
+                    rows = group.pop().size
+                return _Marks(marks, geometry.table(group), rows, past, kernel.BY_ROWS)
+        across = [Axis(axis.size, axis.second, 0) for axis in visit.kept]
+        group = geometry.coalesce(axis._replace(second=0) for axis in marked)
+        everything = geometry.by_memory(across + group)
         alike = everything[-1:] == (across if columns else group)[-1:]
         long = columns or (group and group[-1].size * size >= PAST_ROW_BYTES)
         if not split and (not self._large or (alike and (long or not past))):

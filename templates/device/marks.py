@@ -1,0 +1,172 @@
+"""Outputs of the input's shape: a mark where the greatest element of a group stands, 0 elsewhere."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from llvmlite import ir
+from numba import types
+from numba.core import cgutils
+from numba.extending import intrinsic
+
+from compiled import helper
+from key_run import _lanes
+from memory import VECTOR_BYTES, _load, _pointer, _splat, _stream, ceildiv, item_size, least
+from vectors import _mask, _masked_store
+from zero import store_element, zero_past_caches, zero_run
+
+MARKED_VECTORS = 8  # of rows that adjoin, taken as one while they are shorter
+
+
+@intrinsic
+def store_one_hot(_context: Any, address: Any, n: Any, place: Any, mark: Any, flip: Any) -> Any:
+    """Store n elements of `flip`'s width, at most one vector: `mark` at `place`, 0 elsewhere."""
+
+    def codegen(context: Any, builder: Any, _signature: Any, values: Any) -> Any:
+        address, n, place, mark, flip = values
+        vector = _lanes(flip.type)
+        bits = _marked(builder, ir.Constant(vector, list(range(vector.count))), place, mark)
+        pointer = builder.bitcast(_pointer(builder, address), vector.as_pointer())
+        mask = _mask(builder, vector, n)
+        full = builder.icmp_signed("==", n, n.type(vector.count))
+        with builder.if_else(full) as (then, otherwise):
+            with then:
+                builder.store(bits, pointer, align=1)
+            with otherwise:
+                _masked_store(builder, bits, pointer, mask)
+        return context.get_dummy_value()
+
+    i64 = types.int64
+    return types.void(i64, i64, i64, i64, flip), codegen
+
+
+@intrinsic
+def stream_one_hot(_context: Any, line: Any, place: Any, mark: Any, flip: Any) -> Any:
+    """Store one cache line of elements of `flip`'s width past the caches: `mark` at `place`, 0 elsewhere."""
+
+    def codegen(context: Any, builder: Any, _signature: Any, values: Any) -> Any:
+        line, place, mark, flip = values
+        vector = _lanes(flip.type)
+        numbers = ir.Constant(vector, list(range(vector.count)))
+        bits = _marked(builder, numbers, place, mark)
+        _stream(builder, bits, _pointer(builder, line), VECTOR_BYTES)
+        return context.get_dummy_value()
+
+    i64 = types.int64
+    return types.void(i64, i64, i64, flip), codegen
+
+
+@intrinsic
+def mark_few(
+    _context: Any, address: Any, n: Any, places: Any, number: Any, mark: Any, flip: Any
+) -> Any:
+    """Store n elements of `flip`'s width, at most a vector: `mark` where the place at `places` is `number`, else 0."""
+
+    def codegen(context: Any, builder: Any, _signature: Any, values: Any) -> Any:
+        address, n, places, number, mark, flip = values
+        vector = _lanes(flip.type)
+        bits = _marked(builder, _load(builder, _pointer(builder, places), vector), number, mark)
+        _masked_store(builder, bits, _pointer(builder, address), _mask(builder, vector, n))
+        return context.get_dummy_value()
+
+    i64 = types.int64
+    return types.void(i64, i64, i64, i64, i64, flip), codegen
+
+
+@intrinsic
+def mark_vectors(
+    _context: Any,
+    address: Any,
+    count: Any,
+    places: Any,
+    number: Any,
+    mark: Any,
+    stream: Any,
+    flip: Any,
+) -> Any:
+    """As mark_few for `count` vectors; where they `stream` past the caches, `address` begins a cache line."""
+
+    def codegen(context: Any, builder: Any, _signature: Any, values: Any) -> Any:
+        address, count, places, number, mark, stream, flip = values
+        vector = _lanes(flip.type)
+        i64 = count.type
+        stop = builder.mul(count, i64(VECTOR_BYTES))
+        with builder.if_else(stream) as branches:
+            for branch, past in zip(branches, (True, False), strict=True):
+                loop = cgutils.for_range_slice(builder, i64(0), stop, i64(VECTOR_BYTES), i64)
+                with branch, loop as (offset, _):
+                    found = _load(builder, _pointer(builder, places, offset), vector)
+                    bits = _marked(builder, found, number, mark)
+                    pointer = _pointer(builder, address, offset)
+                    if past:
+                        _stream(builder, bits, pointer, VECTOR_BYTES)
+                    else:
+                        pointer = builder.bitcast(pointer, vector.as_pointer())
+                        builder.store(bits, pointer, align=1)
+        return context.get_dummy_value()
+
+    i64 = types.int64
+    return types.void(i64, i64, i64, i64, i64, types.boolean, flip), codegen
+
+
+def _marked(builder: Any, places: Any, number: Any, mark: Any) -> Any:
+    """`mark` in the lanes whose place is `number`, else 0."""
+    vector = places.type
+    if vector.element.width < 64:
+        number = builder.trunc(number, vector.element)
+        mark = builder.trunc(mark, vector.element)
+    here = builder.icmp_signed("==", places, _splat(builder, number, vector))
+    return builder.select(here, _splat(builder, mark, vector), ir.Constant(vector, None))
+
+
+@helper
+def mark_run(address, count, places, period, step, number, mark, past, flip):
+    """Store `count` elements that adjoin: `mark` where the place of a column is the number of the row, 0 elsewhere.
+
+    A row is `period` elements long; the first one is `number`, and the next `step` more. The places, in the elements'
+    own width, go on behind the row by a vector, as those of the next row less `step`.
+    """
+    size = item_size(flip)
+    lanes = VECTOR_BYTES // size
+    before = -address % VECTOR_BYTES
+    stream = past and before % size == 0
+    column = least(before // size, count)  # a store across two cache lines takes twice as long
+    if column > 0:
+        mark_few(address, column, places, number, mark, flip)
+    left = count - column
+    address += column * size
+    while left > 0:
+        while column >= period:
+            column -= period
+            number += step
+        vectors = least(ceildiv(period - column, lanes), left // lanes)
+        if vectors > 0:
+            mark_vectors(address, vectors, places + column * size, number, mark, stream, flip)
+            elements = vectors * lanes
+        else:
+            mark_few(address, left, places + column * size, number, mark, flip)
+            elements = left
+        address += elements * size
+        column += elements
+        left -= elements
+
+
+@helper
+def one_hot_run(address, count, place, mark, past, flip):
+    """Store `count` elements that adjoin: `mark` at `place`, 0 elsewhere.
+
+    Where they go past the caches, so does the line of the mark: stored afterwards, it would have to be read.
+    """
+    size = item_size(flip)
+    marked = address + place * size
+    line = marked & -VECTOR_BYTES
+    end = address + count * size
+    if past and marked % size == 0 and line >= address and line + VECTOR_BYTES <= end:
+        if line > address:
+            zero_past_caches(address, line - address)
+        stream_one_hot(line, (marked - line) // size, mark, flip)
+        if end > line + VECTOR_BYTES:
+            zero_past_caches(line + VECTOR_BYTES, end - line - VECTOR_BYTES)
+    else:
+        zero_run(address, count, size, size, past)
+        store_element(marked, mark, size)
