@@ -215,7 +215,6 @@ def test_parts_and_tiles(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(lowering, "STREAM_BYTES", 0)
     monkeypatch.setattr(lowering, "STREAM_RUN_BYTES", 0)
     monkeypatch.setattr(lowering, "PART_BYTES", 48)
-    monkeypatch.setattr(lowering, "STREAM_VECTORS", 1)
     monkeypatch.setattr(lowering, "TILE_BYTES", 256)
     monkeypatch.setattr(lowering, "STREAM_TILE_BYTES", 256)
     monkeypatch.setattr(lowering, "LEAST_TILE_BYTES", 128)

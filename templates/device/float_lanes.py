@@ -15,8 +15,14 @@ from numba.extending import intrinsic, models, register_model
 
 from exact import _lost
 from float_math import LOWEST, _exp, _greater_float, _log, _same
-from half import _bfloat_to_float, _float_to_bfloat, _float_to_half, _half_to_float
-from memory import VECTOR_BYTES, _load, _pointer, _prefetch, _splat
+from half import (
+    _bfloat_to_float,
+    _float_to_bfloat,
+    _float_to_half,
+    _half_to_float,
+    _target_has,
+)
+from memory import VECTOR_BYTES, _load, _pointer, _prefetch, _splat, _stream
 from order_key import _mirror
 
 
@@ -261,32 +267,22 @@ def store_lanes(_context: Any, kind: Any, address: Any, step: Any, count: Any, l
 
 @intrinsic
 def stream_lanes(_context: Any, kind: Any, address: Any, lanes: Any) -> Any:
-    """As store_lanes of a whole vector to an address aligned to it, past the cache; see `fence`."""
+    """As store_lanes of a whole vector to an address aligned to it, past the cache; see drain_stores."""
 
     def codegen(context: Any, builder: Any, _signature: Any, values: Any) -> Any:
         _kind, address, value = values
-        memory = _memory(kind, lanes)
         if kind == types.int16:
             value = _float_to_half(context, builder, value)
+            if _target_has(context, "f16c", on_arm=False):
+                # LLVM would make one instruction of conversion and store, which goes to the caches.
+                fnty = ir.FunctionType(value.type, [value.type])
+                value = builder.asm(fnty, "", "=x,0", [value], False)
         elif kind == types.uint16:
             value = _float_to_bfloat(builder, value)
-        pointer = builder.bitcast(_pointer(builder, address), memory.as_pointer())
-        store = builder.store(value, pointer, align=lanes.count * kind.bitwidth // 8)
-        store.set_metadata("nontemporal", builder.module.add_metadata([ir.IntType(32)(1)]))
+        _stream(builder, value, _pointer(builder, address), lanes.count * kind.bitwidth // 8)
         return context.get_dummy_value()
 
     return types.void(kind, types.int64, lanes), codegen
-
-
-@intrinsic
-def fence(_context: Any) -> Any:
-    """Other threads see what was streamed before what is stored after this."""
-
-    def codegen(context: Any, builder: Any, _signature: Any, _values: Any) -> Any:
-        builder.fence("seq_cst")
-        return context.get_dummy_value()
-
-    return types.void(), codegen
 
 
 @intrinsic

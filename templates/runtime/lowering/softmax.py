@@ -33,7 +33,6 @@ LEAST_ROWS = 16  # of a tile, where several rows are taken as one
 BLOCK_ROWS = 1 << 10  # of a tile, whose offsets are kept together
 STREAM_BYTES = 1 << 24  # of output from which it goes past the cache: see geometry.outgrows
 STREAM_RUN_BYTES = 1 << 11  # a run shorter than this has too many ends
-STREAM_VECTORS = 32  # short rows of more vectors had better go past it, too, if of more than 16 bits (0.9 of the time)
 PART_BYTES = 1 << 18  # a part smaller than this is not worth a thread
 STRIDED_COST = 3.0  # of an element, against one in a full vector of contiguous ones
 PARTIALS = 1 << 15  # (top, sum) pairs, half a MiB
@@ -129,7 +128,7 @@ class Softmax:
             parts = min(way.part_bytes // PART_BYTES, PART_ITEMS // way.items, PARTIALS // groups)
             parts = max(1, parts)
             parts = -(-total // -(-total // parts))  # none empty
-        if not across and parts == 1 and self._is_short(reduced, block, stream):
+        if not across and parts == 1 and self._is_short(reduced, block):
             run = _SHORT
         if parts > 1 and block >= total and not across:
             block = BLOCK_BYTES // self._item_size
@@ -143,6 +142,8 @@ class Softmax:
         settings[kernel.KEPT] = max(1, len(kept))
         settings[kernel.REDUCED] = max(1, len(reduced))
         settings[kernel.TOTAL] = total
+        # Columns of 16 bits take longer to compute than to store, also within the cache.
+        stream = stream and not (across and self._item_size == 2)
         settings[kernel.STREAM] = stream and way.inner_bytes >= STREAM_RUN_BYTES
         axes = (geometry.table(kept).ravel(), geometry.table(reduced).ravel())
         walk = np.concatenate((settings, *axes))
@@ -225,12 +226,12 @@ class Softmax:
             _ROWS, items, total * size, inner * size, total if fits else BLOCK_BYTES // size
         )
 
-    def _is_short(self, reduced: list[Axis], block: int, stream: bool) -> bool:
-        """Whether groups are one contiguous run each, of few vectors."""
-        size = self._item_size
-        # Past the cache, results of 16 bits still take longer to compute than to store.
-        vectors = STREAM_VECTORS if stream and size > 2 else kernel.SUM_VECTORS
-        most = min(vectors * self._lanes, block)
+    def _is_short(self, reduced: list[Axis], block: int) -> bool:
+        """Whether groups are one contiguous run each, of few vectors.
+
+        Their results need not go past the cache: their lines are there before they are stored.
+        """
+        size, most = self._item_size, min(kernel.SUM_VECTORS * self._lanes, block)
         if len(reduced) != 1 or reduced[0].size > most:
             return False
         return reduced[0].stride == reduced[0].second == size
