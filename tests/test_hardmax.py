@@ -186,6 +186,36 @@ def test_marks_of_columns(name: str, past: int, monkeypatch: pytest.MonkeyPatch)
             out.check_surroundings()
 
 
+@pytest.mark.parametrize("past", [0, 1 << 40], ids=["past", "within"])
+@pytest.mark.parametrize("name", TYPES)
+def test_marks_of_rows_in_columns(name: str, past: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where rows are searched and the output lies by columns, marks are stored when all places are found."""
+    monkeypatch.setattr(lowering, "LARGE_BYTES", 0)
+    monkeypatch.setattr(lowering, "PAST_BYTES", past)
+    made: list[Any] = []
+    rows_of_marks = lowering.Search._rows_of_marks
+
+    def noted(*arguments: Any) -> Any:
+        made.append(arguments)
+        return rows_of_marks(*arguments)
+
+    monkeypatch.setattr(lowering.Search, "_rows_of_marks", noted)
+    random = np.random.default_rng(TYPES.index(name))
+    for tile, shape in itertools.product(
+        (1 << 12, 64), [(2, 5, 7, 9), (3, 4, 40, 6), (1, 33, 1, 70)]
+    ):
+        monkeypatch.setattr(lowering, "TILE_BYTES", tile)
+        x = values(random, name, shape)
+        given = np.moveaxis(np.ascontiguousarray(np.moveaxis(x, 1, 3)), 3, 1)
+        for kind in LAYOUTS:
+            out = output(random, shape, x.dtype, kind)
+            operator(name, shape, (1,), "ignored")(given, out.array)
+            expected = hardmax(x, (1,), "ignored")
+            assert np.array_equal(bits(out.array), bits(expected)), f"{kind} {shape}"
+            out.check_surroundings()
+    assert len(made) >= 6
+
+
 @pytest.mark.parametrize("rows", [32_767, 32_768, 32_769, 65_537])
 @pytest.mark.parametrize("name", TYPES)
 def test_more_rows_than_narrow_elements_can_count(name: str, rows: int) -> None:

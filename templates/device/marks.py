@@ -16,6 +16,7 @@ from vectors import _mask, _masked_store
 from zero import store_element, zero_past_caches, zero_run
 
 MARKED_VECTORS = 8  # of rows that adjoin, taken as one while they are shorter
+MORE_PLACES = (MARKED_VECTORS + 2) * VECTOR_BYTES  # behind those of a row, see mark_run
 
 
 @intrinsic

@@ -972,6 +972,7 @@ def fold_rows(
 
 
 MARKED_VECTORS = 8  # of rows that adjoin, taken as one while they are shorter
+MORE_PLACES = (MARKED_VECTORS + 2) * VECTOR_BYTES  # behind those of a row, see mark_run
 
 
 @intrinsic
@@ -1720,15 +1721,15 @@ def _list_places(places, keys, winners, columns, blanks, rule):
 
 
 @helper
-def _store_marked(zeros, out, places, columns, rows, mark, past, rule):
+def _store_marked(zeros, out, places, columns, rows, mark, past, flip):
     """Store all elements of a tile's groups; `rows` of them adjoin."""
-    size = item_size(rule.flip)
+    size = item_size(flip)
     lanes = VECTOR_BYTES // size
     together = least(rows, ceildiv(MARKED_VECTORS * lanes, columns))
     period = together * columns
     for c in range(columns, period + lanes):  # see mark_run
-        place = load_integer(rule.flip, places + (c - columns) * size)
-        store_integer(rule.flip, places + c * size, np.int64(place) - 1)
+        place = load_integer(flip, places + (c - columns) * size)
+        store_integer(flip, places + c * size, np.int64(place) - 1)
     _, step, weight = _axis(zeros, zeros[1] - 1)
     position = 0
     volume = _volume(zeros)
@@ -1737,7 +1738,7 @@ def _store_marked(zeros, out, places, columns, rows, mark, past, rule):
         position += count
         for _ in range(count):
             mark_run(
-                out + offset, rows * columns, places, period, together, index, mark, past, rule.flip
+                out + offset, rows * columns, places, period, together, index, mark, past, flip
             )
             offset += step
             index += weight
@@ -1767,8 +1768,7 @@ def columns(width, is_float):
         beside = how[BESIDE]
         block = BYTE_ROWS if size == 1 else BLOCK_ROWS
         line, table = aligned(tile * size), 8 * (block + FOLD + ROWS_AHEAD)
-        places_bytes = line + (MARKED_VECTORS + 2) * VECTOR_BYTES
-        best_at = allocate(2 * line + 2 * table + 16 * tile + places_bytes)
+        best_at = allocate(3 * line + 2 * table + 16 * tile + MORE_PLACES)
         where_at = best_at + line
         offsets_at = where_at + line
         offsets, indices = integers(offsets_at), integers(offsets_at + table)
@@ -1852,7 +1852,7 @@ def columns(width, is_float):
             if by_rows:
                 if not first:
                     _list_places(places, keys, winners, columns, blanks, rule)
-                _store_marked(zeros, target, places, columns, how[ZERO_ROWS], mark, past, rule)
+                _store_marked(zeros, target, places, columns, how[ZERO_ROWS], mark, past, rule.flip)
             elif first:
                 continue  # stored already
             elif parts > 1:
@@ -1870,6 +1870,38 @@ def columns(width, is_float):
         if past:
             drain_stores()
         release(best_at)
+
+    return chunk
+
+
+def marked(width):
+    """Chunk that stores all elements of groups, by rows of columns, whose places were found before; an item is a tile.
+
+    At `places` there is one for each group, in the elements' own width; the kept axes' input stride is that of these.
+    """
+    flip, _ = lane_types(width, False)
+
+    @entry
+    def chunk(walk, places, out, _partial, begin, end):
+        prefer_wide_vectors()
+        how, kept, _reduced, _marks, zeros = _tables(walk)
+        size, tile, past = item_size(flip), how[TILE], how[PAST] != 0
+        across = _entry(kept, kept[1] - 1, 0)
+        tiles = ceildiv(across, tile)
+        some = allocate(aligned(tile * size) + MORE_PLACES)
+        for item in range(begin, end):
+            outer, number = split(item, tiles)
+            columns = least(tile, across - number * tile)
+            offset, out_offset = _unravel(kept, kept[1] - 1, outer)
+            column = number * tile * size
+            for c in range(columns):
+                place = load_integer(flip, places + offset + column + c * size)
+                store_integer(flip, some + c * size, place)
+            target = out + out_offset + column
+            _store_marked(zeros, target, some, columns, how[ZERO_ROWS], how[MARK], past, flip)
+        if past:
+            drain_stores()
+        release(some)
 
     return chunk
 

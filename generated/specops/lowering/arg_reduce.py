@@ -27,6 +27,7 @@ _ROWS = launch.kernels(kernel.rows)
 _COLUMNS = launch.kernels(kernel.columns)
 _COMBINE = launch.Kernel(kernel.combine)
 _ZERO = launch.Kernel(kernel.zero)
+_MARKED = launch.kernels(kernel.marked)
 _NO_AXES = np.empty((0, 3), np.int64)
 
 
@@ -40,6 +41,7 @@ FAR_STEP = 1 << 12
 BESIDE = 400  # columns that narrow rows taken as one have, about
 PART_BYTES = 1 << 18  # a part smaller than this is not worth a thread
 PARTIALS = 1 << 15  # (key, index) pairs, half a MiB
+PLACES_BYTES = 1 << 19  # of indices that are found before marks are stored
 PART_ITEMS = 16  # enough for the threads to share: joining parts costs (1.3 times for bytes)
 STREAM_BYTES = 1 << 22  # input that no longer stays in a core's own cache
 PAST_BYTES = 1 << 24  # output from which zeros go past the caches: see geometry.outgrows
@@ -74,7 +76,16 @@ class _Plan(NamedTuple):
     parts: int
     zeros: npt.NDArray[np.int64] | None  # the walk that sets an output to 0 beforehand
     elements: int  # of it
+    rows: _Rows | None  # of marks, where the search stores places
     repeated: tuple[slice, ...] | None  # kept axes of stride 0 cut to one element
+
+
+class _Rows(NamedTuple):
+    """Rows of marks, stored when all places are found."""
+
+    walk: npt.NDArray[np.int64]
+    address: int  # of it
+    items: int
 
 
 @dataclass
@@ -127,6 +138,7 @@ class _Marks(NamedTuple):
     zero_rows: int = 1
     past: bool = False  # zeros go past the caches
     stored: int = 0  # setting STORED
+    after: bool = False  # rows of marks are stored when all places are found
     before: npt.NDArray[np.int64] | None = None  # the walk that sets all to 0 beforehand
     elements: int = 0  # of it
 
@@ -181,13 +193,20 @@ class Search:
         if self._empty:
             return
         plan = self._plans[x.strides, out.strides]
-        run, _, walk, join, shift, out_shift, items, groups, parts, zeros, elements, repeated = plan
+        run, _, walk, join, shift, out_shift, items, groups, parts = plan[:9]
+        zeros, elements, rows, repeated = plan[9:]
         source = launch.address(x) + shift
         target = launch.address(out) + out_shift
         large, alive = self._large, (x, out, plan)
         if zeros is not None:
             _ZERO(launch.address(zeros), 0, target, 0, elements, large=large, alive=alive)
-        if parts == 1:
+        if rows is not None:
+            places = np.empty(groups * self._item_size, np.uint8)
+            at, alive = launch.address(places), (alive, places)
+            run(walk, source, at, 0, items, large=large, alive=alive)
+            store = _MARKED(self._kind[0])
+            store(rows.address, at, target, 0, rows.items, large=large, alive=alive)
+        elif parts == 1:
             run(walk, source, target, 0, items, large=large, alive=alive)
         else:
             pairs = np.empty(2 * groups * parts, np.int64)
@@ -201,7 +220,9 @@ class Search:
     def kernels(self) -> list[launch.Kernel]:
         """All that calls may run, whatever the strides."""
         kernels = [search(*self._kind) for search in (_SHORT, _ROWS, _COLUMNS)]
-        return [*kernels, _COMBINE] if self._mark is None else [*kernels, _COMBINE, _ZERO]
+        if self._mark is None:
+            return [*kernels, _COMBINE]
+        return [*kernels, _COMBINE, _ZERO, _MARKED(self._kind[0])]
 
     def _plan(self, strides: tuple[int, ...], out_strides: tuple[int, ...]) -> _Plan:
         visit = self._visit(strides, out_strides)
@@ -215,6 +236,10 @@ class Search:
             PAST_BYTES, self._sizes, strides, out_strides, self._item_size
         )
         marks = self._marks(visit, way, parts, split, past)
+        rows = None
+        if marks.after:
+            kept, rows = self._rows_of_marks(kept, visit.marked, past)
+            marks = _Marks(_NO_AXES, _NO_AXES, after=True)
         groups, search = visit.groups, way.search
         runs = reduced[1:] if split else reduced
         short = len(runs) == 1 and runs[0].size * self._item_size <= kernel.SHORT_BYTES
@@ -232,7 +257,7 @@ class Search:
             kernel.PART_WEIGHT: reduced[0].second if split else 0,
             kernel.WIDTH: self._out_size,
             kernel.BLANKS: self._blanks,
-            kernel.MARK: self._mark or 0,
+            kernel.MARK: 0 if marks.after else self._mark or 0,
             kernel.BESIDE: way.beside,
             kernel.OVERLAP: way.overlap,
             kernel.ZERO_ROWS: marks.zero_rows,
@@ -265,6 +290,7 @@ class Search:
             parts,
             marks.before,
             marks.elements,
+            rows,
             visit.repeated,
         )
 
@@ -326,9 +352,7 @@ class Search:
         across = kept[-1].size
         contiguous = kept[-1].stride == size
         far = self._far and bool(reduced) and abs(reduced[-1].stride) >= FAR_STEP
-        tile = (FAR_TILE_BYTES if far else TILE_BYTES) // size
-        tile = -(-across // -(-across // tile))  # all alike
-        tile += -tile % (64 // size)
+        tile = self._tile(across, FAR_TILE_BYTES if far else TILE_BYTES)
         beside, overlap = 1, 0
         if contiguous and reduced and abs(reduced[-1].stride) == across * size:
             n, stride, weight = reduced[-1]
@@ -346,6 +370,12 @@ class Search:
         return _Way(
             _COLUMNS, contiguous, items, part_bytes, tile=tile, beside=beside, overlap=overlap
         )
+
+    def _tile(self, columns: int, most: int) -> int:
+        """Columns of a tile of at most so many bytes: all tiles alike, of whole lines."""
+        size = self._item_size
+        tile = -(-columns // -(-columns // (most // size)))
+        return tile + -tile % (64 // size)
 
     def _rows(self, visit: _Visit) -> _Way:
         """Lanes along the innermost reduced axis."""
@@ -377,22 +407,24 @@ class Search:
 
     def _marks(self, visit: _Visit, way: _Way, parts: int, split: bool, past: bool) -> _Marks:
         """Zeros are set along with the search where both walk the output the same way, else beforehand in the output's
-        own order; and where they go `past` the caches, for a short row's mark would wait for them (1.7 times). Those of
-        columns are stored with the marks among them (0.5 to 0.9 of the time).
+        own order; and where they go `past` the caches, for a short row's mark would wait for them (1.7 times).
+
+        By rows of columns they are stored with the marks among them (0.5 to 0.9 of the time), if need be when all
+        places are found.
         """
         if self._mark is None:
             return _Marks(_NO_AXES, _NO_AXES)
         size, columns = self._item_size, way.search is _COLUMNS
         marked = geometry.by_memory(visit.marked)
         marks = geometry.table(geometry.coalesce(visit.marked))
+        # Whether indices have room in an element's width.
+        fits = geometry.elements(marked) <= 1 << min(8 * size - 1, 62)
         if columns and parts == 1:
             run, group = visit.kept[-1], geometry.coalesce(marked)
             if len(group) == 1 and group[0][1:] == (size, 1):
                 return _Marks(marks, geometry.table(group), 1, past, kernel.BY_GROUPS)
-            if run.second == size and geometry.elements(marked) <= 1 << min(8 * size - 1, 62):
-                rows = 1
-                if way.tile >= run.size and group and group[-1][1:] == (run.size * size, 1):
-                    rows = group.pop().size
+            if run.second == size and fits:
+                rows = self._adjoining(group, run.size, way.tile)
                 return _Marks(marks, geometry.table(group), rows, past, kernel.BY_ROWS)
         across = [Axis(axis.size, axis.second, 0) for axis in visit.kept]
         group = geometry.coalesce(axis._replace(second=0) for axis in marked)
@@ -404,10 +436,43 @@ class Search:
             if way.beside > 1 and group[-1].stride == across[-1].stride * across[-1].size:
                 zero_rows = group.pop().size
             return _Marks(marks, geometry.table(group), zero_rows, past)
+        by_rows = any(axis in across and axis.stride == size for axis in everything[-1:])
+        few = visit.groups * size <= PLACES_BYTES
+        if by_rows and few and fits and parts == 1 and not columns:
+            return _Marks(marks, _NO_AXES, past=past, after=True)
         axes = geometry.table(geometry.coalesce(everything))
         before = np.concatenate(([self._out_size, past, len(axes)], axes.ravel()))
         elements = geometry.elements(everything)
         return _Marks(marks, _NO_AXES, past=past, before=before, elements=elements)
+
+    def _adjoining(self, group: list[Axis], columns: int, tile: int) -> int:
+        """How many rows of columns adjoin in the output, in the order of the index; taken off the group's axes."""
+        if tile >= columns and group and group[-1][1:] == (columns * self._item_size, 1):
+            return group.pop().size
+        return 1
+
+    def _rows_of_marks(
+        self, kept: list[Axis], marked: list[Axis], past: bool
+    ) -> tuple[list[Axis], _Rows]:
+        """The kept axes of a search that stores places in the order of the output, and what makes marks of these."""
+        order = sorted(range(len(kept)), key=lambda i: -abs(kept[i].second))
+        weights = geometry.index_weights([kept[i].size for i in order])
+        steps = {i: self._item_size * w for i, w in zip(order, weights, strict=True)}
+        searched = [axis._replace(second=steps[i]) for i, axis in enumerate(kept)]
+        stored = geometry.coalesce(Axis(kept[i].size, steps[i], kept[i].second) for i in order)
+        columns = stored[-1].size
+        tile = self._tile(columns, TILE_BYTES)
+        group = geometry.coalesce(geometry.by_memory(marked))
+        settings = {
+            kernel.TILE: tile,
+            kernel.ZERO_ROWS: self._adjoining(group, columns, tile),
+            kernel.MARK: self._mark or 0,
+            kernel.PAST: past,
+        }
+        tables = geometry.table(stored), _NO_AXES, _NO_AXES, geometry.table(group)
+        walk = self._walk(settings, *tables)
+        items = geometry.elements(stored[:-1]) * -(-columns // tile)
+        return searched, _Rows(walk, launch.address(walk), items)
 
     def _walk(
         self, settings: dict[int, int], *tables: npt.NDArray[np.int64]
