@@ -235,6 +235,40 @@ def parse(
     `data_types` are the words for these; `signed` are the names of lists whose entries may be negative; `derived` has
     the bounds of names that are no fields.
     """
+    tree = _read(text)
+    checker = _Checker(scope, data_types, signed)
+    find = checker.data_type if want == "dtype" else checker.type
+    found = find(tree, dict(scope))
+    if want is None and found in ("tensor", "str", "dtype"):
+        want = "ints"
+    numeric = want == "number" and found in ("int", "float")
+    if want is not None and found != want and not numeric:
+        raise ExpressionError("E204", f"expected {_a(want)}", f"this is {_a(found)}", 0, len(text))
+    names = {name: bounds.LIST if type == "ints" else bounds.NUMBER for name, type in scope.items()}
+    try:
+        bound = bounds.of(tree, {**names, **(derived or {})})
+    except bounds.Excess as excess:
+        raise checker.error("E202", excess.node, excess.reason, "too much") from None
+    return Expr(text.replace("'", '"'), tree, found, tuple(dict.fromkeys(checker.reads)), bound)
+
+
+def check_names(text: str, parameters: Collection[str], of: str) -> None:
+    """Check that an expression over parameters of any type can be read, and names no others. Raises ExpressionError."""
+    tree = _read(text)
+    nodes = list(ast.walk(tree))
+    calls = [node.func for node in nodes if isinstance(node, ast.Call)]
+    words = [node for node in nodes if isinstance(node, ast.Name) and node not in calls]
+    loops = {word.id for word in words if isinstance(word.ctx, ast.Store)}
+    for word in words:
+        if word.id in parameters or word.id in loops:
+            continue
+        message = f"`{word.id}` is not a parameter of `{of}`"
+        help = suggestion(word.id, parameters)
+        raise ExpressionError("E203", message, "unknown name", word.col_offset, len(word.id), help)
+
+
+def _read(text: str) -> ast.expr:
+    """The tree of an expression. Raises ExpressionError."""
     if not text.isascii() or not text.isprintable():
         raise ExpressionError("E201", "an expression is one line of ASCII", "here")
     for character in "#\\":
@@ -256,20 +290,7 @@ def parse(
         raise ExpressionError(
             "E202", f"an expression has at most {MAX_NODES} parts", "too long", 0, len(text)
         )
-    checker = _Checker(scope, data_types, signed)
-    find = checker.data_type if want == "dtype" else checker.type
-    found = find(tree, dict(scope))
-    if want is None and found in ("tensor", "str", "dtype"):
-        want = "ints"
-    numeric = want == "number" and found in ("int", "float")
-    if want is not None and found != want and not numeric:
-        raise ExpressionError("E204", f"expected {_a(want)}", f"this is {_a(found)}", 0, len(text))
-    names = {name: bounds.LIST if type == "ints" else bounds.NUMBER for name, type in scope.items()}
-    try:
-        bound = bounds.of(tree, {**names, **(derived or {})})
-    except bounds.Excess as excess:
-        raise checker.error("E202", excess.node, excess.reason, "too much") from None
-    return Expr(text.replace("'", '"'), tree, found, tuple(dict.fromkeys(checker.reads)), bound)
+    return tree
 
 
 def _a(type: Type) -> str:

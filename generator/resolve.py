@@ -288,6 +288,10 @@ def _use(
             help=f"{name}({wanted})",
         )
         return None
+    try:
+        expr.check_names(shared.require, shared.parameters, name)
+    except ExpressionError:
+        return None  # told in the vocabulary
     for argument in arguments:
         if argument not in names:
             place = document.within(path, text.index(argument), len(argument))

@@ -11,11 +11,13 @@ from __future__ import annotations
 
 import glob
 import hashlib
+import os
 import sys
 import warnings
 from typing import Any
 
 import numba
+from numba.core import config
 from numba.core.caching import CacheImpl, CompileResultCacheImpl, FunctionCache
 from numba.core.registry import cpu_target
 
@@ -34,9 +36,20 @@ def enable(function: Any, kind: tuple[int | str, ...]) -> None:
     try:
         _name_apart(function.py_func, kind)
         function._cache = _Cache(function.py_func)
+        _tell_of_another(function._cache.cache_path)
     except (RuntimeError, OSError) as error:
         places = ", ".join(f"{folder} ({why})" for folder, why in _refused.items())
         not_kept(f"no folder can be written to: {places}" if places else repr(error))
+
+
+def _tell_of_another(folder: str) -> None:
+    """Warn where code is kept elsewhere than the user has asked for."""
+    named = config.CACHE_DIR
+    if named and not folder.startswith(os.path.join(named, "")):
+        why = next((why for path, why in _refused.items() if path.startswith(named)), "no folder")
+        _warn(
+            f"compiled code is kept in {folder}, for NUMBA_CACHE_DIR={named} cannot be written to: {why}"
+        )
 
 
 def lost() -> str | None:

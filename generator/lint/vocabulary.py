@@ -128,6 +128,11 @@ def _shared(tree: SpecTree, report: Report) -> None:
             if parameter in shared.parameters[:i]:
                 span = tree.document.span((*path, "parameters", i))
                 report.add("E211", f"`{name}` has the parameter `{parameter}` twice", span, "again")
+        try:
+            expr.check_names(shared.require, shared.parameters, name)
+        except expr.ExpressionError as error:
+            span = tree.document.within((*path, "require"), error.offset, error.length)
+            report.add(error.code, error.message, span, error.label, help=error.help)
         span = tree.document.span((*path, "allowed"))
         for word, brace in re.findall(r"\{([^{}]*)\}|([{}])", shared.allowed):
             if brace:

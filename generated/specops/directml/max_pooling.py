@@ -39,7 +39,7 @@ Decided where the page is silent:
     window_size_positive: The page is silent. A window without entries has no greatest one.
     strides_positive: The page is silent. Without a step all windows would be the same; the formula
         divides by it.
-    window_fits: The page is silent. Its formula gives no size there.
+    window_fits: The page is silent. Its formula gives a size of 0 or less there.
     output_window_counts: The page says that sizes can be computed by rounding down; DirectML takes
         those rounded up too (DirectML#205).
     each_window_holds_input: The page is silent. The greatest element of nothing but padding is not
@@ -169,7 +169,7 @@ def batch_and_channels(InputTensor: Tensor, OutputTensor: Tensor) -> bool:
 def window_fits(room: tuple[int, ...]) -> bool:
     """The padded input holds a whole window along each spatial dimension.
 
-    Decided: The page is silent. Its formula gives no size there.
+    Decided: The page is silent. Its formula gives a size of 0 or less there.
     """
     return all(steps >= 0 for steps in room)
 

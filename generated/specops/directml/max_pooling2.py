@@ -49,7 +49,7 @@ Decided where the page is silent:
         divides by it.
     dilations_positive: The page is silent. Without a step all entries of a window would be the
         same.
-    window_fits: The page is silent. Its formula gives no size there.
+    window_fits: The page is silent. Its formula gives a size of 0 or less there.
     output_window_counts: The page says that sizes can be computed by rounding down; DirectML takes
         those rounded up too (DirectML#205).
     each_window_holds_input: The page is silent. The greatest element of nothing but padding is not
@@ -222,7 +222,7 @@ def indices_sizes(OutputTensor: Tensor, OutputIndicesTensor: Tensor) -> bool:
 def window_fits(room: tuple[int, ...]) -> bool:
     """The padded input holds a whole window along each spatial dimension.
 
-    Decided: The page is silent. Its formula gives no size there.
+    Decided: The page is silent. Its formula gives a size of 0 or less there.
     """
     return all(steps >= 0 for steps in room)
 

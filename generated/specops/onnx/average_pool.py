@@ -48,8 +48,8 @@ class AveragePool(VersionedOperator):
         kernel_shape: Entries of the window, for each spatial dimension.
         auto_pad: Where padding comes from; NOTSET means pads, VALID means none, and SAME_UPPER and
             SAME_LOWER fill up. One of NOTSET, SAME_UPPER, SAME_LOWER, VALID. None means NOTSET.
-        ceil_mode: Round the number of windows up instead of down, where auto_pad is NOTSET; none
-            starts in the padding at the end. None means false. From version 10 on.
+        ceil_mode: Round the number of windows up, where auto_pad is NOTSET; the last is dropped if
+            it starts in the padding at the end. None means false. From version 10 on.
         count_include_pad: Whether padding counts as elements that are 0; what lies behind the
             padding never counts. None means false. From version 7 on.
         dilations: Elements from one entry of a window to the next, for each spatial dimension. None
@@ -114,8 +114,8 @@ def average_pool(
         kernel_shape: Entries of the window, for each spatial dimension.
         auto_pad: Where padding comes from; NOTSET means pads, VALID means none, and SAME_UPPER and
             SAME_LOWER fill up. One of NOTSET, SAME_UPPER, SAME_LOWER, VALID. None means NOTSET.
-        ceil_mode: Round the number of windows up instead of down, where auto_pad is NOTSET; none
-            starts in the padding at the end. None means false. From version 10 on.
+        ceil_mode: Round the number of windows up, where auto_pad is NOTSET; the last is dropped if
+            it starts in the padding at the end. None means false. From version 10 on.
         count_include_pad: Whether padding counts as elements that are 0; what lies behind the
             padding never counts. None means false. From version 7 on.
         dilations: Elements from one entry of a window to the next, for each spatial dimension. None

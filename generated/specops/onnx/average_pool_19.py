@@ -22,8 +22,8 @@ Constraints:
     within_32_bits: windows, steps and paddings, and the reach of a window, are less than 2^32
         (decided)
     auto_pad_alone: pads are 0 or absent where auto_pad is not NOTSET (pads)
-    window_fits: the padded input holds a window along each spatial dimension, with ceil_mode but
-        for less than a stride (decided)
+    window_fits: along each spatial dimension the padded input is as long as a window, or with
+        ceil_mode less than a stride shorter (decided)
 
 Decided where the page is silent:
     kernel_shape_positive: The page is silent. A window without entries has no average.
@@ -32,7 +32,7 @@ Decided where the page is silent:
         same.
     within_32_bits: The page is silent. Larger ones have no use, and 64 bits hold all that follows
         from these.
-    window_fits: The page is silent. Its formula gives no size there.
+    window_fits: The page is silent. Its formula gives a size of 0 or less there.
     window_of_padding: A window of nothing but padding that does not count gives NaN.
     spatial_dimensions: 1 to 6 spatial dimensions are taken.
     precision: The elements of a window are added in float32, or in float64 for that type and for
@@ -153,10 +153,10 @@ def auto_pad_alone(auto_pad: str, pads: tuple[int, ...]) -> bool:
 def window_fits(
     strides: tuple[int, ...], fills_up: bool, room: tuple[int, ...], rounds_up: bool
 ) -> bool:
-    """The padded input holds a window along each spatial dimension, with ceil_mode but for less
-    than a stride.
+    """Along each spatial dimension the padded input is as long as a window, or with ceil_mode less
+    than a stride shorter.
 
-    Decided: The page is silent. Its formula gives no size there.
+    Decided: The page is silent. Its formula gives a size of 0 or less there.
     """
     return fills_up or all(room[i] + (strides[i] if rounds_up else 1) > 0 for i in range(len(room)))
 
@@ -475,7 +475,7 @@ OPERATOR = Operator(
             "window_fits",
             field="kernel_shape",
             check=window_fits,
-            allowed="the padded input holds a window along each spatial dimension, with ceil_mode but for less than a stride",
+            allowed="along each spatial dimension the padded input is as long as a window, or with ceil_mode less than a stride shorter",
             origin="(decided)",
             reads=("fills_up", "room", "rounds_up", "strides"),
             needs=(

@@ -26,7 +26,7 @@ Decided where the page is silent:
     strides_positive: The page is silent. Without a step all windows would be the same.
     within_32_bits: The page is silent. Larger ones have no use, and 64 bits hold all that follows
         from these.
-    window_fits: The page is silent. Its formula gives no size there.
+    window_fits: The page is silent. Its formula gives a size of 0 or less there.
     window_of_padding: A window of nothing but padding that does not count gives NaN.
     spatial_dimensions: 1 to 6 spatial dimensions are taken.
     precision: The elements of a window are added in float32, or in float64 for that type and for
@@ -123,7 +123,7 @@ def auto_pad_alone(auto_pad: str, pads: tuple[int, ...]) -> bool:
 def window_fits(fills_up: bool, room: tuple[int, ...]) -> bool:
     """The padded input holds a whole window along each spatial dimension.
 
-    Decided: The page is silent. Its formula gives no size there.
+    Decided: The page is silent. Its formula gives a size of 0 or less there.
     """
     return fills_up or all(steps >= 0 for steps in room)
 

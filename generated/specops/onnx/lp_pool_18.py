@@ -23,8 +23,8 @@ Constraints:
         (decided)
     auto_pad_alone: pads are 0 or absent where auto_pad is not NOTSET (pads)
     p_allowed: p is at least 1 (decided)
-    window_fits: the padded input holds a window along each spatial dimension, with ceil_mode but
-        for less than a stride (decided)
+    window_fits: along each spatial dimension the padded input is as long as a window, or with
+        ceil_mode less than a stride shorter (decided)
 
 Decided where the page is silent:
     kernel_shape_positive: The page is silent. A window without entries has no norm.
@@ -34,7 +34,7 @@ Decided where the page is silent:
     within_32_bits: The page is silent. Larger ones have no use, and 64 bits hold all that follows
         from these.
     p_allowed: The page is silent. What is less gives no norm.
-    window_fits: The page is silent. Its formula gives no size there.
+    window_fits: The page is silent. Its formula gives a size of 0 or less there.
     window_of_padding: A window of nothing but padding gives 0.
     magnitudes: Powers are those of the magnitudes of the elements.
     spatial_dimensions: 1 to 6 spatial dimensions are taken.
@@ -165,10 +165,10 @@ def p_allowed(p: int) -> bool:
 def window_fits(
     strides: tuple[int, ...], fills_up: bool, room: tuple[int, ...], rounds_up: bool
 ) -> bool:
-    """The padded input holds a window along each spatial dimension, with ceil_mode but for less
-    than a stride.
+    """Along each spatial dimension the padded input is as long as a window, or with ceil_mode less
+    than a stride shorter.
 
-    Decided: The page is silent. Its formula gives no size there.
+    Decided: The page is silent. Its formula gives a size of 0 or less there.
     """
     return fills_up or all(room[i] + (strides[i] if rounds_up else 1) > 0 for i in range(len(room)))
 
@@ -480,7 +480,7 @@ OPERATOR = Operator(
             "window_fits",
             field="kernel_shape",
             check=window_fits,
-            allowed="the padded input holds a window along each spatial dimension, with ceil_mode but for less than a stride",
+            allowed="along each spatial dimension the padded input is as long as a window, or with ceil_mode less than a stride shorter",
             origin="(decided)",
             reads=("fills_up", "room", "rounds_up", "strides"),
             needs=(

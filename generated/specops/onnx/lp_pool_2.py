@@ -28,7 +28,7 @@ Decided where the page is silent:
     within_32_bits: The page is silent. Larger ones have no use, and 64 bits hold all that follows
         from these.
     p_allowed: The page is silent. What is less gives no norm.
-    window_fits: The page is silent. Its formula gives no size there.
+    window_fits: The page is silent. Its formula gives a size of 0 or less there.
     window_of_padding: A window of nothing but padding gives 0.
     magnitudes: Powers are those of the magnitudes of the elements.
     spatial_dimensions: 1 to 6 spatial dimensions are taken.
@@ -127,7 +127,7 @@ def p_allowed(p: int) -> bool:
 def window_fits(fills_up: bool, room: tuple[int, ...]) -> bool:
     """The padded input holds a whole window along each spatial dimension.
 
-    Decided: The page is silent. Its formula gives no size there.
+    Decided: The page is silent. Its formula gives a size of 0 or less there.
     """
     return fills_up or all(steps >= 0 for steps in room)
 

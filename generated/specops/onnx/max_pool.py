@@ -42,8 +42,8 @@ class MaxPool(VersionedOperator):
         kernel_shape: Entries of the window, for each spatial dimension.
         auto_pad: Where padding comes from; NOTSET means pads, VALID means none, and SAME_UPPER and
             SAME_LOWER fill up. One of NOTSET, SAME_UPPER, SAME_LOWER, VALID. None means NOTSET.
-        ceil_mode: Round the number of windows up instead of down, where auto_pad is NOTSET; none
-            starts in the padding at the end. None means false. From version 10 on.
+        ceil_mode: Round the number of windows up, where auto_pad is NOTSET; the last is dropped if
+            it starts in the padding at the end. None means false. From version 10 on.
         dilations: Elements from one entry of a window to the next, for each spatial dimension. None
             means 1 for each entry of kernel_shape. From version 10 on.
         pads: Padding before each spatial dimension, then behind each of them. None means `[0 for i
@@ -112,8 +112,8 @@ def max_pool(
         kernel_shape: Entries of the window, for each spatial dimension.
         auto_pad: Where padding comes from; NOTSET means pads, VALID means none, and SAME_UPPER and
             SAME_LOWER fill up. One of NOTSET, SAME_UPPER, SAME_LOWER, VALID. None means NOTSET.
-        ceil_mode: Round the number of windows up instead of down, where auto_pad is NOTSET; none
-            starts in the padding at the end. None means false. From version 10 on.
+        ceil_mode: Round the number of windows up, where auto_pad is NOTSET; the last is dropped if
+            it starts in the padding at the end. None means false. From version 10 on.
         dilations: Elements from one entry of a window to the next, for each spatial dimension. None
             means 1 for each entry of kernel_shape. From version 10 on.
         pads: Padding before each spatial dimension, then behind each of them. None means `[0 for i

@@ -28,7 +28,7 @@ Decided where the page is silent:
     strides_positive: The page is silent. Without a step all windows would be the same.
     within_32_bits: The page is silent. Larger ones have no use, and 64 bits hold all that follows
         from these.
-    window_fits: The page is silent. Its formula gives no size there.
+    window_fits: The page is silent. Its formula gives a size of 0 or less there.
     nan: The page is silent. NumPy's rule, so that NaN propagates from wherever it stands in a
         window; the peers disagree.
     index_order: There are no indices here.
@@ -127,7 +127,7 @@ def auto_pad_alone(auto_pad: str, pads: tuple[int, ...]) -> bool:
 def window_fits(fills_up: bool, room: tuple[int, ...]) -> bool:
     """The padded input holds a whole window along each spatial dimension.
 
-    Decided: The page is silent. Its formula gives no size there.
+    Decided: The page is silent. Its formula gives a size of 0 or less there.
     """
     return fills_up or all(steps >= 0 for steps in room)
 

@@ -24,8 +24,8 @@ Constraints:
     within_32_bits: windows, steps and paddings, and the reach of a window, are less than 2^32
         (decided)
     auto_pad_alone: pads are 0 or absent where auto_pad is not NOTSET (pads)
-    window_fits: the padded input holds a window along each spatial dimension, with ceil_mode but
-        for less than a stride (decided)
+    window_fits: along each spatial dimension the padded input is as long as a window, or with
+        ceil_mode less than a stride shorter (decided)
 
 Decided where the page is silent:
     kernel_shape_positive: The page is silent. A window without entries has no greatest one.
@@ -34,7 +34,7 @@ Decided where the page is silent:
         same.
     within_32_bits: The page is silent. Larger ones have no use, and 64 bits hold all that follows
         from these.
-    window_fits: The page is silent. Its formula gives no size there.
+    window_fits: The page is silent. Its formula gives a size of 0 or less there.
     nan: The page is silent. NumPy's rule, so that NaN propagates from wherever it stands in a
         window; the peers disagree.
     padding_value: Padding is never chosen, also where all elements of a window are the least of
@@ -44,8 +44,10 @@ Decided where the page is silent:
     spatial_dimensions: 1 to 6 spatial dimensions are taken.
     ties: Of several equal elements of a window the first in row-major order is chosen, also where
         storage_order is 1.
-    ceil_mode_dropped_windows: With ceil_mode a window that would start in the padding at the end is
-        dropped, in all versions; the page of version 22 says so.
+    ceil_mode_dropped_windows: With ceil_mode the last window is dropped where it would start in the
+        padding at the end, in all versions, as onnx's shape inference does. The page of version 22
+        speaks of windows; there are several only where that padding is as long as a window and a
+        stride.
     ceil_mode_with_auto_pad: ceil_mode has no effect with VALID, by the page's formula, nor with
         SAME_UPPER and SAME_LOWER. onnx's shape inference rounds VALID up.
     zero_sizes: A size of 0 gives an empty result, or where it is spatial and padded, windows of
@@ -161,10 +163,10 @@ def auto_pad_alone(auto_pad: str, pads: tuple[int, ...]) -> bool:
 def window_fits(
     strides: tuple[int, ...], fills_up: bool, room: tuple[int, ...], rounds_up: bool
 ) -> bool:
-    """The padded input holds a window along each spatial dimension, with ceil_mode but for less
-    than a stride.
+    """Along each spatial dimension the padded input is as long as a window, or with ceil_mode less
+    than a stride shorter.
 
-    Decided: The page is silent. Its formula gives no size there.
+    Decided: The page is silent. Its formula gives a size of 0 or less there.
     """
     return fills_up or all(room[i] + (strides[i] if rounds_up else 1) > 0 for i in range(len(room)))
 
@@ -490,7 +492,7 @@ OPERATOR = Operator(
             "window_fits",
             field="kernel_shape",
             check=window_fits,
-            allowed="the padded input holds a window along each spatial dimension, with ceil_mode but for less than a stride",
+            allowed="along each spatial dimension the padded input is as long as a window, or with ceil_mode less than a stride shorter",
             origin="(decided)",
             reads=("fills_up", "room", "rounds_up", "strides"),
             needs=(

@@ -24,8 +24,8 @@ Constraints:
     window_size_positive: each of window_size is at least 1 (decided)
     strides_positive: each of strides is at least 1 (decided)
     dilations_positive: each of dilations is at least 1 (decided)
-    window_fits: the padded array holds a window along each spatial dimension, with ceil_mode but
-        for less than a stride (decided)
+    window_fits: along each spatial dimension the padded array is as long as a window, or with
+        ceil_mode less than a stride shorter (decided)
 
 Decided where the page is silent:
     spatial_dimensions: The last dimensions are the spatial ones, one for each entry.
@@ -36,7 +36,7 @@ Decided where the page is silent:
     window_size_positive: A window without entries has no greatest one.
     strides_positive: Without a step all windows would be the same.
     dilations_positive: Without a step all entries of a window would be the same.
-    window_fits: The page is silent. Its formula gives no size there.
+    window_fits: The page is silent. Its formula gives a size of 0 or less there.
     nan: NumPy's rule for maxima: NaN propagates, and the first NaN of a window is chosen.
     dimensions_in_front: Any number of dimensions may stand before the spatial ones, also none.
     padding_value: Padding is never chosen, also where all elements of a window are the least of
@@ -132,10 +132,10 @@ def dilations_positive(dilations: tuple[int, ...]) -> bool:
 
 
 def window_fits(strides: tuple[int, ...], ceil_mode: bool, room: tuple[int, ...]) -> bool:
-    """The padded array holds a window along each spatial dimension, with ceil_mode but for less
-    than a stride.
+    """Along each spatial dimension the padded array is as long as a window, or with ceil_mode less
+    than a stride shorter.
 
-    Decided: The page is silent. Its formula gives no size there.
+    Decided: The page is silent. Its formula gives a size of 0 or less there.
     """
     return all(room[i] + (strides[i] if ceil_mode else 1) > 0 for i in range(len(room)))
 
@@ -430,7 +430,7 @@ OPERATOR = Operator(
             "window_fits",
             field="window_size",
             check=window_fits,
-            allowed="the padded array holds a window along each spatial dimension, with ceil_mode but for less than a stride",
+            allowed="along each spatial dimension the padded array is as long as a window, or with ceil_mode less than a stride shorter",
             origin="(decided)",
             reads=("room", "ceil_mode", "strides"),
             needs=(
@@ -491,8 +491,8 @@ def max_pool(
             each entry of window_size.
         dilations: Elements from one entry of a window to the next, for each spatial dimension. None
             means 1 for each entry of window_size.
-        ceil_mode: Round the number of windows up instead of down; none starts in the padding at the
-            end.
+        ceil_mode: Round the number of windows up instead of down; the last is dropped if it starts
+            in the padding at the end.
         indices: Whether to return where too.
         out: Array to write to, or a tuple of one for each output; of the outputs' data types and
             shapes. It may not share memory with an input. None makes new ones, which have the

@@ -199,10 +199,9 @@ class Search:
             _ZERO(launch.address(zeros), 0, target, 0, elements, large=large, alive=alive)
         if rows is not None:
             places = np.empty(groups * self._item_size, np.uint8)
-            at, alive = launch.address(places), (alive, places)
-            run(walk, source, at, 0, items, large=large, alive=alive)
-            store = _MARKED(self._kind[0])
-            store(rows.address, at, target, 0, rows.items, large=large, alive=alive)
+            at, store = launch.address(places), _MARKED(self._kind[0])
+            run(walk, source, at, 0, items, large=large, alive=(alive, places))
+            store(rows.address, at, target, 0, rows.items, large=large, alive=(alive, places))
         elif parts == 1:
             run(walk, source, target, 0, items, large=large, alive=alive)
         else:
