@@ -216,7 +216,7 @@ def test_marks_of_rows_in_columns(name: str, past: int, monkeypatch: pytest.Monk
     assert len(made) >= 6
 
 
-@pytest.mark.parametrize("rows", [32_767, 32_768, 32_769, 65_537])
+@pytest.mark.parametrize("rows", [32_767, 32_769, 65_535, 65_536, 65_537])
 @pytest.mark.parametrize("name", TYPES)
 def test_more_rows_than_narrow_elements_can_count(name: str, rows: int) -> None:
     """The marks of three columns of many rows, at the ends and where 16 bits come round."""

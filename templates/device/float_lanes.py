@@ -273,12 +273,12 @@ def stream_lanes(_context: Any, kind: Any, address: Any, lanes: Any) -> Any:
         _kind, address, value = values
         if kind == types.int16:
             value = _float_to_half(context, builder, value)
-            if _target_has(context, "f16c", on_arm=False):
-                # LLVM would make one instruction of conversion and store, which goes to the caches.
-                fnty = ir.FunctionType(value.type, [value.type])
-                value = builder.asm(fnty, "", "=x,0", [value], False)
         elif kind == types.uint16:
             value = _float_to_bfloat(builder, value)
+        if kind.bitwidth == 16 and _target_has(context, "f16c", on_arm=False):
+            # LLVM would make one instruction of what narrows and the store, which goes to the caches.
+            fnty = ir.FunctionType(value.type, [value.type])
+            value = builder.asm(fnty, "", "=x,0", [value], False)
         _stream(builder, value, _pointer(builder, address), lanes.count * kind.bitwidth // 8)
         return context.get_dummy_value()
 

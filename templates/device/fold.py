@@ -160,8 +160,8 @@ def state_arrays(_context: Any, fold: Any) -> Any:
 def fetches_runs(_context: Any, fold: Any) -> Any:
     """Whether even adjoining runs had better be fetched ahead, a constant.
 
-    So where a fold computes long. Zen fetches other runs itself, faster if it is not asked to (1.1 to 1.4 times);
-    beyond the second-level cache of an Intel, asking takes 0.92 to 1 of the time.
+    So where a fold computes long. Zen fetches other runs itself, faster if it is not asked to (1.1 to 1.4 times); as on
+    an Intel, where asking takes 0.92 to 1 of the time beyond the second-level cache, all others are asked.
     """
 
     def codegen(context: Any, _builder: Any, _signature: Any, _values: Any) -> Any:

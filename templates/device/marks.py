@@ -16,7 +16,7 @@ from vectors import _mask, _masked_store
 from zero import store_element, zero_past_caches, zero_run
 
 MARKED_VECTORS = 8  # of rows that adjoin, taken as one while they are shorter
-MORE_PLACES = (MARKED_VECTORS + 2) * VECTOR_BYTES  # behind those of a row, see mark_run
+MORE_PLACES = (MARKED_VECTORS + 1) * VECTOR_BYTES  # behind those of a row, see mark_run
 
 
 @intrinsic
@@ -124,8 +124,9 @@ def _marked(builder: Any, places: Any, number: Any, mark: Any) -> Any:
 def mark_run(address, count, places, period, step, number, mark, past, flip):
     """Store `count` elements that adjoin: `mark` where the place of a column is the number of the row, 0 elsewhere.
 
-    A row is `period` elements long; the first one is `number`, and the next `step` more. The places, in the elements'
-    own width, go on behind the row by a vector, as those of the next row less `step`.
+    `step` rows, of `period` elements together, are taken as one; the first row is `number`. The places at `places`, in
+    the elements' own width, are those of the first of these rows, then less by 1 for each further one, so that all are
+    compared with one number; they go on behind the period by a vector.
     """
     size = item_size(flip)
     lanes = VECTOR_BYTES // size

@@ -16,7 +16,7 @@ a call needs one of them: a third of the time to compile.
                visited of several equal ones wins, or, where `ORDERED` is 0, the least (`LAST`: greatest) index
       marks    (size, output stride, 0) of the reduced axes in the order of the index, where marks are stored
       zeros    (size, output stride, index weight) of the reduced axes in the order of memory, where a group's elements
-               are stored as soon as it is searched, see `STORED`
+               are stored as soon as it is searched, see `STORED`; with ZEROS_FIRST weights of 0
     partial  (key, index) of each group, part by part, where groups are split into parts; a search whose outputs have
              PAIR_BYTES stores such pairs there, too
 """
@@ -972,7 +972,7 @@ def fold_rows(
 
 
 MARKED_VECTORS = 8  # of rows that adjoin, taken as one while they are shorter
-MORE_PLACES = (MARKED_VECTORS + 2) * VECTOR_BYTES  # behind those of a row, see mark_run
+MORE_PLACES = (MARKED_VECTORS + 1) * VECTOR_BYTES  # behind those of a row, see mark_run
 
 
 @intrinsic
@@ -1080,8 +1080,9 @@ def _marked(builder: Any, places: Any, number: Any, mark: Any) -> Any:
 def mark_run(address, count, places, period, step, number, mark, past, flip):
     """Store `count` elements that adjoin: `mark` where the place of a column is the number of the row, 0 elsewhere.
 
-    A row is `period` elements long; the first one is `number`, and the next `step` more. The places, in the elements'
-    own width, go on behind the row by a vector, as those of the next row less `step`.
+    `step` rows, of `period` elements together, are taken as one; the first row is `number`. The places at `places`, in
+    the elements' own width, are those of the first of these rows, then less by 1 for each further one, so that all are
+    compared with one number; they go on behind the period by a vector.
     """
     size = item_size(flip)
     lanes = VECTOR_BYTES // size
@@ -1722,7 +1723,7 @@ def _list_places(places, keys, winners, columns, blanks, rule):
 
 @helper
 def _store_marked(zeros, out, places, columns, rows, mark, past, flip):
-    """Store all elements of a tile's groups; `rows` of them adjoin."""
+    """Store all elements of a tile's groups, of which `rows` rows adjoin."""
     size = item_size(flip)
     lanes = VECTOR_BYTES // size
     together = least(rows, ceildiv(MARKED_VECTORS * lanes, columns))

@@ -51,8 +51,8 @@ SUM_VECTORS = 64  # added in plain float; their sums are added with their roundi
 LEAD_ROWS = 8  # of a tile, fetched ahead of those that are measured,
 WRITE_LEAD_ROWS = 4  # or written
 FAR = 8192  # bytes: what lies further away from a row is fetched into the second-level cache (0.85 to 1 of the time)
-TOGETHER = 16  # short rows, of at most as many vectors; of longer ones 4 at most
-L1_BYTES = 1 << 15
+TOGETHER = 16  # short rows at most, of at most as many vectors; of longer ones 4 at most
+L1_BYTES = 1 << 15  # of what is worked on together
 
 STORED = 0  # results come from exponentials kept in scratch,
 COMPUTED = 1  # from the input again,
@@ -934,12 +934,12 @@ def stream_lanes(_context: Any, kind: Any, address: Any, lanes: Any) -> Any:
         _kind, address, value = values
         if kind == types.int16:
             value = _float_to_half(context, builder, value)
-            if _target_has(context, "f16c", on_arm=False):
-                # LLVM would make one instruction of conversion and store, which goes to the caches.
-                fnty = ir.FunctionType(value.type, [value.type])
-                value = builder.asm(fnty, "", "=x,0", [value], False)
         elif kind == types.uint16:
             value = _float_to_bfloat(builder, value)
+        if kind.bitwidth == 16 and _target_has(context, "f16c", on_arm=False):
+            # LLVM would make one instruction of what narrows and the store, which goes to the caches.
+            fnty = ir.FunctionType(value.type, [value.type])
+            value = builder.asm(fnty, "", "=x,0", [value], False)
         _stream(builder, value, _pointer(builder, address), lanes.count * kind.bitwidth // 8)
         return context.get_dummy_value()
 

@@ -43,6 +43,11 @@ PART_BYTES = 1 << 18  # a part smaller than this is not worth a thread
 PARTIALS = 1 << 15  # (key, index) pairs, half a MiB
 PLACES_BYTES = 1 << 19  # of indices that are found before marks are stored
 PART_ITEMS = 16  # enough for the threads to share: joining parts costs (1.3 times for bytes)
+# Of rows, and of columns of which less than SHORT_ROW_BYTES adjoin: parts that are compact take 0.5 to 0.8 of the time.
+MANY_PART_ITEMS = 64
+SHORT_ROW_BYTES = 1 << 9
+# Rows of so many bytes that lie apart in an output: marks after zeros take 0.5 to 0.9 of the time.
+ZEROS_FIRST_BYTES = range(1 << 7, 1 << 10)
 STREAM_BYTES = 1 << 22  # input that no longer stays in a core's own cache
 PAST_BYTES = 1 << 24  # output from which zeros go past the caches: see geometry.outgrows
 PAST_ROW_BYTES = 1 << 13
@@ -126,6 +131,7 @@ class _Way(NamedTuple):
     part_bytes: int  # that an item reads
     late: bool = False
     tile: int = 1
+    row_bytes: int = 0  # of columns, adjoining ones that an item reads
     beside: int = 1
     overlap: int = 0
 
@@ -136,7 +142,7 @@ class _Marks(NamedTuple):
     marks: npt.NDArray[np.int64]  # the table of axes
     zeros: npt.NDArray[np.int64]  # that of a group's elements, stored with the search
     zero_rows: int = 1
-    past: bool = False  # zeros go past the caches
+    past: bool = False  # zeros, and marks among them, go past the caches
     stored: int = 0  # setting STORED
     after: bool = False  # rows of marks are stored when all places are found
     before: npt.NDArray[np.int64] | None = None  # the walk that sets all to 0 beforehand
@@ -365,9 +371,17 @@ class Search:
                 visit.shift += stride * (beside - 1)
                 visit.base += weight * (beside - 1)
         items = visit.groups // across * -(-across // tile)
-        part_bytes = visit.total * beside * size * min(across, tile)
+        row_bytes = size * min(across * beside, tile)
+        part_bytes = visit.total * row_bytes
         return _Way(
-            _COLUMNS, contiguous, items, part_bytes, tile=tile, beside=beside, overlap=overlap
+            _COLUMNS,
+            contiguous,
+            items,
+            part_bytes,
+            tile=tile,
+            row_bytes=row_bytes,
+            beside=beside,
+            overlap=overlap,
         )
 
     def _tile(self, columns: int, most: int) -> int:
@@ -390,9 +404,11 @@ class Search:
     def _parts(self, visit: _Visit, way: _Way) -> tuple[int, bool]:
         """The parts of each group, none empty, and whether each is a group of its own to the search."""
         kept, reduced, total, groups = visit.kept, visit.reduced, visit.total, visit.groups
-        parts = 1
-        if way.items < PART_ITEMS:
-            parts = min(way.part_bytes // PART_BYTES, PART_ITEMS // way.items, PARTIALS // groups)
+        parts, enough = 1, PART_ITEMS
+        if way.search is not _COLUMNS or way.row_bytes < SHORT_ROW_BYTES:
+            enough = MANY_PART_ITEMS
+        if way.items < enough:
+            parts = min(way.part_bytes // PART_BYTES, enough // way.items, PARTIALS // groups)
             parts = max(1, parts)
         split = False
         by_rows = way.search is _ROWS and kept and kept[-1].stride < abs(reduced[0].stride)
@@ -416,15 +432,17 @@ class Search:
         size, columns = self._item_size, way.search is _COLUMNS
         marked = geometry.by_memory(visit.marked)
         marks = geometry.table(geometry.coalesce(visit.marked))
-        # Whether indices have room in an element's width.
-        fits = geometry.elements(marked) <= 1 << min(8 * size - 1, 62)
+        # Whether indices are told apart in an element's width.
+        fits = geometry.elements(marked) <= 1 << 8 * size
         if columns and parts == 1:
             run, group = visit.kept[-1], geometry.coalesce(marked)
-            if len(group) == 1 and group[0][1:] == (size, 1):
+            if len(group) == 1 and group[0].stride == size:
                 return _Marks(marks, geometry.table(group), 1, past, kernel.BY_GROUPS)
             if run.second == size and fits:
                 rows = self._adjoining(group, run.size, way.tile)
-                return _Marks(marks, geometry.table(group), rows, past, kernel.BY_ROWS)
+                apart = past and rows == 1 and min(run.size, way.tile) * size in ZEROS_FIRST_BYTES
+                if not apart:
+                    return _Marks(marks, geometry.table(group), rows, past, kernel.BY_ROWS)
         across = [Axis(axis.size, axis.second, 0) for axis in visit.kept]
         group = geometry.coalesce(axis._replace(second=0) for axis in marked)
         everything = geometry.by_memory(across + group)

@@ -29,7 +29,7 @@ _COMBINE = launch.Kernel(kernel.combine)
 SCRATCH_BYTES = 1 << 18  # of a row's exponentials, or of a tile's lanes, which stay in L2
 BLOCK_BYTES = 1 << 14  # of a long row measured together
 TILE_BYTES = 4096  # of one row of a tile,
-STREAM_TILE_BYTES = 8192  # or past the cache: fewer ends (0.8 to 1 of the time)
+STREAM_TILE_BYTES = 8192  # of large outputs: fewer ends (0.8 to 1 of the time)
 LEAST_TILE_BYTES = 2048  # narrower ones are slower than idle threads, beyond the cache
 SHARED_TILES = 4  # of columns that stay in cache: narrower tiles are better than split groups
 LEAST_ROWS = 16  # of a tile, where several rows are taken as one
@@ -145,7 +145,7 @@ class Softmax:
         settings[kernel.KEPT] = max(1, len(kept))
         settings[kernel.REDUCED] = max(1, len(reduced))
         settings[kernel.TOTAL] = total
-        # Columns of 16 bits take longer to compute than to store, also within the cache.
+        # Columns of 16 bits take so long to compute that stores within the cache are no slower.
         stream = stream and not (across and self._item_size == 2)
         settings[kernel.STREAM] = stream and way.inner_bytes >= STREAM_RUN_BYTES
         axes = (geometry.table(kept).ravel(), geometry.table(reduced).ravel())
