@@ -81,11 +81,11 @@ class _Plan(NamedTuple):
     parts: int
     zeros: npt.NDArray[np.int64] | None  # the walk that sets an output to 0 beforehand
     elements: int  # of it
-    rows: _Rows | None  # of marks, where the search stores places
+    rows: _RowsOfMarks | None  # of marks, where the search stores places
     repeated: tuple[slice, ...] | None  # kept axes of stride 0 cut to one element
 
 
-class _Rows(NamedTuple):
+class _RowsOfMarks(NamedTuple):
     """Rows of marks, stored when all places are found."""
 
     walk: npt.NDArray[np.int64]
@@ -470,7 +470,7 @@ class Search:
 
     def _rows_of_marks(
         self, kept: list[Axis], marked: list[Axis], past: bool
-    ) -> tuple[list[Axis], _Rows]:
+    ) -> tuple[list[Axis], _RowsOfMarks]:
         """The kept axes of a search that stores places in the order of the output, and what makes marks of these."""
         order = sorted(range(len(kept)), key=lambda i: -abs(kept[i].second))
         weights = geometry.index_weights([kept[i].size for i in order])
@@ -489,7 +489,7 @@ class Search:
         tables = geometry.table(stored), _NO_AXES, _NO_AXES, geometry.table(group)
         walk = self._walk(settings, *tables)
         items = geometry.elements(stored[:-1]) * -(-columns // tile)
-        return searched, _Rows(walk, launch.address(walk), items)
+        return searched, _RowsOfMarks(walk, launch.address(walk), items)
 
     def _walk(
         self, settings: dict[int, int], *tables: npt.NDArray[np.int64]
