@@ -137,6 +137,19 @@ class Expr:
         loops = [n for n in ast.walk(self.tree) if isinstance(n, ast.comprehension)]
         return {loop.target.id for loop in loops if isinstance(loop.target, ast.Name)}
 
+    def words(self) -> list[tuple[str, str, int]]:
+        """Each name that is compared with a word: the name, the word and where its quotation marks begin."""
+        found = []
+        for node in ast.walk(self.tree):
+            if isinstance(node, ast.Compare):
+                sides = (node.left, *node.comparators)
+                names = [side.id for side in sides if isinstance(side, ast.Name)]
+                texts = [
+                    s for s in sides if isinstance(s, ast.Constant) and isinstance(s.value, str)
+                ]
+                found += [(n, str(t.value), t.col_offset) for n in names for t in texts]
+        return found
+
     def calls(self) -> set[str]:
         """The functions that it calls."""
         return {

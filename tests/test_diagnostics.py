@@ -123,6 +123,7 @@ MARKED = {
     "E103_default": "UP",
     "E103_default_of_number": "one",
     "E103_unknown_data_type": "INT7",
+    "E103_word_of_enum": '"INCREASIN"',
     "E104_number_for_level": "3.0",
     "E105_code": "x): import os #",
     "E105_hyphen": "axes-unique",

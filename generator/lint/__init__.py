@@ -14,6 +14,7 @@ from generator.lint.rules import Rules
 from generator.lint.semantics import Semantics
 from generator.lint.tables import Tables
 from generator.lint.vocabulary import check_vocabulary
+from generator.lint.words import Words
 from generator.model import SpecTree, TensorConstraint
 from generator.resolve import Operator, Rule
 from generator.selftest import SelfTest, Tensor
@@ -55,7 +56,7 @@ def lint(tree: SpecTree, report: Report) -> Linted:
 
 def _spec(operator: Operator, tree: SpecTree, report: Report) -> None:
     """The cross-references of one spec."""
-    for part in (Naming, Fields, Tables, Rules, Semantics, Equivalences):
+    for part in (Naming, Fields, Words, Tables, Rules, Semantics, Equivalences):
         part(operator, tree, report).check()
     document = operator.source.document
     silent: dict[str, KeyPath] = {}

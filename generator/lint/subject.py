@@ -27,7 +27,7 @@ class Subject:
 
     def __init__(self, operator: Operator, tree: SpecTree, report: Report) -> None:
         self.operator, self.spec, self.document = operator, operator.spec, operator.source.document
-        self.vocabulary, self.report = tree.vocabulary, report
+        self.vocabulary, self.shared, self.report = tree.vocabulary, tree.document, report
         self.names = [f.name for f in self.spec.fields]
         self.specs = tree.specs
 
