@@ -23,7 +23,10 @@ from specops.vocabulary import DATA_TYPES, FEATURE_LEVELS
 
 OK, INVALID, USAGE, BUG, INTERRUPTED = 0, 1, 2, 3, 130
 
-_CODES = "Exit codes: 0 fine; 1 a model that is not valid or cannot be run; 2 wrong usage; 3 a bug; 130 interrupted."
+_CODES = (
+    "Exit codes: 0 fine; 1 a model that is not valid or cannot be run; 2 wrong usage; 3 a bug; 130 interrupted;"
+    " 143 terminated."
+)
 _UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
 
 
