@@ -288,10 +288,6 @@ def _use(
             help=f"{name}({wanted})",
         )
         return None
-    try:
-        expr.check_names(shared.require, shared.parameters, name)
-    except ExpressionError:
-        return None  # told in the vocabulary
     for argument in arguments:
         if argument not in names:
             place = document.within(path, text.index(argument), len(argument))
@@ -312,6 +308,10 @@ def _use(
             shared.require, types, "bool", tree.vocabulary.data_types, negative, taken
         )
     except ExpressionError as error:
+        try:
+            expr.check_names(shared.require, shared.parameters, name)
+        except ExpressionError:
+            return None  # told in the vocabulary
         report.add(
             "E204",
             f"`{name}` does not fit these fields: {error.message}",

@@ -27,5 +27,6 @@ class Words(Subject):
         if path[-1] != "use":
             return self.document.within(path, offset, len(word) + 2)
         name = str(self.spec.constraints[int(path[1])].use).split("(")[0].strip()
-        offset = self.vocabulary.constraints[name].require.index(word) - 1
-        return self.shared.within(("constraints", name, "require"), offset, len(word) + 2)
+        text = self.vocabulary.constraints[name].require.replace("'", '"')
+        at = text.index(f'"{word}"')
+        return self.shared.within(("constraints", name, "require"), at, len(word) + 2)

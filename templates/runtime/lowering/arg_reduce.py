@@ -241,7 +241,6 @@ class Search:
         rows = None
         if marks.after:
             kept, rows = self._rows_of_marks(kept, visit.marked, past)
-            marks = _Marks(_NO_AXES, _NO_AXES, after=True)
         groups, search = visit.groups, way.search
         runs = reduced[1:] if split else reduced
         short = len(runs) == 1 and runs[0].size * self._item_size <= kernel.SHORT_BYTES
@@ -453,7 +452,7 @@ class Search:
         by_rows = any(axis in across and axis.stride == size for axis in everything[-1:])
         few = visit.groups * size <= PLACES_BYTES
         if by_rows and few and fits and parts == 1 and not columns:
-            return _Marks(marks, _NO_AXES, past=past, after=True)
+            return _Marks(_NO_AXES, _NO_AXES, after=True)
         axes = geometry.table(geometry.coalesce(everything))
         before = np.concatenate(([self._out_size, past, len(axes)], axes.ravel()))
         elements = geometry.elements(everything)
