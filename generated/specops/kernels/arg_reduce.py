@@ -1717,7 +1717,7 @@ def rows(width, is_float):
 def _list_places(places, keys, winners, columns, blanks, rule):
     """The indices of columns, in the elements' own width."""
     for c in range(columns):
-        index = 0 if blanks and keys[c] == rule.nan_key else winners[c]
+        index = _index(keys[c], winners[c], 0, 1, blanks, rule)
         store_integer(rule.flip, places + c * item_size(rule.flip), index)
 
 
@@ -1863,7 +1863,7 @@ def columns(width, is_float):
                     pairs[place + 2 * c + 1] = winners[c]
             else:
                 for c in range(columns):
-                    index = 0 if blanks and keys[c] == rule.nan_key else winners[c]
+                    index = _index(keys[c], winners[c], 0, 1, blanks, rule)
                     if by_groups:
                         one_hot_run(target + c * out_step, volume, index, mark, past, rule.flip)
                     else:
