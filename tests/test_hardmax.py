@@ -150,6 +150,41 @@ def test_zeros_past_the_caches(name: str, monkeypatch: pytest.MonkeyPatch) -> No
         check_case(name, number, 2)
 
 
+@pytest.mark.parametrize("past", [0, 1 << 40], ids=["past", "within"])
+@pytest.mark.parametrize("name", TYPES)
+def test_rows_stored_with_their_marks(
+    name: str, past: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Long rows, searched in blocks, with the greatest element in any cache line, at any alignment."""
+    monkeypatch.setattr(lowering, "PAST_BYTES", past)
+    random = np.random.default_rng(TYPES.index(name))
+    for n in (8_200, 9_001):
+        x = values(random, name, (3, n))
+        for place in (0, 1, n // 2, n - 40, n - 1):
+            x[1] = -1
+            x[1, place] = 5
+            for kind in LAYOUTS:
+                out = output(random, x.shape, x.dtype, kind)
+                operator(name, x.shape, (1,), "ignored")(x, out.array)
+                expected = hardmax(x, (1,), "ignored")
+                assert np.array_equal(bits(out.array), bits(expected)), f"{kind} {n} {place}"
+                out.check_surroundings()
+
+
+@pytest.mark.parametrize("name", TYPES)
+def test_narrow_rows_of_repeated_elements(name: str) -> None:
+    """Where an input's elements are repeated, a group has more of them than are looked at."""
+    random = np.random.default_rng(TYPES.index(name))
+    for repeats in (2, 5):
+        one = values(random, name, (4, 7, 1))
+        x = np.broadcast_to(one, (4, 7, repeats))
+        out = output(random, x.shape, x.dtype, "c")
+        operator(name, x.shape, (1, 2), "ignored")(x, out.array)
+        expected = hardmax(x, (1, 2), "ignored")
+        assert np.array_equal(bits(out.array), bits(expected))
+        out.check_surroundings()
+
+
 @pytest.mark.parametrize("name", TYPES)
 def test_narrow_columns(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Rows of few columns that adjoin are searched and set to 0 together, with any output beside any input."""

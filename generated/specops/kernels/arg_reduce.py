@@ -53,7 +53,7 @@ ZERO_ROWS = 16  # columns: rows that adjoin in the output and are stored at once
 PAST = 17  # zeros, and marks that are stored with them, go past the caches
 PART_WEIGHT = 18  # what is added to the index from one part to the next
 CEILING = 19  # the greatest key that an element can have
-STORED = 20  # columns: how elements of the input's shape are stored: one of the following
+STORED = 20  # how elements of the input's shape are stored: one of the following
 RULE = 21  # flip, nan_key and inf
 SETTINGS = 24
 
@@ -1583,8 +1583,8 @@ def _index(best, place, base, weight, blanks, rule):
     return 0 if blanks and best == rule.nan_key else base + place * weight
 
 
-def short_rows(width, is_float):
-    """Chunk of groups that are each one contiguous run of at most SHORT_BYTES.
+def short_rows(width, is_float, one_hot):
+    """Chunk of groups that are each one contiguous run of at most SHORT_BYTES; it stores `one_hot` groups, or indices.
 
     No bookkeeping, which would take longer than the row.
     """
@@ -1595,22 +1595,19 @@ def short_rows(width, is_float):
         prefer_wide_vectors()
         how, kept, reduced, marks, zeros = _tables(walk)
         rule = rule_of(how, RULE, lane, float_lane)
-        if how[WIDTH] == PAIR_BYTES:
+        pairs = how[WIDTH] == PAIR_BYTES
+        if pairs:
             out = partial
         _, step, out_step = _axis(kept, kept[1] - 1)
         n, _, weight = _axis(reduced, 0)
         base, late, width = how[BASE], how[LATE] != 0, how[WIDTH]
         blanks, mark = how[BLANKS] != 0, how[MARK]
-        mark_step = _entry(marks, 0, 1) if mark != 0 else 0
-        past = how[PAST] != 0
-        zero_count = zero_step = 0
-        if zeros[1] > 0:
-            zero_count, zero_step, _ = _axis(zeros, 0)
+        if one_hot:
+            mark_step = _entry(marks, 0, 1)
+            zero_count, zero_step, _ = _axis(zeros, 0) if zeros[1] > 0 else (0, 0, 0)
+            whole = how[STORED] == BY_GROUPS and zero_count == n
         size = item_size(rule.flip)
         narrow = n <= VECTOR_BYTES // size
-        # A group's whole run of the output fits one vector, too.
-        one_hot = narrow and zero_count == n and zero_step == size and mark_step == size
-        plain = mark == 0 and width != PAIR_BYTES
         # Rows further on, by their own bytes: by their step, those with gaps take up to twice as long.
         ahead = step * most(AHEAD // (n * size), 1)
         item = begin
@@ -1621,52 +1618,54 @@ def short_rows(width, is_float):
             readable = address + count * step if step == n * size else 0
             item += count
             # A loop for each case: of so little that the processor overlaps more rows (0.6 to 0.9 of the time).
-            if plain and narrow:
-                for _ in range(count):
-                    best, place = greatest_place(address, n, readable, late, rule)
-                    index = _index(best, place, base, weight, blanks, rule)
-                    store_element(out_address, index, width)
-                    address += step
-                    out_address += out_step
-            elif plain:
-                for _ in range(count):
-                    best, place = greatest_place_of_many(address, n, ahead, late, rule)
-                    index = _index(best, place, base, weight, blanks, rule)
-                    store_element(out_address, index, width)
-                    address += step
-                    out_address += out_step
-            elif one_hot:
+            if one_hot and narrow and whole:
                 for _ in range(count):
                     best, place = greatest_place(address, n, readable, late, rule)
                     index = _index(best, place, base, weight, blanks, rule)
                     store_one_hot(out_address, n, index, mark, rule.flip)
                     address += step
                     out_address += out_step
-            else:
+            elif one_hot:
                 for _ in range(count):
                     if narrow:
                         best, place = greatest_place(address, n, readable, late, rule)
                     else:
                         best, place = greatest_place_of_many(address, n, ahead, late, rule)
                     if zero_count > 0:
-                        zero_run(out_address, zero_count, zero_step, width, past)
+                        zero_run(out_address, zero_count, zero_step, width, False)
                     index = _index(best, place, base, weight, blanks, rule)
-                    if width == PAIR_BYTES:
-                        _store_pair(out_address, best, index)
-                    elif mark == 0:
-                        store_element(out_address, index, width)
-                    else:
-                        store_element(out_address + index * mark_step, mark, width)
+                    store_element(out_address + index * mark_step, mark, width)
                     address += step
                     out_address += out_step
-        if past:
-            drain_stores()
+            elif pairs:
+                for _ in range(count):
+                    if narrow:
+                        best, place = greatest_place(address, n, readable, late, rule)
+                    else:
+                        best, place = greatest_place_of_many(address, n, ahead, late, rule)
+                    _store_pair(out_address, best, base + place * weight)
+                    address += step
+                    out_address += out_step
+            elif narrow:
+                for _ in range(count):
+                    best, place = greatest_place(address, n, readable, late, rule)
+                    index = _index(best, place, base, weight, blanks, rule)
+                    store_element(out_address, index, width)
+                    address += step
+                    out_address += out_step
+            else:
+                for _ in range(count):
+                    best, place = greatest_place_of_many(address, n, ahead, late, rule)
+                    index = _index(best, place, base, weight, blanks, rule)
+                    store_element(out_address, index, width)
+                    address += step
+                    out_address += out_step
 
     return chunk
 
 
-def rows(width, is_float):
-    """Chunk with the innermost axis reduced; an item is a part of a group."""
+def rows(width, is_float, one_hot):
+    """Chunk with the innermost axis reduced; an item is a part of a group. It stores `one_hot` groups, or indices."""
     lane, float_lane = lane_types(width, is_float)
 
     @entry
@@ -1679,8 +1678,7 @@ def rows(width, is_float):
             out = partial
         parts, width, mark = how[PARTS], how[WIDTH], how[MARK]
         contiguous = how[CONTIGUOUS] != 0
-        blanks = how[BLANKS] != 0
-        cleared, past = zeros[1] > 0, how[PAST] != 0
+        blanks, past = how[BLANKS] != 0, how[PAST] != 0
         volume = _volume(zeros)
         total = _volume(reduced)
         share = ceildiv(total, parts)
@@ -1695,7 +1693,7 @@ def rows(width, is_float):
             else:
                 best, index = _strided_row(how, reduced, x + offset, rule, first, stop)
             target = out + out_offset
-            if cleared:
+            if one_hot and zeros[1] > 0 and how[STORED] == ZEROS_FIRST:
                 begin_zero, end_zero = volume * part // parts, volume * (part + 1) // parts
                 _zero(zeros, target, width, past, begin_zero, end_zero)
             if parts > 1:
@@ -1704,10 +1702,14 @@ def rows(width, is_float):
             elif width == PAIR_BYTES:
                 _store_pair(target, best, index)
             else:
-                if blanks and best == rule.nan_key:
-                    index = 0
-                _store(target, index, width, mark, marks)
-        if past:
+                index = _index(best, index, 0, 1, blanks, rule)
+                if not one_hot:
+                    store_element(target, index, width)
+                elif how[STORED] == BY_GROUPS:
+                    one_hot_run(target, volume, index, mark, past, rule.flip)
+                else:
+                    _store(target, index, width, mark, marks)
+        if one_hot and past:
             drain_stores()
 
     return chunk
@@ -1745,8 +1747,8 @@ def _store_marked(zeros, out, places, columns, rows, mark, past, flip):
             index += weight
 
 
-def columns(width, is_float):
-    """Chunk with the innermost axis kept; an item is a part of a tile of groups.
+def columns(width, is_float, one_hot):
+    """Chunk with the innermost axis kept; an item is a part of a tile of groups. It stores `one_hot` groups, or indices.
 
     Down the rows outside, compare and select along the columns inside.
 
@@ -1787,13 +1789,11 @@ def columns(width, is_float):
         beside_weight = weight // beside if row_step > 0 else -(weight // beside)
         total = _volume(reduced)
         stored, past = how[STORED], how[PAST] != 0
-        by_rows, by_groups = stored == BY_ROWS, stored == BY_GROUPS
-        cleared = zeros[1] > 0 and stored == ZEROS_FIRST
         volume = _volume(zeros)
         share = ceildiv(total, parts)
         # Whether the indices of a block that has all rows can be stored as they are found.
         placed = parts == 1 and beside == 1 and reduced[1] == 1
-        placed = placed and (by_rows or (mark == 0 and out_step == width))
+        placed = placed and (stored == BY_ROWS if one_hot else out_step == width)
         listed = -1  # the first position that `offsets` tells
         rows = top_row = 0
         for item in range(begin, end):
@@ -1808,7 +1808,7 @@ def columns(width, is_float):
             next_start = x + _unravel(kept, kept_inner, next_outer)[0] + next_column * step
             position = part * share
             stop = least(position + share, total)
-            if cleared:
+            if one_hot and zeros[1] > 0 and stored == ZEROS_FIRST:
                 for run in range(volume * part // parts, volume * (part + 1) // parts):
                     zero_offset, _ = _unravel(zeros, zeros[1], run)
                     zero_run(target + zero_offset, columns * how[ZERO_ROWS], out_step, width, past)
@@ -1836,7 +1836,7 @@ def columns(width, is_float):
                         best_at, where_at, start, offsets, rows, wide, step, fresh, rule
                     )
                 if first and placed and position == stop:
-                    to, to_width = (places, size) if by_rows else (target, width)
+                    to, to_width = (places, size) if one_hot else (target, width)
                     store_places(
                         to, columns, best_at, where_at, indices[0], weight, blanks, to_width, rule
                     )
@@ -1850,7 +1850,7 @@ def columns(width, is_float):
                     )
             for row in range(1, beside):
                 _join_row(keys, winners, row * columns, columns, row * beside_weight, last)
-            if by_rows:
+            if one_hot and stored == BY_ROWS:
                 if not first:
                     _list_places(places, keys, winners, columns, blanks, rule)
                 _store_marked(zeros, target, places, columns, how[ZERO_ROWS], mark, past, rule.flip)
@@ -1863,12 +1863,15 @@ def columns(width, is_float):
                     pairs[place + 2 * c + 1] = winners[c]
             else:
                 for c in range(columns):
+                    address = target + c * out_step
                     index = _index(keys[c], winners[c], 0, 1, blanks, rule)
-                    if by_groups:
-                        one_hot_run(target + c * out_step, volume, index, mark, past, rule.flip)
+                    if not one_hot:
+                        store_element(address, index, width)
+                    elif stored == BY_GROUPS:
+                        one_hot_run(address, volume, index, mark, past, rule.flip)
                     else:
-                        _store(target + c * out_step, index, width, mark, marks)
-        if past:
+                        _store(address, index, width, mark, marks)
+        if one_hot and past:
             drain_stores()
         release(best_at)
 
