@@ -17,7 +17,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple, TextIO
 
-from generator import compare, explain, lint, output, plan, skeleton, structure
+from generator import compare, explain, imports, lint, output, plan, skeleton, structure
 from generator.diagnostics import Diagnostic, Report, Span, annotation, escaped, suggestion
 from generator.lint import Linted
 from generator.model import DIALECTS
@@ -291,10 +291,16 @@ def rendered(specs: Linted, options: argparse.Namespace) -> dict[File, bytes]:
             "E105", f"generated/{path} has another meaning", source, help="name the spec otherwise"
         )
     fail(report, options)
+    texts = {}
     for file in files:
         text = renderer.render(file, report)
         if text is not None:
+            texts[file.path] = text
             out[file] = text.encode()
+    fail(report, options)
+    for module, file, line in imports.missing(files, texts):
+        place = renderer.place(file.origin, line, report)
+        report.add("E403", f"no generated file is the module `{module}`", place)
     fail(report, options)
     return out
 

@@ -421,6 +421,27 @@ def test_missing_templates_remove_nothing(generated: Tree, folder: str, error: s
     assert generated.generated() == before
 
 
+@pytest.mark.parametrize(
+    ("removed", "missing"),
+    [
+        ("geometry.py", ["specops.geometry"]),
+        ("dxdispatch", ["specops.dxdispatch", "specops.dxdispatch.model"]),
+        ("__main__.py", []),
+    ],
+)
+def test_modules_that_others_import(generated: Tree, removed: str, missing: list[str]) -> None:
+    """Where the template of one is removed, the first that imports it is told, and nothing is written."""
+    before = generated.generated()
+    path = generated.path(f"templates/runtime/{removed}")
+    shutil.rmtree(path) if path.is_dir() else path.unlink()
+    result = generated("generate")
+    assert result.code == (cli.ERRORS if missing else cli.OK)
+    for module in missing:
+        assert result.err.count(f"no generated file is the module `{module}`\n") == 1
+    assert result.err.count("--> templates/runtime/") == result.err.count("error[E403]")
+    assert (generated.generated() == before) == bool(missing)
+
+
 @pytest.mark.parametrize("verb", ["generate", "check", "lint"])
 def test_unknown_operator(generated: Tree, verb: str) -> None:
     before = generated.generated()
