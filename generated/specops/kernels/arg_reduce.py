@@ -1578,15 +1578,17 @@ def _join_row(keys, winners, first, columns, weight, last):
 
 
 @helper
-def _index(best, place, base, weight, blanks, rule):
-    """The index of the element at a place of a row; 0 in a row of nothing but NaN, where there are `blanks`."""
-    return 0 if blanks and best == rule.nan_key else base + place * weight
+def _index(best, index, blanks, rule):
+    """The index of a group's greatest element; 0 in a group of nothing but NaN, where there are `blanks`."""
+    return 0 if blanks and best == rule.nan_key else index
 
 
 def short_rows(width, is_float, one_hot):
-    """Chunk of groups that are each one contiguous run of at most SHORT_BYTES; it stores `one_hot` groups, or indices.
+    """Chunk of groups that are each one contiguous run of at most SHORT_BYTES.
 
     No bookkeeping, which would take longer than the row.
+
+    Here and in the next two, `one_hot` stores marks, and what is 0 beside them; else indices are stored, or pairs.
     """
     lane, float_lane = lane_types(width, is_float)
 
@@ -1595,8 +1597,8 @@ def short_rows(width, is_float, one_hot):
         prefer_wide_vectors()
         how, kept, reduced, marks, zeros = _tables(walk)
         rule = rule_of(how, RULE, lane, float_lane)
-        pairs = how[WIDTH] == PAIR_BYTES
-        if pairs:
+        as_pairs = how[WIDTH] == PAIR_BYTES
+        if as_pairs:
             out = partial
         _, step, out_step = _axis(kept, kept[1] - 1)
         n, _, weight = _axis(reduced, 0)
@@ -1605,7 +1607,7 @@ def short_rows(width, is_float, one_hot):
         if one_hot:
             mark_step = _entry(marks, 0, 1)
             zero_count, zero_step, _ = _axis(zeros, 0) if zeros[1] > 0 else (0, 0, 0)
-            whole = how[STORED] == BY_GROUPS and zero_count == n
+            one_run = how[STORED] == BY_GROUPS and zero_count == n
         size = item_size(rule.flip)
         narrow = n <= VECTOR_BYTES // size
         # Rows further on, by their own bytes: by their step, those with gaps take up to twice as long.
@@ -1618,10 +1620,10 @@ def short_rows(width, is_float, one_hot):
             readable = address + count * step if step == n * size else 0
             item += count
             # A loop for each case: of so little that the processor overlaps more rows (0.6 to 0.9 of the time).
-            if one_hot and narrow and whole:
+            if one_hot and narrow and one_run:
                 for _ in range(count):
                     best, place = greatest_place(address, n, readable, late, rule)
-                    index = _index(best, place, base, weight, blanks, rule)
+                    index = _index(best, base + place * weight, blanks, rule)
                     store_one_hot(out_address, n, index, mark, rule.flip)
                     address += step
                     out_address += out_step
@@ -1633,11 +1635,11 @@ def short_rows(width, is_float, one_hot):
                         best, place = greatest_place_of_many(address, n, ahead, late, rule)
                     if zero_count > 0:
                         zero_run(out_address, zero_count, zero_step, width, False)
-                    index = _index(best, place, base, weight, blanks, rule)
+                    index = _index(best, base + place * weight, blanks, rule)
                     store_element(out_address + index * mark_step, mark, width)
                     address += step
                     out_address += out_step
-            elif pairs:
+            elif as_pairs:
                 for _ in range(count):
                     if narrow:
                         best, place = greatest_place(address, n, readable, late, rule)
@@ -1649,14 +1651,14 @@ def short_rows(width, is_float, one_hot):
             elif narrow:
                 for _ in range(count):
                     best, place = greatest_place(address, n, readable, late, rule)
-                    index = _index(best, place, base, weight, blanks, rule)
+                    index = _index(best, base + place * weight, blanks, rule)
                     store_element(out_address, index, width)
                     address += step
                     out_address += out_step
             else:
                 for _ in range(count):
                     best, place = greatest_place_of_many(address, n, ahead, late, rule)
-                    index = _index(best, place, base, weight, blanks, rule)
+                    index = _index(best, base + place * weight, blanks, rule)
                     store_element(out_address, index, width)
                     address += step
                     out_address += out_step
@@ -1665,7 +1667,7 @@ def short_rows(width, is_float, one_hot):
 
 
 def rows(width, is_float, one_hot):
-    """Chunk with the innermost axis reduced; an item is a part of a group. It stores `one_hot` groups, or indices."""
+    """Chunk with the innermost axis reduced; an item is a part of a group."""
     lane, float_lane = lane_types(width, is_float)
 
     @entry
@@ -1702,7 +1704,7 @@ def rows(width, is_float, one_hot):
             elif width == PAIR_BYTES:
                 _store_pair(target, best, index)
             else:
-                index = _index(best, index, 0, 1, blanks, rule)
+                index = _index(best, index, blanks, rule)
                 if not one_hot:
                     store_element(target, index, width)
                 elif how[STORED] == BY_GROUPS:
@@ -1719,7 +1721,7 @@ def rows(width, is_float, one_hot):
 def _list_places(places, keys, winners, columns, blanks, rule):
     """The indices of columns, in the elements' own width."""
     for c in range(columns):
-        index = _index(keys[c], winners[c], 0, 1, blanks, rule)
+        index = _index(keys[c], winners[c], blanks, rule)
         store_integer(rule.flip, places + c * item_size(rule.flip), index)
 
 
@@ -1748,7 +1750,7 @@ def _store_marked(zeros, out, places, columns, rows, mark, past, flip):
 
 
 def columns(width, is_float, one_hot):
-    """Chunk with the innermost axis kept; an item is a part of a tile of groups. It stores `one_hot` groups, or indices.
+    """Chunk with the innermost axis kept; an item is a part of a tile of groups.
 
     Down the rows outside, compare and select along the columns inside.
 
@@ -1864,7 +1866,7 @@ def columns(width, is_float, one_hot):
             else:
                 for c in range(columns):
                     address = target + c * out_step
-                    index = _index(keys[c], winners[c], 0, 1, blanks, rule)
+                    index = _index(keys[c], winners[c], blanks, rule)
                     if not one_hot:
                         store_element(address, index, width)
                     elif stored == BY_GROUPS:

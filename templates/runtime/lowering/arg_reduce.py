@@ -225,8 +225,9 @@ class Search:
         if self._mark is None:
             return [*(search(*self._kind, False) for search in searches), _COMBINE]
         one_hot = [search(*self._kind, True) for search in searches]
-        places = [search(*self._kind, False) for search in (_SHORT, _ROWS)]
-        return [*one_hot, *places, _COMBINE, _ZERO, _MARKED(self._kind[0])]
+        # Rows alone are searched for places or pairs before any mark is stored.
+        others = [search(*self._kind, False) for search in (_SHORT, _ROWS)]
+        return [*one_hot, *others, _COMBINE, _ZERO, _MARKED(self._kind[0])]
 
     def _plan(self, strides: tuple[int, ...], out_strides: tuple[int, ...]) -> _Plan:
         visit = self._visit(strides, out_strides)
@@ -247,7 +248,7 @@ class Search:
         runs = reduced[1:] if split else reduced
         short = len(runs) == 1 and runs[0].size * self._item_size <= kernel.SHORT_BYTES
         whole = split or (parts == 1 and len(marks.marks) <= 1 and len(marks.zeros) <= 1)
-        if search is _ROWS and way.contiguous and short and whole:
+        if search is _ROWS and way.contiguous and short and whole and not marks.past:
             search = _SHORT
         settings = {
             kernel.CONTIGUOUS: way.contiguous,
@@ -260,7 +261,7 @@ class Search:
             kernel.PART_WEIGHT: reduced[0].second if split else 0,
             kernel.WIDTH: self._out_size,
             kernel.BLANKS: self._blanks,
-            kernel.MARK: 0 if marks.after else self._mark or 0,
+            kernel.MARK: self._mark or 0,
             kernel.BESIDE: way.beside,
             kernel.OVERLAP: way.overlap,
             kernel.ZERO_ROWS: marks.zero_rows,
@@ -278,7 +279,7 @@ class Search:
                 for axis, w in zip(kept, weights, strict=True)
             ]
             places.append(Axis(parts, reduced[0].stride, pair * groups))
-            settings |= {kernel.PARTS: 1, kernel.WIDTH: pair, kernel.BLANKS: 0, kernel.MARK: 0}
+            settings |= {kernel.PARTS: 1, kernel.WIDTH: pair}
             kept_table = geometry.table(geometry.coalesce(geometry.by_memory(places)))
             walk = self._walk(settings, kept_table, geometry.table(runs), _NO_AXES, _NO_AXES)
         one_hot = self._mark is not None and not marks.after and not split
@@ -423,8 +424,8 @@ class Search:
         """Zeros are set along with the search where both walk the output the same way, else beforehand in the output's
         own order; and where they go `past` the caches, for a short row's mark would wait for them (1.7 times).
 
-        By groups that are one run (0.6 of the time of 8 KiB) and by rows of columns (0.5 to 0.9) they are stored with
-        the marks among them, by rows if need be when all places are found.
+        A group that is one run, and is not cut into parts, is stored with its mark (0.6 of the time of 8 KiB, past the
+        caches). So are rows of columns (0.5 to 0.9), if need be when all places are found.
         """
         if self._mark is None:
             return _Marks(_NO_AXES, _NO_AXES)
@@ -461,7 +462,7 @@ class Search:
         axes = geometry.table(geometry.coalesce(everything))
         before = np.concatenate(([self._out_size, past, len(axes)], axes.ravel()))
         elements = geometry.elements(everything)
-        return _Marks(marks, _NO_AXES, past=past, before=before, elements=elements)
+        return _Marks(marks, _NO_AXES, before=before, elements=elements)
 
     def _adjoining(self, group: list[Axis], columns: int, tile: int) -> int:
         """How many rows of columns adjoin in the output, in the order of the index; taken off the group's axes."""
