@@ -71,10 +71,12 @@ def _hardmax(cell: Cell, x: Array) -> Callable[[], tuple[Array, ...]]:
     flattened = _flattened(cell, x)
     kept = [d for d in range(x.ndim) if d not in cell.axes]
     order = np.argsort([*kept, *cell.axes])
+    # Used again and filled: the pages of new zeros are not there until they are written to.
+    marks = np.empty(flattened()[0].shape, x.dtype)
 
     def run() -> tuple[Array, ...]:
         values, axis = flattened()
-        marks = np.zeros(values.shape, values.dtype)
+        marks.fill(0)
         np.put_along_axis(marks, values.argmax(axis, keepdims=True), 1, axis)
         if len(cell.axes) == 1:
             return (marks,)

@@ -76,22 +76,21 @@ def _run(cell: Cell, x: torch.Tensor) -> Callable[[], tuple[torch.Tensor, ...]]:
 
     def hardmax() -> tuple[torch.Tensor, ...]:
         values, axis = grouped()
-        marks = torch.zeros_like(values)
-        return (restored(marks.scatter_(axis, values.argmax(axis, keepdim=True), 1.0)),)
+        out.zero_().scatter_(axis, values.argmax(axis, keepdim=True), 1.0)
+        return (restored(out),)
 
     def softmax() -> tuple[torch.Tensor, ...]:
         values, axis = grouped()
-        if len(cell.axes) == 1:
-            return (torch.softmax(values, axis, out=out),)
-        return (restored(torch.softmax(values, axis)),)
+        return (restored(torch.softmax(values, axis, out=out)),)
 
     def log_softmax() -> tuple[torch.Tensor, ...]:
         values, axis = grouped()
-        return (restored(torch.log_softmax(values, axis)),)
+        return (restored(torch.log_softmax(values, axis, out=out)),)
 
-    out = (
-        torch.empty(shape, dtype=torch.int64) if cell.operator == "argmax" else torch.empty_like(x)
-    )
+    if cell.operator == "argmax":
+        out = torch.empty(shape, dtype=torch.int64)
+    else:
+        out = torch.empty_like(grouped()[0])
     assert math.prod(shape) > 0
     return {"argmax": argmax, "hardmax": hardmax, "softmax": softmax, "log_softmax": log_softmax}[
         cell.operator
