@@ -15,15 +15,10 @@ from numba.extending import intrinsic, models, register_model
 
 from exact import _lost
 from float_math import LOWEST, _exp, _greater_float, _log, _same
-from half import (
-    _bfloat_to_float,
-    _float_to_bfloat,
-    _float_to_half,
-    _half_to_float,
-    _target_has,
-)
+from half import _bfloat_to_float, _float_to_bfloat, _float_to_half, _half_to_float
 from memory import VECTOR_BYTES, _load, _pointer, _prefetch, _splat, _stream
 from order_key import _mirror
+from target import _target_has
 
 
 class Lanes(types.Type):

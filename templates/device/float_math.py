@@ -8,7 +8,7 @@ import numpy as np
 from llvmlite import ir
 from numba.core import cgutils
 
-from half import _target_has
+from target import _target_has
 
 EXP_SCALE = 2.0**64  # _exp's results bear this factor, so that none of them is subnormal
 LOWEST = {32: -(2.0**128 - 2.0**104), 64: -1.7976931348623157e308}  # finite numbers, by width

@@ -32,7 +32,6 @@ from vectors import _any, _extreme, _extremes, _greater, _load_short, _mask, _ma
 
 FOLD = 8  # vectors that are added to each other first: nothing waits for the sum before
 GROUPS = 8  # states folded across their lanes together; of most folds, results stored together
-AHEAD_IN_RUN = 8192  # bytes fetched ahead along a run
 
 
 def _gathered(builder: Any, fold: Fold, address: Any, step: Any, count: Any) -> Any:
@@ -124,6 +123,7 @@ def fold_run(
     fresh: Any,
     address: Any,
     n: Any,
+    left: Any,
     step: Any,
     fetches: Any,
     ahead: Any,
@@ -132,12 +132,13 @@ def fold_run(
 ) -> Any:
     """Fold n elements of one group, `step` bytes apart, into the lanes of a vector of states, `fresh` ones at first.
 
-    What is fetched, if it `fetches`, lies `ahead` bytes further on in the run, or as far beyond its end in the run that
-    begins `pitch` bytes later; plus `skipped` bytes, of whole runs, in either case.
+    What is fetched, if it `fetches`, lies `ahead` bytes further on in the run, of which n and what follows are `left`
+    elements, or as far beyond its end in the run that begins `pitch` bytes later; plus `skipped` bytes, of whole runs,
+    in either case.
     """
 
     def codegen(context: Any, builder: Any, _signature: Any, values: Any) -> Any:
-        _, rule, at, gap, fresh, address, n, step, fetches, ahead, pitch, skipped = values
+        _, rule, at, gap, fresh, address, n, left, step, fetches, ahead, pitch, skipped = values
         f = fold.fold
         i64 = n.type
         rule = _rule_of(builder, f, rule)
@@ -164,7 +165,7 @@ def fold_run(
 
                     return load
 
-                run_bytes = builder.mul(n, i64(size))
+                run_bytes = builder.mul(left, i64(size))
                 position = i64(0)
                 for rows in (FOLD, 1):
                     end = builder.mul(builder.and_(n, i64(-rows * lanes)), i64(size))
@@ -183,22 +184,22 @@ def fold_run(
                                     _prefetch(builder, builder.gep(start, [place]), 1)
                         more(rows_at(offset), rows, None)
                     position = end
-                left = builder.and_(n, i64(lanes - 1))
-                with builder.if_then(builder.icmp_signed(">", left, i64(0))):
-                    more(rows_at(position), 1, left)
+                rest = builder.and_(n, i64(lanes - 1))
+                with builder.if_then(builder.icmp_signed(">", rest, i64(0))):
+                    more(rows_at(position), 1, rest)
             with otherwise:
                 strip = cgutils.for_range_slice(builder, i64(0), n, i64(lanes), i64)
                 with strip as (position, _):
-                    left = builder.sub(n, position)
-                    few = builder.icmp_signed("<", left, i64(lanes))
-                    count = builder.select(few, left, i64(lanes))
+                    rest = builder.sub(n, position)
+                    few = builder.icmp_signed("<", rest, i64(lanes))
+                    count = builder.select(few, rest, i64(lanes))
                     first = builder.add(address, builder.mul(position, step))
                     more(lambda _i, _m: _gathered(builder, f, first, step, count), 1, count)
         _stored(builder, places, [builder.load(variable) for variable in state])
         return context.get_dummy_value()
 
     i64, flag = types.int64, types.boolean
-    return types.void(fold, i64, i64, i64, flag, i64, i64, i64, flag, i64, i64, i64), codegen
+    return types.void(fold, i64, i64, i64, flag, i64, i64, i64, i64, flag, i64, i64, i64), codegen
 
 
 @intrinsic

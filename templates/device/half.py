@@ -10,27 +10,12 @@ from typing import Any
 from llvmlite import ir
 
 from memory import _splat
+from target import _target_has
 
 
 def _like(type_: Any, element: Any) -> Any:
     """`element`, or a vector of as many as `type_` has."""
     return ir.VectorType(element, type_.count) if isinstance(type_, ir.VectorType) else element
-
-
-def _target_has(context: Any, feature: str, on_arm: bool) -> bool:
-    """Whether the target is an x86 with this feature, or a 64-bit ARM if these all have its like."""
-    triple, _name, features = context.codegen().magic_tuple()
-    arm = triple.startswith(("aarch64", "arm64"))
-    return f"+{feature}" in features.split(",") or (on_arm and arm)
-
-
-def _is_zen(context: Any) -> bool:
-    """Whether the target is a Zen, which converts floats where it adds them, and elsewhere multiplies and adds.
-
-    Converted elements are added faster there by a fused multiplication, 256 bits at a time (0.65 to 0.9 of the time):
-    neither alone gains anything.
-    """
-    return bool(context.codegen().magic_tuple()[1].startswith("znver"))
 
 
 def _converts_half(context: Any) -> bool:

@@ -14,8 +14,9 @@ from numba.core import cgutils
 from numba.extending import intrinsic
 
 from compiled import helper
-from memory import VECTOR_BYTES, _load, _pointer, _splat, item_size, least, most
+from memory import VECTOR_BYTES, _load, _pointer, _prefetch, _splat, item_size, least, most
 from order_key import _order_key, _rule
+from target import _bytes_ahead, _zen
 from vectors import _extreme, _extremes, _greater, _greatest_lane, _mask, _masked_load
 
 UNROLLED = 8  # vectors of a long row: 4 are slower beyond the cache (1.1 times), for float32
@@ -33,7 +34,7 @@ def greatest_key(_context: Any, address: Any, n: Any, rule: Any) -> Any:
     The last vector overlaps the one before it: no scalar tail.
     """
 
-    def codegen(_context: Any, builder: Any, signature: Any, values: Any) -> Any:
+    def codegen(context: Any, builder: Any, signature: Any, values: Any) -> Any:
         address, n = values[:2]
         rule = _rule(builder, signature, values)
         vector = _lanes(rule.flip.type)
@@ -41,16 +42,22 @@ def greatest_key(_context: Any, address: Any, n: Any, rule: Any) -> Any:
         size = i64(vector.element.width // 8)
         start = _pointer(builder, address)
         last = builder.mul(builder.sub(n, i64(vector.count)), size)
+        ahead = None
+        if _zen(context) >= 5 and vector.element.width > 8:
+            # 0.7 to 0.85 of the time beyond the second-level cache; runs of bytes often end at the greatest there is.
+            ahead = i64(_bytes_ahead(context))
 
         def each(state: Any, change: Any) -> None:
             """Change the state by each vector's bits.
 
-            Upwards and not fetched ahead: so the processor fetches best itself (1.1 times as fast beyond the cache).
+            Upwards: so the processor fetches best itself.
             """
 
             def visit(*offsets: Any) -> None:
                 values = [builder.load(variable) for variable in state]
                 for offset in offsets:
+                    if ahead is not None:
+                        _prefetch(builder, builder.gep(start, [builder.add(offset, ahead)]), 1)
                     values = change(values, load(offset))
                 for variable, value in zip(state, values, strict=True):
                     builder.store(value, variable)

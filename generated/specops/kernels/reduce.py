@@ -164,6 +164,38 @@ helper = njit(**_pipeline(_PartLowering), **_OPTIONS)
 inlined = njit(forceinline=True, **_pipeline(_PartLowering), **_OPTIONS)
 
 
+def _target_has(context: Any, feature: str, on_arm: bool) -> bool:
+    """Whether the target is an x86 with this feature, or a 64-bit ARM if these all have its like."""
+    triple, _name, features = context.codegen().magic_tuple()
+    arm = triple.startswith(("aarch64", "arm64"))
+    return f"+{feature}" in features.split(",") or (on_arm and arm)
+
+
+def _zen(context: Any) -> int:
+    """The generation of a Zen, 0 of any other processor.
+
+    All convert floats where they add them, and elsewhere multiply and add; from the fifth on in vectors of 512 bits.
+    """
+    name: str = context.codegen().magic_tuple()[1]
+    generation = name.removeprefix("znver")
+    return int(generation) if generation != name and generation.isdecimal() else 0
+
+
+def _bytes_ahead(context: Any) -> int:
+    """How far ahead memory that is read in order is fetched; on Zen 5 twice as far takes 0.7 to 0.95 of the time."""
+    return 16384 if _zen(context) >= 5 else 8192
+
+
+@intrinsic
+def bytes_ahead(_context: Any) -> Any:
+    """See _bytes_ahead; a constant."""
+
+    def codegen(context: Any, _builder: Any, _signature: Any, _values: Any) -> Any:
+        return ir.IntType(64)(_bytes_ahead(context))
+
+    return types.int64(), codegen
+
+
 VECTOR_BYTES = 64  # one AVX-512 register or cache line; LLVM splits it where registers are narrower
 
 
@@ -399,22 +431,6 @@ def prefer_wide_vectors(_context: Any) -> Any:
 def _like(type_: Any, element: Any) -> Any:
     """`element`, or a vector of as many as `type_` has."""
     return ir.VectorType(element, type_.count) if isinstance(type_, ir.VectorType) else element
-
-
-def _target_has(context: Any, feature: str, on_arm: bool) -> bool:
-    """Whether the target is an x86 with this feature, or a 64-bit ARM if these all have its like."""
-    triple, _name, features = context.codegen().magic_tuple()
-    arm = triple.startswith(("aarch64", "arm64"))
-    return f"+{feature}" in features.split(",") or (on_arm and arm)
-
-
-def _is_zen(context: Any) -> bool:
-    """Whether the target is a Zen, which converts floats where it adds them, and elsewhere multiplies and adds.
-
-    Converted elements are added faster there by a fused multiplication, 256 bits at a time (0.65 to 0.9 of the time):
-    neither alone gains anything.
-    """
-    return bool(context.codegen().magic_tuple()[1].startswith("znver"))
 
 
 def _converts_half(context: Any) -> bool:
@@ -880,17 +896,25 @@ def state_arrays(_context: Any, fold: Any) -> Any:
 
 
 @intrinsic
-def fetches_runs(_context: Any, fold: Any) -> Any:
-    """Whether even adjoining runs had better be fetched ahead, a constant.
+def fetches_runs(_context: Any, fold: Any, run_bytes: Any) -> Any:
+    """Whether even adjoining runs of so many bytes had better be fetched ahead: where a fold computes long, always.
 
-    So where a fold computes long. Zen fetches other runs itself, faster if it is not asked to (1.1 to 1.4 times); as on
-    an Intel, where asking takes 0.92 to 1 of the time beyond the second-level cache, all others are asked.
+    Else an Intel takes 0.92 to 1 of the time beyond its second-level cache if it is asked, Zen 5 there 0.6 to 0.95 and
+    earlier ones 1.1 to 1.4. Of the greatest element Zen 5 takes 1.2, in long runs: memory keeps two threads waiting,
+    and those of bytes often end early.
     """
 
-    def codegen(context: Any, _builder: Any, _signature: Any, _values: Any) -> Any:
-        return ir.IntType(1)(fold.fold.slow or not _is_zen(context))
+    def codegen(context: Any, builder: Any, _signature: Any, values: Any) -> Any:
+        f, zen, i1 = fold.fold, _zen(context), ir.IntType(1)
+        if f.slow or zen == 0:
+            return i1(True)
+        if zen < 5:
+            return i1(False)
+        if f.operation == "greatest" and f.bits != 16:
+            return builder.icmp_signed("<", values[1], values[1].type(_bytes_ahead(context)))
+        return i1(True)
 
-    return types.boolean(fold), codegen
+    return types.boolean(fold, types.int64), codegen
 
 
 @intrinsic
@@ -951,7 +975,7 @@ def _terms(context: Any, builder: Any, fold: Fold, rule: tuple[Any, ...], bits: 
         value = builder.bitcast(bits, _vector_of(single, count))
     if operation == "product" or (operation in _ADDED and dtype != "FLOAT16"):
         value = _widened(builder, value)
-    if operation == "magnitudes" and fold.converts and _is_zen(context):
+    if operation == "magnitudes" and _splits(context, fold):
         # LLVM would take them of whole vectors before these are converted in pieces (1.6 times as long).
         value = _on_lanes(builder, "arithmetic.fence", value)
     if operation == "magnitudes" or (fold.wide and operation == "squares"):
@@ -1009,9 +1033,9 @@ def _reciprocal(builder: Any, power: Any) -> Any:
 
 def _plus(context: Any, builder: Any, a: Any, b: Any) -> Any:
     """a + b of converted floats."""
-    if not _is_zen(context):
+    if _zen(context) == 0:
         return builder.fadd(a, b)
-    # 1 * a + b, of a factor that LLVM does not see through.
+    # Not where conversions are done: 1 * a + b, of a factor that LLVM does not see through (0.65 to 0.9 of the time).
     one = _on_lanes(builder, "arithmetic.fence", _same(a.type, 1.0))
     return _muladd(builder, one, a, b)
 
@@ -1257,10 +1281,15 @@ def _places(builder: Any, fold: Fold, at: Any, gap: Any, lane: Any, count: int) 
     ]
 
 
+def _splits(context: Any, fold: Fold) -> bool:
+    """Whether converted elements are added in pieces of 256 bits, without which `_plus` gains nothing before Zen 5."""
+    return fold.converts and 0 < _zen(context) < 5
+
+
 def _pieces(context: Any, builder: Any, fold: Fold, at: Any, gap: Any, lane: Any) -> list[Any]:
     """Pointers to a vector of states, or to the pieces of it in which the target adds best."""
     width = fold.count
-    if fold.converts and _is_zen(context):
+    if _splits(context, fold):
         width = 8 if fold.dtype == "FLOAT16" else 4  # 256 bits of what elements are converted to
     firsts = [builder.add(lane, lane.type(first)) for first in range(0, fold.count, width)]
     return [place for first in firsts for place in _places(builder, fold, at, gap, first, width)]
@@ -1305,7 +1334,6 @@ def reset(_context: Any, fold: Any, at: Any, gap: Any, lanes: Any) -> Any:
 
 FOLD = 8  # vectors that are added to each other first: nothing waits for the sum before
 GROUPS = 8  # states folded across their lanes together; of most folds, results stored together
-AHEAD_IN_RUN = 8192  # bytes fetched ahead along a run
 
 
 def _gathered(builder: Any, fold: Fold, address: Any, step: Any, count: Any) -> Any:
@@ -1397,6 +1425,7 @@ def fold_run(
     fresh: Any,
     address: Any,
     n: Any,
+    left: Any,
     step: Any,
     fetches: Any,
     ahead: Any,
@@ -1405,12 +1434,13 @@ def fold_run(
 ) -> Any:
     """Fold n elements of one group, `step` bytes apart, into the lanes of a vector of states, `fresh` ones at first.
 
-    What is fetched, if it `fetches`, lies `ahead` bytes further on in the run, or as far beyond its end in the run that
-    begins `pitch` bytes later; plus `skipped` bytes, of whole runs, in either case.
+    What is fetched, if it `fetches`, lies `ahead` bytes further on in the run, of which n and what follows are `left`
+    elements, or as far beyond its end in the run that begins `pitch` bytes later; plus `skipped` bytes, of whole runs,
+    in either case.
     """
 
     def codegen(context: Any, builder: Any, _signature: Any, values: Any) -> Any:
-        _, rule, at, gap, fresh, address, n, step, fetches, ahead, pitch, skipped = values
+        _, rule, at, gap, fresh, address, n, left, step, fetches, ahead, pitch, skipped = values
         f = fold.fold
         i64 = n.type
         rule = _rule_of(builder, f, rule)
@@ -1437,7 +1467,7 @@ def fold_run(
 
                     return load
 
-                run_bytes = builder.mul(n, i64(size))
+                run_bytes = builder.mul(left, i64(size))
                 position = i64(0)
                 for rows in (FOLD, 1):
                     end = builder.mul(builder.and_(n, i64(-rows * lanes)), i64(size))
@@ -1456,22 +1486,22 @@ def fold_run(
                                     _prefetch(builder, builder.gep(start, [place]), 1)
                         more(rows_at(offset), rows, None)
                     position = end
-                left = builder.and_(n, i64(lanes - 1))
-                with builder.if_then(builder.icmp_signed(">", left, i64(0))):
-                    more(rows_at(position), 1, left)
+                rest = builder.and_(n, i64(lanes - 1))
+                with builder.if_then(builder.icmp_signed(">", rest, i64(0))):
+                    more(rows_at(position), 1, rest)
             with otherwise:
                 strip = cgutils.for_range_slice(builder, i64(0), n, i64(lanes), i64)
                 with strip as (position, _):
-                    left = builder.sub(n, position)
-                    few = builder.icmp_signed("<", left, i64(lanes))
-                    count = builder.select(few, left, i64(lanes))
+                    rest = builder.sub(n, position)
+                    few = builder.icmp_signed("<", rest, i64(lanes))
+                    count = builder.select(few, rest, i64(lanes))
                     first = builder.add(address, builder.mul(position, step))
                     more(lambda _i, _m: _gathered(builder, f, first, step, count), 1, count)
         _stored(builder, places, [builder.load(variable) for variable in state])
         return context.get_dummy_value()
 
     i64, flag = types.int64, types.boolean
-    return types.void(fold, i64, i64, i64, flag, i64, i64, i64, flag, i64, i64, i64), codegen
+    return types.void(fold, i64, i64, i64, flag, i64, i64, i64, i64, flag, i64, i64, i64), codegen
 
 
 @intrinsic
@@ -2090,9 +2120,9 @@ def _volume(table):
 def _lead(fold, reduced, pitch):
     """Where a run of a group is fetched ahead, as fold_run takes it; runs are `pitch` bytes apart."""
     n, step, _ = _axis(reduced, reduced[1] - 1)
-    run_bytes = most(n * step, 1)
-    fetches = fetches_runs(fold) or (run_bytes < AHEAD_IN_RUN and run_bytes != pitch)
-    return fetches, AHEAD_IN_RUN % run_bytes, pitch, AHEAD_IN_RUN // run_bytes * pitch
+    run_bytes, ahead = most(n * step, 1), bytes_ahead()
+    fetches = fetches_runs(fold, run_bytes) or (run_bytes < ahead and run_bytes != pitch)
+    return fetches, ahead % run_bytes, pitch, ahead // run_bytes * pitch
 
 
 @helper
@@ -2102,8 +2132,9 @@ def _fold_group(fold, rule, at, gap, reduced, x, lead, begin, end):
     together = SETTLING // element_bytes(fold) if settles(fold) else n
     position = begin
     while position < end:
-        offset, _, count = _run_at(reduced, position, least(end, position + together))
-        fold_run(fold, rule, at, gap, position == begin, x + offset, count, step, *lead)
+        offset, _, left = _run_at(reduced, position, end)
+        count = least(left, together)
+        fold_run(fold, rule, at, gap, position == begin, x + offset, count, left, step, *lead)
         if is_settled(fold, at):
             return
         position += count
@@ -2158,7 +2189,7 @@ def rows(dtype, operation):
                     at = states + g * vector
                     if of_run == stop - first and not settling:
                         # One run, with no call: 1.1 to 1.5 times as fast.
-                        fold_run(fold, rule, at, gap, True, start, stop - first, n_step, *lead)
+                        fold_run(fold, rule, at, gap, True, start, of_run, of_run, n_step, *lead)
                     else:
                         _fold_group(fold, rule, at, gap, reduced, address, lead, first, stop)
                     address += step

@@ -144,6 +144,13 @@ helper = njit(**_pipeline(_PartLowering), **_OPTIONS)
 inlined = njit(forceinline=True, **_pipeline(_PartLowering), **_OPTIONS)
 
 
+def _target_has(context: Any, feature: str, on_arm: bool) -> bool:
+    """Whether the target is an x86 with this feature, or a 64-bit ARM if these all have its like."""
+    triple, _name, features = context.codegen().magic_tuple()
+    arm = triple.startswith(("aarch64", "arm64"))
+    return f"+{feature}" in features.split(",") or (on_arm and arm)
+
+
 VECTOR_BYTES = 64  # one AVX-512 register or cache line; LLVM splits it where registers are narrower
 
 
@@ -399,13 +406,6 @@ def _greatest_lane(builder: Any, keys: Any) -> Any:
 def _like(type_: Any, element: Any) -> Any:
     """`element`, or a vector of as many as `type_` has."""
     return ir.VectorType(element, type_.count) if isinstance(type_, ir.VectorType) else element
-
-
-def _target_has(context: Any, feature: str, on_arm: bool) -> bool:
-    """Whether the target is an x86 with this feature, or a 64-bit ARM if these all have its like."""
-    triple, _name, features = context.codegen().magic_tuple()
-    arm = triple.startswith(("aarch64", "arm64"))
-    return f"+{feature}" in features.split(",") or (on_arm and arm)
 
 
 def _converts_half(context: Any) -> bool:
