@@ -151,7 +151,8 @@ def _child(*arguments: str, **environment: str) -> Any:
         text=True,
         check=True,
         cwd=ROOT,
-        env={**os.environ, "NUMBA_NUM_THREADS": "2", **environment},
+        # Modules are kept compiled, as they are unless that variable forbids it.
+        env={**os.environ, "PYTHONDONTWRITEBYTECODE": "", "NUMBA_NUM_THREADS": "2", **environment},
     )
     return json.loads(result.stdout.splitlines()[-1])
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -15,10 +15,12 @@ import numpy.typing as npt
 from specops import geometry, launch
 from specops.geometry import Axis
 from specops.kernels import reduce as kernel
-from specops.lowering.arg_reduce import ArgReduce
 from specops.lowering.keys import keys_of
 from specops.lowering.plans import Plans
 from specops.tensor import Tensor
+
+if TYPE_CHECKING:
+    from specops.lowering.arg_reduce import ArgReduce
 
 Array = npt.NDArray[Any]
 
@@ -101,6 +103,9 @@ class Reduce:
     ) -> None:
         self._other: ArgReduce | None = None
         if function in _INDICES:
+            # Only here: a sum need not wait for the kernels of searches.
+            from specops.lowering.arg_reduce import ArgReduce
+
             better = _INDICES[function]
             self._other = ArgReduce(
                 better=better,
