@@ -39,3 +39,13 @@ def bytes_ahead(_context: Any) -> Any:
         return ir.IntType(64)(_bytes_ahead(context))
 
     return types.int64(), codegen
+
+
+@intrinsic
+def rows_ahead(_context: Any) -> Any:
+    """Which next row is fetched while one is computed, a constant; on Zen 5 the second (0.8 to 1 of the time)."""
+
+    def codegen(context: Any, _builder: Any, _signature: Any, _values: Any) -> Any:
+        return ir.IntType(64)(2 if _zen(context) >= 5 else 1)
+
+    return types.int64(), codegen
