@@ -221,7 +221,7 @@ def fold_rows(
         none = ir.Constant(vector, [-1] * vector.count)
         whole = builder.and_(columns, i64(-vector.count))
         end = builder.mul(whole, size)
-        level = 1 if _zen(context) >= 5 else 2  # there 0.75 to 1 of the time
+        level = 1 if _zen(context) >= 5 else 2  # on Zen 5 0.75 to 1 of the time
 
         def fold(row: Any, together: int) -> None:
             taken = []

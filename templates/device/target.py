@@ -21,9 +21,8 @@ def _zen(context: Any) -> int:
 
     All convert floats where they add them, and elsewhere multiply and add; from the fifth on in vectors of 512 bits.
     """
-    name: str = context.codegen().magic_tuple()[1]
-    generation = name.removeprefix("znver")
-    return int(generation) if generation != name and generation.isdecimal() else 0
+    generation = context.codegen().magic_tuple()[1].partition("znver")[2]
+    return int(generation) if generation.isdecimal() else 0
 
 
 def _bytes_ahead(context: Any) -> int:

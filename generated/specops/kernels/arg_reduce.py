@@ -194,9 +194,8 @@ def _zen(context: Any) -> int:
 
     All convert floats where they add them, and elsewhere multiply and add; from the fifth on in vectors of 512 bits.
     """
-    name: str = context.codegen().magic_tuple()[1]
-    generation = name.removeprefix("znver")
-    return int(generation) if generation != name and generation.isdecimal() else 0
+    generation = context.codegen().magic_tuple()[1].partition("znver")[2]
+    return int(generation) if generation.isdecimal() else 0
 
 
 def _bytes_ahead(context: Any) -> int:
@@ -949,7 +948,7 @@ def fold_rows(
         none = ir.Constant(vector, [-1] * vector.count)
         whole = builder.and_(columns, i64(-vector.count))
         end = builder.mul(whole, size)
-        level = 1 if _zen(context) >= 5 else 2  # there 0.75 to 1 of the time
+        level = 1 if _zen(context) >= 5 else 2  # on Zen 5 0.75 to 1 of the time
 
         def fold(row: Any, together: int) -> None:
             taken = []
