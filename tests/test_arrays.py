@@ -1263,8 +1263,8 @@ print(digest.hexdigest())
     features = llvmlite.binding.get_host_cpu_features()
     processors = {"generic": ""}
     if features.get("avx2"):
-        # Zen 5's way needs no more than what this processor has: all that it lacks is told, too.
-        processors |= {"znver1": "", "znver5": features.flatten()}
+        # With the features of this processor, and without those that it lacks.
+        processors |= dict.fromkeys(("znver1", "znver5"), features.flatten())
     for name, has in processors.items():
         done(python(code, NUMBA_CPU_NAME=name, NUMBA_CPU_FEATURES=has), here.stdout)
 

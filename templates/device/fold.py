@@ -158,11 +158,12 @@ def state_arrays(_context: Any, fold: Any) -> Any:
 
 @intrinsic
 def fetches_runs(_context: Any, fold: Any, run_bytes: Any) -> Any:
-    """Whether even adjoining runs of so many bytes had better be fetched ahead: where a fold computes long, always.
+    """Whether even adjoining runs of so many bytes had better be fetched ahead.
 
-    Else an Intel takes 0.92 to 1 of the time beyond its second-level cache if it is asked, Zen 5 there 0.6 to 0.95 and
-    earlier ones 1.1 to 1.4. Of the greatest element Zen 5 takes 1.2, in long runs: memory keeps two threads waiting,
-    and those of bytes often end early.
+    Always where a fold computes long. Of others an Intel that is asked takes 0.92 to 1 of the time beyond its
+    second-level cache, Zen 5 0.6 to 0.95, earlier ones 1.1 to 1.4. The greatest element in long runs is the least to
+    compute: two threads of Zen 5 take 1.2 there (one 0.8), of 16 bits yet 0.75; and for bytes, which often end at 255,
+    too much would be fetched.
     """
 
     def codegen(context: Any, builder: Any, _signature: Any, values: Any) -> Any:

@@ -134,8 +134,8 @@ def fold_run(
     """Fold n elements of one group, `step` bytes apart, into the lanes of a vector of states, `fresh` ones at first.
 
     What is fetched, if it `fetches`, lies `ahead` bytes further on in the run, of which n and what follows are `left`
-    elements, or as far beyond its end in the run that begins `pitch` bytes later; plus `skipped` bytes, of whole runs,
-    in either case.
+    elements, or as far beyond its end in the run that begins `pitch` bytes behind `address`; plus `skipped` bytes, of
+    whole runs, in either case.
     """
 
     def codegen(context: Any, builder: Any, _signature: Any, values: Any) -> Any:

@@ -50,7 +50,7 @@ def greatest_key(_context: Any, address: Any, n: Any, rule: Any) -> Any:
         def each(state: Any, change: Any) -> None:
             """Change the state by each vector's bits.
 
-            Upwards: so the processor fetches best itself.
+            Upwards, as processors fetch by themselves; Zen 5 is asked, too.
             """
 
             def visit(*offsets: Any) -> None:

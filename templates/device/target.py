@@ -17,10 +17,7 @@ def _target_has(context: Any, feature: str, on_arm: bool) -> bool:
 
 
 def _zen(context: Any) -> int:
-    """The generation of a Zen, 0 of any other processor.
-
-    All convert floats where they add them, and elsewhere multiply and add; from the fifth on in vectors of 512 bits.
-    """
+    """The generation of a Zen, 0 for any other processor."""
     generation = context.codegen().magic_tuple()[1].partition("znver")[2]
     return int(generation) if generation.isdecimal() else 0
 
@@ -41,8 +38,8 @@ def bytes_ahead(_context: Any) -> Any:
 
 
 @intrinsic
-def rows_ahead(_context: Any) -> Any:
-    """Which next row is fetched while one is computed, a constant; on Zen 5 the second (0.8 to 1 of the time)."""
+def next_row(_context: Any) -> Any:
+    """How many rows ahead that lies which is fetched while one is computed, a constant; 2 take 0.8 to 1 of the time."""
 
     def codegen(context: Any, _builder: Any, _signature: Any, _values: Any) -> Any:
         return ir.IntType(64)(2 if _zen(context) >= 5 else 1)

@@ -172,10 +172,7 @@ def _target_has(context: Any, feature: str, on_arm: bool) -> bool:
 
 
 def _zen(context: Any) -> int:
-    """The generation of a Zen, 0 of any other processor.
-
-    All convert floats where they add them, and elsewhere multiply and add; from the fifth on in vectors of 512 bits.
-    """
+    """The generation of a Zen, 0 for any other processor."""
     generation = context.codegen().magic_tuple()[1].partition("znver")[2]
     return int(generation) if generation.isdecimal() else 0
 
@@ -224,6 +221,7 @@ def _prefetch(builder: Any, pointer: Any, level: int, write: int = 0) -> None:
     Any address will do. The processor's own fetching does best along memory that is read in order by little
     arithmetic. Elsewhere, as between rows that lie apart and where much is computed, it comes too late: 1.1x to 2x
     beyond the cache. Level 2 is better for rows that lie apart (1.1x to 1.6x): few lines can be under way to level 1.
+    Zen 5 differs in both; see where it is asked for.
     """
     i32 = ir.IntType(32)
     fnty = ir.FunctionType(ir.VoidType(), [pointer.type, i32, i32, i32])
@@ -896,11 +894,12 @@ def state_arrays(_context: Any, fold: Any) -> Any:
 
 @intrinsic
 def fetches_runs(_context: Any, fold: Any, run_bytes: Any) -> Any:
-    """Whether even adjoining runs of so many bytes had better be fetched ahead: where a fold computes long, always.
+    """Whether even adjoining runs of so many bytes had better be fetched ahead.
 
-    Else an Intel takes 0.92 to 1 of the time beyond its second-level cache if it is asked, Zen 5 there 0.6 to 0.95 and
-    earlier ones 1.1 to 1.4. Of the greatest element Zen 5 takes 1.2, in long runs: memory keeps two threads waiting,
-    and those of bytes often end early.
+    Always where a fold computes long. Of others an Intel that is asked takes 0.92 to 1 of the time beyond its
+    second-level cache, Zen 5 0.6 to 0.95, earlier ones 1.1 to 1.4. The greatest element in long runs is the least to
+    compute: two threads of Zen 5 take 1.2 there (one 0.8), of 16 bits yet 0.75; and for bytes, which often end at 255,
+    too much would be fetched.
     """
 
     def codegen(context: Any, builder: Any, _signature: Any, values: Any) -> Any:
@@ -1034,7 +1033,8 @@ def _plus(context: Any, builder: Any, a: Any, b: Any) -> Any:
     """a + b of converted floats."""
     if _zen(context) == 0:
         return builder.fadd(a, b)
-    # Not where conversions are done: 1 * a + b, of a factor that LLVM does not see through (0.65 to 0.9 of the time).
+    # Zen converts where it adds, and multiplies and adds elsewhere (0.65 to 0.9 of the time): 1 * a + b, of a factor
+    # that LLVM does not see through.
     one = _on_lanes(builder, "arithmetic.fence", _same(a.type, 1.0))
     return _muladd(builder, one, a, b)
 
@@ -1434,8 +1434,8 @@ def fold_run(
     """Fold n elements of one group, `step` bytes apart, into the lanes of a vector of states, `fresh` ones at first.
 
     What is fetched, if it `fetches`, lies `ahead` bytes further on in the run, of which n and what follows are `left`
-    elements, or as far beyond its end in the run that begins `pitch` bytes later; plus `skipped` bytes, of whole runs,
-    in either case.
+    elements, or as far beyond its end in the run that begins `pitch` bytes behind `address`; plus `skipped` bytes, of
+    whole runs, in either case.
     """
 
     def codegen(context: Any, builder: Any, _signature: Any, values: Any) -> Any:
@@ -2126,6 +2126,13 @@ def _lead(fold, reduced, pitch):
     return fetches, ahead % run_bytes, pitch, ahead // run_bytes * pitch
 
 
+@inlined
+def _lead_within(lead, passed):
+    """`lead` of a run of which `passed` bytes lie behind."""
+    fetches, ahead, pitch, skipped = lead
+    return fetches, ahead, pitch - passed, skipped
+
+
 @helper
 def _fold_group(fold, rule, at, gap, reduced, x, lead, begin, end):
     """Fold positions begin to end of the group that begins at `x` into all lanes of a vector of states."""
@@ -2133,9 +2140,10 @@ def _fold_group(fold, rule, at, gap, reduced, x, lead, begin, end):
     together = SETTLING // element_bytes(fold) if settles(fold) else n
     position = begin
     while position < end:
-        offset, _, left = _run_at(reduced, position, end)
-        count = least(left, together)
-        fold_run(fold, rule, at, gap, position == begin, x + offset, count, left, step, *lead)
+        offset, _, left = _run_at(reduced, position, position + n)
+        count = least(least(left, together), end - position)
+        here = _lead_within(lead, (n - left) * step)
+        fold_run(fold, rule, at, gap, position == begin, x + offset, count, left, step, *here)
         if is_settled(fold, at):
             return
         position += count
@@ -2184,13 +2192,26 @@ def rows(dtype, operation):
                     fold_short(fold, rule, states, gap, address + g * step, n, step, some, readable)
                     across(fold, states, gap, results + g * lane, result_gap)
             else:
-                start, _, of_run = _run_at(reduced, first, stop)
+                start, _, left_of_run = _run_at(reduced, first, first + n)
                 start += address
+                one_run = stop - first <= left_of_run
+                here = _lead_within(lead, (n - left_of_run) * n_step)
                 for g in range(count):
                     at = states + g * vector
-                    if of_run == stop - first and not settling:
-                        # One run, with no call: 1.1 to 1.5 times as fast.
-                        fold_run(fold, rule, at, gap, True, start, of_run, of_run, n_step, *lead)
+                    if one_run and not settling:
+                        # With no call: 1.1 to 1.5 times as fast.
+                        fold_run(
+                            fold,
+                            rule,
+                            at,
+                            gap,
+                            True,
+                            start,
+                            stop - first,
+                            left_of_run,
+                            n_step,
+                            *here,
+                        )
                     else:
                         _fold_group(fold, rule, at, gap, reduced, address, lead, first, stop)
                     address += step

@@ -193,17 +193,14 @@ def _target_has(context: Any, feature: str, on_arm: bool) -> bool:
 
 
 def _zen(context: Any) -> int:
-    """The generation of a Zen, 0 of any other processor.
-
-    All convert floats where they add them, and elsewhere multiply and add; from the fifth on in vectors of 512 bits.
-    """
+    """The generation of a Zen, 0 for any other processor."""
     generation = context.codegen().magic_tuple()[1].partition("znver")[2]
     return int(generation) if generation.isdecimal() else 0
 
 
 @intrinsic
-def rows_ahead(_context: Any) -> Any:
-    """Which next row is fetched while one is computed, a constant; on Zen 5 the second (0.8 to 1 of the time)."""
+def next_row(_context: Any) -> Any:
+    """How many rows ahead that lies which is fetched while one is computed, a constant; 2 take 0.8 to 1 of the time."""
 
     def codegen(context: Any, _builder: Any, _signature: Any, _values: Any) -> Any:
         return ir.IntType(64)(2 if _zen(context) >= 5 else 1)
@@ -261,6 +258,7 @@ def _prefetch(builder: Any, pointer: Any, level: int, write: int = 0) -> None:
     Any address will do. The processor's own fetching does best along memory that is read in order by little
     arithmetic. Elsewhere, as between rows that lie apart and where much is computed, it comes too late: 1.1x to 2x
     beyond the cache. Level 2 is better for rows that lie apart (1.1x to 1.6x): few lines can be under way to level 1.
+    Zen 5 differs in both; see where it is asked for.
     """
     i32 = ir.IntType(32)
     fnty = ir.FunctionType(ir.VoidType(), [pointer.type, i32, i32, i32])
@@ -1654,7 +1652,7 @@ def _several_rows(kind, x, step, out, out_step, rows, n, scratch, logarithm):
         powers = powers_at + r * row_bytes
         target = out + r * out_step
         _measure_short_row(
-            kind, x + r * step, n, tops_at + at, sums_at + at, powers, rows_ahead() * step, target
+            kind, x + r * step, n, tops_at + at, sums_at + at, powers, next_row() * step, target
         )
     for four in range(ceildiv(rows, 4)):
         at = sums_at + four * 4 * VECTOR_BYTES

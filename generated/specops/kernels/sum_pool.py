@@ -180,6 +180,7 @@ def _prefetch(builder: Any, pointer: Any, level: int, write: int = 0) -> None:
     Any address will do. The processor's own fetching does best along memory that is read in order by little
     arithmetic. Elsewhere, as between rows that lie apart and where much is computed, it comes too late: 1.1x to 2x
     beyond the cache. Level 2 is better for rows that lie apart (1.1x to 1.6x): few lines can be under way to level 1.
+    Zen 5 differs in both; see where it is asked for.
     """
     i32 = ir.IntType(32)
     fnty = ir.FunctionType(ir.VoidType(), [pointer.type, i32, i32, i32])
