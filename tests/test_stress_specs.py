@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 import os
-import random
 import signal
 import time
 from pathlib import Path
@@ -141,11 +140,11 @@ def test_each_kernel_has_tests() -> None:
 
 
 def test_mutants_of_a_kernel() -> None:
-    """The kernel itself passes, and not each of five mutants does: some change nothing."""
+    """The kernel itself passes, mutants of what each result is multiplied by do not."""
     kernel = kernels.Kernel("softmax")
     all_mutants = list(kernel.mutants())
     assert len(all_mutants) > 1000
-    chosen = [None, *random.Random(1).sample(all_mutants, 5)]
+    chosen = [None, *[m for m in all_mutants if m.function == "_factors"][:5]]
     tests = kernel.first()[:1]
     found = dict(children.apart(lambda n: kernel.survives(chosen[n], tests), range(6), 60))
-    assert found.pop(0) and not all(found.values())
+    assert found == {n: n == 0 for n in range(6)}
