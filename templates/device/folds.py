@@ -32,6 +32,7 @@ from target import _zen
 from vectors import _any, _extreme, _extremes, _greater, _load_short, _mask, _masked_load
 
 FOLD = 8  # vectors that are added to each other first: nothing waits for the sum before
+FOLD_FAST = 4  # rows of columns where that pays: see _rows_together
 GROUPS = 8  # states folded across their lanes together; of most folds, results stored together
 
 
@@ -257,6 +258,12 @@ def _strips(builder: Any, fold: Fold, columns: Any, strip: Callable[[Any, Any], 
         strip(whole, left)
 
 
+def _rows_together(context: Any, fold: Fold) -> int:
+    """Rows of columns that are folded together; of wide elements that take little to fold 4 on Zen 5, 0.85 to 1."""
+    fast = _zen(context) >= 5 and fold.bits >= 32 and not fold.slow
+    return FOLD_FAST if fast else FOLD
+
+
 @intrinsic
 def fold_rows(
     _context: Any,
@@ -267,51 +274,69 @@ def fold_rows(
     fresh: Any,
     address: Any,
     offsets: Any,
+    rows: Any,
     ahead: Any,
     columns: Any,
+    singly: Any,
 ) -> Any:
-    """Fold FOLD rows of adjoining columns into a state for each column.
+    """Fold rows of adjoining columns into a state for each column; returns how many, a multiple of some.
 
-    Row r begins at address + the int64 at `offsets` + 8 * r; what is fetched is the row that is `ahead` rows further on
-    in that table.
+    Row r begins at address + the int64 at `offsets` + 8 * r; what is fetched are the rows that are `ahead` rows further
+    on in that table. `singly`: all rows, one by one, where `by_single_rows`.
     """
 
     def codegen(context: Any, builder: Any, _signature: Any, values: Any) -> Any:
-        _, rule, at, gap, fresh, address, offsets, ahead, columns = values
+        _, rule, at, gap, fresh, address, offsets, rows, ahead, columns, singly = values
         f = fold.fold
         i64 = columns.type
         rule = _rule_of(builder, f, rule)
         size = i64(f.bits // 8)
+        zen5 = _zen(context) >= 5
         # On Zen 5 0.8 to 1 of the time; rows of wider elements take 1.1.
-        level = 1 if _zen(context) >= 5 and f.bits < 32 else 2
+        level = 1 if zen5 and f.bits < 32 else 2
         table = builder.inttoptr(offsets, i64.as_pointer())
-        starts, later = [], []
-        for r in range(FOLD):
-            offset = builder.load(builder.gep(table, [i64(r)]))
-            starts.append(_pointer(builder, address, offset))
-            offset = builder.load(builder.gep(table, [builder.add(ahead, i64(r))]))
-            later.append(_pointer(builder, address, offset))
 
-        def strip(column: Any, count: Any) -> None:
-            offset = builder.mul(column, size)
+        def part(row: Any, together: int) -> None:
+            starts, later = [], []
+            for r in range(together):
+                number = builder.add(row, i64(r))
+                offset = builder.load(builder.gep(table, [number]))
+                starts.append(_pointer(builder, address, offset))
+                offset = builder.load(builder.gep(table, [builder.add(ahead, number)]))
+                later.append(_pointer(builder, address, offset))
+            at_first = builder.and_(fresh, builder.icmp_signed("==", row, i64(0)))
 
-            def load(r: int, mask: Any) -> Any:
-                if mask is None:
-                    _prefetch(builder, builder.gep(later[r], [offset]), level)
-                return _load_row(builder, f, builder.gep(starts[r], [offset]), mask)
+            def strip(column: Any, count: Any) -> None:
+                offset = builder.mul(column, size)
 
-            places = _pieces(context, builder, f, at, gap, column)
-            state = [cgutils.alloca_once(builder, place.type.pointee) for place in places]
-            _start(builder, f, fresh, places, state)
-            old = [builder.load(variable) for variable in state]
-            new = _fold_part(context, builder, f, rule, old, load, FOLD, count, False)
-            _stored(builder, places, new)
+                def load(r: int, mask: Any) -> Any:
+                    if mask is None:
+                        _prefetch(builder, builder.gep(later[r], [offset]), level)
+                    return _load_row(builder, f, builder.gep(starts[r], [offset]), mask)
 
-        _strips(builder, f, columns, strip)
-        return context.get_dummy_value()
+                places = _pieces(context, builder, f, at, gap, column)
+                state = [cgutils.alloca_once(builder, place.type.pointee) for place in places]
+                _start(builder, f, at_first, places, state)
+                old = [builder.load(variable) for variable in state]
+                new = _fold_part(context, builder, f, rule, old, load, together, count, False)
+                _stored(builder, places, new)
+
+            _strips(builder, f, columns, strip)
+
+        together = _rows_together(context, f)
+        folded = builder.and_(rows, i64(-together))
+        several = builder.select(singly, i64(0), folded) if zen5 else folded
+        with cgutils.for_range_slice(builder, i64(0), several, i64(together), i64) as (row, _):
+            part(row, together)
+        if not zen5:
+            return folded
+        single = builder.select(singly, rows, i64(0))
+        with cgutils.for_range_slice(builder, i64(0), single, i64(1), i64) as (row, _):
+            part(row, 1)
+        return builder.select(singly, rows, folded)
 
     i64, flag = types.int64, types.boolean
-    return types.void(fold, i64, i64, i64, flag, i64, i64, i64, i64), codegen
+    return types.int64(fold, i64, i64, i64, flag, i64, i64, i64, i64, i64, flag), codegen
 
 
 def _fold_few(
@@ -351,7 +376,7 @@ def fold_few(
     rows: Any,
     columns: Any,
 ) -> Any:
-    """Fold fewer rows than FOLD; see fold_rows."""
+    """Fold fewer rows than are folded together; see fold_rows."""
 
     def codegen(context: Any, builder: Any, _signature: Any, values: Any) -> Any:
         _, rule, at, gap, fresh, address, offsets, rows, columns = values

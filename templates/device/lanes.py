@@ -16,8 +16,8 @@ from target import _zen
 from vectors import _greatest_lane, _load_short, _mask, _masked_load
 
 FOLD = 4  # rows folded while a strip's best keys stay in registers
-FOLD_WIDE = 8  # of elements of 32 bits and more, while so many are left: 0.75 to 0.95 of the time
-AHEAD_OF_COLUMNS = 16384  # bytes fetched ahead, of rows of columns
+# Of elements of 32 bits and more, while so many are left: 0.75 to 0.95 of the time; on Zen 5 1.0 to 2.
+FOLD_WIDE = 8
 
 
 @intrinsic
@@ -199,21 +199,23 @@ def fold_rows(
     ahead: Any,
     columns: Any,
     fresh: Any,
+    singly: Any,
     rule: Any,
 ) -> Any:
     """Fold rows of contiguous columns into the best keys and the row numbers where they stand.
 
     best, where: addresses of scratch in the keys' own width, whole vectors. Row r begins at address + offsets[r]; the
-    first `rows` are folded, a multiple of FOLD, and those `ahead` rows after each fetched. Only a greater key replaces
-    the best, so folding a row twice does no harm. `fresh`: the first row is the best at first; else the best keys are
-    those that stand there, from other rows: their numbers become -1.
+    first `rows` are folded, a multiple of FOLD (`singly`: one by one, where `by_single_rows`), and those `ahead` rows
+    after each fetched. Only a greater key replaces the best, so folding a row twice does no harm. `fresh`: the first
+    row is the best at first; else the best keys are those that stand there, from other rows: their numbers become -1.
     """
 
     def codegen(context: Any, builder: Any, signature: Any, values: Any) -> Any:
-        best, where, address, offsets, rows, ahead, columns, fresh = values[:8]
+        best, where, address, offsets, rows, ahead, columns, fresh, singly = values[:9]
         rule = _rule(builder, signature, values)
         vector = _lanes(rule.flip.type)
         width = vector.element.width
+        zen5 = _zen(context) >= 5
         i64 = columns.type
         size = i64(width // 8)
         table = builder.bitcast(_pointer(builder, offsets), i64.as_pointer())
@@ -221,7 +223,7 @@ def fold_rows(
         none = ir.Constant(vector, [-1] * vector.count)
         whole = builder.and_(columns, i64(-vector.count))
         end = builder.mul(whole, size)
-        level = 1 if _zen(context) >= 5 else 2  # on Zen 5 0.75 to 1 of the time
+        level = 1 if zen5 else 2  # on Zen 5 0.75 to 1 of the time
 
         def fold(row: Any, together: int) -> None:
             taken = []
@@ -261,9 +263,16 @@ def fold_rows(
             with builder.if_then(builder.icmp_signed("<", whole, columns)):
                 strip(end, _mask(builder, vector, builder.sub(columns, whole)))
 
+        numbers: tuple[int, ...] = (FOLD,)
+        if zen5:
+            numbers = (FOLD, 1)
+        elif width >= 32:
+            numbers = (FOLD_WIDE, FOLD)
         position = i64(0)
-        for together in (FOLD_WIDE, FOLD) if width >= 32 else (FOLD,):
+        for together in numbers:
             stop = builder.and_(rows, i64(-together))
+            if zen5 and together > 1:
+                stop = builder.select(singly, position, stop)
             loop = cgutils.for_range_slice(builder, position, stop, i64(together), i64)
             with loop as (row, _):
                 fold(row, together)
@@ -271,4 +280,4 @@ def fold_rows(
         return context.get_dummy_value()
 
     i64, flag = types.int64, types.boolean
-    return types.void(i64, i64, i64, i64, i64, i64, i64, flag, rule), codegen
+    return types.void(i64, i64, i64, i64, i64, i64, i64, flag, flag, rule), codegen

@@ -45,3 +45,16 @@ def next_row(_context: Any) -> Any:
         return ir.IntType(64)(2 if _zen(context) >= 5 else 1)
 
     return types.int64(), codegen
+
+
+@intrinsic
+def by_single_rows(_context: Any) -> Any:
+    """Whether rows of columns that adjoin had better be read one by one, in the order of memory, beyond the caches.
+
+    A constant. On Zen 5 0.7 to 0.9 of the time, in its caches 1.0 to 1.3.
+    """
+
+    def codegen(context: Any, _builder: Any, _signature: Any, _values: Any) -> Any:
+        return ir.IntType(1)(_zen(context) >= 5)
+
+    return types.boolean(), codegen

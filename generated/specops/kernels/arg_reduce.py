@@ -55,7 +55,8 @@ PART_WEIGHT = 18  # what is added to the index from one part to the next
 CEILING = 19  # the greatest key that an element can have
 STORED = 20  # how elements of the input's shape are stored: one of the following
 RULE = 21  # flip, nan_key and inf
-SETTINGS = 24
+UNCACHED = 24  # columns: input that no cache holds
+SETTINGS = 25
 
 ZEROS_FIRST = 0  # zeros, then marks
 BY_ROWS = 1  # rows of columns, of marks and zeros
@@ -67,7 +68,6 @@ SHORT_BYTES = 127 * 64  # of a row searched without blocks: numbers of its vecto
 BLOCK_BYTES = 4096  # scanned for its greatest key before the position matters
 BLOCK_ROWS = 1024  # rows of columns whose numbers fit the keys
 BYTE_ROWS = 256  # of 8 bits
-ROWS_AHEAD = 32  # rows of columns fetched ahead, at most
 
 
 class _Library(JITCodeLibrary):
@@ -208,6 +208,19 @@ def bytes_ahead(_context: Any) -> Any:
         return ir.IntType(64)(_bytes_ahead(context))
 
     return types.int64(), codegen
+
+
+@intrinsic
+def by_single_rows(_context: Any) -> Any:
+    """Whether rows of columns that adjoin had better be read one by one, in the order of memory, beyond the caches.
+
+    A constant. On Zen 5 0.7 to 0.9 of the time, in its caches 1.0 to 1.3.
+    """
+
+    def codegen(context: Any, _builder: Any, _signature: Any, _values: Any) -> Any:
+        return ir.IntType(1)(_zen(context) >= 5)
+
+    return types.boolean(), codegen
 
 
 VECTOR_BYTES = 64  # one AVX-512 register or cache line; LLVM splits it where registers are narrower
@@ -741,8 +754,8 @@ def place_in_run(address, n, key, late, rule):
 
 
 FOLD = 4  # rows folded while a strip's best keys stay in registers
-FOLD_WIDE = 8  # of elements of 32 bits and more, while so many are left: 0.75 to 0.95 of the time
-AHEAD_OF_COLUMNS = 16384  # bytes fetched ahead, of rows of columns
+# Of elements of 32 bits and more, while so many are left: 0.75 to 0.95 of the time; on Zen 5 1.0 to 2.
+FOLD_WIDE = 8
 
 
 @intrinsic
@@ -924,21 +937,23 @@ def fold_rows(
     ahead: Any,
     columns: Any,
     fresh: Any,
+    singly: Any,
     rule: Any,
 ) -> Any:
     """Fold rows of contiguous columns into the best keys and the row numbers where they stand.
 
     best, where: addresses of scratch in the keys' own width, whole vectors. Row r begins at address + offsets[r]; the
-    first `rows` are folded, a multiple of FOLD, and those `ahead` rows after each fetched. Only a greater key replaces
-    the best, so folding a row twice does no harm. `fresh`: the first row is the best at first; else the best keys are
-    those that stand there, from other rows: their numbers become -1.
+    first `rows` are folded, a multiple of FOLD (`singly`: one by one, where `by_single_rows`), and those `ahead` rows
+    after each fetched. Only a greater key replaces the best, so folding a row twice does no harm. `fresh`: the first
+    row is the best at first; else the best keys are those that stand there, from other rows: their numbers become -1.
     """
 
     def codegen(context: Any, builder: Any, signature: Any, values: Any) -> Any:
-        best, where, address, offsets, rows, ahead, columns, fresh = values[:8]
+        best, where, address, offsets, rows, ahead, columns, fresh, singly = values[:9]
         rule = _rule(builder, signature, values)
         vector = _lanes(rule.flip.type)
         width = vector.element.width
+        zen5 = _zen(context) >= 5
         i64 = columns.type
         size = i64(width // 8)
         table = builder.bitcast(_pointer(builder, offsets), i64.as_pointer())
@@ -946,7 +961,7 @@ def fold_rows(
         none = ir.Constant(vector, [-1] * vector.count)
         whole = builder.and_(columns, i64(-vector.count))
         end = builder.mul(whole, size)
-        level = 1 if _zen(context) >= 5 else 2  # on Zen 5 0.75 to 1 of the time
+        level = 1 if zen5 else 2  # on Zen 5 0.75 to 1 of the time
 
         def fold(row: Any, together: int) -> None:
             taken = []
@@ -986,9 +1001,16 @@ def fold_rows(
             with builder.if_then(builder.icmp_signed("<", whole, columns)):
                 strip(end, _mask(builder, vector, builder.sub(columns, whole)))
 
+        numbers: tuple[int, ...] = (FOLD,)
+        if zen5:
+            numbers = (FOLD, 1)
+        elif width >= 32:
+            numbers = (FOLD_WIDE, FOLD)
         position = i64(0)
-        for together in (FOLD_WIDE, FOLD) if width >= 32 else (FOLD,):
+        for together in numbers:
             stop = builder.and_(rows, i64(-together))
+            if zen5 and together > 1:
+                stop = builder.select(singly, position, stop)
             loop = cgutils.for_range_slice(builder, position, stop, i64(together), i64)
             with loop as (row, _):
                 fold(row, together)
@@ -996,7 +1018,24 @@ def fold_rows(
         return context.get_dummy_value()
 
     i64, flag = types.int64, types.boolean
-    return types.void(i64, i64, i64, i64, i64, i64, i64, flag, rule), codegen
+    return types.void(i64, i64, i64, i64, i64, i64, i64, flag, flag, rule), codegen
+
+
+AHEAD_OF_COLUMNS = 16384  # bytes fetched ahead, of rows of columns
+ROWS_AHEAD = 32  # such rows, at most
+SINGLE_BYTES = 1 << 14  # rows of so many are no longer taken one by one
+
+
+@inlined
+def rows_ahead(row_bytes, together):
+    """How many rows are fetched ahead, of which so many are taken together."""
+    return least(most(AHEAD_OF_COLUMNS // row_bytes, together), ROWS_AHEAD)
+
+
+@inlined
+def one_by_one(row_step, row_bytes):
+    """Whether rows, `row_step` bytes apart, are taken one by one if memory is waited for: it is read in order then."""
+    return by_single_rows() and row_step == row_bytes < SINGLE_BYTES
 
 
 MARKED_VECTORS = 8  # of rows that adjoin, taken as one while they are shorter
@@ -1830,7 +1869,8 @@ def columns(width, is_float, one_hot):
             part, outer, column = _tile_of(item, whole, tiles, tile)
             columns = least(tile, across - column)
             wide = columns * beside
-            ahead = least(most(AHEAD_OF_COLUMNS // (wide * size), FOLD), ROWS_AHEAD)
+            singly = how[UNCACHED] != 0 and one_by_one(row_step, wide * size)
+            ahead = rows_ahead(wide * size, 1 if singly else FOLD)
             offset, out_offset = _unravel(kept, kept_inner, outer)
             start = x + offset + column * step
             target = out + out_offset + column * out_step
@@ -1859,7 +1899,16 @@ def columns(width, is_float, one_hot):
                         offsets, rows, ahead, row_step, goes_on, first, top_row, away
                     )
                     fold_rows(
-                        best_at, where_at, start, offsets_at, folded, ahead, wide, fresh, rule
+                        best_at,
+                        where_at,
+                        start,
+                        offsets_at,
+                        folded,
+                        ahead,
+                        wide,
+                        fresh,
+                        singly,
+                        rule,
                     )
                 else:
                     _fold_scattered(

@@ -33,14 +33,13 @@ TILE = 1  # columns: those taken together
 BESIDE = 2  # columns: rows that adjoin in memory and are taken as one; the innermost reduced axis counts such rows
 LAST = 3  # columns: rows that are taken as the last one of that axis
 SEVERAL = 4  # columns: such rows of the next kept axis that adjoin, too, and are taken together
-KEPT = 5  # lengths of the tables
-REDUCED = 6
-RULE = 7  # six words, as a fold takes them
-SETTINGS = 13
+UNCACHED = 5  # columns: input that no cache holds
+KEPT = 6  # lengths of the tables
+REDUCED = 7
+RULE = 8  # six words, as a fold takes them
+SETTINGS = 14
 
 BLOCK_ROWS = 1024  # rows of columns whose offsets are tabled together
-ROWS_AHEAD = 32  # rows of columns fetched ahead, at most
-AHEAD_OF_COLUMNS = 16384  # bytes of them
 SETTLING = 1 << 15  # bytes after which a group may end: nothing changes a greatest element of 255
 SHORT_GROUPS = 64  # groups of at most a vector whose results are stored together: 1.2 times as fast as GROUPS of them
 
@@ -190,6 +189,19 @@ def bytes_ahead(_context: Any) -> Any:
         return ir.IntType(64)(_bytes_ahead(context))
 
     return types.int64(), codegen
+
+
+@intrinsic
+def by_single_rows(_context: Any) -> Any:
+    """Whether rows of columns that adjoin had better be read one by one, in the order of memory, beyond the caches.
+
+    A constant. On Zen 5 0.7 to 0.9 of the time, in its caches 1.0 to 1.3.
+    """
+
+    def codegen(context: Any, _builder: Any, _signature: Any, _values: Any) -> Any:
+        return ir.IntType(1)(_zen(context) >= 5)
+
+    return types.boolean(), codegen
 
 
 VECTOR_BYTES = 64  # one AVX-512 register or cache line; LLVM splits it where registers are narrower
@@ -897,9 +909,8 @@ def fetches_runs(_context: Any, fold: Any, run_bytes: Any) -> Any:
     """Whether even adjoining runs of so many bytes had better be fetched ahead.
 
     Always where a fold computes long. Of others an Intel that is asked takes 0.92 to 1 of the time beyond its
-    second-level cache, Zen 5 0.6 to 0.95, earlier ones 1.1 to 1.4. The greatest element in long runs is the least to
-    compute: two threads of Zen 5 take 1.2 there (one 0.8), of 16 bits yet 0.75; and for bytes, which often end at 255,
-    too much would be fetched.
+    second-level cache, Zen 5 0.6 to 0.95, earlier ones 1.1 to 1.4. Not the greatest byte of a long run: often that is
+    255, and ends it.
     """
 
     def codegen(context: Any, builder: Any, _signature: Any, values: Any) -> Any:
@@ -908,7 +919,7 @@ def fetches_runs(_context: Any, fold: Any, run_bytes: Any) -> Any:
             return i1(True)
         if zen < 5:
             return i1(False)
-        if f.operation == "greatest" and f.bits != 16:
+        if f.operation == "greatest" and f.bits == 8:
             return builder.icmp_signed("<", values[1], values[1].type(_bytes_ahead(context)))
         return i1(True)
 
@@ -1332,6 +1343,7 @@ def reset(_context: Any, fold: Any, at: Any, gap: Any, lanes: Any) -> Any:
 
 
 FOLD = 8  # vectors that are added to each other first: nothing waits for the sum before
+FOLD_FAST = 4  # rows of columns where that pays: see _rows_together
 GROUPS = 8  # states folded across their lanes together; of most folds, results stored together
 
 
@@ -1557,6 +1569,12 @@ def _strips(builder: Any, fold: Fold, columns: Any, strip: Callable[[Any, Any], 
         strip(whole, left)
 
 
+def _rows_together(context: Any, fold: Fold) -> int:
+    """Rows of columns that are folded together; of wide elements that take little to fold 4 on Zen 5, 0.85 to 1."""
+    fast = _zen(context) >= 5 and fold.bits >= 32 and not fold.slow
+    return FOLD_FAST if fast else FOLD
+
+
 @intrinsic
 def fold_rows(
     _context: Any,
@@ -1567,51 +1585,69 @@ def fold_rows(
     fresh: Any,
     address: Any,
     offsets: Any,
+    rows: Any,
     ahead: Any,
     columns: Any,
+    singly: Any,
 ) -> Any:
-    """Fold FOLD rows of adjoining columns into a state for each column.
+    """Fold rows of adjoining columns into a state for each column; returns how many, a multiple of some.
 
-    Row r begins at address + the int64 at `offsets` + 8 * r; what is fetched is the row that is `ahead` rows further on
-    in that table.
+    Row r begins at address + the int64 at `offsets` + 8 * r; what is fetched are the rows that are `ahead` rows further
+    on in that table. `singly`: all rows, one by one, where `by_single_rows`.
     """
 
     def codegen(context: Any, builder: Any, _signature: Any, values: Any) -> Any:
-        _, rule, at, gap, fresh, address, offsets, ahead, columns = values
+        _, rule, at, gap, fresh, address, offsets, rows, ahead, columns, singly = values
         f = fold.fold
         i64 = columns.type
         rule = _rule_of(builder, f, rule)
         size = i64(f.bits // 8)
+        zen5 = _zen(context) >= 5
         # On Zen 5 0.8 to 1 of the time; rows of wider elements take 1.1.
-        level = 1 if _zen(context) >= 5 and f.bits < 32 else 2
+        level = 1 if zen5 and f.bits < 32 else 2
         table = builder.inttoptr(offsets, i64.as_pointer())
-        starts, later = [], []
-        for r in range(FOLD):
-            offset = builder.load(builder.gep(table, [i64(r)]))
-            starts.append(_pointer(builder, address, offset))
-            offset = builder.load(builder.gep(table, [builder.add(ahead, i64(r))]))
-            later.append(_pointer(builder, address, offset))
 
-        def strip(column: Any, count: Any) -> None:
-            offset = builder.mul(column, size)
+        def part(row: Any, together: int) -> None:
+            starts, later = [], []
+            for r in range(together):
+                number = builder.add(row, i64(r))
+                offset = builder.load(builder.gep(table, [number]))
+                starts.append(_pointer(builder, address, offset))
+                offset = builder.load(builder.gep(table, [builder.add(ahead, number)]))
+                later.append(_pointer(builder, address, offset))
+            at_first = builder.and_(fresh, builder.icmp_signed("==", row, i64(0)))
 
-            def load(r: int, mask: Any) -> Any:
-                if mask is None:
-                    _prefetch(builder, builder.gep(later[r], [offset]), level)
-                return _load_row(builder, f, builder.gep(starts[r], [offset]), mask)
+            def strip(column: Any, count: Any) -> None:
+                offset = builder.mul(column, size)
 
-            places = _pieces(context, builder, f, at, gap, column)
-            state = [cgutils.alloca_once(builder, place.type.pointee) for place in places]
-            _start(builder, f, fresh, places, state)
-            old = [builder.load(variable) for variable in state]
-            new = _fold_part(context, builder, f, rule, old, load, FOLD, count, False)
-            _stored(builder, places, new)
+                def load(r: int, mask: Any) -> Any:
+                    if mask is None:
+                        _prefetch(builder, builder.gep(later[r], [offset]), level)
+                    return _load_row(builder, f, builder.gep(starts[r], [offset]), mask)
 
-        _strips(builder, f, columns, strip)
-        return context.get_dummy_value()
+                places = _pieces(context, builder, f, at, gap, column)
+                state = [cgutils.alloca_once(builder, place.type.pointee) for place in places]
+                _start(builder, f, at_first, places, state)
+                old = [builder.load(variable) for variable in state]
+                new = _fold_part(context, builder, f, rule, old, load, together, count, False)
+                _stored(builder, places, new)
+
+            _strips(builder, f, columns, strip)
+
+        together = _rows_together(context, f)
+        folded = builder.and_(rows, i64(-together))
+        several = builder.select(singly, i64(0), folded) if zen5 else folded
+        with cgutils.for_range_slice(builder, i64(0), several, i64(together), i64) as (row, _):
+            part(row, together)
+        if not zen5:
+            return folded
+        single = builder.select(singly, rows, i64(0))
+        with cgutils.for_range_slice(builder, i64(0), single, i64(1), i64) as (row, _):
+            part(row, 1)
+        return builder.select(singly, rows, folded)
 
     i64, flag = types.int64, types.boolean
-    return types.void(fold, i64, i64, i64, flag, i64, i64, i64, i64), codegen
+    return types.int64(fold, i64, i64, i64, flag, i64, i64, i64, i64, i64, flag), codegen
 
 
 def _fold_few(
@@ -1651,7 +1687,7 @@ def fold_few(
     rows: Any,
     columns: Any,
 ) -> Any:
-    """Fold fewer rows than FOLD; see fold_rows."""
+    """Fold fewer rows than are folded together; see fold_rows."""
 
     def codegen(context: Any, builder: Any, _signature: Any, values: Any) -> Any:
         _, rule, at, gap, fresh, address, offsets, rows, columns = values
@@ -1821,6 +1857,23 @@ def copy_states(
 
     i64 = types.int64
     return types.void(fold, i64, i64, i64, i64, i64), codegen
+
+
+AHEAD_OF_COLUMNS = 16384  # bytes fetched ahead, of rows of columns
+ROWS_AHEAD = 32  # such rows, at most
+SINGLE_BYTES = 1 << 14  # rows of so many are no longer taken one by one
+
+
+@inlined
+def rows_ahead(row_bytes, together):
+    """How many rows are fetched ahead, of which so many are taken together."""
+    return least(most(AHEAD_OF_COLUMNS // row_bytes, together), ROWS_AHEAD)
+
+
+@inlined
+def one_by_one(row_step, row_bytes):
+    """Whether rows, `row_step` bytes apart, are taken one by one if memory is waited for: it is read in order then."""
+    return by_single_rows() and row_step == row_bytes < SINGLE_BYTES
 
 
 NONE = 0
@@ -2275,7 +2328,8 @@ def columns(dtype, operation):
             columns = least(tile, width - column)
             each = columns * beside
             wide = each * taken
-            ahead = least(most(AHEAD_OF_COLUMNS // (wide * size), FOLD), ROWS_AHEAD)
+            singly = how[UNCACHED] != 0 and one_by_one(row_step, wide * size)
+            ahead = rows_ahead(wide * size, 1 if singly else FOLD)
             offset, out_offset = _unravel(kept, inner, outer)
             start = x + offset + column * step
             fresh = not partial_last
@@ -2304,14 +2358,13 @@ def columns(dtype, operation):
                     continue
                 for r in range(rows, rows + ahead):
                     offsets[r] = offsets[most(rows - 1, 0)]
-                done = rows & -FOLD
-                for r in range(0, done, FOLD):
-                    fold_rows(fold, rule, states, gap, fresh, start, table + 8 * r, ahead, wide)
-                    fresh = False
+                done = fold_rows(
+                    fold, rule, states, gap, fresh, start, table, rows, ahead, wide, singly
+                )
                 if done < rows:
-                    few = table + 8 * done
+                    few, fresh = table + 8 * done, fresh and done == 0
                     fold_few(fold, rule, states, gap, fresh, start, few, rows - done, wide)
-                    fresh = False
+                fresh = fresh and rows == 0
             for number in range(taken):
                 at = states + number * each * lane
                 together = beside

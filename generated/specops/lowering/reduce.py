@@ -48,6 +48,7 @@ TILE = 4096  # columns of it
 BESIDE = 400  # columns that narrow rows taken as one have, about
 FAR_BESIDE = 1024  # the same where memory is waited for, 1.2 to 1.4 times as fast
 FAR_BYTES = 1 << 24  # input that the caches hardly hold
+UNCACHED_BYTES = 1 << 25  # input beyond which they do not
 SHORT = 8  # elements of a group that is no row
 FEW = 64  # elements of all groups of a tile that are no columns; lanes that are enough
 PART_BYTES = 1 << 18  # a part smaller than this is not worth a thread
@@ -144,6 +145,7 @@ class Reduce:
         self._rule = (flip, nan_key, infinity or 0, finish, self._total, unsigned)
         input_bytes = math.prod(self._sizes) * self._item_size
         self._large = input_bytes >= LARGE_BYTES
+        self._uncached = input_bytes > UNCACHED_BYTES
         self._beside = FAR_BESIDE if input_bytes >= FAR_BYTES and not state.slow else BESIDE
         self._plans = Plans(self._plan)
 
@@ -188,6 +190,7 @@ class Reduce:
         how[kernel.BESIDE] = way.beside
         how[kernel.LAST] = way.last
         how[kernel.SEVERAL] = way.several
+        how[kernel.UNCACHED] = self._uncached
         tables = [geometry.table(kept), geometry.table(reduced)]
         how[[kernel.KEPT, kernel.REDUCED]] = [len(table) for table in tables]
         how[kernel.RULE :] = self._rule

@@ -51,6 +51,7 @@ PAST_ROW_BYTES = 1 << 13
 RUN_BYTES = 1 << 10  # least part of a group that is split for the order of memory
 LARGE_BYTES = 1 << 18  # input from which a second thread pays
 FAR_BYTES = 1 << 24  # input that the caches hardly hold
+UNCACHED_BYTES = 1 << 25  # input beyond which they do not
 
 
 def _spread(out: Array, source: Array) -> None:
@@ -188,6 +189,7 @@ class Search:
         elements = math.prod(self._sizes)
         self._large = elements * self._item_size >= LARGE_BYTES
         self._far = elements * self._item_size >= FAR_BYTES
+        self._uncached = elements * self._item_size > UNCACHED_BYTES
         self._empty = elements == 0
         self._plans = Plans(self._plan)
 
@@ -268,6 +270,7 @@ class Search:
             kernel.PAST: marks.past,
             kernel.STORED: marks.stored,
             kernel.CEILING: self._ceiling,
+            kernel.UNCACHED: self._uncached,
         }
         tables = geometry.table(kept), geometry.table(reduced), marks.marks, marks.zeros
         walk = joining = self._walk(settings, *tables)

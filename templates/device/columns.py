@@ -1,0 +1,23 @@
+"""Rows of adjoining columns: how many are taken together, and how many fetched ahead."""
+
+from __future__ import annotations
+
+from compiled import inlined
+from memory import least, most
+from target import by_single_rows
+
+AHEAD_OF_COLUMNS = 16384  # bytes fetched ahead, of rows of columns
+ROWS_AHEAD = 32  # such rows, at most
+SINGLE_BYTES = 1 << 14  # rows of so many are no longer taken one by one
+
+
+@inlined
+def rows_ahead(row_bytes, together):
+    """How many rows are fetched ahead, of which so many are taken together."""
+    return least(most(AHEAD_OF_COLUMNS // row_bytes, together), ROWS_AHEAD)
+
+
+@inlined
+def one_by_one(row_step, row_bytes):
+    """Whether rows, `row_step` bytes apart, are taken one by one if memory is waited for: it is read in order then."""
+    return by_single_rows() and row_step == row_bytes < SINGLE_BYTES
