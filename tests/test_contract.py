@@ -235,7 +235,7 @@ def test_narrow_columns(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Rows of few columns that adjoin are searched several at a time; where these do not divide, they overlap."""
     monkeypatch.setattr(lowering, "BESIDE", 40)
     random = np.random.default_rng(TYPES.index(name))
-    for rows, columns in itertools.product((2, 7, 23, 29, 64), (2, 3, 5, 19)):
+    for rows, columns in itertools.product((2, 7, 23, 29, 64, 301), (2, 3, 5, 19)):
         shape = (3, rows, columns)
         for number, axes in enumerate(((1,), (0, 1))):
             x = values(random, name, shape)

@@ -21,3 +21,20 @@ def rows_ahead(row_bytes, together):
 def one_by_one(row_step, row_bytes):
     """Whether rows, `row_step` bytes apart, are taken one by one if memory is waited for: it is read in order then."""
     return by_single_rows() and row_step == row_bytes < SINGLE_BYTES
+
+
+@inlined
+def list_ahead(offsets, rows, end, ahead, row_step, goes_on, first, top_row, away):
+    """List, from number `end` on, the rows to be fetched: this tile's next if it goes on, else the next tile's first.
+
+    These are `away` bytes from this tile's first ones, which the list of `rows` rows still begins with in the `first`
+    block; later `top_row` tells the offset of the first of them.
+    """
+    for r in range(ahead):
+        if goes_on:
+            further = offsets[rows - 1] + (r + 1) * row_step
+        elif first:
+            further = offsets[r] + away
+        else:
+            further = top_row + r * row_step + away
+        offsets[end + r] = further

@@ -1038,6 +1038,23 @@ def one_by_one(row_step, row_bytes):
     return by_single_rows() and row_step == row_bytes < SINGLE_BYTES
 
 
+@inlined
+def list_ahead(offsets, rows, end, ahead, row_step, goes_on, first, top_row, away):
+    """List, from number `end` on, the rows to be fetched: this tile's next if it goes on, else the next tile's first.
+
+    These are `away` bytes from this tile's first ones, which the list of `rows` rows still begins with in the `first`
+    block; later `top_row` tells the offset of the first of them.
+    """
+    for r in range(ahead):
+        if goes_on:
+            further = offsets[rows - 1] + (r + 1) * row_step
+        elif first:
+            further = offsets[r] + away
+        else:
+            further = top_row + r * row_step + away
+        offsets[end + r] = further
+
+
 MARKED_VECTORS = 8  # of rows that adjoin, taken as one while they are shorter
 MORE_PLACES = (MARKED_VECTORS + 1) * VECTOR_BYTES  # behind those of a row, see mark_run
 
@@ -1579,25 +1596,6 @@ def _list_rows(offsets, indices, how, reduced, position, stop):
 
 
 @inlined
-def _list_ahead(offsets, rows, ahead, row_step, goes_on, first, top_row, away):
-    """List behind the rows those to be fetched: this tile's next ones if it goes on, else the next tile's first ones.
-
-    These are `away` bytes from this tile's first ones, which the list still begins with in the `first` block; later
-    `top_row` tells the offset of the first of them. Returns how many rows are to be folded.
-    """
-    folded = rows + -rows % FOLD
-    for r in range(ahead):
-        if goes_on:
-            further = offsets[rows - 1] + (r + 1) * row_step
-        elif first:
-            further = offsets[r] + away
-        else:
-            further = top_row + r * row_step + away
-        offsets[folded + r] = further
-    return folded
-
-
-@inlined
 def _row_number(where, c, rule):
     """The number of the row in which fold_rows found the best key of column `c`, and whether it found one."""
     size = item_size(rule.flip)
@@ -1895,8 +1893,9 @@ def columns(width, is_float, one_hot):
                     if first:
                         top_row = offsets[0]
                     goes_on, away = position < stop, next_start - start
-                    folded = _list_ahead(
-                        offsets, rows, ahead, row_step, goes_on, first, top_row, away
+                    folded = rows + -rows % FOLD
+                    list_ahead(
+                        offsets, rows, folded, ahead, row_step, goes_on, first, top_row, away
                     )
                     fold_rows(
                         best_at,

@@ -1876,6 +1876,23 @@ def one_by_one(row_step, row_bytes):
     return by_single_rows() and row_step == row_bytes < SINGLE_BYTES
 
 
+@inlined
+def list_ahead(offsets, rows, end, ahead, row_step, goes_on, first, top_row, away):
+    """List, from number `end` on, the rows to be fetched: this tile's next if it goes on, else the next tile's first.
+
+    These are `away` bytes from this tile's first ones, which the list of `rows` rows still begins with in the `first`
+    block; later `top_row` tells the offset of the first of them.
+    """
+    for r in range(ahead):
+        if goes_on:
+            further = offsets[rows - 1] + (r + 1) * row_step
+        elif first:
+            further = offsets[r] + away
+        else:
+            further = top_row + r * row_step + away
+        offsets[end + r] = further
+
+
 NONE = 0
 MEAN = 1
 ROOT = 2
@@ -2281,6 +2298,23 @@ def rows(dtype, operation):
     return chunk
 
 
+@inlined
+def _tile_of(item, whole, tiles, tile, outers, swapped, several, next_size):
+    """Part, position in the outer axes, first column, and how many rows of the next kept axis, of an item."""
+    part, rest = split(item, whole)
+    taken = 1
+    if several > 1:
+        above, digit = split(rest, ceildiv(next_size, several))
+        digit *= several
+        taken = least(several, next_size - digit)
+        outer, column = above * next_size + digit, 0
+    elif swapped:
+        column, outer = split(rest, outers)
+    else:
+        outer, column = split(rest, tiles)
+    return part, outer, column * tile, taken
+
+
 def columns(dtype, operation):
     """Chunk with lanes along the innermost kept axis; an item is a part of a tile of groups."""
     fold = Fold(dtype, operation)
@@ -2305,38 +2339,36 @@ def columns(dtype, operation):
         next_size, next_out_step = 1, 0
         if several > 1:
             next_size, _, next_out_step = _axis(kept, inner - 1)
-        blocks = ceildiv(next_size, several)
-        whole = outers // next_size * blocks * tiles
+        whole = outers // next_size * ceildiv(next_size, several) * tiles
         swapped = inner > 0 and step > _entry(kept, inner - 1, 1)  # for the order of memory
         n, row_step, _ = _axis(reduced, reduced[1] - 1)
         total = _volume(reduced)
         share = ceildiv(total, parts)
         partial_last = how[LAST] < beside
+        part, outer, column, taken = _tile_of(
+            begin, whole, tiles, tile, outers, swapped, several, next_size
+        )
+        offset, out_offset = _unravel(kept, inner, outer)
         for item in range(begin, end):
-            part, rest = split(item, whole)
-            taken = 1
-            if several > 1:
-                above, digit = split(rest, blocks)
-                digit *= several
-                taken = least(several, next_size - digit)
-                outer, column = above * next_size + digit, 0
-            elif swapped:
-                column, outer = split(rest, outers)
-            else:
-                outer, column = split(rest, tiles)
-            column *= tile
+            later = least(item + 1, end - 1)
+            next_part, next_outer, next_column, next_taken = _tile_of(
+                later, whole, tiles, tile, outers, swapped, several, next_size
+            )
+            next_offset, next_out_offset = _unravel(kept, inner, next_outer)
             columns = least(tile, width - column)
             each = columns * beside
             wide = each * taken
             singly = how[UNCACHED] != 0 and one_by_one(row_step, wide * size)
             ahead = rows_ahead(wide * size, 1 if singly else FOLD)
-            offset, out_offset = _unravel(kept, inner, outer)
             start = x + offset + column * step
+            away = x + next_offset + next_column * step - start
             fresh = not partial_last
             if partial_last:
                 reset(fold, states, gap, wide)
             position = part * share
             stop = least(position + share, total)
+            first = True
+            top_row = 0
             while position < stop:
                 rows = 0
                 while position < stop and rows < BLOCK_ROWS:
@@ -2356,8 +2388,12 @@ def columns(dtype, operation):
                     )
                     fresh = False
                     continue
-                for r in range(rows, rows + ahead):
-                    offsets[r] = offsets[most(rows - 1, 0)]
+                if first:
+                    top_row = offsets[0]
+                if singly or rows >= FOLD_FAST:  # else none are fetched
+                    goes_on = position < stop
+                    list_ahead(offsets, rows, rows, ahead, row_step, goes_on, first, top_row, away)
+                first = False
                 done = fold_rows(
                     fold, rule, states, gap, fresh, start, table, rows, ahead, wide, singly
                 )
@@ -2379,6 +2415,8 @@ def columns(dtype, operation):
                 else:
                     target = out + out_offset + number * next_out_step + column * out_step
                     finish(fold, rule, at, gap, target, out_step, columns)
+            part, outer, column, taken = next_part, next_outer, next_column, next_taken
+            offset, out_offset = next_offset, next_out_offset
         release(states)
 
     return chunk

@@ -35,7 +35,7 @@ TILE_BYTES = 1 << 12
 # the time).
 FAR_TILE_BYTES = 1 << 14
 FAR_STEP = 1 << 12
-BESIDE = 400  # columns that narrow rows taken as one have, about
+BESIDE = 400  # columns that narrow rows taken as one have, at most, about
 PART_BYTES = 1 << 18  # a part smaller than this is not worth a thread
 PARTIALS = 1 << 15  # (key, index) pairs, half a MiB
 PLACES_BYTES = 1 << 19  # of indices that are found before marks are stored
@@ -364,7 +364,8 @@ class Search:
         beside, overlap = 1, 0
         if contiguous and reduced and abs(reduced[-1].stride) == across * size:
             n, stride, weight = reduced[-1]
-            beside = max(1, -(-n // -(-n * across // BESIDE)))
+            # So many that joining their winners takes as long as folding them: 0.2 to 0.9 of the time of BESIDE.
+            beside = max(1, min(math.isqrt(n // across), -(-n // -(-n * across // BESIDE))))
         if beside > 1:
             tile = across * beside
             taken = -(-n // beside)
