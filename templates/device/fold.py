@@ -56,6 +56,9 @@ class Fold:
         self.converts = self.floats and operation in _ADDED and not self.wide
         self.lane_bytes = 8 if self.lane == _DOUBLE else self.bits // 8
         self.state_bytes = self.arrays * self.lane_bytes
+        # Rows of columns are added one after the other: however many are taken together, sums are rounded alike.
+        self.in_turn = self.converts and self.bits == 32
+        self.any_number = exact or self.in_turn  # of rows taken together gives the same
         # So much arithmetic that the processor does not look far enough ahead itself.
         self.slow = operation == "exponentials" or (self.bits == 16 and not exact)
 

@@ -352,6 +352,8 @@ def _summed(
         return [_plus(context, builder, *pair) for pair in zip(a, b, strict=True)]
 
     # Squares are exact: two are added with one rounding in either way, in this one with an operation less.
+    if squares and count == 1 and not fresh and fold.bits == 32:
+        return [_muladd(builder, v, v, old) for v, old in zip(terms(0), state, strict=True)]
     added = _tree(range(0, count, 2 if squares else 1), leaf, plus)
     added = [_widened(builder, value) for value in added]
     return added if fresh else plus(added, state)

@@ -32,8 +32,17 @@ from target import _zen
 from vectors import _any, _extreme, _extremes, _greater, _load_short, _mask, _masked_load
 
 FOLD = 8  # vectors that are added to each other first: nothing waits for the sum before
-FOLD_FAST = 4  # rows of columns where that pays: see _rows_together
+FOLD_FAST = 4  # the same where that pays: see _together
 GROUPS = 8  # states folded across their lanes together; of most folds, results stored together
+
+
+def _together(fold: Fold) -> int:
+    """Vectors of a run, or rows of columns, that are folded together, the same on all processors: sums round alike.
+
+    Of elements that are wide and take little to fold 4: on Zen 5 0.85 to 1 of the time, of maxima beyond the caches
+    0.7 to 0.9; of 16 bits it would be 1.0 to 1.1.
+    """
+    return FOLD_FAST if fold.bits >= 32 and not fold.slow else FOLD
 
 
 def _gathered(builder: Any, fold: Fold, address: Any, step: Any, count: Any) -> Any:
@@ -169,7 +178,7 @@ def fold_run(
 
                 run_bytes = builder.mul(left, i64(size))
                 position = i64(0)
-                for rows in (FOLD, 1):
+                for rows in (_together(f), 1):
                     end = builder.mul(builder.and_(n, i64(-rows * lanes)), i64(size))
                     stride = i64(rows * lanes * size)
                     strip = cgutils.for_range_slice(builder, position, end, stride, i64)
@@ -258,12 +267,6 @@ def _strips(builder: Any, fold: Fold, columns: Any, strip: Callable[[Any, Any], 
         strip(whole, left)
 
 
-def _rows_together(context: Any, fold: Fold) -> int:
-    """Rows of columns that are folded together; of wide elements that take little to fold 4 on Zen 5, 0.85 to 1."""
-    fast = _zen(context) >= 5 and fold.bits >= 32 and not fold.slow
-    return FOLD_FAST if fast else FOLD
-
-
 @intrinsic
 def fold_rows(
     _context: Any,
@@ -282,7 +285,7 @@ def fold_rows(
     """Fold rows of adjoining columns into a state for each column; returns how many, a multiple of some.
 
     Row r begins at address + the int64 at `offsets` + 8 * r; what is fetched are the rows that are `ahead` rows further
-    on in that table. `singly`: all rows, one by one, where `by_single_rows`.
+    on in that table. `singly`: all rows, one by one, where `by_single_rows` and any number gives the same.
     """
 
     def codegen(context: Any, builder: Any, _signature: Any, values: Any) -> Any:
@@ -304,31 +307,38 @@ def fold_rows(
                 starts.append(_pointer(builder, address, offset))
                 offset = builder.load(builder.gep(table, [builder.add(ahead, number)]))
                 later.append(_pointer(builder, address, offset))
+            each = 1 if f.in_turn else together
             at_first = builder.and_(fresh, builder.icmp_signed("==", row, i64(0)))
 
             def strip(column: Any, count: Any) -> None:
                 offset = builder.mul(column, size)
 
-                def load(r: int, mask: Any) -> Any:
-                    if mask is None:
-                        _prefetch(builder, builder.gep(later[r], [offset]), level)
-                    return _load_row(builder, f, builder.gep(starts[r], [offset]), mask)
+                def rows_from(first: int) -> Callable[[int, Any], Any]:
+                    def load(i: int, mask: Any) -> Any:
+                        start, further = starts[first + i], later[first + i]
+                        _prefetch(builder, builder.gep(further, [offset]), level)
+                        return _load_row(builder, f, builder.gep(start, [offset]), mask)
+
+                    return load
 
                 places = _pieces(context, builder, f, at, gap, column)
                 state = [cgutils.alloca_once(builder, place.type.pointee) for place in places]
                 _start(builder, f, at_first, places, state)
-                old = [builder.load(variable) for variable in state]
-                new = _fold_part(context, builder, f, rule, old, load, together, count, False)
+                new = [builder.load(variable) for variable in state]
+                for r in range(0, together, each):
+                    load = rows_from(r)
+                    new = _fold_part(context, builder, f, rule, new, load, each, count, False)
                 _stored(builder, places, new)
 
             _strips(builder, f, columns, strip)
 
-        together = _rows_together(context, f)
+        together = _together(f)
         folded = builder.and_(rows, i64(-together))
-        several = builder.select(singly, i64(0), folded) if zen5 else folded
+        may_be_single = zen5 and f.any_number
+        several = builder.select(singly, i64(0), folded) if may_be_single else folded
         with cgutils.for_range_slice(builder, i64(0), several, i64(together), i64) as (row, _):
             part(row, together)
-        if not zen5:
+        if not may_be_single:
             return folded
         single = builder.select(singly, rows, i64(0))
         with cgutils.for_range_slice(builder, i64(0), single, i64(1), i64) as (row, _):

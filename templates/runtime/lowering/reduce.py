@@ -44,9 +44,7 @@ TILE_BYTES = 16384  # of one row of a tile
 TILE = 4096  # columns of it
 BESIDE = 400  # columns that narrow rows taken as one have, about
 FAR_BESIDE = 1024  # the same where memory is waited for, 1.2 to 1.4 times as fast
-# Less adjoining rows than these are taken as one; where joining states takes long, than those.
-SEVERAL_ROWS = 32
-SEVERAL_SLOW_ROWS = 8
+SEVERAL_ROWS = 8  # less short rows are taken as one
 FAR_BYTES = 1 << 24  # input that the caches hardly hold
 UNCACHED_BYTES = 1 << 25  # input beyond which they do not
 SHORT = 8  # elements of a group that is no row
@@ -145,8 +143,7 @@ class Reduce:
         self._rule = (flip, nan_key, infinity or 0, finish, self._total, unsigned)
         input_bytes = math.prod(self._sizes) * self._item_size
         self._large = input_bytes >= LARGE_BYTES
-        self._uncached = input_bytes > UNCACHED_BYTES
-        self._several_rows = SEVERAL_SLOW_ROWS if state.slow else SEVERAL_ROWS
+        self._uncached = input_bytes > UNCACHED_BYTES and state.any_number
         self._beside = FAR_BESIDE if input_bytes >= FAR_BYTES and not state.slow else BESIDE
         self._plans = Plans(self._plan)
 
@@ -263,9 +260,9 @@ class Reduce:
         if stride == size and reduced and reduced[-1].stride == width * size:
             n, row_bytes, _ = reduced[-1]
             beside = -(-n // -(-n * width // self._beside))
-            if n >= self._several_rows:
+            if n >= SEVERAL_ROWS:
                 # So many that joining their states takes as long as folding them: 0.3 to 1.1 of the time.
-                beside = min(beside, max(1, math.isqrt(4 * n // width)))
+                beside = min(beside, max(1, math.isqrt(n // width)))
             each = n * width
             adjoin = len(kept) > 1 and kept[-2].stride == each * size
             if adjoin and len(reduced) > 1 and 2 * each <= widest:
