@@ -41,7 +41,7 @@ SETTINGS = 14
 
 BLOCK_ROWS = 1024  # rows of columns whose offsets are tabled together
 SETTLING = 1 << 15  # bytes after which a group may end: nothing changes a greatest element of 255
-SHORT_GROUPS = 64  # groups of at most a vector whose results are stored together: 1.2 times as fast as GROUPS of them
+SHORT_GROUPS = 64  # groups of few vectors whose results are stored together: 1.2 times as fast as GROUPS of them
 
 
 class _Library(JITCodeLibrary):
@@ -1349,6 +1349,7 @@ def reset(_context: Any, fold: Any, at: Any, gap: Any, lanes: Any) -> Any:
 
 FOLD = 8  # vectors that are added to each other first: nothing waits for the sum before
 FOLD_FAST = 4  # the same where that pays: see _together
+SHORT_VECTORS = 4  # of a group that is folded without calls and without fetching ahead
 GROUPS = 8  # states folded across their lanes together; of most folds, results stored together
 
 
@@ -1542,7 +1543,7 @@ def fold_short(
     groups: Any,
     readable: Any,
 ) -> Any:
-    """Fold groups of n adjoining elements, at most one vector, each into a vector of states of its own.
+    """Fold groups of n adjoining elements, at most SHORT_VECTORS vectors, each into a vector of states of its own.
 
     They are `step` bytes apart. What ends before `readable` may be read.
     """
@@ -1553,18 +1554,51 @@ def fold_short(
         i64 = n.type
         rule = _rule_of(builder, f, rule)
         vector = _vector_of(f.element, f.count)
-        with cgutils.for_range(builder, groups) as loop:
-            first = builder.add(address, builder.mul(loop.index, step))
+        neutral = _neutral(f, f.count)
+        before = builder.and_(builder.sub(n, i64(1)), i64(-f.count))  # the last vector
+        rest = builder.sub(n, before)
+        behind = builder.mul(before, i64(f.bits // 8))
 
-            def load(_i: int, mask: Any, first: Any = first) -> Any:
-                return _load_short(builder, first, mask, vector, readable)
+        def short(place: Any) -> Callable[[int, Any], Any]:
+            return lambda _i, mask: _load_short(builder, place, mask, vector, readable)
 
+        def fold_part(state: list[Any], load: Any, count: Any, fresh: bool) -> list[Any]:
+            return _fold_part(context, builder, f, rule, state, load, 1, count, True, fresh)
+
+        def each(group: Callable[[Any], list[Any]]) -> None:
+            with cgutils.for_range(builder, groups) as loop:
+                state = group(builder.add(address, builder.mul(loop.index, step)))
+                lane = builder.mul(loop.index, i64(f.count))
+                _stored(builder, _places(builder, f, at, gap, lane, f.count), state)
+
+        def of_one(first: Any) -> list[Any]:
             # Of so few elements, pieces take 1.05 times as long.
-            state = _fold_part(
-                context, builder, f, rule, _neutral(f, f.count), load, 1, n, True, True
-            )
-            lane = builder.mul(loop.index, i64(f.count))
-            _stored(builder, _places(builder, f, at, gap, lane, f.count), state)
+            return fold_part(neutral, short(first), n, True)
+
+        def of_several(first: Any) -> list[Any]:
+            state = [cgutils.alloca_once(builder, value.type) for value in neutral]
+            for variable, value in zip(state, neutral, strict=True):
+                builder.store(value, variable)
+            length = i64(f.count * f.bits // 8)
+            with cgutils.for_range_slice(builder, i64(0), behind, length, i64) as (offset, _):
+                place = builder.add(first, offset)
+                old = [builder.load(variable) for variable in state]
+                new = fold_part(
+                    old,
+                    lambda _i, m: _load_row(builder, f, _pointer(builder, place), m),
+                    None,
+                    False,
+                )
+                for variable, value in zip(state, new, strict=True):
+                    builder.store(value, variable)
+            old = [builder.load(variable) for variable in state]
+            return fold_part(old, short(builder.add(first, behind)), rest, False)
+
+        with builder.if_else(builder.icmp_signed("==", before, i64(0))) as (then, otherwise):
+            with then:
+                each(of_one)
+            with otherwise:
+                each(of_several)
         return context.get_dummy_value()
 
     i64 = types.int64
@@ -2254,7 +2288,8 @@ def rows(dtype, operation):
         _, step, out_step = _axis(kept, kept[1] - 1)
         runs = reduced[1] - 1
         n, n_step, _ = _axis(reduced, runs)
-        short = runs == 0 and parts == 1 and n <= lane_count(fold) and n_step == size
+        short = runs == 0 and parts == 1 and n <= SHORT_VECTORS * lane_count(fold)
+        short = short and n_step == size
         together = SHORT_GROUPS if short else GROUPS
         settling = settles(fold) and share > SETTLING // size
         # The next run is one of the same group, or of the next.
