@@ -13,7 +13,7 @@ SINGLE_BYTES = 1 << 14  # rows of so many are no longer taken one by one
 
 @inlined
 def rows_ahead(row_bytes, together):
-    """How many rows are fetched ahead, of which so many are taken together."""
+    """How many rows are fetched ahead, of which up to so many are taken together."""
     return least(most(AHEAD_OF_COLUMNS // row_bytes, together), ROWS_AHEAD)
 
 
@@ -25,10 +25,11 @@ def one_by_one(row_step, row_bytes):
 
 @inlined
 def list_ahead(offsets, rows, end, ahead, row_step, goes_on, first, top_row, away):
-    """List, from number `end` on, the rows to be fetched: this tile's next if it goes on, else the next tile's first.
+    """Add rows to be fetched to a list of `rows` rows, from number `end` on.
 
-    These are `away` bytes from this tile's first ones, which the list of `rows` rows still begins with in the `first`
-    block; later `top_row` tells the offset of the first of them.
+    These are the tile's next ones if it `goes_on`; else the first ones of the next tile, `away` bytes from this tile's,
+    with which the list still begins in the `first` block, where it may repeat itself; later `top_row` tells the offset
+    of the first of them.
     """
     for r in range(ahead):
         if goes_on:

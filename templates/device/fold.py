@@ -56,9 +56,11 @@ class Fold:
         self.converts = self.floats and operation in _ADDED and not self.wide
         self.lane_bytes = 8 if self.lane == _DOUBLE else self.bits // 8
         self.state_bytes = self.arrays * self.lane_bytes
-        # Rows of columns are added one after the other: however many are taken together, sums are rounded alike.
+        # Rows of columns are added one after the other, so that it makes no difference how many are taken together;
+        # of 16 bits always FOLD are, and added to each other first, in float32.
         self.in_turn = self.converts and self.bits == 32
-        self.any_number = exact or self.in_turn  # of rows taken together gives the same
+        # Whether rows may be taken one by one without a difference.
+        self.any_number = exact or self.in_turn
         # So much arithmetic that the processor does not look far enough ahead itself.
         self.slow = operation == "exponentials" or (self.bits == 16 and not exact)
 

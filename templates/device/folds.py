@@ -28,7 +28,7 @@ from fold_state import (
     _tree,
 )
 from memory import VECTOR_BYTES, _load, _pointer, _prefetch
-from target import _zen
+from target import _by_single_rows, _zen
 from vectors import _any, _extreme, _extremes, _greater, _load_short, _mask, _masked_load
 
 FOLD = 8  # vectors that are added to each other first: nothing waits for the sum before
@@ -316,10 +316,11 @@ def fold_rows(
     columns: Any,
     singly: Any,
 ) -> Any:
-    """Fold rows of adjoining columns into a state for each column; returns how many, a multiple of some.
+    """Fold rows of adjoining columns into a state for each column; returns how many rows are.
 
-    Row r begins at address + the int64 at `offsets` + 8 * r; what is fetched are the rows that are `ahead` rows further
-    on in that table. `singly`: all rows, one by one, where `by_single_rows` and any number gives the same.
+    That is the greatest multiple of those that are folded together; or, where they are folded `singly`, which takes
+    `by_single_rows` and a fold of any_number, all. Row r begins at address + the int64 at `offsets` + 8 * r; what is
+    fetched are the rows that are `ahead` rows further on in that table.
     """
 
     def codegen(context: Any, builder: Any, _signature: Any, values: Any) -> Any:
@@ -328,9 +329,8 @@ def fold_rows(
         i64 = columns.type
         rule = _rule_of(builder, f, rule)
         size = i64(f.bits // 8)
-        zen5 = _zen(context) >= 5
         # On Zen 5 0.8 to 1 of the time; rows of wider elements take 1.1.
-        level = 1 if zen5 and f.bits < 32 else 2
+        level = 1 if _zen(context) >= 5 and f.bits < 32 else 2
         table = builder.inttoptr(offsets, i64.as_pointer())
 
         def part(row: Any, together: int) -> None:
@@ -368,7 +368,7 @@ def fold_rows(
 
         together = _together(f)
         folded = builder.and_(rows, i64(-together))
-        may_be_single = zen5 and f.any_number
+        may_be_single = _by_single_rows(context) and f.any_number
         several = builder.select(singly, i64(0), folded) if may_be_single else folded
         with cgutils.for_range_slice(builder, i64(0), several, i64(together), i64) as (row, _):
             part(row, together)

@@ -12,7 +12,7 @@ from numba.extending import intrinsic
 from key_run import _lanes
 from memory import VECTOR_BYTES, _load, _pointer, _prefetch, _splat
 from order_key import _order_key, _rule
-from target import _zen
+from target import _by_single_rows, _zen
 from vectors import _greatest_lane, _load_short, _mask, _masked_load
 
 FOLD = 4  # rows folded while a strip's best keys stay in registers
@@ -205,9 +205,10 @@ def fold_rows(
     """Fold rows of contiguous columns into the best keys and the row numbers where they stand.
 
     best, where: addresses of scratch in the keys' own width, whole vectors. Row r begins at address + offsets[r]; the
-    first `rows` are folded, a multiple of FOLD (`singly`: one by one, where `by_single_rows`), and those `ahead` rows
-    after each fetched. Only a greater key replaces the best, so folding a row twice does no harm. `fresh`: the first
-    row is the best at first; else the best keys are those that stand there, from other rows: their numbers become -1.
+    first `rows` are folded, a multiple of FOLD, several together (one by one where `singly` and `by_single_rows`), and
+    for each of them that is fetched which stands `ahead` rows after it. Only a greater key replaces the best, so
+    folding a row twice does no harm. `fresh`: the first row is the best at first; else the best keys are those that
+    stand there, from other rows: their numbers become -1.
     """
 
     def codegen(context: Any, builder: Any, signature: Any, values: Any) -> Any:
@@ -215,7 +216,7 @@ def fold_rows(
         rule = _rule(builder, signature, values)
         vector = _lanes(rule.flip.type)
         width = vector.element.width
-        zen5 = _zen(context) >= 5
+        single = _by_single_rows(context)
         i64 = columns.type
         size = i64(width // 8)
         table = builder.bitcast(_pointer(builder, offsets), i64.as_pointer())
@@ -223,7 +224,7 @@ def fold_rows(
         none = ir.Constant(vector, [-1] * vector.count)
         whole = builder.and_(columns, i64(-vector.count))
         end = builder.mul(whole, size)
-        level = 1 if zen5 else 2  # on Zen 5 0.75 to 1 of the time
+        level = 1 if _zen(context) >= 5 else 2  # on Zen 5 0.75 to 1 of the time
 
         def fold(row: Any, together: int) -> None:
             taken = []
@@ -263,15 +264,13 @@ def fold_rows(
             with builder.if_then(builder.icmp_signed("<", whole, columns)):
                 strip(end, _mask(builder, vector, builder.sub(columns, whole)))
 
-        numbers: tuple[int, ...] = (FOLD,)
-        if zen5:
-            numbers = (FOLD, 1)
-        elif width >= 32:
+        numbers = (FOLD, 1) if single else (FOLD,)
+        if width >= 32 and _zen(context) < 5:
             numbers = (FOLD_WIDE, FOLD)
         position = i64(0)
         for together in numbers:
             stop = builder.and_(rows, i64(-together))
-            if zen5 and together > 1:
+            if single and together > 1:
                 stop = builder.select(singly, position, stop)
             loop = cgutils.for_range_slice(builder, position, stop, i64(together), i64)
             with loop as (row, _):

@@ -210,15 +210,20 @@ def bytes_ahead(_context: Any) -> Any:
     return types.int64(), codegen
 
 
-@intrinsic
-def by_single_rows(_context: Any) -> Any:
+def _by_single_rows(context: Any) -> bool:
     """Whether rows of columns that adjoin had better be read one by one, in the order of memory, beyond the caches.
 
-    A constant. On Zen 5 0.7 to 0.9 of the time, in its caches 1.0 to 1.3.
+    On Zen 5 0.7 to 0.9 of the time, in its caches 1.0 to 1.3.
     """
+    return _zen(context) >= 5
+
+
+@intrinsic
+def by_single_rows(_context: Any) -> Any:
+    """See _by_single_rows; a constant."""
 
     def codegen(context: Any, _builder: Any, _signature: Any, _values: Any) -> Any:
-        return ir.IntType(1)(_zen(context) >= 5)
+        return ir.IntType(1)(_by_single_rows(context))
 
     return types.boolean(), codegen
 
@@ -943,9 +948,10 @@ def fold_rows(
     """Fold rows of contiguous columns into the best keys and the row numbers where they stand.
 
     best, where: addresses of scratch in the keys' own width, whole vectors. Row r begins at address + offsets[r]; the
-    first `rows` are folded, a multiple of FOLD (`singly`: one by one, where `by_single_rows`), and those `ahead` rows
-    after each fetched. Only a greater key replaces the best, so folding a row twice does no harm. `fresh`: the first
-    row is the best at first; else the best keys are those that stand there, from other rows: their numbers become -1.
+    first `rows` are folded, a multiple of FOLD, several together (one by one where `singly` and `by_single_rows`), and
+    for each of them that is fetched which stands `ahead` rows after it. Only a greater key replaces the best, so
+    folding a row twice does no harm. `fresh`: the first row is the best at first; else the best keys are those that
+    stand there, from other rows: their numbers become -1.
     """
 
     def codegen(context: Any, builder: Any, signature: Any, values: Any) -> Any:
@@ -953,7 +959,7 @@ def fold_rows(
         rule = _rule(builder, signature, values)
         vector = _lanes(rule.flip.type)
         width = vector.element.width
-        zen5 = _zen(context) >= 5
+        single = _by_single_rows(context)
         i64 = columns.type
         size = i64(width // 8)
         table = builder.bitcast(_pointer(builder, offsets), i64.as_pointer())
@@ -961,7 +967,7 @@ def fold_rows(
         none = ir.Constant(vector, [-1] * vector.count)
         whole = builder.and_(columns, i64(-vector.count))
         end = builder.mul(whole, size)
-        level = 1 if zen5 else 2  # on Zen 5 0.75 to 1 of the time
+        level = 1 if _zen(context) >= 5 else 2  # on Zen 5 0.75 to 1 of the time
 
         def fold(row: Any, together: int) -> None:
             taken = []
@@ -1001,15 +1007,13 @@ def fold_rows(
             with builder.if_then(builder.icmp_signed("<", whole, columns)):
                 strip(end, _mask(builder, vector, builder.sub(columns, whole)))
 
-        numbers: tuple[int, ...] = (FOLD,)
-        if zen5:
-            numbers = (FOLD, 1)
-        elif width >= 32:
+        numbers = (FOLD, 1) if single else (FOLD,)
+        if width >= 32 and _zen(context) < 5:
             numbers = (FOLD_WIDE, FOLD)
         position = i64(0)
         for together in numbers:
             stop = builder.and_(rows, i64(-together))
-            if zen5 and together > 1:
+            if single and together > 1:
                 stop = builder.select(singly, position, stop)
             loop = cgutils.for_range_slice(builder, position, stop, i64(together), i64)
             with loop as (row, _):
@@ -1028,7 +1032,7 @@ SINGLE_BYTES = 1 << 14  # rows of so many are no longer taken one by one
 
 @inlined
 def rows_ahead(row_bytes, together):
-    """How many rows are fetched ahead, of which so many are taken together."""
+    """How many rows are fetched ahead, of which up to so many are taken together."""
     return least(most(AHEAD_OF_COLUMNS // row_bytes, together), ROWS_AHEAD)
 
 
@@ -1040,10 +1044,11 @@ def one_by_one(row_step, row_bytes):
 
 @inlined
 def list_ahead(offsets, rows, end, ahead, row_step, goes_on, first, top_row, away):
-    """List, from number `end` on, the rows to be fetched: this tile's next if it goes on, else the next tile's first.
+    """Add rows to be fetched to a list of `rows` rows, from number `end` on.
 
-    These are `away` bytes from this tile's first ones, which the list of `rows` rows still begins with in the `first`
-    block; later `top_row` tells the offset of the first of them.
+    These are the tile's next ones if it `goes_on`; else the first ones of the next tile, `away` bytes from this tile's,
+    with which the list still begins in the `first` block, where it may repeat itself; later `top_row` tells the offset
+    of the first of them.
     """
     for r in range(ahead):
         if goes_on:

@@ -191,15 +191,20 @@ def bytes_ahead(_context: Any) -> Any:
     return types.int64(), codegen
 
 
-@intrinsic
-def by_single_rows(_context: Any) -> Any:
+def _by_single_rows(context: Any) -> bool:
     """Whether rows of columns that adjoin had better be read one by one, in the order of memory, beyond the caches.
 
-    A constant. On Zen 5 0.7 to 0.9 of the time, in its caches 1.0 to 1.3.
+    On Zen 5 0.7 to 0.9 of the time, in its caches 1.0 to 1.3.
     """
+    return _zen(context) >= 5
+
+
+@intrinsic
+def by_single_rows(_context: Any) -> Any:
+    """See _by_single_rows; a constant."""
 
     def codegen(context: Any, _builder: Any, _signature: Any, _values: Any) -> Any:
-        return ir.IntType(1)(_zen(context) >= 5)
+        return ir.IntType(1)(_by_single_rows(context))
 
     return types.boolean(), codegen
 
@@ -804,9 +809,11 @@ class Fold:
         self.converts = self.floats and operation in _ADDED and not self.wide
         self.lane_bytes = 8 if self.lane == _DOUBLE else self.bits // 8
         self.state_bytes = self.arrays * self.lane_bytes
-        # Rows of columns are added one after the other: however many are taken together, sums are rounded alike.
+        # Rows of columns are added one after the other, so that it makes no difference how many are taken together;
+        # of 16 bits always FOLD are, and added to each other first, in float32.
         self.in_turn = self.converts and self.bits == 32
-        self.any_number = exact or self.in_turn  # of rows taken together gives the same
+        # Whether rows may be taken one by one without a difference.
+        self.any_number = exact or self.in_turn
         # So much arithmetic that the processor does not look far enough ahead itself.
         self.slow = operation == "exponentials" or (self.bits == 16 and not exact)
 
@@ -1632,10 +1639,11 @@ def fold_rows(
     columns: Any,
     singly: Any,
 ) -> Any:
-    """Fold rows of adjoining columns into a state for each column; returns how many, a multiple of some.
+    """Fold rows of adjoining columns into a state for each column; returns how many rows are.
 
-    Row r begins at address + the int64 at `offsets` + 8 * r; what is fetched are the rows that are `ahead` rows further
-    on in that table. `singly`: all rows, one by one, where `by_single_rows` and any number gives the same.
+    That is the greatest multiple of those that are folded together; or, where they are folded `singly`, which takes
+    `by_single_rows` and a fold of any_number, all. Row r begins at address + the int64 at `offsets` + 8 * r; what is
+    fetched are the rows that are `ahead` rows further on in that table.
     """
 
     def codegen(context: Any, builder: Any, _signature: Any, values: Any) -> Any:
@@ -1644,9 +1652,8 @@ def fold_rows(
         i64 = columns.type
         rule = _rule_of(builder, f, rule)
         size = i64(f.bits // 8)
-        zen5 = _zen(context) >= 5
         # On Zen 5 0.8 to 1 of the time; rows of wider elements take 1.1.
-        level = 1 if zen5 and f.bits < 32 else 2
+        level = 1 if _zen(context) >= 5 and f.bits < 32 else 2
         table = builder.inttoptr(offsets, i64.as_pointer())
 
         def part(row: Any, together: int) -> None:
@@ -1684,7 +1691,7 @@ def fold_rows(
 
         together = _together(f)
         folded = builder.and_(rows, i64(-together))
-        may_be_single = zen5 and f.any_number
+        may_be_single = _by_single_rows(context) and f.any_number
         several = builder.select(singly, i64(0), folded) if may_be_single else folded
         with cgutils.for_range_slice(builder, i64(0), several, i64(together), i64) as (row, _):
             part(row, together)
@@ -1915,7 +1922,7 @@ SINGLE_BYTES = 1 << 14  # rows of so many are no longer taken one by one
 
 @inlined
 def rows_ahead(row_bytes, together):
-    """How many rows are fetched ahead, of which so many are taken together."""
+    """How many rows are fetched ahead, of which up to so many are taken together."""
     return least(most(AHEAD_OF_COLUMNS // row_bytes, together), ROWS_AHEAD)
 
 
@@ -1927,10 +1934,11 @@ def one_by_one(row_step, row_bytes):
 
 @inlined
 def list_ahead(offsets, rows, end, ahead, row_step, goes_on, first, top_row, away):
-    """List, from number `end` on, the rows to be fetched: this tile's next if it goes on, else the next tile's first.
+    """Add rows to be fetched to a list of `rows` rows, from number `end` on.
 
-    These are `away` bytes from this tile's first ones, which the list of `rows` rows still begins with in the `first`
-    block; later `top_row` tells the offset of the first of them.
+    These are the tile's next ones if it `goes_on`; else the first ones of the next tile, `away` bytes from this tile's,
+    with which the list still begins in the `first` block, where it may repeat itself; later `top_row` tells the offset
+    of the first of them.
     """
     for r in range(ahead):
         if goes_on:
@@ -2348,6 +2356,13 @@ def rows(dtype, operation):
     return chunk
 
 
+@helper
+def _fold_apart(fold, rule, states, gap, fresh, start, table, rows, columns, step):
+    """As fold_scattered, in a function of its own: amid the chunk it takes up to 1.4 times as long."""
+    prefer_wide_vectors()
+    fold_scattered(fold, rule, states, gap, fresh, start, table, rows, columns, step)
+
+
 @inlined
 def _tile_of(item, whole, tiles, tile, outers, swapped, several, next_size):
     """Part, position in the outer axes, first column, and how many rows of the next kept axis, of an item."""
@@ -2377,7 +2392,7 @@ def columns(dtype, operation):
         size, lane = element_bytes(fold), lane_bytes(fold)
         parts, tile, beside, several = how[PARTS], how[TILE], how[BESIDE], how[SEVERAL]
         gap = aligned((tile * beside * several + lane_count(fold) + GROUPS) * lane)
-        states = allocate(state_arrays(fold) * gap + 8 * (BLOCK_ROWS + ROWS_AHEAD + FOLD))
+        states = allocate(state_arrays(fold) * gap + 8 * (BLOCK_ROWS + ROWS_AHEAD))
         table = states + state_arrays(fold) * gap
         offsets = integers(table)
         inner = kept[1] - 1
@@ -2433,14 +2448,12 @@ def columns(dtype, operation):
                         last, some = table + 8 * rows, columns * how[LAST]
                         fold_few(fold, rule, states, gap, False, start, last, 1, some)
                 if not contiguous:
-                    fold_scattered(
-                        fold, rule, states, gap, fresh, start, table, rows, columns, step
-                    )
+                    _fold_apart(fold, rule, states, gap, fresh, start, table, rows, columns, step)
                     fresh = False
                     continue
                 if first:
                     top_row = offsets[0]
-                if singly or rows >= FOLD_FAST:  # else none are fetched
+                if singly or rows >= FOLD_FAST:  # of fewer none are fetched
                     goes_on = position < stop
                     list_ahead(offsets, rows, rows, ahead, row_step, goes_on, first, top_row, away)
                 first = False
@@ -2450,7 +2463,7 @@ def columns(dtype, operation):
                 if done < rows:
                     few, fresh = table + 8 * done, fresh and done == 0
                     fold_few(fold, rule, states, gap, fresh, start, few, rows - done, wide)
-                fresh = fresh and rows == 0
+                fresh = False
             for number in range(taken):
                 at = states + number * each * lane
                 together = beside

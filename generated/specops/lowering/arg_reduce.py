@@ -54,7 +54,7 @@ PAST_ROW_BYTES = 1 << 13
 RUN_BYTES = 1 << 10  # least part of a group that is split for the order of memory
 LARGE_BYTES = 1 << 18  # input from which a second thread pays
 FAR_BYTES = 1 << 24  # input that the caches hardly hold
-UNCACHED_BYTES = 1 << 25  # input beyond which they do not
+UNCACHED_BYTES = 1 << 25  # larger input is in none of them
 
 
 def _spread(out: Array, source: Array) -> None:

@@ -42,11 +42,11 @@ _INDICES = {"argmax": "greater", "argmin": "less"}
 
 TILE_BYTES = 16384  # of one row of a tile
 TILE = 4096  # columns of it
-BESIDE = 400  # columns that narrow rows taken as one have, about
+BESIDE = 400  # columns that narrow rows taken as one have, at most, about
 FAR_BESIDE = 1024  # the same where memory is waited for, 1.2 to 1.4 times as fast
-SEVERAL_ROWS = 8  # less short rows are taken as one
+MANY_ROWS = 8  # fewer are taken as one, whatever joining their states costs
 FAR_BYTES = 1 << 24  # input that the caches hardly hold
-UNCACHED_BYTES = 1 << 25  # input beyond which they do not
+UNCACHED_BYTES = 1 << 25  # larger input is in none of them
 SHORT = 8  # elements of a group that is no row
 FEW = 64  # elements of all groups of a tile that are no columns; lanes that are enough
 PART_BYTES = 1 << 18  # a part smaller than this is not worth a thread
@@ -260,7 +260,7 @@ class Reduce:
         if stride == size and reduced and reduced[-1].stride == width * size:
             n, row_bytes, _ = reduced[-1]
             beside = -(-n // -(-n * width // self._beside))
-            if n >= SEVERAL_ROWS:
+            if n >= MANY_ROWS:
                 # So many that joining their states takes as long as folding them: 0.3 to 1.1 of the time.
                 beside = min(beside, max(1, math.isqrt(n // width)))
             each = n * width
