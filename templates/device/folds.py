@@ -107,6 +107,24 @@ def _fold_part(
     return _folded(context, builder, fold, state, rows, lambda i: terms(i)[0], one_group, fresh)
 
 
+def _fold_into(
+    context: Any,
+    builder: Any,
+    fold: Fold,
+    rule: tuple[Any, ...],
+    state: list[Any],
+    load: Callable[[int, Any], Any],
+    rows: int,
+    count: Any,
+    one_group: bool,
+) -> None:
+    """As _fold_part, for a state in variables."""
+    old = [builder.load(variable) for variable in state]
+    new = _fold_part(context, builder, fold, rule, old, load, rows, count, one_group)
+    for variable, value in zip(state, new, strict=True):
+        builder.store(value, variable)
+
+
 def _greatest_of_floats(builder: Any, fold: Fold, rule: tuple[Any, ...], rows: list[Any]) -> Any:
     """The greatest key of several vectors of floats; each needs a key only if there is NaN among them."""
     extremes = _extremes(builder, None, rows[0])
@@ -160,10 +178,7 @@ def fold_run(
         _start(builder, f, fresh, places, state)
 
         def more(load: Callable[[int, Any], Any], rows: int, count: Any) -> None:
-            old = [builder.load(variable) for variable in state]
-            new = _fold_part(context, builder, f, rule, old, load, rows, count, True)
-            for variable, value in zip(state, new, strict=True):
-                builder.store(value, variable)
+            _fold_into(context, builder, f, rule, state, load, rows, count, True)
 
         adjoining = builder.icmp_signed("==", step, i64(size))
         with builder.if_else(adjoining) as (then, otherwise):
@@ -246,9 +261,6 @@ def fold_short(
         def short(place: Any) -> Callable[[int, Any], Any]:
             return lambda _i, mask: _load_short(builder, place, mask, vector, readable)
 
-        def fold_part(state: list[Any], load: Any, count: Any, fresh: bool) -> list[Any]:
-            return _fold_part(context, builder, f, rule, state, load, 1, count, True, fresh)
-
         def each(group: Callable[[Any], list[Any]]) -> None:
             with cgutils.for_range(builder, groups) as loop:
                 state = group(builder.add(address, builder.mul(loop.index, step)))
@@ -257,26 +269,21 @@ def fold_short(
 
         def of_one(first: Any) -> list[Any]:
             # Of so few elements, pieces take 1.05 times as long.
-            return fold_part(neutral, short(first), n, True)
+            load = short(first)
+            return _fold_part(context, builder, f, rule, neutral, load, 1, n, True, True)
 
         def of_several(first: Any) -> list[Any]:
-            state = [cgutils.alloca_once(builder, value.type) for value in neutral]
-            for variable, value in zip(state, neutral, strict=True):
-                builder.store(value, variable)
+            state = [cgutils.alloca_once_value(builder, value) for value in neutral]
+
+            def more(load: Callable[[int, Any], Any], count: Any) -> None:
+                _fold_into(context, builder, f, rule, state, load, 1, count, True)
+
             length = i64(f.count * f.bits // 8)
             with cgutils.for_range_slice(builder, i64(0), behind, length, i64) as (offset, _):
-                place = builder.add(first, offset)
-                old = [builder.load(variable) for variable in state]
-                new = fold_part(
-                    old,
-                    lambda _i, m: _load_row(builder, f, _pointer(builder, place), m),
-                    None,
-                    False,
-                )
-                for variable, value in zip(state, new, strict=True):
-                    builder.store(value, variable)
-            old = [builder.load(variable) for variable in state]
-            return fold_part(old, short(builder.add(first, behind)), rest, False)
+                place = _pointer(builder, first, offset)
+                more(lambda _i, mask: _load_row(builder, f, place, mask), None)
+            more(short(builder.add(first, behind)), rest)
+            return [builder.load(variable) for variable in state]
 
         with builder.if_else(builder.icmp_signed("==", before, i64(0))) as (then, otherwise):
             with then:
@@ -398,12 +405,11 @@ def _fold_few(
     state = [cgutils.alloca_once(builder, place.type.pointee) for place in places]
     _start(builder, fold, fresh, places, state)
     with cgutils.for_range(builder, rows) as down:
-        old = [builder.load(variable) for variable in state]
-        new = _fold_part(
-            context, builder, fold, rule, old, lambda _i, m: row(down.index, m), 1, count, False
-        )
-        for variable, value in zip(state, new, strict=True):
-            builder.store(value, variable)
+
+        def load(_i: int, mask: Any) -> Any:
+            return row(down.index, mask)
+
+        _fold_into(context, builder, fold, rule, state, load, 1, count, False)
     _stored(builder, places, [builder.load(variable) for variable in state])
 
 
