@@ -7,7 +7,7 @@ import os
 import subprocess
 import sys
 import tracemalloc
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -146,6 +146,43 @@ def laid_out(random: Random, x: np.ndarray, kind: str) -> tuple[np.ndarray, np.n
     view = place.view(buffer, x.shape, np.dtype(f"u{x.dtype.itemsize}"))
     view[...] = x.view(view.dtype)
     return view.view(x.dtype), buffer
+
+
+PLANES = [  # small ones: how many, their rows, and columns around a vector's
+    (3, 2, 4),
+    (70, 3, 12),
+    (4, 7, 16),
+    (2, 9, 5),
+    (3, 33, 17),
+    (2, 64, 31),
+    (5, 6, 64),
+    (3, 12, 65),
+    (2, 250, 16),
+]
+
+
+def noted(patch: pytest.MonkeyPatch, module: Any, name: str) -> list[Any]:
+    """The arguments of each call of a module's function from here on."""
+    calls: list[Any] = []
+    function = getattr(module, name)
+
+    def note(*arguments: Any) -> Any:
+        calls.append(arguments)
+        return function(*arguments)
+
+    patch.setattr(module, name, note)
+    return calls
+
+
+def small_planes(random: Random, name: str) -> Iterator[np.ndarray]:
+    """Planes that adjoin, rows from either end, rows and planes with gaps between them."""
+    for planes, rows, columns in PLANES:
+        x = values(random, name, (2 * planes, rows + 1, columns + 1))
+        whole = np.ascontiguousarray(x[:planes, :rows, :columns])
+        yield whole
+        yield whole[:, ::-1]
+        yield x[::2, :rows, 1:]
+        yield x[planes:, 1:, :columns][::-1]
 
 
 def random_shape(random: Random, highest: int, lowest: int = 1) -> tuple[int, ...]:

@@ -17,6 +17,7 @@ from draw import (
     INPUT_LAYOUTS,
     MEBI,
     MEMORY_LAYOUTS,
+    PLANES,
     WIDE_EDGES,
     Call,
     Random,
@@ -25,16 +26,19 @@ from draw import (
     check_traced_memory,
     laid_out,
     last_item_first,
+    noted,
     numpy_type,
     of_8_mebibytes,
     random_axes,
     random_shape,
+    small_planes,
     values,
 )
 from oracle import arg_reduce
 
 import specops
 from specops import directml as dml
+from specops import geometry
 from specops.directml import ArgmaxOperatorDesc, TensorDesc
 from specops.kernels import arg_reduce as kernel
 from specops.lowering import arg_reduce as lowering
@@ -188,6 +192,14 @@ def test_between_forbidden_pages(name: str) -> None:
             x[...] = 1
             x[-1, -1] = 2
             assert np.array_equal(specops.argmax(x, axis), np.argmax(x, axis))
+    for shape, upper in itertools.product(PLANES, (False, True)):
+        strides = tuple(math.prod(shape[d:]) * dtype.itemsize for d in (1, 2, 3))
+        x = arena.place(shape, strides, dtype, upper)
+        assert x is not None
+        x[...] = 1
+        x[-1, -1, -1] = 2
+        for given in (x, x[:, ::-1], x[:, 1:]):
+            assert np.array_equal(specops.argmax(given, 1), np.argmax(given, 1))
 
 
 # --- splitting: threads, parts, tiles, blocks ---
@@ -200,6 +212,7 @@ def test_parts_and_tiles(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(lowering, "PART_BYTES", 48)
     monkeypatch.setattr(lowering, "TILE_BYTES", 256)
     monkeypatch.setattr(lowering, "BESIDE", 12)
+    monkeypatch.setattr(geometry, "PLANE_BYTES", 0)
     check_split(name, 1, monkeypatch)
 
 
@@ -234,6 +247,7 @@ def check_split(name: str, seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_narrow_columns(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Rows of few columns that adjoin are searched several at a time; where these do not divide, they overlap."""
     monkeypatch.setattr(lowering, "BESIDE", 40)
+    monkeypatch.setattr(geometry, "PLANE_BYTES", 0)
     random = np.random.default_rng(TYPES.index(name))
     for rows, columns in itertools.product((2, 7, 23, 29, 64, 301), (2, 3, 5, 19)):
         shape = (3, rows, columns)
@@ -244,6 +258,19 @@ def test_narrow_columns(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
                 uncached = 0 if columns % 2 else 1 << 25  # one by one, or several together
                 monkeypatch.setattr(lowering, "UNCACHED_BYTES", uncached)
                 check_lowering(random, name, given, axes, last, "INT64")
+
+
+@pytest.mark.parametrize("name", TYPES)
+def test_small_planes(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Columns of planes of few elements, with outputs of any width and layout."""
+    monkeypatch.setattr(lowering, "LARGE_BYTES", 0)
+    taken = noted(monkeypatch, lowering, "_PLANES")
+    random = np.random.default_rng(TYPES.index(name))
+    for x in small_planes(random, name):
+        for output_type, last in itertools.product(("UINT32", "INT64"), (False, True)):
+            for _ in range(3):
+                check_lowering(random, name, x, (1,), last, output_type)
+    assert len(taken) >= 100
 
 
 @pytest.mark.parametrize("name", TYPES)
@@ -281,6 +308,7 @@ def test_winner_in_each_block_of_rows(name: str) -> None:
 def test_columns_of_one_block(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Columns that one block has whole, and longer ones: their indices in outputs of any width and layout."""
     monkeypatch.setattr(lowering, "BESIDE", 1)
+    monkeypatch.setattr(geometry, "PLANE_BYTES", 0)
     random = np.random.default_rng(TYPES.index(name))
     columns = 75
     for n in (1, 2, 255, 256, 257, 1024, 1025):

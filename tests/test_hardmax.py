@@ -27,16 +27,19 @@ from draw import (
     laid_out,
     last_item_first,
     layout,
+    noted,
     numpy_type,
     of_8_mebibytes,
     output,
     random_axes,
     random_shape,
+    small_planes,
     values,
 )
 from oracle import NAN_RULES, hardmax
 
 import specops
+from specops import geometry
 from specops.lowering import arg_reduce as lowering
 from specops.lowering.hardmax import Hardmax
 from specops.tensor import packed
@@ -106,6 +109,7 @@ def test_parts_and_tiles(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(lowering, "PART_BYTES", 48)
     monkeypatch.setattr(lowering, "TILE_BYTES", 256)
     monkeypatch.setattr(lowering, "BESIDE", 12)
+    monkeypatch.setattr(geometry, "PLANE_BYTES", 0)
     check_split(name, 1, monkeypatch)
 
 
@@ -190,6 +194,7 @@ def test_narrow_rows_of_repeated_elements(name: str) -> None:
 def test_narrow_columns(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Rows of few columns that adjoin are searched and set to 0 together, with any output beside any input."""
     monkeypatch.setattr(lowering, "BESIDE", 40)
+    monkeypatch.setattr(geometry, "PLANE_BYTES", 0)
     random = np.random.default_rng(TYPES.index(name))
     for rows, columns in itertools.product((2, 7, 23, 64), (2, 3, 19)):
         for axes in ((1,), (0, 1)):
@@ -203,11 +208,45 @@ def test_narrow_columns(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
                 out.check_surroundings()
 
 
+@pytest.mark.parametrize("name", TYPES)
+def test_small_planes(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The marks of columns of planes of few elements, in outputs of any layout."""
+    monkeypatch.setattr(lowering, "LARGE_BYTES", 0)
+    taken = noted(monkeypatch, lowering, "_PLANES")
+    random = np.random.default_rng(TYPES.index(name))
+    for x in small_planes(random, name):
+        for nan, kind in itertools.product(NAN_RULES, LAYOUTS):
+            out = output(random, x.shape, x.dtype, kind)
+            operator(name, x.shape, (1,), nan)(x, out.array)
+            assert np.array_equal(bits(out.array), bits(hardmax(x, (1,), nan))), f"{kind} {x.shape}"
+            out.check_surroundings()
+    assert len(taken) >= 100
+
+
+def test_marks_of_the_last_in_small_planes() -> None:
+    """Of several equal elements the last one is marked, of nothing but NaN the first."""
+    x = np.zeros((3, 5, 20), np.float32)
+    x[:, :, 7], x[:, 1, 8] = np.nan, np.nan
+    given, out = packed("FLOAT32", x.shape), np.full(x.shape, 7, np.uint32)
+    lowering.Search(
+        better="greater",
+        tie="last",
+        nan="ignored",
+        axes=(1,),
+        input=given,
+        output_bytes=4,
+        mark=1,
+    )(x, out)
+    rows = np.where(np.arange(20) == 7, 0, 4)
+    assert np.array_equal(out, np.broadcast_to(np.arange(5)[:, None] == rows, x.shape))
+
+
 @pytest.mark.parametrize("past", [0, 1 << 40], ids=["past", "within"])
 @pytest.mark.parametrize("name", TYPES)
 def test_marks_of_columns(name: str, past: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Rows of columns and whole groups are stored with their marks, past the caches or not, at any alignment."""
     monkeypatch.setattr(lowering, "PAST_BYTES", past)
+    monkeypatch.setattr(geometry, "PLANE_BYTES", 0)
     random = np.random.default_rng(TYPES.index(name))
     shapes = [(2, 9, 5, 11), (3, 40, 2, 35), (2, 3, 8, 97), (1, 150, 1, 1), (2, 70, 3, 64)]
     for shape, axes in itertools.product(shapes, ((1,), (0, 2), (2, 1), (0,))):

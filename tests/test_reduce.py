@@ -22,19 +22,23 @@ from draw import (
     INPUT_LAYOUTS,
     LAYOUTS,
     MEBI,
+    PLANES,
     Call,
     check_traced_memory,
     laid_out,
     last_item_first,
+    noted,
     numpy_type,
     of_8_mebibytes,
     output,
     random_axes,
     random_shape,
+    small_planes,
     values,
 )
 
 import specops
+from specops import geometry
 from specops.lowering import reduce as lowering
 from specops.lowering.reduce import Reduce
 from specops.tensor import packed
@@ -370,11 +374,28 @@ def test_parts_and_tiles(pair: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(lowering, "BESIDE", 12)
     monkeypatch.setattr(lowering, "STREAM_BYTES", 0)
     monkeypatch.setattr(lowering, "RUN_BYTES", 0)
+    monkeypatch.setattr(geometry, "PLANE_BYTES", 0)
     for number in range(CASES // 2):
         if number == CASES // 4:
             last_item_first(monkeypatch)
         monkeypatch.setattr(lowering, "UNCACHED_BYTES", (0, 1 << 25)[number % 2])
         check_case(pair, number, 1)
+
+
+@pytest.mark.parametrize("pair", range(len(PAIRS)), ids=[" ".join(pair) for pair in PAIRS])
+def test_small_planes(pair: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Columns of planes of few elements, with outputs of any layout."""
+    name, function = PAIRS[pair]
+    monkeypatch.setattr(lowering, "LARGE_BYTES", 0)
+    taken = noted(monkeypatch, lowering, "_PLANES")
+    random = np.random.default_rng(pair)
+    for number, x in enumerate(small_planes(random, name)):
+        nan = ("ignored", "propagates")[number % 2]
+        out = output(random, reduced_shape(x.shape, (1,), True), x.dtype)
+        operator(name, function, x.shape, (1,), nan)(x, out.array)
+        check_results(name, function, nan, x, (1,), out.array)
+        out.check_surroundings()
+    assert len(taken) >= 20
 
 
 # --- numbers ---
@@ -713,6 +734,17 @@ def test_between_forbidden_pages(name: str) -> None:
             operator(name, function, shape, axes, "propagates")(x, out)
             assert (out == (x.size // out.size if function == "sum" else 1)).all()
             assert results.surroundings_kept(out)
+    for shape, upper in itertools.product(PLANES, (False, True)):
+        places = []
+        for here, sizes in ((arena, shape), (results, reduced_shape(shape, (1,), True))):
+            strides = tuple(math.prod(sizes[d:]) * dtype.itemsize for d in (1, 2, 3))
+            places.append(here.place(sizes, strides, dtype, upper))
+        x, out = places
+        assert x is not None and out is not None
+        x[...] = 1
+        operator(name, function, shape, (1,), "propagates")(x, out)
+        assert (out == (shape[1] if function == "sum" else 1)).all()
+        assert results.surroundings_kept(out)
 
 
 def memory_calls() -> Iterator[Call]:

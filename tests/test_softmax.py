@@ -30,6 +30,7 @@ from draw import (
     LAYOUTS,
     MEBI,
     MEMORY_LAYOUTS,
+    PLANES,
     WIDE_EDGES,
     Call,
     Random,
@@ -38,16 +39,19 @@ from draw import (
     laid_out,
     last_item_first,
     layout,
+    noted,
     numpy_type,
     of_8_mebibytes,
     output,
     random_axes,
     random_shape,
+    small_planes,
     values,
 )
 from oracle import softmax, wide
 
 import specops
+from specops import geometry
 from specops.lowering import softmax as lowering
 from specops.lowering.softmax import Softmax
 from specops.tensor import packed
@@ -222,10 +226,27 @@ def test_parts_and_tiles(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(lowering, "BLOCK_BYTES", 256)
     monkeypatch.setattr(lowering, "BLOCK_ROWS", 3)
     monkeypatch.setattr(lowering, "LEAST_ROWS", 1)
+    monkeypatch.setattr(geometry, "PLANE_BYTES", 0)
     for number in range(300):
         if number == 150:
             last_item_first(monkeypatch)
         check_case(name, number, 1)
+
+
+@pytest.mark.parametrize("name", TYPES)
+def test_small_planes(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Columns of planes of few elements, to outputs of any layout."""
+    monkeypatch.setattr(lowering, "LARGE_BYTES", 0)
+    taken = noted(monkeypatch, lowering, "_PLANES")
+    random = np.random.default_rng(TYPES.index(name))
+    for like in small_planes(random, name):
+        for result, kind in itertools.product(RESULTS, LAYOUTS):
+            like[...] = numbers(random, name, like.shape)
+            out = output(random, like.shape, like.dtype, kind)
+            operator(name, like.shape, (1,), result)(like, out.array)
+            check_close(name, like, (1,), result, out.array)
+            out.check_surroundings()
+    assert len(taken) >= 100
 
 
 @pytest.mark.parametrize("name", TYPES)
@@ -640,6 +661,15 @@ def test_between_forbidden_pages(name: str) -> None:
             specops.softmax(x, axis=axis, out=out)
             np.testing.assert_allclose(out.astype(np.float64), 1 / x.shape[axis], rtol=1e-3)
             assert results.surroundings_kept(out)
+    for shape, upper in itertools.product(PLANES, (False, True)):
+        strides = tuple(math.prod(shape[d:]) * dtype.itemsize for d in (1, 2, 3))
+        x = arena.place(shape, strides, dtype, upper)
+        out = results.place(shape, strides, dtype, upper)
+        assert x is not None and out is not None
+        x[...] = 1
+        specops.softmax(x, axis=1, out=out)
+        np.testing.assert_allclose(out.astype(np.float64), 1 / shape[1], rtol=1e-3)
+        assert results.surroundings_kept(out)
 
 
 def memory_calls() -> Iterator[Call]:

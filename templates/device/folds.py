@@ -28,6 +28,7 @@ from fold_state import (
     _tree,
 )
 from memory import VECTOR_BYTES, _load, _pointer, _prefetch
+from planes import _each_strip, _Planes
 from target import _by_single_rows, _zen
 from vectors import _any, _extreme, _extremes, _greater, _load_short, _mask, _masked_load
 
@@ -450,6 +451,64 @@ def fold_few(
 
     i64, flag = types.int64, types.boolean
     return types.void(fold, i64, i64, i64, flag, i64, i64, i64, i64), codegen
+
+
+@intrinsic
+def fold_planes(
+    _context: Any,
+    fold: Any,
+    rule: Any,
+    at: Any,
+    gap: Any,
+    address: Any,
+    planes: Any,
+    step: Any,
+    rows: Any,
+    row_step: Any,
+    columns: Any,
+    readable: Any,
+) -> Any:
+    """Fold the rows of planes into a state for each column; those of a plane stand behind those of the one before.
+
+    For the arguments from `address` on see _Planes. Whole vectors of states are stored.
+    """
+
+    def codegen(context: Any, builder: Any, _signature: Any, values: Any) -> Any:
+        _, rule, at, gap, *rest = values
+        f = fold.fold
+        planes = _Planes(*rest)
+        i64 = planes.columns.type
+        rule = _rule_of(builder, f, rule)
+        neutral = _neutral(f, f.count)
+        state = [cgutils.alloca_once(builder, value.type) for value in neutral]
+        each = 1 if f.in_turn else _together(f)
+
+        def strip(plane: Any, column: Any, _mask: Any, load: Callable[[Any], Any]) -> None:
+            for variable, value in zip(state, neutral, strict=True):
+                builder.store(value, variable)
+            row = i64(0)
+            for together in (_together(f), 1):
+                stop = builder.and_(planes.rows, i64(-together))
+                with cgutils.for_range_slice(builder, row, stop, i64(together), i64) as (top, _):
+                    for first in range(0, together, each):
+                        number = builder.add(top, i64(first))
+
+                        def load_row(i: int, _mask: Any, number: Any = number) -> Any:
+                            return load(builder.add(number, i64(i)))
+
+                        some = min(each, together)
+                        _fold_into(context, builder, f, rule, state, load_row, some, None, False)
+                row = stop
+            lane = builder.add(builder.mul(plane, planes.columns), column)
+            places = _places(builder, f, at, gap, lane, f.count)
+            _stored(builder, places, [builder.load(variable) for variable in state])
+
+        vector = _vector_of(f.element, f.count)
+        _each_strip(context, builder, planes, vector, strip)
+        return context.get_dummy_value()
+
+    i64 = types.int64
+    return types.void(fold, i64, i64, i64, i64, i64, i64, i64, i64, i64, i64), codegen
 
 
 @intrinsic

@@ -1,7 +1,8 @@
-"""Vectors of order keys: the greatest key of a short row with its place, without a search; rows folded into columns."""
+"""Vectors of order keys: the greatest key of a short row with its place, without a search; columns folded by rows."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from llvmlite import ir
@@ -11,7 +12,8 @@ from numba.extending import intrinsic
 
 from key_run import _lanes
 from memory import VECTOR_BYTES, _load, _pointer, _prefetch, _splat
-from order_key import _order_key, _rule
+from order_key import Rule, _order_key, _rule
+from planes import _each_strip, _Planes
 from target import _by_single_rows, _zen
 from vectors import _greatest_lane, _load_short, _mask, _masked_load
 
@@ -280,3 +282,69 @@ def fold_rows(
 
     i64, flag = types.int64, types.boolean
     return types.void(i64, i64, i64, i64, i64, i64, i64, flag, flag, rule), codegen
+
+
+def _place_down(
+    builder: Any, rows: Any, vector: Any, rule: Rule, load: Callable[[Any], Any]
+) -> tuple[Any, Any]:
+    """(best keys, numbers of the rows where they stand) of a vector of columns; load(row) gives its bits."""
+    i64 = rows.type
+    best = cgutils.alloca_once(builder, vector)
+    where = cgutils.alloca_once(builder, vector)
+    builder.store(_order_key(builder, load(i64(0)), rule), best)
+    builder.store(ir.Constant(vector, None), where)
+    row, behind = i64(1), builder.sub(rows, i64(1))
+    for together in (FOLD, 1):
+        stop = builder.add(i64(1), builder.and_(behind, i64(-together)))
+        with cgutils.for_range_slice(builder, row, stop, i64(together), i64) as (first, _):
+            for r in range(together):
+                number = builder.add(first, i64(r))
+                new, old = _order_key(builder, load(number), rule), builder.load(best)
+                greater = builder.icmp_signed(">", new, old)
+                builder.store(builder.select(greater, new, old), best)
+                if vector.element.width < 64:
+                    number = builder.trunc(number, vector.element)
+                number = _splat(builder, number, vector)
+                builder.store(builder.select(greater, number, builder.load(where)), where)
+        row = stop
+    return builder.load(best), builder.load(where)
+
+
+@intrinsic
+def search_planes(
+    _context: Any,
+    best: Any,
+    where: Any,
+    address: Any,
+    planes: Any,
+    step: Any,
+    rows: Any,
+    row_step: Any,
+    columns: Any,
+    readable: Any,
+    rule: Any,
+) -> Any:
+    """The best key of each column of planes, and the number of the row where it stands, in scratch, see fold_rows.
+
+    Those of a plane stand behind those of the one before. For the arguments from `address` on see _Planes.
+    """
+
+    def codegen(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+        best, where, *rest = values[:-1]
+        rule = _rule(builder, signature, values)
+        planes = _Planes(*rest)
+        vector = _lanes(rule.flip.type)
+        size = planes.columns.type(vector.element.width // 8)
+
+        def strip(plane: Any, column: Any, _mask: Any, load: Callable[[Any], Any]) -> None:
+            found = _place_down(builder, planes.rows, vector, rule, load)
+            lane = builder.add(builder.mul(plane, planes.columns), column)
+            for first, value in zip((best, where), found, strict=True):
+                place = _pointer(builder, first, builder.mul(lane, size))
+                builder.store(value, builder.bitcast(place, vector.as_pointer()), align=1)
+
+        _each_strip(context, builder, planes, vector, strip)
+        return context.get_dummy_value()
+
+    i64 = types.int64
+    return types.void(i64, i64, i64, i64, i64, i64, i64, i64, i64, rule), codegen

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from llvmlite import ir
@@ -11,7 +12,10 @@ from numba.extending import intrinsic
 
 from compiled import helper
 from key_run import _lanes
+from lanes import _place_down
 from memory import VECTOR_BYTES, _load, _pointer, _splat, _stream, ceildiv, item_size, least
+from order_key import _rule
+from planes import _each_strip, _Planes
 from vectors import _mask, _masked_store
 from zero import store_element, zero_past_caches, zero_run
 
@@ -118,6 +122,65 @@ def _marked(builder: Any, places: Any, number: Any, mark: Any) -> Any:
         mark = builder.trunc(mark, vector.element)
     here = builder.icmp_signed("==", places, _splat(builder, number, vector))
     return builder.select(here, _splat(builder, mark, vector), ir.Constant(vector, None))
+
+
+@intrinsic
+def mark_planes(
+    _context: Any,
+    out: Any,
+    out_step: Any,
+    out_row_step: Any,
+    last: Any,
+    blanks: Any,
+    mark: Any,
+    address: Any,
+    planes: Any,
+    step: Any,
+    rows: Any,
+    row_step: Any,
+    columns: Any,
+    readable: Any,
+    rule: Any,
+) -> Any:
+    """Store all elements of planes, of adjoining columns: `mark` where the best of a column stands, 0 elsewhere.
+
+    The first row visited is row 0 of the output, or its `last` one; where there are `blanks`, the mark of nothing but
+    NaN stands in row 0. For the arguments from `address` on see _Planes.
+    """
+
+    def codegen(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+        out, out_step, out_row_step, last, blanks, mark, *rest = values[:-1]
+        rule = _rule(builder, signature, values)
+        planes = _Planes(*rest)
+        vector = _lanes(rule.flip.type)
+        i64 = planes.columns.type
+        size = i64(vector.element.width // 8)
+        bottom = builder.sub(planes.rows, i64(1))
+
+        def strip(plane: Any, column: Any, mask: Any, load: Callable[[Any], Any]) -> None:
+            best, places = _place_down(builder, planes.rows, vector, rule, load)
+            nan = builder.icmp_signed("==", best, _splat(builder, rule.nan_key, vector))
+            blank = builder.and_(nan, _splat(builder, blanks, nan.type))
+            first = builder.select(last, bottom, i64(0))
+            first = builder.trunc(first, vector.element) if vector.element.width < 64 else first
+            places = builder.select(blank, _splat(builder, first, vector), places)
+            target = builder.add(out, builder.mul(plane, out_step))
+            target = builder.add(target, builder.mul(column, size))
+            with cgutils.for_range(builder, planes.rows) as loop:
+                number = builder.select(last, builder.sub(bottom, loop.index), loop.index)
+                bits = _marked(builder, places, number, mark)
+                place = _pointer(builder, target, builder.mul(loop.index, out_row_step))
+                if mask is None:
+                    builder.store(bits, builder.bitcast(place, vector.as_pointer()), align=1)
+                else:
+                    _masked_store(builder, bits, place, mask)
+
+        _each_strip(context, builder, planes, vector, strip)
+        return context.get_dummy_value()
+
+    i64, flag = types.int64, types.boolean
+    each = i64, i64, i64, i64, i64, i64, i64
+    return types.void(i64, i64, i64, flag, flag, i64, *each, rule), codegen
 
 
 @helper

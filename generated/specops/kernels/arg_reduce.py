@@ -23,6 +23,7 @@ a call needs one of them: a third of the time to compile.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -66,6 +67,7 @@ PAIR_BYTES = 16
 
 SHORT_BYTES = 127 * 64  # of a row searched without blocks: numbers of its vectors fit a byte
 BLOCK_BYTES = 4096  # scanned for its greatest key before the position matters
+PLANE_LANES = 256  # of small planes whose indices are stored together
 BLOCK_ROWS = 1024  # rows of columns whose numbers fit the keys
 BYTE_ROWS = 256  # of 8 bits
 
@@ -758,6 +760,60 @@ def place_in_run(address, n, key, late, rule):
     return highest_bit(mask) if late else lowest_bit(mask)
 
 
+class _Planes(NamedTuple):
+    """Planes of rows of adjoining columns."""
+
+    address: Any  # of the first row of the first plane
+    count: Any
+    step: Any  # bytes from one to the next
+    rows: Any
+    row_step: Any  # bytes from one to the next
+    columns: Any
+    readable: Any  # what ends before this address may be read
+
+
+def _each_strip(
+    context: Any,
+    builder: Any,
+    planes: _Planes,
+    vector: Any,
+    strip: Callable[[Any, Any, Any, Callable[[Any], Any]], None],
+) -> None:
+    """strip(plane, column, mask, load) for each vector of columns of each plane; load(row) gives its bits.
+
+    `mask` tells its lanes, None all; others are anything. Meanwhile planes further on are fetched.
+    """
+    i64 = planes.columns.type
+    size = i64(vector.element.width // 8)
+    whole = builder.and_(planes.columns, i64(-vector.count))
+    left = builder.sub(planes.columns, whole)
+    plane_bytes = builder.mul(builder.mul(planes.rows, planes.columns), size)
+    further = builder.udiv(i64(_bytes_ahead(context)), plane_bytes)
+    further = builder.select(builder.icmp_signed(">", further, i64(1)), further, i64(1))
+    ahead = builder.mul(further, planes.step)
+    with cgutils.for_range(builder, planes.count) as loop:
+        plane = loop.index
+        start = builder.add(planes.address, builder.mul(plane, planes.step))
+
+        def strip_at(column: Any, mask: Any) -> None:
+            first = builder.add(start, builder.mul(column, size))
+
+            def load(row: Any) -> Any:
+                place = builder.add(first, builder.mul(row, planes.row_step))
+                _prefetch(builder, _pointer(builder, place, ahead), 1)
+                if mask is None:
+                    return _load(builder, _pointer(builder, place), vector)
+                return _load_short(builder, place, mask, vector, planes.readable)
+
+            strip(plane, column, mask, load)
+
+        strips = cgutils.for_range_slice(builder, i64(0), whole, i64(vector.count), i64)
+        with strips as (column, _):
+            strip_at(column, None)
+        with builder.if_then(builder.icmp_signed(">", left, i64(0))):
+            strip_at(whole, _mask(builder, vector, left))
+
+
 FOLD = 4  # rows folded while a strip's best keys stay in registers
 # Of elements of 32 bits and more, while so many are left: 0.75 to 0.95 of the time; on Zen 5 1.0 to 2.
 FOLD_WIDE = 8
@@ -1025,6 +1081,72 @@ def fold_rows(
     return types.void(i64, i64, i64, i64, i64, i64, i64, flag, flag, rule), codegen
 
 
+def _place_down(
+    builder: Any, rows: Any, vector: Any, rule: Rule, load: Callable[[Any], Any]
+) -> tuple[Any, Any]:
+    """(best keys, numbers of the rows where they stand) of a vector of columns; load(row) gives its bits."""
+    i64 = rows.type
+    best = cgutils.alloca_once(builder, vector)
+    where = cgutils.alloca_once(builder, vector)
+    builder.store(_order_key(builder, load(i64(0)), rule), best)
+    builder.store(ir.Constant(vector, None), where)
+    row, behind = i64(1), builder.sub(rows, i64(1))
+    for together in (FOLD, 1):
+        stop = builder.add(i64(1), builder.and_(behind, i64(-together)))
+        with cgutils.for_range_slice(builder, row, stop, i64(together), i64) as (first, _):
+            for r in range(together):
+                number = builder.add(first, i64(r))
+                new, old = _order_key(builder, load(number), rule), builder.load(best)
+                greater = builder.icmp_signed(">", new, old)
+                builder.store(builder.select(greater, new, old), best)
+                if vector.element.width < 64:
+                    number = builder.trunc(number, vector.element)
+                number = _splat(builder, number, vector)
+                builder.store(builder.select(greater, number, builder.load(where)), where)
+        row = stop
+    return builder.load(best), builder.load(where)
+
+
+@intrinsic
+def search_planes(
+    _context: Any,
+    best: Any,
+    where: Any,
+    address: Any,
+    planes: Any,
+    step: Any,
+    rows: Any,
+    row_step: Any,
+    columns: Any,
+    readable: Any,
+    rule: Any,
+) -> Any:
+    """The best key of each column of planes, and the number of the row where it stands, in scratch, see fold_rows.
+
+    Those of a plane stand behind those of the one before. For the arguments from `address` on see _Planes.
+    """
+
+    def codegen(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+        best, where, *rest = values[:-1]
+        rule = _rule(builder, signature, values)
+        planes = _Planes(*rest)
+        vector = _lanes(rule.flip.type)
+        size = planes.columns.type(vector.element.width // 8)
+
+        def strip(plane: Any, column: Any, _mask: Any, load: Callable[[Any], Any]) -> None:
+            found = _place_down(builder, planes.rows, vector, rule, load)
+            lane = builder.add(builder.mul(plane, planes.columns), column)
+            for first, value in zip((best, where), found, strict=True):
+                place = _pointer(builder, first, builder.mul(lane, size))
+                builder.store(value, builder.bitcast(place, vector.as_pointer()), align=1)
+
+        _each_strip(context, builder, planes, vector, strip)
+        return context.get_dummy_value()
+
+    i64 = types.int64
+    return types.void(i64, i64, i64, i64, i64, i64, i64, i64, i64, rule), codegen
+
+
 AHEAD_OF_COLUMNS = 16384  # bytes fetched ahead, of rows of columns
 ROWS_AHEAD = 32  # such rows, at most
 SINGLE_BYTES = 1 << 14  # rows of so many are no longer taken one by one
@@ -1163,6 +1285,65 @@ def _marked(builder: Any, places: Any, number: Any, mark: Any) -> Any:
         mark = builder.trunc(mark, vector.element)
     here = builder.icmp_signed("==", places, _splat(builder, number, vector))
     return builder.select(here, _splat(builder, mark, vector), ir.Constant(vector, None))
+
+
+@intrinsic
+def mark_planes(
+    _context: Any,
+    out: Any,
+    out_step: Any,
+    out_row_step: Any,
+    last: Any,
+    blanks: Any,
+    mark: Any,
+    address: Any,
+    planes: Any,
+    step: Any,
+    rows: Any,
+    row_step: Any,
+    columns: Any,
+    readable: Any,
+    rule: Any,
+) -> Any:
+    """Store all elements of planes, of adjoining columns: `mark` where the best of a column stands, 0 elsewhere.
+
+    The first row visited is row 0 of the output, or its `last` one; where there are `blanks`, the mark of nothing but
+    NaN stands in row 0. For the arguments from `address` on see _Planes.
+    """
+
+    def codegen(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+        out, out_step, out_row_step, last, blanks, mark, *rest = values[:-1]
+        rule = _rule(builder, signature, values)
+        planes = _Planes(*rest)
+        vector = _lanes(rule.flip.type)
+        i64 = planes.columns.type
+        size = i64(vector.element.width // 8)
+        bottom = builder.sub(planes.rows, i64(1))
+
+        def strip(plane: Any, column: Any, mask: Any, load: Callable[[Any], Any]) -> None:
+            best, places = _place_down(builder, planes.rows, vector, rule, load)
+            nan = builder.icmp_signed("==", best, _splat(builder, rule.nan_key, vector))
+            blank = builder.and_(nan, _splat(builder, blanks, nan.type))
+            first = builder.select(last, bottom, i64(0))
+            first = builder.trunc(first, vector.element) if vector.element.width < 64 else first
+            places = builder.select(blank, _splat(builder, first, vector), places)
+            target = builder.add(out, builder.mul(plane, out_step))
+            target = builder.add(target, builder.mul(column, size))
+            with cgutils.for_range(builder, planes.rows) as loop:
+                number = builder.select(last, builder.sub(bottom, loop.index), loop.index)
+                bits = _marked(builder, places, number, mark)
+                place = _pointer(builder, target, builder.mul(loop.index, out_row_step))
+                if mask is None:
+                    builder.store(bits, builder.bitcast(place, vector.as_pointer()), align=1)
+                else:
+                    _masked_store(builder, bits, place, mask)
+
+        _each_strip(context, builder, planes, vector, strip)
+        return context.get_dummy_value()
+
+    i64, flag = types.int64, types.boolean
+    each = i64, i64, i64, i64, i64, i64, i64
+    return types.void(i64, i64, i64, flag, flag, i64, *each, rule), codegen
 
 
 @helper
@@ -1957,6 +2138,75 @@ def columns(width, is_float, one_hot):
         if one_hot and past:
             drain_stores()
         release(best_at)
+
+    return chunk
+
+
+def planes(width, is_float, one_hot):
+    """Chunk with the innermost axis kept, of small planes; an item is a plane."""
+    lane, float_lane = lane_types(width, is_float)
+
+    @entry
+    def chunk(walk, x, out, _partial, begin, end):
+        prefer_wide_vectors()
+        how, kept, reduced, marks, _zeros = _tables(walk)
+        rule = rule_of(how, RULE, lane, float_lane)
+        size, width, blanks = item_size(rule.flip), how[WIDTH], how[BLANKS] != 0
+        inner = kept[1] - 1
+        columns = _entry(kept, inner, 0)
+        outer = kept[0], inner
+        _, step, next_out = _axis(kept, inner - 1)
+        n, row_step, weight = _axis(reduced, 0)
+        plane_bytes = n * columns * size
+        adjoin = abs(row_step) == columns * size and step == plane_bytes
+        below = least(row_step, 0) * (n - 1)  # from the first row visited to the lowest address
+        one_run = next_out == columns * width
+        together = most(PLANE_LANES // columns, 1)
+        line = aligned(together * columns * size + VECTOR_BYTES)
+        best = allocate(2 * line)
+        where = best + line
+        item = begin
+        while item < end:
+            offset, out_offset, count = _run_at(outer, item, least(item + together, end))
+            start, target = x + offset, out + out_offset
+            readable = start + below + count * step if adjoin else 0
+            if one_hot:
+                out_row_step = _entry(marks, 0, 1)
+                mark_planes(
+                    target,
+                    next_out,
+                    out_row_step,
+                    weight < 0,
+                    blanks,
+                    how[MARK],
+                    start,
+                    count,
+                    step,
+                    n,
+                    row_step,
+                    columns,
+                    readable,
+                    rule,
+                )
+            else:
+                search_planes(best, where, start, count, step, n, row_step, columns, readable, rule)
+                stored = count * columns if one_run else columns
+                for first in range(0, count * columns, stored):
+                    at = first * size
+                    store_places(
+                        target,
+                        stored,
+                        best + at,
+                        where + at,
+                        how[BASE],
+                        weight,
+                        blanks,
+                        width,
+                        rule,
+                    )
+                    target += next_out
+            item += count
+        release(best)
 
     return chunk
 

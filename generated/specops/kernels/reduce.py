@@ -17,7 +17,7 @@ Addresses are raw and strides are in bytes, so that only the data type and the o
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from llvmlite import ir
@@ -39,6 +39,7 @@ REDUCED = 7
 RULE = 8  # six words, as a fold takes them
 SETTINGS = 14
 
+PLANE_STATES = 256  # of planes whose results are stored together
 BLOCK_ROWS = 1024  # rows of columns whose offsets are tabled together
 SETTLING = 1 << 15  # bytes after which a group may end: nothing changes a greatest element of 255
 SHORT_GROUPS = 64  # groups of few vectors whose results are stored together: 1.2 times as fast as GROUPS of them
@@ -1354,6 +1355,60 @@ def reset(_context: Any, fold: Any, at: Any, gap: Any, lanes: Any) -> Any:
     return types.void(fold, types.int64, types.int64, types.int64), codegen
 
 
+class _Planes(NamedTuple):
+    """Planes of rows of adjoining columns."""
+
+    address: Any  # of the first row of the first plane
+    count: Any
+    step: Any  # bytes from one to the next
+    rows: Any
+    row_step: Any  # bytes from one to the next
+    columns: Any
+    readable: Any  # what ends before this address may be read
+
+
+def _each_strip(
+    context: Any,
+    builder: Any,
+    planes: _Planes,
+    vector: Any,
+    strip: Callable[[Any, Any, Any, Callable[[Any], Any]], None],
+) -> None:
+    """strip(plane, column, mask, load) for each vector of columns of each plane; load(row) gives its bits.
+
+    `mask` tells its lanes, None all; others are anything. Meanwhile planes further on are fetched.
+    """
+    i64 = planes.columns.type
+    size = i64(vector.element.width // 8)
+    whole = builder.and_(planes.columns, i64(-vector.count))
+    left = builder.sub(planes.columns, whole)
+    plane_bytes = builder.mul(builder.mul(planes.rows, planes.columns), size)
+    further = builder.udiv(i64(_bytes_ahead(context)), plane_bytes)
+    further = builder.select(builder.icmp_signed(">", further, i64(1)), further, i64(1))
+    ahead = builder.mul(further, planes.step)
+    with cgutils.for_range(builder, planes.count) as loop:
+        plane = loop.index
+        start = builder.add(planes.address, builder.mul(plane, planes.step))
+
+        def strip_at(column: Any, mask: Any) -> None:
+            first = builder.add(start, builder.mul(column, size))
+
+            def load(row: Any) -> Any:
+                place = builder.add(first, builder.mul(row, planes.row_step))
+                _prefetch(builder, _pointer(builder, place, ahead), 1)
+                if mask is None:
+                    return _load(builder, _pointer(builder, place), vector)
+                return _load_short(builder, place, mask, vector, planes.readable)
+
+            strip(plane, column, mask, load)
+
+        strips = cgutils.for_range_slice(builder, i64(0), whole, i64(vector.count), i64)
+        with strips as (column, _):
+            strip_at(column, None)
+        with builder.if_then(builder.icmp_signed(">", left, i64(0))):
+            strip_at(whole, _mask(builder, vector, left))
+
+
 FOLD = 8  # vectors that are added to each other first: nothing waits for the sum before
 FOLD_FAST = 4  # the same where that pays: see _together
 SHORT_VECTORS = 4  # of a group that is folded without calls and without fetching ahead
@@ -1773,6 +1828,64 @@ def fold_few(
 
     i64, flag = types.int64, types.boolean
     return types.void(fold, i64, i64, i64, flag, i64, i64, i64, i64), codegen
+
+
+@intrinsic
+def fold_planes(
+    _context: Any,
+    fold: Any,
+    rule: Any,
+    at: Any,
+    gap: Any,
+    address: Any,
+    planes: Any,
+    step: Any,
+    rows: Any,
+    row_step: Any,
+    columns: Any,
+    readable: Any,
+) -> Any:
+    """Fold the rows of planes into a state for each column; those of a plane stand behind those of the one before.
+
+    For the arguments from `address` on see _Planes. Whole vectors of states are stored.
+    """
+
+    def codegen(context: Any, builder: Any, _signature: Any, values: Any) -> Any:
+        _, rule, at, gap, *rest = values
+        f = fold.fold
+        planes = _Planes(*rest)
+        i64 = planes.columns.type
+        rule = _rule_of(builder, f, rule)
+        neutral = _neutral(f, f.count)
+        state = [cgutils.alloca_once(builder, value.type) for value in neutral]
+        each = 1 if f.in_turn else _together(f)
+
+        def strip(plane: Any, column: Any, _mask: Any, load: Callable[[Any], Any]) -> None:
+            for variable, value in zip(state, neutral, strict=True):
+                builder.store(value, variable)
+            row = i64(0)
+            for together in (_together(f), 1):
+                stop = builder.and_(planes.rows, i64(-together))
+                with cgutils.for_range_slice(builder, row, stop, i64(together), i64) as (top, _):
+                    for first in range(0, together, each):
+                        number = builder.add(top, i64(first))
+
+                        def load_row(i: int, _mask: Any, number: Any = number) -> Any:
+                            return load(builder.add(number, i64(i)))
+
+                        some = min(each, together)
+                        _fold_into(context, builder, f, rule, state, load_row, some, None, False)
+                row = stop
+            lane = builder.add(builder.mul(plane, planes.columns), column)
+            places = _places(builder, f, at, gap, lane, f.count)
+            _stored(builder, places, [builder.load(variable) for variable in state])
+
+        vector = _vector_of(f.element, f.count)
+        _each_strip(context, builder, planes, vector, strip)
+        return context.get_dummy_value()
+
+    i64 = types.int64
+    return types.void(fold, i64, i64, i64, i64, i64, i64, i64, i64, i64, i64), codegen
 
 
 @intrinsic
@@ -2485,6 +2598,45 @@ def columns(dtype, operation):
                     finish(fold, rule, at, gap, target, out_step, columns)
             part, outer, column, taken = next_part, next_outer, next_column, next_taken
             offset, out_offset = next_offset, next_out_offset
+        release(states)
+
+    return chunk
+
+
+def planes(dtype, operation):
+    """Chunk with lanes along the innermost kept axis, of small planes; an item is a plane."""
+    fold = Fold(dtype, operation)
+
+    @entry
+    def chunk(walk, x, out, _partial, begin, end):
+        prefer_wide_vectors()
+        _how, kept, reduced = _two_tables(walk, SETTINGS, KEPT, REDUCED)
+        rule = walk + 8 * RULE
+        size, lane = element_bytes(fold), lane_bytes(fold)
+        inner = kept[1] - 1
+        columns, _, out_step = _axis(kept, inner)
+        outer = kept[0], inner
+        _, step, next_out = _axis(kept, inner - 1)
+        n, row_step, _ = _axis(reduced, 0)
+        together = most(PLANE_STATES // columns, 1)
+        gap = aligned((together * columns + lane_count(fold)) * lane)
+        states = allocate(state_arrays(fold) * gap)
+        adjoin = row_step == columns * size and step == n * row_step
+        one_run = next_out == columns * out_step
+        item = begin
+        while item < end:
+            offset, out_offset, count = _run_at(outer, item, least(item + together, end))
+            start, target = x + offset, out + out_offset
+            readable = start + count * step if adjoin else 0
+            fold_planes(fold, rule, states, gap, start, count, step, n, row_step, columns, readable)
+            if one_run:
+                finish(fold, rule, states, gap, target, out_step, count * columns)
+            else:
+                for number in range(count):
+                    at = states + number * columns * lane
+                    finish(fold, rule, at, gap, target, out_step, columns)
+                    target += next_out
+            item += count
         release(states)
 
     return chunk

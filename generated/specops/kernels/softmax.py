@@ -198,6 +198,21 @@ def _zen(context: Any) -> int:
     return int(generation) if generation.isdecimal() else 0
 
 
+def _bytes_ahead(context: Any) -> int:
+    """How far ahead memory that is read in order is fetched; on Zen 5 twice as far takes 0.7 to 0.95 of the time."""
+    return 16384 if _zen(context) >= 5 else 8192
+
+
+@intrinsic
+def bytes_ahead(_context: Any) -> Any:
+    """See _bytes_ahead; a constant."""
+
+    def codegen(context: Any, _builder: Any, _signature: Any, _values: Any) -> Any:
+        return ir.IntType(64)(_bytes_ahead(context))
+
+    return types.int64(), codegen
+
+
 @intrinsic
 def next_row(_context: Any) -> Any:
     """How many rows ahead that lies which is fetched while one is computed, a constant; 2 take 0.8 to 1 of the time."""
@@ -2220,6 +2235,107 @@ def columns(dtype):
         if stream:
             drain_stores()
         release(spare)
+
+    return chunk
+
+
+@helper
+def _strip(kind, x, step, ahead, out, out_step, out_ahead, rows, n, scratch, logarithm):
+    """Results of `n` adjoining columns of `rows` rows, at most a vector, or a whole one where it is None.
+
+    The exponentials are left in `scratch`. Meanwhile what lies `ahead`, and `out_ahead`, bytes further is fetched.
+    """
+    zeros = splat(kind, 0.0)
+    tops = splat(kind, lowest(kind))
+    row = x
+    for _ in range(rows):
+        tops = greater(tops, load_lanes(kind, row, None, n))
+        prefetch(row + ahead, 1, 0)
+        row += step
+    high, low = zeros, zeros
+    row, target, powers = x, out, scratch
+    for first in range(0, rows, ROWS):
+        part = zeros
+        for _ in range(least(ROWS, rows - first)):
+            e = exp_lanes(kind, minus(load_lanes(kind, row, None, n), tops))
+            poke(powers, e)
+            part = plus(part, e)
+            prefetch(target + out_ahead, 1, 1)
+            row += step
+            target += out_step
+            powers += VECTOR_BYTES
+        before = high
+        high = plus(before, part)
+        low = plus(low, rounding(before, part, high))
+    factors = _factors(kind, high, low, logarithm)
+    row, target, powers = x, out, scratch
+    for _ in range(rows):
+        if logarithm:
+            value = _result(LOGARITHMS, kind, load_lanes(kind, row, None, n), tops, factors)
+        else:
+            value = times(peek(kind, powers), factors)
+        store_lanes(kind, target, None, n, value)
+        row += step
+        target += out_step
+        powers += VECTOR_BYTES
+
+
+def planes(dtype):
+    """Chunk with lanes along the innermost kept axis, of small planes; an item is a plane."""
+    kind = _KINDS[dtype]
+
+    @entry
+    def chunk(walk, x, out, _partial, begin, end):
+        how, kept, reduced = _two_tables(walk, SETTINGS, KEPT, REDUCED)
+        size, lanes = item_size(kind), lane_count(kind)
+        logarithm = how[LOGARITHM] != 0
+        inner = kept[1] - 1
+        columns = _entry(kept, inner, 0)
+        outer = kept[0], inner
+        _, step, out_step = _axis(kept, inner - 1)
+        rows, row_step, out_row_step = _axis(reduced, 0)
+        planes_ahead = most(bytes_ahead() // (rows * columns * size), 1)
+        ahead, out_ahead = planes_ahead * step, planes_ahead * out_step
+        tail = columns % lanes
+        body = (columns - tail) * size
+        scratch = allocate(rows * VECTOR_BYTES)
+        item = begin
+        while item < end:
+            offset, out_offset, count = _run_at(outer, item, end)
+            start, target = x + offset, out + out_offset
+            for _ in range(count):
+                for at in range(0, body, lanes * size):
+                    _strip(
+                        kind,
+                        start + at,
+                        row_step,
+                        ahead,
+                        target + at,
+                        out_row_step,
+                        out_ahead,
+                        rows,
+                        None,
+                        scratch,
+                        logarithm,
+                    )
+                if tail:
+                    _strip(
+                        kind,
+                        start + body,
+                        row_step,
+                        ahead,
+                        target + body,
+                        out_row_step,
+                        out_ahead,
+                        rows,
+                        tail,
+                        scratch,
+                        logarithm,
+                    )
+                start += step
+                target += out_step
+            item += count
+        release(scratch)
 
     return chunk
 

@@ -26,6 +26,7 @@ Array = npt.NDArray[Any]
 
 _ROWS = launch.kernels(kernel.rows)
 _COLUMNS = launch.kernels(kernel.columns)
+_PLANES = launch.kernels(kernel.planes)
 _COMBINE = launch.kernels(kernel.combine)
 
 # What elements are folded to, what becomes of that in the end, and what no elements give.
@@ -51,6 +52,8 @@ MANY_ROWS = 8  # fewer are taken as one, whatever joining their states costs
 FAR_BYTES = 1 << 24  # input that the caches hardly hold
 UNCACHED_BYTES = 1 << 25  # larger input is in none of them
 SHORT = 8  # elements of a group that is no row
+LEAST_COLUMNS = 4  # of a plane of few elements: of fewer, lanes along another axis take as long
+LEAST_EXPONENTIALS = 12  # the same where lanes that are not filled cost most
 FEW = 64  # elements of all groups of a tile that are no columns; lanes that are enough
 PART_BYTES = 1 << 18  # a part smaller than this is not worth a thread
 PART_ITEMS = 64  # items that are enough for any number of threads
@@ -75,7 +78,7 @@ class _Plan(NamedTuple):
 
 
 class _Way(NamedTuple):
-    """How groups are folded: by rows, or by columns, `tile` of them together, `beside` rows taken as one."""
+    """How groups are folded: by rows, by small planes, or by columns, `tile` of them together, `beside` rows as one."""
 
     fold: Callable[..., launch.Kernel]
     items: int
@@ -147,6 +150,7 @@ class Reduce:
         input_bytes = math.prod(self._sizes) * self._item_size
         self._large = input_bytes >= LARGE_BYTES
         self._uncached = input_bytes > UNCACHED_BYTES and state.any_number
+        self._least_columns = LEAST_EXPONENTIALS if fold == "exponentials" else LEAST_COLUMNS
         self._beside = FAR_BESIDE if input_bytes >= FAR_BYTES and not state.slow else BESIDE
         self._plans = Plans(self._plan)
 
@@ -177,7 +181,7 @@ class Reduce:
         """All that calls may run, whatever the strides."""
         if self._other is not None:
             return self._other.kernels()
-        return [run(*self._fold) for run in (_ROWS, _COLUMNS, _COMBINE)]
+        return [run(*self._fold) for run in (_ROWS, _COLUMNS, _PLANES, _COMBINE)]
 
     def _plan(self, strides: tuple[int, ...], out_strides: tuple[int, ...]) -> _Plan:
         kept, reduced, shift, out_shift = self._sides(strides, out_strides)
@@ -239,6 +243,9 @@ class Reduce:
     def _lanes_across(self, kept: list[Axis], reduced: list[Axis]) -> bool:
         """Whether lanes lie along the innermost kept axis, which another may become, not along a reduced one."""
         columns = bool(kept) and (not reduced or kept[-1].stride < reduced[-1].stride)
+        small = columns and geometry.small_planes(kept, reduced, self._item_size)
+        if small and kept[-1].size >= self._least_columns:
+            return True
         total = geometry.elements(reduced)
         if kept and (total <= SHORT if not columns else kept[-1].size * total <= FEW):
             # Lanes along another axis, if one is long: accesses one by one cost less than a vector for each group.
@@ -256,6 +263,9 @@ class Reduce:
     def _columns(self, kept: list[Axis], reduced: list[Axis]) -> _Way:
         size = self._item_size
         width, stride, _ = kept[-1]
+        if geometry.small_planes(kept, reduced, size):
+            planes = geometry.elements(kept) // width
+            return _Way(_PLANES, planes, geometry.elements(reduced) * width * size)
         widest = tile = min(TILE_BYTES // size, TILE)
         tile = -(-width // -(-width // tile))  # all alike
         tile += -tile % (64 // size)

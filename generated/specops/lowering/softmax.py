@@ -23,6 +23,7 @@ Array = npt.NDArray[Any]
 _SHORT = launch.kernels(kernel.short_rows)
 _ROWS = launch.kernels(kernel.rows)
 _COLUMNS = launch.kernels(kernel.columns)
+_PLANES = launch.kernels(kernel.planes)
 _COMBINE = launch.Kernel(kernel.combine)
 
 
@@ -58,7 +59,7 @@ class _Plan(NamedTuple):
 
 
 class _Way(NamedTuple):
-    """How groups are computed: by rows, or by columns, `tile` of them together, `copies` rows taken as one."""
+    """How groups are computed: by rows, by small planes, or by columns, `tile` of them, `copies` rows taken as one."""
 
     run: Callable[..., launch.Kernel]
     items: int
@@ -117,14 +118,19 @@ class Softmax:
 
     def kernels(self) -> list[launch.Kernel]:
         """All that calls may run, whatever the strides."""
-        return [*(run(self._dtype) for run in (_SHORT, _ROWS, _COLUMNS)), _COMBINE]
+        return [*(run(self._dtype) for run in (_SHORT, _ROWS, _COLUMNS, _PLANES)), _COMBINE]
 
     def _plan(self, strides: tuple[int, ...], out_strides: tuple[int, ...]) -> _Plan:
         kept, reduced, shift, out_shift = self._sides(strides, out_strides)
         groups = geometry.elements(kept)
         stream = geometry.outgrows(STREAM_BYTES, self._sizes, strides, out_strides, self._item_size)
         across = self._lanes_across(kept, reduced)
-        way = self._columns(kept, reduced, stream) if across else self._rows(kept, reduced)
+        if across and self._are_small_planes(kept, reduced):
+            way = self._planes(kept, reduced)
+        elif across:
+            way = self._columns(kept, reduced, stream)
+        else:
+            way = self._rows(kept, reduced)
         total = geometry.elements(reduced)
         run, block, parts = way.run, way.block, 1
         if way.items < PART_ITEMS:
@@ -188,6 +194,16 @@ class Softmax:
             for side in sides
         )
         return kept, reduced, shift, out_shift
+
+    def _are_small_planes(self, kept: list[Axis], reduced: list[Axis]) -> bool:
+        """Whether groups are columns of small planes."""
+        small = geometry.small_planes(kept, reduced, self._item_size)
+        return small and kept[-1].second == self._item_size
+
+    def _planes(self, kept: list[Axis], reduced: list[Axis]) -> _Way:
+        total, columns, size = reduced[0].size, kept[-1].size, self._item_size
+        planes = geometry.elements(kept) // columns
+        return _Way(_PLANES, planes, total * columns * size, columns * size, total)
 
     def _columns(self, kept: list[Axis], reduced: list[Axis], stream: bool) -> _Way:
         size, lane_bytes, lanes = self._item_size, self._lane_bytes, self._lanes
