@@ -346,6 +346,29 @@ def test_odd_windows(name: str) -> None:
                 check_pool(random, name, x, windows, nan, order, "UINT32")
 
 
+@pytest.mark.parametrize("name", TYPES)
+def test_whole_planes(name: str) -> None:
+    """A window that is all of a plane makes a reduction, in any layout; one that is padded or dilated makes none."""
+    random = np.random.default_rng(TYPES.index(name))
+    for shape, rank in (((3, 40, 7, 7), 2), ((2, 5, 4, 3, 6), 3), ((6, 33), 1), ((4, 2, 1, 5), 2)):
+        windows = simple(shape, shape[-rank:])
+        operator = windows.operator(name, shape, "ignored", "row_major", None)
+        assert operator._reduction is not None
+        for nan, kind in itertools.product(NAN_RULES, INPUT_LAYOUTS):
+            x, _ = laid_out(random, values(random, name, shape), kind)
+            check_pool(random, name, x, windows, nan, "row_major", "UINT32")
+    for windows in (
+        Windows((5, 7), (1, 1), (1, 1), (1, 0), (1, 1)),
+        Windows((5, 7), (1, 1), (1, 2), (0, 0), (1, 1)),
+        Windows((5, 6), (1, 1), (1, 1), (0, 0), (1, 1)),
+        Windows((5, 7), (1, 1), (1, 1), (0, 0), (2, 1)),
+    ):
+        assert windows.operator(name, (2, 5, 7), "ignored", "row_major", None)._reduction is None
+        check_pool(
+            random, name, values(random, name, (2, 5, 7)), windows, "extreme", "row_major", "UINT32"
+        )
+
+
 @pytest.mark.parametrize("name", ["UINT8", "FLOAT16", "FLOAT32", "INT64"])
 @pytest.mark.parametrize("size", EDGES)
 def test_every_element_is_seen(name: str, size: int) -> None:

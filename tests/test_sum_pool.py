@@ -363,6 +363,43 @@ def test_odd_windows(name: str) -> None:
             check_pool(random, name, x, Pooling(windows, (0, 0), p=2))
 
 
+@pytest.mark.parametrize("name", TYPES)
+def test_whole_planes(name: str) -> None:
+    """A window that is all of a plane makes a reduction, whatever the end padding; one padded before makes none."""
+    random = np.random.default_rng(TYPES.index(name))
+    for shape, rank in (((3, 40, 7, 7), 2), ((2, 5, 4, 3, 6), 3), ((6, 33), 1), ((4, 2, 1, 5), 2)):
+        windows = simple(shape, shape[-rank:])
+        for kind in INPUT_LAYOUTS:
+            x, _ = laid_out(random, drawn(random, name, shape), kind)
+            for pool in (
+                Pooling(windows, (0,) * rank, "inside"),
+                Pooling(windows, (2,) * rank, "padded"),
+                Pooling(windows, (0,) * rank, p=1),
+                Pooling(windows, (0,) * rank, p=2),
+            ):
+                assert pool.operator(name, shape)._reduction is not None
+                check_pool(random, name, x, pool)
+    for window, padding, p in (((5, 7), (1, 0), 0), ((5, 7), (0, 0), 3), ((4, 7), (0, 0), 2)):
+        pool = Pooling(Windows(window, (1, 1), (1, 1), padding, (1, 1)), (0, 0), "padded", p)
+        assert pool.operator(name, (2, 5, 7))._reduction is None
+        check_pool(random, name, drawn(random, name, (2, 5, 7)), pool)
+
+
+def test_divisors_of_rows_of_several_tiles() -> None:
+    """Between the edges all windows count alike; at each edge, and behind it, they count less."""
+    for n, window, stride, padding, dilation in (
+        (9_000, 3, 1, 1, 1),
+        (9_000, 2, 2, 0, 1),
+        (10_000, 5, 3, 4, 2),
+        (8_200, 40, 7, 39, 1),
+    ):
+        windows = simple((1, n), (window,), stride, padding, dilation)
+        x = np.ones((2, n), np.float32)
+        for divisor in DIVISORS:
+            pool = Pooling(windows, (padding // 2,), divisor)
+            check_pool(np.random.default_rng(n), "FLOAT32", x, pool, "c")
+
+
 @pytest.mark.parametrize("window", [*range(1, 18), 21, 31, 33, 47, 63, 64, 65, 100])
 def test_each_width_of_a_window(window: int) -> None:
     """Wide and tall windows are made of blocks: with each stride and dilation, each element once."""

@@ -40,6 +40,7 @@ class LpPool(SumPool):
             added={1.0: "magnitude", 2.0: "square"}.get(p, "power"),
             power=p,
             counted=(),
+            function={1.0: "l1", 2.0: "l2"}.get(p),
             input=input,
             output=output,
         )

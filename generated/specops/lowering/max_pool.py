@@ -54,6 +54,18 @@ class MaxPool:
         output: Tensor,
         indices: Tensor | None,
     ) -> None:
+        self._reduction = None
+        if indices is None:
+            self._reduction = pooling.reduction(
+                "max",
+                "propagates" if nan == "extreme" else nan,
+                window,
+                dilations,
+                start_padding,
+                input,
+                output,
+            )
+        self._dtype = input.dtype
         self._column_major = index_order == "column_major"
         width, least, greatest, flip, infinity = keys_of(input.dtype)
         index_bytes = 0
@@ -95,12 +107,16 @@ class MaxPool:
         """Write the greatest elements of `x` to `out`, and where they stand to `indices`; any strides."""
         if self._empty:
             return
+        if self._reduction is not None:
+            self._reduction(x, out)
+            return
         plan = self._plans[x.strides, out.strides, () if indices is None else indices.strides]
         pooling.run(plan, x, out, indices, large=self._large)
 
     def kernels(self) -> list[launch.Kernel]:
         """All that calls may run, whatever the strides and the plane."""
-        return [*map(self._lines, self._ranks), _DIRECT(*self._kind)]
+        kernels = [*map(self._lines, self._ranks), _DIRECT(*self._kind)]
+        return kernels if self._indexed else kernels + pooling.reduction_kernels("max", self._dtype)
 
     def _lines(self, rank_bytes: int) -> launch.Kernel:
         return _LINES(*self._kind, 8 * rank_bytes if self._indexed else 0)

@@ -28,6 +28,7 @@ class SumPool:
         added: what a window's elements add to its sum: "sum", "magnitude", "square" or "power".
         power: p of a norm; 0 for an average.
         counted: for each dimension, the positions (from, to) that count in the divisor of an average.
+        function: the reduction that this is of a window of all elements, as Reduce has it; None if none is.
     """
 
     def __init__(
@@ -40,9 +41,16 @@ class SumPool:
         added: str,
         power: float,
         counted: Sequence[tuple[int, int]],
+        function: str | None,
         input: Tensor,
         output: Tensor,
     ) -> None:
+        self._function = function
+        self._reduction = None
+        if function is not None:
+            self._reduction = pooling.reduction(
+                function, "propagates", window, dilations, start_padding, input, output
+            )
         self._dtype = input.dtype
         self._added = added
         self._power = power
@@ -72,14 +80,19 @@ class SumPool:
         """Write what the windows of `x` give to `out`, both of the described shape and type, at any strides."""
         if self._empty:
             return
+        if self._reduction is not None:
+            self._reduction(x, out)
+            return
         pooling.run(self._plans[x.strides, out.strides], x, out, large=self._large)
 
     def kernels(self) -> list[launch.Kernel]:
         """All that calls may run, whatever the strides and the window."""
-        if not self._by_lines:
-            return [_DIRECT(self._dtype)]
-        lines = [_LINES(self._dtype, width, self._added) for width in self._widths]
-        return [*lines, _DIRECT(self._dtype)]
+        kernels = [_DIRECT(self._dtype)]
+        if self._by_lines:
+            kernels += [_LINES(self._dtype, width, self._added) for width in self._widths]
+        if self._function is not None:
+            kernels += pooling.reduction_kernels(self._function, self._dtype)
+        return kernels
 
     def _plan(self, strides: Strides, out_strides: Strides) -> Plan:
         walk = self._windows.walk(strides, out_strides, by_lines=self._by_lines)

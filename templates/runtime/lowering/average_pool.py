@@ -41,6 +41,7 @@ class AveragePool(SumPool):
             counted=counted(
                 input.sizes[len(input.sizes) - len(window) :], start_padding, end_padding, divisor
             ),
+            function="mean",
             input=input,
             output=output,
         )
