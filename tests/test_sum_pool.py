@@ -377,7 +377,8 @@ def test_whole_planes(name: str) -> None:
                 Pooling(windows, (0,) * rank, p=1),
                 Pooling(windows, (0,) * rank, p=2),
             ):
-                assert pool.operator(name, shape)._reduction is not None
+                scaled = name == "FLOAT64" and pool.p == 2
+                assert (pool.operator(name, shape)._reduction is None) == scaled
                 check_pool(random, name, x, pool)
     for window, padding, p in (((5, 7), (1, 0), 0), ((5, 7), (0, 0), 3), ((4, 7), (0, 0), 2)):
         pool = Pooling(Windows(window, (1, 1), (1, 1), padding, (1, 1)), (0, 0), "padded", p)

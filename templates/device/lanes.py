@@ -1,4 +1,4 @@
-"""Vectors of order keys: the greatest key of a short row with its place, without a search; columns folded by rows."""
+"""Vectors of order keys: the greatest key of a short row with its place, without a search; rows folded into columns."""
 
 from __future__ import annotations
 

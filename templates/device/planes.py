@@ -1,4 +1,7 @@
-"""Small planes: a vector of their columns is read down all rows, with no bookkeeping, which would take longer."""
+"""Small planes: each vector of their columns is read down all rows at once.
+
+The tables and tiles of rows of columns would take longer than the reading.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +24,7 @@ class _Planes(NamedTuple):
     rows: Any
     row_step: Any  # bytes from one to the next
     columns: Any
-    readable: Any  # what ends before this address may be read
+    readable: Any  # whole vectors that end here, or before, may be read; 0: none
 
 
 def _each_strip(
@@ -33,7 +36,7 @@ def _each_strip(
 ) -> None:
     """strip(plane, column, mask, load) for each vector of columns of each plane; load(row) gives its bits.
 
-    `mask` tells its lanes, None all; others are anything. Meanwhile planes further on are fetched.
+    `mask` tells its lanes, None all; other lanes hold anything. Meanwhile planes further on are fetched.
     """
     i64 = planes.columns.type
     size = i64(vector.element.width // 8)

@@ -9,9 +9,9 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-LINE_BYTES = 64
-PLANE_BYTES = 1 << 14  # lines of a small plane: larger ones take 1.0 to 1.2 of the time
-NARROW_ROWS = 64  # of one whose rows fill less than half a line
+CACHE_LINE = 64
+PLANE_BYTES = 1 << 14  # of its cache lines at most: larger planes take 1.0 to 1.2 of the time
+NARROW_ROWS = 64  # most rows of a small plane whose rows fill less than half a cache line
 
 
 class Axis(NamedTuple):
@@ -92,20 +92,21 @@ def elements(axes: Iterable[Axis]) -> int:
 
 
 def small_planes(kept: Sequence[Axis], reduced: Sequence[Axis], item: int) -> bool:
-    """Whether groups are the columns of many planes so small that each vector of columns is read down all rows.
+    """Whether groups are the columns of planes so small that each vector of columns is read down all rows at once.
 
-    Not of many rows of few columns, which had better be taken as one.
+    False for many rows of few columns: several such rows are faster taken as one. The last axes are the innermost ones.
 
     >>> small_planes([Axis(64, 784, 56), Axis(14, 4, 4)], [Axis(14, 56, 0)], 4)
     True
+    >>> small_planes([Axis(64, 4096, 16), Axis(4, 4, 4)], [Axis(256, 16, 0)], 4)
+    False
     """
     if len(kept) < 2 or len(reduced) != 1 or kept[-1].stride != item:
         return False
     columns, rows = kept[-1].size, reduced[0].size
-    lines = -(-columns * item // LINE_BYTES)
-    return rows * lines * LINE_BYTES <= PLANE_BYTES and (
-        2 * columns * item >= LINE_BYTES or rows <= NARROW_ROWS
-    )
+    wide = 2 * columns * item >= CACHE_LINE
+    row_bytes = -(-columns * item // CACHE_LINE) * CACHE_LINE
+    return rows * row_bytes <= PLANE_BYTES and (wide or rows <= NARROW_ROWS)
 
 
 def table(axes: Sequence[Axis]) -> npt.NDArray[np.int64]:

@@ -39,11 +39,11 @@ Decided where the page is silent:
         DirectML (webnn#935).
     defaults: The functions' strides are 1, their paddings 0 and IncludePadding false where the
         caller names none.
-    precision: The elements of a window are added in float32, or in float64 for that type and for
-        large windows, and each addition rounds: where they cancel, how many digits are right
-        depends on the layout. Windows too wide for a line of scratch memory are summed in float64
-        with the errors of all additions. Where the sum of a small window overflows float32, or any
-        sum float64, the average may be infinite.
+    precision: The elements of a window are added in float32, or in float64 for that type and large
+        windows, and each addition rounds: where they cancel, how many digits are right depends on
+        the layout. Whole planes are added in float64 as reductions are, windows too wide for a line
+        of scratch memory with the errors of all additions. Where a sum overflows, of small windows
+        float32, the average may be infinite.
     nan: A window that holds NaN gives NaN.
     subnormals: Subnormal numbers are kept. Direct3D flushes those of float32.
     shared_memory: An output that may share memory with an input is refused; the operator has no

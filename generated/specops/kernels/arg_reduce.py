@@ -67,7 +67,7 @@ PAIR_BYTES = 16
 
 SHORT_BYTES = 127 * 64  # of a row searched without blocks: numbers of its vectors fit a byte
 BLOCK_BYTES = 4096  # scanned for its greatest key before the position matters
-PLANE_LANES = 256  # of small planes whose indices are stored together
+PLANE_LANES = 256  # columns of small planes whose results are stored together
 BLOCK_ROWS = 1024  # rows of columns whose numbers fit the keys
 BYTE_ROWS = 256  # of 8 bits
 
@@ -769,7 +769,7 @@ class _Planes(NamedTuple):
     rows: Any
     row_step: Any  # bytes from one to the next
     columns: Any
-    readable: Any  # what ends before this address may be read
+    readable: Any  # whole vectors that end here, or before, may be read; 0: none
 
 
 def _each_strip(
@@ -781,7 +781,7 @@ def _each_strip(
 ) -> None:
     """strip(plane, column, mask, load) for each vector of columns of each plane; load(row) gives its bits.
 
-    `mask` tells its lanes, None all; others are anything. Meanwhile planes further on are fetched.
+    `mask` tells its lanes, None all; other lanes hold anything. Meanwhile planes further on are fetched.
     """
     i64 = planes.columns.type
     size = i64(vector.element.width // 8)
@@ -2157,8 +2157,7 @@ def planes(width, is_float, one_hot):
         outer = kept[0], inner
         _, step, next_out = _axis(kept, inner - 1)
         n, row_step, weight = _axis(reduced, 0)
-        plane_bytes = n * columns * size
-        adjoin = abs(row_step) == columns * size and step == plane_bytes
+        adjoin = abs(row_step) == columns * size and step == n * columns * size
         below = least(row_step, 0) * (n - 1)  # from the first row visited to the lowest address
         one_run = next_out == columns * width
         together = most(PLANE_LANES // columns, 1)

@@ -39,7 +39,7 @@ REDUCED = 7
 RULE = 8  # six words, as a fold takes them
 SETTINGS = 14
 
-PLANE_STATES = 256  # of planes whose results are stored together
+PLANE_LANES = 256  # columns of small planes whose results are stored together
 BLOCK_ROWS = 1024  # rows of columns whose offsets are tabled together
 SETTLING = 1 << 15  # bytes after which a group may end: nothing changes a greatest element of 255
 SHORT_GROUPS = 64  # groups of few vectors whose results are stored together: 1.2 times as fast as GROUPS of them
@@ -1364,7 +1364,7 @@ class _Planes(NamedTuple):
     rows: Any
     row_step: Any  # bytes from one to the next
     columns: Any
-    readable: Any  # what ends before this address may be read
+    readable: Any  # whole vectors that end here, or before, may be read; 0: none
 
 
 def _each_strip(
@@ -1376,7 +1376,7 @@ def _each_strip(
 ) -> None:
     """strip(plane, column, mask, load) for each vector of columns of each plane; load(row) gives its bits.
 
-    `mask` tells its lanes, None all; others are anything. Meanwhile planes further on are fetched.
+    `mask` tells its lanes, None all; other lanes hold anything. Meanwhile planes further on are fetched.
     """
     i64 = planes.columns.type
     size = i64(vector.element.width // 8)
@@ -2618,10 +2618,10 @@ def planes(dtype, operation):
         outer = kept[0], inner
         _, step, next_out = _axis(kept, inner - 1)
         n, row_step, _ = _axis(reduced, 0)
-        together = most(PLANE_STATES // columns, 1)
+        together = most(PLANE_LANES // columns, 1)
         gap = aligned((together * columns + lane_count(fold)) * lane)
         states = allocate(state_arrays(fold) * gap)
-        adjoin = row_step == columns * size and step == n * row_step
+        adjoin = row_step == columns * size and step == n * columns * size
         one_run = next_out == columns * out_step
         item = begin
         while item < end:

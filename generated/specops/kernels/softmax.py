@@ -2240,8 +2240,8 @@ def columns(dtype):
 
 
 @helper
-def _strip(kind, x, step, ahead, out, out_step, out_ahead, rows, n, scratch, logarithm):
-    """Results of `n` adjoining columns of `rows` rows, at most a vector, or a whole one where it is None.
+def _down_rows(kind, x, step, ahead, out, out_step, out_ahead, rows, n, scratch, logarithm):
+    """Results of a vector of adjoining columns of `rows` rows, or of the first `n` of them, if that is not None.
 
     The exponentials are left in `scratch`. Meanwhile what lies `ahead`, and `out_ahead`, bytes further is fetched.
     """
@@ -2305,7 +2305,7 @@ def planes(dtype):
             start, target = x + offset, out + out_offset
             for _ in range(count):
                 for at in range(0, body, lanes * size):
-                    _strip(
+                    _down_rows(
                         kind,
                         start + at,
                         row_step,
@@ -2319,7 +2319,7 @@ def planes(dtype):
                         logarithm,
                     )
                 if tail:
-                    _strip(
+                    _down_rows(
                         kind,
                         start + body,
                         row_step,

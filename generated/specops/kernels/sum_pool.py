@@ -2174,14 +2174,14 @@ def _divisor(spatial, axes, row):
 
 @helper
 def _set_divisors(spatial, d, line, first, count, pitch, wide, kind):
-    """Set a line to what `count` windows along axis d, from number `first` on, count, `pitch` times each.
+    """Fill a line with the divisors of `count` windows along axis d, from number `first` on, each `pitch` times.
 
-    Those between the edges, which are most of them, at once: 3 to 4 times as fast for rows of more than a tile.
+    Those between the edges are alike, and set at once: averages of rows of several tiles take 0.25 to 0.5 of the time.
     """
     axis = axis_of(spatial, d, COLUMNS)
     begin = ceildiv(axis[LOW] + axis[PADDING], axis[STRIDE])
     last = axis[HIGH] - 1 - (axis[WINDOW] - 1) * axis[DILATION] + axis[PADDING]
-    end = last // axis[STRIDE] + 1  # 0 or less where none is
+    end = last // axis[STRIDE] + 1  # at most `begin` where there is none between them
     size = pitch * rank_size(wide, kind)
     i = 0
     while i < count:

@@ -29,11 +29,11 @@ Decided where the page is silent:
     window_fits: The page is silent. Its formula gives a size of 0 or less there.
     window_of_padding: A window of nothing but padding that does not count gives NaN.
     spatial_dimensions: 1 to 6 spatial dimensions are taken.
-    precision: The elements of a window are added in float32, or in float64 for that type and for
-        large windows, and each addition rounds: where they cancel, how many digits are right
-        depends on the layout. Windows too wide for a line of scratch memory are summed in float64
-        with the errors of all additions. Where the sum of a small window overflows float32, or any
-        sum float64, the average may be infinite.
+    precision: The elements of a window are added in float32, or in float64 for that type and large
+        windows, and each addition rounds: where they cancel, how many digits are right depends on
+        the layout. Whole planes are added in float64 as reductions are, windows too wide for a line
+        of scratch memory with the errors of all additions. Where a sum overflows, of small windows
+        float32, the average may be infinite.
     zero_sizes: A size of 0 gives an empty result, or where it is spatial and padded, windows of
         nothing but padding.
     auto_pad_empty: An empty string counts as NOTSET.

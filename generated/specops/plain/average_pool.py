@@ -40,11 +40,11 @@ Decided where the page is silent:
     ceil_mode_dropped_windows: With ceil_mode the last window is dropped where it would start in the
         padding at the end, as in PyTorch.
     steps: Strides are 1 where the caller names none, as in ONNX and unlike in PyTorch.
-    precision: The elements of a window are added in float32, or in float64 for that type and for
-        large windows, and each addition rounds: where they cancel, how many digits are right
-        depends on the layout. Windows too wide for a line of scratch memory are summed in float64
-        with the errors of all additions. Where the sum of a small window overflows float32, or any
-        sum float64, the average may be infinite.
+    precision: The elements of a window are added in float32, or in float64 for that type and large
+        windows, and each addition rounds: where they cancel, how many digits are right depends on
+        the layout. Whole planes are added in float64 as reductions are, windows too wide for a line
+        of scratch memory with the errors of all additions. Where a sum overflows, of small windows
+        float32, the average may be infinite.
 """
 
 from __future__ import annotations

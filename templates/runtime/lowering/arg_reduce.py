@@ -49,8 +49,8 @@ ZEROS_FIRST_BYTES = range(1 << 7, 1 << 10)
 STREAM_BYTES = 1 << 22  # input that no longer stays in a core's own cache
 PAST_BYTES = 1 << 24  # output from which zeros go past the caches: see geometry.outgrows
 PAST_ROW_BYTES = 1 << 13
-# Small planes of so many bytes that are stored as they are searched, within the caches: 0.2 to 0.6 of the time, larger
-# ones up to 1.9.
+# Of outputs that go past the caches only small planes of so many bytes are stored as they are searched: 0.2 to 0.6 of
+# the time, larger ones up to 1.9. Of others all are.
 PAST_PLANE_BYTES = 1 << 11
 RUN_BYTES = 1 << 10  # least part of a group that is split for the order of memory
 LARGE_BYTES = 1 << 18  # input from which a second thread pays
@@ -125,7 +125,10 @@ class _Visit:
 
 
 class _Way(NamedTuple):
-    """How groups are searched: by rows, by small planes, or by columns, `tile` of them, `beside` rows as one."""
+    """How groups are searched: by rows, by small planes, or by columns.
+
+    Of columns `tile` together, `beside` rows taken as one. Planes are too small for parts.
+    """
 
     search: Callable[..., launch.Kernel]
     contiguous: bool
@@ -359,9 +362,10 @@ class Search:
         return visit
 
     def _small_planes(self, visit: _Visit, past: bool) -> _Way | None:
-        """Lanes along the innermost kept axis, where groups are columns of small planes."""
+        """Lanes along the innermost kept axis, where groups are columns of small planes; None elsewhere."""
         kept, reduced, size = visit.kept, visit.reduced, self._item_size
-        if not geometry.small_planes(kept, reduced, size) or kept[-1].second != self._out_size:
+        small = geometry.small_planes(kept, reduced, size) and reduced[0].size <= kernel.BYTE_ROWS
+        if not small or kept[-1].second != self._out_size:
             return None
         if self._mark is not None:
             rows = geometry.coalesce(visit.marked)

@@ -62,11 +62,11 @@ def reduction(
     input: Tensor,
     output: Tensor,
 ) -> Reduce | None:
-    """What a pooling is where one window is all of a plane: 0.3 to 0.9 of the time. None elsewhere."""
+    """The reduction that gives the same where a window is all of a plane, in 0.3 to 0.9 of the time; else None."""
     first = len(input.sizes) - len(window)
     whole = tuple(window) == input.sizes[first:] and math.prod(output.sizes[first:]) == 1
-    apart = any(n > 1 and step > 1 for n, step in zip(window, dilations, strict=True))
-    if not whole or apart or any(start_padding) or 0 in window:
+    dilated = any(n > 1 and step > 1 for n, step in zip(window, dilations, strict=True))
+    if not whole or dilated or any(start_padding) or math.prod(window) < 2:
         return None
     # Only here: other poolings need not wait for its kernels.
     from specops.lowering.reduce import Reduce
@@ -76,7 +76,7 @@ def reduction(
 
 
 def reduction_kernels(function: str, dtype: str) -> list[launch.Kernel]:
-    """All that such a reduction may run, whatever the plane."""
+    """All that `reduction` may run, whatever the plane."""
     from specops.lowering.reduce import Reduce
 
     one = packed(dtype, (1,))
@@ -207,7 +207,7 @@ class Windows:
         pitch = max(1, min(lane[0], LINE_BYTES // (rank * min(line, 2 * reach + 1))))
         fits = max(LINE_BYTES // (rank * pitch), 2 * reach + 1)
         tile = max(1, min(out_n, (fits - 1 - reach) // stride + 1))
-        tile = -(-out_n // -(-out_n // tile))  # all alike
+        tile = -(-out_n // -(-out_n // tile))  # of one width, not a narrow one at the end
         line = ((tile - 1) * stride + 1 + reach) * pitch
         tall, share, count = self._share_rows(spatial[-2], line * rank)
         if self._index_bytes:

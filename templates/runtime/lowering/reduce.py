@@ -49,8 +49,8 @@ MANY_ROWS = 8  # fewer are taken as one, whatever joining their states costs
 FAR_BYTES = 1 << 24  # input that the caches hardly hold
 UNCACHED_BYTES = 1 << 25  # larger input is in none of them
 SHORT = 8  # elements of a group that is no row
-LEAST_COLUMNS = 4  # of a plane of few elements: of fewer, lanes along another axis take as long
-LEAST_EXPONENTIALS = 12  # the same where lanes that are not filled cost most
+LEAST_COLUMNS = 4  # of small planes of few elements: with fewer, lanes along another axis do
+LEAST_EXPONENTIALS = 12  # the same for sums of exponentials, where idle lanes cost most
 FEW = 64  # elements of all groups of a tile that are no columns; lanes that are enough
 PART_BYTES = 1 << 18  # a part smaller than this is not worth a thread
 PART_ITEMS = 64  # items that are enough for any number of threads
@@ -75,7 +75,10 @@ class _Plan(NamedTuple):
 
 
 class _Way(NamedTuple):
-    """How groups are folded: by rows, by small planes, or by columns, `tile` of them together, `beside` rows as one."""
+    """How groups are folded: by rows, by small planes, or by columns.
+
+    Of columns `tile` together, `beside` rows taken as one. Planes are too small for parts.
+    """
 
     fold: Callable[..., launch.Kernel]
     items: int
@@ -184,7 +187,12 @@ class Reduce:
         kept, reduced, shift, out_shift = self._sides(strides, out_strides)
         groups = geometry.elements(kept)
         columns = self._lanes_across(kept, reduced)
-        way = self._columns(kept, reduced) if columns else self._rows(kept, reduced)
+        if columns and geometry.small_planes(kept, reduced, self._item_size):
+            way = self._planes(kept, reduced)
+        elif columns:
+            way = self._columns(kept, reduced)
+        else:
+            way = self._rows(kept, reduced)
         parts = self._parts(kept, reduced, way)
         how = np.zeros(kernel.SETTINGS, np.int64)
         how[kernel.PARTS] = parts
@@ -257,12 +265,14 @@ class Reduce:
         total = geometry.elements(reduced)
         return _Way(_ROWS, geometry.elements(kept), total * self._item_size)
 
+    def _planes(self, kept: list[Axis], reduced: list[Axis]) -> _Way:
+        columns = kept[-1].size
+        planes = geometry.elements(kept) // columns
+        return _Way(_PLANES, planes, reduced[0].size * columns * self._item_size)
+
     def _columns(self, kept: list[Axis], reduced: list[Axis]) -> _Way:
         size = self._item_size
         width, stride, _ = kept[-1]
-        if geometry.small_planes(kept, reduced, size):
-            planes = geometry.elements(kept) // width
-            return _Way(_PLANES, planes, geometry.elements(reduced) * width * size)
         widest = tile = min(TILE_BYTES // size, TILE)
         tile = -(-width // -(-width // tile))  # all alike
         tile += -tile % (64 // size)

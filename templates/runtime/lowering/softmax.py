@@ -56,7 +56,10 @@ class _Plan(NamedTuple):
 
 
 class _Way(NamedTuple):
-    """How groups are computed: by rows, by small planes, or by columns, `tile` of them, `copies` rows taken as one."""
+    """How groups are computed: by rows, by small planes, or by columns.
+
+    Of columns `tile` together, `copies` rows taken as one. Planes are too small for parts.
+    """
 
     run: Callable[..., launch.Kernel]
     items: int

@@ -25,7 +25,7 @@ class SumPool:
         added: what a window's elements add to its sum: "sum", "magnitude", "square" or "power".
         power: p of a norm; 0 for an average.
         counted: for each dimension, the positions (from, to) that count in the divisor of an average.
-        function: the reduction that this is of a window of all elements, as Reduce has it; None if none is.
+        function: that of Reduce which gives the same for a window that is all of a plane; None if none does.
     """
 
     def __init__(
