@@ -10,6 +10,8 @@ from collections.abc import Sequence
 import numpy as np
 from draw import POISON
 
+from specops.tensor import packed_strides
+
 PAGE = mmap.PAGESIZE
 MARGIN = 512  # poisoned bytes on the side of a tensor that lies away from its page's edge
 
@@ -59,6 +61,13 @@ class Arena:
             offset = before + moved
         self.bytes[self.used] = POISON
         return np.ndarray(tuple(shape), dtype, self.bytes, offset, tuple(strides))
+
+    def place_packed(self, shape: Sequence[int], dtype: np.dtype, upper: bool) -> np.ndarray:
+        """As `place`, row-major and without gaps, of one that fits."""
+        strides = tuple(step * dtype.itemsize for step in packed_strides(shape))
+        array = self.place(shape, strides, dtype, upper)
+        assert array is not None
+        return array
 
     def taken(self) -> np.ndarray:
         """A copy of the tensor's bytes and the poison around them."""

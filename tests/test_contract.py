@@ -193,9 +193,7 @@ def test_between_forbidden_pages(name: str) -> None:
             x[-1, -1] = 2
             assert np.array_equal(specops.argmax(x, axis), np.argmax(x, axis))
     for shape, upper in itertools.product(PLANES, (False, True)):
-        strides = tuple(math.prod(shape[d:]) * dtype.itemsize for d in (1, 2, 3))
-        x = arena.place(shape, strides, dtype, upper)
-        assert x is not None
+        x = arena.place_packed(shape, dtype, upper)
         x[...] = 1
         x[-1, -1, -1] = 2
         for given in (x, x[:, ::-1], x[:, 1:]):

@@ -735,12 +735,8 @@ def test_between_forbidden_pages(name: str) -> None:
             assert (out == (x.size // out.size if function == "sum" else 1)).all()
             assert results.surroundings_kept(out)
     for shape, upper in itertools.product(PLANES, (False, True)):
-        places = []
-        for here, sizes in ((arena, shape), (results, reduced_shape(shape, (1,), True))):
-            strides = tuple(math.prod(sizes[d:]) * dtype.itemsize for d in (1, 2, 3))
-            places.append(here.place(sizes, strides, dtype, upper))
-        x, out = places
-        assert x is not None and out is not None
+        x = arena.place_packed(shape, dtype, upper)
+        out = results.place_packed(reduced_shape(shape, (1,), True), dtype, upper)
         x[...] = 1
         operator(name, function, shape, (1,), "propagates")(x, out)
         assert (out == (shape[1] if function == "sum" else 1)).all()

@@ -662,10 +662,7 @@ def test_between_forbidden_pages(name: str) -> None:
             np.testing.assert_allclose(out.astype(np.float64), 1 / x.shape[axis], rtol=1e-3)
             assert results.surroundings_kept(out)
     for shape, upper in itertools.product(PLANES, (False, True)):
-        strides = tuple(math.prod(shape[d:]) * dtype.itemsize for d in (1, 2, 3))
-        x = arena.place(shape, strides, dtype, upper)
-        out = results.place(shape, strides, dtype, upper)
-        assert x is not None and out is not None
+        x, out = (place.place_packed(shape, dtype, upper) for place in (arena, results))
         x[...] = 1
         specops.softmax(x, axis=1, out=out)
         np.testing.assert_allclose(out.astype(np.float64), 1 / shape[1], rtol=1e-3)

@@ -30,7 +30,7 @@ from fold_state import (
 from memory import VECTOR_BYTES, _load, _pointer, _prefetch
 from planes import _each_strip, _Planes
 from target import _by_single_rows, _zen
-from vectors import _any, _extreme, _extremes, _greater, _load_short, _mask, _masked_load
+from vectors import _any, _extreme, _extremes, _greater, _load_short, _mask, _masked_load, _strips
 
 FOLD = 8  # vectors that are added to each other first: nothing waits for the sum before
 FOLD_FAST = 4  # the same where that pays: see _together
@@ -297,18 +297,6 @@ def fold_short(
     return types.void(fold, i64, i64, i64, i64, i64, i64, i64, i64), codegen
 
 
-def _strips(builder: Any, fold: Fold, columns: Any, strip: Callable[[Any, Any], None]) -> None:
-    """strip(column, count) for each vector of columns; count is None but for the last, a part of one."""
-    i64 = columns.type
-    whole = builder.and_(columns, i64(-fold.count))
-    loop = cgutils.for_range_slice(builder, i64(0), whole, i64(fold.count), i64)
-    with loop as (column, _):
-        strip(column, None)
-    left = builder.sub(columns, whole)
-    with builder.if_then(builder.icmp_signed(">", left, i64(0))):
-        strip(whole, left)
-
-
 @intrinsic
 def fold_rows(
     _context: Any,
@@ -372,7 +360,7 @@ def fold_rows(
                     new = _fold_part(context, builder, f, rule, new, load, each, count, False)
                 _stored(builder, places, new)
 
-            _strips(builder, f, columns, strip)
+            _strips(builder, f.count, columns, strip)
 
         together = _together(f)
         folded = builder.and_(rows, i64(-together))
@@ -446,7 +434,7 @@ def fold_few(
             places = _pieces(context, builder, f, at, gap, column)
             _fold_few(context, builder, f, rule, fresh, places, rows, row, count)
 
-        _strips(builder, f, columns, strip)
+        _strips(builder, f.count, columns, strip)
         return context.get_dummy_value()
 
     i64, flag = types.int64, types.boolean
@@ -467,6 +455,7 @@ def fold_planes(
     row_step: Any,
     columns: Any,
     readable: Any,
+    ahead: Any,
 ) -> Any:
     """Fold the rows of planes into a state for each column; those of a plane stand behind those of the one before.
 
@@ -479,13 +468,11 @@ def fold_planes(
         planes = _Planes(*rest)
         i64 = planes.columns.type
         rule = _rule_of(builder, f, rule)
-        neutral = _neutral(f, f.count)
-        state = [cgutils.alloca_once(builder, value.type) for value in neutral]
         each = 1 if f.in_turn else _together(f)
 
         def strip(plane: Any, column: Any, _mask: Any, load: Callable[[Any], Any]) -> None:
-            for variable, value in zip(state, neutral, strict=True):
-                builder.store(value, variable)
+            neutral = _neutral(f, f.count)
+            state = [cgutils.alloca_once_value(builder, value) for value in neutral]
             row = i64(0)
             for together in (_together(f), 1):
                 stop = builder.and_(planes.rows, i64(-together))
@@ -503,12 +490,11 @@ def fold_planes(
             places = _places(builder, f, at, gap, lane, f.count)
             _stored(builder, places, [builder.load(variable) for variable in state])
 
-        vector = _vector_of(f.element, f.count)
-        _each_strip(context, builder, planes, vector, strip)
+        _each_strip(builder, planes, _vector_of(f.element, f.count), strip)
         return context.get_dummy_value()
 
     i64 = types.int64
-    return types.void(fold, i64, i64, i64, i64, i64, i64, i64, i64, i64, i64), codegen
+    return types.void(fold, i64, i64, i64, i64, i64, i64, i64, i64, i64, i64, i64), codegen
 
 
 @intrinsic
@@ -544,7 +530,7 @@ def fold_scattered(
 
             _fold_few(context, builder, f, rule, fresh, places, rows, row, count)
 
-        _strips(builder, f, columns, strip)
+        _strips(builder, f.count, columns, strip)
         return context.get_dummy_value()
 
     i64, flag = types.int64, types.boolean

@@ -289,10 +289,8 @@ def _place_down(
 ) -> tuple[Any, Any]:
     """(best keys, numbers of the rows where they stand) of a vector of columns; load(row) gives its bits."""
     i64 = rows.type
-    best = cgutils.alloca_once(builder, vector)
-    where = cgutils.alloca_once(builder, vector)
-    builder.store(_order_key(builder, load(i64(0)), rule), best)
-    builder.store(ir.Constant(vector, None), where)
+    best = cgutils.alloca_once_value(builder, _order_key(builder, load(i64(0)), rule))
+    where = cgutils.alloca_once_value(builder, ir.Constant(vector, None))
     row, behind = i64(1), builder.sub(rows, i64(1))
     for together in (FOLD, 1):
         stop = builder.add(i64(1), builder.and_(behind, i64(-together)))
@@ -322,6 +320,7 @@ def search_planes(
     row_step: Any,
     columns: Any,
     readable: Any,
+    ahead: Any,
     rule: Any,
 ) -> Any:
     """The best key of each column of planes, and the number of the row where it stands, in scratch, see fold_rows.
@@ -343,8 +342,8 @@ def search_planes(
                 place = _pointer(builder, first, builder.mul(lane, size))
                 builder.store(value, builder.bitcast(place, vector.as_pointer()), align=1)
 
-        _each_strip(context, builder, planes, vector, strip)
+        _each_strip(builder, planes, vector, strip)
         return context.get_dummy_value()
 
     i64 = types.int64
-    return types.void(i64, i64, i64, i64, i64, i64, i64, i64, i64, rule), codegen
+    return types.void(i64, i64, i64, i64, i64, i64, i64, i64, i64, i64, rule), codegen

@@ -140,6 +140,7 @@ def mark_planes(
     row_step: Any,
     columns: Any,
     readable: Any,
+    ahead: Any,
     rule: Any,
 ) -> Any:
     """Store all elements of planes, of adjoining columns: `mark` where the best of a column stands, 0 elsewhere.
@@ -175,11 +176,11 @@ def mark_planes(
                 else:
                     _masked_store(builder, bits, place, mask)
 
-        _each_strip(context, builder, planes, vector, strip)
+        _each_strip(builder, planes, vector, strip)
         return context.get_dummy_value()
 
     i64, flag = types.int64, types.boolean
-    each = i64, i64, i64, i64, i64, i64, i64
+    each = i64, i64, i64, i64, i64, i64, i64, i64
     return types.void(i64, i64, i64, flag, flag, i64, *each, rule), codegen
 
 

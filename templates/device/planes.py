@@ -10,9 +10,10 @@ from typing import Any, NamedTuple
 
 from numba.core import cgutils
 
-from memory import _load, _pointer, _prefetch
-from target import _bytes_ahead
-from vectors import _load_short, _mask
+from compiled import inlined
+from memory import _load, _pointer, _prefetch, least, most
+from target import bytes_ahead
+from vectors import _load_short, _mask, _strips
 
 
 class _Planes(NamedTuple):
@@ -25,10 +26,24 @@ class _Planes(NamedTuple):
     row_step: Any  # bytes from one to the next
     columns: Any
     readable: Any  # whole vectors that end here, or before, may be read; 0: none
+    ahead: Any  # bytes to what is fetched meanwhile
+
+
+@inlined
+def planes_ahead(rows, row_bytes):
+    """How many planes further on those lie that are fetched."""
+    return most(bytes_ahead() // (rows * row_bytes), 1)
+
+
+@inlined
+def readable_to(start, count, step, rows, row_step, row_bytes):
+    """Where planes end that adjoin, and their rows, too, from either end; 0 for others. `start` as of _Planes."""
+    if abs(row_step) != row_bytes or step != rows * row_bytes:
+        return 0
+    return start + least(row_step, 0) * (rows - 1) + count * step
 
 
 def _each_strip(
-    context: Any,
     builder: Any,
     planes: _Planes,
     vector: Any,
@@ -36,34 +51,25 @@ def _each_strip(
 ) -> None:
     """strip(plane, column, mask, load) for each vector of columns of each plane; load(row) gives its bits.
 
-    `mask` tells its lanes, None all; other lanes hold anything. Meanwhile planes further on are fetched.
+    `mask` tells its lanes, None all; other lanes hold anything.
     """
     i64 = planes.columns.type
     size = i64(vector.element.width // 8)
-    whole = builder.and_(planes.columns, i64(-vector.count))
-    left = builder.sub(planes.columns, whole)
-    plane_bytes = builder.mul(builder.mul(planes.rows, planes.columns), size)
-    further = builder.udiv(i64(_bytes_ahead(context)), plane_bytes)
-    further = builder.select(builder.icmp_signed(">", further, i64(1)), further, i64(1))
-    ahead = builder.mul(further, planes.step)
     with cgutils.for_range(builder, planes.count) as loop:
         plane = loop.index
         start = builder.add(planes.address, builder.mul(plane, planes.step))
 
-        def strip_at(column: Any, mask: Any) -> None:
+        def strip_at(column: Any, count: Any) -> None:
             first = builder.add(start, builder.mul(column, size))
+            mask = None if count is None else _mask(builder, vector, count)
 
             def load(row: Any) -> Any:
                 place = builder.add(first, builder.mul(row, planes.row_step))
-                _prefetch(builder, _pointer(builder, place, ahead), 1)
+                _prefetch(builder, _pointer(builder, place, planes.ahead), 1)
                 if mask is None:
                     return _load(builder, _pointer(builder, place), vector)
                 return _load_short(builder, place, mask, vector, planes.readable)
 
             strip(plane, column, mask, load)
 
-        strips = cgutils.for_range_slice(builder, i64(0), whole, i64(vector.count), i64)
-        with strips as (column, _):
-            strip_at(column, None)
-        with builder.if_then(builder.icmp_signed(">", left, i64(0))):
-            strip_at(whole, _mask(builder, vector, left))
+        _strips(builder, vector.count, planes.columns, strip_at)

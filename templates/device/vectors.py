@@ -1,7 +1,8 @@
-"""Vectors of integers: a part of one in memory, the greater of two, extremes of floats, the width that LLVM prefers."""
+"""Vectors of integers: parts of one in memory, strips of columns, the greater of two, extremes of floats, width."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from llvmlite import ir
@@ -56,6 +57,18 @@ def _masked_store(builder: Any, value: Any, pointer: Any, mask: Any) -> None:
     fnty = ir.FunctionType(ir.VoidType(), [vector, typed.type, i32, mask.type])
     function = cgutils.get_or_insert_function(builder.module, fnty, name)
     builder.call(function, [value, typed, i32(1), mask])
+
+
+def _strips(builder: Any, lanes: int, columns: Any, strip: Callable[[Any, Any], None]) -> None:
+    """strip(column, count) for each vector of columns; count is None but for the last, a part of one."""
+    i64 = columns.type
+    whole = builder.and_(columns, i64(-lanes))
+    loop = cgutils.for_range_slice(builder, i64(0), whole, i64(lanes), i64)
+    with loop as (column, _):
+        strip(column, None)
+    left = builder.sub(columns, whole)
+    with builder.if_then(builder.icmp_signed(">", left, i64(0))):
+        strip(whole, left)
 
 
 def _any(builder: Any, mask: Any) -> Any:

@@ -513,6 +513,18 @@ def _masked_store(builder: Any, value: Any, pointer: Any, mask: Any) -> None:
     builder.call(function, [value, typed, i32(1), mask])
 
 
+def _strips(builder: Any, lanes: int, columns: Any, strip: Callable[[Any, Any], None]) -> None:
+    """strip(column, count) for each vector of columns; count is None but for the last, a part of one."""
+    i64 = columns.type
+    whole = builder.and_(columns, i64(-lanes))
+    loop = cgutils.for_range_slice(builder, i64(0), whole, i64(lanes), i64)
+    with loop as (column, _):
+        strip(column, None)
+    left = builder.sub(columns, whole)
+    with builder.if_then(builder.icmp_signed(">", left, i64(0))):
+        strip(whole, left)
+
+
 def _any(builder: Any, mask: Any) -> Any:
     """Whether a lane is True."""
     bits = builder.bitcast(mask, ir.IntType(mask.type.count))
@@ -770,10 +782,24 @@ class _Planes(NamedTuple):
     row_step: Any  # bytes from one to the next
     columns: Any
     readable: Any  # whole vectors that end here, or before, may be read; 0: none
+    ahead: Any  # bytes to what is fetched meanwhile
+
+
+@inlined
+def planes_ahead(rows, row_bytes):
+    """How many planes further on those lie that are fetched."""
+    return most(bytes_ahead() // (rows * row_bytes), 1)
+
+
+@inlined
+def readable_to(start, count, step, rows, row_step, row_bytes):
+    """Where planes end that adjoin, and their rows, too, from either end; 0 for others. `start` as of _Planes."""
+    if abs(row_step) != row_bytes or step != rows * row_bytes:
+        return 0
+    return start + least(row_step, 0) * (rows - 1) + count * step
 
 
 def _each_strip(
-    context: Any,
     builder: Any,
     planes: _Planes,
     vector: Any,
@@ -781,37 +807,28 @@ def _each_strip(
 ) -> None:
     """strip(plane, column, mask, load) for each vector of columns of each plane; load(row) gives its bits.
 
-    `mask` tells its lanes, None all; other lanes hold anything. Meanwhile planes further on are fetched.
+    `mask` tells its lanes, None all; other lanes hold anything.
     """
     i64 = planes.columns.type
     size = i64(vector.element.width // 8)
-    whole = builder.and_(planes.columns, i64(-vector.count))
-    left = builder.sub(planes.columns, whole)
-    plane_bytes = builder.mul(builder.mul(planes.rows, planes.columns), size)
-    further = builder.udiv(i64(_bytes_ahead(context)), plane_bytes)
-    further = builder.select(builder.icmp_signed(">", further, i64(1)), further, i64(1))
-    ahead = builder.mul(further, planes.step)
     with cgutils.for_range(builder, planes.count) as loop:
         plane = loop.index
         start = builder.add(planes.address, builder.mul(plane, planes.step))
 
-        def strip_at(column: Any, mask: Any) -> None:
+        def strip_at(column: Any, count: Any) -> None:
             first = builder.add(start, builder.mul(column, size))
+            mask = None if count is None else _mask(builder, vector, count)
 
             def load(row: Any) -> Any:
                 place = builder.add(first, builder.mul(row, planes.row_step))
-                _prefetch(builder, _pointer(builder, place, ahead), 1)
+                _prefetch(builder, _pointer(builder, place, planes.ahead), 1)
                 if mask is None:
                     return _load(builder, _pointer(builder, place), vector)
                 return _load_short(builder, place, mask, vector, planes.readable)
 
             strip(plane, column, mask, load)
 
-        strips = cgutils.for_range_slice(builder, i64(0), whole, i64(vector.count), i64)
-        with strips as (column, _):
-            strip_at(column, None)
-        with builder.if_then(builder.icmp_signed(">", left, i64(0))):
-            strip_at(whole, _mask(builder, vector, left))
+        _strips(builder, vector.count, planes.columns, strip_at)
 
 
 FOLD = 4  # rows folded while a strip's best keys stay in registers
@@ -1086,10 +1103,8 @@ def _place_down(
 ) -> tuple[Any, Any]:
     """(best keys, numbers of the rows where they stand) of a vector of columns; load(row) gives its bits."""
     i64 = rows.type
-    best = cgutils.alloca_once(builder, vector)
-    where = cgutils.alloca_once(builder, vector)
-    builder.store(_order_key(builder, load(i64(0)), rule), best)
-    builder.store(ir.Constant(vector, None), where)
+    best = cgutils.alloca_once_value(builder, _order_key(builder, load(i64(0)), rule))
+    where = cgutils.alloca_once_value(builder, ir.Constant(vector, None))
     row, behind = i64(1), builder.sub(rows, i64(1))
     for together in (FOLD, 1):
         stop = builder.add(i64(1), builder.and_(behind, i64(-together)))
@@ -1119,6 +1134,7 @@ def search_planes(
     row_step: Any,
     columns: Any,
     readable: Any,
+    ahead: Any,
     rule: Any,
 ) -> Any:
     """The best key of each column of planes, and the number of the row where it stands, in scratch, see fold_rows.
@@ -1140,11 +1156,11 @@ def search_planes(
                 place = _pointer(builder, first, builder.mul(lane, size))
                 builder.store(value, builder.bitcast(place, vector.as_pointer()), align=1)
 
-        _each_strip(context, builder, planes, vector, strip)
+        _each_strip(builder, planes, vector, strip)
         return context.get_dummy_value()
 
     i64 = types.int64
-    return types.void(i64, i64, i64, i64, i64, i64, i64, i64, i64, rule), codegen
+    return types.void(i64, i64, i64, i64, i64, i64, i64, i64, i64, i64, rule), codegen
 
 
 AHEAD_OF_COLUMNS = 16384  # bytes fetched ahead, of rows of columns
@@ -1303,6 +1319,7 @@ def mark_planes(
     row_step: Any,
     columns: Any,
     readable: Any,
+    ahead: Any,
     rule: Any,
 ) -> Any:
     """Store all elements of planes, of adjoining columns: `mark` where the best of a column stands, 0 elsewhere.
@@ -1338,11 +1355,11 @@ def mark_planes(
                 else:
                     _masked_store(builder, bits, place, mask)
 
-        _each_strip(context, builder, planes, vector, strip)
+        _each_strip(builder, planes, vector, strip)
         return context.get_dummy_value()
 
     i64, flag = types.int64, types.boolean
-    each = i64, i64, i64, i64, i64, i64, i64
+    each = i64, i64, i64, i64, i64, i64, i64, i64
     return types.void(i64, i64, i64, flag, flag, i64, *each, rule), codegen
 
 
@@ -2157,18 +2174,18 @@ def planes(width, is_float, one_hot):
         outer = kept[0], inner
         _, step, next_out = _axis(kept, inner - 1)
         n, row_step, weight = _axis(reduced, 0)
-        adjoin = abs(row_step) == columns * size and step == n * columns * size
-        below = least(row_step, 0) * (n - 1)  # from the first row visited to the lowest address
+        row_bytes = columns * size
+        ahead = planes_ahead(n, row_bytes) * step
         one_run = next_out == columns * width
         together = most(PLANE_LANES // columns, 1)
-        line = aligned(together * columns * size + VECTOR_BYTES)
+        line = aligned(together * row_bytes + VECTOR_BYTES)
         best = allocate(2 * line)
         where = best + line
         item = begin
         while item < end:
             offset, out_offset, count = _run_at(outer, item, least(item + together, end))
             start, target = x + offset, out + out_offset
-            readable = start + below + count * step if adjoin else 0
+            readable = readable_to(start, count, step, n, row_step, row_bytes)
             if one_hot:
                 out_row_step = _entry(marks, 0, 1)
                 mark_planes(
@@ -2185,10 +2202,13 @@ def planes(width, is_float, one_hot):
                     row_step,
                     columns,
                     readable,
+                    ahead,
                     rule,
                 )
             else:
-                search_planes(best, where, start, count, step, n, row_step, columns, readable, rule)
+                search_planes(
+                    best, where, start, count, step, n, row_step, columns, readable, ahead, rule
+                )
                 stored = count * columns if one_run else columns
                 for first in range(0, count * columns, stored):
                     at = first * size

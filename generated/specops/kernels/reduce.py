@@ -384,6 +384,18 @@ def _load_short(builder: Any, address: Any, mask: Any, vector: Any, readable: An
     return builder.load(read)
 
 
+def _strips(builder: Any, lanes: int, columns: Any, strip: Callable[[Any, Any], None]) -> None:
+    """strip(column, count) for each vector of columns; count is None but for the last, a part of one."""
+    i64 = columns.type
+    whole = builder.and_(columns, i64(-lanes))
+    loop = cgutils.for_range_slice(builder, i64(0), whole, i64(lanes), i64)
+    with loop as (column, _):
+        strip(column, None)
+    left = builder.sub(columns, whole)
+    with builder.if_then(builder.icmp_signed(">", left, i64(0))):
+        strip(whole, left)
+
+
 def _any(builder: Any, mask: Any) -> Any:
     """Whether a lane is True."""
     bits = builder.bitcast(mask, ir.IntType(mask.type.count))
@@ -1365,10 +1377,24 @@ class _Planes(NamedTuple):
     row_step: Any  # bytes from one to the next
     columns: Any
     readable: Any  # whole vectors that end here, or before, may be read; 0: none
+    ahead: Any  # bytes to what is fetched meanwhile
+
+
+@inlined
+def planes_ahead(rows, row_bytes):
+    """How many planes further on those lie that are fetched."""
+    return most(bytes_ahead() // (rows * row_bytes), 1)
+
+
+@inlined
+def readable_to(start, count, step, rows, row_step, row_bytes):
+    """Where planes end that adjoin, and their rows, too, from either end; 0 for others. `start` as of _Planes."""
+    if abs(row_step) != row_bytes or step != rows * row_bytes:
+        return 0
+    return start + least(row_step, 0) * (rows - 1) + count * step
 
 
 def _each_strip(
-    context: Any,
     builder: Any,
     planes: _Planes,
     vector: Any,
@@ -1376,37 +1402,28 @@ def _each_strip(
 ) -> None:
     """strip(plane, column, mask, load) for each vector of columns of each plane; load(row) gives its bits.
 
-    `mask` tells its lanes, None all; other lanes hold anything. Meanwhile planes further on are fetched.
+    `mask` tells its lanes, None all; other lanes hold anything.
     """
     i64 = planes.columns.type
     size = i64(vector.element.width // 8)
-    whole = builder.and_(planes.columns, i64(-vector.count))
-    left = builder.sub(planes.columns, whole)
-    plane_bytes = builder.mul(builder.mul(planes.rows, planes.columns), size)
-    further = builder.udiv(i64(_bytes_ahead(context)), plane_bytes)
-    further = builder.select(builder.icmp_signed(">", further, i64(1)), further, i64(1))
-    ahead = builder.mul(further, planes.step)
     with cgutils.for_range(builder, planes.count) as loop:
         plane = loop.index
         start = builder.add(planes.address, builder.mul(plane, planes.step))
 
-        def strip_at(column: Any, mask: Any) -> None:
+        def strip_at(column: Any, count: Any) -> None:
             first = builder.add(start, builder.mul(column, size))
+            mask = None if count is None else _mask(builder, vector, count)
 
             def load(row: Any) -> Any:
                 place = builder.add(first, builder.mul(row, planes.row_step))
-                _prefetch(builder, _pointer(builder, place, ahead), 1)
+                _prefetch(builder, _pointer(builder, place, planes.ahead), 1)
                 if mask is None:
                     return _load(builder, _pointer(builder, place), vector)
                 return _load_short(builder, place, mask, vector, planes.readable)
 
             strip(plane, column, mask, load)
 
-        strips = cgutils.for_range_slice(builder, i64(0), whole, i64(vector.count), i64)
-        with strips as (column, _):
-            strip_at(column, None)
-        with builder.if_then(builder.icmp_signed(">", left, i64(0))):
-            strip_at(whole, _mask(builder, vector, left))
+        _strips(builder, vector.count, planes.columns, strip_at)
 
 
 FOLD = 8  # vectors that are added to each other first: nothing waits for the sum before
@@ -1674,18 +1691,6 @@ def fold_short(
     return types.void(fold, i64, i64, i64, i64, i64, i64, i64, i64), codegen
 
 
-def _strips(builder: Any, fold: Fold, columns: Any, strip: Callable[[Any, Any], None]) -> None:
-    """strip(column, count) for each vector of columns; count is None but for the last, a part of one."""
-    i64 = columns.type
-    whole = builder.and_(columns, i64(-fold.count))
-    loop = cgutils.for_range_slice(builder, i64(0), whole, i64(fold.count), i64)
-    with loop as (column, _):
-        strip(column, None)
-    left = builder.sub(columns, whole)
-    with builder.if_then(builder.icmp_signed(">", left, i64(0))):
-        strip(whole, left)
-
-
 @intrinsic
 def fold_rows(
     _context: Any,
@@ -1749,7 +1754,7 @@ def fold_rows(
                     new = _fold_part(context, builder, f, rule, new, load, each, count, False)
                 _stored(builder, places, new)
 
-            _strips(builder, f, columns, strip)
+            _strips(builder, f.count, columns, strip)
 
         together = _together(f)
         folded = builder.and_(rows, i64(-together))
@@ -1823,7 +1828,7 @@ def fold_few(
             places = _pieces(context, builder, f, at, gap, column)
             _fold_few(context, builder, f, rule, fresh, places, rows, row, count)
 
-        _strips(builder, f, columns, strip)
+        _strips(builder, f.count, columns, strip)
         return context.get_dummy_value()
 
     i64, flag = types.int64, types.boolean
@@ -1844,6 +1849,7 @@ def fold_planes(
     row_step: Any,
     columns: Any,
     readable: Any,
+    ahead: Any,
 ) -> Any:
     """Fold the rows of planes into a state for each column; those of a plane stand behind those of the one before.
 
@@ -1856,13 +1862,11 @@ def fold_planes(
         planes = _Planes(*rest)
         i64 = planes.columns.type
         rule = _rule_of(builder, f, rule)
-        neutral = _neutral(f, f.count)
-        state = [cgutils.alloca_once(builder, value.type) for value in neutral]
         each = 1 if f.in_turn else _together(f)
 
         def strip(plane: Any, column: Any, _mask: Any, load: Callable[[Any], Any]) -> None:
-            for variable, value in zip(state, neutral, strict=True):
-                builder.store(value, variable)
+            neutral = _neutral(f, f.count)
+            state = [cgutils.alloca_once_value(builder, value) for value in neutral]
             row = i64(0)
             for together in (_together(f), 1):
                 stop = builder.and_(planes.rows, i64(-together))
@@ -1880,12 +1884,11 @@ def fold_planes(
             places = _places(builder, f, at, gap, lane, f.count)
             _stored(builder, places, [builder.load(variable) for variable in state])
 
-        vector = _vector_of(f.element, f.count)
-        _each_strip(context, builder, planes, vector, strip)
+        _each_strip(builder, planes, _vector_of(f.element, f.count), strip)
         return context.get_dummy_value()
 
     i64 = types.int64
-    return types.void(fold, i64, i64, i64, i64, i64, i64, i64, i64, i64, i64), codegen
+    return types.void(fold, i64, i64, i64, i64, i64, i64, i64, i64, i64, i64, i64), codegen
 
 
 @intrinsic
@@ -1921,7 +1924,7 @@ def fold_scattered(
 
             _fold_few(context, builder, f, rule, fresh, places, rows, row, count)
 
-        _strips(builder, f, columns, strip)
+        _strips(builder, f.count, columns, strip)
         return context.get_dummy_value()
 
     i64, flag = types.int64, types.boolean
@@ -2612,7 +2615,7 @@ def planes(dtype, operation):
         prefer_wide_vectors()
         _how, kept, reduced = _two_tables(walk, SETTINGS, KEPT, REDUCED)
         rule = walk + 8 * RULE
-        size, lane = element_bytes(fold), lane_bytes(fold)
+        lane = lane_bytes(fold)
         inner = kept[1] - 1
         columns, _, out_step = _axis(kept, inner)
         outer = kept[0], inner
@@ -2621,14 +2624,17 @@ def planes(dtype, operation):
         together = most(PLANE_LANES // columns, 1)
         gap = aligned((together * columns + lane_count(fold)) * lane)
         states = allocate(state_arrays(fold) * gap)
-        adjoin = row_step == columns * size and step == n * columns * size
+        row_bytes = columns * element_bytes(fold)
+        ahead = planes_ahead(n, row_bytes) * step
         one_run = next_out == columns * out_step
         item = begin
         while item < end:
             offset, out_offset, count = _run_at(outer, item, least(item + together, end))
             start, target = x + offset, out + out_offset
-            readable = start + count * step if adjoin else 0
-            fold_planes(fold, rule, states, gap, start, count, step, n, row_step, columns, readable)
+            readable = readable_to(start, count, step, n, row_step, row_bytes)
+            fold_planes(
+                fold, rule, states, gap, start, count, step, n, row_step, columns, readable, ahead
+            )
             if one_run:
                 finish(fold, rule, states, gap, target, out_step, count * columns)
             else:

@@ -1369,6 +1369,12 @@ def prefetch_rows(_context: Any, address: Any, offsets: Any) -> Any:
     return types.void(types.int64, types.int64), codegen
 
 
+@inlined
+def planes_ahead(rows, row_bytes):
+    """How many planes further on those lie that are fetched."""
+    return most(bytes_ahead() // (rows * row_bytes), 1)
+
+
 @intrinsic
 def integers(_context: Any, address: Any) -> Any:
     """The int64 from `address` on, to be indexed; less to compile than an array, and no references to count."""
@@ -1462,6 +1468,13 @@ def _factors(kind, high, low, logarithm):
     else:
         factor = divided(splat(kind, 1.0), whole)
     return where_less(whole, splat(kind, EXP_SCALE / 2), splat(kind, math.nan), factor)
+
+
+@inlined
+def _added(high, low, part):
+    """Sums and their rounding errors with another part."""
+    whole = plus(high, part)
+    return whole, plus(low, rounding(high, part, whole))
 
 
 @helper
@@ -1801,9 +1814,7 @@ def _row_sum(kind, axes, x, top, scratch, advance, begin, end, ahead):
                 address += lanes * step
                 scratch += advance
                 left -= lanes
-        before = high
-        high = plus(before, part)
-        low = plus(low, rounding(before, part, high))
+        high, low = _added(high, low, part)
     return total(high) + total(low)
 
 
@@ -2008,10 +2019,9 @@ def _fold(kind, state, state_bytes, address, offsets, vectors):
             low = times(low, scale)
             top = highest
             poke(state, top)
-        part = exp_rows(kind, rows, top)
-        whole = plus(high, part)
-        poke(high_at, whole)
-        poke(low_at, plus(low, rounding(high, part, whole)))
+        high, low = _added(high, low, exp_rows(kind, rows, top))
+        poke(high_at, high)
+        poke(low_at, low)
         state += VECTOR_BYTES
         address += lane_count(kind) * item_size(kind)
 
@@ -2077,11 +2087,8 @@ def _join(kind, state, state_bytes, columns, copies):
             place = at + part * width
             scale = exp_lanes(kind, minus(peek(kind, place), top))
             scale = times(scale, splat(kind, 1 / EXP_SCALE))
-            added = times(peek(kind, place + state_bytes), scale)
-            whole = plus(high, added)
             low = plus(low, times(peek(kind, place + 2 * state_bytes), scale))
-            low = plus(low, rounding(high, added, whole))
-            high = whole
+            high, low = _added(high, low, times(peek(kind, place + state_bytes), scale))
         poke(at, top)
         poke(at + state_bytes, high)
         poke(at + 2 * state_bytes, low)
@@ -2264,9 +2271,7 @@ def _down_rows(kind, x, step, ahead, out, out_step, out_ahead, rows, n, scratch,
             row += step
             target += out_step
             powers += VECTOR_BYTES
-        before = high
-        high = plus(before, part)
-        low = plus(low, rounding(before, part, high))
+        high, low = _added(high, low, part)
     factors = _factors(kind, high, low, logarithm)
     row, target, powers = x, out, scratch
     for _ in range(rows):
@@ -2294,8 +2299,8 @@ def planes(dtype):
         outer = kept[0], inner
         _, step, out_step = _axis(kept, inner - 1)
         rows, row_step, out_row_step = _axis(reduced, 0)
-        planes_ahead = most(bytes_ahead() // (rows * columns * size), 1)
-        ahead, out_ahead = planes_ahead * step, planes_ahead * out_step
+        further = planes_ahead(rows, columns * size)
+        ahead, out_ahead = further * step, further * out_step
         tail = columns % lanes
         body = (columns - tail) * size
         scratch = allocate(rows * VECTOR_BYTES)

@@ -187,10 +187,8 @@ class Reduce:
         kept, reduced, shift, out_shift = self._sides(strides, out_strides)
         groups = geometry.elements(kept)
         columns = self._lanes_across(kept, reduced)
-        if columns and geometry.small_planes(kept, reduced, self._item_size):
-            way = self._planes(kept, reduced)
-        elif columns:
-            way = self._columns(kept, reduced)
+        if columns:
+            way = self._small_planes(kept, reduced) or self._columns(kept, reduced)
         else:
             way = self._rows(kept, reduced)
         parts = self._parts(kept, reduced, way)
@@ -265,7 +263,10 @@ class Reduce:
         total = geometry.elements(reduced)
         return _Way(_ROWS, geometry.elements(kept), total * self._item_size)
 
-    def _planes(self, kept: list[Axis], reduced: list[Axis]) -> _Way:
+    def _small_planes(self, kept: list[Axis], reduced: list[Axis]) -> _Way | None:
+        """Lanes along the innermost kept axis, where groups are columns of small planes; None elsewhere."""
+        if not geometry.small_planes(kept, reduced, self._item_size):
+            return None
         columns = kept[-1].size
         planes = geometry.elements(kept) // columns
         return _Way(_PLANES, planes, reduced[0].size * columns * self._item_size)

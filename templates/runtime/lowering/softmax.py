@@ -125,10 +125,8 @@ class Softmax:
         groups = geometry.elements(kept)
         stream = geometry.outgrows(STREAM_BYTES, self._sizes, strides, out_strides, self._item_size)
         across = self._lanes_across(kept, reduced)
-        if across and self._are_small_planes(kept, reduced):
-            way = self._planes(kept, reduced)
-        elif across:
-            way = self._columns(kept, reduced, stream)
+        if across:
+            way = self._small_planes(kept, reduced) or self._columns(kept, reduced, stream)
         else:
             way = self._rows(kept, reduced)
         total = geometry.elements(reduced)
@@ -195,13 +193,12 @@ class Softmax:
         )
         return kept, reduced, shift, out_shift
 
-    def _are_small_planes(self, kept: list[Axis], reduced: list[Axis]) -> bool:
-        """Whether groups are columns of small planes."""
-        small = geometry.small_planes(kept, reduced, self._item_size)
-        return small and kept[-1].second == self._item_size
-
-    def _planes(self, kept: list[Axis], reduced: list[Axis]) -> _Way:
-        total, columns, size = reduced[0].size, kept[-1].size, self._item_size
+    def _small_planes(self, kept: list[Axis], reduced: list[Axis]) -> _Way | None:
+        """Lanes along the innermost kept axis, where groups are columns of small planes; None elsewhere."""
+        size = self._item_size
+        if not geometry.small_planes(kept, reduced, size) or kept[-1].second != size:
+            return None
+        total, columns = reduced[0].size, kept[-1].size
         planes = geometry.elements(kept) // columns
         return _Way(_PLANES, planes, total * columns * size, columns * size, total)
 
