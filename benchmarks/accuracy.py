@@ -19,7 +19,7 @@ LENGTHS = (100, 10_000, 1_000_000)
 TRUTHS: dict[str, Callable[[list[float]], float]] = {
     "sum": math.fsum,
     "l2_norm": lambda g: math.sqrt(math.fsum(v * v for v in g)),
-    "logsumexp": lambda g: max(g) + math.log(math.fsum(math.exp(v - max(g)) for v in g)),
+    "logsumexp": lambda g: _logsumexp(g, max(g)),
 }
 POOL = {"window": (5, 5), "strides": (2, 2), "padding": (0, 0)}
 
@@ -54,6 +54,10 @@ def _reduced(operator: str, group: list[float]) -> tuple[float, float]:
     """The truth, and the number by whose unit in the last place errors are measured."""
     truth = TRUTHS[operator](group)
     return truth, math.fsum(map(abs, group)) if operator == "sum" else truth
+
+
+def _logsumexp(group: list[float], greatest: float) -> float:
+    return greatest + math.log(math.fsum(math.exp(v - greatest) for v in group))
 
 
 def _pooled(operator: str, group: list[float]) -> tuple[float, float]:

@@ -314,6 +314,73 @@ def fold_line(
     return types.void(i64, i64, i64, i64, i64, i64, wide, flip), codegen
 
 
+@intrinsic
+def fold_block(
+    _context: Any,
+    target: Any,
+    source: Any,
+    planes: Any,
+    target_plane: Any,
+    source_plane: Any,
+    step: Any,
+    n: Any,
+    window: Any,
+    count: Any,
+    wide: Any,
+    flip: Any,
+) -> Any:
+    """Join n ranks, a vector at least, of each of `window` rows from a row on, and from `count` - 1 more; count <= window.
+
+    Rows are `step` bytes apart, planes the given bytes. The last row of the first window is in all of them: up to it
+    rows are joined from behind, after it onwards, so that a window costs as much whatever it has (van Herk).
+    """
+
+    def codegen(context: Any, builder: Any, _signature: Any, values: Any) -> Any:
+        target, source, planes, target_plane, source_plane, step = values[:6]
+        n, window, count = values[6:9]
+        builder.function.attributes.add("optsize")  # as in fold_line
+        vector = _vector(_rank_type(wide, flip))
+        i64 = n.type
+        one, size, lanes = i64(1), i64(_width(vector.element) // 8), i64(vector.count)
+        end = builder.sub(n, lanes)
+        best = cgutils.alloca_once(builder, vector)
+
+        def strip(plane: Any, first: Any) -> None:
+            rows = _place(builder, source, (plane, source_plane), (first, size))
+            windows = _place(builder, target, (plane, target_plane), (first, size))
+
+            def place(start: Any, row: Any) -> Any:
+                return builder.gep(start, [builder.mul(row, step)])
+
+            def join_row(row: Any) -> Any:
+                rank = _load(builder, place(rows, row), vector)
+                joined = _joined(builder, rank, builder.load(best))
+                builder.store(joined, best)
+                return joined
+
+            builder.store(_least(vector), best)
+            with cgutils.for_range(builder, builder.sub(window, count)) as loop:
+                join_row(builder.add(count, loop.index))
+            with cgutils.for_range(builder, count) as loop:
+                row = builder.sub(builder.sub(count, one), loop.index)
+                _store(builder, join_row(row), place(windows, row))
+            builder.store(_least(vector), best)
+            with cgutils.for_range_slice(builder, one, count, one, i64) as (row, _):
+                more = join_row(builder.add(builder.sub(window, one), row))
+                rank = _load(builder, place(windows, row), vector)
+                _store(builder, _joined(builder, rank, more), place(windows, row))
+
+        with (
+            cgutils.for_range(builder, planes) as loop,
+            cgutils.for_range_slice(builder, i64(0), n, lanes, i64) as (begin, _),
+        ):
+            strip(loop.index, builder.select(builder.icmp_signed("<", begin, end), begin, end))
+        return context.get_dummy_value()
+
+    i64 = types.int64
+    return types.void(*(i64,) * 9, wide, flip), codegen
+
+
 def _fold_runs(builder: Any, vector: Any, runs: Any, run: Any) -> None:
     """`run(plane, number, ranks, first, mask)` for the folded ranks of strips of the runs."""
     runs = Runs(*cgutils.unpack_tuple(builder, runs))

@@ -27,6 +27,7 @@ from pool_line import (
     Rows,
     clear_ranks,
     copy_rank,
+    fold_block,
     fold_line,
     rank_element,
     rank_rows,
@@ -76,6 +77,7 @@ GAP_BYTES = WIDEST * VECTOR_BYTES  # behind each plane's lines: what rank_rows m
 SLACK_BYTES = 2 * GAP_BYTES
 PIECES = 4  # of a window that are joined at once, when the rest was doubled
 SUM_PIECES = 7
+BLOCK_WINDOW = 9  # rows of windows that are joined block by block, at least: 0.7 to 1 of the time
 
 
 class Window(NamedTuple):
@@ -341,13 +343,42 @@ def _rank_lines(how, spatial, box, total, table, planes, lines, rows, step, bloc
 
 
 @helper
-def _fold_rows(how, axis, folded, doubled, rest, several, some, span, wide, flip):
-    """Fold lines of rows of the input, of several planes, to those of `some` rows of windows, by doubling.
+def _fold_blocks(how, axis, folded, doubled, several, some, span, low, high, wide, flip):
+    """As _fold_rows, block by block of windows that have a row in common, to lines at `doubled`."""
+    size = rank_size(wide, flip)
+    line = how[LINE] * size
+    window, dilation = axis[WINDOW], axis[DILATION]
+    clear_ranks(doubled, several * some * how[LINE], wide, flip)
+    for first in range(dilation):
+        for row in range(first, some, window * dilation):
+            at = row * line + low * size
+            fold_block(
+                doubled + at,
+                folded + at,
+                several,
+                some * line,
+                span * size,
+                dilation * line,
+                most(high - low, VECTOR_BYTES // size),
+                window,
+                least(window, ceildiv(some - row, dilation)),
+                wide,
+                flip,
+            )
 
-    Returns where these are, over the lines that were there or beside them.
+
+@helper
+def _fold_rows(how, axis, folded, doubled, rest, several, some, span, low, high, wide, flip):
+    """Fold lines of rows of the input, of several planes, to those of `some` rows of windows.
+
+    Of a line the ranks from `low` to `high` - 1 are not padding. Returns where the lines are then, over those that were
+    there or beside them.
     """
     size, line = rank_size(wide, flip), how[LINE]
     window, stride, dilation = axis[WINDOW], axis[STRIDE], axis[DILATION]
+    if stride == 1 and window >= BLOCK_WINDOW and line * size >= VECTOR_BYTES:
+        _fold_blocks(how, axis, folded, doubled, several, some, span, low, high, wide, flip)
+        return doubled
     source, pieces, shift, last = _double(
         doubled, rest, folded, several * span, window, dilation * line, wide, flip
     )
@@ -576,8 +607,20 @@ def line_chunk(read_rule, wide, sums, block, store):
             )
             finished = folded
             if tall:
+                begin, end = low * pitch, high * pitch
                 finished = _fold_rows(
-                    how, row_axis, folded, doubled, rest_lines, several, some, apart, wide, flip
+                    how,
+                    row_axis,
+                    folded,
+                    doubled,
+                    rest_lines,
+                    several,
+                    some,
+                    apart,
+                    begin,
+                    end,
+                    wide,
+                    flip,
                 )
                 if finished == folded:
                     last_first = -1  # these lines are to be cleared again

@@ -1071,6 +1071,73 @@ def fold_line(
     return types.void(i64, i64, i64, i64, i64, i64, wide, flip), codegen
 
 
+@intrinsic
+def fold_block(
+    _context: Any,
+    target: Any,
+    source: Any,
+    planes: Any,
+    target_plane: Any,
+    source_plane: Any,
+    step: Any,
+    n: Any,
+    window: Any,
+    count: Any,
+    wide: Any,
+    flip: Any,
+) -> Any:
+    """Join n ranks, a vector at least, of each of `window` rows from a row on, and from `count` - 1 more; count <= window.
+
+    Rows are `step` bytes apart, planes the given bytes. The last row of the first window is in all of them: up to it
+    rows are joined from behind, after it onwards, so that a window costs as much whatever it has (van Herk).
+    """
+
+    def codegen(context: Any, builder: Any, _signature: Any, values: Any) -> Any:
+        target, source, planes, target_plane, source_plane, step = values[:6]
+        n, window, count = values[6:9]
+        builder.function.attributes.add("optsize")  # as in fold_line
+        vector = _vector(_rank_type(wide, flip))
+        i64 = n.type
+        one, size, lanes = i64(1), i64(_width(vector.element) // 8), i64(vector.count)
+        end = builder.sub(n, lanes)
+        best = cgutils.alloca_once(builder, vector)
+
+        def strip(plane: Any, first: Any) -> None:
+            rows = _place(builder, source, (plane, source_plane), (first, size))
+            windows = _place(builder, target, (plane, target_plane), (first, size))
+
+            def place(start: Any, row: Any) -> Any:
+                return builder.gep(start, [builder.mul(row, step)])
+
+            def join_row(row: Any) -> Any:
+                rank = _load(builder, place(rows, row), vector)
+                joined = _joined(builder, rank, builder.load(best))
+                builder.store(joined, best)
+                return joined
+
+            builder.store(_least(vector), best)
+            with cgutils.for_range(builder, builder.sub(window, count)) as loop:
+                join_row(builder.add(count, loop.index))
+            with cgutils.for_range(builder, count) as loop:
+                row = builder.sub(builder.sub(count, one), loop.index)
+                _store(builder, join_row(row), place(windows, row))
+            builder.store(_least(vector), best)
+            with cgutils.for_range_slice(builder, one, count, one, i64) as (row, _):
+                more = join_row(builder.add(builder.sub(window, one), row))
+                rank = _load(builder, place(windows, row), vector)
+                _store(builder, _joined(builder, rank, more), place(windows, row))
+
+        with (
+            cgutils.for_range(builder, planes) as loop,
+            cgutils.for_range_slice(builder, i64(0), n, lanes, i64) as (begin, _),
+        ):
+            strip(loop.index, builder.select(builder.icmp_signed("<", begin, end), begin, end))
+        return context.get_dummy_value()
+
+    i64 = types.int64
+    return types.void(*(i64,) * 9, wide, flip), codegen
+
+
 def _fold_runs(builder: Any, vector: Any, runs: Any, run: Any) -> None:
     """`run(plane, number, ranks, first, mask)` for the folded ranks of strips of the runs."""
     runs = Runs(*cgutils.unpack_tuple(builder, runs))
@@ -1606,6 +1673,7 @@ GAP_BYTES = WIDEST * VECTOR_BYTES  # behind each plane's lines: what rank_rows m
 SLACK_BYTES = 2 * GAP_BYTES
 PIECES = 4  # of a window that are joined at once, when the rest was doubled
 SUM_PIECES = 7
+BLOCK_WINDOW = 9  # rows of windows that are joined block by block, at least: 0.7 to 1 of the time
 
 
 class Window(NamedTuple):
@@ -1871,13 +1939,42 @@ def _rank_lines(how, spatial, box, total, table, planes, lines, rows, step, bloc
 
 
 @helper
-def _fold_rows(how, axis, folded, doubled, rest, several, some, span, wide, flip):
-    """Fold lines of rows of the input, of several planes, to those of `some` rows of windows, by doubling.
+def _fold_blocks(how, axis, folded, doubled, several, some, span, low, high, wide, flip):
+    """As _fold_rows, block by block of windows that have a row in common, to lines at `doubled`."""
+    size = rank_size(wide, flip)
+    line = how[LINE] * size
+    window, dilation = axis[WINDOW], axis[DILATION]
+    clear_ranks(doubled, several * some * how[LINE], wide, flip)
+    for first in range(dilation):
+        for row in range(first, some, window * dilation):
+            at = row * line + low * size
+            fold_block(
+                doubled + at,
+                folded + at,
+                several,
+                some * line,
+                span * size,
+                dilation * line,
+                most(high - low, VECTOR_BYTES // size),
+                window,
+                least(window, ceildiv(some - row, dilation)),
+                wide,
+                flip,
+            )
 
-    Returns where these are, over the lines that were there or beside them.
+
+@helper
+def _fold_rows(how, axis, folded, doubled, rest, several, some, span, low, high, wide, flip):
+    """Fold lines of rows of the input, of several planes, to those of `some` rows of windows.
+
+    Of a line the ranks from `low` to `high` - 1 are not padding. Returns where the lines are then, over those that were
+    there or beside them.
     """
     size, line = rank_size(wide, flip), how[LINE]
     window, stride, dilation = axis[WINDOW], axis[STRIDE], axis[DILATION]
+    if stride == 1 and window >= BLOCK_WINDOW and line * size >= VECTOR_BYTES:
+        _fold_blocks(how, axis, folded, doubled, several, some, span, low, high, wide, flip)
+        return doubled
     source, pieces, shift, last = _double(
         doubled, rest, folded, several * span, window, dilation * line, wide, flip
     )
@@ -2106,8 +2203,20 @@ def line_chunk(read_rule, wide, sums, block, store):
             )
             finished = folded
             if tall:
+                begin, end = low * pitch, high * pitch
                 finished = _fold_rows(
-                    how, row_axis, folded, doubled, rest_lines, several, some, apart, wide, flip
+                    how,
+                    row_axis,
+                    folded,
+                    doubled,
+                    rest_lines,
+                    several,
+                    some,
+                    apart,
+                    begin,
+                    end,
+                    wide,
+                    flip,
                 )
                 if finished == folded:
                     last_first = -1  # these lines are to be cleared again
