@@ -329,10 +329,10 @@ def fold_block(
     wide: Any,
     flip: Any,
 ) -> Any:
-    """Join n ranks, a vector at least, of each of `window` rows from a row on, and from `count` - 1 more; count <= window.
+    """Join n ranks, a vector at least, of `window` rows from a row on, and of as many from `count` - 1 more rows on.
 
-    Rows are `step` bytes apart, planes the given bytes. The last row of the first window is in all of them: up to it
-    rows are joined from behind, after it onwards, so that a window costs as much whatever it has (van Herk).
+    Rows are `step` bytes apart, planes the given bytes; count <= window. The last row of the first window is in all of
+    them: up to it rows are joined backwards, after it onwards, so that a window costs as much whatever it has.
     """
 
     def codegen(context: Any, builder: Any, _signature: Any, values: Any) -> Any:

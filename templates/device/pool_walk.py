@@ -64,7 +64,9 @@ BLANK = 20  # the value of a window of nothing but padding
 BLOCK = 21  # gradient: positions whose sums are in scratch memory, of each of the PITCH planes
 PLANES = 22  # lines: whole planes of an item, whose lines are one after the other; 1: an item is a part of one
 FIND = 23  # gradient: the address of the chunk that finds the greatest elements
-SETTINGS = 24
+FULL = 24  # packed: items that have PLANES planes; at most one more has fewer
+TABLE_WORDS = 25  # packed: of the table of a full item
+SETTINGS = 26
 
 BATCH_COLUMNS, COLUMNS, BOX_COLUMNS = 5, 12, 3
 SIZE, OUT_SIZE, WINDOW, STRIDE, DILATION, PADDING = 0, 1, 2, 3, 4, 5

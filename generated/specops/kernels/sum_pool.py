@@ -13,6 +13,7 @@ are in bytes; the element's type, the sums' and what is added up make a new comp
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -1086,10 +1087,10 @@ def fold_block(
     wide: Any,
     flip: Any,
 ) -> Any:
-    """Join n ranks, a vector at least, of each of `window` rows from a row on, and from `count` - 1 more; count <= window.
+    """Join n ranks, a vector at least, of `window` rows from a row on, and of as many from `count` - 1 more rows on.
 
-    Rows are `step` bytes apart, planes the given bytes. The last row of the first window is in all of them: up to it
-    rows are joined from behind, after it onwards, so that a window costs as much whatever it has (van Herk).
+    Rows are `step` bytes apart, planes the given bytes; count <= window. The last row of the first window is in all of
+    them: up to it rows are joined backwards, after it onwards, so that a window costs as much whatever it has.
     """
 
     def codegen(context: Any, builder: Any, _signature: Any, values: Any) -> Any:
@@ -1660,7 +1661,9 @@ BLANK = 20  # the value of a window of nothing but padding
 BLOCK = 21  # gradient: positions whose sums are in scratch memory, of each of the PITCH planes
 PLANES = 22  # lines: whole planes of an item, whose lines are one after the other; 1: an item is a part of one
 FIND = 23  # gradient: the address of the chunk that finds the greatest elements
-SETTINGS = 24
+FULL = 24  # packed: items that have PLANES planes; at most one more has fewer
+TABLE_WORDS = 25  # packed: of the table of a full item
+SETTINGS = 26
 
 BATCH_COLUMNS, COLUMNS, BOX_COLUMNS = 5, 12, 3
 SIZE, OUT_SIZE, WINDOW, STRIDE, DILATION, PADDING = 0, 1, 2, 3, 4, 5
@@ -2256,6 +2259,174 @@ def line_chunk(read_rule, wide, sums, block, store):
     return chunk
 
 
+# What follows the tables of axes of a walk by packed planes: a table for a full item, and one for the last where that
+# has fewer planes. Each has a head, an entry for each vector of ranks, one for each vector of what windows give, then
+# the divisors of averages, a sum for each of these.
+SPAN, RANKS, RESULTS = 0, 1, 2  # head: ranks from the first result to the last; entries
+HEAD = 3
+ENTRY = 3  # mask of the lanes in use, as many first lanes, bytes of the elements before
+
+
+def _entry_of(builder: Any, table: Any, number: Any, lanes: int) -> tuple[Any, Any, Any]:
+    """The masks and the bytes of a vector's entry."""
+    i64 = number.type
+    entry = _pointer(builder, table, builder.mul(number, i64(8 * ENTRY)))
+    words = [_load(builder, builder.gep(entry, [i64(8 * i)]), i64) for i in range(ENTRY)]
+    bits, some = ir.IntType(lanes), ir.VectorType(ir.IntType(1), lanes)
+    cut = (builder.trunc(word, bits) if lanes < 64 else word for word in words[:2])
+    used, first = (builder.bitcast(word, some) for word in cut)
+    return used, first, words[2]
+
+
+def _moved(builder: Any, way: str, bits: Any, used: Any) -> Any:
+    """The first lanes moved to those in use, by "expand", or these to the first ones, by "compress"; 0 elsewhere.
+
+    Within registers: to memory it is slow on Zen 4, from memory, for float32 on Zen 5, 1.2 to 1.7 times as long.
+    """
+    vector = bits.type
+    name = f"llvm.x86.avx512.mask.{way}.v{vector.count}i{vector.element.width}"
+    fnty = ir.FunctionType(vector, [vector, vector, used.type])
+    function = cgutils.get_or_insert_function(builder.module, fnty, name)
+    return builder.call(function, [bits, ir.Constant(vector, None), used])
+
+
+@intrinsic
+def spread_ranks(
+    _context: Any, line: Any, source: Any, table: Any, count: Any, wide: Any, rule: Any
+) -> Any:
+    """Rank contiguous elements into so many vectors: each in a lane that is in use, and padding in others."""
+
+    def codegen(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+        line, source, table, count = values[:4]
+        flip = rule[0]
+        element = _rank_type(wide, flip)
+        sums = _is_float(element)
+        vector = _vector(element)
+        narrow = ir.VectorType(ir.IntType(flip.bitwidth), vector.count)
+        order: Any = None if sums else _rule(builder, signature, values)
+        lowest = None if sums else _splat(builder, _lowest(builder, element, wide, order), vector)
+        with cgutils.for_range(builder, count) as loop:
+            used, first, offset = _entry_of(builder, table, loop.index, vector.count)
+            pointer = _pointer(builder, source, offset)
+            _prefetch(builder, builder.gep(pointer, [offset.type(AHEAD)]), 2)
+            bits = _moved(builder, "expand", _masked_load(builder, pointer, first, narrow), used)
+            if sums:
+                rank = _term(context, builder, bits, element, rule, values[-1])
+            else:
+                rank = _joined(builder, _rank(builder, bits, None, element, order), lowest)
+            rank = builder.select(used, rank, _least(vector))
+            place = builder.mul(loop.index, loop.index.type(VECTOR_BYTES))
+            _store(builder, rank, _pointer(builder, line, place))
+        return context.get_dummy_value()
+
+    i64 = types.int64
+    return types.void(i64, i64, i64, i64, wide, rule), codegen
+
+
+def _pack(builder: Any, vector: Any, values: Any, finish: Callable[[Any, Any], Any]) -> None:
+    """Join ranks of pieces, and store what `finish(ranks, place)` makes of the lanes in use, one after the other."""
+    out, line, pieces, table, entries = values[:5]
+    pieces = Pieces(*cgutils.unpack_tuple(builder, pieces))
+    size = out.type(VECTOR_BYTES // vector.count)
+    step, last = builder.mul(pieces.step, size), builder.mul(pieces.last, size)
+
+    def pack_all(count: Any) -> None:
+        with cgutils.for_range(builder, entries) as loop:
+            used, first, offset = _entry_of(builder, table, loop.index, vector.count)
+            place = builder.mul(loop.index, out.type(VECTOR_BYTES))
+            source = _pointer(builder, line, place)
+            (ranks,) = _folded(builder, source, 1, vector, (count, step, last))
+            bits = finish(ranks, place)
+            bits = _moved(builder, "compress", bits, used)
+            _masked_store(builder, bits, _pointer(builder, out, offset), first)
+
+    _by_count(builder, pieces.count, pack_all)
+
+
+@intrinsic
+def pack_averages(
+    _context: Any,
+    out: Any,
+    line: Any,
+    pieces: Any,
+    table: Any,
+    count: Any,
+    divisors: Any,
+    wide: Any,
+    kind: Any,
+) -> Any:
+    """As pack_elements, of sums, each divided by that of `divisors` which stands in its place."""
+
+    def codegen(context: Any, builder: Any, _signature: Any, values: Any) -> Any:
+        vector = _vector(_rank_type(wide, kind))
+
+        def average(ranks: Any, place: Any) -> Any:
+            divisor = _load(builder, _pointer(builder, values[5], place), vector)
+            return _bits_of(context, builder, builder.fdiv(ranks, divisor), kind)
+
+        _pack(builder, vector, values, average)
+        return context.get_dummy_value()
+
+    i64 = types.int64
+    return types.void(i64, i64, pieces, i64, i64, i64, wide, kind), codegen
+
+
+def packed_chunk(read_rule, wide, sums, store):
+    """Chunk for small planes that adjoin in memory, as their outputs do; an item is PLANES of them.
+
+    Ranks of all its planes are one line. Behind a row comes as much padding as stands before the next: the last windows
+    of a row reach into that, those of a plane into the next one's, and what lies between results is not used. `store`
+    writes an item's outputs.
+    """
+    buffers = 3 if sums else 2
+
+    @entry
+    def chunk(walk, x, out, _other, begin, end):
+        how, batch, spatial = _tables(walk)
+        rule = read_rule(how)
+        flip = rule[0]
+        line, buffer = how[LINE], how[BUFFER]
+        spread = allocate(buffers * buffer)
+        doubled = spread + buffer
+        rest = doubled + buffer if sums else None
+        axis = axis_of(batch, 0, BATCH_COLUMNS)
+        step, out_step = how[PLANES] * axis[1], how[PLANES] * axis[2]
+        row_axis, axis = axis_of(spatial, 0, COLUMNS), axis_of(spatial, 1, COLUMNS)
+        reach = (axis[WINDOW] - 1) * axis[DILATION]
+        row_unit = row_axis[DILATION] * line
+        row_reach = (row_axis[WINDOW] - 1) * row_unit
+        tables = walk + 8 * (SETTINGS + BATCH_COLUMNS + 2 * COLUMNS)
+        for item in range(begin, end):
+            table = tables if item < how[FULL] else tables + 8 * how[TABLE_WORDS]
+            head = integers(table)
+            n, entries, results = head[SPAN] + reach, head[RANKS], head[RESULTS]
+            table += 8 * HEAD
+            spread_ranks(spread, x + item * step, table, entries, wide, rule)
+            table += 8 * ENTRY * entries
+            source, number, shift, last = _double(
+                doubled, rest, spread, n + row_reach, row_axis[WINDOW], row_unit, wide, flip
+            )
+            if number > 1:
+                fold_line(doubled, source, n, number, shift, last, wide, flip)
+                source = doubled
+            source, number, shift, last = _double(
+                doubled, rest, source, n, axis[WINDOW], axis[DILATION], wide, flip
+            )
+            store(
+                out + item * out_step,
+                source,
+                Pieces(1, number, shift, last),
+                table,
+                results,
+                table + 8 * ENTRY * results,
+                wide,
+                rule,
+            )
+        release(spread)
+
+    return chunk
+
+
 POWER = RULE  # direct: the bits of p of |x|**p, a double; 0 for an average
 EXPONENT = RULE + 1  # lines: p of |x|**p, an integer, where it is not 1 or 2
 MOST_POWER = 64  # of whole ones; of greater ones float64 holds too few
@@ -2464,6 +2635,24 @@ def lines(dtype, width, added):
             return kind, power, None
 
     return line_chunk(read_rule, wide, True, TOGETHER, _store_outputs)
+
+
+@helper
+def _pack_averages(out, line, pieces, table, count, divisors, wide, rule):
+    """For packed_chunk."""
+    pack_averages(out, line, pieces, table, count, divisors, wide, rule[0])
+
+
+def packed(dtype, width):
+    """Chunk for averages of small planes, with sums of `width` bits: see packed_chunk."""
+    kind = KINDS[dtype]
+
+    @helper
+    def read_rule(_how):
+        return kind, None, None
+
+    wide = np.float32(0) if width == 32 else np.float64(0)
+    return packed_chunk(read_rule, wide, True, _pack_averages)
 
 
 def direct(dtype):

@@ -12,12 +12,14 @@ from specops import launch
 from specops.kernels import max_pool as kernel
 from specops.lowering import pooling
 from specops.lowering.keys import keys_of
+from specops.lowering.plane_tables import packs
 from specops.lowering.plans import Plans
 from specops.lowering.pooling import Array, Plan, Strides, Windows, planned
 from specops.tensor import Tensor
 
 _LINES = launch.kernels(kernel.lines)
 _DIRECT = launch.kernels(kernel.direct)
+_PACKED = launch.kernels(kernel.packed)
 
 
 def rank_widths(width: int) -> list[int]:
@@ -116,17 +118,27 @@ class MaxPool:
     def kernels(self) -> list[launch.Kernel]:
         """All that calls may run, whatever the strides and the plane."""
         kernels = [*map(self._lines, self._ranks), _DIRECT(*self._kind)]
-        return kernels if self._indexed else kernels + pooling.reduction_kernels("max", self._dtype)
+        if self._indexed:
+            return kernels
+        if packs():
+            kernels.append(_PACKED(*self._kind))
+        return kernels + pooling.reduction_kernels("max", self._dtype)
 
     def _lines(self, rank_bytes: int) -> launch.Kernel:
         return _LINES(*self._kind, 8 * rank_bytes if self._indexed else 0)
 
     def _plan(self, strides: Strides, out_strides: Strides, index_strides: Strides) -> Plan:
-        walk = self._windows.walk(strides, out_strides, index_strides)
-        run, rule = _DIRECT(*self._kind), self._rule
-        if walk.rank_bytes:
-            run, rule = self._lines(walk.rank_bytes), self._line_rule
+        walk = None
+        if not self._indexed and packs():
+            walk = self._windows.walk_packed(strides, out_strides)
+        if walk is not None:
+            run, rule = _PACKED(*self._kind), self._line_rule
+        else:
+            walk = self._windows.walk(strides, out_strides, index_strides)
+            run, rule = _DIRECT(*self._kind), self._rule
+            if walk.rank_bytes:
+                run, rule = self._lines(walk.rank_bytes), self._line_rule
         walk.settings[kernel.COLUMN_MAJOR] = self._column_major
         walk.settings[kernel.RULE : kernel.RULE + 3] = rule
         walk.settings[kernel.BLANK] = self._blank
-        return planned(run, walk.items, walk.settings, walk.batch, walk.spatial)
+        return planned(run, walk.items, walk.settings, walk.batch, walk.spatial, *walk.tables)

@@ -10,12 +10,14 @@ import numpy as np
 from specops import launch
 from specops.kernels import sum_pool as kernel
 from specops.lowering import pooling
+from specops.lowering.plane_tables import packs
 from specops.lowering.plans import Plans
 from specops.lowering.pooling import Array, Plan, Strides, Windows, planned
 from specops.tensor import Tensor
 
 _LINES = launch.kernels(kernel.lines)
 _DIRECT = launch.kernels(kernel.direct)
+_PACKED = launch.kernels(kernel.packed)
 
 
 class SumPool:
@@ -55,6 +57,7 @@ class SumPool:
         self._by_lines = power in range(kernel.MOST_POWER + 1) and 0 not in window
         self._widths = [64] if added == "power" else sum_widths(input.dtype)
         self._width = max(self._widths[0], sum_width(input.dtype, math.prod(window)))
+        self._packs = power == 0 and self._by_lines and packs()
         self._windows = Windows(
             kernel,
             window,
@@ -87,11 +90,19 @@ class SumPool:
         kernels = [_DIRECT(self._dtype)]
         if self._by_lines:
             kernels += [_LINES(self._dtype, width, self._added) for width in self._widths]
+        if self._packs:
+            kernels += [_PACKED(self._dtype, width) for width in self._widths]
         if self._function is not None:
             kernels += pooling.reduction_kernels(self._function, self._dtype)
         return kernels
 
     def _plan(self, strides: Strides, out_strides: Strides) -> Plan:
+        walk = None
+        if self._packs:
+            walk = self._windows.walk_packed(strides, out_strides, average=True)
+        if walk is not None:
+            run = _PACKED(self._dtype, self._width)
+            return planned(run, walk.items, walk.settings, walk.batch, walk.spatial, *walk.tables)
         walk = self._windows.walk(strides, out_strides, by_lines=self._by_lines)
         if walk.rank_bytes:
             run = _LINES(self._dtype, self._width, self._added)

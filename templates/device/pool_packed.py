@@ -1,0 +1,227 @@
+"""Poolings of small planes: their ranks are packed, so that no vector is for one short row alone."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from llvmlite import ir
+from numba import types
+from numba.core import cgutils
+from numba.extending import intrinsic
+
+from compiled import entry
+from memory import VECTOR_BYTES, _load, _pointer, _prefetch, _splat, allocate, release
+from order_key import _rule
+from pool_line import AHEAD, Pieces, _folded, fold_line
+from pool_walk import (
+    BATCH_COLUMNS,
+    BUFFER,
+    COLUMNS,
+    DILATION,
+    FULL,
+    LINE,
+    PLANES,
+    SETTINGS,
+    TABLE_WORDS,
+    WINDOW,
+    _double,
+    _tables,
+)
+from rank import (
+    _element_bits,
+    _is_float,
+    _joined,
+    _least,
+    _lowest,
+    _rank,
+    _rank_type,
+    _term,
+)
+from strips import _by_count, _store, _vector
+from sum_line import _bits_of
+from vectors import _masked_load, _masked_store
+from walk import axis_of, integers
+
+# What follows the tables of axes of a walk by packed planes: a table for a full item, and one for the last where that
+# has fewer planes. Each has a head, an entry for each vector of ranks, one for each vector of what windows give, then
+# the divisors of averages, a sum for each of these.
+SPAN, RANKS, RESULTS = 0, 1, 2  # head: ranks from the first result to the last; entries
+HEAD = 3
+ENTRY = 3  # mask of the lanes in use, as many first lanes, bytes of the elements before
+
+
+def _entry_of(builder: Any, table: Any, number: Any, lanes: int) -> tuple[Any, Any, Any]:
+    """The masks and the bytes of a vector's entry."""
+    i64 = number.type
+    entry = _pointer(builder, table, builder.mul(number, i64(8 * ENTRY)))
+    words = [_load(builder, builder.gep(entry, [i64(8 * i)]), i64) for i in range(ENTRY)]
+    bits, some = ir.IntType(lanes), ir.VectorType(ir.IntType(1), lanes)
+    cut = (builder.trunc(word, bits) if lanes < 64 else word for word in words[:2])
+    used, first = (builder.bitcast(word, some) for word in cut)
+    return used, first, words[2]
+
+
+def _moved(builder: Any, way: str, bits: Any, used: Any) -> Any:
+    """The first lanes moved to those in use, by "expand", or these to the first ones, by "compress"; 0 elsewhere.
+
+    Within registers: to memory it is slow on Zen 4, from memory, for float32 on Zen 5, 1.2 to 1.7 times as long.
+    """
+    vector = bits.type
+    name = f"llvm.x86.avx512.mask.{way}.v{vector.count}i{vector.element.width}"
+    fnty = ir.FunctionType(vector, [vector, vector, used.type])
+    function = cgutils.get_or_insert_function(builder.module, fnty, name)
+    return builder.call(function, [bits, ir.Constant(vector, None), used])
+
+
+@intrinsic
+def spread_ranks(
+    _context: Any, line: Any, source: Any, table: Any, count: Any, wide: Any, rule: Any
+) -> Any:
+    """Rank contiguous elements into so many vectors: each in a lane that is in use, and padding in others."""
+
+    def codegen(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+        line, source, table, count = values[:4]
+        flip = rule[0]
+        element = _rank_type(wide, flip)
+        sums = _is_float(element)
+        vector = _vector(element)
+        narrow = ir.VectorType(ir.IntType(flip.bitwidth), vector.count)
+        order: Any = None if sums else _rule(builder, signature, values)
+        lowest = None if sums else _splat(builder, _lowest(builder, element, wide, order), vector)
+        with cgutils.for_range(builder, count) as loop:
+            used, first, offset = _entry_of(builder, table, loop.index, vector.count)
+            pointer = _pointer(builder, source, offset)
+            _prefetch(builder, builder.gep(pointer, [offset.type(AHEAD)]), 2)
+            bits = _moved(builder, "expand", _masked_load(builder, pointer, first, narrow), used)
+            if sums:
+                rank = _term(context, builder, bits, element, rule, values[-1])
+            else:
+                rank = _joined(builder, _rank(builder, bits, None, element, order), lowest)
+            rank = builder.select(used, rank, _least(vector))
+            place = builder.mul(loop.index, loop.index.type(VECTOR_BYTES))
+            _store(builder, rank, _pointer(builder, line, place))
+        return context.get_dummy_value()
+
+    i64 = types.int64
+    return types.void(i64, i64, i64, i64, wide, rule), codegen
+
+
+def _pack(builder: Any, vector: Any, values: Any, finish: Callable[[Any, Any], Any]) -> None:
+    """Join ranks of pieces, and store what `finish(ranks, place)` makes of the lanes in use, one after the other."""
+    out, line, pieces, table, entries = values[:5]
+    pieces = Pieces(*cgutils.unpack_tuple(builder, pieces))
+    size = out.type(VECTOR_BYTES // vector.count)
+    step, last = builder.mul(pieces.step, size), builder.mul(pieces.last, size)
+
+    def pack_all(count: Any) -> None:
+        with cgutils.for_range(builder, entries) as loop:
+            used, first, offset = _entry_of(builder, table, loop.index, vector.count)
+            place = builder.mul(loop.index, out.type(VECTOR_BYTES))
+            source = _pointer(builder, line, place)
+            (ranks,) = _folded(builder, source, 1, vector, (count, step, last))
+            bits = finish(ranks, place)
+            bits = _moved(builder, "compress", bits, used)
+            _masked_store(builder, bits, _pointer(builder, out, offset), first)
+
+    _by_count(builder, pieces.count, pack_all)
+
+
+@intrinsic
+def pack_elements(
+    _context: Any, out: Any, line: Any, pieces: Any, table: Any, count: Any, rule: Any
+) -> Any:
+    """Store the elements of the lanes in use of so many vectors, of ranks that are yet to be joined of pieces."""
+
+    def codegen(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+        order = _rule(builder, signature, values)
+        vector = _vector(order.flip.type)
+        _pack(builder, vector, values, lambda ranks, _place: _element_bits(builder, ranks, order))
+        return context.get_dummy_value()
+
+    i64 = types.int64
+    return types.void(i64, i64, pieces, i64, i64, rule), codegen
+
+
+@intrinsic
+def pack_averages(
+    _context: Any,
+    out: Any,
+    line: Any,
+    pieces: Any,
+    table: Any,
+    count: Any,
+    divisors: Any,
+    wide: Any,
+    kind: Any,
+) -> Any:
+    """As pack_elements, of sums, each divided by that of `divisors` which stands in its place."""
+
+    def codegen(context: Any, builder: Any, _signature: Any, values: Any) -> Any:
+        vector = _vector(_rank_type(wide, kind))
+
+        def average(ranks: Any, place: Any) -> Any:
+            divisor = _load(builder, _pointer(builder, values[5], place), vector)
+            return _bits_of(context, builder, builder.fdiv(ranks, divisor), kind)
+
+        _pack(builder, vector, values, average)
+        return context.get_dummy_value()
+
+    i64 = types.int64
+    return types.void(i64, i64, pieces, i64, i64, i64, wide, kind), codegen
+
+
+def packed_chunk(read_rule, wide, sums, store):
+    """Chunk for small planes that adjoin in memory, as their outputs do; an item is PLANES of them.
+
+    Ranks of all its planes are one line. Behind a row comes as much padding as stands before the next: the last windows
+    of a row reach into that, those of a plane into the next one's, and what lies between results is not used. `store`
+    writes an item's outputs.
+    """
+    buffers = 3 if sums else 2
+
+    @entry
+    def chunk(walk, x, out, _other, begin, end):
+        how, batch, spatial = _tables(walk)
+        rule = read_rule(how)
+        flip = rule[0]
+        line, buffer = how[LINE], how[BUFFER]
+        spread = allocate(buffers * buffer)
+        doubled = spread + buffer
+        rest = doubled + buffer if sums else None
+        axis = axis_of(batch, 0, BATCH_COLUMNS)
+        step, out_step = how[PLANES] * axis[1], how[PLANES] * axis[2]
+        row_axis, axis = axis_of(spatial, 0, COLUMNS), axis_of(spatial, 1, COLUMNS)
+        reach = (axis[WINDOW] - 1) * axis[DILATION]
+        row_unit = row_axis[DILATION] * line
+        row_reach = (row_axis[WINDOW] - 1) * row_unit
+        tables = walk + 8 * (SETTINGS + BATCH_COLUMNS + 2 * COLUMNS)
+        for item in range(begin, end):
+            table = tables if item < how[FULL] else tables + 8 * how[TABLE_WORDS]
+            head = integers(table)
+            n, entries, results = head[SPAN] + reach, head[RANKS], head[RESULTS]
+            table += 8 * HEAD
+            spread_ranks(spread, x + item * step, table, entries, wide, rule)
+            table += 8 * ENTRY * entries
+            source, number, shift, last = _double(
+                doubled, rest, spread, n + row_reach, row_axis[WINDOW], row_unit, wide, flip
+            )
+            if number > 1:
+                fold_line(doubled, source, n, number, shift, last, wide, flip)
+                source = doubled
+            source, number, shift, last = _double(
+                doubled, rest, source, n, axis[WINDOW], axis[DILATION], wide, flip
+            )
+            store(
+                out + item * out_step,
+                source,
+                Pieces(1, number, shift, last),
+                table,
+                results,
+                table + 8 * ENTRY * results,
+                wide,
+                rule,
+            )
+        release(spread)
+
+    return chunk

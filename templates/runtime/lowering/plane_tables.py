@@ -1,0 +1,120 @@
+"""The tables by which ranks of small planes are packed: see `packed_chunk` of the pooling kernels."""
+
+from __future__ import annotations
+
+import functools
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+from numba.core.registry import cpu_target
+
+
+@functools.cache
+def packs() -> bool:
+    """Whether the processor moves lanes of any width together and apart; elsewhere that is done one by one."""
+    _, _, features = cpu_target.target_context.codegen().magic_tuple()
+    return "+avx512vbmi2" in features.split(",")
+
+
+class Side(NamedTuple):
+    """One of the two spatial axes of a plane."""
+
+    size: int
+    out_size: int
+    window: int
+    stride: int
+    dilation: int
+    padding: int
+    low: int  # positions from low to high - 1 count in the divisor of an average
+    high: int
+
+    @property
+    def reach(self) -> int:
+        """Ranks from the first of a window to the last."""
+        return (self.window - 1) * self.dilation
+
+    @property
+    def ranks(self) -> int:
+        """From one row, or plane, to the next: what a window has behind a row is the padding before the next.
+
+        >>> Side(5, 5, 3, 1, 1, 1, 0, 5).ranks, Side(5, 5, 3, 1, 1, 0, 0, 5).ranks
+        (6, 7)
+        """
+        last = (self.out_size - 1) * self.stride
+        return max(self.padding + self.size, last + 1, last + self.reach + 1 - self.padding)
+
+    @property
+    def elements(self) -> slice:
+        """Which ranks those of the input are."""
+        return slice(self.padding, self.padding + self.size)
+
+    @property
+    def windows(self) -> slice:
+        """At which ranks windows begin."""
+        return slice(0, (self.out_size - 1) * self.stride + 1, self.stride)
+
+    def divisors(self) -> npt.NDArray[np.int64]:
+        """Of each window, the positions that count."""
+        first = np.arange(self.out_size)[:, np.newaxis] * self.stride - self.padding
+        positions = first + np.arange(self.window) * self.dilation
+        counted = (self.low <= positions) & (positions < self.high)
+        return np.asarray(np.count_nonzero(counted, axis=1))
+
+
+class ItemTable(NamedTuple):
+    """What a chunk is told of an item."""
+
+    words: npt.NDArray[np.int64]
+    ranks: int  # of whole vectors
+
+
+def item_table(
+    rows: Side, columns: Side, planes: int, lanes: int, item_bytes: int, sums: str | None
+) -> ItemTable:
+    """The table of an item of so many planes; `sums`: the type of those that are to be divided, for averages."""
+    shape = planes, rows.ranks, columns.ranks
+    elements, windows = np.zeros((2, *shape), np.bool_)
+    elements[:, rows.elements, columns.elements] = True
+    windows[:, rows.windows, columns.windows] = True
+    span = int(np.flatnonzero(windows)[-1]) + 1
+    reach = rows.reach * columns.ranks + columns.reach
+    entries = _entries(_vectors(elements, span + reach, lanes), item_bytes)
+    results = _entries(_vectors(windows, span, lanes), item_bytes)
+    parts = [np.array([span, len(entries), len(results)]), entries.ravel(), results.ravel()]
+    if sums is not None:
+        divisors = np.ones(shape, sums)
+        divisors[:, rows.windows, columns.windows] = np.outer(rows.divisors(), columns.divisors())
+        parts.append(_vectors(divisors, span, lanes).ravel().view(np.int64))
+    return ItemTable(np.concatenate(parts), len(entries) * lanes)
+
+
+def _vectors(ranks: npt.NDArray[Any], count: int, lanes: int) -> npt.NDArray[Any]:
+    """The first `count` of what is said of ranks, in whole vectors; of those that are missing 0.
+
+    >>> _vectors(np.array([1, 2, 3]), 5, 4).tolist()
+    [[1, 2, 3, 0], [0, 0, 0, 0]]
+    """
+    whole = -(-count // lanes) * lanes
+    first = ranks.ravel()[:whole]
+    return np.pad(first, (0, whole - len(first))).reshape(-1, lanes)
+
+
+def _entries(used: npt.NDArray[np.bool_], item_bytes: int) -> npt.NDArray[np.int64]:
+    """Of each vector: a mask of the lanes in use, one of as many first lanes, bytes of the elements before.
+
+    >>> _entries(np.array([[0, 1, 1, 0], [0, 1, 0, 0]], np.bool_), 4).tolist()
+    [[6, 3, 0], [2, 1, 8]]
+    """
+    counts = np.count_nonzero(used, axis=1)
+    before = (np.cumsum(counts) - counts) * item_bytes
+    first = np.arange(used.shape[1]) < counts[:, np.newaxis]
+    return np.stack([_masks(used), _masks(first), before], axis=1)
+
+
+def _masks(lanes: npt.NDArray[np.bool_]) -> npt.NDArray[np.int64]:
+    """Vectors of at most 64 lanes, each as the bits of a word."""
+    words = np.zeros((len(lanes), 8), np.uint8)
+    packed = np.packbits(lanes, axis=1, bitorder="little")
+    words[:, : packed.shape[1]] = packed
+    return np.asarray(words.view("<i8").ravel(), np.int64)
