@@ -19,12 +19,14 @@ from draw import (
     LAYOUTS,
     MEBI,
     MEMORY_LAYOUTS,
+    PACKED,
     Call,
     Random,
     check_resident_memory,
     check_traced_memory,
     laid_out,
     last_item_first,
+    noted,
     numpy_type,
     of_8_mebibytes,
     output,
@@ -36,6 +38,7 @@ import specops
 from specops.lowering import max_pool as max_pool_lowering
 from specops.lowering import pooling
 from specops.lowering.max_pool import MaxPool
+from specops.lowering.plane_tables import packs
 from specops.tensor import packed
 from specops.vocabulary import DATA_TYPES
 
@@ -367,6 +370,18 @@ def test_whole_planes(name: str) -> None:
         check_pool(
             random, name, values(random, name, (2, 5, 7)), windows, "extreme", "row_major", "UINT32"
         )
+
+
+@pytest.mark.parametrize("name", TYPES)
+def test_packed_planes(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Small planes that adjoin are packed where the processor can; those with gaps between rows are not."""
+    random = np.random.default_rng(TYPES.index(name))
+    taken = noted(monkeypatch, max_pool_lowering, "_PACKED")
+    for (*shape, columns), sizes in PACKED:
+        x = values(random, name, (*shape, columns + 1))[..., 1:]
+        for given, nan in itertools.product((x.copy(), x), NAN_RULES):
+            check_pool(random, name, given, Windows(*sizes), nan, "row_major", "UINT32", "c")
+    assert len(taken) == packs() * len(PACKED) * len(NAN_RULES)
 
 
 @pytest.mark.parametrize("name", ["UINT8", "FLOAT16", "FLOAT32", "INT64"])

@@ -16,12 +16,14 @@ from draw import (
     INPUT_LAYOUTS,
     LAYOUTS,
     MEBI,
+    PACKED,
     Call,
     Random,
     check_resident_memory,
     check_traced_memory,
     laid_out,
     last_item_first,
+    noted,
     numpy_type,
     of_8_mebibytes,
     output,
@@ -31,9 +33,10 @@ from oracle import numbers
 from test_max_pool import LARGE, USUAL, Windows, random_windows, simple
 
 import specops
-from specops.lowering import pooling
+from specops.lowering import pooling, sum_pool
 from specops.lowering.average_pool import AveragePool
 from specops.lowering.lp_pool import LpPool
+from specops.lowering.plane_tables import packs
 from specops.tensor import packed
 
 TYPES = ["FLOAT32", "FLOAT16", "FLOAT64", "BFLOAT16"]
@@ -384,6 +387,19 @@ def test_whole_planes(name: str) -> None:
         pool = Pooling(Windows(window, (1, 1), (1, 1), padding, (1, 1)), (0, 0), "padded", p)
         assert pool.operator(name, (2, 5, 7))._reduction is None
         check_pool(random, name, drawn(random, name, (2, 5, 7)), pool)
+
+
+@pytest.mark.parametrize("name", TYPES)
+def test_packed_planes(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Averages of small planes that adjoin are packed where the processor can; those with gaps between rows are not."""
+    random = np.random.default_rng(TYPES.index(name))
+    taken = noted(monkeypatch, sum_pool, "_PACKED")
+    for (*shape, columns), sizes in PACKED:
+        x = drawn(random, name, (*shape, columns + 1))[..., 1:]
+        for given, divisor, end in itertools.product((x.copy(), x), DIVISORS, (0, 1)):
+            pool = Pooling(Windows(*sizes), (end,) * len(sizes[0]), divisor)
+            check_pool(random, name, given, pool, "c")
+    assert len(taken) == packs() * len(PACKED) * 2 * len(DIVISORS)
 
 
 def test_divisors_of_rows_of_several_tiles() -> None:

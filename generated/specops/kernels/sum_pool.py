@@ -1975,7 +1975,11 @@ def _fold_rows(how, axis, folded, doubled, rest, several, some, span, low, high,
     """
     size, line = rank_size(wide, flip), how[LINE]
     window, stride, dilation = axis[WINDOW], axis[STRIDE], axis[DILATION]
-    if stride == 1 and window >= BLOCK_WINDOW and line * size >= VECTOR_BYTES:
+    by_blocks = stride == 1 and window >= BLOCK_WINDOW and line * size >= VECTOR_BYTES
+    if rest is not None:
+        # Rows are added one by one: of sums no wider than elements the error would grow with the window.
+        by_blocks = by_blocks and size > item_size(flip)
+    if by_blocks:
         _fold_blocks(how, axis, folded, doubled, several, some, span, low, high, wide, flip)
         return doubled
     source, pieces, shift, last = _double(
