@@ -162,16 +162,19 @@ PLANES = [  # small ones: how many, their rows, and columns around a vector's
 
 
 # Planes that are packed for every type, with their windows, strides, dilations, padding and outputs: of one item and of
-# several, the last of fewer planes; padding that is shared, longer than a window, none; windows with nothing else.
+# several, the last of fewer planes; padding that is shared, longer than a window, none; windows with nothing else; more
+# rows of padding than windows begin in.
 PACKED = [
     ((700, 5, 5), ((3, 3), (1, 1), (1, 1), (1, 1), (5, 5))),
     ((3, 67, 4, 4), ((2, 2), (2, 2), (1, 1), (0, 0), (2, 2))),
     ((90, 7, 3), ((3, 2), (1, 2), (2, 1), (2, 1), (7, 2))),
     ((130, 2, 2), ((3, 3), (1, 1), (1, 1), (2, 3), (4, 5))),
+    ((70, 2, 2), ((2, 1), (1, 1), (1, 1), (3, 2), (8, 6))),
     ((41, 6), ((3,), (2,), (1,), (1,), (3,))),
     ((2, 11, 3), ((3,), (1,), (2,), (4,), (4,))),
     ((35, 3, 1), ((2, 1), (1, 1), (1, 1), (0, 0), (3, 2))),
     ((1, 9, 2), ((9, 2), (1, 1), (1, 1), (8, 1), (9, 2))),
+    ((130, 20, 2), ((33, 1), (1, 1), (1, 1), (32, 0), (20, 2))),
 ]
 
 

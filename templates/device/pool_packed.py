@@ -13,16 +13,20 @@ from numba.extending import intrinsic
 from compiled import entry
 from memory import VECTOR_BYTES, _load, _pointer, _prefetch, _splat, allocate, release
 from order_key import _rule
-from pool_line import AHEAD, Pieces, _folded, fold_line
+from pool_line import AHEAD, Pieces, _folded, fold_line, rank_size
 from pool_walk import (
     BATCH_COLUMNS,
     BUFFER,
     COLUMNS,
     DILATION,
     FULL,
+    KEPT,
     LINE,
+    OUT_SIZE,
+    PLANE,
     PLANES,
     SETTINGS,
+    STRIDE,
     TABLE_WORDS,
     WINDOW,
     _double,
@@ -46,8 +50,9 @@ from walk import axis_of, integers
 # What follows the tables of axes of a walk by packed planes: a table for a full item, and one for the last where that
 # has fewer planes. Each has a head, an entry for each vector of ranks, one for each vector of what windows give, then
 # the divisors of averages, a sum for each of these.
-SPAN, RANKS, RESULTS = 0, 1, 2  # head: ranks from the first result to the last; entries
-HEAD = 3
+# A head is: planes, ranks to the first of the last window, ranks to the last result, entries of ranks and of results.
+ITEM_PLANES, SPAN, RESULT_SPAN, ENTRIES, RESULTS = 0, 1, 2, 3, 4
+HEAD = 5
 ENTRY = 3  # mask of the lanes in use, as many first lanes, bytes of the elements before
 
 
@@ -185,7 +190,7 @@ def packed_chunk(read_rule, wide, sums, store):
         how, batch, spatial = _tables(walk)
         rule = read_rule(how)
         flip = rule[0]
-        line, buffer = how[LINE], how[BUFFER]
+        size, line, buffer = rank_size(wide, flip), how[LINE], how[BUFFER]
         spread = allocate(buffers * buffer)
         doubled = spread + buffer
         rest = doubled + buffer if sums else None
@@ -195,22 +200,45 @@ def packed_chunk(read_rule, wide, sums, store):
         reach = (axis[WINDOW] - 1) * axis[DILATION]
         row_unit = row_axis[DILATION] * line
         row_reach = (row_axis[WINDOW] - 1) * row_unit
+        # Of rows that windows begin in, to the last rank of the last window.
+        kept = (row_axis[OUT_SIZE] - 1) * line + (axis[OUT_SIZE] - 1) * axis[STRIDE] + 1 + reach
         tables = walk + 8 * (SETTINGS + BATCH_COLUMNS + 2 * COLUMNS)
         for item in range(begin, end):
             table = tables if item < how[FULL] else tables + 8 * how[TABLE_WORDS]
             head = integers(table)
-            n, entries, results = head[SPAN] + reach, head[RANKS], head[RESULTS]
+            entries, results = head[ENTRIES], head[RESULTS]
             table += 8 * HEAD
             spread_ranks(spread, x + item * step, table, entries, wide, rule)
             table += 8 * ENTRY * entries
+            n = head[SPAN] + reach
             source, number, shift, last = _double(
                 doubled, rest, spread, n + row_reach, row_axis[WINDOW], row_unit, wide, flip
             )
-            if number > 1:
+            if how[KEPT] > 0:
+                for plane in range(head[ITEM_PLANES]):
+                    fold_line(
+                        doubled + plane * how[KEPT] * size,
+                        source + plane * how[PLANE] * size,
+                        kept,
+                        number,
+                        shift,
+                        last,
+                        wide,
+                        flip,
+                    )
+                source = doubled
+            elif number > 1:
                 fold_line(doubled, source, n, number, shift, last, wide, flip)
                 source = doubled
             source, number, shift, last = _double(
-                doubled, rest, source, n, axis[WINDOW], axis[DILATION], wide, flip
+                doubled,
+                rest,
+                source,
+                head[RESULT_SPAN] + reach,
+                axis[WINDOW],
+                axis[DILATION],
+                wide,
+                flip,
             )
             store(
                 out + item * out_step,

@@ -1926,7 +1926,7 @@ SCRATCH = 7  # lines: bytes of scratch memory
 DENSE = 8  # bytes from one spatial position to the next, where one stride serves; else 0
 WIDTH = 9  # bytes of an index; 0: no indices are wanted
 COLUMN_MAJOR = 10  # indices count so within the spatial plane
-PLANE = 11  # positions of a spatial plane
+PLANE = 11  # positions of a spatial plane; packed: ranks from one plane to the next
 LINE = 12  # lines: ranks from one line to the next
 BUFFER = 13  # lines: bytes of all lines
 TALL = 14  # lines: rows of input become lines first, and these are folded by doubling too
@@ -1939,7 +1939,8 @@ PLANES = 22  # lines: whole planes of an item, whose lines are one after the oth
 FIND = 23  # gradient: the address of the chunk that finds the greatest elements
 FULL = 24  # packed: items that have PLANES planes; at most one more has fewer
 TABLE_WORDS = 25  # packed: of the table of a full item
-SETTINGS = 26
+KEPT = 26  # packed: ranks from one plane to the next of the rows that are kept, where not all are; else 0
+SETTINGS = 27
 
 BATCH_COLUMNS, COLUMNS, BOX_COLUMNS = 5, 12, 3
 SIZE, OUT_SIZE, WINDOW, STRIDE, DILATION, PADDING = 0, 1, 2, 3, 4, 5
@@ -2542,8 +2543,9 @@ def line_chunk(read_rule, wide, sums, block, store):
 # What follows the tables of axes of a walk by packed planes: a table for a full item, and one for the last where that
 # has fewer planes. Each has a head, an entry for each vector of ranks, one for each vector of what windows give, then
 # the divisors of averages, a sum for each of these.
-SPAN, RANKS, RESULTS = 0, 1, 2  # head: ranks from the first result to the last; entries
-HEAD = 3
+# A head is: planes, ranks to the first of the last window, ranks to the last result, entries of ranks and of results.
+ITEM_PLANES, SPAN, RESULT_SPAN, ENTRIES, RESULTS = 0, 1, 2, 3, 4
+HEAD = 5
 ENTRY = 3  # mask of the lanes in use, as many first lanes, bytes of the elements before
 
 
@@ -2653,7 +2655,7 @@ def packed_chunk(read_rule, wide, sums, store):
         how, batch, spatial = _tables(walk)
         rule = read_rule(how)
         flip = rule[0]
-        line, buffer = how[LINE], how[BUFFER]
+        size, line, buffer = rank_size(wide, flip), how[LINE], how[BUFFER]
         spread = allocate(buffers * buffer)
         doubled = spread + buffer
         rest = doubled + buffer if sums else None
@@ -2663,22 +2665,45 @@ def packed_chunk(read_rule, wide, sums, store):
         reach = (axis[WINDOW] - 1) * axis[DILATION]
         row_unit = row_axis[DILATION] * line
         row_reach = (row_axis[WINDOW] - 1) * row_unit
+        # Of rows that windows begin in, to the last rank of the last window.
+        kept = (row_axis[OUT_SIZE] - 1) * line + (axis[OUT_SIZE] - 1) * axis[STRIDE] + 1 + reach
         tables = walk + 8 * (SETTINGS + BATCH_COLUMNS + 2 * COLUMNS)
         for item in range(begin, end):
             table = tables if item < how[FULL] else tables + 8 * how[TABLE_WORDS]
             head = integers(table)
-            n, entries, results = head[SPAN] + reach, head[RANKS], head[RESULTS]
+            entries, results = head[ENTRIES], head[RESULTS]
             table += 8 * HEAD
             spread_ranks(spread, x + item * step, table, entries, wide, rule)
             table += 8 * ENTRY * entries
+            n = head[SPAN] + reach
             source, number, shift, last = _double(
                 doubled, rest, spread, n + row_reach, row_axis[WINDOW], row_unit, wide, flip
             )
-            if number > 1:
+            if how[KEPT] > 0:
+                for plane in range(head[ITEM_PLANES]):
+                    fold_line(
+                        doubled + plane * how[KEPT] * size,
+                        source + plane * how[PLANE] * size,
+                        kept,
+                        number,
+                        shift,
+                        last,
+                        wide,
+                        flip,
+                    )
+                source = doubled
+            elif number > 1:
                 fold_line(doubled, source, n, number, shift, last, wide, flip)
                 source = doubled
             source, number, shift, last = _double(
-                doubled, rest, source, n, axis[WINDOW], axis[DILATION], wide, flip
+                doubled,
+                rest,
+                source,
+                head[RESULT_SPAN] + reach,
+                axis[WINDOW],
+                axis[DILATION],
+                wide,
+                flip,
             )
             store(
                 out + item * out_step,

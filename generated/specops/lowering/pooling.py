@@ -202,13 +202,17 @@ class Windows:
         planes = math.prod(self._sizes[: self._batch])
         together = min(planes, LINE_BYTES // (plane * rank))
         full, rest = divmod(planes, together)
-        sums = f"f{rank}" if average else None
+        kept, sums = rows.ranks, f"f{rank}" if average else None
+        if rows.stride == 1 and (kept - rows.out_size) * columns.ranks >= lanes:
+            kept = rows.out_size  # rows in which no window begins: 0.8 of the time of 13 x 13
         tables = [
-            item_table(rows, columns, n, lanes, size, sums) for n in (together, rest) if n > 0
+            item_table(rows, columns, kept, n, lanes, size, sums) for n in (together, rest) if n
         ]
         how = np.zeros(kernel.SETTINGS, np.int64)
         how[kernel.LINE] = columns.ranks
         how[kernel.PLANES] = together
+        how[kernel.PLANE] = plane
+        how[kernel.KEPT] = kept * columns.ranks if kept < rows.ranks else 0
         how[kernel.FULL] = full
         how[kernel.TABLE_WORDS] = len(tables[0].words)
         how[kernel.BUFFER] = tables[0].ranks * rank + kernel.SLACK_BYTES

@@ -70,23 +70,36 @@ class ItemTable(NamedTuple):
 
 
 def item_table(
-    rows: Side, columns: Side, planes: int, lanes: int, item_bytes: int, sums: str | None
+    rows: Side,
+    columns: Side,
+    kept: int,
+    planes: int,
+    lanes: int,
+    item_bytes: int,
+    sums: str | None,
 ) -> ItemTable:
-    """The table of an item of so many planes; `sums`: the type of those that are to be divided, for averages."""
-    shape = planes, rows.ranks, columns.ranks
-    elements, windows = np.zeros((2, *shape), np.bool_)
+    """The table of an item of so many planes.
+
+    Args:
+        kept: rows of a plane that are left when rows are joined.
+        sums: the type of those that are to be divided, for averages.
+    """
+    line = columns.ranks
+    elements = np.zeros((planes, rows.ranks, line), np.bool_)
     elements[:, rows.elements, columns.elements] = True
+    windows = np.zeros((planes, kept, line), np.bool_)
     windows[:, rows.windows, columns.windows] = True
-    span = int(np.flatnonzero(windows)[-1]) + 1
-    reach = rows.reach * columns.ranks + columns.reach
-    entries = _entries(_vectors(elements, span + reach, lanes), item_bytes)
-    results = _entries(_vectors(windows, span, lanes), item_bytes)
-    parts = [np.array([span, len(entries), len(results)]), entries.ravel(), results.ravel()]
+    result_span = int(np.flatnonzero(windows)[-1]) + 1
+    span = result_span + (planes - 1) * (rows.ranks - kept) * line
+    entries = _vectors(elements, span + rows.reach * line + columns.reach, lanes)
+    results = _vectors(windows, result_span, lanes)
+    head = np.array([planes, span, result_span, len(entries), len(results)])
+    parts = [head, _entries(entries, item_bytes), _entries(results, item_bytes)]
     if sums is not None:
-        divisors = np.ones(shape, sums)
+        divisors = np.ones(windows.shape, sums)
         divisors[:, rows.windows, columns.windows] = np.outer(rows.divisors(), columns.divisors())
-        parts.append(_vectors(divisors, span, lanes).ravel().view(np.int64))
-    return ItemTable(np.concatenate(parts), len(entries) * lanes)
+        parts.append(_vectors(divisors, result_span, lanes).view(np.int64))
+    return ItemTable(np.concatenate([part.ravel() for part in parts]), entries.size)
 
 
 def _vectors(ranks: npt.NDArray[Any], count: int, lanes: int) -> npt.NDArray[Any]:
