@@ -402,6 +402,20 @@ def test_packed_planes(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     assert len(taken) == packs() * len(PACKED) * 2 * len(DIVISORS)
 
 
+@pytest.mark.parametrize("name", TYPES)
+def test_packed_planes_have_the_same_bits(name: str) -> None:
+    """Elements are added in the same order where planes are packed and where they are not."""
+    random = np.random.default_rng(TYPES.index(name))
+    for rows in range(1, 14):
+        windows = simple((9, rows + 6, 5), (rows, int(random.integers(1, 5))), 1, 0)
+        pool = Pooling(windows, (0, 0), "inside")
+        x = random.normal(size=(9, rows + 6, 6)).astype(numpy_type(name))[..., 1:]
+        results = [output(random, windows.sizes(x.shape), x.dtype, "c").array for _ in range(2)]
+        for given, result in zip((x, x.copy()), results, strict=True):
+            pool.operator(name, x.shape)(given, result)
+        assert results[0].tobytes() == results[1].tobytes(), windows
+
+
 def test_divisors_of_rows_of_several_tiles() -> None:
     """Between the edges all windows count alike; at each edge, and behind it, they count less."""
     for n, window, stride, padding, dilation in (

@@ -256,25 +256,31 @@ def rank_rows(
 def _folded(
     builder: Any, source: Any, vectors: int, vector: Any, pieces: tuple[Any, Any, Any]
 ) -> list[Any]:
-    """Neighbouring vectors at `source`, each joined of those `step` bytes apart, the last at `last` bytes."""
-    count, step, last = pieces
-    size = vector.count * _width(vector.element) // 8
-    places = [builder.gep(source, [last.type(i * size)]) for i in range(vectors)]
+    """Neighbouring vectors at `source`, each joined of those `step` bytes apart, the last at `last` bytes.
 
-    def piece(place: Any, offset: Any) -> Any:
+    In this order, as rows are: sums have the same bits.
+    """
+    count, step, last = pieces
+    i64 = last.type
+    size = vector.count * _width(vector.element) // 8
+    places = [builder.gep(source, [i64(i * size)]) for i in range(vectors)]
+    final = i64(count - 1) if isinstance(count, int) else builder.sub(count, i64(1))
+
+    def piece(place: Any, number: Any) -> Any:
+        is_last = builder.icmp_signed("==", number, final)
+        offset = builder.select(is_last, last, builder.mul(number, step))
         return _load(builder, builder.gep(place, [offset]), vector)
 
     best = [cgutils.alloca_once(builder, vector) for _ in range(vectors)]
     for one, place in zip(best, places, strict=True):
-        builder.store(piece(place, last), one)
+        builder.store(piece(place, i64(0)), one)
 
     def join(number: Any) -> None:
         for one, place in zip(best, places, strict=True):
-            rank = piece(place, builder.mul(number, step))
-            builder.store(_joined(builder, rank, builder.load(one)), one)
+            rank = piece(place, builder.add(number, i64(1)))
+            builder.store(_joined(builder, builder.load(one), rank), one)
 
-    rest = count - 1 if isinstance(count, int) else builder.sub(count, count.type(1))
-    _rounds(builder, rest, join)
+    _rounds(builder, count - 1 if isinstance(count, int) else final, join)
     return [builder.load(one) for one in best]
 
 

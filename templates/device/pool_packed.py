@@ -11,7 +11,7 @@ from numba.core import cgutils
 from numba.extending import intrinsic
 
 from compiled import entry
-from memory import VECTOR_BYTES, _load, _pointer, _prefetch, _splat, allocate, release
+from memory import VECTOR_BYTES, _load, _pointer, _prefetch, _splat, allocate, least, release
 from order_key import _rule
 from pool_line import AHEAD, Pieces, _folded, fold_line, rank_size
 from pool_walk import (
@@ -19,15 +19,14 @@ from pool_walk import (
     BUFFER,
     COLUMNS,
     DILATION,
-    FULL,
     KEPT,
     LINE,
     OUT_SIZE,
     PLANE,
     PLANES,
-    SETTINGS,
     STRIDE,
-    TABLE_WORDS,
+    TABLE_AT,
+    TALL,
     WINDOW,
     _double,
     _tables,
@@ -47,12 +46,14 @@ from sum_line import _bits_of
 from vectors import _masked_load, _masked_store
 from walk import axis_of, integers
 
-# What follows the tables of axes of a walk by packed planes: a table for a full item, and one for the last where that
-# has fewer planes. Each has a head, an entry for each vector of ranks, one for each vector of what windows give, then
-# the divisors of averages, a sum for each of these.
-# A head is: planes, ranks to the first of the last window, ranks to the last result, entries of ranks and of results.
-ITEM_PLANES, SPAN, RESULT_SPAN, ENTRIES, RESULTS = 0, 1, 2, 3, 4
-HEAD = 5
+# The table of a walk by packed planes is a head, an entry for each vector of an item's ranks, one for each vector of
+# results, then, for averages, as many vectors of divisors.
+SPAN, RESULT_SPAN = (
+    0,
+    1,
+)  # head: how many ranks there are before the last window's second, and the last result's
+ENTRIES, RESULTS = 2, 3
+HEAD = 4
 ENTRY = 3  # mask of the lanes in use, as many first lanes, bytes of the elements before
 
 
@@ -134,7 +135,15 @@ def _pack(builder: Any, vector: Any, values: Any, finish: Callable[[Any, Any], A
 
 @intrinsic
 def pack_elements(
-    _context: Any, out: Any, line: Any, pieces: Any, table: Any, count: Any, rule: Any
+    _context: Any,
+    out: Any,
+    line: Any,
+    pieces: Any,
+    table: Any,
+    count: Any,
+    divisors: Any,
+    wide: Any,
+    rule: Any,
 ) -> Any:
     """Store the elements of the lanes in use of so many vectors, of ranks that are yet to be joined of pieces."""
 
@@ -145,7 +154,7 @@ def pack_elements(
         return context.get_dummy_value()
 
     i64 = types.int64
-    return types.void(i64, i64, pieces, i64, i64, rule), codegen
+    return types.void(i64, i64, pieces, i64, i64, i64, wide, rule), codegen
 
 
 @intrinsic
@@ -158,11 +167,12 @@ def pack_averages(
     count: Any,
     divisors: Any,
     wide: Any,
-    kind: Any,
+    rule: Any,
 ) -> Any:
     """As pack_elements, of sums, each divided by that of `divisors` which stands in its place."""
 
     def codegen(context: Any, builder: Any, _signature: Any, values: Any) -> Any:
+        kind = rule[0]
         vector = _vector(_rank_type(wide, kind))
 
         def average(ranks: Any, place: Any) -> Any:
@@ -173,15 +183,16 @@ def pack_averages(
         return context.get_dummy_value()
 
     i64 = types.int64
-    return types.void(i64, i64, pieces, i64, i64, i64, wide, kind), codegen
+    return types.void(i64, i64, pieces, i64, i64, i64, wide, rule), codegen
 
 
 def packed_chunk(read_rule, wide, sums, store):
     """Chunk for small planes that adjoin in memory, as their outputs do; an item is PLANES of them.
 
     Ranks of all its planes are one line. Behind a row comes as much padding as stands before the next: the last windows
-    of a row reach into that, those of a plane into the next one's, and what lies between results is not used. `store`
-    writes an item's outputs.
+    of a row reach into that, those of a plane into the next one's, and what lies between results is not used. The last
+    item ends with the last plane, and does some again that the item before has. `store`: pack_elements, or of sums
+    pack_averages.
     """
     buffers = 3 if sums else 2
 
@@ -194,28 +205,30 @@ def packed_chunk(read_rule, wide, sums, store):
         spread = allocate(buffers * buffer)
         doubled = spread + buffer
         rest = doubled + buffer if sums else None
+        head = integers(how[TABLE_AT])
+        entries = how[TABLE_AT] + 8 * HEAD
+        results = entries + 8 * ENTRY * head[ENTRIES]
+        divisors = results + 8 * ENTRY * head[RESULTS]
         axis = axis_of(batch, 0, BATCH_COLUMNS)
-        step, out_step = how[PLANES] * axis[1], how[PLANES] * axis[2]
+        planes, step, out_step = axis[0], axis[1], axis[2]
         row_axis, axis = axis_of(spatial, 0, COLUMNS), axis_of(spatial, 1, COLUMNS)
-        reach = (axis[WINDOW] - 1) * axis[DILATION]
+        reach, window = (axis[WINDOW] - 1) * axis[DILATION], row_axis[WINDOW]
         row_unit = row_axis[DILATION] * line
-        row_reach = (row_axis[WINDOW] - 1) * row_unit
-        # Of rows that windows begin in, to the last rank of the last window.
+        row_reach = (window - 1) * row_unit
+        n = head[SPAN] + reach
+        # Of the rows of a plane that are kept, to the last window's last: behind what is kept that is padding.
         kept = (row_axis[OUT_SIZE] - 1) * line + (axis[OUT_SIZE] - 1) * axis[STRIDE] + 1 + reach
-        tables = walk + 8 * (SETTINGS + BATCH_COLUMNS + 2 * COLUMNS)
         for item in range(begin, end):
-            table = tables if item < how[FULL] else tables + 8 * how[TABLE_WORDS]
-            head = integers(table)
-            entries, results = head[ENTRIES], head[RESULTS]
-            table += 8 * HEAD
-            spread_ranks(spread, x + item * step, table, entries, wide, rule)
-            table += 8 * ENTRY * entries
-            n = head[SPAN] + reach
-            source, number, shift, last = _double(
-                doubled, rest, spread, n + row_reach, row_axis[WINDOW], row_unit, wide, flip
-            )
+            first = least(item * how[PLANES], planes - how[PLANES])
+            spread_ranks(spread, x + first * step, entries, head[ENTRIES], wide, rule)
+            source, number, shift, last = spread, window, row_unit, row_reach
+            # Sums of few rows are added one by one, as by lines: results do not depend on the layout.
+            if not sums or how[TALL] != 0:
+                source, number, shift, last = _double(
+                    doubled, rest, spread, n + row_reach, window, row_unit, wide, flip
+                )
             if how[KEPT] > 0:
-                for plane in range(head[ITEM_PLANES]):
+                for plane in range(how[PLANES]):
                     fold_line(
                         doubled + plane * how[KEPT] * size,
                         source + plane * how[PLANE] * size,
@@ -241,12 +254,12 @@ def packed_chunk(read_rule, wide, sums, store):
                 flip,
             )
             store(
-                out + item * out_step,
+                out + first * out_step,
                 source,
                 Pieces(1, number, shift, last),
-                table,
                 results,
-                table + 8 * ENTRY * results,
+                head[RESULTS],
+                divisors,
                 wide,
                 rule,
             )

@@ -37,7 +37,8 @@ from pool_line import (
 from strips import WIDEST
 from walk import axis_of, integers
 
-# A walk is made of these settings, then two tables of axes, whose lengths are among the settings:
+# A walk by lines, by packed planes or window by window is made of these settings, then two tables of axes, whose
+# lengths are among the settings:
 # batch    rows of (size, input stride, output stride, indices stride, index weight), one at least
 # spatial  rows of (size, output size, window, stride, dilation, padding, input stride, output stride, indices stride,
 #          position weight, low, high), outermost first, two at least; of an average's divisor, positions from low to
@@ -53,21 +54,20 @@ SCRATCH = 7  # lines: bytes of scratch memory
 DENSE = 8  # bytes from one spatial position to the next, where one stride serves; else 0
 WIDTH = 9  # bytes of an index; 0: no indices are wanted
 COLUMN_MAJOR = 10  # indices count so within the spatial plane
-PLANE = 11  # positions of a spatial plane; packed: ranks from one plane to the next
-LINE = 12  # lines: ranks from one line to the next
-BUFFER = 13  # lines: bytes of all lines
-TALL = 14  # lines: rows of input become lines first, and these are folded by doubling too
+PLANE = 11  # positions of a spatial plane; packed: ranks of one
+LINE = 12  # lines, packed: ranks from one line to the next
+BUFFER = 13  # lines, packed: bytes of all lines
+TALL = 14  # lines: rows of input become lines first, and these are folded by doubling too; packed: sums by doubling
 BATCH = 15  # lengths of the tables
 SPATIAL = 16
 RULE = 17  # flip, nan_key and inf
 BLANK = 20  # the value of a window of nothing but padding
 BLOCK = 21  # gradient: positions whose sums are in scratch memory, of each of the PITCH planes
-PLANES = 22  # lines: whole planes of an item, whose lines are one after the other; 1: an item is a part of one
+PLANES = 22  # packed: planes of an item; lines: as well, one after the other, or 1 where an item is a part of one
 FIND = 23  # gradient: the address of the chunk that finds the greatest elements
-FULL = 24  # packed: items that have PLANES planes; at most one more has fewer
-TABLE_WORDS = 25  # packed: of the table of a full item
-KEPT = 26  # packed: ranks from one plane to the next of the rows that are kept, where not all are; else 0
-SETTINGS = 27
+TABLE_AT = 24  # packed: the address of the table
+KEPT = 25  # packed: ranks from one plane to the next of the rows that are kept, where not all are; else 0
+SETTINGS = 26
 
 BATCH_COLUMNS, COLUMNS, BOX_COLUMNS = 5, 12, 3
 SIZE, OUT_SIZE, WINDOW, STRIDE, DILATION, PADDING = 0, 1, 2, 3, 4, 5
@@ -347,7 +347,10 @@ def _rank_lines(how, spatial, box, total, table, planes, lines, rows, step, bloc
 
 @helper
 def _fold_blocks(how, axis, folded, doubled, several, some, span, low, high, wide, flip):
-    """As _fold_rows, block by block of windows that have a row in common, to lines at `doubled`."""
+    """As _fold_rows, block by block of windows that have a row in common, to lines at `doubled`.
+
+    A line has a vector at least: what is written of one beyond `high` is padding, of the next line before `low` too.
+    """
     size = rank_size(wide, flip)
     line = how[LINE] * size
     window, dilation = axis[WINDOW], axis[DILATION]
@@ -381,7 +384,8 @@ def _fold_rows(how, axis, folded, doubled, rest, several, some, span, low, high,
     window, stride, dilation = axis[WINDOW], axis[STRIDE], axis[DILATION]
     by_blocks = stride == 1 and window >= BLOCK_WINDOW and line * size >= VECTOR_BYTES
     if rest is not None:
-        # Rows are added one by one: of sums no wider than elements the error would grow with the window.
+        # Rows are added one by one: of sums no wider than elements the error would grow with the window. In float32
+        # that of 4096 rows is below half the last place of 16 bits.
         by_blocks = by_blocks and size > item_size(flip)
     if by_blocks:
         _fold_blocks(how, axis, folded, doubled, several, some, span, low, high, wide, flip)
@@ -614,7 +618,6 @@ def line_chunk(read_rule, wide, sums, block, store):
             )
             finished = folded
             if tall:
-                begin, end = low * pitch, high * pitch
                 finished = _fold_rows(
                     how,
                     row_axis,
@@ -624,8 +627,8 @@ def line_chunk(read_rule, wide, sums, block, store):
                     several,
                     some,
                     apart,
-                    begin,
-                    end,
+                    low * pitch,
+                    high * pitch,
                     wide,
                     flip,
                 )

@@ -1014,25 +1014,31 @@ def rank_rows(
 def _folded(
     builder: Any, source: Any, vectors: int, vector: Any, pieces: tuple[Any, Any, Any]
 ) -> list[Any]:
-    """Neighbouring vectors at `source`, each joined of those `step` bytes apart, the last at `last` bytes."""
-    count, step, last = pieces
-    size = vector.count * _width(vector.element) // 8
-    places = [builder.gep(source, [last.type(i * size)]) for i in range(vectors)]
+    """Neighbouring vectors at `source`, each joined of those `step` bytes apart, the last at `last` bytes.
 
-    def piece(place: Any, offset: Any) -> Any:
+    In this order, as rows are: sums have the same bits.
+    """
+    count, step, last = pieces
+    i64 = last.type
+    size = vector.count * _width(vector.element) // 8
+    places = [builder.gep(source, [i64(i * size)]) for i in range(vectors)]
+    final = i64(count - 1) if isinstance(count, int) else builder.sub(count, i64(1))
+
+    def piece(place: Any, number: Any) -> Any:
+        is_last = builder.icmp_signed("==", number, final)
+        offset = builder.select(is_last, last, builder.mul(number, step))
         return _load(builder, builder.gep(place, [offset]), vector)
 
     best = [cgutils.alloca_once(builder, vector) for _ in range(vectors)]
     for one, place in zip(best, places, strict=True):
-        builder.store(piece(place, last), one)
+        builder.store(piece(place, i64(0)), one)
 
     def join(number: Any) -> None:
         for one, place in zip(best, places, strict=True):
-            rank = piece(place, builder.mul(number, step))
-            builder.store(_joined(builder, rank, builder.load(one)), one)
+            rank = piece(place, builder.add(number, i64(1)))
+            builder.store(_joined(builder, builder.load(one), rank), one)
 
-    rest = count - 1 if isinstance(count, int) else builder.sub(count, count.type(1))
-    _rounds(builder, rest, join)
+    _rounds(builder, count - 1 if isinstance(count, int) else final, join)
     return [builder.load(one) for one in best]
 
 
@@ -1634,7 +1640,8 @@ def axis_of(_context: Any, table: Any, d: Any, columns: Any) -> Any:
     return table(table, types.int64, types.int64), codegen
 
 
-# A walk is made of these settings, then two tables of axes, whose lengths are among the settings:
+# A walk by lines, by packed planes or window by window is made of these settings, then two tables of axes, whose
+# lengths are among the settings:
 # batch    rows of (size, input stride, output stride, indices stride, index weight), one at least
 # spatial  rows of (size, output size, window, stride, dilation, padding, input stride, output stride, indices stride,
 #          position weight, low, high), outermost first, two at least; of an average's divisor, positions from low to
@@ -1650,21 +1657,20 @@ SCRATCH = 7  # lines: bytes of scratch memory
 DENSE = 8  # bytes from one spatial position to the next, where one stride serves; else 0
 WIDTH = 9  # bytes of an index; 0: no indices are wanted
 COLUMN_MAJOR = 10  # indices count so within the spatial plane
-PLANE = 11  # positions of a spatial plane; packed: ranks from one plane to the next
-LINE = 12  # lines: ranks from one line to the next
-BUFFER = 13  # lines: bytes of all lines
-TALL = 14  # lines: rows of input become lines first, and these are folded by doubling too
+PLANE = 11  # positions of a spatial plane; packed: ranks of one
+LINE = 12  # lines, packed: ranks from one line to the next
+BUFFER = 13  # lines, packed: bytes of all lines
+TALL = 14  # lines: rows of input become lines first, and these are folded by doubling too; packed: sums by doubling
 BATCH = 15  # lengths of the tables
 SPATIAL = 16
 RULE = 17  # flip, nan_key and inf
 BLANK = 20  # the value of a window of nothing but padding
 BLOCK = 21  # gradient: positions whose sums are in scratch memory, of each of the PITCH planes
-PLANES = 22  # lines: whole planes of an item, whose lines are one after the other; 1: an item is a part of one
+PLANES = 22  # packed: planes of an item; lines: as well, one after the other, or 1 where an item is a part of one
 FIND = 23  # gradient: the address of the chunk that finds the greatest elements
-FULL = 24  # packed: items that have PLANES planes; at most one more has fewer
-TABLE_WORDS = 25  # packed: of the table of a full item
-KEPT = 26  # packed: ranks from one plane to the next of the rows that are kept, where not all are; else 0
-SETTINGS = 27
+TABLE_AT = 24  # packed: the address of the table
+KEPT = 25  # packed: ranks from one plane to the next of the rows that are kept, where not all are; else 0
+SETTINGS = 26
 
 BATCH_COLUMNS, COLUMNS, BOX_COLUMNS = 5, 12, 3
 SIZE, OUT_SIZE, WINDOW, STRIDE, DILATION, PADDING = 0, 1, 2, 3, 4, 5
@@ -1944,7 +1950,10 @@ def _rank_lines(how, spatial, box, total, table, planes, lines, rows, step, bloc
 
 @helper
 def _fold_blocks(how, axis, folded, doubled, several, some, span, low, high, wide, flip):
-    """As _fold_rows, block by block of windows that have a row in common, to lines at `doubled`."""
+    """As _fold_rows, block by block of windows that have a row in common, to lines at `doubled`.
+
+    A line has a vector at least: what is written of one beyond `high` is padding, of the next line before `low` too.
+    """
     size = rank_size(wide, flip)
     line = how[LINE] * size
     window, dilation = axis[WINDOW], axis[DILATION]
@@ -1978,7 +1987,8 @@ def _fold_rows(how, axis, folded, doubled, rest, several, some, span, low, high,
     window, stride, dilation = axis[WINDOW], axis[STRIDE], axis[DILATION]
     by_blocks = stride == 1 and window >= BLOCK_WINDOW and line * size >= VECTOR_BYTES
     if rest is not None:
-        # Rows are added one by one: of sums no wider than elements the error would grow with the window.
+        # Rows are added one by one: of sums no wider than elements the error would grow with the window. In float32
+        # that of 4096 rows is below half the last place of 16 bits.
         by_blocks = by_blocks and size > item_size(flip)
     if by_blocks:
         _fold_blocks(how, axis, folded, doubled, several, some, span, low, high, wide, flip)
@@ -2211,7 +2221,6 @@ def line_chunk(read_rule, wide, sums, block, store):
             )
             finished = folded
             if tall:
-                begin, end = low * pitch, high * pitch
                 finished = _fold_rows(
                     how,
                     row_axis,
@@ -2221,8 +2230,8 @@ def line_chunk(read_rule, wide, sums, block, store):
                     several,
                     some,
                     apart,
-                    begin,
-                    end,
+                    low * pitch,
+                    high * pitch,
                     wide,
                     flip,
                 )
@@ -2264,12 +2273,14 @@ def line_chunk(read_rule, wide, sums, block, store):
     return chunk
 
 
-# What follows the tables of axes of a walk by packed planes: a table for a full item, and one for the last where that
-# has fewer planes. Each has a head, an entry for each vector of ranks, one for each vector of what windows give, then
-# the divisors of averages, a sum for each of these.
-# A head is: planes, ranks to the first of the last window, ranks to the last result, entries of ranks and of results.
-ITEM_PLANES, SPAN, RESULT_SPAN, ENTRIES, RESULTS = 0, 1, 2, 3, 4
-HEAD = 5
+# The table of a walk by packed planes is a head, an entry for each vector of an item's ranks, one for each vector of
+# results, then, for averages, as many vectors of divisors.
+SPAN, RESULT_SPAN = (
+    0,
+    1,
+)  # head: how many ranks there are before the last window's second, and the last result's
+ENTRIES, RESULTS = 2, 3
+HEAD = 4
 ENTRY = 3  # mask of the lanes in use, as many first lanes, bytes of the elements before
 
 
@@ -2359,11 +2370,12 @@ def pack_averages(
     count: Any,
     divisors: Any,
     wide: Any,
-    kind: Any,
+    rule: Any,
 ) -> Any:
     """As pack_elements, of sums, each divided by that of `divisors` which stands in its place."""
 
     def codegen(context: Any, builder: Any, _signature: Any, values: Any) -> Any:
+        kind = rule[0]
         vector = _vector(_rank_type(wide, kind))
 
         def average(ranks: Any, place: Any) -> Any:
@@ -2374,15 +2386,16 @@ def pack_averages(
         return context.get_dummy_value()
 
     i64 = types.int64
-    return types.void(i64, i64, pieces, i64, i64, i64, wide, kind), codegen
+    return types.void(i64, i64, pieces, i64, i64, i64, wide, rule), codegen
 
 
 def packed_chunk(read_rule, wide, sums, store):
     """Chunk for small planes that adjoin in memory, as their outputs do; an item is PLANES of them.
 
     Ranks of all its planes are one line. Behind a row comes as much padding as stands before the next: the last windows
-    of a row reach into that, those of a plane into the next one's, and what lies between results is not used. `store`
-    writes an item's outputs.
+    of a row reach into that, those of a plane into the next one's, and what lies between results is not used. The last
+    item ends with the last plane, and does some again that the item before has. `store`: pack_elements, or of sums
+    pack_averages.
     """
     buffers = 3 if sums else 2
 
@@ -2395,28 +2408,30 @@ def packed_chunk(read_rule, wide, sums, store):
         spread = allocate(buffers * buffer)
         doubled = spread + buffer
         rest = doubled + buffer if sums else None
+        head = integers(how[TABLE_AT])
+        entries = how[TABLE_AT] + 8 * HEAD
+        results = entries + 8 * ENTRY * head[ENTRIES]
+        divisors = results + 8 * ENTRY * head[RESULTS]
         axis = axis_of(batch, 0, BATCH_COLUMNS)
-        step, out_step = how[PLANES] * axis[1], how[PLANES] * axis[2]
+        planes, step, out_step = axis[0], axis[1], axis[2]
         row_axis, axis = axis_of(spatial, 0, COLUMNS), axis_of(spatial, 1, COLUMNS)
-        reach = (axis[WINDOW] - 1) * axis[DILATION]
+        reach, window = (axis[WINDOW] - 1) * axis[DILATION], row_axis[WINDOW]
         row_unit = row_axis[DILATION] * line
-        row_reach = (row_axis[WINDOW] - 1) * row_unit
-        # Of rows that windows begin in, to the last rank of the last window.
+        row_reach = (window - 1) * row_unit
+        n = head[SPAN] + reach
+        # Of the rows of a plane that are kept, to the last window's last: behind what is kept that is padding.
         kept = (row_axis[OUT_SIZE] - 1) * line + (axis[OUT_SIZE] - 1) * axis[STRIDE] + 1 + reach
-        tables = walk + 8 * (SETTINGS + BATCH_COLUMNS + 2 * COLUMNS)
         for item in range(begin, end):
-            table = tables if item < how[FULL] else tables + 8 * how[TABLE_WORDS]
-            head = integers(table)
-            entries, results = head[ENTRIES], head[RESULTS]
-            table += 8 * HEAD
-            spread_ranks(spread, x + item * step, table, entries, wide, rule)
-            table += 8 * ENTRY * entries
-            n = head[SPAN] + reach
-            source, number, shift, last = _double(
-                doubled, rest, spread, n + row_reach, row_axis[WINDOW], row_unit, wide, flip
-            )
+            first = least(item * how[PLANES], planes - how[PLANES])
+            spread_ranks(spread, x + first * step, entries, head[ENTRIES], wide, rule)
+            source, number, shift, last = spread, window, row_unit, row_reach
+            # Sums of few rows are added one by one, as by lines: results do not depend on the layout.
+            if not sums or how[TALL] != 0:
+                source, number, shift, last = _double(
+                    doubled, rest, spread, n + row_reach, window, row_unit, wide, flip
+                )
             if how[KEPT] > 0:
-                for plane in range(head[ITEM_PLANES]):
+                for plane in range(how[PLANES]):
                     fold_line(
                         doubled + plane * how[KEPT] * size,
                         source + plane * how[PLANE] * size,
@@ -2442,12 +2457,12 @@ def packed_chunk(read_rule, wide, sums, store):
                 flip,
             )
             store(
-                out + item * out_step,
+                out + first * out_step,
                 source,
                 Pieces(1, number, shift, last),
-                table,
                 results,
-                table + 8 * ENTRY * results,
+                head[RESULTS],
+                divisors,
                 wide,
                 rule,
             )
@@ -2666,12 +2681,6 @@ def lines(dtype, width, added):
     return line_chunk(read_rule, wide, True, TOGETHER, _store_outputs)
 
 
-@helper
-def _pack_averages(out, line, pieces, table, count, divisors, wide, rule):
-    """For packed_chunk."""
-    pack_averages(out, line, pieces, table, count, divisors, wide, rule[0])
-
-
 def packed(dtype, width):
     """Chunk for averages of small planes, with sums of `width` bits: see packed_chunk."""
     kind = KINDS[dtype]
@@ -2681,7 +2690,7 @@ def packed(dtype, width):
         return kind, None, None
 
     wide = np.float32(0) if width == 32 else np.float64(0)
-    return packed_chunk(read_rule, wide, True, _pack_averages)
+    return packed_chunk(read_rule, wide, True, pack_averages)
 
 
 def direct(dtype):

@@ -15,9 +15,9 @@ from numba.core.registry import cpu_target
 
 @functools.cache
 def packs() -> bool:
-    """Whether the processor moves lanes of any width together and apart; elsewhere that is done one by one."""
+    """Whether the code may move lanes of any width together and apart; elsewhere that is done one by one."""
     _, _, features = cpu_target.target_context.codegen().magic_tuple()
-    return "+avx512vbmi2" in features.split(",")
+    return {"+avx512vbmi2", "+avx512bw", "+avx512vl"} <= set(features.split(","))
 
 
 class Side(NamedTuple):
@@ -58,21 +58,25 @@ class Side(NamedTuple):
         return slice(0, (self.out_size - 1) * self.stride + 1, self.stride)
 
     def divisors(self) -> npt.NDArray[np.int64]:
-        """Of each window, the positions that count."""
-        first = np.arange(self.out_size)[:, np.newaxis] * self.stride - self.padding
-        positions = first + np.arange(self.window) * self.dilation
-        counted = (self.low <= positions) & (positions < self.high)
-        return np.asarray(np.count_nonzero(counted, axis=1))
+        """Of each window, the positions that count.
+
+        >>> Side(5, 3, 3, 2, 2, 2, 0, 5).divisors().tolist()
+        [2, 3, 2]
+        """
+        start = np.arange(self.out_size) * self.stride - self.padding
+        before, end = (-((start - edge) // self.dilation) for edge in (self.low, self.high))
+        return np.asarray(np.maximum(np.minimum(end, self.window) - np.maximum(before, 0), 0))
 
 
-class ItemTable(NamedTuple):
-    """What a chunk is told of an item."""
+class PlaneTable(NamedTuple):
+    """What a chunk is told of items of so many planes."""
 
     words: npt.NDArray[np.int64]
-    ranks: int  # of whole vectors
+    ranks: int  # of an item, in whole vectors
 
 
-def item_table(
+@functools.lru_cache(maxsize=64)
+def plane_table(
     rows: Side,
     columns: Side,
     kept: int,
@@ -80,8 +84,8 @@ def item_table(
     lanes: int,
     item_bytes: int,
     sums: str | None,
-) -> ItemTable:
-    """The table of an item of so many planes.
+) -> PlaneTable:
+    """The table for items of so many planes.
 
     Args:
         kept: rows of a plane that are left when rows are joined.
@@ -96,13 +100,13 @@ def item_table(
     span = result_span + (planes - 1) * (rows.ranks - kept) * line
     entries = _vectors(elements, span + rows.reach * line + columns.reach, lanes)
     results = _vectors(windows, result_span, lanes)
-    head = np.array([planes, span, result_span, len(entries), len(results)])
+    head = np.array([span, result_span, len(entries), len(results)])
     parts = [head, _entries(entries, item_bytes), _entries(results, item_bytes)]
     if sums is not None:
         divisors = np.ones(windows.shape, sums)
         divisors[:, rows.windows, columns.windows] = np.outer(rows.divisors(), columns.divisors())
         parts.append(_vectors(divisors, result_span, lanes).view(np.int64))
-    return ItemTable(np.concatenate([part.ravel() for part in parts]), entries.size)
+    return PlaneTable(np.concatenate([part.ravel() for part in parts]), entries.size)
 
 
 def _vectors(ranks: npt.NDArray[Any], count: int, lanes: int) -> npt.NDArray[Any]:

@@ -83,6 +83,7 @@ class MaxPool:
             output,
             ranks=self._ranks,
             index_bytes=index_bytes,
+            packs=not self._indexed and packs(),
         )
 
         blank = least if infinity is None else infinity | least
@@ -125,17 +126,14 @@ class MaxPool:
         return _LINES(*self._kind, 8 * rank_bytes if self._indexed else 0)
 
     def _plan(self, strides: Strides, out_strides: Strides, index_strides: Strides) -> Plan:
-        walk = None
-        if not self._indexed and packs():
-            walk = self._windows.walk_packed(strides, out_strides)
-        if walk is not None:
+        walk = self._windows.walk(strides, out_strides, index_strides)
+        run, rule = _DIRECT(*self._kind), self._rule
+        if walk.table is not None:
             run, rule = _PACKED(*self._kind), self._line_rule
-        else:
-            walk = self._windows.walk(strides, out_strides, index_strides)
-            run, rule = _DIRECT(*self._kind), self._rule
-            if walk.rank_bytes:
-                run, rule = self._lines(walk.rank_bytes), self._line_rule
+        elif walk.rank_bytes:
+            run, rule = self._lines(walk.rank_bytes), self._line_rule
         walk.settings[kernel.COLUMN_MAJOR] = self._column_major
         walk.settings[kernel.RULE : kernel.RULE + 3] = rule
         walk.settings[kernel.BLANK] = self._blank
-        return planned(run, walk.items, walk.settings, walk.batch, walk.spatial, *walk.tables)
+        tables = walk.settings, walk.batch, walk.spatial
+        return planned(run, walk.items, *tables, table=walk.table)

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from specops import geometry, launch
-from specops.lowering.plane_tables import Side, item_table
+from specops.lowering.plane_tables import Side, plane_table
 from specops.tensor import Tensor, packed
 
 if TYPE_CHECKING:
@@ -20,6 +20,9 @@ Array = npt.NDArray[Any]
 Strides = tuple[int, ...]
 
 LINE_BYTES = 1 << 14  # wanted for lines taken together, to stay in L1
+PACKED_BYTES = (
+    1 << 12
+)  # wanted for planes that are packed: as fast as LINE_BYTES, of shorter tables
 TALL_BYTES = 1 << 16  # wanted for lines folded by doubling, of which neighbouring items share some
 LONGEST_LINE = 1 << 17  # allowed for a wide window, in two buffers; half of it in four
 ITEM_BYTES = 1 << 15  # input of an item, roughly
@@ -33,12 +36,15 @@ class Plan(NamedTuple):
     walk: npt.NDArray[np.int64]
     walk_at: int  # its address
     items: int
+    table: npt.NDArray[np.int64] | None  # whose address the walk has
 
 
-def planned(run: launch.Kernel, items: int, *tables: Any) -> Plan:
+def planned(
+    run: launch.Kernel, items: int, *tables: Any, table: npt.NDArray[np.int64] | None = None
+) -> Plan:
     """A plan whose walk is made of these tables, one after the other."""
     walk = np.concatenate([np.ravel(table) for table in tables]).astype(np.int64)
-    return Plan(run, walk, launch.address(walk), items)
+    return Plan(run, walk, launch.address(walk), items, table)
 
 
 def run(plan: Plan, x: Array, out: Array, other: Array | None = None, *, large: bool) -> None:
@@ -85,14 +91,19 @@ def reduction_kernels(function: str, dtype: str) -> list[launch.Kernel]:
 
 
 class Walk(NamedTuple):
-    """What a chunk is told; `rank_bytes`: of a rank in a line, 0 where it may not work by lines."""
+    """What a chunk is told.
+
+    Args:
+        rank_bytes: of a rank in a line, 0 where it may not work by lines.
+        table: of small planes that are packed; None of others.
+    """
 
     rank_bytes: int
     settings: npt.NDArray[np.int64]
     batch: list[tuple[int, ...]]
     spatial: list[tuple[int, ...]]
     items: int
-    tables: Sequence[npt.NDArray[np.int64]] = ()  # behind those of axes
+    table: npt.NDArray[np.int64] | None = None
 
 
 class Windows:
@@ -106,6 +117,7 @@ class Windows:
         index_bytes: of an index; 0 where none are wanted.
         buffers: of lines, in scratch memory.
         counted: for each spatial dimension, the positions (from, to) that count in the divisor of an average.
+        packs: whether small planes may be packed, of values alone or of averages.
     """
 
     def __init__(
@@ -122,7 +134,10 @@ class Windows:
         index_bytes: int = 0,
         buffers: int = 2,
         counted: Sequence[tuple[int, int]] = (),
+        packs: bool = False,
     ) -> None:
+        self._packs = packs
+        self._sums = f"f{ranks[0]}" if counted else None
         self._kernel = kernel
         self._sizes = input.sizes
         self._out_sizes = output.sizes
@@ -144,12 +159,24 @@ class Windows:
         by_lines: bool = True,
     ) -> Walk:
         """The walk for arrays of these strides; without lines where a line would be too long or no rank serves."""
-        kernel, size = self._kernel, self._item_bytes
-        batch, spatial = self._axes(strides, out_strides, index_strides)
+        kernel, first, size = self._kernel, self._batch, self._item_bytes
+        index_strides = index_strides or (0,) * len(out_strides)
+        weights = geometry.index_weights(self._sizes)
+        axes = list(zip(self._sizes, strides, out_strides, index_strides, weights, strict=True))
+        batch = axes[:first]
+        spatial = [
+            (n, self._out_sizes[first + i], *self._windows[i], *steps, *self._counted[i])
+            for i, (n, *steps) in enumerate(axes[first:])
+        ]
+        if len(spatial) == 1:  # lines are along the last of two axes
+            spatial.insert(0, (1, 1, 1, 1, 1, 0, 0, 0, 0, max(1, self._plane), 0, 1))
+        packed = self._packed(spatial, strides, out_strides) if self._packs else None
+        if packed is not None:
+            return packed
         how = np.zeros(kernel.SETTINGS, np.int64)
         how[kernel.WIDTH] = self._index_bytes
         how[kernel.PLANE] = self._plane
-        dense = geometry.merge([(axis[0], axis[6], axis[9]) for axis in spatial])
+        dense = geometry.merge([(n, step, weight) for n, step, _, _, weight in axes[first:]])
         if not dense:
             how[kernel.DENSE] = size
         elif len(dense) == 1 and dense[0][2] == 1:
@@ -181,13 +208,14 @@ class Windows:
         how[kernel.SPATIAL] = len(spatial)
         return Walk(rank, how, merged, spatial, items)
 
-    def walk_packed(
-        self, strides: Strides, out_strides: Strides, *, average: bool = False
+    def _packed(
+        self, spatial: list[tuple[int, ...]], strides: Strides, out_strides: Strides
     ) -> Walk | None:
         """The walk for small planes whose ranks are packed; None for others, and where they do not adjoin."""
         kernel, size, rank = self._kernel, self._item_bytes, self._ranks[0]
-        _, spatial = self._axes(strides, out_strides, ())
-        *outer, rows, columns = (Side(*axis[:6], *axis[10:]) for axis in spatial)
+        *outer, rows, columns = (
+            Side(*axis[: kernel.STEP], *axis[kernel.LOW :]) for axis in spatial
+        )
         lanes, plane = kernel.VECTOR_BYTES // rank, rows.ranks * columns.ranks
         # As many vectors as rows have otherwise, or fewer: 0.2 to 1 of the time.
         few = plane <= lanes * rows.out_size * -(-columns.out_size // lanes)
@@ -197,50 +225,26 @@ class Windows:
             if geometry.merge(zip(sizes, steps, strict=True)) != [(math.prod(sizes), size)]:
                 return None
         planes = math.prod(self._sizes[: self._batch])
-        together = min(planes, LINE_BYTES // (plane * rank))
-        full, rest = divmod(planes, together)
-        kept, sums = rows.ranks, f"f{rank}" if average else None
+        together = min(planes, max(1, PACKED_BYTES // (plane * rank)))
+        kept = rows.ranks
         if rows.stride == 1 and (kept - rows.out_size) * columns.ranks >= lanes:
-            kept = rows.out_size  # rows in which no window begins: 0.8 of the time of 13 x 13
-        tables = [
-            item_table(rows, columns, kept, n, lanes, size, sums) for n in (together, rest) if n
-        ]
+            # Without rows in which no window begins: 0.8 of the time of 13 x 13. A vector of them at least: more of a
+            # plane is written than is kept, and must not reach the next one.
+            kept = rows.out_size
+        table = plane_table(rows, columns, kept, together, lanes, size, self._sums)
         how = np.zeros(kernel.SETTINGS, np.int64)
         how[kernel.LINE] = columns.ranks
-        how[kernel.PLANES] = together
         how[kernel.PLANE] = plane
+        how[kernel.PLANES] = together
+        how[kernel.TALL] = self._by_doubling(spatial[-2], rows.out_size)
         how[kernel.KEPT] = kept * columns.ranks if kept < rows.ranks else 0
-        how[kernel.FULL] = full
-        how[kernel.TABLE_WORDS] = len(tables[0].words)
-        how[kernel.BUFFER] = tables[0].ranks * rank + kernel.SLACK_BYTES
+        how[kernel.BUFFER] = table.ranks * rank + kernel.SLACK_BYTES
+        how[kernel.TABLE_AT] = launch.address(table.words)
         how[kernel.BATCH], how[kernel.SPATIAL] = 1, 2
         plane_bytes = size * rows.size * columns.size
         out_bytes = size * rows.out_size * columns.out_size
-        return Walk(
-            rank,
-            how,
-            [(planes, plane_bytes, out_bytes, 0, 0)],
-            spatial,
-            full + (rest > 0),
-            [table.words for table in tables],
-        )
-
-    def _axes(
-        self, strides: Strides, out_strides: Strides, index_strides: Strides
-    ) -> tuple[list[tuple[int, ...]], list[tuple[int, ...]]]:
-        """The axes of the batch and the spatial ones, two at least, as a walk has them."""
-        first = self._batch
-        index_strides = index_strides or (0,) * len(out_strides)
-        weights = geometry.index_weights(self._sizes)
-        steps = zip(self._sizes, strides, out_strides, index_strides, weights, strict=True)
-        axes: list[tuple[int, ...]] = list(steps)
-        spatial = [
-            (n, self._out_sizes[first + i], *self._windows[i], *others, *self._counted[i])
-            for i, (n, *others) in enumerate(axes[first:])
-        ]
-        if len(spatial) == 1:  # lines are along the last of two axes
-            spatial.insert(0, (1, 1, 1, 1, 1, 0, 0, 0, 0, max(1, self._plane), 0, 1))
-        return axes[:first], spatial
+        batch: list[tuple[int, ...]] = [(planes, plane_bytes, out_bytes, 0, 0)]
+        return Walk(rank, how, batch, spatial, -(-planes // together), table.words)
 
     def _set_lines(
         self,
@@ -303,11 +307,15 @@ class Windows:
         _, rows, window, stride, dilation, *_ = axis
         reach = (window - 1) * dilation
         share = min(rows, (TALL_BYTES // line_bytes - 1 - reach) // stride + 1)
-        if share > 0:
-            count = (share - 1) * stride + 1 + reach
-            # A rank with its position takes longer to make than to read: of rows that move together each is made once.
-            made_once = self._index_bytes > 0 and stride == 1 and count < share * window
-            if made_once or count * (1 + window.bit_length()) < share * window:
-                return True, share, count
+        if share > 0 and self._by_doubling(axis, share):
+            return True, share, (share - 1) * stride + 1 + reach
         share = max(1, min(rows, LINE_BYTES // line_bytes))
         return False, share, share
+
+    def _by_doubling(self, axis: tuple[int, ...], share: int) -> bool:
+        """Whether so many rows of outputs are had by folding rows of input by doubling, not by joining all of each."""
+        _, _, window, stride, dilation, *_ = axis
+        count = (share - 1) * stride + 1 + (window - 1) * dilation
+        # A rank with its position takes longer to make than to read: of rows that move together each is made once.
+        made_once = self._index_bytes > 0 and stride == 1 and count < share * window
+        return made_once or count * (1 + window.bit_length()) < share * window

@@ -69,6 +69,7 @@ class SumPool:
             ranks=[self._width // 8],
             buffers=4,
             counted=counted,
+            packs=self._packs,
         )
         elements = math.prod(output.sizes)
         self._empty = elements == 0
@@ -97,20 +98,17 @@ class SumPool:
         return kernels
 
     def _plan(self, strides: Strides, out_strides: Strides) -> Plan:
-        walk = None
-        if self._packs:
-            walk = self._windows.walk_packed(strides, out_strides, average=True)
-        if walk is not None:
-            run = _PACKED(self._dtype, self._width)
-            return planned(run, walk.items, walk.settings, walk.batch, walk.spatial, *walk.tables)
         walk = self._windows.walk(strides, out_strides, by_lines=self._by_lines)
-        if walk.rank_bytes:
+        if walk.table is not None:
+            run = _PACKED(self._dtype, self._width)
+        elif walk.rank_bytes:
             run = _LINES(self._dtype, self._width, self._added)
             walk.settings[kernel.EXPONENT] = self._power
         else:
             run = _DIRECT(self._dtype)
             walk.settings[kernel.POWER] = np.float64(self._power).view(np.int64)
-        return planned(run, walk.items, walk.settings, walk.batch, walk.spatial)
+        tables = walk.settings, walk.batch, walk.spatial
+        return planned(run, walk.items, *tables, table=walk.table)
 
 
 FEW = {"FLOAT32": 256, "FLOAT16": 4096, "BFLOAT16": 4096}  # elements that float32 adds up well
