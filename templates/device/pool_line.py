@@ -264,23 +264,21 @@ def _folded(
     i64 = last.type
     size = vector.count * _width(vector.element) // 8
     places = [builder.gep(source, [i64(i * size)]) for i in range(vectors)]
-    final = i64(count - 1) if isinstance(count, int) else builder.sub(count, i64(1))
-
-    def piece(place: Any, number: Any) -> Any:
-        is_last = builder.icmp_signed("==", number, final)
-        offset = builder.select(is_last, last, builder.mul(number, step))
-        return _load(builder, builder.gep(place, [offset]), vector)
-
     best = [cgutils.alloca_once(builder, vector) for _ in range(vectors)]
+    several = builder.icmp_signed(">", i64(count) if isinstance(count, int) else count, i64(1))
+    first = builder.select(several, i64(0), last)
     for one, place in zip(best, places, strict=True):
-        builder.store(piece(place, i64(0)), one)
+        builder.store(_load(builder, builder.gep(place, [first]), vector), one)
 
-    def join(number: Any) -> None:
+    def join(offset: Any) -> None:
         for one, place in zip(best, places, strict=True):
-            rank = piece(place, builder.add(number, i64(1)))
+            rank = _load(builder, builder.gep(place, [offset]), vector)
             builder.store(_joined(builder, builder.load(one), rank), one)
 
-    _rounds(builder, count - 1 if isinstance(count, int) else final, join)
+    between = count - 2 if isinstance(count, int) else builder.sub(count, i64(2))
+    _rounds(builder, between, lambda n: join(builder.mul(builder.add(n, i64(1)), step)))
+    with builder.if_then(several):
+        join(last)
     return [builder.load(one) for one in best]
 
 
@@ -409,18 +407,20 @@ def _fold_runs(builder: Any, vector: Any, runs: Any, run: Any) -> None:
         (ranks,) = folded(place(plane, number, first, bytes_of_rank), 1, count)
         run(plane, number, ranks, first, mask)
 
-    def every_second(plane: Any, number: Any, first: Any, _done: Any, mask: Any) -> None:
-        low, high = folded(place(plane, number, first, 2 * bytes_of_rank), 2, pieces.count)
+    def every_second(
+        count: Any, plane: Any, number: Any, first: Any, _done: Any, mask: Any
+    ) -> None:
+        low, high = folded(place(plane, number, first, 2 * bytes_of_rank), 2, count)
         run(plane, number, builder.shuffle_vector(low, high, even), first, mask)
 
-    def of_all(count: Any) -> None:
-        _runs(builder, vector, runs.planes, runs.count, runs.n, partial(every, count))
+    def by(step: Any, count: Any) -> None:
+        _runs(builder, vector, runs.planes, runs.count, runs.n, partial(step, count))
 
     with builder.if_else(builder.icmp_signed("==", pieces.stride, i64(1))) as (then, otherwise):
         with then:
-            _by_count(builder, pieces.count, of_all)
+            _by_count(builder, pieces.count, partial(by, every))
         with otherwise:
-            _runs(builder, vector, runs.planes, runs.count, runs.n, every_second)
+            _by_count(builder, pieces.count, partial(by, every_second))
 
 
 @intrinsic
