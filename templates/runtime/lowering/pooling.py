@@ -20,9 +20,7 @@ Array = npt.NDArray[Any]
 Strides = tuple[int, ...]
 
 LINE_BYTES = 1 << 14  # wanted for lines taken together, to stay in L1
-PACKED_BYTES = (
-    1 << 12
-)  # wanted for planes that are packed: as fast as LINE_BYTES, of shorter tables
+PACKED_BYTES = 1 << 12  # wanted for planes that are packed: no slower, of shorter tables
 TALL_BYTES = 1 << 16  # wanted for lines folded by doubling, of which neighbouring items share some
 LONGEST_LINE = 1 << 17  # allowed for a wide window, in two buffers; half of it in four
 ITEM_BYTES = 1 << 15  # input of an item, roughly
@@ -43,7 +41,7 @@ def planned(
     run: launch.Kernel, items: int, *tables: Any, table: npt.NDArray[np.int64] | None = None
 ) -> Plan:
     """A plan whose walk is made of these tables, one after the other."""
-    walk = np.concatenate([np.ravel(table) for table in tables]).astype(np.int64)
+    walk = np.concatenate([np.ravel(part) for part in tables]).astype(np.int64)
     return Plan(run, walk, launch.address(walk), items, table)
 
 
