@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import itertools
 import math
+import tracemalloc
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -400,6 +401,25 @@ def test_packed_planes(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
             pool = Pooling(Windows(*sizes), (end,) * len(sizes[0]), divisor)
             check_pool(random, name, given, pool, "c")
     assert len(taken) == packs() * len(PACKED) * 2 * len(DIVISORS)
+
+
+def test_plans_of_packed_planes_are_small() -> None:
+    """Neither a plan nor what makes it grows with the window; other operators of the same planes share its table."""
+    windows = Windows((3999, 1), (1, 1), (1, 1), (1999, 0), (2000, 1))
+    pool = Pooling(windows, (1999, 0), "inside")
+    x = np.ones((3, 2000, 1), np.float16)
+    out = np.empty_like(x)
+    pool.operator("FLOAT16", (2, 2000, 1))(x[:2], out[:2])
+    tracemalloc.start()
+    try:
+        operator = pool.operator("FLOAT16", x.shape)
+        operator(x, out)
+        kept, most = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert out.tolist() == x.tolist()
+    assert kept < MEBI / 16
+    assert most < MEBI / 2
 
 
 @pytest.mark.parametrize("name", TYPES)
