@@ -48,11 +48,9 @@ from walk import axis_of, integers
 
 # The table of a walk by packed planes is a head, an entry for each vector of an item's ranks, one for each vector of
 # results, then, for averages, as many vectors of divisors.
-SPAN, RESULT_SPAN = (
-    0,
-    1,
-)  # head: how many ranks there are before the last window's second, and the last result's
-ENTRIES, RESULTS = 2, 3
+# Head: how many ranks there are up to where the last window begins, and up to the last result; entries of ranks and of
+# results.
+SPAN, RESULT_SPAN, ENTRIES, RESULTS = 0, 1, 2, 3
 HEAD = 4
 ENTRY = 3  # mask of the lanes in use, as many first lanes, bytes of the elements before
 
