@@ -3065,32 +3065,31 @@ def direct(width, is_float):
     return chunk
 
 
+def _rule_reader(width, is_float):
+    """What reads the rule of ranks of elements of so many bits from a walk's settings."""
+    lane, float_lane = lane_types(width, is_float)
+
+    @helper
+    def read_rule(how):
+        return rule_of(how, RULE, lane, float_lane)
+
+    return read_rule
+
+
 def lines(width, is_float, rank_width, store=_store_outputs):
     """Chunk that works line by line; an item is ROWS rows of a tile of a plane, or of PITCH planes side by side.
 
     `rank_width`: bits of a rank with its position, 32, 64 or 128; 0 where no indices are wanted. `store`: of
     `line_chunk`.
     """
-    lane, float_lane = lane_types(width, is_float)
     zero = np.int64(0)
     wide = {0: None, 32: np.int32(0), 64: zero, 128: (zero, zero)}[rank_width]
-
-    @helper
-    def read_rule(how):
-        return rule_of(how, RULE, lane, float_lane)
-
-    return line_chunk(read_rule, wide, False, TABLE, store)
+    return line_chunk(_rule_reader(width, is_float), wide, False, TABLE, store)
 
 
 def packed(width, is_float):
     """Chunk for small planes without indices: see packed_chunk."""
-    lane, float_lane = lane_types(width, is_float)
-
-    @helper
-    def read_rule(how):
-        return rule_of(how, RULE, lane, float_lane)
-
-    return packed_chunk(read_rule, None, False, pack_elements)
+    return packed_chunk(_rule_reader(width, is_float), None, False, pack_elements)
 
 
 # Columns of a table of boxes, with a row for each axis: the positions that are cut into boxes, how many and which one

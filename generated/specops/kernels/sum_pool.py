@@ -2659,10 +2659,15 @@ def _store_outputs(how, spatial, outputs, places, planes, ranks, pieces, spare, 
     _store_sums(how, spatial, outputs, places, planes, ranks, pieces, spare, wide, *rule)
 
 
+def _dummy(width):
+    """A dummy of the type of sums of so many bits."""
+    return np.float32(0) if width == 32 else np.float64(0)
+
+
 def lines(dtype, width, added):
     """Chunk that works line by line, with sums of `width` bits; `added`: one of POWERS, "power" with 64 bits only."""
     kind, power = KINDS[dtype], POWERS[added]
-    wide = np.float32(0) if width == 32 else np.float64(0)
+    wide = _dummy(width)
 
     if added == "power":
 
@@ -2687,8 +2692,7 @@ def packed(dtype, width):
     def read_rule(_how):
         return kind, None, None
 
-    wide = np.float32(0) if width == 32 else np.float64(0)
-    return packed_chunk(read_rule, wide, True, pack_averages)
+    return packed_chunk(read_rule, _dummy(width), True, pack_averages)
 
 
 def direct(dtype):
@@ -2790,7 +2794,7 @@ def gradient(dtype, width):
     window has is what one input element gets. An item is ROWS rows of TILE input elements.
     """
     kind = KINDS[dtype]
-    wide = np.float32(0) if width == 32 else np.float64(0)
+    wide = _dummy(width)
 
     @entry
     def chunk(walk, x, out, _other, begin, end):
