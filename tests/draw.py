@@ -159,6 +159,11 @@ PLANES = [  # small ones: how many, their rows, and columns around a vector's
     (3, 12, 65),
     (2, 250, 16),
 ]
+LONG_PLANES = [  # of few rows, as of 256 bytes, that are cut: the last one whole, and of few columns
+    (3, 2, 512),
+    (1, 10, 513),
+    (2, 3, 300),
+]
 
 
 # Planes that are packed for every type, with their windows, strides, dilations, padding and outputs: of one item and of
@@ -191,9 +196,11 @@ def noted(patch: pytest.MonkeyPatch, module: Any, name: str) -> list[Any]:
     return calls
 
 
-def small_planes(random: Random, name: str) -> Iterator[np.ndarray]:
+def small_planes(
+    random: Random, name: str, shapes: list[tuple[int, int, int]] = PLANES
+) -> Iterator[np.ndarray]:
     """Planes that adjoin, rows from either end, rows and planes with gaps between them."""
-    for planes, rows, columns in PLANES:
+    for planes, rows, columns in shapes:
         x = values(random, name, (2 * planes, rows + 1, columns + 1))
         whole = np.ascontiguousarray(x[:planes, :rows, :columns])
         yield whole

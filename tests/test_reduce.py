@@ -21,6 +21,7 @@ from draw import (
     FLOATS,
     INPUT_LAYOUTS,
     LAYOUTS,
+    LONG_PLANES,
     MEBI,
     PLANES,
     Call,
@@ -375,6 +376,7 @@ def test_parts_and_tiles(pair: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(lowering, "STREAM_BYTES", 0)
     monkeypatch.setattr(lowering, "RUN_BYTES", 0)
     monkeypatch.setattr(geometry, "PLANE_BYTES", 0)
+    monkeypatch.setattr(geometry, "FEW_ROWS", 0)
     for number in range(CASES // 2):
         if number == CASES // 4:
             last_item_first(monkeypatch)
@@ -384,18 +386,19 @@ def test_parts_and_tiles(pair: int, monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize("pair", range(len(PAIRS)), ids=[" ".join(pair) for pair in PAIRS])
 def test_small_planes(pair: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Columns of planes of few elements, with outputs of any layout."""
+    """Columns of planes of few elements, or of few rows, with outputs of any layout."""
     name, function = PAIRS[pair]
     monkeypatch.setattr(lowering, "LARGE_BYTES", 0)
     taken = noted(monkeypatch, lowering, "_PLANES")
     random = np.random.default_rng(pair)
-    for number, x in enumerate(small_planes(random, name)):
+    monkeypatch.setattr(geometry, "CUT_BYTES", 256)
+    for number, x in enumerate(small_planes(random, name, PLANES + LONG_PLANES)):
         nan = ("ignored", "propagates")[number % 2]
         out = output(random, reduced_shape(x.shape, (1,), True), x.dtype)
         operator(name, function, x.shape, (1,), nan)(x, out.array)
         check_results(name, function, nan, x, (1,), out.array)
         out.check_surroundings()
-    assert len(taken) >= 20
+    assert len(taken) >= 32
 
 
 # --- numbers ---

@@ -28,6 +28,7 @@ from draw import (
     FLOATS,
     INPUT_LAYOUTS,
     LAYOUTS,
+    LONG_PLANES,
     MEBI,
     MEMORY_LAYOUTS,
     PLANES,
@@ -227,6 +228,7 @@ def test_parts_and_tiles(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(lowering, "BLOCK_ROWS", 3)
     monkeypatch.setattr(lowering, "LEAST_ROWS", 1)
     monkeypatch.setattr(geometry, "PLANE_BYTES", 0)
+    monkeypatch.setattr(geometry, "FEW_ROWS", 0)
     for number in range(300):
         if number == 150:
             last_item_first(monkeypatch)
@@ -235,18 +237,19 @@ def test_parts_and_tiles(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize("name", TYPES)
 def test_small_planes(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Columns of planes of few elements, to outputs of any layout."""
+    """Columns of planes of few elements, or of few rows, to outputs of any layout."""
     monkeypatch.setattr(lowering, "LARGE_BYTES", 0)
     taken = noted(monkeypatch, lowering, "_PLANES")
     random = np.random.default_rng(TYPES.index(name))
-    for like in small_planes(random, name):
+    monkeypatch.setattr(geometry, "CUT_BYTES", 256)
+    for like in small_planes(random, name, PLANES + LONG_PLANES):
         for result, kind in itertools.product(RESULTS, LAYOUTS):
             like[...] = numbers(random, name, like.shape)
             out = output(random, like.shape, like.dtype, kind)
             operator(name, like.shape, (1,), result)(like, out.array)
             check_close(name, like, (1,), result, out.array)
             out.check_surroundings()
-    assert len(taken) >= 100
+    assert len(taken) >= 130
 
 
 @pytest.mark.parametrize("name", TYPES)

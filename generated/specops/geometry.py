@@ -15,6 +15,8 @@ import numpy.typing as npt
 CACHE_LINE = 64
 PLANE_BYTES = 1 << 14  # of its cache lines at most: larger planes take 1.0 to 1.2 of the time
 NARROW_ROWS = 64  # most rows of a small plane whose rows fill less than half a cache line
+FEW_ROWS = 10  # most rows of long planes, which are cut: more may want the same places of the first-level cache
+CUT_BYTES = 1 << 11  # of a row of what such planes are cut into
 
 
 class Axis(NamedTuple):
@@ -110,6 +112,25 @@ def small_planes(kept: Sequence[Axis], reduced: Sequence[Axis], item: int) -> bo
     wide = 2 * columns * item >= CACHE_LINE
     row_bytes = -(-columns * item // CACHE_LINE) * CACHE_LINE
     return rows * row_bytes <= PLANE_BYTES and (wide or rows <= NARROW_ROWS)
+
+
+def planes(kept: list[Axis], reduced: Sequence[Axis], item: int) -> int:
+    """The columns of the last one of small planes, 0 where there are no such; long ones of few rows are cut, in place.
+
+    >>> kept = [Axis(8, 12000, 12000), Axis(1000, 4, 4)]
+    >>> planes(kept, [Axis(3, 4000, 4000)], 4), kept[1:]
+    (488, [Axis(size=2, stride=2048, second=2048), Axis(size=512, stride=4, second=4)])
+    """
+    if not kept:
+        return 0
+    columns, step, second = kept[-1]
+    each = CUT_BYTES // item
+    few = len(reduced) == 1 and reduced[0].size <= FEW_ROWS and step == item
+    if few and columns > each:
+        number = -(-columns // each)
+        kept[-1:] = [Axis(number, step * each, second * each), Axis(each, step, second)]
+        return columns - (number - 1) * each
+    return columns if small_planes(kept, reduced, item) else 0
 
 
 def table(axes: Sequence[Axis]) -> npt.NDArray[np.int64]:

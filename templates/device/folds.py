@@ -441,6 +441,34 @@ def fold_few(
     return types.void(fold, i64, i64, i64, flag, i64, i64, i64, i64), codegen
 
 
+def _fold_down(
+    context: Any,
+    builder: Any,
+    fold: Fold,
+    rule: tuple[Any, ...],
+    rows: Any,
+    load: Callable[[Any], Any],
+) -> list[Any]:
+    """The state of a vector of columns of so many rows; load(row) gives its bits."""
+    i64 = rows.type
+    state = [cgutils.alloca_once_value(builder, value) for value in _neutral(fold, fold.count)]
+    each = 1 if fold.in_turn else _together(fold)
+    row = i64(0)
+    for together in (_together(fold), 1):
+        stop = builder.and_(rows, i64(-together))
+        with cgutils.for_range_slice(builder, row, stop, i64(together), i64) as (top, _):
+            for first in range(0, together, each):
+                number = builder.add(top, i64(first))
+
+                def load_row(i: int, _mask: Any, number: Any = number) -> Any:
+                    return load(builder.add(number, i64(i)))
+
+                some = min(each, together)
+                _fold_into(context, builder, fold, rule, state, load_row, some, None, False)
+        row = stop
+    return [builder.load(variable) for variable in state]
+
+
 @intrinsic
 def fold_planes(
     _context: Any,
@@ -466,29 +494,13 @@ def fold_planes(
         _, rule, at, gap, *rest = values
         f = fold.fold
         planes = _Planes(*rest)
-        i64 = planes.columns.type
         rule = _rule_of(builder, f, rule)
-        each = 1 if f.in_turn else _together(f)
 
         def strip(plane: Any, column: Any, _mask: Any, load: Callable[[Any], Any]) -> None:
-            neutral = _neutral(f, f.count)
-            state = [cgutils.alloca_once_value(builder, value) for value in neutral]
-            row = i64(0)
-            for together in (_together(f), 1):
-                stop = builder.and_(planes.rows, i64(-together))
-                with cgutils.for_range_slice(builder, row, stop, i64(together), i64) as (top, _):
-                    for first in range(0, together, each):
-                        number = builder.add(top, i64(first))
-
-                        def load_row(i: int, _mask: Any, number: Any = number) -> Any:
-                            return load(builder.add(number, i64(i)))
-
-                        some = min(each, together)
-                        _fold_into(context, builder, f, rule, state, load_row, some, None, False)
-                row = stop
+            state = _fold_down(context, builder, f, rule, planes.rows, load)
             lane = builder.add(builder.mul(plane, planes.columns), column)
             places = _places(builder, f, at, gap, lane, f.count)
-            _stored(builder, places, [builder.load(variable) for variable in state])
+            _stored(builder, places, state)
 
         _each_strip(builder, planes, _vector_of(f.element, f.count), strip)
         return context.get_dummy_value()

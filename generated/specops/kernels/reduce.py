@@ -34,10 +34,11 @@ BESIDE = 2  # columns: rows that adjoin in memory and are taken as one; the inne
 LAST = 3  # columns: rows that are taken as the last one of that axis
 SEVERAL = 4  # columns: such rows of the next kept axis that adjoin, too, and are taken together
 UNCACHED = 5  # columns: input that no cache holds
-KEPT = 6  # lengths of the tables
-REDUCED = 7
-RULE = 8  # six words, as a fold takes them
-SETTINGS = 14
+LAST_COLUMNS = 6  # planes: columns of the last one of each row of planes; others have as many as the innermost kept axis
+KEPT = 7  # lengths of the tables
+REDUCED = 8
+RULE = 9  # six words, as a fold takes them
+SETTINGS = 15
 
 PLANE_LANES = 256  # columns of small planes whose results are stored together
 BLOCK_ROWS = 1024  # rows of columns whose offsets are tabled together
@@ -382,6 +383,17 @@ def _load_short(builder: Any, address: Any, mask: Any, vector: Any, readable: An
         with otherwise:
             builder.store(_masked_load(builder, pointer, mask, vector), read)
     return builder.load(read)
+
+
+def _masked_store(builder: Any, value: Any, pointer: Any, mask: Any) -> None:
+    """Store the masked lanes, touch no other memory."""
+    vector = value.type
+    name = f"llvm.masked.store.v{vector.count}i{vector.element.width}.p0"
+    typed = builder.bitcast(pointer, vector.as_pointer())
+    i32 = ir.IntType(32)
+    fnty = ir.FunctionType(ir.VoidType(), [vector, typed.type, i32, mask.type])
+    function = cgutils.get_or_insert_function(builder.module, fnty, name)
+    builder.call(function, [value, typed, i32(1), mask])
 
 
 def _strips(builder: Any, lanes: int, columns: Any, strip: Callable[[Any, Any], None]) -> None:
@@ -1835,6 +1847,34 @@ def fold_few(
     return types.void(fold, i64, i64, i64, flag, i64, i64, i64, i64), codegen
 
 
+def _fold_down(
+    context: Any,
+    builder: Any,
+    fold: Fold,
+    rule: tuple[Any, ...],
+    rows: Any,
+    load: Callable[[Any], Any],
+) -> list[Any]:
+    """The state of a vector of columns of so many rows; load(row) gives its bits."""
+    i64 = rows.type
+    state = [cgutils.alloca_once_value(builder, value) for value in _neutral(fold, fold.count)]
+    each = 1 if fold.in_turn else _together(fold)
+    row = i64(0)
+    for together in (_together(fold), 1):
+        stop = builder.and_(rows, i64(-together))
+        with cgutils.for_range_slice(builder, row, stop, i64(together), i64) as (top, _):
+            for first in range(0, together, each):
+                number = builder.add(top, i64(first))
+
+                def load_row(i: int, _mask: Any, number: Any = number) -> Any:
+                    return load(builder.add(number, i64(i)))
+
+                some = min(each, together)
+                _fold_into(context, builder, fold, rule, state, load_row, some, None, False)
+        row = stop
+    return [builder.load(variable) for variable in state]
+
+
 @intrinsic
 def fold_planes(
     _context: Any,
@@ -1860,29 +1900,13 @@ def fold_planes(
         _, rule, at, gap, *rest = values
         f = fold.fold
         planes = _Planes(*rest)
-        i64 = planes.columns.type
         rule = _rule_of(builder, f, rule)
-        each = 1 if f.in_turn else _together(f)
 
         def strip(plane: Any, column: Any, _mask: Any, load: Callable[[Any], Any]) -> None:
-            neutral = _neutral(f, f.count)
-            state = [cgutils.alloca_once_value(builder, value) for value in neutral]
-            row = i64(0)
-            for together in (_together(f), 1):
-                stop = builder.and_(planes.rows, i64(-together))
-                with cgutils.for_range_slice(builder, row, stop, i64(together), i64) as (top, _):
-                    for first in range(0, together, each):
-                        number = builder.add(top, i64(first))
-
-                        def load_row(i: int, _mask: Any, number: Any = number) -> Any:
-                            return load(builder.add(number, i64(i)))
-
-                        some = min(each, together)
-                        _fold_into(context, builder, f, rule, state, load_row, some, None, False)
-                row = stop
+            state = _fold_down(context, builder, f, rule, planes.rows, load)
             lane = builder.add(builder.mul(plane, planes.columns), column)
             places = _places(builder, f, at, gap, lane, f.count)
-            _stored(builder, places, [builder.load(variable) for variable in state])
+            _stored(builder, places, state)
 
         _each_strip(builder, planes, _vector_of(f.element, f.count), strip)
         return context.get_dummy_value()
@@ -2284,6 +2308,63 @@ def finish(
 
 
 @intrinsic
+def finishes_fast(_context: Any, fold: Any) -> Any:
+    """Whether results had better be stored as soon as a vector is folded, a constant: 0.65 to 1 of the time.
+
+    Where they take long, those of short rows are computed together.
+    """
+
+    def codegen(_context: Any, _builder: Any, _signature: Any, _values: Any) -> Any:
+        return ir.IntType(1)(not fold.fold.slow)
+
+    return types.boolean(fold), codegen
+
+
+@intrinsic
+def reduce_planes(
+    _context: Any,
+    fold: Any,
+    rule: Any,
+    out: Any,
+    out_step: Any,
+    address: Any,
+    planes: Any,
+    step: Any,
+    rows: Any,
+    row_step: Any,
+    columns: Any,
+    readable: Any,
+    ahead: Any,
+) -> Any:
+    """Store the results of the columns of planes; those of one adjoin, `out_step` bytes from those of the next."""
+
+    def codegen(context: Any, builder: Any, _signature: Any, values: Any) -> Any:
+        _, rule, out, out_step, *rest = values
+        f = fold.fold
+        planes = _Planes(*rest)
+        finished = _Finish(context, builder, f, rule)
+        size = planes.columns.type(f.bits // 8)
+        vector = _vector_of(f.element, f.count)
+
+        def strip(plane: Any, column: Any, mask: Any, load: Callable[[Any], Any]) -> None:
+            offset = builder.add(builder.mul(plane, out_step), builder.mul(column, size))
+            place = _pointer(builder, out, offset)
+            _prefetch(builder, builder.gep(place, [planes.ahead]), 1, 1)
+            state = _fold_down(context, builder, f, finished.rule, planes.rows, load)
+            elements = builder.bitcast(finished(state), vector)
+            if mask is None:
+                builder.store(elements, builder.bitcast(place, vector.as_pointer()), align=1)
+            else:
+                _masked_store(builder, elements, place, mask)
+
+        _each_strip(builder, planes, vector, strip)
+        return context.get_dummy_value()
+
+    i64 = types.int64
+    return types.void(fold, i64, i64, i64, i64, i64, i64, i64, i64, i64, i64, i64), codegen
+
+
+@intrinsic
 def integers(_context: Any, address: Any) -> Any:
     """The int64 from `address` on, to be indexed; less to compile than an array, and no references to count."""
 
@@ -2613,36 +2694,56 @@ def planes(dtype, operation):
     @entry
     def chunk(walk, x, out, _partial, begin, end):
         prefer_wide_vectors()
-        _how, kept, reduced = _two_tables(walk, SETTINGS, KEPT, REDUCED)
+        how, kept, reduced = _two_tables(walk, SETTINGS, KEPT, REDUCED)
         rule = walk + 8 * RULE
         lane = lane_bytes(fold)
         inner = kept[1] - 1
         columns, _, out_step = _axis(kept, inner)
         outer = kept[0], inner
-        _, step, next_out = _axis(kept, inner - 1)
+        in_row, step, next_out = _axis(kept, inner - 1)
         n, row_step, _ = _axis(reduced, 0)
-        together = most(PLANE_LANES // columns, 1)
+        # Of a row of planes whose last one has fewer columns each is taken alone.
+        together = most(PLANE_LANES // columns, 1) if how[LAST_COLUMNS] == columns else 1
         gap = aligned((together * columns + lane_count(fold)) * lane)
         states = allocate(state_arrays(fold) * gap)
         row_bytes = columns * element_bytes(fold)
         ahead = planes_ahead(n, row_bytes) * step
         one_run = next_out == columns * out_step
+        straight = out_step == element_bytes(fold) and finishes_fast(fold)
         item = begin
         while item < end:
             offset, out_offset, count = _run_at(outer, item, least(item + together, end))
+            item += count
+            _, beyond = split(item, in_row)
+            some = columns if beyond else how[LAST_COLUMNS]
             start, target = x + offset, out + out_offset
             readable = readable_to(start, count, step, n, row_step, row_bytes)
+            if straight:
+                reduce_planes(
+                    fold,
+                    rule,
+                    target,
+                    next_out,
+                    start,
+                    count,
+                    step,
+                    n,
+                    row_step,
+                    some,
+                    readable,
+                    ahead,
+                )
+                continue
             fold_planes(
-                fold, rule, states, gap, start, count, step, n, row_step, columns, readable, ahead
+                fold, rule, states, gap, start, count, step, n, row_step, some, readable, ahead
             )
             if one_run:
-                finish(fold, rule, states, gap, target, out_step, count * columns)
+                finish(fold, rule, states, gap, target, out_step, count * some)
             else:
                 for number in range(count):
-                    at = states + number * columns * lane
-                    finish(fold, rule, at, gap, target, out_step, columns)
+                    at = states + number * some * lane
+                    finish(fold, rule, at, gap, target, out_step, some)
                     target += next_out
-            item += count
         release(states)
 
     return chunk

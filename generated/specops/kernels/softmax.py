@@ -41,7 +41,8 @@ TOTAL = 7  # elements of a group
 STREAM = 8  # whether results go past the cache
 NEAR = 9  # `columns`: whether a tile stays in cache
 COPIES = 10  # `columns`: rows of so few columns that so many of them are taken as one
-SETTINGS = 11
+LAST_COLUMNS = 11  # `planes`: columns of the last one of each row of planes; others have as many as the innermost kept axis
+SETTINGS = 12
 
 WHOLE = 0
 MEASURE = 1
@@ -2297,18 +2298,21 @@ def planes(dtype):
         inner = kept[1] - 1
         columns = _entry(kept, inner, 0)
         outer = kept[0], inner
-        _, step, out_step = _axis(kept, inner - 1)
+        in_row, step, out_step = _axis(kept, inner - 1)
         rows, row_step, out_row_step = _axis(reduced, 0)
         further = planes_ahead(rows, columns * size)
         ahead, out_ahead = further * step, further * out_step
-        tail = columns % lanes
-        body = (columns - tail) * size
         scratch = allocate(rows * VECTOR_BYTES)
         item = begin
         while item < end:
             offset, out_offset, count = _run_at(outer, item, end)
             start, target = x + offset, out + out_offset
-            for _ in range(count):
+            item += count
+            _, beyond = split(item, in_row)
+            for number in range(1, count + 1):
+                some = how[LAST_COLUMNS] if number == count and beyond == 0 else columns
+                tail = some % lanes
+                body = (some - tail) * size
                 for at in range(0, body, lanes * size):
                     _down_rows(
                         kind,
@@ -2339,7 +2343,6 @@ def planes(dtype):
                     )
                 start += step
                 target += out_step
-            item += count
         release(scratch)
 
     return chunk

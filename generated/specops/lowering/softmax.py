@@ -72,6 +72,7 @@ class _Way(NamedTuple):
     tile: int = 1
     near: bool = False  # a tile stays in the cache
     copies: int = 1
+    last_columns: int = 1  # of the last plane of each row of planes
 
 
 class Softmax:
@@ -149,6 +150,7 @@ class Softmax:
         settings[kernel.TILE] = way.tile
         settings[kernel.NEAR] = way.near and parts == 1
         settings[kernel.COPIES] = way.copies
+        settings[kernel.LAST_COLUMNS] = way.last_columns
         settings[kernel.KEPT] = max(1, len(kept))
         settings[kernel.REDUCED] = max(1, len(reduced))
         settings[kernel.TOTAL] = total
@@ -199,11 +201,14 @@ class Softmax:
     def _small_planes(self, kept: list[Axis], reduced: list[Axis]) -> _Way | None:
         """Lanes along the innermost kept axis, where groups are columns of small planes; None elsewhere."""
         size = self._item_size
-        if not geometry.small_planes(kept, reduced, size) or kept[-1].second != size:
+        last = geometry.planes(kept, reduced, size) if kept and kept[-1].second == size else 0
+        if not last:
             return None
         total, columns = reduced[0].size, kept[-1].size
         planes = geometry.elements(kept) // columns
-        return _Way(_PLANES, planes, total * columns * size, columns * size, total)
+        return _Way(
+            _PLANES, planes, total * columns * size, columns * size, total, last_columns=last
+        )
 
     def _columns(self, kept: list[Axis], reduced: list[Axis], stream: bool) -> _Way:
         size, lane_bytes, lanes = self._item_size, self._lane_bytes, self._lanes

@@ -87,6 +87,7 @@ class _Way(NamedTuple):
     beside: int = 1
     last: int = 1  # rows that are taken as the last one
     several: int = 1  # such rows that are taken together
+    last_columns: int = 1  # of the last plane of each row of planes
 
 
 class Reduce:
@@ -199,6 +200,7 @@ class Reduce:
         how[kernel.LAST] = way.last
         how[kernel.SEVERAL] = way.several
         how[kernel.UNCACHED] = self._uncached
+        how[kernel.LAST_COLUMNS] = way.last_columns
         tables = [geometry.table(kept), geometry.table(reduced)]
         how[[kernel.KEPT, kernel.REDUCED]] = [len(table) for table in tables]
         how[kernel.RULE :] = self._rule
@@ -265,11 +267,13 @@ class Reduce:
 
     def _small_planes(self, kept: list[Axis], reduced: list[Axis]) -> _Way | None:
         """Lanes along the innermost kept axis, where groups are columns of small planes; None elsewhere."""
-        if not geometry.small_planes(kept, reduced, self._item_size):
+        last = geometry.planes(kept, reduced, self._item_size)
+        if not last:
             return None
         columns = kept[-1].size
         planes = geometry.elements(kept) // columns
-        return _Way(_PLANES, planes, reduced[0].size * columns * self._item_size)
+        plane_bytes = reduced[0].size * columns * self._item_size
+        return _Way(_PLANES, planes, plane_bytes, last_columns=last)
 
     def _columns(self, kept: list[Axis], reduced: list[Axis]) -> _Way:
         size = self._item_size
