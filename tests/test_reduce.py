@@ -381,6 +381,7 @@ def test_parts_and_tiles(pair: int, monkeypatch: pytest.MonkeyPatch) -> None:
         if number == CASES // 4:
             last_item_first(monkeypatch)
         monkeypatch.setattr(lowering, "UNCACHED_BYTES", (0, 1 << 25)[number % 2])
+        monkeypatch.setattr(lowering, "NEAR_BYTES", (0, 1 << 22)[number % 3 == 0])
         check_case(pair, number, 1)
 
 

@@ -35,10 +35,11 @@ LAST = 3  # columns: rows that are taken as the last one of that axis
 SEVERAL = 4  # columns: such rows of the next kept axis that adjoin, too, and are taken together
 UNCACHED = 5  # columns: input that no cache holds
 LAST_COLUMNS = 6  # planes: columns of the last one of each row of planes; others have as many as the innermost kept axis
-KEPT = 7  # lengths of the tables
-REDUCED = 8
-RULE = 9  # six words, as a fold takes them
-SETTINGS = 15
+NEAR = 7  # columns: input that may be in the second-level caches, of which nothing is fetched ahead
+KEPT = 8  # lengths of the tables
+REDUCED = 9
+RULE = 10  # six words, as a fold takes them
+SETTINGS = 16
 
 PLANE_LANES = 256  # columns of small planes whose results are stored together
 BLOCK_ROWS = 1024  # rows of columns whose offsets are tabled together
@@ -2627,7 +2628,7 @@ def columns(dtype, operation):
             each = columns * beside
             wide = each * taken
             singly = how[UNCACHED] != 0 and one_by_one(row_step, wide * size)
-            ahead = rows_ahead(wide * size, 1 if singly else FOLD)
+            ahead = 0 if how[NEAR] != 0 else rows_ahead(wide * size, 1 if singly else FOLD)
             start = x + offset + column * step
             away = x + next_offset + next_column * step - start
             if partial_last:

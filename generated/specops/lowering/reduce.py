@@ -51,6 +51,7 @@ FAR_BESIDE = 1024  # the same where memory is waited for, 1.2 to 1.4 times as fa
 MANY_ROWS = 8  # fewer are taken as one, whatever joining their states costs
 FAR_BYTES = 1 << 24  # input that the caches hardly hold
 UNCACHED_BYTES = 1 << 25  # larger input is in none of them
+NEAR_BYTES = 1 << 22  # of smaller input fetching ahead costs more than it saves: without it 0.75 to 1 of the time
 SHORT = 8  # elements of a group that is no row
 LEAST_COLUMNS = 4  # of small planes of few elements: with fewer, lanes along another axis do
 LEAST_EXPONENTIALS = 12  # the same for sums of exponentials, where idle lanes cost most
@@ -153,6 +154,7 @@ class Reduce:
         self._rule = (flip, nan_key, infinity or 0, finish, self._total, unsigned)
         input_bytes = math.prod(self._sizes) * self._item_size
         self._large = input_bytes >= LARGE_BYTES
+        self._near = input_bytes <= NEAR_BYTES
         self._uncached = input_bytes > UNCACHED_BYTES and state.any_number
         self._least_columns = LEAST_EXPONENTIALS if fold == "exponentials" else LEAST_COLUMNS
         self._beside = FAR_BESIDE if input_bytes >= FAR_BYTES and not state.slow else BESIDE
@@ -203,6 +205,7 @@ class Reduce:
         how[kernel.LAST] = way.last
         how[kernel.SEVERAL] = way.several
         how[kernel.UNCACHED] = self._uncached
+        how[kernel.NEAR] = self._near
         how[kernel.LAST_COLUMNS] = way.last_columns
         tables = [geometry.table(kept), geometry.table(reduced)]
         how[[kernel.KEPT, kernel.REDUCED]] = [len(table) for table in tables]
