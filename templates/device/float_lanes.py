@@ -129,6 +129,17 @@ def lane_count(_context: Any, kind: Any) -> Any:
 
 
 @intrinsic
+def lane_kind(_context: Any, kind: Any) -> Any:
+    """The kind whose elements are such lanes."""
+    element = _lanes_of(kind).element
+
+    def codegen(context: Any, _builder: Any, _signature: Any, _values: Any) -> Any:
+        return context.get_value_type(element)(0.0)
+
+    return element(kind), codegen
+
+
+@intrinsic
 def splat(_context: Any, kind: Any, value: Any) -> Any:
     """A vector of `value` (a float64) rounded to its lanes' type."""
     lanes = _lanes_of(kind)

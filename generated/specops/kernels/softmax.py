@@ -41,8 +41,9 @@ TOTAL = 7  # elements of a group
 STREAM = 8  # whether results go past the cache
 NEAR = 9  # `columns`: whether a tile stays in cache
 COPIES = 10  # `columns`: rows of so few columns that so many of them are taken as one
-LAST_COLUMNS = 11  # `planes`: columns of the last one of each row of planes; others have as many as the innermost kept axis
-SETTINGS = 12
+IN_PLACE = 11  # `rows`: exponentials are kept where results go
+LAST_COLUMNS = 12  # `planes`: columns of the last one of each row of planes; others have as many as the innermost kept axis
+SETTINGS = 13
 
 WHOLE = 0
 MEASURE = 1
@@ -55,7 +56,7 @@ FAR = 8192  # bytes: what lies further away from a row is fetched into the secon
 TOGETHER = 16  # short rows at most, of at most as many vectors; of longer ones 4 at most
 L1_BYTES = 1 << 15  # of what is worked on together
 
-STORED = 0  # results come from exponentials kept in scratch,
+STORED = 0  # results come from exponentials kept in scratch, or in their place,
 COMPUTED = 1  # from the input again,
 LOGARITHMS = 2  # or are logarithms
 
@@ -828,6 +829,17 @@ def lane_count(_context: Any, kind: Any) -> Any:
 
 
 @intrinsic
+def lane_kind(_context: Any, kind: Any) -> Any:
+    """The kind whose elements are such lanes."""
+    element = _lanes_of(kind).element
+
+    def codegen(context: Any, _builder: Any, _signature: Any, _values: Any) -> Any:
+        return context.get_value_type(element)(0.0)
+
+    return element(kind), codegen
+
+
+@intrinsic
 def splat(_context: Any, kind: Any, value: Any) -> Any:
     """A vector of `value` (a float64) rounded to its lanes' type."""
     lanes = _lanes_of(kind)
@@ -1541,7 +1553,8 @@ def _write_run(
             count = short if contiguous else least(left, lanes)
             short = 0
             if source == STORED:
-                value = times(peek(kind, scratch + at), lanes_at(kind, factors, at))
+                powers = load_lanes(lane_kind(kind), scratch + at, None, count)
+                value = times(powers, lanes_at(kind, factors, at))
             else:
                 if contiguous:
                     value = load_lanes(kind, x, None, count)
@@ -1802,7 +1815,7 @@ def _row_sum(kind, axes, x, top, scratch, advance, begin, end, ahead):
             left %= lanes
             if left:
                 e = exp_lanes(kind, minus(load_lanes(kind, address, None, left), tops))
-                poke(scratch, e)
+                store_lanes(lane_kind(kind), scratch, None, left, e)
                 part = plus(part, e)
                 scratch += advance
         else:
@@ -1892,17 +1905,19 @@ def rows(dtype):
         source = STORED if stored else LOGARITHMS if logarithm else COMPUTED
         advance = VECTOR_BYTES if stored else 0
         vectors = 1
-        if stored:
+        if stored and how[IN_PLACE] == 0:
             # Each run ends in a vector of its own.
             run, lanes = _entry(reduced, reduced[1] - 1, 0), lane_count(kind)
             vectors = n // run * ceildiv(run, lanes)
         scratch = allocate(vectors * VECTOR_BYTES)
+        in_place = how[IN_PLACE] != 0
         for item in range(begin, end):
             group, first = split(item, parts)
             first *= share
             stop = least(first + share, n)
             offset, out_offset = _unravel(kept, axes, group)
-            start = x + offset
+            start, target = x + offset, out + out_offset
+            powers = target if in_place else scratch
             if phase == WRITE:
                 top = load_double(partial, 2 * group * parts)
                 factor = load_double(partial, 2 * group * parts + 1)
@@ -1912,14 +1927,13 @@ def rows(dtype):
                 if n <= block:
                     ahead = _unravel(kept, axes, group + 1)[0] - offset
                 top, added = _measure_row(
-                    kind, reduced, start, block, scratch, advance, first, stop, ahead
+                    kind, reduced, start, block, powers, advance, first, stop, ahead
                 )
                 if phase == MEASURE:
                     store_double(partial, 2 * item, top)
                     store_double(partial, 2 * item + 1, added)
                     continue
                 factor = _factor(added, logarithm)
-            target = out + out_offset
             after = _unravel(kept, axes, group + 1)[1] - out_offset if stream else 0
             _write_row(
                 kind,
@@ -1930,7 +1944,7 @@ def rows(dtype):
                 target,
                 top,
                 factor,
-                scratch,
+                powers,
                 first,
                 stop,
                 after,

@@ -25,6 +25,7 @@ _COMBINE = launch.Kernel(kernel.combine)
 
 
 SCRATCH_BYTES = 1 << 18  # of a row's exponentials, or of a tile's lanes, which stay in L2
+RUN_BYTES = 1 << 19  # of a row's exponentials, where it and its results are one run each
 BLOCK_BYTES = 1 << 14  # of a long row measured together
 TILE_BYTES = 4096  # of one row of a tile,
 STREAM_TILE_BYTES = 8192  # of large outputs: fewer ends (0.8 to 1 of the time)
@@ -70,6 +71,7 @@ class _Way(NamedTuple):
     near: bool = False  # a tile stays in the cache
     copies: int = 1
     last_columns: int = 1  # of the last plane of each row of planes
+    in_place: bool = False  # a row's exponentials are kept where its results go
 
 
 class Softmax:
@@ -129,7 +131,7 @@ class Softmax:
         if across:
             way = self._small_planes(kept, reduced) or self._columns(kept, reduced, stream)
         else:
-            way = self._rows(kept, reduced)
+            way = self._rows(kept, reduced, stream)
         total = geometry.elements(reduced)
         run, block, parts = way.run, way.block, 1
         if way.items < PART_ITEMS:
@@ -147,6 +149,7 @@ class Softmax:
         settings[kernel.TILE] = way.tile
         settings[kernel.NEAR] = way.near and parts == 1
         settings[kernel.COPIES] = way.copies
+        settings[kernel.IN_PLACE] = way.in_place and parts == 1
         settings[kernel.LAST_COLUMNS] = way.last_columns
         settings[kernel.KEPT] = max(1, len(kept))
         settings[kernel.REDUCED] = max(1, len(reduced))
@@ -237,14 +240,21 @@ class Softmax:
         block = min(total, BLOCK_ROWS)
         return _Way(_COLUMNS, items, total * size * tile, tile * size, block, tile, near, copies)
 
-    def _rows(self, kept: list[Axis], reduced: list[Axis]) -> _Way:
+    def _rows(self, kept: list[Axis], reduced: list[Axis], stream: bool) -> _Way:
         size, inner = self._item_size, reduced[-1].size
         total = geometry.elements(reduced)
         vectors = total // inner * -(-inner // self._lanes)
-        fits = vectors * kernel.VECTOR_BYTES <= SCRATCH_BYTES
-        items = geometry.elements(kept)
+        one_run = len(reduced) == 1 and reduced[0].stride == reduced[0].second == size
+        keeps = one_run and not (stream or self._logarithm)
+        fits = vectors * kernel.VECTOR_BYTES <= (RUN_BYTES if keeps else SCRATCH_BYTES)
         return _Way(
-            _ROWS, items, total * size, inner * size, total if fits else BLOCK_BYTES // size
+            _ROWS,
+            geometry.elements(kept),
+            total * size,
+            inner * size,
+            total if fits else BLOCK_BYTES // size,
+            # 0.8 to 0.95 of the time.
+            in_place=keeps and fits and size == self._lane_bytes,
         )
 
     def _is_short(self, reduced: list[Axis], block: int) -> bool:
