@@ -381,7 +381,9 @@ def test_parts_and_tiles(pair: int, monkeypatch: pytest.MonkeyPatch) -> None:
         if number == CASES // 4:
             last_item_first(monkeypatch)
         monkeypatch.setattr(lowering, "UNCACHED_BYTES", (0, 1 << 25)[number % 2])
-        monkeypatch.setattr(lowering, "NEAR_BYTES", (0, 1 << 22)[number % 3 == 0])
+        near_bytes = (0, 1 << 22)[number % 3 == 0]
+        monkeypatch.setattr(lowering, "NEAR_BYTES", near_bytes)
+        monkeypatch.setattr(lowering, "NARROW_NEAR_BYTES", near_bytes)
         check_case(pair, number, 1)
 
 

@@ -51,7 +51,10 @@ FAR_BESIDE = 1024  # the same where memory is waited for, 1.2 to 1.4 times as fa
 MANY_ROWS = 8  # fewer are taken as one, whatever joining their states costs
 FAR_BYTES = 1 << 24  # input that the caches hardly hold
 UNCACHED_BYTES = 1 << 25  # larger input is in none of them
-NEAR_BYTES = 1 << 22  # of smaller input fetching ahead costs more than it saves: without it 0.75 to 1 of the time
+# Of smaller input fetching ahead costs more than it saves: without it 0.75 to 1 of the time. Narrow elements take so long
+# that the processor does not look far enough ahead itself.
+NEAR_BYTES = 1 << 24
+NARROW_NEAR_BYTES = 1 << 22  # of elements of less than 32 bits
 SHORT = 8  # elements of a group that is no row
 LEAST_COLUMNS = 4  # of small planes of few elements: with fewer, lanes along another axis do
 LEAST_EXPONENTIALS = 12  # the same for sums of exponentials, where idle lanes cost most
@@ -154,7 +157,8 @@ class Reduce:
         self._rule = (flip, nan_key, infinity or 0, finish, self._total, unsigned)
         input_bytes = math.prod(self._sizes) * self._item_size
         self._large = input_bytes >= LARGE_BYTES
-        self._near = input_bytes <= NEAR_BYTES
+        near_bytes = NEAR_BYTES if self._item_size >= 4 else NARROW_NEAR_BYTES
+        self._near = input_bytes <= near_bytes
         self._uncached = input_bytes > UNCACHED_BYTES and state.any_number
         self._least_columns = LEAST_EXPONENTIALS if fold == "exponentials" else LEAST_COLUMNS
         self._beside = FAR_BESIDE if input_bytes >= FAR_BYTES and not state.slow else BESIDE
