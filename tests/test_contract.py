@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 from draw import (
     INPUT_LAYOUTS,
+    LONG_PLANES,
     MEBI,
     MEMORY_LAYOUTS,
     PLANES,
@@ -211,6 +212,7 @@ def test_parts_and_tiles(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(lowering, "TILE_BYTES", 256)
     monkeypatch.setattr(lowering, "BESIDE", 12)
     monkeypatch.setattr(geometry, "PLANE_BYTES", 0)
+    monkeypatch.setattr(geometry, "FEW_ROWS", 0)
     check_split(name, 1, monkeypatch)
 
 
@@ -246,6 +248,7 @@ def test_narrow_columns(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Rows of few columns that adjoin are searched several at a time; where these do not divide, they overlap."""
     monkeypatch.setattr(lowering, "BESIDE", 40)
     monkeypatch.setattr(geometry, "PLANE_BYTES", 0)
+    monkeypatch.setattr(geometry, "FEW_ROWS", 0)
     random = np.random.default_rng(TYPES.index(name))
     for rows, columns in itertools.product((2, 7, 23, 29, 64, 301), (2, 3, 5, 19)):
         shape = (3, rows, columns)
@@ -260,11 +263,12 @@ def test_narrow_columns(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize("name", TYPES)
 def test_small_planes(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Columns of planes of few elements, with outputs of any width and layout."""
+    """Columns of planes of few elements, or of few rows, with outputs of any width and layout."""
     monkeypatch.setattr(lowering, "LARGE_BYTES", 0)
     taken = noted(monkeypatch, lowering, "_PLANES")
     random = np.random.default_rng(TYPES.index(name))
-    for x in small_planes(random, name):
+    monkeypatch.setattr(geometry, "CUT_BYTES", 256)
+    for x in small_planes(random, name, PLANES + LONG_PLANES):
         for output_type, last in itertools.product(("UINT32", "INT64"), (False, True)):
             for _ in range(3):
                 check_lowering(random, name, x, (1,), last, output_type)
@@ -307,6 +311,7 @@ def test_columns_of_one_block(name: str, monkeypatch: pytest.MonkeyPatch) -> Non
     """Columns that one block has whole, and longer ones: their indices in outputs of any width and layout."""
     monkeypatch.setattr(lowering, "BESIDE", 1)
     monkeypatch.setattr(geometry, "PLANE_BYTES", 0)
+    monkeypatch.setattr(geometry, "FEW_ROWS", 0)
     random = np.random.default_rng(TYPES.index(name))
     columns = 75
     for n in (1, 2, 255, 256, 257, 1024, 1025):

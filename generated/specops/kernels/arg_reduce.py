@@ -57,7 +57,8 @@ CEILING = 19  # the greatest key that an element can have
 STORED = 20  # how elements of the input's shape are stored: one of the following
 RULE = 21  # flip, nan_key and inf
 UNCACHED = 24  # columns: input that no cache holds
-SETTINGS = 25
+LAST_COLUMNS = 25  # planes: columns of the last one of each row of planes; others have as many as the innermost kept axis
+SETTINGS = 26
 
 ZEROS_FIRST = 0  # zeros, then marks
 BY_ROWS = 1  # rows of columns, of marks and zeros
@@ -2172,18 +2173,22 @@ def planes(width, is_float, one_hot):
         inner = kept[1] - 1
         columns = _entry(kept, inner, 0)
         outer = kept[0], inner
-        _, step, next_out = _axis(kept, inner - 1)
+        in_row, step, next_out = _axis(kept, inner - 1)
         n, row_step, weight = _axis(reduced, 0)
         row_bytes = columns * size
         ahead = planes_ahead(n, row_bytes) * step
         one_run = next_out == columns * width
-        together = most(PLANE_LANES // columns, 1)
+        # Of a row of planes whose last one has fewer columns each is taken alone.
+        together = most(PLANE_LANES // columns, 1) if how[LAST_COLUMNS] == columns else 1
         line = aligned(together * row_bytes + VECTOR_BYTES)
         best = allocate(2 * line)
         where = best + line
         item = begin
         while item < end:
             offset, out_offset, count = _run_at(outer, item, least(item + together, end))
+            item += count
+            _, beyond = split(item, in_row)
+            some = columns if beyond else how[LAST_COLUMNS]
             start, target = x + offset, out + out_offset
             readable = readable_to(start, count, step, n, row_step, row_bytes)
             if one_hot:
@@ -2200,17 +2205,17 @@ def planes(width, is_float, one_hot):
                     step,
                     n,
                     row_step,
-                    columns,
+                    some,
                     readable,
                     ahead,
                     rule,
                 )
             else:
                 search_planes(
-                    best, where, start, count, step, n, row_step, columns, readable, ahead, rule
+                    best, where, start, count, step, n, row_step, some, readable, ahead, rule
                 )
-                stored = count * columns if one_run else columns
-                for first in range(0, count * columns, stored):
+                stored = count * some if one_run else some
+                for first in range(0, count * some, stored):
                     at = first * size
                     store_places(
                         target,
@@ -2224,7 +2229,6 @@ def planes(width, is_float, one_hot):
                         rule,
                     )
                     target += next_out
-            item += count
         release(best)
 
     return chunk

@@ -48,8 +48,8 @@ FAR_BESIDE = 1024  # the same where memory is waited for, 1.2 to 1.4 times as fa
 MANY_ROWS = 8  # fewer are taken as one, whatever joining their states costs
 FAR_BYTES = 1 << 24  # input that the caches hardly hold
 UNCACHED_BYTES = 1 << 25  # larger input is in none of them
-# Of smaller input fetching ahead costs more than it saves: without it 0.75 to 1 of the time. Narrow elements take so long
-# that the processor does not look far enough ahead itself.
+# Of smaller input fetching ahead costs more than it saves: without it 0.75 to 1 of the time. Narrow elements take so
+# long that the processor does not look far enough ahead itself.
 NEAR_BYTES = 1 << 24
 NARROW_NEAR_BYTES = 1 << 22  # of elements of less than 32 bits
 SHORT = 8  # elements of a group that is no row
