@@ -159,10 +159,12 @@ PLANES = [  # small ones: how many, their rows, and columns around a vector's
     (3, 12, 65),
     (2, 250, 16),
 ]
-LONG_PLANES = [  # of few rows, as of 256 bytes, that are cut: the last one whole, and of few columns
+LONG_PLANES = [  # of few rows, that are cut as of 256 bytes: the last piece whole, or of fewer columns
     (3, 2, 512),
     (1, 10, 513),
     (2, 3, 300),
+    (2, 4, 197),
+    (1, 3, 70),
 ]
 
 
@@ -194,6 +196,13 @@ def noted(patch: pytest.MonkeyPatch, module: Any, name: str) -> list[Any]:
 
     patch.setattr(module, name, note)
     return calls
+
+
+def planes_cut(calls: list[Any]) -> int:
+    """Of noted calls of geometry.cut_planes those that cut some: pieces of a row adjoin."""
+    return sum(
+        len(kept) >= 2 and kept[-2].stride == kept[-1].size * item for kept, _, item in calls
+    )
 
 
 def small_planes(

@@ -30,6 +30,7 @@ from draw import (
     noted,
     numpy_type,
     of_8_mebibytes,
+    planes_cut,
     random_axes,
     random_shape,
     small_planes,
@@ -266,6 +267,7 @@ def test_small_planes(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Columns of planes of few elements, or of few rows, with outputs of any width and layout."""
     monkeypatch.setattr(lowering, "LARGE_BYTES", 0)
     taken = noted(monkeypatch, lowering, "_PLANES")
+    calls = noted(monkeypatch, geometry, "cut_planes")
     random = np.random.default_rng(TYPES.index(name))
     monkeypatch.setattr(geometry, "CUT_BYTES", 256)
     for x in small_planes(random, name, PLANES + LONG_PLANES):
@@ -273,6 +275,7 @@ def test_small_planes(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
             for _ in range(3):
                 check_lowering(random, name, x, (1,), last, output_type)
     assert len(taken) >= 100
+    assert planes_cut(calls) >= 40 * (numpy_type(name).itemsize >= 4)
 
 
 @pytest.mark.parametrize("name", TYPES)

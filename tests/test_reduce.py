@@ -32,6 +32,7 @@ from draw import (
     numpy_type,
     of_8_mebibytes,
     output,
+    planes_cut,
     random_axes,
     random_shape,
     small_planes,
@@ -393,6 +394,7 @@ def test_small_planes(pair: int, monkeypatch: pytest.MonkeyPatch) -> None:
     name, function = PAIRS[pair]
     monkeypatch.setattr(lowering, "LARGE_BYTES", 0)
     taken = noted(monkeypatch, lowering, "_PLANES")
+    calls = noted(monkeypatch, geometry, "cut_planes")
     random = np.random.default_rng(pair)
     monkeypatch.setattr(geometry, "CUT_BYTES", 256)
     for number, x in enumerate(small_planes(random, name, PLANES + LONG_PLANES)):
@@ -401,7 +403,34 @@ def test_small_planes(pair: int, monkeypatch: pytest.MonkeyPatch) -> None:
         operator(name, function, x.shape, (1,), nan)(x, out.array)
         check_results(name, function, nan, x, (1,), out.array)
         out.check_surroundings()
-    assert len(taken) >= 32
+    assert len(taken) >= 32 and planes_cut(calls) >= 4
+
+
+CONVERTED = [
+    "FLOAT16 sum",
+    "FLOAT16 l2",
+    "BFLOAT16 mean",
+    "FLOAT32 sum",
+    "FLOAT32 l1",
+    "FLOAT32 l2",
+]
+
+
+@pytest.mark.parametrize("pair", CONVERTED)
+def test_narrow_columns(pair: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Many rows of few columns of converted floats: side by side, down several blocks, in parts and in one."""
+    name, function = pair.split()
+    monkeypatch.setattr(lowering, "LARGE_BYTES", 0)
+    monkeypatch.setattr(lowering, "DOWN_BYTES", 4096)
+    random = np.random.default_rng(CONVERTED.index(pair))
+    for rows, columns in ((200, 8), (133, 64), (99, 16), (120, 33), (77, 3), (67, 65)):
+        x = values(random, name, (3, rows, columns))
+        wide = values(random, name, (3, rows, columns + 2))[:, ::-1, 1:-1]
+        for number, given in enumerate((x, x[:1], wide, x.reshape(3, 1, rows, columns)[::-2])):
+            axes = (0, 2) if given.ndim == 4 else (1,)
+            monkeypatch.setattr(lowering, "PART_BYTES", (1 << 18, 2048)[number % 2])
+            nan = ("ignored", "propagates")[number % 2]
+            check_results(name, function, nan, given, axes, run(name, function, given, axes, nan))
 
 
 # --- numbers ---
@@ -724,12 +753,13 @@ def test_the_same_on_any_number_of_threads() -> None:
 
 
 @pytest.mark.parametrize("name", ["FLOAT32", "UINT8"])
-def test_between_forbidden_pages(name: str) -> None:
+def test_between_forbidden_pages(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Nothing beyond the elements is read or written: that would end the process."""
     arena, results = Arena(), Arena()
     function = "sum" if name == "FLOAT32" else "max"
     dtype = numpy_type(name)
-    for n, groups in itertools.product((1, 3, 15, 16, 17, 63, 64, 65, 300), (1, 3, 8, 70)):
+    lengths = 1, 3, 15, 16, 17, 63, 64, 65, 127, 129, 255, 257, 300, 511, 513
+    for n, groups in itertools.product(lengths, (1, 3, 8, 70)):
         for axes, gap, upper in itertools.product(((1,), (0,), (0, 1)), (0, 64), (False, True)):
             shape = (groups, n)
             x = arena.place(shape, (n * dtype.itemsize + gap, dtype.itemsize), dtype, upper)
@@ -740,7 +770,8 @@ def test_between_forbidden_pages(name: str) -> None:
             operator(name, function, shape, axes, "propagates")(x, out)
             assert (out == (x.size // out.size if function == "sum" else 1)).all()
             assert results.surroundings_kept(out)
-    for shape, upper in itertools.product(PLANES, (False, True)):
+    monkeypatch.setattr(geometry, "CUT_BYTES", 256)
+    for shape, upper in itertools.product(PLANES + LONG_PLANES, (False, True)):
         x = arena.place_packed(shape, dtype, upper)
         out = results.place_packed(reduced_shape(shape, (1,), True), dtype, upper)
         x[...] = 1

@@ -44,6 +44,7 @@ from draw import (
     numpy_type,
     of_8_mebibytes,
     output,
+    planes_cut,
     random_axes,
     random_shape,
     small_planes,
@@ -240,6 +241,7 @@ def test_small_planes(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Columns of planes of few elements, or of few rows, to outputs of any layout."""
     monkeypatch.setattr(lowering, "LARGE_BYTES", 0)
     taken = noted(monkeypatch, lowering, "_PLANES")
+    calls = noted(monkeypatch, geometry, "cut_planes")
     random = np.random.default_rng(TYPES.index(name))
     monkeypatch.setattr(geometry, "CUT_BYTES", 256)
     for like in small_planes(random, name, PLANES + LONG_PLANES):
@@ -249,7 +251,7 @@ def test_small_planes(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
             operator(name, like.shape, (1,), result)(like, out.array)
             check_close(name, like, (1,), result, out.array)
             out.check_surroundings()
-    assert len(taken) >= 130
+    assert len(taken) >= 130 and planes_cut(calls) >= 10
 
 
 @pytest.mark.parametrize("name", TYPES)
@@ -651,10 +653,11 @@ def test_many_threads_at_once() -> None:
 
 
 @pytest.mark.parametrize("name", ["FLOAT16", "FLOAT32"])
-def test_between_forbidden_pages(name: str) -> None:
+def test_between_forbidden_pages(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Nothing beyond the elements is read or written: that would end the process."""
     arena, results, dtype = Arena(), Arena(), numpy_type(name)
-    for n, groups in itertools.product((1, 3, 15, 17, 32, 33, 63, 300), (1, 3, 9, 70)):
+    lengths = 1, 3, 15, 17, 32, 33, 63, 300, 541, 1025, 1039
+    for n, groups in itertools.product(lengths, (1, 3, 9, 70)):
         for axis, apart, gap, upper in itertools.product((0, 1), (1, 2), (0, 64), (False, True)):
             step = apart * dtype.itemsize
             x = arena.place((groups, n), (n * step + gap, step), dtype, upper)
@@ -664,7 +667,8 @@ def test_between_forbidden_pages(name: str) -> None:
             specops.softmax(x, axis=axis, out=out)
             np.testing.assert_allclose(out.astype(np.float64), 1 / x.shape[axis], rtol=1e-3)
             assert results.surroundings_kept(out)
-    for shape, upper in itertools.product(PLANES, (False, True)):
+    monkeypatch.setattr(geometry, "CUT_BYTES", 256)
+    for shape, upper in itertools.product(PLANES + LONG_PLANES, (False, True)):
         x, out = (place.place_packed(shape, dtype, upper) for place in (arena, results))
         x[...] = 1
         specops.softmax(x, axis=1, out=out)

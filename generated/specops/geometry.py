@@ -114,19 +114,20 @@ def small_planes(kept: Sequence[Axis], reduced: Sequence[Axis], item: int) -> bo
     return rows * row_bytes <= PLANE_BYTES and (wide or rows <= NARROW_ROWS)
 
 
-def planes(kept: list[Axis], reduced: Sequence[Axis], item: int) -> int:
-    """The columns of the last one of small planes, 0 where there are no such; long ones of few rows are cut, in place.
+def cut_planes(kept: list[Axis], reduced: Sequence[Axis], item: int) -> int:
+    """Cut long planes of few rows, in place; returns the columns of the last piece, of small planes all, of others 0.
 
     >>> kept = [Axis(8, 12000, 12000), Axis(1000, 4, 4)]
-    >>> planes(kept, [Axis(3, 4000, 4000)], 4), kept[1:]
+    >>> cut_planes(kept, [Axis(3, 4000, 4000)], 4), kept[1:]
     (488, [Axis(size=2, stride=2048, second=2048), Axis(size=512, stride=4, second=4)])
     """
     if not kept:
         return 0
     columns, step, second = kept[-1]
-    each = CUT_BYTES // item
     few = len(reduced) == 1 and reduced[0].size <= FEW_ROWS and step == item
-    if few and columns > each:
+    if few and columns * item > CUT_BYTES:
+        each = -(-columns // -(-columns * item // CUT_BYTES))
+        each += -each % (CACHE_LINE // item)  # pieces of whole lines, nearly alike
         number = -(-columns // each)
         kept[-1:] = [Axis(number, step * each, second * each), Axis(each, step, second)]
         return columns - (number - 1) * each

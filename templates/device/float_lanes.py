@@ -130,7 +130,7 @@ def lane_count(_context: Any, kind: Any) -> Any:
 
 @intrinsic
 def lane_kind(_context: Any, kind: Any) -> Any:
-    """The kind whose elements are such lanes."""
+    """The kind whose elements are as these lanes: that of FLOAT32 for 16 bits, else `kind`."""
     element = _lanes_of(kind).element
 
     def codegen(context: Any, _builder: Any, _signature: Any, _values: Any) -> Any:
@@ -317,7 +317,7 @@ def lanes_at(_context: Any, kind: Any, place: Any, offset: Any) -> Any:
 
 @intrinsic
 def poke(_context: Any, address: Any, lanes: Any) -> Any:
-    """Store a vector of lanes (not of elements) in scratch memory."""
+    """Store a vector of lanes, not of elements."""
 
     def codegen(context: Any, builder: Any, _signature: Any, values: Any) -> Any:
         pointer = builder.bitcast(_pointer(builder, values[0]), values[1].type.as_pointer())

@@ -13,9 +13,10 @@ from numba.extending import intrinsic
 from float_math import EXP_SCALE, _log, _same
 from fold import _DOUBLE, Fold, _bits_of, _call, _on_lanes, _rule_of, _vector_of
 from fold_state import _element_of_key, _loaded, _places
-from folds import GROUPS, _fold_down
+from fold_down import _folded_down
+from folds import GROUPS
 from half import _float_to_bfloat, _float_to_half, _to_odd
-from memory import _load, _pointer, _prefetch, _splat
+from memory import _load, _pointer, _splat
 from planes import _each_strip, _Planes
 from vectors import _masked_store
 
@@ -234,7 +235,7 @@ def finish(
 def finishes_fast(_context: Any, fold: Any) -> Any:
     """Whether results had better be stored as soon as a vector is folded, a constant: 0.65 to 1 of the time.
 
-    Where they take long, those of short rows are computed together.
+    Not of folds that take long themselves: finishing whole vectors of several planes is faster then.
     """
 
     def codegen(_context: Any, _builder: Any, _signature: Any, _values: Any) -> Any:
@@ -272,8 +273,7 @@ def reduce_planes(
         def strip(plane: Any, column: Any, mask: Any, load: Callable[[Any], Any]) -> None:
             offset = builder.add(builder.mul(plane, out_step), builder.mul(column, size))
             place = _pointer(builder, out, offset)
-            _prefetch(builder, builder.gep(place, [planes.ahead]), 1, 1)
-            state = _fold_down(context, builder, f, finished.rule, planes.rows, load)
+            state = _folded_down(context, builder, f, finished.rule, planes.rows, load)
             elements = builder.bitcast(finished(state), vector)
             if mask is None:
                 builder.store(elements, builder.bitcast(place, vector.as_pointer()), align=1)

@@ -28,7 +28,6 @@ from fold_state import (
     _tree,
 )
 from memory import VECTOR_BYTES, _load, _pointer, _prefetch
-from planes import _each_strip, _Planes
 from target import _by_single_rows, _zen
 from vectors import _any, _extreme, _extremes, _greater, _load_short, _mask, _masked_load, _strips
 
@@ -453,74 +452,6 @@ def fold_few(
 
     i64, flag = types.int64, types.boolean
     return types.void(fold, i64, i64, i64, flag, i64, i64, i64, i64), codegen
-
-
-def _fold_down(
-    context: Any,
-    builder: Any,
-    fold: Fold,
-    rule: tuple[Any, ...],
-    rows: Any,
-    load: Callable[[Any], Any],
-) -> list[Any]:
-    """The state of a vector of columns of so many rows; load(row) gives its bits."""
-    i64 = rows.type
-    state = [cgutils.alloca_once_value(builder, value) for value in _neutral(fold, fold.count)]
-    each = 1 if fold.in_turn else _together(fold)
-    row = i64(0)
-    for together in (_together(fold), 1):
-        stop = builder.and_(rows, i64(-together))
-        with cgutils.for_range_slice(builder, row, stop, i64(together), i64) as (top, _):
-            for first in range(0, together, each):
-                number = builder.add(top, i64(first))
-
-                def load_row(i: int, _mask: Any, number: Any = number) -> Any:
-                    return load(builder.add(number, i64(i)))
-
-                some = min(each, together)
-                _fold_into(context, builder, fold, rule, state, load_row, some, None, False)
-        row = stop
-    return [builder.load(variable) for variable in state]
-
-
-@intrinsic
-def fold_planes(
-    _context: Any,
-    fold: Any,
-    rule: Any,
-    at: Any,
-    gap: Any,
-    address: Any,
-    planes: Any,
-    step: Any,
-    rows: Any,
-    row_step: Any,
-    columns: Any,
-    readable: Any,
-    ahead: Any,
-) -> Any:
-    """Fold the rows of planes into a state for each column; those of a plane stand behind those of the one before.
-
-    For the arguments from `address` on see _Planes. Whole vectors of states are stored.
-    """
-
-    def codegen(context: Any, builder: Any, _signature: Any, values: Any) -> Any:
-        _, rule, at, gap, *rest = values
-        f = fold.fold
-        planes = _Planes(*rest)
-        rule = _rule_of(builder, f, rule)
-
-        def strip(plane: Any, column: Any, _mask: Any, load: Callable[[Any], Any]) -> None:
-            state = _fold_down(context, builder, f, rule, planes.rows, load)
-            lane = builder.add(builder.mul(plane, planes.columns), column)
-            places = _places(builder, f, at, gap, lane, f.count)
-            _stored(builder, places, state)
-
-        _each_strip(builder, planes, _vector_of(f.element, f.count), strip)
-        return context.get_dummy_value()
-
-    i64 = types.int64
-    return types.void(fold, i64, i64, i64, i64, i64, i64, i64, i64, i64, i64, i64), codegen
 
 
 @intrinsic

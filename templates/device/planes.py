@@ -1,4 +1,4 @@
-"""Small planes: each vector of their columns is read down all rows at once.
+"""Small planes, and long ones of few rows that are cut: each vector of columns is read down all rows at once.
 
 The tables and tiles of rows of columns would take longer than the reading.
 """
@@ -11,9 +11,12 @@ from typing import Any, NamedTuple
 from numba.core import cgutils
 
 from compiled import inlined
-from memory import _load, _pointer, _prefetch, least, most
+from memory import _load, _pointer, _prefetch, least, most, split
 from target import bytes_ahead
 from vectors import _load_short, _mask, _strips
+
+
+PLANE_LANES = 256  # columns of planes whose results are stored together
 
 
 class _Planes(NamedTuple):
@@ -27,6 +30,19 @@ class _Planes(NamedTuple):
     columns: Any
     readable: Any  # whole vectors that end here, or before, may be read; 0: none
     ahead: Any  # bytes to what is fetched meanwhile
+
+
+@inlined
+def planes_together(columns, last):
+    """How many planes are taken together: one where others of its row have more columns, which `last` tells."""
+    return most(PLANE_LANES // columns, 1) if last == columns else 1
+
+
+@inlined
+def columns_before(item, in_row, columns, last):
+    """Columns of the plane before number `item`, of each `in_row` of which the last one has `last`."""
+    _, begun = split(item, in_row)
+    return columns if begun else last
 
 
 @inlined

@@ -57,7 +57,7 @@ CEILING = 19  # the greatest key that an element can have
 STORED = 20  # how elements of the input's shape are stored: one of the following
 RULE = 21  # flip, nan_key and inf
 UNCACHED = 24  # columns: input that no cache holds
-LAST_COLUMNS = 25  # planes: columns of the last one of each row of planes; others have as many as the innermost kept axis
+LAST_COLUMNS = 25  # planes: columns of the last of those that one is cut into; others have the innermost kept axis
 SETTINGS = 26
 
 ZEROS_FIRST = 0  # zeros, then marks
@@ -68,7 +68,6 @@ PAIR_BYTES = 16
 
 SHORT_BYTES = 127 * 64  # of a row searched without blocks: numbers of its vectors fit a byte
 BLOCK_BYTES = 4096  # scanned for its greatest key before the position matters
-PLANE_LANES = 256  # columns of small planes whose results are stored together
 BLOCK_ROWS = 1024  # rows of columns whose numbers fit the keys
 BYTE_ROWS = 256  # of 8 bits
 
@@ -773,6 +772,9 @@ def place_in_run(address, n, key, late, rule):
     return highest_bit(mask) if late else lowest_bit(mask)
 
 
+PLANE_LANES = 256  # columns of planes whose results are stored together
+
+
 class _Planes(NamedTuple):
     """Planes of rows of adjoining columns."""
 
@@ -784,6 +786,19 @@ class _Planes(NamedTuple):
     columns: Any
     readable: Any  # whole vectors that end here, or before, may be read; 0: none
     ahead: Any  # bytes to what is fetched meanwhile
+
+
+@inlined
+def planes_together(columns, last):
+    """How many planes are taken together: one where others of its row have more columns, which `last` tells."""
+    return most(PLANE_LANES // columns, 1) if last == columns else 1
+
+
+@inlined
+def columns_before(item, in_row, columns, last):
+    """Columns of the plane before number `item`, of each `in_row` of which the last one has `last`."""
+    _, begun = split(item, in_row)
+    return columns if begun else last
 
 
 @inlined
@@ -2161,7 +2176,7 @@ def columns(width, is_float, one_hot):
 
 
 def planes(width, is_float, one_hot):
-    """Chunk with the innermost axis kept, of small planes; an item is a plane."""
+    """Chunk with the innermost axis kept, of small planes; an item is one, or a piece of a long one."""
     lane, float_lane = lane_types(width, is_float)
 
     @entry
@@ -2178,8 +2193,7 @@ def planes(width, is_float, one_hot):
         row_bytes = columns * size
         ahead = planes_ahead(n, row_bytes) * step
         one_run = next_out == columns * width
-        # Of a row of planes whose last one has fewer columns each is taken alone.
-        together = most(PLANE_LANES // columns, 1) if how[LAST_COLUMNS] == columns else 1
+        together = planes_together(columns, how[LAST_COLUMNS])
         line = aligned(together * row_bytes + VECTOR_BYTES)
         best = allocate(2 * line)
         where = best + line
@@ -2187,8 +2201,7 @@ def planes(width, is_float, one_hot):
         while item < end:
             offset, out_offset, count = _run_at(outer, item, least(item + together, end))
             item += count
-            _, beyond = split(item, in_row)
-            some = columns if beyond else how[LAST_COLUMNS]
+            some = columns_before(item, in_row, columns, how[LAST_COLUMNS])
             start, target = x + offset, out + out_offset
             readable = readable_to(start, count, step, n, row_step, row_bytes)
             if one_hot:

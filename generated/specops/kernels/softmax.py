@@ -42,7 +42,7 @@ STREAM = 8  # whether results go past the cache
 NEAR = 9  # `columns`: whether a tile stays in cache
 COPIES = 10  # `columns`: rows of so few columns that so many of them are taken as one
 IN_PLACE = 11  # `rows`: exponentials are kept where results go
-LAST_COLUMNS = 12  # `planes`: columns of the last one of each row of planes; others have as many as the innermost kept axis
+LAST_COLUMNS = 12  # `planes`: columns of the last of those that one is cut into; others have the innermost kept axis
 SETTINGS = 13
 
 WHOLE = 0
@@ -830,7 +830,7 @@ def lane_count(_context: Any, kind: Any) -> Any:
 
 @intrinsic
 def lane_kind(_context: Any, kind: Any) -> Any:
-    """The kind whose elements are such lanes."""
+    """The kind whose elements are as these lanes: that of FLOAT32 for 16 bits, else `kind`."""
     element = _lanes_of(kind).element
 
     def codegen(context: Any, _builder: Any, _signature: Any, _values: Any) -> Any:
@@ -1017,7 +1017,7 @@ def lanes_at(_context: Any, kind: Any, place: Any, offset: Any) -> Any:
 
 @intrinsic
 def poke(_context: Any, address: Any, lanes: Any) -> Any:
-    """Store a vector of lanes (not of elements) in scratch memory."""
+    """Store a vector of lanes, not of elements."""
 
     def codegen(context: Any, builder: Any, _signature: Any, values: Any) -> Any:
         pointer = builder.bitcast(_pointer(builder, values[0]), values[1].type.as_pointer())
@@ -1380,6 +1380,16 @@ def prefetch_rows(_context: Any, address: Any, offsets: Any) -> Any:
         return context.get_dummy_value()
 
     return types.void(types.int64, types.int64), codegen
+
+
+PLANE_LANES = 256  # columns of planes whose results are stored together
+
+
+@inlined
+def columns_before(item, in_row, columns, last):
+    """Columns of the plane before number `item`, of each `in_row` of which the last one has `last`."""
+    _, begun = split(item, in_row)
+    return columns if begun else last
 
 
 @inlined
@@ -1904,13 +1914,13 @@ def rows(dtype):
         stored = parts == 1 and n <= block and not logarithm
         source = STORED if stored else LOGARITHMS if logarithm else COMPUTED
         advance = VECTOR_BYTES if stored else 0
+        in_place = how[IN_PLACE] != 0
         vectors = 1
-        if stored and how[IN_PLACE] == 0:
+        if stored and not in_place:
             # Each run ends in a vector of its own.
             run, lanes = _entry(reduced, reduced[1] - 1, 0), lane_count(kind)
             vectors = n // run * ceildiv(run, lanes)
         scratch = allocate(vectors * VECTOR_BYTES)
-        in_place = how[IN_PLACE] != 0
         for item in range(begin, end):
             group, first = split(item, parts)
             first *= share
@@ -2301,7 +2311,7 @@ def _down_rows(kind, x, step, ahead, out, out_step, out_ahead, rows, n, scratch,
 
 
 def planes(dtype):
-    """Chunk with lanes along the innermost kept axis, of small planes; an item is a plane."""
+    """Chunk with lanes along the innermost kept axis, of small planes; an item is one, or a piece of a long one."""
     kind = _KINDS[dtype]
 
     @entry
@@ -2322,9 +2332,9 @@ def planes(dtype):
             offset, out_offset, count = _run_at(outer, item, end)
             start, target = x + offset, out + out_offset
             item += count
-            _, beyond = split(item, in_row)
+            last = columns_before(item, in_row, columns, how[LAST_COLUMNS])
             for number in range(1, count + 1):
-                some = how[LAST_COLUMNS] if number == count and beyond == 0 else columns
+                some = last if number == count else columns
                 tail = some % lanes
                 body = (some - tail) * size
                 for at in range(0, body, lanes * size):

@@ -28,7 +28,9 @@ _COMBINE = launch.Kernel(kernel.combine)
 
 
 SCRATCH_BYTES = 1 << 18  # of a row's exponentials, or of a tile's lanes, which stay in L2
-RUN_BYTES = 1 << 19  # of a row's exponentials, where it and its results are one run each
+RUN_BYTES = (
+    1 << 19
+)  # of the exponentials of a row that is one run, as its results are, which stay in the cache
 BLOCK_BYTES = 1 << 14  # of a long row measured together
 TILE_BYTES = 4096  # of one row of a tile,
 STREAM_TILE_BYTES = 8192  # of large outputs: fewer ends (0.8 to 1 of the time)
@@ -202,9 +204,9 @@ class Softmax:
         return kept, reduced, shift, out_shift
 
     def _small_planes(self, kept: list[Axis], reduced: list[Axis]) -> _Way | None:
-        """Lanes along the innermost kept axis, where groups are columns of small planes; None elsewhere."""
+        """Lanes along the innermost kept axis, where groups are columns of planes small or cut; None elsewhere."""
         size = self._item_size
-        last = geometry.planes(kept, reduced, size) if kept and kept[-1].second == size else 0
+        last = geometry.cut_planes(kept, reduced, size) if kept and kept[-1].second == size else 0
         if not last:
             return None
         total, columns = reduced[0].size, kept[-1].size

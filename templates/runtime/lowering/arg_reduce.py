@@ -365,15 +365,16 @@ class Search:
         return visit
 
     def _small_planes(self, visit: _Visit, past: bool) -> _Way | None:
-        """Lanes along the innermost kept axis, where groups are columns of small planes; None elsewhere."""
+        """Lanes along the innermost kept axis, where groups are columns of planes small or cut; None elsewhere."""
         kept, reduced, size = visit.kept, visit.reduced, self._item_size
-        if not kept or kept[-1].second != self._out_size:
+        few = bool(reduced) and reduced[0].size <= kernel.BYTE_ROWS
+        if not few or not kept or kept[-1].second != self._out_size:
             return None
         if self._mark is None and size >= CUT_ITEM_BYTES:
-            last = geometry.planes(kept, reduced, size)
+            last = geometry.cut_planes(kept, reduced, size)
         else:
             last = kept[-1].size if geometry.small_planes(kept, reduced, size) else 0
-        if not last or reduced[0].size > kernel.BYTE_ROWS:
+        if not last:
             return None
         if self._mark is not None:
             rows = geometry.coalesce(visit.marked)

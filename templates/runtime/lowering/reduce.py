@@ -45,8 +45,10 @@ TILE_BYTES = 16384  # of one row of a tile
 TILE = 4096  # columns of it
 BESIDE = 400  # columns that narrow rows taken as one have, at most, about
 FAR_BESIDE = 1024  # the same where memory is waited for, 1.2 to 1.4 times as fast
+DOWN_COLUMNS = 64  # the same of converted floats: their states stay in registers
+DOWN_BYTES = 1 << 14  # of rows that are folded down together
 MANY_ROWS = 8  # fewer are taken as one, whatever joining their states costs
-FAR_BYTES = 1 << 24  # input that the caches hardly hold
+FAR_BYTES = 1 << 24  # input that the caches hold in part
 UNCACHED_BYTES = 1 << 25  # larger input is in none of them
 # Of smaller input fetching ahead costs more than it saves: without it 0.75 to 1 of the time. Narrow elements take so
 # long that the processor does not look far enough ahead itself.
@@ -92,6 +94,7 @@ class _Way(NamedTuple):
     last: int = 1  # rows that are taken as the last one
     several: int = 1  # such rows that are taken together
     last_columns: int = 1  # of the last plane of each row of planes
+    down: int = 0  # rows that are folded together while states stay in registers
 
 
 class Reduce:
@@ -159,6 +162,7 @@ class Reduce:
         self._uncached = input_bytes > UNCACHED_BYTES and state.any_number
         self._least_columns = LEAST_EXPONENTIALS if fold == "exponentials" else LEAST_COLUMNS
         self._beside = FAR_BESIDE if input_bytes >= FAR_BYTES and not state.slow else BESIDE
+        self._converts = state.converts
         self._plans = Plans(self._plan)
 
     def __call__(self, x: Array, out: Array) -> None:
@@ -208,6 +212,7 @@ class Reduce:
         how[kernel.UNCACHED] = self._uncached
         how[kernel.NEAR] = self._near
         how[kernel.LAST_COLUMNS] = way.last_columns
+        how[kernel.DOWN] = way.down
         tables = [geometry.table(kept), geometry.table(reduced)]
         how[[kernel.KEPT, kernel.REDUCED]] = [len(table) for table in tables]
         how[kernel.RULE :] = self._rule
@@ -273,8 +278,8 @@ class Reduce:
         return _Way(_ROWS, geometry.elements(kept), total * self._item_size)
 
     def _small_planes(self, kept: list[Axis], reduced: list[Axis]) -> _Way | None:
-        """Lanes along the innermost kept axis, where groups are columns of small planes; None elsewhere."""
-        last = geometry.planes(kept, reduced, self._item_size)
+        """Lanes along the innermost kept axis, where groups are columns of planes small or cut; None elsewhere."""
+        last = geometry.cut_planes(kept, reduced, self._item_size)
         if not last:
             return None
         columns = kept[-1].size
@@ -289,9 +294,11 @@ class Reduce:
         tile = -(-width // -(-width // tile))  # all alike
         tile += -tile % (64 // size)
         beside = last = several = 1
+        narrow = self._converts and stride == size and width <= DOWN_COLUMNS
         if stride == size and reduced and reduced[-1].stride == width * size:
             n, row_bytes, _ = reduced[-1]
-            beside = -(-n // -(-n * width // self._beside))
+            most = DOWN_COLUMNS if narrow else self._beside
+            beside = -(-n // -(-n * width // most))
             if n >= MANY_ROWS:
                 # So many that joining their states takes as long as folding all rows: 0.3 to 1.1 of the time.
                 worth = math.isqrt(geometry.elements(reduced) // width)
@@ -311,8 +318,11 @@ class Reduce:
             size_of_next = kept[-2].size
             items = items // size_of_next * -(-size_of_next // several)
         total = geometry.elements(reduced)
-        part_bytes = total * beside * several * size * min(width, tile)
-        return _Way(_COLUMNS, items, part_bytes, tile, beside, last, several)
+        wide = beside * several * size * min(width, tile)
+        down = 0
+        if narrow and wide <= DOWN_COLUMNS * size:
+            down = DOWN_BYTES // wide & -kernel.FOLD
+        return _Way(_COLUMNS, items, total * wide, tile, beside, last, several, down=down)
 
     def _parts(self, kept: list[Axis], reduced: list[Axis], way: _Way) -> int:
         """The parts of each group, none empty."""
