@@ -422,6 +422,7 @@ def test_narrow_columns(pair: str, monkeypatch: pytest.MonkeyPatch) -> None:
     name, function = pair.split()
     monkeypatch.setattr(lowering, "LARGE_BYTES", 0)
     monkeypatch.setattr(lowering, "DOWN_BYTES", 4096)
+    monkeypatch.setattr(lowering, "NEAR_BYTES", 0)
     random = np.random.default_rng(CONVERTED.index(pair))
     for rows, columns in ((200, 8), (133, 64), (99, 16), (120, 33), (77, 3), (67, 65)):
         x = values(random, name, (3, rows, columns))
