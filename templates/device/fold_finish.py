@@ -12,8 +12,8 @@ from numba.extending import intrinsic
 
 from float_math import EXP_SCALE, _log, _same
 from fold import _DOUBLE, Fold, _bits_of, _call, _on_lanes, _rule_of, _vector_of
-from fold_state import _element_of_key, _loaded, _places
 from fold_down import _folded_down
+from fold_state import _element_of_key, _loaded, _places
 from folds import GROUPS
 from half import _float_to_bfloat, _float_to_half, _to_odd
 from memory import _load, _pointer, _splat

@@ -15,7 +15,6 @@ from memory import _load, _pointer, _prefetch, least, most, split
 from target import bytes_ahead
 from vectors import _load_short, _mask, _strips
 
-
 PLANE_LANES = 256  # columns of planes whose results are stored together
 
 

@@ -28,9 +28,8 @@ _COMBINE = launch.Kernel(kernel.combine)
 
 
 SCRATCH_BYTES = 1 << 18  # of a row's exponentials, or of a tile's lanes, which stay in L2
-RUN_BYTES = (
-    1 << 19
-)  # of the exponentials of a row that is one run, as its results are, which stay in the cache
+# Of the exponentials of a row that is one run, as its results are, which stay in the cache.
+RUN_BYTES = 1 << 19
 BLOCK_BYTES = 1 << 14  # of a long row measured together
 TILE_BYTES = 4096  # of one row of a tile,
 STREAM_TILE_BYTES = 8192  # of large outputs: fewer ends (0.8 to 1 of the time)
