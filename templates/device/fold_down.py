@@ -105,11 +105,7 @@ def fold_down(
 
                 lanes = [builder.add(column, i64(v * f.count)) for v in range(vectors)]
                 places = [_pieces(context, builder, f, at, gap, lane) for lane in lanes]
-                states = [
-                    [cgutils.alloca_once(builder, p.type.pointee) for p in some] for some in places
-                ]
-                for some, state in zip(places, states, strict=True):
-                    _start(builder, f, fresh, some, state)
+                states = [_start(builder, f, fresh, some) for some in places]
                 _fold_down(context, builder, f, rule, states, rows, load, count)
                 for some, state in zip(places, states, strict=True):
                     _stored(builder, some, [builder.load(variable) for variable in state])

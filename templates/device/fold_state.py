@@ -408,8 +408,9 @@ def _stored(builder: Any, places: list[Any], state: list[Any]) -> None:
         builder.store(value, place, align=1)
 
 
-def _start(builder: Any, fold: Fold, fresh: Any, places: list[Any], state: list[Any]) -> None:
-    """Set variables to the states at `places`, or, where it is `fresh`, to those of no elements."""
+def _start(builder: Any, fold: Fold, fresh: Any, places: list[Any]) -> list[Any]:
+    """Variables with the states at `places`, or, where it is `fresh`, those of no elements."""
+    state = [cgutils.alloca_once(builder, place.type.pointee) for place in places]
     width = places[0].type.pointee.count
     neutral = _neutral(fold, width) * (fold.count // width)
     with builder.if_else(fresh) as (then, otherwise):
@@ -419,6 +420,7 @@ def _start(builder: Any, fold: Fold, fresh: Any, places: list[Any], state: list[
         with otherwise:
             for variable, value in zip(state, _loaded(builder, places), strict=True):
                 builder.store(value, variable)
+    return state
 
 
 @intrinsic

@@ -173,8 +173,7 @@ def fold_run(
         rule = _rule_of(builder, f, rule)
         size, lanes = f.bits // 8, f.count
         places = _pieces(context, builder, f, at, gap, i64(0))
-        state = [cgutils.alloca_once(builder, place.type.pointee) for place in places]
-        _start(builder, f, fresh, places, state)
+        state = _start(builder, f, fresh, places)
 
         def more(load: Callable[[int, Any], Any], rows: int, count: Any) -> None:
             _fold_into(context, builder, f, rule, state, load, rows, count, True)
@@ -365,8 +364,7 @@ def fold_rows(
                     return load
 
                 places = _pieces(context, builder, f, at, gap, column)
-                state = [cgutils.alloca_once(builder, place.type.pointee) for place in places]
-                _start(builder, f, at_first, places, state)
+                state = _start(builder, f, at_first, places)
                 new = [builder.load(variable) for variable in state]
                 for r in range(0, together, each):
                     load = rows_from(r)
@@ -404,8 +402,7 @@ def _fold_few(
     count: Any,
 ) -> None:
     """Fold so many rows of a vector of columns into the states at `places`; `row` gives its bits by number and mask."""
-    state = [cgutils.alloca_once(builder, place.type.pointee) for place in places]
-    _start(builder, fold, fresh, places, state)
+    state = _start(builder, fold, fresh, places)
     with cgutils.for_range(builder, rows) as down:
 
         def load(_i: int, mask: Any) -> Any:

@@ -1352,8 +1352,9 @@ def _stored(builder: Any, places: list[Any], state: list[Any]) -> None:
         builder.store(value, place, align=1)
 
 
-def _start(builder: Any, fold: Fold, fresh: Any, places: list[Any], state: list[Any]) -> None:
-    """Set variables to the states at `places`, or, where it is `fresh`, to those of no elements."""
+def _start(builder: Any, fold: Fold, fresh: Any, places: list[Any]) -> list[Any]:
+    """Variables with the states at `places`, or, where it is `fresh`, those of no elements."""
+    state = [cgutils.alloca_once(builder, place.type.pointee) for place in places]
     width = places[0].type.pointee.count
     neutral = _neutral(fold, width) * (fold.count // width)
     with builder.if_else(fresh) as (then, otherwise):
@@ -1363,6 +1364,7 @@ def _start(builder: Any, fold: Fold, fresh: Any, places: list[Any], state: list[
         with otherwise:
             for variable, value in zip(state, _loaded(builder, places), strict=True):
                 builder.store(value, variable)
+    return state
 
 
 @intrinsic
@@ -1597,8 +1599,7 @@ def fold_run(
         rule = _rule_of(builder, f, rule)
         size, lanes = f.bits // 8, f.count
         places = _pieces(context, builder, f, at, gap, i64(0))
-        state = [cgutils.alloca_once(builder, place.type.pointee) for place in places]
-        _start(builder, f, fresh, places, state)
+        state = _start(builder, f, fresh, places)
 
         def more(load: Callable[[int, Any], Any], rows: int, count: Any) -> None:
             _fold_into(context, builder, f, rule, state, load, rows, count, True)
@@ -1789,8 +1790,7 @@ def fold_rows(
                     return load
 
                 places = _pieces(context, builder, f, at, gap, column)
-                state = [cgutils.alloca_once(builder, place.type.pointee) for place in places]
-                _start(builder, f, at_first, places, state)
+                state = _start(builder, f, at_first, places)
                 new = [builder.load(variable) for variable in state]
                 for r in range(0, together, each):
                     load = rows_from(r)
@@ -1828,8 +1828,7 @@ def _fold_few(
     count: Any,
 ) -> None:
     """Fold so many rows of a vector of columns into the states at `places`; `row` gives its bits by number and mask."""
-    state = [cgutils.alloca_once(builder, place.type.pointee) for place in places]
-    _start(builder, fold, fresh, places, state)
+    state = _start(builder, fold, fresh, places)
     with cgutils.for_range(builder, rows) as down:
 
         def load(_i: int, mask: Any) -> Any:
@@ -2112,11 +2111,7 @@ def fold_down(
 
                 lanes = [builder.add(column, i64(v * f.count)) for v in range(vectors)]
                 places = [_pieces(context, builder, f, at, gap, lane) for lane in lanes]
-                states = [
-                    [cgutils.alloca_once(builder, p.type.pointee) for p in some] for some in places
-                ]
-                for some, state in zip(places, states, strict=True):
-                    _start(builder, f, fresh, some, state)
+                states = [_start(builder, f, fresh, some) for some in places]
                 _fold_down(context, builder, f, rule, states, rows, load, count)
                 for some, state in zip(places, states, strict=True):
                     _stored(builder, some, [builder.load(variable) for variable in state])

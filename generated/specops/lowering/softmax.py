@@ -248,8 +248,7 @@ class Softmax:
         size, inner = self._item_size, reduced[-1].size
         total = geometry.elements(reduced)
         vectors = total // inner * -(-inner // self._lanes)
-        one_run = len(reduced) == 1 and reduced[0].stride == reduced[0].second == size
-        keeps = one_run and not (stream or self._logarithm)
+        keeps = self._is_one_run(reduced) and not (stream or self._logarithm)
         fits = vectors * kernel.VECTOR_BYTES <= (RUN_BYTES if keeps else SCRATCH_BYTES)
         return _Way(
             _ROWS,
@@ -266,10 +265,12 @@ class Softmax:
 
         Their results need not go past the cache: their lines are there before they are stored.
         """
-        size, most = self._item_size, min(kernel.SUM_VECTORS * self._lanes, block)
-        if len(reduced) != 1 or reduced[0].size > most:
-            return False
-        return reduced[0].stride == reduced[0].second == size
+        most = min(kernel.SUM_VECTORS * self._lanes, block)
+        return self._is_one_run(reduced) and reduced[0].size <= most
+
+    def _is_one_run(self, reduced: list[Axis]) -> bool:
+        """Whether a group's elements adjoin, and its results."""
+        return len(reduced) == 1 and reduced[0].stride == reduced[0].second == self._item_size
 
     def _copies(self, kept: Axis, reduced: Axis, columns: int, total: int) -> int:
         """How many rows of columns are taken as one row, of at most `columns`: few fill no vectors.
