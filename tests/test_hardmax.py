@@ -212,6 +212,7 @@ def test_narrow_columns(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_small_planes(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """The marks of columns of planes of few elements, in outputs of any layout."""
     monkeypatch.setattr(lowering, "LARGE_BYTES", 0)
+    monkeypatch.setattr(lowering, "PART_BYTES", 48)  # planes have none
     taken = noted(monkeypatch, lowering, "_PLANES")
     random = np.random.default_rng(TYPES.index(name))
     for x in small_planes(random, name):

@@ -393,6 +393,7 @@ def test_small_planes(pair: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Columns of planes of few elements, or of few rows, with outputs of any layout."""
     name, function = PAIRS[pair]
     monkeypatch.setattr(lowering, "LARGE_BYTES", 0)
+    monkeypatch.setattr(lowering, "PART_BYTES", 48)  # planes have none
     taken = noted(monkeypatch, lowering, "_PLANES")
     calls = noted(monkeypatch, geometry, "cut_planes")
     random = np.random.default_rng(pair)

@@ -68,7 +68,7 @@ class _Way(NamedTuple):
 
     run: Callable[..., launch.Kernel]
     items: int
-    part_bytes: int  # that an item reads
+    part_bytes: int  # that an item reads; 0 where groups have no parts
     inner_bytes: int  # of a run that it stores
     block: int  # elements of a group measured together
     tile: int = 1
@@ -210,9 +210,7 @@ class Softmax:
             return None
         total, columns = reduced[0].size, kept[-1].size
         planes = geometry.elements(kept) // columns
-        return _Way(
-            _PLANES, planes, total * columns * size, columns * size, total, last_columns=last
-        )
+        return _Way(_PLANES, planes, 0, columns * size, total, last_columns=last)
 
     def _columns(self, kept: list[Axis], reduced: list[Axis], stream: bool) -> _Way:
         size, lane_bytes, lanes = self._item_size, self._lane_bytes, self._lanes

@@ -134,7 +134,7 @@ class _Way(NamedTuple):
     search: Callable[..., launch.Kernel]
     contiguous: bool
     items: int
-    part_bytes: int  # that an item reads
+    part_bytes: int  # that an item reads; 0 where groups have no parts
     late: bool = False
     tile: int = 1
     row_bytes: int = 0  # of columns, adjoining ones that an item reads
@@ -383,8 +383,7 @@ class Search:
             if past and rows[0].size * kept[-1].size * size > PAST_PLANE_BYTES:
                 return None
         planes = visit.groups // kept[-1].size
-        plane_bytes = visit.total * kept[-1].size * size
-        return _Way(_PLANES, True, planes, plane_bytes, last_columns=last)
+        return _Way(_PLANES, True, planes, 0, last_columns=last)
 
     def _columns(self, visit: _Visit) -> _Way:
         """Lanes along the innermost kept axis."""

@@ -88,7 +88,7 @@ class _Way(NamedTuple):
 
     fold: Callable[..., launch.Kernel]
     items: int
-    part_bytes: int  # that an item reads
+    part_bytes: int  # that an item reads; 0 where groups have no parts
     tile: int = 1
     beside: int = 1
     last: int = 1  # rows that are taken as the last one
@@ -284,8 +284,7 @@ class Reduce:
             return None
         columns = kept[-1].size
         planes = geometry.elements(kept) // columns
-        plane_bytes = reduced[0].size * columns * self._item_size
-        return _Way(_PLANES, planes, plane_bytes, last_columns=last)
+        return _Way(_PLANES, planes, 0, last_columns=last)
 
     def _columns(self, kept: list[Axis], reduced: list[Axis]) -> _Way:
         size = self._item_size
