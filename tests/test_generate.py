@@ -779,13 +779,13 @@ def test_output_depends_on_nothing_else(tmp_path: Path) -> None:
         assert trees.contents(root / "generated") == committed, (python, setting)
 
 
-def test_windows_line_ends_change_nothing(tree: Tree) -> None:
+def test_windows_line_ends_change_nothing(whole: Tree) -> None:
     """A checkout with CRLF gives the same bytes."""
-    for path in [*tree.path("specs").rglob("*.yaml"), *tree.path("templates").rglob("*")]:
+    for path in [*whole.path("specs").rglob("*.yaml"), *whole.path("templates").rglob("*")]:
         if path.is_file():
             path.write_bytes(path.read_bytes().replace(b"\n", b"\r\n"))
-    assert tree("generate").code == cli.OK
-    assert tree.generated() == trees.contents(PROJECT / "generated")
+    assert whole("generate").code == cli.OK
+    assert whole.generated() == trees.contents(PROJECT / "generated")
 
 
 # --- what generated files say of themselves --------------------------------------------------------------------------

@@ -17,7 +17,7 @@ from generator import cli
 @pytest.fixture(scope="module")
 def base(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """One folder for all, so that kernels which a case leaves alone come from the cache."""
-    return trees.copy(tmp_path_factory.mktemp("sabotage") / "tree")
+    return trees.copy(tmp_path_factory.mktemp("sabotage") / "tree", specs=trees.FEW)
 
 
 @pytest.fixture
@@ -26,7 +26,7 @@ def sabotaged(base: Path, run: Callable[[list[str]], trees.Result]) -> Iterator[
     yield Tree(base, run)
     for name in ("specs", "templates"):
         shutil.rmtree(base / name)
-    trees.copy(base)
+    trees.copy(base, specs=trees.FEW)
 
 
 def tables(tree: Tree) -> trees.Result:
@@ -224,17 +224,17 @@ GONE = {
 
 
 @pytest.mark.parametrize("name", GONE)
-def test_floors_turn_red(sabotaged: Tree, name: str) -> None:
+def test_floors_turn_red(whole: Tree, name: str) -> None:
     start, end = GONE[name]
-    text = sabotaged.text(ARGMAX)
+    text = whole.text(ARGMAX)
     a, b = text.index(start), text.index(end)
-    sabotaged.write(ARGMAX, text[:a] + text[b:])
-    assert sabotaged("lint").code == cli.OK
-    assert Floors.of(sabotaged.root).missing()
+    whole.write(ARGMAX, text[:a] + text[b:])
+    assert whole("lint").code == cli.OK
+    assert Floors.of(whole.root).missing()
 
 
-def test_floors_turn_red_for_a_data_type(sabotaged: Tree) -> None:
+def test_floors_turn_red_for_a_data_type(whole: Tree) -> None:
     """INT64 is in no example and in one table: only the floor notices that it is gone."""
-    replace(sabotaged, ARGMAX, TYPES_4_1, TYPES_4_1.replace("INT64, INT32, ", "INT32, "))
-    assert sabotaged("lint").code == cli.OK
-    assert Floors.of(sabotaged.root).missing()
+    replace(whole, ARGMAX, TYPES_4_1, TYPES_4_1.replace("INT64, INT32, ", "INT32, "))
+    assert whole("lint").code == cli.OK
+    assert Floors.of(whole.root).missing()

@@ -376,13 +376,13 @@ def test_new_needs_the_version(tree: Tree, name: str) -> None:
     assert not tree.path(f"specs/{name}.yaml").exists()
 
 
-def test_new_leaves_no_result_of_the_other(tree: Tree) -> None:
+def test_new_leaves_no_result_of_the_other(whole: Tree) -> None:
     """From each spec: every datum that an example expects is a TODO, in whatever style it is written; no other is."""
-    likes = sorted(tree.path("specs").glob("*/*.yaml"))
+    likes = sorted(whole.path("specs").glob("*/*.yaml"))
     assert len(likes) >= 120
     for like in likes:
         name = f"{like.parent.name}/new_29"
-        assert tree("new", name, "--like", f"{like.parent.name}/{like.stem}").code == cli.OK
+        assert whole("new", name, "--like", f"{like.parent.name}/{like.stem}").code == cli.OK
         old, new = (yaml.safe_load(p.read_bytes()) for p in (like, like.with_stem("new_29")))
         like.with_stem("new_29").unlink()
         for example in old["examples"]:
@@ -448,12 +448,12 @@ WRONG_TOGETHER = {
 
 
 @pytest.mark.parametrize("name", WRONG_TOGETHER)
-def test_lint_across_specs(tree: Tree, name: str) -> None:
+def test_lint_across_specs(whole: Tree, name: str) -> None:
     file, old, new, errors = WRONG_TOGETHER[name]
-    text = tree.text(file)
+    text = whole.text(file)
     assert old in text
-    tree.write(file, text.replace(old, new, 1))
-    result = tree("lint")
+    whole.write(file, text.replace(old, new, 1))
+    result = whole("lint")
     assert result.code == cli.ERRORS
     for error in errors:
         assert error in result.err

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -14,6 +15,7 @@ PROJECT = Path(__file__).resolve().parent.parent
 BASE = PROJECT / "tests/diagnostics/base"
 ARGMAX = "specs/directml/argmax.yaml"
 VOCABULARY = "specs/vocabulary.yaml"
+FEW = "argm.*|.*hardmax.*"  # operators of three sources and several versions, equivalent to one another
 
 
 @dataclass(frozen=True)
@@ -69,14 +71,15 @@ def contents(folder: Path) -> dict[str, bytes]:
     }
 
 
-def copy(target: Path, *, generated: bool = False) -> Path:
-    """The project's specs and templates (and generated files) in a new folder."""
-    for name in ("specs", "templates", *(["generated"] if generated else [])):
-        shutil.copytree(
-            PROJECT / name,
-            target / name,
-            ignore=shutil.ignore_patterns("__pycache__", ".*_cache", "*.md"),
-        )
+def copy(target: Path, *, specs: str = ".*") -> Path:
+    """The project's templates and those of its specs in a new folder."""
+    ignored = shutil.ignore_patterns("__pycache__", ".*_cache", "*.md")
+    shutil.copytree(PROJECT / "templates", target / "templates", ignore=ignored)
+    for path in (PROJECT / "specs").rglob("*.yaml"):
+        if path.match(VOCABULARY) or re.fullmatch(specs, path.stem):
+            place = target / path.relative_to(PROJECT)
+            place.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy(path, place)
     return target
 
 
