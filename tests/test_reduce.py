@@ -43,7 +43,7 @@ import specops
 from specops import geometry
 from specops.lowering import reduce as lowering
 from specops.lowering.reduce import Reduce
-from specops.tensor import packed
+from specops.tensor import packed, packed_strides
 from stress.memory import Arena
 
 NAN, INF = math.nan, math.inf
@@ -405,6 +405,39 @@ def test_small_planes(pair: int, monkeypatch: pytest.MonkeyPatch) -> None:
         check_results(name, function, nan, x, (1,), out.array)
         out.check_surroundings()
     assert len(taken) >= 32 and planes_cut(calls) >= 4
+
+
+RUNS = [  # shapes and axes of groups of several runs: of one element to many vectors, of few groups and of many
+    ((3, 70, 7), (0, 2)),
+    ((2, 3, 130, 16), (0, 3)),
+    ((2, 5, 3, 2, 33), (0, 2, 4)),
+    ((6, 4, 129), (0, 2)),
+    ((9, 1, 9, 40), (0, 3)),
+    ((5, 3, 11), (0, 2)),
+]
+
+
+@pytest.mark.parametrize("pair", range(len(PAIRS)), ids=[" ".join(pair) for pair in PAIRS])
+def test_short_runs(pair: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Short runs of many groups in turn, and rows with gaps between them; in parts and in one, over threads."""
+    name, function = PAIRS[pair]
+    monkeypatch.setattr(lowering, "LARGE_BYTES", 0)
+    taken = noted(monkeypatch, lowering, "_RUNS")
+    random = np.random.default_rng(pair)
+    for number, (shape, axes) in enumerate(RUNS):
+        monkeypatch.setattr(lowering, "PART_BYTES", (1 << 18, 48)[number % 2])
+        monkeypatch.setattr(lowering, "NEAR_BYTES", (1 << 22, 0)[number % 2])
+        monkeypatch.setattr(lowering, "NARROW_NEAR_BYTES", (1 << 22, 0)[number % 2])
+        nan = ("ignored", "propagates")[number % 2]
+        x = values(random, name, shape)
+        within = values(random, name, (*shape[:-1], shape[-1] + 2))[..., 1:-1]
+        last = tuple(range(x.ndim - 2, x.ndim))
+        for given, reduced in ((x, axes), (x[::-1], axes), (within, axes), (within, last)):
+            out = output(random, reduced_shape(shape, reduced, True), x.dtype)
+            operator(name, function, shape, reduced, nan)(given, out.array)
+            check_results(name, function, nan, given, reduced, out.array)
+            out.check_surroundings()
+    assert len(taken) >= 20
 
 
 CONVERTED = [
@@ -773,12 +806,15 @@ def test_between_forbidden_pages(name: str, monkeypatch: pytest.MonkeyPatch) -> 
             assert (out == (x.size // out.size if function == "sum" else 1)).all()
             assert results.surroundings_kept(out)
     monkeypatch.setattr(geometry, "CUT_BYTES", 256)
-    for shape, upper in itertools.product(PLANES + LONG_PLANES, (False, True)):
-        x = arena.place_packed(shape, dtype, upper)
-        out = results.place_packed(reduced_shape(shape, (1,), True), dtype, upper)
+    planes = [(shape, (1,)) for shape in PLANES + LONG_PLANES]
+    for (shape, axes), gap, upper in itertools.product(planes + RUNS, (0, 64), (False, True)):
+        steps = [s * dtype.itemsize for s in packed_strides((*shape[:-1], shape[-1] + gap))]
+        x = arena.place(shape, steps, dtype, upper)
+        assert x is not None
+        out = results.place_packed(reduced_shape(shape, axes, True), dtype, upper)
         x[...] = 1
-        operator(name, function, shape, (1,), "propagates")(x, out)
-        assert (out == (shape[1] if function == "sum" else 1)).all()
+        operator(name, function, shape, axes, "propagates")(x, out)
+        assert (out == (x.size // out.size if function == "sum" else 1)).all()
         assert results.surroundings_kept(out)
 
 

@@ -17,7 +17,6 @@ from fold_state import (
     _joined,
     _key,
     _loaded,
-    _neutral,
     _part,
     _pieces,
     _places,
@@ -29,7 +28,7 @@ from fold_state import (
 )
 from memory import VECTOR_BYTES, _load, _pointer, _prefetch
 from target import _by_single_rows, _zen
-from vectors import _any, _extreme, _extremes, _greater, _load_short, _mask, _masked_load, _strips
+from vectors import _any, _extreme, _extremes, _greater, _mask, _masked_load, _strips
 
 FOLD = 8  # vectors that are added to each other first: nothing waits for the sum before
 FOLD_FAST = 4  # the same where that pays: see _together
@@ -225,88 +224,6 @@ def fold_run(
 
     i64, flag = types.int64, types.boolean
     return types.void(fold, i64, i64, i64, flag, i64, i64, i64, i64, flag, i64, i64, i64), codegen
-
-
-@intrinsic
-def short_elements(_context: Any, fold: Any) -> Any:
-    """Elements, at most, of a group that is folded without fetching ahead, one vector after the other, a constant.
-
-    Longer ones take up to 1.3 times as long so, shorter ones 0.65 to 1 of the time.
-    """
-
-    def codegen(_context: Any, _builder: Any, _signature: Any, _values: Any) -> Any:
-        f = fold.fold
-        vectors = 16 if f.bits == 32 and not f.slow else 8
-        return ir.IntType(64)(vectors * f.count)
-
-    return types.int64(fold), codegen
-
-
-@intrinsic
-def fold_short(
-    _context: Any,
-    fold: Any,
-    rule: Any,
-    at: Any,
-    gap: Any,
-    address: Any,
-    n: Any,
-    step: Any,
-    groups: Any,
-    readable: Any,
-) -> Any:
-    """Fold groups of n adjoining elements, at most short_elements, each into a vector of states of its own.
-
-    They are `step` bytes apart. What ends before `readable` may be read.
-    """
-
-    def codegen(context: Any, builder: Any, _signature: Any, values: Any) -> Any:
-        _, rule, at, gap, address, n, step, groups, readable = values
-        f = fold.fold
-        i64 = n.type
-        rule = _rule_of(builder, f, rule)
-        vector = _vector_of(f.element, f.count)
-        neutral = _neutral(f, f.count)
-        before = builder.and_(builder.sub(n, i64(1)), i64(-f.count))  # the last vector
-        rest = builder.sub(n, before)
-        behind = builder.mul(before, i64(f.bits // 8))
-
-        def short(place: Any) -> Callable[[int, Any], Any]:
-            return lambda _i, mask: _load_short(builder, place, mask, vector, readable)
-
-        def each(group: Callable[[Any], list[Any]]) -> None:
-            with cgutils.for_range(builder, groups) as loop:
-                state = group(builder.add(address, builder.mul(loop.index, step)))
-                lane = builder.mul(loop.index, i64(f.count))
-                _stored(builder, _places(builder, f, at, gap, lane, f.count), state)
-
-        def of_one(first: Any) -> list[Any]:
-            # Of so few elements, pieces take 1.05 times as long.
-            load = short(first)
-            return _fold_part(context, builder, f, rule, neutral, load, 1, n, True, True)
-
-        def of_several(first: Any) -> list[Any]:
-            state = [cgutils.alloca_once_value(builder, value) for value in neutral]
-
-            def more(load: Callable[[int, Any], Any], count: Any) -> None:
-                _fold_into(context, builder, f, rule, state, load, 1, count, True)
-
-            length = i64(f.count * f.bits // 8)
-            with cgutils.for_range_slice(builder, i64(0), behind, length, i64) as (offset, _):
-                place = _pointer(builder, first, offset)
-                more(lambda _i, mask: _load_row(builder, f, place, mask), None)
-            more(short(builder.add(first, behind)), rest)
-            return [builder.load(variable) for variable in state]
-
-        with builder.if_else(builder.icmp_signed("==", before, i64(0))) as (then, otherwise):
-            with then:
-                each(of_one)
-            with otherwise:
-                each(of_several)
-        return context.get_dummy_value()
-
-    i64 = types.int64
-    return types.void(fold, i64, i64, i64, i64, i64, i64, i64, i64), codegen
 
 
 @intrinsic

@@ -29,13 +29,13 @@ from numba.core.imputils import lower_constant
 from numba.extending import intrinsic, models, register_model, typeof_impl
 
 PARTS = 0  # parts that each group is split into
-TILE = 1  # columns: those taken together
+TILE = 1  # columns: those taken together; runs: groups of the innermost kept axis that are
 BESIDE = 2  # columns: rows that adjoin in memory and are taken as one; the innermost reduced axis counts such rows
 LAST = 3  # columns: rows that are taken as the last one of that axis
 SEVERAL = 4  # columns: such rows of the next kept axis that adjoin, too, and are taken together
 UNCACHED = 5  # columns: input that no cache holds
 LAST_COLUMNS = 6  # planes: columns of the last of those that one is cut into; others have the innermost kept axis
-NEAR = 7  # columns: input that the caches may hold, of which nothing is fetched ahead
+NEAR = 7  # columns, runs: input that the caches may hold, of which nothing is fetched ahead
 DOWN = 8  # columns: rows that are folded together while states stay in registers; 0 where that does not pay
 KEPT = 9  # lengths of the tables
 REDUCED = 10
@@ -44,6 +44,7 @@ SETTINGS = 17
 
 BLOCK_ROWS = 1024  # rows of columns whose offsets are tabled together
 SETTLING = 1 << 15  # bytes after which a group may end: nothing changes a greatest element of 255
+RUNS_AHEAD = 1 << 12  # bytes, about, that short runs are fetched ahead
 SHORT_GROUPS = 64  # groups of few vectors whose results are stored together: 1.2 times as fast as GROUPS of them
 
 
@@ -842,6 +843,9 @@ class Fold:
         self.any_number = exact or self.in_turn
         # So much arithmetic that the processor does not look far enough ahead itself.
         self.slow = operation == "exponentials" or (self.bits == 16 and not exact)
+        # Elements, at most, of a run that is folded without fetching ahead, one vector after the other. Longer ones
+        # take up to 1.3 times as long so, shorter ones 0.65 to 1 of the time.
+        self.short = (16 if self.bits == 32 and not self.slow else 8) * self.count
 
 
 class _FoldType(types.Type):
@@ -1654,88 +1658,6 @@ def fold_run(
 
 
 @intrinsic
-def short_elements(_context: Any, fold: Any) -> Any:
-    """Elements, at most, of a group that is folded without fetching ahead, one vector after the other, a constant.
-
-    Longer ones take up to 1.3 times as long so, shorter ones 0.65 to 1 of the time.
-    """
-
-    def codegen(_context: Any, _builder: Any, _signature: Any, _values: Any) -> Any:
-        f = fold.fold
-        vectors = 16 if f.bits == 32 and not f.slow else 8
-        return ir.IntType(64)(vectors * f.count)
-
-    return types.int64(fold), codegen
-
-
-@intrinsic
-def fold_short(
-    _context: Any,
-    fold: Any,
-    rule: Any,
-    at: Any,
-    gap: Any,
-    address: Any,
-    n: Any,
-    step: Any,
-    groups: Any,
-    readable: Any,
-) -> Any:
-    """Fold groups of n adjoining elements, at most short_elements, each into a vector of states of its own.
-
-    They are `step` bytes apart. What ends before `readable` may be read.
-    """
-
-    def codegen(context: Any, builder: Any, _signature: Any, values: Any) -> Any:
-        _, rule, at, gap, address, n, step, groups, readable = values
-        f = fold.fold
-        i64 = n.type
-        rule = _rule_of(builder, f, rule)
-        vector = _vector_of(f.element, f.count)
-        neutral = _neutral(f, f.count)
-        before = builder.and_(builder.sub(n, i64(1)), i64(-f.count))  # the last vector
-        rest = builder.sub(n, before)
-        behind = builder.mul(before, i64(f.bits // 8))
-
-        def short(place: Any) -> Callable[[int, Any], Any]:
-            return lambda _i, mask: _load_short(builder, place, mask, vector, readable)
-
-        def each(group: Callable[[Any], list[Any]]) -> None:
-            with cgutils.for_range(builder, groups) as loop:
-                state = group(builder.add(address, builder.mul(loop.index, step)))
-                lane = builder.mul(loop.index, i64(f.count))
-                _stored(builder, _places(builder, f, at, gap, lane, f.count), state)
-
-        def of_one(first: Any) -> list[Any]:
-            # Of so few elements, pieces take 1.05 times as long.
-            load = short(first)
-            return _fold_part(context, builder, f, rule, neutral, load, 1, n, True, True)
-
-        def of_several(first: Any) -> list[Any]:
-            state = [cgutils.alloca_once_value(builder, value) for value in neutral]
-
-            def more(load: Callable[[int, Any], Any], count: Any) -> None:
-                _fold_into(context, builder, f, rule, state, load, 1, count, True)
-
-            length = i64(f.count * f.bits // 8)
-            with cgutils.for_range_slice(builder, i64(0), behind, length, i64) as (offset, _):
-                place = _pointer(builder, first, offset)
-                more(lambda _i, mask: _load_row(builder, f, place, mask), None)
-            more(short(builder.add(first, behind)), rest)
-            return [builder.load(variable) for variable in state]
-
-        with builder.if_else(builder.icmp_signed("==", before, i64(0))) as (then, otherwise):
-            with then:
-                each(of_one)
-            with otherwise:
-                each(of_several)
-        return context.get_dummy_value()
-
-    i64 = types.int64
-    return types.void(fold, i64, i64, i64, i64, i64, i64, i64, i64), codegen
-
-
-@intrinsic
 def fold_rows(
     _context: Any,
     fold: Any,
@@ -2021,6 +1943,119 @@ def copy_states(
 
     i64 = types.int64
     return types.void(fold, i64, i64, i64, i64, i64), codegen
+
+
+def _fold_each(
+    context: Any, builder: Any, fold: Fold, fresh: bool, values: Any, ahead: Any
+) -> None:
+    """Fold runs, each into its vector of states, `fresh` ones or what is there; see fold_short and fold_runs."""
+    rule, at, gap, address, n, step, runs, readable = values
+    i64 = n.type
+    rule = _rule_of(builder, fold, rule)
+    vector = _vector_of(fold.element, fold.count)
+    before = builder.and_(builder.sub(n, i64(1)), i64(-fold.count))  # the last vector
+    rest = builder.sub(n, before)
+    behind = builder.mul(before, i64(fold.bits // 8))
+
+    def fetched(place: Any) -> Any:
+        if ahead is not None:
+            _prefetch(builder, _pointer(builder, place, ahead), 1)
+        return place
+
+    def short(place: Any) -> Callable[[int, Any], Any]:
+        return lambda _i, mask: _load_short(builder, fetched(place), mask, vector, readable)
+
+    def each(folded: Callable[[Any, list[Any]], list[Any]]) -> None:
+        with cgutils.for_range(builder, runs) as loop:
+            lane = builder.mul(loop.index, i64(fold.count))
+            places = _places(builder, fold, at, gap, lane, fold.count)
+            state = _neutral(fold, fold.count) if fresh else _loaded(builder, places)
+            first = builder.add(address, builder.mul(loop.index, step))
+            _stored(builder, places, folded(first, state))
+
+    def of_one(first: Any, state: list[Any]) -> list[Any]:
+        # Of so few elements, pieces take 1.05 times as long.
+        load = short(first)
+        return _fold_part(context, builder, fold, rule, state, load, 1, n, True, fresh)
+
+    def of_several(first: Any, old: list[Any]) -> list[Any]:
+        state = [cgutils.alloca_once_value(builder, value) for value in old]
+
+        def more(load: Callable[[int, Any], Any], count: Any) -> None:
+            _fold_into(context, builder, fold, rule, state, load, 1, count, True)
+
+        length = i64(fold.count * fold.bits // 8)
+        with cgutils.for_range_slice(builder, i64(0), behind, length, i64) as (offset, _):
+            place = fetched(builder.add(first, offset))
+            more(lambda _i, mask: _load_row(builder, fold, _pointer(builder, place), mask), None)
+        more(short(builder.add(first, behind)), rest)
+        return [builder.load(variable) for variable in state]
+
+    with builder.if_else(builder.icmp_signed("==", before, i64(0))) as (then, otherwise):
+        with then:
+            each(of_one)
+        with otherwise:
+            each(of_several)
+
+
+@intrinsic
+def short_elements(_context: Any, fold: Any) -> Any:
+    """Elements, at most, of a run that is folded one vector after the other, a constant."""
+
+    def codegen(_context: Any, _builder: Any, _signature: Any, _values: Any) -> Any:
+        return ir.IntType(64)(fold.fold.short)
+
+    return types.int64(fold), codegen
+
+
+@intrinsic
+def fold_short(
+    _context: Any,
+    fold: Any,
+    rule: Any,
+    at: Any,
+    gap: Any,
+    address: Any,
+    n: Any,
+    step: Any,
+    groups: Any,
+    readable: Any,
+) -> Any:
+    """Fold groups of n adjoining elements, at most short_elements, each into a vector of states of its own.
+
+    They are `step` bytes apart. What ends before `readable` may be read.
+    """
+
+    def codegen(context: Any, builder: Any, _signature: Any, values: Any) -> Any:
+        _fold_each(context, builder, fold.fold, True, values[1:], None)
+        return context.get_dummy_value()
+
+    i64 = types.int64
+    return types.void(fold, i64, i64, i64, i64, i64, i64, i64, i64), codegen
+
+
+@intrinsic
+def fold_runs(
+    _context: Any,
+    fold: Any,
+    rule: Any,
+    at: Any,
+    gap: Any,
+    address: Any,
+    n: Any,
+    step: Any,
+    groups: Any,
+    readable: Any,
+    ahead: Any,
+) -> Any:
+    """As fold_short, into vectors of states that are there; what lies `ahead` bytes further is fetched."""
+
+    def codegen(context: Any, builder: Any, _signature: Any, values: Any) -> Any:
+        _fold_each(context, builder, fold.fold, False, values[1:-1], values[-1])
+        return context.get_dummy_value()
+
+    i64 = types.int64
+    return types.void(fold, i64, i64, i64, i64, i64, i64, i64, i64, i64), codegen
 
 
 DOWN_VECTORS = 4  # of a row that are folded together
@@ -2662,6 +2697,68 @@ def rows(dtype, operation):
             else:
                 finish(fold, rule, results, result_gap, target, out_step, count)
             item += count
+        release(states)
+
+    return chunk
+
+
+def runs(dtype, operation):
+    """Chunk with lanes along the innermost reduced axis, of many short runs a group; an item is a part of a tile of groups.
+
+    Of each position in the other reduced axes, the runs of all groups of the tile are folded before those of the next.
+    """
+    fold = Fold(dtype, operation)
+
+    @entry
+    def chunk(walk, x, out, partial, begin, end):
+        prefer_wide_vectors()
+        how, kept, reduced = _two_tables(walk, SETTINGS, KEPT, REDUCED)
+        rule = walk + 8 * RULE
+        lane = lane_bytes(fold)
+        gap = (SHORT_GROUPS + GROUPS) * lane_count(fold) * lane
+        result_gap = SHORT_GROUPS * lane
+        states = allocate(state_arrays(fold) * (gap + result_gap))
+        results = states + state_arrays(fold) * gap
+        parts, tile = how[PARTS], how[TILE]
+        inner = kept[1] - 1
+        width, step, out_step = _axis(kept, inner)
+        tiles = ceildiv(width, tile)
+        groups = _volume(kept)
+        whole = groups // width * tiles
+        n, _, _ = _axis(reduced, reduced[1] - 1)
+        outer_reduced = reduced[0], reduced[1] - 1
+        pitch = _entry(reduced, reduced[1] - 2, 1)
+        ahead = 0 if how[NEAR] != 0 else pitch * most(RUNS_AHEAD // most(pitch, 1), 1)
+        adjoin = step == n * element_bytes(fold)
+        total = _volume(outer_reduced)
+        share = ceildiv(total, parts)
+        for item in range(begin, end):
+            part, rest = split(item, whole)
+            outer, column = split(rest, tiles)
+            column *= tile
+            count = least(tile, width - column)
+            offset, out_offset = _unravel(kept, inner, outer)
+            start = x + offset + column * step
+            reset(fold, states, gap, count * lane_count(fold))
+            position = part * share
+            stop = least(position + share, total)
+            while position < stop:
+                row_offset, _, rows = _run_at(outer_reduced, position, stop)
+                position += rows
+                address = start + row_offset
+                for _ in range(rows):
+                    readable = address + count * step if adjoin else 0
+                    fold_runs(fold, rule, states, gap, address, n, step, count, readable, ahead)
+                    address += pitch
+            for g in range(0, count, GROUPS):
+                at = states + g * lane_count(fold) * lane
+                across(fold, at, gap, results + g * lane, result_gap)
+            if parts > 1:
+                place = partial + (part * groups + outer * width + column) * lane
+                copy_states(fold, place, parts * groups * lane, results, result_gap, count)
+            else:
+                target = out + out_offset + column * out_step
+                finish(fold, rule, results, result_gap, target, out_step, count)
         release(states)
 
     return chunk

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 Array = npt.NDArray[Any]
 
 _ROWS = launch.kernels(kernel.rows)
+_RUNS = launch.kernels(kernel.runs)
 _COLUMNS = launch.kernels(kernel.columns)
 _PLANES = launch.kernels(kernel.planes)
 _COMBINE = launch.kernels(kernel.combine)
@@ -57,6 +58,7 @@ UNCACHED_BYTES = 1 << 25  # larger input is in none of them
 # long that the processor does not look far enough ahead itself.
 NEAR_BYTES = 1 << 24
 NARROW_NEAR_BYTES = 1 << 22  # of elements of less than 32 bits
+RUN_GROUPS = 4  # whose short runs are taken in turn where those of one group come first: with 1 or 16 up to 1.5 times
 SHORT = 8  # elements of a group that is no row
 LEAST_COLUMNS = 4  # of small planes of few elements: with fewer, lanes along another axis do
 LEAST_EXPONENTIALS = 12  # the same for sums of exponentials, where idle lanes cost most
@@ -84,9 +86,10 @@ class _Plan(NamedTuple):
 
 
 class _Way(NamedTuple):
-    """How groups are folded: by rows, by small planes, or by columns.
+    """How groups are folded: by rows, by short runs, by small planes, or by columns.
 
-    Of columns `tile` together, `beside` rows taken as one. Planes are too small for parts.
+    Of columns, or groups of short runs, `tile` together; of columns `beside` rows taken as one. Planes are too small
+    for parts.
     """
 
     fold: Callable[..., launch.Kernel]
@@ -166,6 +169,7 @@ class Reduce:
         self._least_columns = LEAST_EXPONENTIALS if fold == "exponentials" else LEAST_COLUMNS
         self._beside = FAR_BESIDE if input_bytes >= FAR_BYTES and not state.slow else BESIDE
         self._converts = state.converts
+        self._short = state.short
         self._plans = Plans(self._plan)
 
     def __call__(self, x: Array, out: Array) -> None:
@@ -195,7 +199,7 @@ class Reduce:
         """All that calls may run, whatever the strides."""
         if self._other is not None:
             return self._other.kernels()
-        return [run(*self._fold) for run in (_ROWS, _COLUMNS, _PLANES, _COMBINE)]
+        return [run(*self._fold) for run in (_ROWS, _RUNS, _COLUMNS, _PLANES, _COMBINE)]
 
     def _plan(self, strides: tuple[int, ...], out_strides: tuple[int, ...]) -> _Plan:
         kept, reduced, shift, out_shift = self._sides(strides, out_strides)
@@ -204,7 +208,7 @@ class Reduce:
         if columns:
             way = self._small_planes(kept, reduced) or self._columns(kept, reduced)
         else:
-            way = self._rows(kept, reduced)
+            way = self._runs(kept, reduced) or self._rows(kept, reduced)
         parts = self._parts(kept, reduced, way)
         how = np.zeros(kernel.SETTINGS, np.int64)
         how[kernel.PARTS] = parts
@@ -280,6 +284,19 @@ class Reduce:
         total = geometry.elements(reduced)
         return _Way(_ROWS, geometry.elements(kept), total * self._item_size)
 
+    def _runs(self, kept: list[Axis], reduced: list[Axis]) -> _Way | None:
+        """Lanes along the innermost reduced axis, where each group has many short runs; None elsewhere."""
+        if not kept or len(reduced) < 2:
+            return None
+        n, step, _ = reduced[-1]
+        if step != self._item_size or n > self._short:
+            return None
+        width = kept[-1].size
+        by_groups = kept[-1].stride < reduced[-2].stride
+        tile = min(width, kernel.SHORT_GROUPS if by_groups else RUN_GROUPS)
+        items = geometry.elements(kept) // width * -(-width // tile)
+        return _Way(_RUNS, items, geometry.elements(reduced) * tile * self._item_size, tile)
+
     def _small_planes(self, kept: list[Axis], reduced: list[Axis]) -> _Way | None:
         """Lanes along the innermost kept axis, where groups are columns of planes small or cut; None elsewhere."""
         last = geometry.cut_planes(kept, reduced, self._item_size)
@@ -331,7 +348,7 @@ class Reduce:
     def _parts(self, kept: list[Axis], reduced: list[Axis], way: _Way) -> int:
         """The parts of each group, none empty."""
         groups = geometry.elements(kept)
-        total = geometry.elements(reduced)
+        total = geometry.elements(reduced[:-1] if way.fold is _RUNS else reduced)
         parts = 1
         most = PARTIAL_BYTES // (groups * self._state_bytes)
         if way.items < PART_ITEMS:
