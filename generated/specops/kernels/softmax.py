@@ -49,16 +49,7 @@ WHOLE = 0
 MEASURE = 1
 WRITE = 2
 
-SUM_VECTORS = 64  # added in plain float; their sums are added with their rounding errors
-LEAD_ROWS = 8  # of a tile, fetched ahead of those that are measured,
-WRITE_LEAD_ROWS = 4  # or written
-FAR = 8192  # bytes: what lies further away from a row is fetched into the second-level cache (0.85 to 1 of the time)
-TOGETHER = 16  # short rows at most, of at most as many vectors; of longer ones 4 at most
 L1_BYTES = 1 << 15  # of what is worked on together
-
-STORED = 0  # results come from exponentials kept in scratch, or in their place,
-COMPUTED = 1  # from the input again,
-LOGARITHMS = 2  # or are logarithms
 
 _KINDS = {
     "FLOAT16": np.int16(0),
@@ -1472,6 +1463,11 @@ def _run_at(table, position, end):
     return first + digit * stride, second + digit * other, least(size - digit, end - position)
 
 
+STORED = 0  # results come from exponentials kept in scratch, or in their place,
+COMPUTED = 1  # from the input again,
+LOGARITHMS = 2  # or are logarithms
+
+
 @helper
 def _factor(total, logarithm):
     """What is subtracted from x - top, or multiplied with exp(x - top) * EXP_SCALE."""
@@ -1582,6 +1578,9 @@ def _write_run(
             left -= count
 
 
+TOGETHER = 16  # short rows at most, of at most as many vectors; of longer ones 4 at most
+
+
 @helper
 def _one_vector_rows(kind, x, step, out, out_step, rows, n, logarithm):
     """Rows of at most one vector, `n` elements each or a whole vector where it is None.
@@ -1639,7 +1638,7 @@ def _greatest_keys(kind, x, n, top):
 
 @inlined
 def _measure_short_row(kind, x, n, tops_at, sums_at, scratch, ahead, out):
-    """The greatest element of a contiguous row in all lanes at `tops_at`, the sum of each lane's exponentials at `sums_at`.
+    """The greatest of a contiguous row goes to all lanes at `tops_at`, each lane's sum of exponentials to `sums_at`.
 
     The exponentials are left in `scratch`. Meanwhile one of the next rows, `ahead` bytes further, is fetched, and where
     this one goes (1.4 times as fast beyond L2).
@@ -1725,51 +1724,8 @@ def _several_rows(kind, x, step, out, out_step, rows, n, scratch, logarithm):
         )
 
 
-def short_rows(dtype):
-    """Chunk of groups that are each one contiguous run of at most SUM_VECTORS vectors."""
-    kind = _KINDS[dtype]
-
-    @entry
-    def chunk(walk, x, out, _partial, begin, end):
-        how, kept, _reduced = _two_tables(walk, SETTINGS, KEPT, REDUCED)
-        lanes = lane_count(kind)
-        logarithm = how[LOGARITHM] != 0
-        _, step, out_step = _axis(kept, kept[1] - 1)
-        n = how[TOTAL]
-        # Input, output and exponentials of rows that are computed together stay in L1 (0.9 of the time).
-        row_bytes = 2 * n * item_size(kind) + (n // lanes + 1) * VECTOR_BYTES
-        together = TOGETHER if n <= TOGETHER * lanes else 4
-        while together > 2 and together * row_bytes > L1_BYTES:
-            together //= 2
-        vectors = 2 * TOGETHER + TOGETHER // 4 + together * (n // lanes + 1)
-        scratch = allocate(vectors * VECTOR_BYTES)
-        for r in range(TOGETHER):  # sums of rows that are not there
-            poke(scratch + r * VECTOR_BYTES, splat(kind, 0.0))
-        item = begin
-        while item < end:
-            offset, out_offset, count = _run_at(kept, item, end)
-            address, target = x + offset, out + out_offset
-            item += count
-            if n == lanes:
-                _one_vector_rows(kind, address, step, target, out_step, count, None, logarithm)
-            elif n < lanes:
-                _one_vector_rows(kind, address, step, target, out_step, count, n, logarithm)
-            else:
-                for row in range(0, count, together):
-                    _several_rows(
-                        kind,
-                        address + row * step,
-                        step,
-                        target + row * out_step,
-                        out_step,
-                        least(together, count - row),
-                        n,
-                        scratch,
-                        logarithm,
-                    )
-        release(scratch)
-
-    return chunk
+SUM_VECTORS = 64  # added in plain float; their sums are added with their rounding errors
+FAR = 8192  # bytes: what lies further away from a row is fetched into the second-level cache (0.85 to 1 of the time)
 
 
 @inlined
@@ -1899,103 +1855,8 @@ def _write_row(kind, source, stream, axes, x, out, top, factor, scratch, begin, 
             scratch += ceildiv(left, lanes) * VECTOR_BYTES
 
 
-def rows(dtype):
-    """Chunk with lanes along the innermost reduced axis; an item is a part of a group."""
-    kind = _KINDS[dtype]
-
-    @entry
-    def chunk(walk, x, out, partial, begin, end):
-        how, kept, reduced = _two_tables(walk, SETTINGS, KEPT, REDUCED)
-        stream = how[STREAM] != 0
-        axes = kept[1]
-        phase, parts, block, n = how[PHASE], how[PARTS], how[BLOCK], how[TOTAL]
-        logarithm = how[LOGARITHM] != 0
-        share = ceildiv(n, parts)
-        stored = parts == 1 and n <= block and not logarithm
-        source = STORED if stored else LOGARITHMS if logarithm else COMPUTED
-        advance = VECTOR_BYTES if stored else 0
-        in_place = how[IN_PLACE] != 0
-        vectors = 1
-        if stored and not in_place:
-            # Each run ends in a vector of its own.
-            run, lanes = _entry(reduced, reduced[1] - 1, 0), lane_count(kind)
-            vectors = n // run * ceildiv(run, lanes)
-        scratch = allocate(vectors * VECTOR_BYTES)
-        for item in range(begin, end):
-            group, first = split(item, parts)
-            first *= share
-            stop = least(first + share, n)
-            offset, out_offset = _unravel(kept, axes, group)
-            start, target = x + offset, out + out_offset
-            powers = target if in_place else scratch
-            if phase == WRITE:
-                top = load_double(partial, 2 * group * parts)
-                factor = load_double(partial, 2 * group * parts + 1)
-            else:
-                # What is fetched meanwhile: the next block, or group (1.2 times as fast where it lies in runs).
-                ahead = block * item_size(kind)
-                if n <= block:
-                    ahead = _unravel(kept, axes, group + 1)[0] - offset
-                top, added = _measure_row(
-                    kind, reduced, start, block, powers, advance, first, stop, ahead
-                )
-                if phase == MEASURE:
-                    store_double(partial, 2 * item, top)
-                    store_double(partial, 2 * item + 1, added)
-                    continue
-                factor = _factor(added, logarithm)
-            after = _unravel(kept, axes, group + 1)[1] - out_offset if stream else 0
-            _write_row(
-                kind,
-                source,
-                stream,
-                reduced,
-                start,
-                target,
-                top,
-                factor,
-                powers,
-                first,
-                stop,
-                after,
-            )
-        if stream:
-            drain_stores()
-        release(scratch)
-
-    return chunk
-
-
-class Tile(NamedTuple):
-    """Columns that are computed together."""
-
-    x: int  # where the first of them begins
-    out: int
-    columns: int
-    head: int  # of them come before the first whole vector
-    group: int  # the first of the groups that they are, or that they are copies of
-
-
-@inlined
-def _tile_at(kind, how, kept, x, out, item):
-    """A tile by its number. Vectors begin at multiples of their size if rows do (1.2 times as fast)."""
-    size, vector = item_size(kind), lane_count(kind) * item_size(kind)
-    width = how[TILE]
-    inner = kept[1] - 1
-    across, step, out_step = _axis(kept, inner)
-    tiles = ceildiv(across, width)
-    outer, number = split(item, tiles)
-    offset, out_offset = _unravel(kept, inner, outer)
-    skew = (x + offset) % vector
-    skew = skew // size if step == size and out_step == size and skew % size == 0 else 0
-    first = most(0, number * width - skew)  # so the first tile's first vector is short
-    return Tile(
-        x=x + offset + first * step,
-        out=out + out_offset + first * out_step,
-        columns=(number * width + width - skew if number + 1 < tiles else across) - first,
-        head=-skew % lane_count(kind) if number == 0 else 0,
-        group=outer * (across // how[COPIES]) + first,
-    )
+LEAD_ROWS = 8  # of a tile, fetched ahead of those that are measured,
+WRITE_LEAD_ROWS = 4  # or written
 
 
 @inlined
@@ -2188,6 +2049,152 @@ def _write_block(
             ahead + later_offsets[2 * r] - tile.x - row,
             out_later - out_row,
         )
+
+
+def short_rows(dtype):
+    """Chunk of groups that are each one contiguous run of at most SUM_VECTORS vectors."""
+    kind = _KINDS[dtype]
+
+    @entry
+    def chunk(walk, x, out, _partial, begin, end):
+        how, kept, _reduced = _two_tables(walk, SETTINGS, KEPT, REDUCED)
+        lanes = lane_count(kind)
+        logarithm = how[LOGARITHM] != 0
+        _, step, out_step = _axis(kept, kept[1] - 1)
+        n = how[TOTAL]
+        # Input, output and exponentials of rows that are computed together stay in L1 (0.9 of the time).
+        row_bytes = 2 * n * item_size(kind) + (n // lanes + 1) * VECTOR_BYTES
+        together = TOGETHER if n <= TOGETHER * lanes else 4
+        while together > 2 and together * row_bytes > L1_BYTES:
+            together //= 2
+        vectors = 2 * TOGETHER + TOGETHER // 4 + together * (n // lanes + 1)
+        scratch = allocate(vectors * VECTOR_BYTES)
+        for r in range(TOGETHER):  # sums of rows that are not there
+            poke(scratch + r * VECTOR_BYTES, splat(kind, 0.0))
+        item = begin
+        while item < end:
+            offset, out_offset, count = _run_at(kept, item, end)
+            address, target = x + offset, out + out_offset
+            item += count
+            if n == lanes:
+                _one_vector_rows(kind, address, step, target, out_step, count, None, logarithm)
+            elif n < lanes:
+                _one_vector_rows(kind, address, step, target, out_step, count, n, logarithm)
+            else:
+                for row in range(0, count, together):
+                    _several_rows(
+                        kind,
+                        address + row * step,
+                        step,
+                        target + row * out_step,
+                        out_step,
+                        least(together, count - row),
+                        n,
+                        scratch,
+                        logarithm,
+                    )
+        release(scratch)
+
+    return chunk
+
+
+def rows(dtype):
+    """Chunk with lanes along the innermost reduced axis; an item is a part of a group."""
+    kind = _KINDS[dtype]
+
+    @entry
+    def chunk(walk, x, out, partial, begin, end):
+        how, kept, reduced = _two_tables(walk, SETTINGS, KEPT, REDUCED)
+        stream = how[STREAM] != 0
+        axes = kept[1]
+        phase, parts, block, n = how[PHASE], how[PARTS], how[BLOCK], how[TOTAL]
+        logarithm = how[LOGARITHM] != 0
+        share = ceildiv(n, parts)
+        stored = parts == 1 and n <= block and not logarithm
+        source = STORED if stored else LOGARITHMS if logarithm else COMPUTED
+        advance = VECTOR_BYTES if stored else 0
+        in_place = how[IN_PLACE] != 0
+        vectors = 1
+        if stored and not in_place:
+            # Each run ends in a vector of its own.
+            run, lanes = _entry(reduced, reduced[1] - 1, 0), lane_count(kind)
+            vectors = n // run * ceildiv(run, lanes)
+        scratch = allocate(vectors * VECTOR_BYTES)
+        for item in range(begin, end):
+            group, first = split(item, parts)
+            first *= share
+            stop = least(first + share, n)
+            offset, out_offset = _unravel(kept, axes, group)
+            start, target = x + offset, out + out_offset
+            powers = target if in_place else scratch
+            if phase == WRITE:
+                top = load_double(partial, 2 * group * parts)
+                factor = load_double(partial, 2 * group * parts + 1)
+            else:
+                # What is fetched meanwhile: the next block, or group (1.2 times as fast where it lies in runs).
+                ahead = block * item_size(kind)
+                if n <= block:
+                    ahead = _unravel(kept, axes, group + 1)[0] - offset
+                top, added = _measure_row(
+                    kind, reduced, start, block, powers, advance, first, stop, ahead
+                )
+                if phase == MEASURE:
+                    store_double(partial, 2 * item, top)
+                    store_double(partial, 2 * item + 1, added)
+                    continue
+                factor = _factor(added, logarithm)
+            after = _unravel(kept, axes, group + 1)[1] - out_offset if stream else 0
+            _write_row(
+                kind,
+                source,
+                stream,
+                reduced,
+                start,
+                target,
+                top,
+                factor,
+                powers,
+                first,
+                stop,
+                after,
+            )
+        if stream:
+            drain_stores()
+        release(scratch)
+
+    return chunk
+
+
+class Tile(NamedTuple):
+    """Columns that are computed together."""
+
+    x: int  # where the first of them begins
+    out: int
+    columns: int
+    head: int  # of them come before the first whole vector
+    group: int  # the first of the groups that they are, or that they are copies of
+
+
+@inlined
+def _tile_at(kind, how, kept, x, out, item):
+    """A tile by its number. Vectors begin at multiples of their size if rows do (1.2 times as fast)."""
+    size, vector = item_size(kind), lane_count(kind) * item_size(kind)
+    width = how[TILE]
+    inner = kept[1] - 1
+    across, step, out_step = _axis(kept, inner)
+    tiles = ceildiv(across, width)
+    outer, number = split(item, tiles)
+    offset, out_offset = _unravel(kept, inner, outer)
+    skew = (x + offset) % vector
+    skew = skew // size if step == size and out_step == size and skew % size == 0 else 0
+    first = most(0, number * width - skew)  # so the first tile's first vector is short
+    return Tile(
+        x=x + offset + first * step,
+        out=out + out_offset + first * out_step,
+        columns=(number * width + width - skew if number + 1 < tiles else across) - first,
+        head=-skew % lane_count(kind) if number == 0 else 0,
+        group=outer * (across // how[COPIES]) + first,
+    )
 
 
 def columns(dtype):

@@ -1,0 +1,234 @@
+"""Softmax of a tile of columns: it is measured, and written, rows by rows."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from axes import _axis, _run_at
+from compiled import helper, inlined
+from float_lanes import (
+    ROWS,
+    exceed,
+    exp_lanes,
+    exp_rows,
+    get_lane,
+    greater,
+    greatest_rows,
+    lane_count,
+    load_double,
+    load_lanes,
+    load_rows,
+    lowest,
+    minus,
+    peek,
+    plus,
+    poke,
+    prefetch_rows,
+    set_lane,
+    splat,
+    store_double,
+    store_lanes,
+    times,
+    where_less,
+)
+from float_math import EXP_SCALE
+from memory import VECTOR_BYTES, item_size, least, store_integer
+from softmax_result import _added, _factors, _write_run
+from walk import integers
+
+LEAD_ROWS = 8  # of a tile, fetched ahead of those that are measured,
+WRITE_LEAD_ROWS = 4  # or written
+
+
+@inlined
+def _table_rows(axes, table, tabled, position, till):
+    """Table the offsets of rows from `position` to `till`, in the input and in the output, if others are `tabled`.
+
+    The position that is tabled then.
+    """
+    if tabled == position:
+        return tabled
+    _, step, out_step = _axis(axes, axes[1] - 1)
+    row = position
+    while row < till:
+        offset, out_offset, count = _run_at(axes, row, till)
+        for _ in range(count):
+            store_integer(np.int64(0), table, offset)
+            store_integer(np.int64(0), table + 8, out_offset)
+            table += 16
+            offset += step
+            out_offset += out_step
+        row += count
+    return position
+
+
+@helper
+def _fold(kind, state, state_bytes, address, offsets, vectors):
+    """Count ROWS rows of contiguous columns in the tops and sums of these, which are at `state`.
+
+    Each element is loaded once: twice as fast as to find the greatest first. Nor does anything wait for it: only what
+    is more than 1 above the top takes its place (1.1 times as fast).
+    """
+    for _ in range(vectors):
+        rows = load_rows(kind, address, offsets)
+        prefetch_rows(address, offsets + 16 * LEAD_ROWS)
+        high_at = state + state_bytes
+        low_at = high_at + state_bytes
+        top = peek(kind, state)
+        highest = greatest_rows(rows, top)
+        high, low = peek(kind, high_at), peek(kind, low_at)
+        if exceed(highest, top):
+            # Each column for itself: its bits do not depend on those beside it.
+            highest = where_less(plus(top, splat(kind, 1.0)), highest, highest, top)
+            scale = exp_lanes(kind, minus(top, highest))
+            scale = times(scale, splat(kind, 1 / EXP_SCALE))
+            high = times(high, scale)
+            low = times(low, scale)
+            top = highest
+            poke(state, top)
+        high, low = _added(high, low, exp_rows(kind, rows, top))
+        poke(high_at, high)
+        poke(low_at, low)
+        state += VECTOR_BYTES
+        address += lane_count(kind) * item_size(kind)
+
+
+@helper
+def _fold_copies(kind, state, state_bytes, x, step, offsets, rows, count, spare):
+    """As _fold, for `count` columns, less than a vector or `step` bytes apart, of at most ROWS rows: copied first.
+
+    At `spare` there are ROWS vectors and the table of their offsets.
+    """
+    size, lanes = item_size(kind), lane_count(kind)
+    for r in range(ROWS):
+        value = splat(kind, -math.inf)
+        row = x + integers(offsets)[2 * r]
+        if r < rows and step == size:
+            value = load_lanes(kind, row, None, count)
+        elif r < rows:
+            value = load_lanes(kind, row, step, count)
+        store_lanes(kind, spare + r * lanes * size, None, None, value)
+    _fold(kind, state, state_bytes, spare, spare + ROWS * VECTOR_BYTES, 1)
+
+
+@helper
+def _fold_block(kind, state, state_bytes, tile, step, table, rows, spare):
+    """Count tabled rows of a tile in the tops and sums at `state`; see _fold.
+
+    The first columns, `head` of them, and the last do not fill a vector.
+    """
+    columns = tile.columns
+    lanes = lane_count(kind)
+    lane_bytes = VECTOR_BYTES // lanes
+    for r in range(0, rows, ROWS):
+        here = table + 16 * r
+        left = rows - r
+        c = 0
+        short = least(tile.head, columns)
+        while c < columns:
+            at = state + c * lane_bytes
+            first = tile.x + c * step
+            if step == item_size(kind) and left >= ROWS and short == 0:
+                vectors = (columns - c) // lanes
+                _fold(kind, at, state_bytes, first, here, vectors)
+                c += vectors * lanes
+                short = columns - c
+            else:
+                count = short if short > 0 else least(lanes, columns - c)
+                short = 0
+                _fold_copies(kind, at, state_bytes, first, step, here, left, count, spare)
+                c += count
+
+
+@helper
+def _join(kind, state, state_bytes, columns, copies):
+    """Columns that are measured in `copies` parts, which lie behind one another, are joined in the first part."""
+    width = columns * (VECTOR_BYTES // lane_count(kind))
+    for at in range(state, state + width, VECTOR_BYTES):
+        top = peek(kind, at)
+        for part in range(1, copies):
+            top = greater(top, peek(kind, at + part * width))
+        high = splat(kind, 0.0)
+        low = splat(kind, 0.0)
+        for part in range(copies):
+            place = at + part * width
+            scale = exp_lanes(kind, minus(peek(kind, place), top))
+            scale = times(scale, splat(kind, 1 / EXP_SCALE))
+            low = plus(low, times(peek(kind, place + 2 * state_bytes), scale))
+            high, low = _added(high, low, times(peek(kind, place + state_bytes), scale))
+        poke(at, top)
+        poke(at + state_bytes, high)
+        poke(at + 2 * state_bytes, low)
+
+
+@helper
+def _repeat(kind, state, columns, copies):
+    """Lanes of the first columns are copied behind them."""
+    width = columns * (VECTOR_BYTES // lane_count(kind))
+    for part in range(1, copies):
+        for at in range(state, state + width, VECTOR_BYTES):
+            poke(at + part * width, peek(kind, at))
+
+
+@helper
+def _clear(kind, state, state_bytes, columns):
+    """Columns of which nothing is measured yet."""
+    for at in range(state, state + columns * (VECTOR_BYTES // lane_count(kind)), VECTOR_BYTES):
+        poke(at, splat(kind, lowest(kind)))
+        poke(at + state_bytes, splat(kind, 0.0))
+        poke(at + 2 * state_bytes, splat(kind, 0.0))
+
+
+@helper
+def _set_factors(kind, state, state_bytes, columns, logarithm):
+    """The factors of columns take the place of their sums."""
+    for at in range(state, state + columns * (VECTOR_BYTES // lane_count(kind)), VECTOR_BYTES):
+        high, low = peek(kind, at + state_bytes), peek(kind, at + 2 * state_bytes)
+        poke(at + state_bytes, _factors(kind, high, low, logarithm))
+
+
+@helper
+def _save(kind, state, state_bytes, pairs, step, columns):
+    """The top and the sum of each column are stored as a pair, `step` bytes apart."""
+    for c in range(columns):
+        store_double(pairs, 0, get_lane(kind, state, c))
+        high, low = state + state_bytes, state + 2 * state_bytes
+        store_double(pairs, 1, get_lane(kind, high, c) + get_lane(kind, low, c))
+        pairs += step
+
+
+@helper
+def _restore(kind, state, state_bytes, pairs, step, columns):
+    """Tops and factors of columns, from pairs of them."""
+    for c in range(columns):
+        set_lane(kind, state, c, load_double(pairs, 0))
+        set_lane(kind, state + state_bytes, c, load_double(pairs, 1))
+        pairs += step
+
+
+@helper
+def _write_block(
+    kind, source, stream, tile, step, out_step, table, rows, tops, factors, ahead, later
+):
+    """Results of tabled rows of a tile; what is fetched for each is the row tabled at `later`, from `ahead` on."""
+    offsets, later_offsets = integers(table), integers(later)
+    for r in range(rows):
+        row, out_row = offsets[2 * r], offsets[2 * r + 1]
+        out_later = offsets[2 * least(r + WRITE_LEAD_ROWS, rows - 1) + 1]
+        _write_run(
+            kind,
+            source,
+            stream,
+            tile.x + row,
+            step,
+            tile.out + out_row,
+            out_step,
+            tile.columns,
+            0,
+            tops,
+            factors,
+            ahead + later_offsets[2 * r] - tile.x - row,
+            out_later - out_row,
+        )
