@@ -38,13 +38,13 @@ def run(capsys: pytest.CaptureFixture[str]) -> Callable[[list[str]], trees.Resul
 
 @pytest.fixture
 def tree(tmp_path: Path, run: Callable[[list[str]], trees.Result]) -> trees.Tree:
-    """A copy of the project's templates and a few of its specs, not yet generated."""
+    """A copy of the project's templates and of a few of its specs, not yet generated."""
     return trees.Tree(trees.copy(tmp_path / "tree", specs=trees.FEW), run)
 
 
 @pytest.fixture(scope="session")
 def generated_once(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The same, generated; not to be changed."""
+    """What `tree` is, generated: made once, and not to be changed."""
     root = trees.copy(tmp_path_factory.mktemp("generated") / "tree", specs=trees.FEW)
     assert cli.main(["generate", "--root", str(root)]) == cli.OK
     return root
@@ -54,7 +54,7 @@ def generated_once(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def generated(
     tmp_path: Path, run: Callable[[list[str]], trees.Result], generated_once: Path
 ) -> trees.Tree:
-    """The same, generated."""
+    """A copy of that, which may be changed."""
     return trees.Tree(shutil.copytree(generated_once, tmp_path / "tree"), run)
 
 

@@ -72,7 +72,7 @@ def contents(folder: Path) -> dict[str, bytes]:
 
 
 def copy(target: Path, *, specs: str = ".*") -> Path:
-    """The project's templates and those of its specs in a new folder."""
+    """In a new folder the project's templates, its vocabulary, and the specs whose stems match the pattern `specs`."""
     ignored = shutil.ignore_patterns("__pycache__", ".*_cache", "*.md")
     shutil.copytree(PROJECT / "templates", target / "templates", ignore=ignored)
     for path in (PROJECT / "specs").rglob("*.yaml"):

@@ -1,9 +1,9 @@
-"""Folds of short runs of adjoining elements: a run's few vectors go into one vector of states."""
+"""Folds of short runs of adjoining elements: the few vectors of each go into one vector of states."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 from llvmlite import ir
 from numba import types
@@ -17,38 +17,58 @@ from memory import _pointer, _prefetch
 from vectors import _load_short
 
 
-def _fold_each(
-    context: Any, builder: Any, fold: Fold, fresh: bool, values: Any, ahead: Any
+class _ShortRuns(NamedTuple):
+    """Runs of n adjoining elements, at most short_elements, `step` bytes apart, each of another group."""
+
+    address: Any  # of the first
+    n: Any
+    step: Any
+    count: Any
+    readable: Any  # whole vectors that end here, or before, may be read
+
+
+def _fold_short(
+    context: Any,
+    builder: Any,
+    fold: Fold,
+    rule: Any,
+    at: Any,
+    gap: Any,
+    runs: _ShortRuns,
+    fresh: bool,
+    ahead: Any,
 ) -> None:
-    """Fold runs, each into its vector of states, `fresh` ones or what is there; see fold_short and fold_runs."""
-    rule, at, gap, address, n, step, runs, readable = values
-    i64 = n.type
+    """Fold each run into a vector of states: `fresh` ones, or those at `at`.
+
+    What lies `ahead` bytes further, if that is not None, is fetched.
+    """
+    i64 = runs.n.type
     rule = _rule_of(builder, fold, rule)
     vector = _vector_of(fold.element, fold.count)
-    before = builder.and_(builder.sub(n, i64(1)), i64(-fold.count))  # the last vector
-    rest = builder.sub(n, before)
+    before = builder.and_(builder.sub(runs.n, i64(1)), i64(-fold.count))  # the last vector
+    rest = builder.sub(runs.n, before)
     behind = builder.mul(before, i64(fold.bits // 8))
 
-    def fetched(place: Any) -> Any:
+    def fetch(place: Any) -> None:
         if ahead is not None:
             _prefetch(builder, _pointer(builder, place, ahead), 1)
-        return place
 
-    def short(place: Any) -> Callable[[int, Any], Any]:
-        return lambda _i, mask: _load_short(builder, fetched(place), mask, vector, readable)
+    def last(place: Any) -> Callable[[int, Any], Any]:
+        fetch(place)
+        return lambda _i, mask: _load_short(builder, place, mask, vector, runs.readable)
 
-    def each(folded: Callable[[Any, list[Any]], list[Any]]) -> None:
-        with cgutils.for_range(builder, runs) as loop:
+    def each(fold_run: Callable[[Any, list[Any]], list[Any]]) -> None:
+        with cgutils.for_range(builder, runs.count) as loop:
             lane = builder.mul(loop.index, i64(fold.count))
             places = _places(builder, fold, at, gap, lane, fold.count)
             state = _neutral(fold, fold.count) if fresh else _loaded(builder, places)
-            first = builder.add(address, builder.mul(loop.index, step))
-            _stored(builder, places, folded(first, state))
+            first = builder.add(runs.address, builder.mul(loop.index, runs.step))
+            _stored(builder, places, fold_run(first, state))
 
     def of_one(first: Any, state: list[Any]) -> list[Any]:
         # Of so few elements, pieces take 1.05 times as long.
-        load = short(first)
-        return _fold_part(context, builder, fold, rule, state, load, 1, n, True, fresh)
+        load = last(first)
+        return _fold_part(context, builder, fold, rule, state, load, 1, runs.n, True, fresh)
 
     def of_several(first: Any, old: list[Any]) -> list[Any]:
         state = [cgutils.alloca_once_value(builder, value) for value in old]
@@ -58,9 +78,10 @@ def _fold_each(
 
         length = i64(fold.count * fold.bits // 8)
         with cgutils.for_range_slice(builder, i64(0), behind, length, i64) as (offset, _):
-            place = fetched(builder.add(first, offset))
+            place = builder.add(first, offset)
+            fetch(place)
             more(lambda _i, mask: _load_row(builder, fold, _pointer(builder, place), mask), None)
-        more(short(builder.add(first, behind)), rest)
+        more(last(builder.add(first, behind)), rest)
         return [builder.load(variable) for variable in state]
 
     with builder.if_else(builder.icmp_signed("==", before, i64(0))) as (then, otherwise):
@@ -72,7 +93,7 @@ def _fold_each(
 
 @intrinsic
 def short_elements(_context: Any, fold: Any) -> Any:
-    """Elements, at most, of a run that is folded one vector after the other, a constant."""
+    """The elements of a short run, at most, a constant."""
 
     def codegen(_context: Any, _builder: Any, _signature: Any, _values: Any) -> Any:
         return ir.IntType(64)(fold.fold.short)
@@ -81,7 +102,7 @@ def short_elements(_context: Any, fold: Any) -> Any:
 
 
 @intrinsic
-def fold_short(
+def fold_short_fresh(
     _context: Any,
     fold: Any,
     rule: Any,
@@ -90,16 +111,16 @@ def fold_short(
     address: Any,
     n: Any,
     step: Any,
-    groups: Any,
+    count: Any,
     readable: Any,
 ) -> Any:
-    """Fold groups of n adjoining elements, at most short_elements, each into a vector of states of its own.
-
-    They are `step` bytes apart. What ends before `readable` may be read.
-    """
+    """Fold short runs, each into fresh states; see _ShortRuns."""
 
     def codegen(context: Any, builder: Any, _signature: Any, values: Any) -> Any:
-        _fold_each(context, builder, fold.fold, True, values[1:], None)
+        _, rule, at, gap, *runs = values
+        _fold_short(
+            context, builder, fold.fold, rule, at, gap, _ShortRuns(*runs), fresh=True, ahead=None
+        )
         return context.get_dummy_value()
 
     i64 = types.int64
@@ -107,7 +128,7 @@ def fold_short(
 
 
 @intrinsic
-def fold_runs(
+def fold_short_more(
     _context: Any,
     fold: Any,
     rule: Any,
@@ -116,14 +137,17 @@ def fold_runs(
     address: Any,
     n: Any,
     step: Any,
-    groups: Any,
+    count: Any,
     readable: Any,
     ahead: Any,
 ) -> Any:
-    """As fold_short, into vectors of states that are there; what lies `ahead` bytes further is fetched."""
+    """Fold short runs, each into the states that are there; what lies `ahead` bytes further is fetched."""
 
     def codegen(context: Any, builder: Any, _signature: Any, values: Any) -> Any:
-        _fold_each(context, builder, fold.fold, False, values[1:-1], values[-1])
+        _, rule, at, gap, *runs, ahead = values
+        _fold_short(
+            context, builder, fold.fold, rule, at, gap, _ShortRuns(*runs), fresh=False, ahead=ahead
+        )
         return context.get_dummy_value()
 
     i64 = types.int64

@@ -5,7 +5,7 @@
 """One number of each group of elements: a sum, a product, the greatest, and what follows from these; for any layout.
 
 Addresses are raw and strides are in bytes, so that only the data type and the operation make a new compiled version, a
-`fold` (see below). `rows` and `columns` are apart because a call needs one of them: less to compile.
+`fold` (see below). `rows`, `runs`, `columns` and `planes` are apart because a call needs one of them: less to compile.
 
     walk     the settings below, then two tables of axes, whose lengths are among the settings
       kept     (size, input stride, output stride), one row at least
@@ -44,8 +44,11 @@ SETTINGS = 17
 
 BLOCK_ROWS = 1024  # rows of columns whose offsets are tabled together
 SETTLING = 1 << 15  # bytes after which a group may end: nothing changes a greatest element of 255
-RUNS_AHEAD = 1 << 12  # bytes, about, that short runs are fetched ahead
-SHORT_GROUPS = 64  # groups of few vectors whose results are stored together: 1.2 times as fast as GROUPS of them
+# Bytes that short runs are fetched ahead, in whole steps of the other reduced axes: without 1.1 to 2.2 times as long, with
+# 1, 8 or 16 KiB 0.9 to 1.6.
+RUNS_AHEAD = 1 << 12
+# Groups of few vectors whose results are stored together, a multiple of GROUPS: 1.2 times as fast as with GROUPS.
+SHORT_GROUPS = 64
 
 
 class _Library(JITCodeLibrary):
@@ -843,8 +846,8 @@ class Fold:
         self.any_number = exact or self.in_turn
         # So much arithmetic that the processor does not look far enough ahead itself.
         self.slow = operation == "exponentials" or (self.bits == 16 and not exact)
-        # Elements, at most, of a run that is folded without fetching ahead, one vector after the other. Longer ones
-        # take up to 1.3 times as long so, shorter ones 0.65 to 1 of the time.
+        # Elements, at most, of a run that is folded one vector after the other, and of rows without fetching ahead:
+        # longer rows take up to 1.3 times as long so, shorter ones 0.65 to 1 of the time.
         self.short = (16 if self.bits == 32 and not self.slow else 8) * self.count
 
 
@@ -1945,38 +1948,58 @@ def copy_states(
     return types.void(fold, i64, i64, i64, i64, i64), codegen
 
 
-def _fold_each(
-    context: Any, builder: Any, fold: Fold, fresh: bool, values: Any, ahead: Any
+class _ShortRuns(NamedTuple):
+    """Runs of n adjoining elements, at most short_elements, `step` bytes apart, each of another group."""
+
+    address: Any  # of the first
+    n: Any
+    step: Any
+    count: Any
+    readable: Any  # whole vectors that end here, or before, may be read
+
+
+def _fold_short(
+    context: Any,
+    builder: Any,
+    fold: Fold,
+    rule: Any,
+    at: Any,
+    gap: Any,
+    runs: _ShortRuns,
+    fresh: bool,
+    ahead: Any,
 ) -> None:
-    """Fold runs, each into its vector of states, `fresh` ones or what is there; see fold_short and fold_runs."""
-    rule, at, gap, address, n, step, runs, readable = values
-    i64 = n.type
+    """Fold each run into a vector of states: `fresh` ones, or those at `at`.
+
+    What lies `ahead` bytes further, if that is not None, is fetched.
+    """
+    i64 = runs.n.type
     rule = _rule_of(builder, fold, rule)
     vector = _vector_of(fold.element, fold.count)
-    before = builder.and_(builder.sub(n, i64(1)), i64(-fold.count))  # the last vector
-    rest = builder.sub(n, before)
+    before = builder.and_(builder.sub(runs.n, i64(1)), i64(-fold.count))  # the last vector
+    rest = builder.sub(runs.n, before)
     behind = builder.mul(before, i64(fold.bits // 8))
 
-    def fetched(place: Any) -> Any:
+    def fetch(place: Any) -> None:
         if ahead is not None:
             _prefetch(builder, _pointer(builder, place, ahead), 1)
-        return place
 
-    def short(place: Any) -> Callable[[int, Any], Any]:
-        return lambda _i, mask: _load_short(builder, fetched(place), mask, vector, readable)
+    def last(place: Any) -> Callable[[int, Any], Any]:
+        fetch(place)
+        return lambda _i, mask: _load_short(builder, place, mask, vector, runs.readable)
 
-    def each(folded: Callable[[Any, list[Any]], list[Any]]) -> None:
-        with cgutils.for_range(builder, runs) as loop:
+    def each(fold_run: Callable[[Any, list[Any]], list[Any]]) -> None:
+        with cgutils.for_range(builder, runs.count) as loop:
             lane = builder.mul(loop.index, i64(fold.count))
             places = _places(builder, fold, at, gap, lane, fold.count)
             state = _neutral(fold, fold.count) if fresh else _loaded(builder, places)
-            first = builder.add(address, builder.mul(loop.index, step))
-            _stored(builder, places, folded(first, state))
+            first = builder.add(runs.address, builder.mul(loop.index, runs.step))
+            _stored(builder, places, fold_run(first, state))
 
     def of_one(first: Any, state: list[Any]) -> list[Any]:
         # Of so few elements, pieces take 1.05 times as long.
-        load = short(first)
-        return _fold_part(context, builder, fold, rule, state, load, 1, n, True, fresh)
+        load = last(first)
+        return _fold_part(context, builder, fold, rule, state, load, 1, runs.n, True, fresh)
 
     def of_several(first: Any, old: list[Any]) -> list[Any]:
         state = [cgutils.alloca_once_value(builder, value) for value in old]
@@ -1986,9 +2009,10 @@ def _fold_each(
 
         length = i64(fold.count * fold.bits // 8)
         with cgutils.for_range_slice(builder, i64(0), behind, length, i64) as (offset, _):
-            place = fetched(builder.add(first, offset))
+            place = builder.add(first, offset)
+            fetch(place)
             more(lambda _i, mask: _load_row(builder, fold, _pointer(builder, place), mask), None)
-        more(short(builder.add(first, behind)), rest)
+        more(last(builder.add(first, behind)), rest)
         return [builder.load(variable) for variable in state]
 
     with builder.if_else(builder.icmp_signed("==", before, i64(0))) as (then, otherwise):
@@ -2000,7 +2024,7 @@ def _fold_each(
 
 @intrinsic
 def short_elements(_context: Any, fold: Any) -> Any:
-    """Elements, at most, of a run that is folded one vector after the other, a constant."""
+    """The elements of a short run, at most, a constant."""
 
     def codegen(_context: Any, _builder: Any, _signature: Any, _values: Any) -> Any:
         return ir.IntType(64)(fold.fold.short)
@@ -2009,7 +2033,7 @@ def short_elements(_context: Any, fold: Any) -> Any:
 
 
 @intrinsic
-def fold_short(
+def fold_short_fresh(
     _context: Any,
     fold: Any,
     rule: Any,
@@ -2018,16 +2042,16 @@ def fold_short(
     address: Any,
     n: Any,
     step: Any,
-    groups: Any,
+    count: Any,
     readable: Any,
 ) -> Any:
-    """Fold groups of n adjoining elements, at most short_elements, each into a vector of states of its own.
-
-    They are `step` bytes apart. What ends before `readable` may be read.
-    """
+    """Fold short runs, each into fresh states; see _ShortRuns."""
 
     def codegen(context: Any, builder: Any, _signature: Any, values: Any) -> Any:
-        _fold_each(context, builder, fold.fold, True, values[1:], None)
+        _, rule, at, gap, *runs = values
+        _fold_short(
+            context, builder, fold.fold, rule, at, gap, _ShortRuns(*runs), fresh=True, ahead=None
+        )
         return context.get_dummy_value()
 
     i64 = types.int64
@@ -2035,7 +2059,7 @@ def fold_short(
 
 
 @intrinsic
-def fold_runs(
+def fold_short_more(
     _context: Any,
     fold: Any,
     rule: Any,
@@ -2044,14 +2068,17 @@ def fold_runs(
     address: Any,
     n: Any,
     step: Any,
-    groups: Any,
+    count: Any,
     readable: Any,
     ahead: Any,
 ) -> Any:
-    """As fold_short, into vectors of states that are there; what lies `ahead` bytes further is fetched."""
+    """Fold short runs, each into the states that are there; what lies `ahead` bytes further is fetched."""
 
     def codegen(context: Any, builder: Any, _signature: Any, values: Any) -> Any:
-        _fold_each(context, builder, fold.fold, False, values[1:-1], values[-1])
+        _, rule, at, gap, *runs, ahead = values
+        _fold_short(
+            context, builder, fold.fold, rule, at, gap, _ShortRuns(*runs), fresh=False, ahead=ahead
+        )
         return context.get_dummy_value()
 
     i64 = types.int64
@@ -2640,15 +2667,15 @@ def rows(dtype, operation):
         groups, total = _volume(kept), _volume(reduced)
         share = ceildiv(total, parts)
         _, step, out_step = _axis(kept, kept[1] - 1)
-        runs = reduced[1] - 1
-        n, n_step, _ = _axis(reduced, runs)
-        short = runs == 0 and parts == 1 and n <= short_elements(fold)
+        inner = reduced[1] - 1
+        n, n_step, _ = _axis(reduced, inner)
+        short = inner == 0 and parts == 1 and n <= short_elements(fold)
         short = short and n_step == size
         together = SHORT_GROUPS if short else GROUPS
         settling = settles(fold) and share > SETTLING // size
         # The next run is one of the same group, or of the next.
         lead = _lead(
-            fold, reduced, _entry(reduced, runs - 1, 1) if runs > 0 and share > n else step
+            fold, reduced, _entry(reduced, inner - 1, 1) if inner > 0 and share > n else step
         )
         item = begin
         while item < end:
@@ -2663,7 +2690,9 @@ def rows(dtype, operation):
                 readable = address + left * step if step == n * n_step else 0
                 for g in range(0, count, GROUPS):
                     some = least(GROUPS, count - g)
-                    fold_short(fold, rule, states, gap, address + g * step, n, step, some, readable)
+                    fold_short_fresh(
+                        fold, rule, states, gap, address + g * step, n, step, some, readable
+                    )
                     across(fold, states, gap, results + g * lane, result_gap)
             else:
                 start, _, left_of_run = _run_at(reduced, first, first + n)
@@ -2705,7 +2734,8 @@ def rows(dtype, operation):
 def runs(dtype, operation):
     """Chunk with lanes along the innermost reduced axis, of many short runs a group; an item is a part of a tile of groups.
 
-    Of each position in the other reduced axes, the runs of all groups of the tile are folded before those of the next.
+    The runs of all groups of a tile at one position in the other reduced axes are folded before those at the next. Parts
+    are of such positions.
     """
     fold = Fold(dtype, operation)
 
@@ -2715,8 +2745,8 @@ def runs(dtype, operation):
         how, kept, reduced = _two_tables(walk, SETTINGS, KEPT, REDUCED)
         rule = walk + 8 * RULE
         lane = lane_bytes(fold)
-        gap = (SHORT_GROUPS + GROUPS) * lane_count(fold) * lane
-        result_gap = SHORT_GROUPS * lane
+        vector = lane_count(fold) * lane
+        gap, result_gap = SHORT_GROUPS * vector, SHORT_GROUPS * lane
         states = allocate(state_arrays(fold) * (gap + result_gap))
         results = states + state_arrays(fold) * gap
         parts, tile = how[PARTS], how[TILE]
@@ -2726,11 +2756,12 @@ def runs(dtype, operation):
         groups = _volume(kept)
         whole = groups // width * tiles
         n, _, _ = _axis(reduced, reduced[1] - 1)
-        outer_reduced = reduced[0], reduced[1] - 1
+        positions = reduced[0], reduced[1] - 1
         pitch = _entry(reduced, reduced[1] - 2, 1)
+        # Where nothing is to be fetched ahead, what is read is fetched: no branch for it.
         ahead = 0 if how[NEAR] != 0 else pitch * most(RUNS_AHEAD // most(pitch, 1), 1)
         adjoin = step == n * element_bytes(fold)
-        total = _volume(outer_reduced)
+        total = _volume(positions)
         share = ceildiv(total, parts)
         for item in range(begin, end):
             part, rest = split(item, whole)
@@ -2742,17 +2773,23 @@ def runs(dtype, operation):
             reset(fold, states, gap, count * lane_count(fold))
             position = part * share
             stop = least(position + share, total)
-            while position < stop:
-                row_offset, _, rows = _run_at(outer_reduced, position, stop)
-                position += rows
-                address = start + row_offset
-                for _ in range(rows):
-                    readable = address + count * step if adjoin else 0
-                    fold_runs(fold, rule, states, gap, address, n, step, count, readable, ahead)
+            settled = 0  # groups of the tile, from the first on, that nothing changes
+            while position < stop and settled < count:
+                run_offset, _, left = _run_at(positions, position, stop)
+                position += left
+                address = start + run_offset
+                while left > 0 and settled < count:
+                    # Where runs adjoin, the bytes behind one belong to the next.
+                    readable = address + (width - column) * step if adjoin else 0
+                    fold_short_more(
+                        fold, rule, states, gap, address, n, step, count, readable, ahead
+                    )
                     address += pitch
+                    left -= 1
+                    while settled < count and is_settled(fold, states + settled * vector):
+                        settled += 1
             for g in range(0, count, GROUPS):
-                at = states + g * lane_count(fold) * lane
-                across(fold, at, gap, results + g * lane, result_gap)
+                across(fold, states + g * vector, gap, results + g * lane, result_gap)
             if parts > 1:
                 place = partial + (part * groups + outer * width + column) * lane
                 copy_states(fold, place, parts * groups * lane, results, result_gap, count)

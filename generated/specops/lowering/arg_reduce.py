@@ -131,7 +131,7 @@ class _Visit:
 class _Way(NamedTuple):
     """How groups are searched: by rows, by small planes, or by columns.
 
-    Of columns `tile` together, `beside` rows taken as one. Planes are too small for parts.
+    Of columns `tile` together, `beside` rows taken as one.
     """
 
     search: Callable[..., launch.Kernel]

@@ -58,7 +58,9 @@ UNCACHED_BYTES = 1 << 25  # larger input is in none of them
 # long that the processor does not look far enough ahead itself.
 NEAR_BYTES = 1 << 24
 NARROW_NEAR_BYTES = 1 << 22  # of elements of less than 32 bits
-RUN_GROUPS = 4  # whose short runs are taken in turn where those of one group come first: with 1 or 16 up to 1.5 times
+# Groups whose short runs are taken in turn, where the runs of one group are nearer to each other than to those of the
+# next: one, or 16 of them, take up to 1.5 times as long.
+RUN_GROUPS = 4
 SHORT = 8  # elements of a group that is no row
 LEAST_COLUMNS = 4  # of small planes of few elements: with fewer, lanes along another axis do
 LEAST_EXPONENTIALS = 12  # the same for sums of exponentials, where idle lanes cost most
@@ -88,12 +90,12 @@ class _Plan(NamedTuple):
 class _Way(NamedTuple):
     """How groups are folded: by rows, by short runs, by small planes, or by columns.
 
-    Of columns, or groups of short runs, `tile` together; of columns `beside` rows taken as one. Planes are too small
-    for parts.
+    Of columns, or groups of short runs, `tile` together; of columns `beside` rows taken as one.
     """
 
     fold: Callable[..., launch.Kernel]
     items: int
+    positions: int  # of a group, that its parts share
     part_bytes: int  # that an item reads; 0 where groups have no parts
     tile: int = 1
     beside: int = 1
@@ -282,7 +284,7 @@ class Reduce:
 
     def _rows(self, kept: list[Axis], reduced: list[Axis]) -> _Way:
         total = geometry.elements(reduced)
-        return _Way(_ROWS, geometry.elements(kept), total * self._item_size)
+        return _Way(_ROWS, geometry.elements(kept), total, total * self._item_size)
 
     def _runs(self, kept: list[Axis], reduced: list[Axis]) -> _Way | None:
         """Lanes along the innermost reduced axis, where each group has many short runs; None elsewhere."""
@@ -295,7 +297,8 @@ class Reduce:
         by_groups = kept[-1].stride < reduced[-2].stride
         tile = min(width, kernel.SHORT_GROUPS if by_groups else RUN_GROUPS)
         items = geometry.elements(kept) // width * -(-width // tile)
-        return _Way(_RUNS, items, geometry.elements(reduced) * tile * self._item_size, tile)
+        positions = geometry.elements(reduced[:-1])
+        return _Way(_RUNS, items, positions, positions * n * tile * self._item_size, tile)
 
     def _small_planes(self, kept: list[Axis], reduced: list[Axis]) -> _Way | None:
         """Lanes along the innermost kept axis, where groups are columns of planes small or cut; None elsewhere."""
@@ -304,7 +307,7 @@ class Reduce:
             return None
         columns = kept[-1].size
         planes = geometry.elements(kept) // columns
-        return _Way(_PLANES, planes, 0, last_columns=last)
+        return _Way(_PLANES, planes, reduced[0].size, 0, last_columns=last)
 
     def _columns(self, kept: list[Axis], reduced: list[Axis]) -> _Way:
         size = self._item_size
@@ -343,12 +346,11 @@ class Reduce:
         down = 0
         if narrow and several == 1:
             down = DOWN_BYTES // wide & -kernel.FOLD
-        return _Way(_COLUMNS, items, total * wide, tile, beside, last, several, down=down)
+        return _Way(_COLUMNS, items, total, total * wide, tile, beside, last, several, down=down)
 
     def _parts(self, kept: list[Axis], reduced: list[Axis], way: _Way) -> int:
         """The parts of each group, none empty."""
-        groups = geometry.elements(kept)
-        total = geometry.elements(reduced[:-1] if way.fold is _RUNS else reduced)
+        groups, total = geometry.elements(kept), way.positions
         parts = 1
         most = PARTIAL_BYTES // (groups * self._state_bytes)
         if way.items < PART_ITEMS:

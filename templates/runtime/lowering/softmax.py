@@ -60,7 +60,7 @@ class _Plan(NamedTuple):
 class _Way(NamedTuple):
     """How groups are computed: by rows, by small planes, or by columns.
 
-    Of columns `tile` together, `copies` rows taken as one. Planes are too small for parts.
+    Of columns `tile` together, `copies` rows taken as one.
     """
 
     run: Callable[..., launch.Kernel]
