@@ -255,6 +255,39 @@ def test_small_planes(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     assert len(taken) >= 130 and planes_cut(calls) >= 10
 
 
+RUNS = [  # shapes and axes of groups of many short runs: of one element to several vectors, of few groups and of many
+    ((17, 70, 7), (0, 2)),
+    ((16, 3, 130, 15), (0, 3)),
+    ((4, 5, 4, 2, 63), (0, 2, 4)),
+    ((20, 4, 129), (0, 2)),
+    ((18, 66, 16), (0, 2)),
+    ((3, 7, 9, 31), (0, 1, 3)),
+    ((16, 300, 1), (0, 2)),
+]
+
+
+@pytest.mark.parametrize("name", TYPES)
+def test_short_runs(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Short runs of many groups, as columns where they adjoin, and with gaps between them."""
+    monkeypatch.setattr(lowering, "LARGE_BYTES", 0)
+    taken = noted(monkeypatch, lowering, "_COLUMNS")
+    random = np.random.default_rng(TYPES.index(name))
+    for number, ((shape, axes), kind) in enumerate(itertools.product(RUNS, LAYOUTS)):
+        monkeypatch.setattr(lowering, "LEAST_ROWS", (16, 2)[number % 2])
+        monkeypatch.setattr(lowering, "TILE_BYTES", (4096, 256)[number % 3 == 0])
+        monkeypatch.setattr(lowering, "SCRATCH_BYTES", (1 << 18, 1024)[number % 3 == 0])
+        monkeypatch.setattr(lowering, "STREAM_BYTES", (1 << 24, 0)[number % 5 == 0])
+        monkeypatch.setattr(lowering, "STREAM_RUN_BYTES", (1 << 11, 0)[number % 5 == 0])
+        within = numbers(random, name, (*shape[:-1], shape[-1] + 2))[..., 1:-1]
+        x = np.ascontiguousarray(within)
+        for given, result in itertools.product((x, x[::-1], within), RESULTS):
+            out = output(random, shape, x.dtype, kind)
+            operator(name, shape, axes, result)(given, out.array)
+            check_close(name, given, axes, result, out.array)
+            out.check_surroundings()
+    assert len(taken) >= 20
+
+
 @pytest.mark.parametrize("name", TYPES)
 def test_columns_do_not_depend_on_each_other(name: str) -> None:
     """A column's bits are the same wherever the array begins in memory, and whatever is beside it."""
@@ -669,11 +702,13 @@ def test_between_forbidden_pages(name: str, monkeypatch: pytest.MonkeyPatch) -> 
             np.testing.assert_allclose(out.astype(np.float64), 1 / x.shape[axis], rtol=1e-3)
             assert results.surroundings_kept(out)
     monkeypatch.setattr(geometry, "CUT_BYTES", 256)
-    for shape, upper in itertools.product(PLANES + LONG_PLANES, (False, True)):
+    planes = [(shape, (1,)) for shape in PLANES + LONG_PLANES]
+    for (shape, axes), upper in itertools.product(planes + RUNS, (False, True)):
         x, out = (place.place_packed(shape, dtype, upper) for place in (arena, results))
         x[...] = 1
-        specops.softmax(x, axis=1, out=out)
-        np.testing.assert_allclose(out.astype(np.float64), 1 / shape[1], rtol=1e-3)
+        specops.softmax(x, axis=axes, out=out)
+        group = math.prod(shape[d] for d in axes)
+        np.testing.assert_allclose(out.astype(np.float64), 1 / group, rtol=1e-3)
         assert results.surroundings_kept(out)
 
 

@@ -15,8 +15,10 @@ from float_lanes import (
     exp_rows,
     get_lane,
     greater,
+    greatest,
     greatest_rows,
     lane_count,
+    lane_kind,
     load_double,
     load_lanes,
     load_rows,
@@ -31,11 +33,12 @@ from float_lanes import (
     store_double,
     store_lanes,
     times,
+    total,
     where_less,
 )
 from float_math import EXP_SCALE
 from memory import VECTOR_BYTES, item_size, least, store_integer
-from softmax_result import _added, _factors, _write_run
+from softmax_result import _added, _factor, _factors, _write_run
 from walk import integers
 
 LEAD_ROWS = 8  # of a tile, fetched ahead of those that are measured,
@@ -161,6 +164,39 @@ def _join(kind, state, state_bytes, columns, copies):
         poke(at, top)
         poke(at + state_bytes, high)
         poke(at + 2 * state_bytes, low)
+
+
+@helper
+def _join_runs(kind, state, state_bytes, columns, run, logarithm):
+    """Of columns of which each `run` adjoining ones are one group, the group's top and factor in all lanes."""
+    one_lane = lane_kind(kind)
+    lanes = lane_count(kind)
+    lane_bytes = VECTOR_BYTES // lanes
+    lowest_tops, zeros = splat(kind, lowest(kind)), splat(kind, 0.0)
+    run_bytes = run * lane_bytes
+    for begin in range(state, state + columns * lane_bytes, run_bytes):
+        end = begin + run_bytes
+        tops = lowest_tops
+        for at in range(begin, end, VECTOR_BYTES):
+            count = least(lanes, (end - at) // lane_bytes)
+            tops = greater(tops, load_lanes(one_lane, at, None, count))
+        tops = splat(kind, greatest(kind, tops))
+        high, low = zeros, zeros
+        for at in range(begin, end, VECTOR_BYTES):
+            count = least(lanes, (end - at) // lane_bytes)
+            own = load_lanes(one_lane, at, None, count)
+            scale = exp_lanes(kind, minus(own, tops))
+            scale = times(scale, splat(kind, 1 / EXP_SCALE))
+            more = times(load_lanes(one_lane, at + state_bytes, None, count), scale)
+            lost = times(load_lanes(one_lane, at + 2 * state_bytes, None, count), scale)
+            # Lanes behind the run are -inf.
+            low = plus(low, where_less(own, lowest_tops, zeros, lost))
+            high, low = _added(high, low, where_less(own, lowest_tops, zeros, more))
+        factors = splat(kind, _factor(total(high) + total(low), logarithm))
+        for at in range(begin, end, VECTOR_BYTES):
+            count = least(lanes, (end - at) // lane_bytes)
+            store_lanes(one_lane, at, None, count, tops)
+            store_lanes(one_lane, at + state_bytes, None, count, factors)
 
 
 @helper

@@ -43,7 +43,8 @@ NEAR = 9  # `columns`: whether a tile stays in cache
 COPIES = 10  # `columns`: rows of so few columns that so many of them are taken as one
 IN_PLACE = 11  # `rows`: exponentials are kept where results go
 LAST_COLUMNS = 12  # `planes`: columns of the last of those that one is cut into; others have the innermost kept axis
-SETTINGS = 13
+RUN = 13  # `columns`: adjoining columns that are one group
+SETTINGS = 14
 
 WHOLE = 0
 MEASURE = 1
@@ -1981,6 +1982,39 @@ def _join(kind, state, state_bytes, columns, copies):
 
 
 @helper
+def _join_runs(kind, state, state_bytes, columns, run, logarithm):
+    """Of columns of which each `run` adjoining ones are one group, the group's top and factor in all lanes."""
+    one_lane = lane_kind(kind)
+    lanes = lane_count(kind)
+    lane_bytes = VECTOR_BYTES // lanes
+    lowest_tops, zeros = splat(kind, lowest(kind)), splat(kind, 0.0)
+    run_bytes = run * lane_bytes
+    for begin in range(state, state + columns * lane_bytes, run_bytes):
+        end = begin + run_bytes
+        tops = lowest_tops
+        for at in range(begin, end, VECTOR_BYTES):
+            count = least(lanes, (end - at) // lane_bytes)
+            tops = greater(tops, load_lanes(one_lane, at, None, count))
+        tops = splat(kind, greatest(kind, tops))
+        high, low = zeros, zeros
+        for at in range(begin, end, VECTOR_BYTES):
+            count = least(lanes, (end - at) // lane_bytes)
+            own = load_lanes(one_lane, at, None, count)
+            scale = exp_lanes(kind, minus(own, tops))
+            scale = times(scale, splat(kind, 1 / EXP_SCALE))
+            more = times(load_lanes(one_lane, at + state_bytes, None, count), scale)
+            lost = times(load_lanes(one_lane, at + 2 * state_bytes, None, count), scale)
+            # Lanes behind the run are -inf.
+            low = plus(low, where_less(own, lowest_tops, zeros, lost))
+            high, low = _added(high, low, where_less(own, lowest_tops, zeros, more))
+        factors = splat(kind, _factor(total(high) + total(low), logarithm))
+        for at in range(begin, end, VECTOR_BYTES):
+            count = least(lanes, (end - at) // lane_bytes)
+            store_lanes(one_lane, at, None, count, tops)
+            store_lanes(one_lane, at + state_bytes, None, count, factors)
+
+
+@helper
 def _repeat(kind, state, columns, copies):
     """Lanes of the first columns are copied behind them."""
     width = columns * (VECTOR_BYTES // lane_count(kind))
@@ -2186,7 +2220,8 @@ def _tile_at(kind, how, kept, x, out, item):
     outer, number = split(item, tiles)
     offset, out_offset = _unravel(kept, inner, outer)
     skew = (x + offset) % vector
-    skew = skew // size if step == size and out_step == size and skew % size == 0 else 0
+    whole = step == size and out_step == size and how[RUN] == 1
+    skew = skew // size if whole and skew % size == 0 else 0
     first = most(0, number * width - skew)  # so the first tile's first vector is short
     return Tile(
         x=x + offset + first * step,
@@ -2245,7 +2280,10 @@ def columns(dtype):
                 if phase == MEASURE:
                     _save(kind, state, state_bytes, pairs + 16 * part, 16 * parts, groups)
                     continue
-                _set_factors(kind, state, state_bytes, tile.columns, logarithm)
+                if how[RUN] > 1:
+                    _join_runs(kind, state, state_bytes, tile.columns, how[RUN], logarithm)
+                else:
+                    _set_factors(kind, state, state_bytes, tile.columns, logarithm)
             if copies > 1:
                 _repeat(kind, state, groups, copies)
                 _repeat(kind, state + state_bytes, groups, copies)
