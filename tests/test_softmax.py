@@ -285,6 +285,9 @@ def test_short_runs(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
             operator(name, shape, axes, result)(given, out.array)
             check_close(name, given, axes, result, out.array)
             out.check_surroundings()
+        backward = np.zeros_like(x)[..., ::-1]
+        operator(name, shape, axes, "probability")(x, backward)
+        check_close(name, x, axes, "probability", backward)
     assert len(taken) >= 20
 
 
