@@ -43,7 +43,7 @@ NEAR = 9  # `columns`: whether a tile stays in cache
 COPIES = 10  # `columns`: rows of so few columns that so many of them are taken as one
 IN_PLACE = 11  # `rows`: exponentials are kept where results go
 LAST_COLUMNS = 12  # `planes`: columns of the last of those that one is cut into; others have the innermost kept axis
-RUN = 13  # `columns`: adjoining columns that are one group
+RUN = 13  # `columns`: adjoining columns that are one group, which has no parts then
 SETTINGS = 14
 
 WHOLE = 0
@@ -2211,7 +2211,10 @@ class Tile(NamedTuple):
 
 @inlined
 def _tile_at(kind, how, kept, x, out, item):
-    """A tile by its number. Vectors begin at multiples of their size if rows do (1.2 times as fast)."""
+    """A tile by its number. Vectors begin at multiples of their size if rows do (1.2 times as fast).
+
+    Not where columns are runs of groups, of which a tile holds whole ones.
+    """
     size, vector = item_size(kind), lane_count(kind) * item_size(kind)
     width = how[TILE]
     inner = kept[1] - 1
@@ -2220,8 +2223,8 @@ def _tile_at(kind, how, kept, x, out, item):
     outer, number = split(item, tiles)
     offset, out_offset = _unravel(kept, inner, outer)
     skew = (x + offset) % vector
-    whole = step == size and out_step == size and how[RUN] == 1
-    skew = skew // size if whole and skew % size == 0 else 0
+    may_skew = step == size and out_step == size and how[RUN] == 1
+    skew = skew // size if may_skew and skew % size == 0 else 0
     first = most(0, number * width - skew)  # so the first tile's first vector is short
     return Tile(
         x=x + offset + first * step,

@@ -32,8 +32,12 @@ TILE_BYTES = 4096  # of one row of a tile,
 STREAM_TILE_BYTES = 8192  # of large outputs: fewer ends (0.8 to 1 of the time)
 LEAST_TILE_BYTES = 2048  # narrower ones are slower than idle threads, beyond the cache
 SHARED_TILES = 4  # of columns that stay in cache: narrower tiles are better than split groups
-LEAST_ROWS = 16  # of a tile, where several rows are taken as one, or runs as columns
-RUN_COLUMNS = 200  # of a run that is taken so: longer ones fill vectors themselves
+LEAST_ROWS = 16  # of a tile, where several rows are taken as one
+# Runs are taken as columns if they have at most so many vectors, and their groups so many runs, and for each vector of
+# a run so many more: joining columns takes as long as some rows do. With fewer runs up to 1.5 times as long as by rows.
+RUN_VECTORS = 13
+LEAST_RUNS = 16
+RUNS_OF_VECTOR = 4
 BLOCK_ROWS = 1 << 10  # of a tile, whose offsets are kept together
 STREAM_BYTES = 1 << 24  # of output from which it goes past the cache: see geometry.outgrows
 STREAM_RUN_BYTES = 1 << 11  # a run shorter than this has too many ends
@@ -61,7 +65,7 @@ class _Plan(NamedTuple):
 class _Way(NamedTuple):
     """How groups are computed: by rows, by small planes, or by columns.
 
-    Of columns `tile` together, `copies` rows taken as one.
+    Of columns `tile` together, `copies` rows taken as one, or, where they are short runs of groups, `run` one group.
     """
 
     chunk: Callable[..., launch.Kernel]
@@ -130,20 +134,21 @@ class Softmax:
         kept, reduced, shift, out_shift = self._sides(strides, out_strides)
         groups = geometry.elements(kept)
         stream = geometry.outgrows(STREAM_BYTES, self._sizes, strides, out_strides, self._item_size)
-        if self._lanes_across(kept, reduced):
+        way = self._runs(kept, reduced, stream)
+        if way is None and self._lanes_across(kept, reduced):
             way = self._small_planes(kept, reduced) or self._columns(kept, reduced, stream)
-        else:
-            way = self._runs(kept, reduced, stream) or self._rows(kept, reduced, stream)
-        across = way.chunk is not _ROWS
+        elif way is None:
+            way = self._rows(kept, reduced, stream)
+        by_rows = way.chunk is _ROWS
         total = geometry.elements(reduced)
-        run, block, parts = way.chunk, way.block, 1
+        chunk, block, parts = way.chunk, way.block, 1
         if way.items < PART_ITEMS:
             parts = min(way.part_bytes // PART_BYTES, PART_ITEMS // way.items, PARTIALS // groups)
             parts = max(1, parts)
             parts = -(-total // -(-total // parts))  # none empty
-        if not across and parts == 1 and self._is_short(reduced, block):
-            run = _SHORT
-        if parts > 1 and block >= total and not across:
+        if by_rows and parts == 1 and self._is_short(reduced, block):
+            chunk = _SHORT
+        if by_rows and parts > 1 and block >= total:
             block = BLOCK_BYTES // self._item_size
         settings = np.zeros(kernel.SETTINGS, np.int64)
         settings[kernel.LOGARITHM] = self._logarithm
@@ -159,7 +164,7 @@ class Softmax:
         settings[kernel.REDUCED] = max(1, len(reduced))
         settings[kernel.TOTAL] = total
         # Columns of 16 bits take so long to compute that stores within the cache are no slower.
-        stream = stream and not (across and self._item_size == 2)
+        stream = stream and (by_rows or self._item_size != 2)
         settings[kernel.STREAM] = stream and way.inner_bytes >= STREAM_RUN_BYTES
         axes = (geometry.table(kept).ravel(), geometry.table(reduced).ravel())
         walk = np.concatenate((settings, *axes))
@@ -169,7 +174,7 @@ class Softmax:
             walk[kernel.PHASE] = kernel.MEASURE
             second[kernel.PHASE] = kernel.WRITE
         return _Plan(
-            run(self._dtype),
+            chunk(self._dtype),
             walk,
             launch.address(walk),
             second,
@@ -243,7 +248,10 @@ class Softmax:
         return _Way(_COLUMNS, items, total * size * tile, tile * size, block, tile, near, copies)
 
     def _runs(self, kept: list[Axis], reduced: list[Axis], stream: bool) -> _Way | None:
-        """Short runs that adjoin, of groups that have many, as columns: 0.1 to 1.1 of the time; None elsewhere."""
+        """Short runs that adjoin, of groups that have many, as columns, without parts: 0.1 to 1.1 of the time; or None.
+
+        The axes become those of columns, in place.
+        """
         size, lane_bytes = self._item_size, self._lane_bytes
         if not kept or len(reduced) < 2:
             return None
@@ -253,7 +261,9 @@ class Softmax:
         adjoin = steps == [size, size] and run_steps == [n * size, n * size]
         widest = (STREAM_TILE_BYTES if stream else TILE_BYTES) // lane_bytes
         together = min(width, widest // n, groups // SHARED_TILES)
-        if not adjoin or n > RUN_COLUMNS or total < LEAST_ROWS or together == 0:
+        vectors = -(-n // self._lanes)
+        many = total >= max(LEAST_RUNS, RUNS_OF_VECTOR * vectors)
+        if not adjoin or not many or vectors > RUN_VECTORS or together == 0:
             return None
         # Tiles of whole vectors, if they hold so many runs.
         together -= together % min(together, self._lanes // math.gcd(n, self._lanes))
