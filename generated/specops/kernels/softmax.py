@@ -1882,6 +1882,12 @@ def _table_rows(axes, table, tabled, position, till):
     return position
 
 
+@inlined
+def _scale(kind, top, higher):
+    """By what sums below `top` are multiplied to be sums below a higher one."""
+    return times(exp_lanes(kind, minus(top, higher)), splat(kind, 1 / EXP_SCALE))
+
+
 @helper
 def _fold(kind, state, state_bytes, address, offsets, vectors):
     """Count ROWS rows of contiguous columns in the tops and sums of these, which are at `state`.
@@ -1900,8 +1906,7 @@ def _fold(kind, state, state_bytes, address, offsets, vectors):
         if exceed(highest, top):
             # Each column for itself: its bits do not depend on those beside it.
             highest = where_less(plus(top, splat(kind, 1.0)), highest, highest, top)
-            scale = exp_lanes(kind, minus(top, highest))
-            scale = times(scale, splat(kind, 1 / EXP_SCALE))
+            scale = _scale(kind, top, highest)
             high = times(high, scale)
             low = times(low, scale)
             top = highest
@@ -1972,8 +1977,7 @@ def _join(kind, state, state_bytes, columns, copies):
         low = splat(kind, 0.0)
         for part in range(copies):
             place = at + part * width
-            scale = exp_lanes(kind, minus(peek(kind, place), top))
-            scale = times(scale, splat(kind, 1 / EXP_SCALE))
+            scale = _scale(kind, peek(kind, place), top)
             low = plus(low, times(peek(kind, place + 2 * state_bytes), scale))
             high, low = _added(high, low, times(peek(kind, place + state_bytes), scale))
         poke(at, top)
@@ -2000,8 +2004,7 @@ def _join_runs(kind, state, state_bytes, columns, run, logarithm):
         for at in range(begin, end, VECTOR_BYTES):
             count = least(lanes, (end - at) // lane_bytes)
             own = load_lanes(one_lane, at, None, count)
-            scale = exp_lanes(kind, minus(own, tops))
-            scale = times(scale, splat(kind, 1 / EXP_SCALE))
+            scale = _scale(kind, own, tops)
             more = times(load_lanes(one_lane, at + state_bytes, None, count), scale)
             lost = times(load_lanes(one_lane, at + 2 * state_bytes, None, count), scale)
             # Lanes behind the run are -inf.
