@@ -11,10 +11,10 @@ from numba.core import cgutils
 from numba.extending import intrinsic
 
 from fold import Fold, _rule_of, _vector_of
-from fold_state import _loaded, _neutral, _places, _stored
+from fold_state import _key_of_number, _loaded, _neutral, _places, _stored
 from folds import _fold_into, _fold_part, _load_row
 from memory import _pointer, _prefetch
-from vectors import _load_short
+from vectors import _Extremes, _greater, _load_short
 
 
 class _ShortRuns(NamedTuple):
@@ -40,7 +40,7 @@ def _fold_short(
 ) -> None:
     """Fold each run into a vector of states: `fresh` ones, or those at `at`.
 
-    What lies `ahead` bytes further, if that is not None, is fetched.
+    What lies `ahead` bytes further is fetched, with fresh states unless that is 0.
     """
     i64 = runs.n.type
     rule = _rule_of(builder, fold, rule)
@@ -48,14 +48,21 @@ def _fold_short(
     before = builder.and_(builder.sub(runs.n, i64(1)), i64(-fold.count))  # the last vector
     rest = builder.sub(runs.n, before)
     behind = builder.mul(before, i64(fold.bits // 8))
+    length = i64(fold.count * fold.bits // 8)
 
     def fetch(place: Any) -> None:
-        if ahead is not None:
-            _prefetch(builder, _pointer(builder, place, ahead), 1)
+        _prefetch(builder, _pointer(builder, place, ahead), 1)
 
-    def last(place: Any) -> Callable[[int, Any], Any]:
-        fetch(place)
-        return lambda _i, mask: _load_short(builder, place, mask, vector, runs.readable)
+    def load(place: Any, mask: Any = None) -> Any:
+        """The bits of a vector, or of those of its lanes that `mask` tells."""
+        if fresh:
+            with builder.if_then(builder.icmp_signed("!=", ahead, i64(0))):
+                fetch(place)
+        else:
+            fetch(place)
+        if mask is None:
+            return _load_row(builder, fold, _pointer(builder, place), None)
+        return _load_short(builder, place, mask, vector, runs.readable)
 
     def each(fold_run: Callable[[Any, list[Any]], list[Any]]) -> None:
         with cgutils.for_range(builder, runs.count) as loop:
@@ -67,28 +74,52 @@ def _fold_short(
 
     def of_one(first: Any, state: list[Any]) -> list[Any]:
         # Of so few elements, pieces take 1.05 times as long.
-        load = last(first)
-        return _fold_part(context, builder, fold, rule, state, load, 1, runs.n, True, fresh)
+        return _fold_part(
+            context,
+            builder,
+            fold,
+            rule,
+            state,
+            lambda _i, m: load(first, m),
+            1,
+            runs.n,
+            True,
+            fresh,
+        )
 
     def of_several(first: Any, old: list[Any]) -> list[Any]:
         state = [cgutils.alloca_once_value(builder, value) for value in old]
 
-        def more(load: Callable[[int, Any], Any], count: Any) -> None:
-            _fold_into(context, builder, fold, rule, state, load, 1, count, True)
+        def more(place: Any, count: Any) -> None:
+            _fold_into(
+                context, builder, fold, rule, state, lambda _i, m: load(place, m), 1, count, True
+            )
 
-        length = i64(fold.count * fold.bits // 8)
         with cgutils.for_range_slice(builder, i64(0), behind, length, i64) as (offset, _):
-            place = builder.add(first, offset)
-            fetch(place)
-            more(lambda _i, mask: _load_row(builder, fold, _pointer(builder, place), mask), None)
-        more(last(builder.add(first, behind)), rest)
+            more(builder.add(first, offset), None)
+        more(builder.add(first, behind), rest)
         return [builder.load(variable) for variable in state]
 
+    def greatest_of_several(first: Any, old: list[Any]) -> list[Any]:
+        # No key but of all vectors: 0.75 to 0.95 of the time. The last one overlaps the one before it.
+        extremes = _Extremes(builder, load(first))
+        end = builder.sub(builder.mul(runs.n, i64(fold.bits // 8)), length)
+        extremes.more([load(builder.add(first, end))])
+        with cgutils.for_range_slice(builder, length, behind, length, i64) as (offset, _):
+            extremes.more([load(builder.add(first, offset))])
+        bits, some_nan = extremes.greatest(rule[0], rule[2])
+        key = _greater(builder, old[0], _key_of_number(builder, rule, bits))
+        key = cgutils.alloca_once_value(builder, key)
+        with builder.if_then(some_nan, likely=False):
+            builder.store(of_several(first, old)[0], key)
+        return [builder.load(key)]
+
+    compares = fold.operation == "greatest" and fold.floats
     with builder.if_else(builder.icmp_signed("==", before, i64(0))) as (then, otherwise):
         with then:
             each(of_one)
         with otherwise:
-            each(of_several)
+            each(greatest_of_several if compares else of_several)
 
 
 @intrinsic
@@ -113,18 +144,19 @@ def fold_short_fresh(
     step: Any,
     count: Any,
     readable: Any,
+    ahead: Any,
 ) -> Any:
-    """Fold short runs, each into fresh states; see _ShortRuns."""
+    """Fold short runs, each into fresh states; what lies `ahead` bytes further is fetched unless that is 0."""
 
     def codegen(context: Any, builder: Any, _signature: Any, values: Any) -> Any:
-        _, rule, at, gap, *runs = values
+        _, rule, at, gap, *runs, ahead = values
         _fold_short(
-            context, builder, fold.fold, rule, at, gap, _ShortRuns(*runs), fresh=True, ahead=None
+            context, builder, fold.fold, rule, at, gap, _ShortRuns(*runs), fresh=True, ahead=ahead
         )
         return context.get_dummy_value()
 
     i64 = types.int64
-    return types.void(fold, i64, i64, i64, i64, i64, i64, i64, i64), codegen
+    return types.void(fold, i64, i64, i64, i64, i64, i64, i64, i64, i64), codegen
 
 
 @intrinsic

@@ -44,6 +44,11 @@ def _key(builder: Any, fold: Fold, rule: tuple[Any, ...], bits: Any) -> Any:
     return builder.select(is_nan, nan_key, key)
 
 
+def _key_of_number(builder: Any, rule: tuple[Any, ...], bits: Any) -> Any:
+    """As _key, of floats none of which is NaN."""
+    return builder.xor(_mirror(builder, bits), _splat(builder, rule[0], bits.type))
+
+
 def _element_of_key(builder: Any, fold: Fold, rule: tuple[Any, ...], key: Any) -> Any:
     """The bits of a key; those of some NaN for NaN's."""
     bits = builder.xor(key, _splat(builder, rule[0], key.type))

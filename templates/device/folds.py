@@ -1,4 +1,4 @@
-"""Folds: elements of many groups become states, in vectors."""
+"""Folds: rows of columns become states, in vectors; how states are folded across their lanes, joined and copied."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from fold_state import (
     _folded,
     _joined,
     _key,
+    _key_of_number,
     _loaded,
     _part,
     _pieces,
@@ -26,9 +27,9 @@ from fold_state import (
     _terms,
     _tree,
 )
-from memory import VECTOR_BYTES, _load, _pointer, _prefetch
+from memory import _load, _pointer, _prefetch
 from target import _by_single_rows, _zen
-from vectors import _any, _extreme, _extremes, _greater, _mask, _masked_load, _strips
+from vectors import _any, _Extremes, _greater, _mask, _masked_load, _strips
 
 FOLD = 8  # vectors that are added to each other first: nothing waits for the sum before
 FOLD_FAST = 4  # the same where that pays: see _together
@@ -125,11 +126,10 @@ def _fold_into(
 
 def _greatest_of_floats(builder: Any, fold: Fold, rule: tuple[Any, ...], rows: list[Any]) -> Any:
     """The greatest key of several vectors of floats; each needs a key only if there is NaN among them."""
-    extremes = _extremes(builder, None, rows[0])
-    for bits in rows[1:]:
-        extremes = _extremes(builder, extremes, bits)
-    bits, some_nan = _extreme(builder, extremes, rule[0], rule[2])
-    key = cgutils.alloca_once_value(builder, _key(builder, fold, rule, bits))
+    extremes = _Extremes(builder, rows[0])
+    extremes.more(rows[1:])
+    bits, some_nan = extremes.greatest(rule[0], rule[2])
+    key = cgutils.alloca_once_value(builder, _key_of_number(builder, rule, bits))
     with builder.if_then(some_nan, likely=False):
         keys = [_key(builder, fold, rule, bits) for bits in rows]
         greatest = _tree(range(len(rows)), keys.__getitem__, lambda a, b: _greater(builder, a, b))
@@ -139,91 +139,6 @@ def _greatest_of_floats(builder: Any, fold: Fold, rule: tuple[Any, ...], rows: l
 
 def _load_row(builder: Any, fold: Fold, pointer: Any, mask: Any) -> Any:
     return _masked_load(builder, pointer, mask, _vector_of(fold.element, fold.count))
-
-
-@intrinsic
-def fold_run(
-    _context: Any,
-    fold: Any,
-    rule: Any,
-    at: Any,
-    gap: Any,
-    fresh: Any,
-    address: Any,
-    n: Any,
-    left: Any,
-    step: Any,
-    fetches: Any,
-    ahead: Any,
-    pitch: Any,
-    skipped: Any,
-) -> Any:
-    """Fold n elements of one group, `step` bytes apart, into the lanes of a vector of states, `fresh` ones at first.
-
-    What is fetched, if it `fetches`, lies `ahead` bytes further on in the run, of which n and what follows are `left`
-    elements, or as far beyond its end in the run that begins `pitch` bytes behind `address`; plus `skipped` bytes, of
-    whole runs, in either case.
-    """
-
-    def codegen(context: Any, builder: Any, _signature: Any, values: Any) -> Any:
-        _, rule, at, gap, fresh, address, n, left, step, fetches, ahead, pitch, skipped = values
-        f = fold.fold
-        i64 = n.type
-        rule = _rule_of(builder, f, rule)
-        size, lanes = f.bits // 8, f.count
-        places = _pieces(context, builder, f, at, gap, i64(0))
-        state = _start(builder, f, fresh, places)
-
-        def more(load: Callable[[int, Any], Any], rows: int, count: Any) -> None:
-            _fold_into(context, builder, f, rule, state, load, rows, count, True)
-
-        adjoining = builder.icmp_signed("==", step, i64(size))
-        with builder.if_else(adjoining) as (then, otherwise):
-            with then:
-                start = _pointer(builder, address)
-
-                def rows_at(offset: Any) -> Callable[[int, Any], Any]:
-                    def load(i: int, mask: Any) -> Any:
-                        place = builder.gep(start, [builder.add(offset, i64(i * lanes * size))])
-                        return _load_row(builder, f, place, mask)
-
-                    return load
-
-                run_bytes = builder.mul(left, i64(size))
-                position = i64(0)
-                for rows in (_together(f), 1):
-                    end = builder.mul(builder.and_(n, i64(-rows * lanes)), i64(size))
-                    stride = i64(rows * lanes * size)
-                    strip = cgutils.for_range_slice(builder, position, end, stride, i64)
-                    with strip as (offset, _):
-                        if rows > 1:
-                            with builder.if_then(fetches):
-                                later = builder.add(offset, ahead)
-                                inside = builder.icmp_signed("<", later, run_bytes)
-                                next_run = builder.add(builder.sub(later, run_bytes), pitch)
-                                later = builder.select(inside, later, next_run)
-                                later = builder.add(later, skipped)
-                                for line in range(0, rows * lanes * size, VECTOR_BYTES):
-                                    place = builder.add(later, i64(line))
-                                    _prefetch(builder, builder.gep(start, [place]), 1)
-                        more(rows_at(offset), rows, None)
-                    position = end
-                rest = builder.and_(n, i64(lanes - 1))
-                with builder.if_then(builder.icmp_signed(">", rest, i64(0))):
-                    more(rows_at(position), 1, rest)
-            with otherwise:
-                strip = cgutils.for_range_slice(builder, i64(0), n, i64(lanes), i64)
-                with strip as (position, _):
-                    rest = builder.sub(n, position)
-                    few = builder.icmp_signed("<", rest, i64(lanes))
-                    count = builder.select(few, rest, i64(lanes))
-                    first = builder.add(address, builder.mul(position, step))
-                    more(lambda _i, _m: _gathered(builder, f, first, step, count), 1, count)
-        _stored(builder, places, [builder.load(variable) for variable in state])
-        return context.get_dummy_value()
-
-    i64, flag = types.int64, types.boolean
-    return types.void(fold, i64, i64, i64, flag, i64, i64, i64, i64, flag, i64, i64, i64), codegen
 
 
 @intrinsic

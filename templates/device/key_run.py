@@ -6,6 +6,7 @@ vector too.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from llvmlite import ir
@@ -17,7 +18,7 @@ from compiled import helper
 from memory import VECTOR_BYTES, _load, _pointer, _prefetch, _splat, item_size, least, most
 from order_key import _order_key, _rule
 from target import _bytes_ahead, _zen
-from vectors import _extreme, _extremes, _greater, _greatest_lane, _mask, _masked_load
+from vectors import _Extremes, _greater, _greatest_lane, _mask, _masked_load
 
 UNROLLED = 8  # vectors of a long row: 4 are slower beyond the cache (1.1 times), for float32
 
@@ -47,50 +48,53 @@ def greatest_key(_context: Any, address: Any, n: Any, rule: Any) -> Any:
             # 0.7 to 0.85 of the time beyond the second-level cache; runs of bytes often end at the greatest there is.
             ahead = i64(_bytes_ahead(context))
 
-        def each(state: Any, change: Any) -> None:
-            """Change the state by each vector's bits.
+        def load(offset: Any) -> Any:
+            return _load(builder, builder.gep(start, [offset]), vector)
+
+        def each(take: Callable[[list[Any]], None]) -> None:
+            """Take the bits of all vectors, several at once.
 
             Upwards, as processors fetch by themselves; Zen 5 is asked, too.
             """
 
-            def visit(*offsets: Any) -> None:
-                values = [builder.load(variable) for variable in state]
-                for offset in offsets:
-                    if ahead is not None:
+            def visit(offsets: list[Any]) -> None:
+                if ahead is not None:
+                    for offset in offsets:
                         _prefetch(builder, builder.gep(start, [builder.add(offset, ahead)]), 1)
-                    values = change(values, load(offset))
-                for variable, value in zip(state, values, strict=True):
-                    builder.store(value, variable)
+                take([load(offset) for offset in offsets])
 
-            for variable, value in zip(state, change(None, load(i64(0))), strict=True):
-                builder.store(value, variable)
             position = i64(0)
             for vectors in (UNROLLED, 1):
                 stride = i64(vectors * VECTOR_BYTES)
                 end = builder.and_(builder.mul(n, size), builder.neg(stride))
                 with cgutils.for_range_slice(builder, position, end, stride, i64) as (offset, _):
-                    visit(*(builder.add(offset, i64(i * VECTOR_BYTES)) for i in range(vectors)))
+                    visit([builder.add(offset, i64(i * VECTOR_BYTES)) for i in range(vectors)])
                 position = end
-            visit(last)
-
-        def load(offset: Any) -> Any:
-            return _load(builder, builder.gep(start, [offset]), vector)
-
-        def by_keys(old: Any, bits: Any) -> Any:
-            key = _order_key(builder, bits, rule)
-            return [key if old is None else _greater(builder, old[0], key)]
+            visit([last])
 
         best = cgutils.alloca_once(builder, vector)
+
+        def by_keys() -> None:
+            builder.store(_order_key(builder, load(i64(0)), rule), best)
+
+            def take(rows: list[Any]) -> None:
+                key = builder.load(best)
+                for bits in rows:
+                    key = _greater(builder, key, _order_key(builder, bits, rule))
+                builder.store(key, best)
+
+            each(take)
+
         if rule.inf is None:
-            each([best], by_keys)
+            by_keys()
             return _greatest_lane(builder, builder.load(best))
 
-        extremes = [cgutils.alloca_once(builder, vector) for _ in range(3)]
-        each(extremes, lambda old, bits: _extremes(builder, old, bits))
-        bits, some_nan = _extreme(builder, [builder.load(e) for e in extremes], rule.flip, rule.inf)
+        extremes = _Extremes(builder, load(i64(0)))
+        each(extremes.more)
+        bits, some_nan = extremes.greatest(rule.flip, rule.inf)
         builder.store(_order_key(builder, bits, rule), best)
         with builder.if_then(some_nan, likely=False):
-            each([best], by_keys)
+            by_keys()
         return _greatest_lane(builder, builder.load(best))
 
     return rule[0](types.int64, types.int64, rule), codegen

@@ -30,7 +30,6 @@ from float_lanes import (
 )
 from memory import VECTOR_BYTES, ceildiv, item_size, least
 from softmax_result import _factors
-from target import next_row
 
 TOGETHER = 16  # short rows at most, of at most as many vectors; of longer ones 4 at most
 
@@ -139,8 +138,8 @@ def _write_short_row(kind, x, out, n, tops, factors, scratch, logarithm):
 
 
 @helper
-def _several_rows(kind, x, step, out, out_step, rows, n, scratch, logarithm):
-    """At most TOGETHER short rows of n elements each.
+def _several_rows(kind, x, step, ahead, out, out_step, rows, n, scratch, logarithm):
+    """At most TOGETHER short rows of n elements each; for each one that lies `ahead` bytes further is fetched.
 
     Their factors are computed as vectors, and nothing waits for one row's (1.2 times as fast for 128 float32, 1.4 for
     float16). In `scratch` there are a vector of sums for each row, then one of tops for each, the factors, of four rows
@@ -156,9 +155,7 @@ def _several_rows(kind, x, step, out, out_step, rows, n, scratch, logarithm):
         at = r * VECTOR_BYTES
         powers = powers_at + r * row_bytes
         target = out + r * out_step
-        _measure_short_row(
-            kind, x + r * step, n, tops_at + at, sums_at + at, powers, next_row() * step, target
-        )
+        _measure_short_row(kind, x + r * step, n, tops_at + at, sums_at + at, powers, ahead, target)
     for four in range(ceildiv(rows, 4)):
         at = sums_at + four * 4 * VECTOR_BYTES
         totals = total_of_four(

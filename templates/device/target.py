@@ -38,13 +38,24 @@ def bytes_ahead(_context: Any) -> Any:
 
 
 @intrinsic
-def next_row(_context: Any) -> Any:
-    """How many rows ahead that lies which is fetched while one is computed, a constant; 2 take 0.8 to 1 of the time."""
+def next_row(_context: Any, step: Any) -> Any:
+    """How far ahead the row lies that is fetched while one is computed, of rows `step` bytes apart.
 
-    def codegen(context: Any, _builder: Any, _signature: Any, _values: Any) -> Any:
-        return ir.IntType(64)(2 if _zen(context) >= 5 else 1)
+    It is the next one. On Zen 5 it is the one 8 KiB ahead, the second at least: 0.75 to 1 of the time.
+    """
 
-    return types.int64(), codegen
+    def codegen(context: Any, builder: Any, _signature: Any, values: Any) -> Any:
+        (step,) = values
+        if _zen(context) < 5:
+            return step
+        negative = builder.icmp_signed("<", step, step.type(0))
+        row_bytes = builder.select(negative, builder.neg(step), step)
+        most, one = step.type(4096), step.type(1)
+        row_bytes = builder.select(builder.icmp_signed("<", row_bytes, most), row_bytes, most)
+        row_bytes = builder.select(builder.icmp_signed(">", row_bytes, one), row_bytes, one)
+        return builder.mul(step, builder.udiv(step.type(8192), row_bytes))
+
+    return types.int64(types.int64), codegen
 
 
 def _by_single_rows(context: Any) -> bool:

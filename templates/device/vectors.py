@@ -89,38 +89,47 @@ def _greatest_lane(builder: Any, keys: Any) -> Any:
     return builder.call(cgutils.get_or_insert_function(builder.module, fnty, name), [keys])
 
 
-def _extremes(builder: Any, old: list[Any] | None, bits: Any) -> list[Any]:
-    """The greatest signed, the greatest unsigned and the least unsigned of floats' bits, `old` ones among them.
+class _Extremes:
+    """The greatest signed, the greatest unsigned and the least unsigned of vectors of floats' bits, lane by lane.
 
-    All that `_extreme` needs, for 3 operations an element instead of the 8 of an order key.
+    They tell the greatest float, and the least, for 3 operations an element instead of the 8 of an order key.
     """
-    if old is None:
-        return [bits] * 3
-    signed, unsigned, least = old
-    return [
-        _greater(builder, bits, signed),
-        builder.select(builder.icmp_unsigned(">", bits, unsigned), bits, unsigned),
-        builder.select(builder.icmp_unsigned("<", bits, least), bits, least),
-    ]
 
+    def __init__(self, builder: Any, bits: Any) -> None:
+        self._builder = builder
+        self._variables = [cgutils.alloca_once_value(builder, bits) for _ in range(3)]
 
-def _extreme(builder: Any, extremes: list[Any], flip: Any, inf: Any) -> tuple[Any, Any]:
-    """The bits of the greatest float (of the least, where `flip` is not 0) if none is NaN, and whether one is.
+    def more(self, rows: list[Any]) -> None:
+        """Take the bits of more vectors."""
+        builder = self._builder
+        signed, unsigned, least = (builder.load(variable) for variable in self._variables)
+        for bits in rows:
+            signed = _greater(builder, bits, signed)
+            above = builder.icmp_unsigned(">", bits, unsigned)
+            unsigned = builder.select(above, bits, unsigned)
+            below = builder.icmp_unsigned("<", bits, least)
+            least = builder.select(below, bits, least)
+        for variable, value in zip(self._variables, (signed, unsigned, least), strict=True):
+            builder.store(value, variable)
 
-    The greatest float has the greatest signed bits if any is positive, else the least unsigned ones. The least float
-    has the greatest unsigned bits if any is negative, else the least ones, too.
-    """
-    signed, unsigned, least = extremes
-    flip, inf = (_splat(builder, value, signed.type) for value in (flip, inf))
-    zero = ir.Constant(signed.type, None)
-    bits = builder.select(builder.icmp_signed("!=", flip, zero), unsigned, signed)
-    found = builder.icmp_signed(">=", builder.xor(bits, flip), zero)
-    bits = builder.select(found, bits, least)
-    width = signed.type.element.width
-    sign = _splat(builder, signed.type.element(-(2 ** (width - 1))), signed.type)
-    positive = builder.icmp_signed(">", signed, inf)
-    negative = builder.icmp_unsigned(">", unsigned, builder.or_(inf, sign))
-    return bits, _any(builder, builder.or_(positive, negative))
+    def greatest(self, flip: Any, inf: Any) -> tuple[Any, Any]:
+        """The bits of the greatest float (of the least, where `flip` is not 0) if none is NaN, and whether one is.
+
+        The greatest float has the greatest signed bits if any is positive, else the least unsigned ones. The least
+        float has the greatest unsigned bits if any is negative, else the least ones, too.
+        """
+        builder = self._builder
+        signed, unsigned, least = (builder.load(variable) for variable in self._variables)
+        flip, inf = (_splat(builder, value, signed.type) for value in (flip, inf))
+        zero = ir.Constant(signed.type, None)
+        bits = builder.select(builder.icmp_signed("!=", flip, zero), unsigned, signed)
+        found = builder.icmp_signed(">=", builder.xor(bits, flip), zero)
+        bits = builder.select(found, bits, least)
+        width = signed.type.element.width
+        sign = _splat(builder, signed.type.element(-(2 ** (width - 1))), signed.type)
+        positive = builder.icmp_signed(">", signed, inf)
+        negative = builder.icmp_unsigned(">", unsigned, builder.or_(inf, sign))
+        return bits, _any(builder, builder.or_(positive, negative))
 
 
 @intrinsic

@@ -543,38 +543,47 @@ def _greatest_lane(builder: Any, keys: Any) -> Any:
     return builder.call(cgutils.get_or_insert_function(builder.module, fnty, name), [keys])
 
 
-def _extremes(builder: Any, old: list[Any] | None, bits: Any) -> list[Any]:
-    """The greatest signed, the greatest unsigned and the least unsigned of floats' bits, `old` ones among them.
+class _Extremes:
+    """The greatest signed, the greatest unsigned and the least unsigned of vectors of floats' bits, lane by lane.
 
-    All that `_extreme` needs, for 3 operations an element instead of the 8 of an order key.
+    They tell the greatest float, and the least, for 3 operations an element instead of the 8 of an order key.
     """
-    if old is None:
-        return [bits] * 3
-    signed, unsigned, least = old
-    return [
-        _greater(builder, bits, signed),
-        builder.select(builder.icmp_unsigned(">", bits, unsigned), bits, unsigned),
-        builder.select(builder.icmp_unsigned("<", bits, least), bits, least),
-    ]
 
+    def __init__(self, builder: Any, bits: Any) -> None:
+        self._builder = builder
+        self._variables = [cgutils.alloca_once_value(builder, bits) for _ in range(3)]
 
-def _extreme(builder: Any, extremes: list[Any], flip: Any, inf: Any) -> tuple[Any, Any]:
-    """The bits of the greatest float (of the least, where `flip` is not 0) if none is NaN, and whether one is.
+    def more(self, rows: list[Any]) -> None:
+        """Take the bits of more vectors."""
+        builder = self._builder
+        signed, unsigned, least = (builder.load(variable) for variable in self._variables)
+        for bits in rows:
+            signed = _greater(builder, bits, signed)
+            above = builder.icmp_unsigned(">", bits, unsigned)
+            unsigned = builder.select(above, bits, unsigned)
+            below = builder.icmp_unsigned("<", bits, least)
+            least = builder.select(below, bits, least)
+        for variable, value in zip(self._variables, (signed, unsigned, least), strict=True):
+            builder.store(value, variable)
 
-    The greatest float has the greatest signed bits if any is positive, else the least unsigned ones. The least float
-    has the greatest unsigned bits if any is negative, else the least ones, too.
-    """
-    signed, unsigned, least = extremes
-    flip, inf = (_splat(builder, value, signed.type) for value in (flip, inf))
-    zero = ir.Constant(signed.type, None)
-    bits = builder.select(builder.icmp_signed("!=", flip, zero), unsigned, signed)
-    found = builder.icmp_signed(">=", builder.xor(bits, flip), zero)
-    bits = builder.select(found, bits, least)
-    width = signed.type.element.width
-    sign = _splat(builder, signed.type.element(-(2 ** (width - 1))), signed.type)
-    positive = builder.icmp_signed(">", signed, inf)
-    negative = builder.icmp_unsigned(">", unsigned, builder.or_(inf, sign))
-    return bits, _any(builder, builder.or_(positive, negative))
+    def greatest(self, flip: Any, inf: Any) -> tuple[Any, Any]:
+        """The bits of the greatest float (of the least, where `flip` is not 0) if none is NaN, and whether one is.
+
+        The greatest float has the greatest signed bits if any is positive, else the least unsigned ones. The least
+        float has the greatest unsigned bits if any is negative, else the least ones, too.
+        """
+        builder = self._builder
+        signed, unsigned, least = (builder.load(variable) for variable in self._variables)
+        flip, inf = (_splat(builder, value, signed.type) for value in (flip, inf))
+        zero = ir.Constant(signed.type, None)
+        bits = builder.select(builder.icmp_signed("!=", flip, zero), unsigned, signed)
+        found = builder.icmp_signed(">=", builder.xor(bits, flip), zero)
+        bits = builder.select(found, bits, least)
+        width = signed.type.element.width
+        sign = _splat(builder, signed.type.element(-(2 ** (width - 1))), signed.type)
+        positive = builder.icmp_signed(">", signed, inf)
+        negative = builder.icmp_unsigned(">", unsigned, builder.or_(inf, sign))
+        return bits, _any(builder, builder.or_(positive, negative))
 
 
 @intrinsic
@@ -620,50 +629,53 @@ def greatest_key(_context: Any, address: Any, n: Any, rule: Any) -> Any:
             # 0.7 to 0.85 of the time beyond the second-level cache; runs of bytes often end at the greatest there is.
             ahead = i64(_bytes_ahead(context))
 
-        def each(state: Any, change: Any) -> None:
-            """Change the state by each vector's bits.
+        def load(offset: Any) -> Any:
+            return _load(builder, builder.gep(start, [offset]), vector)
+
+        def each(take: Callable[[list[Any]], None]) -> None:
+            """Take the bits of all vectors, several at once.
 
             Upwards, as processors fetch by themselves; Zen 5 is asked, too.
             """
 
-            def visit(*offsets: Any) -> None:
-                values = [builder.load(variable) for variable in state]
-                for offset in offsets:
-                    if ahead is not None:
+            def visit(offsets: list[Any]) -> None:
+                if ahead is not None:
+                    for offset in offsets:
                         _prefetch(builder, builder.gep(start, [builder.add(offset, ahead)]), 1)
-                    values = change(values, load(offset))
-                for variable, value in zip(state, values, strict=True):
-                    builder.store(value, variable)
+                take([load(offset) for offset in offsets])
 
-            for variable, value in zip(state, change(None, load(i64(0))), strict=True):
-                builder.store(value, variable)
             position = i64(0)
             for vectors in (UNROLLED, 1):
                 stride = i64(vectors * VECTOR_BYTES)
                 end = builder.and_(builder.mul(n, size), builder.neg(stride))
                 with cgutils.for_range_slice(builder, position, end, stride, i64) as (offset, _):
-                    visit(*(builder.add(offset, i64(i * VECTOR_BYTES)) for i in range(vectors)))
+                    visit([builder.add(offset, i64(i * VECTOR_BYTES)) for i in range(vectors)])
                 position = end
-            visit(last)
-
-        def load(offset: Any) -> Any:
-            return _load(builder, builder.gep(start, [offset]), vector)
-
-        def by_keys(old: Any, bits: Any) -> Any:
-            key = _order_key(builder, bits, rule)
-            return [key if old is None else _greater(builder, old[0], key)]
+            visit([last])
 
         best = cgutils.alloca_once(builder, vector)
+
+        def by_keys() -> None:
+            builder.store(_order_key(builder, load(i64(0)), rule), best)
+
+            def take(rows: list[Any]) -> None:
+                key = builder.load(best)
+                for bits in rows:
+                    key = _greater(builder, key, _order_key(builder, bits, rule))
+                builder.store(key, best)
+
+            each(take)
+
         if rule.inf is None:
-            each([best], by_keys)
+            by_keys()
             return _greatest_lane(builder, builder.load(best))
 
-        extremes = [cgutils.alloca_once(builder, vector) for _ in range(3)]
-        each(extremes, lambda old, bits: _extremes(builder, old, bits))
-        bits, some_nan = _extreme(builder, [builder.load(e) for e in extremes], rule.flip, rule.inf)
+        extremes = _Extremes(builder, load(i64(0)))
+        each(extremes.more)
+        bits, some_nan = extremes.greatest(rule.flip, rule.inf)
         builder.store(_order_key(builder, bits, rule), best)
         with builder.if_then(some_nan, likely=False):
-            each([best], by_keys)
+            by_keys()
         return _greatest_lane(builder, builder.load(best))
 
     return rule[0](types.int64, types.int64, rule), codegen

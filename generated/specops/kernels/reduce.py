@@ -35,7 +35,7 @@ LAST = 3  # columns: rows that are taken as the last one of that axis
 SEVERAL = 4  # columns: such rows of the next kept axis that adjoin, too, and are taken together
 UNCACHED = 5  # columns: input that no cache holds
 LAST_COLUMNS = 6  # planes: columns of the last of those that one is cut into; others have the innermost kept axis
-NEAR = 7  # columns, runs: input that the caches may hold, of which nothing is fetched ahead
+NEAR = 7  # rows, runs, columns: input that the caches may hold, of which no short rows, nor columns, are fetched ahead
 DOWN = 8  # columns: rows that are folded together while states stay in registers; 0 where that does not pay
 KEPT = 9  # lengths of the tables
 REDUCED = 10
@@ -423,38 +423,47 @@ def _greater(builder: Any, a: Any, b: Any) -> Any:
     return builder.select(builder.icmp_signed(">", a, b), a, b)
 
 
-def _extremes(builder: Any, old: list[Any] | None, bits: Any) -> list[Any]:
-    """The greatest signed, the greatest unsigned and the least unsigned of floats' bits, `old` ones among them.
+class _Extremes:
+    """The greatest signed, the greatest unsigned and the least unsigned of vectors of floats' bits, lane by lane.
 
-    All that `_extreme` needs, for 3 operations an element instead of the 8 of an order key.
+    They tell the greatest float, and the least, for 3 operations an element instead of the 8 of an order key.
     """
-    if old is None:
-        return [bits] * 3
-    signed, unsigned, least = old
-    return [
-        _greater(builder, bits, signed),
-        builder.select(builder.icmp_unsigned(">", bits, unsigned), bits, unsigned),
-        builder.select(builder.icmp_unsigned("<", bits, least), bits, least),
-    ]
 
+    def __init__(self, builder: Any, bits: Any) -> None:
+        self._builder = builder
+        self._variables = [cgutils.alloca_once_value(builder, bits) for _ in range(3)]
 
-def _extreme(builder: Any, extremes: list[Any], flip: Any, inf: Any) -> tuple[Any, Any]:
-    """The bits of the greatest float (of the least, where `flip` is not 0) if none is NaN, and whether one is.
+    def more(self, rows: list[Any]) -> None:
+        """Take the bits of more vectors."""
+        builder = self._builder
+        signed, unsigned, least = (builder.load(variable) for variable in self._variables)
+        for bits in rows:
+            signed = _greater(builder, bits, signed)
+            above = builder.icmp_unsigned(">", bits, unsigned)
+            unsigned = builder.select(above, bits, unsigned)
+            below = builder.icmp_unsigned("<", bits, least)
+            least = builder.select(below, bits, least)
+        for variable, value in zip(self._variables, (signed, unsigned, least), strict=True):
+            builder.store(value, variable)
 
-    The greatest float has the greatest signed bits if any is positive, else the least unsigned ones. The least float
-    has the greatest unsigned bits if any is negative, else the least ones, too.
-    """
-    signed, unsigned, least = extremes
-    flip, inf = (_splat(builder, value, signed.type) for value in (flip, inf))
-    zero = ir.Constant(signed.type, None)
-    bits = builder.select(builder.icmp_signed("!=", flip, zero), unsigned, signed)
-    found = builder.icmp_signed(">=", builder.xor(bits, flip), zero)
-    bits = builder.select(found, bits, least)
-    width = signed.type.element.width
-    sign = _splat(builder, signed.type.element(-(2 ** (width - 1))), signed.type)
-    positive = builder.icmp_signed(">", signed, inf)
-    negative = builder.icmp_unsigned(">", unsigned, builder.or_(inf, sign))
-    return bits, _any(builder, builder.or_(positive, negative))
+    def greatest(self, flip: Any, inf: Any) -> tuple[Any, Any]:
+        """The bits of the greatest float (of the least, where `flip` is not 0) if none is NaN, and whether one is.
+
+        The greatest float has the greatest signed bits if any is positive, else the least unsigned ones. The least
+        float has the greatest unsigned bits if any is negative, else the least ones, too.
+        """
+        builder = self._builder
+        signed, unsigned, least = (builder.load(variable) for variable in self._variables)
+        flip, inf = (_splat(builder, value, signed.type) for value in (flip, inf))
+        zero = ir.Constant(signed.type, None)
+        bits = builder.select(builder.icmp_signed("!=", flip, zero), unsigned, signed)
+        found = builder.icmp_signed(">=", builder.xor(bits, flip), zero)
+        bits = builder.select(found, bits, least)
+        width = signed.type.element.width
+        sign = _splat(builder, signed.type.element(-(2 ** (width - 1))), signed.type)
+        positive = builder.icmp_signed(">", signed, inf)
+        negative = builder.icmp_unsigned(">", unsigned, builder.or_(inf, sign))
+        return bits, _any(builder, builder.or_(positive, negative))
 
 
 @intrinsic
@@ -993,6 +1002,11 @@ def _key(builder: Any, fold: Fold, rule: tuple[Any, ...], bits: Any) -> Any:
     magnitude = builder.and_(bits, _same(bits.type, 2 ** (fold.bits - 1) - 1))
     is_nan = builder.icmp_signed(">", magnitude, inf)
     return builder.select(is_nan, nan_key, key)
+
+
+def _key_of_number(builder: Any, rule: tuple[Any, ...], bits: Any) -> Any:
+    """As _key, of floats none of which is NaN."""
+    return builder.xor(_mirror(builder, bits), _splat(builder, rule[0], bits.type))
 
 
 def _element_of_key(builder: Any, fold: Fold, rule: tuple[Any, ...], key: Any) -> Any:
@@ -1559,11 +1573,10 @@ def _fold_into(
 
 def _greatest_of_floats(builder: Any, fold: Fold, rule: tuple[Any, ...], rows: list[Any]) -> Any:
     """The greatest key of several vectors of floats; each needs a key only if there is NaN among them."""
-    extremes = _extremes(builder, None, rows[0])
-    for bits in rows[1:]:
-        extremes = _extremes(builder, extremes, bits)
-    bits, some_nan = _extreme(builder, extremes, rule[0], rule[2])
-    key = cgutils.alloca_once_value(builder, _key(builder, fold, rule, bits))
+    extremes = _Extremes(builder, rows[0])
+    extremes.more(rows[1:])
+    bits, some_nan = extremes.greatest(rule[0], rule[2])
+    key = cgutils.alloca_once_value(builder, _key_of_number(builder, rule, bits))
     with builder.if_then(some_nan, likely=False):
         keys = [_key(builder, fold, rule, bits) for bits in rows]
         greatest = _tree(range(len(rows)), keys.__getitem__, lambda a, b: _greater(builder, a, b))
@@ -1573,91 +1586,6 @@ def _greatest_of_floats(builder: Any, fold: Fold, rule: tuple[Any, ...], rows: l
 
 def _load_row(builder: Any, fold: Fold, pointer: Any, mask: Any) -> Any:
     return _masked_load(builder, pointer, mask, _vector_of(fold.element, fold.count))
-
-
-@intrinsic
-def fold_run(
-    _context: Any,
-    fold: Any,
-    rule: Any,
-    at: Any,
-    gap: Any,
-    fresh: Any,
-    address: Any,
-    n: Any,
-    left: Any,
-    step: Any,
-    fetches: Any,
-    ahead: Any,
-    pitch: Any,
-    skipped: Any,
-) -> Any:
-    """Fold n elements of one group, `step` bytes apart, into the lanes of a vector of states, `fresh` ones at first.
-
-    What is fetched, if it `fetches`, lies `ahead` bytes further on in the run, of which n and what follows are `left`
-    elements, or as far beyond its end in the run that begins `pitch` bytes behind `address`; plus `skipped` bytes, of
-    whole runs, in either case.
-    """
-
-    def codegen(context: Any, builder: Any, _signature: Any, values: Any) -> Any:
-        _, rule, at, gap, fresh, address, n, left, step, fetches, ahead, pitch, skipped = values
-        f = fold.fold
-        i64 = n.type
-        rule = _rule_of(builder, f, rule)
-        size, lanes = f.bits // 8, f.count
-        places = _pieces(context, builder, f, at, gap, i64(0))
-        state = _start(builder, f, fresh, places)
-
-        def more(load: Callable[[int, Any], Any], rows: int, count: Any) -> None:
-            _fold_into(context, builder, f, rule, state, load, rows, count, True)
-
-        adjoining = builder.icmp_signed("==", step, i64(size))
-        with builder.if_else(adjoining) as (then, otherwise):
-            with then:
-                start = _pointer(builder, address)
-
-                def rows_at(offset: Any) -> Callable[[int, Any], Any]:
-                    def load(i: int, mask: Any) -> Any:
-                        place = builder.gep(start, [builder.add(offset, i64(i * lanes * size))])
-                        return _load_row(builder, f, place, mask)
-
-                    return load
-
-                run_bytes = builder.mul(left, i64(size))
-                position = i64(0)
-                for rows in (_together(f), 1):
-                    end = builder.mul(builder.and_(n, i64(-rows * lanes)), i64(size))
-                    stride = i64(rows * lanes * size)
-                    strip = cgutils.for_range_slice(builder, position, end, stride, i64)
-                    with strip as (offset, _):
-                        if rows > 1:
-                            with builder.if_then(fetches):
-                                later = builder.add(offset, ahead)
-                                inside = builder.icmp_signed("<", later, run_bytes)
-                                next_run = builder.add(builder.sub(later, run_bytes), pitch)
-                                later = builder.select(inside, later, next_run)
-                                later = builder.add(later, skipped)
-                                for line in range(0, rows * lanes * size, VECTOR_BYTES):
-                                    place = builder.add(later, i64(line))
-                                    _prefetch(builder, builder.gep(start, [place]), 1)
-                        more(rows_at(offset), rows, None)
-                    position = end
-                rest = builder.and_(n, i64(lanes - 1))
-                with builder.if_then(builder.icmp_signed(">", rest, i64(0))):
-                    more(rows_at(position), 1, rest)
-            with otherwise:
-                strip = cgutils.for_range_slice(builder, i64(0), n, i64(lanes), i64)
-                with strip as (position, _):
-                    rest = builder.sub(n, position)
-                    few = builder.icmp_signed("<", rest, i64(lanes))
-                    count = builder.select(few, rest, i64(lanes))
-                    first = builder.add(address, builder.mul(position, step))
-                    more(lambda _i, _m: _gathered(builder, f, first, step, count), 1, count)
-        _stored(builder, places, [builder.load(variable) for variable in state])
-        return context.get_dummy_value()
-
-    i64, flag = types.int64, types.boolean
-    return types.void(fold, i64, i64, i64, flag, i64, i64, i64, i64, flag, i64, i64, i64), codegen
 
 
 @intrinsic
@@ -1948,6 +1876,155 @@ def copy_states(
     return types.void(fold, i64, i64, i64, i64, i64), codegen
 
 
+_Load = Callable[[int, Any], Any]  # the bits of a vector, by its number and the mask of its lanes
+
+
+class _Lead(NamedTuple):
+    """What is fetched, if it `fetches`: for an element that which lies `ahead` bytes further on in the run, of `length`
+    bytes, or as far beyond its end in the run that begins `pitch` bytes behind this one; plus `skipped` bytes, of whole
+    runs, in either case."""
+
+    fetches: Any
+    ahead: Any
+    pitch: Any
+    skipped: Any
+    length: Any
+
+    def fetch(self, builder: Any, start: Any, offset: Any, size: int) -> None:
+        """For `size` bytes at `offset`."""
+        with builder.if_then(self.fetches):
+            later = builder.add(offset, self.ahead)
+            inside = builder.icmp_signed("<", later, self.length)
+            in_next = builder.add(builder.sub(later, self.length), self.pitch)
+            later = builder.add(builder.select(inside, later, in_next), self.skipped)
+            for line in range(0, size, VECTOR_BYTES):
+                place = builder.gep(start, [builder.add(later, offset.type(line))])
+                _prefetch(builder, place, 1)
+
+
+def _each_vector(
+    builder: Any,
+    fold: Fold,
+    start: Any,
+    n: Any,
+    lead: _Lead,
+    more: Callable[[_Load, int], None],
+) -> None:
+    """more(load, rows) for whole vectors of n adjoining elements, so many `rows` at once."""
+    i64 = n.type
+    length = fold.count * fold.bits // 8
+    position = i64(0)
+    for rows in (_together(fold), 1):
+        end = builder.mul(builder.and_(n, i64(-rows * fold.count)), i64(fold.bits // 8))
+        strip = cgutils.for_range_slice(builder, position, end, i64(rows * length), i64)
+        with strip as (offset, _):
+
+            def load(i: int, mask: Any, offset: Any = offset) -> Any:
+                place = builder.gep(start, [builder.add(offset, i64(i * length))])
+                return _load_row(builder, fold, place, mask)
+
+            if rows > 1:
+                lead.fetch(builder, start, offset, rows * length)
+            more(load, rows)
+        position = end
+
+
+@intrinsic
+def fold_run(
+    _context: Any,
+    fold: Any,
+    rule: Any,
+    at: Any,
+    gap: Any,
+    fresh: Any,
+    address: Any,
+    n: Any,
+    left: Any,
+    step: Any,
+    fetches: Any,
+    ahead: Any,
+    pitch: Any,
+    skipped: Any,
+) -> Any:
+    """Fold n elements of one group, `step` bytes apart, into the lanes of a vector of states, `fresh` ones at first.
+
+    n and what follows are `left` elements of the run; for what is fetched see _Lead.
+    """
+
+    def codegen(context: Any, builder: Any, _signature: Any, values: Any) -> Any:
+        _, rule, at, gap, fresh, address, n, left, step, *lead = values
+        f = fold.fold
+        i64 = n.type
+        rule = _rule_of(builder, f, rule)
+        size, lanes = i64(f.bits // 8), i64(f.count)
+        start = _pointer(builder, address)
+        lead = _Lead(*lead, builder.mul(left, size))
+        places = _pieces(context, builder, f, at, gap, i64(0))
+        state = _start(builder, f, fresh, places)
+
+        def more(load: _Load, rows: int, count: Any = None) -> None:
+            _fold_into(context, builder, f, rule, state, load, rows, count, True)
+
+        def part_at(offset: Any) -> _Load:
+            return lambda _i, mask: _load_row(builder, f, builder.gep(start, [offset]), mask)
+
+        def in_turn() -> None:
+            _each_vector(builder, f, start, n, lead, more)
+            rest = builder.and_(n, i64(f.count - 1))
+            with builder.if_then(builder.icmp_signed(">", rest, i64(0))):
+                more(part_at(builder.mul(builder.sub(n, rest), size)), 1, rest)
+
+        def greatest() -> None:
+            # Of all vectors first, and no key until then: 0.7 to 0.9 of the time. The last one overlaps others.
+            end = builder.mul(builder.sub(n, lanes), size)
+            extremes = _Extremes(builder, part_at(i64(0))(0, None))
+
+            def take(load: _Load, rows: int) -> None:
+                extremes.more([load(i, None) for i in range(rows)])
+
+            def by_keys(load: _Load, rows: int) -> None:
+                for i in range(rows):
+                    more(lambda _i, mask, i=i: load(i, mask), 1)
+
+            _each_vector(builder, f, start, n, lead, take)
+            take(part_at(end), 1)
+            bits, some_nan = extremes.greatest(rule[0], rule[2])
+            with builder.if_else(some_nan, likely=False) as (then, otherwise):
+                with then:
+                    _each_vector(builder, f, start, n, lead, by_keys)
+                    more(part_at(end), 1)
+                with otherwise:
+                    key = _key_of_number(builder, rule, bits)
+                    builder.store(_greater(builder, builder.load(state[0]), key), state[0])
+
+        def scattered() -> None:
+            with cgutils.for_range_slice(builder, i64(0), n, lanes, i64) as (position, _):
+                rest = builder.sub(n, position)
+                count = builder.select(builder.icmp_signed("<", rest, lanes), rest, lanes)
+                first = builder.add(address, builder.mul(position, step))
+                more(lambda _i, _m: _gathered(builder, f, first, step, count), 1, count)
+
+        adjoining = builder.icmp_signed("==", step, size)
+        with builder.if_else(adjoining) as (then, otherwise):
+            with then:
+                if f.operation == "greatest" and f.floats:
+                    whole = builder.icmp_signed(">=", n, lanes)
+                    with builder.if_else(whole) as (several, one):
+                        with several:
+                            greatest()
+                        with one:
+                            more(part_at(i64(0)), 1, n)
+                else:
+                    in_turn()
+            with otherwise:
+                scattered()
+        _stored(builder, places, [builder.load(variable) for variable in state])
+        return context.get_dummy_value()
+
+    i64, flag = types.int64, types.boolean
+    return types.void(fold, i64, i64, i64, flag, i64, i64, i64, i64, flag, i64, i64, i64), codegen
+
+
 class _ShortRuns(NamedTuple):
     """Runs of n adjoining elements, at most short_elements, `step` bytes apart, each of another group."""
 
@@ -1971,7 +2048,7 @@ def _fold_short(
 ) -> None:
     """Fold each run into a vector of states: `fresh` ones, or those at `at`.
 
-    What lies `ahead` bytes further, if that is not None, is fetched.
+    What lies `ahead` bytes further is fetched, with fresh states unless that is 0.
     """
     i64 = runs.n.type
     rule = _rule_of(builder, fold, rule)
@@ -1980,13 +2057,21 @@ def _fold_short(
     rest = builder.sub(runs.n, before)
     behind = builder.mul(before, i64(fold.bits // 8))
 
-    def fetch(place: Any) -> None:
-        if ahead is not None:
-            _prefetch(builder, _pointer(builder, place, ahead), 1)
+    length = i64(fold.count * fold.bits // 8)
 
-    def last(place: Any) -> Callable[[int, Any], Any]:
-        fetch(place)
-        return lambda _i, mask: _load_short(builder, place, mask, vector, runs.readable)
+    def fetch(place: Any) -> None:
+        _prefetch(builder, _pointer(builder, place, ahead), 1)
+
+    def load(place: Any, mask: Any = None) -> Any:
+        """The bits of a vector, or of those of its lanes that `mask` tells."""
+        if fresh:
+            with builder.if_then(builder.icmp_signed("!=", ahead, i64(0))):
+                fetch(place)
+        else:
+            fetch(place)
+        if mask is None:
+            return _load_row(builder, fold, _pointer(builder, place), None)
+        return _load_short(builder, place, mask, vector, runs.readable)
 
     def each(fold_run: Callable[[Any, list[Any]], list[Any]]) -> None:
         with cgutils.for_range(builder, runs.count) as loop:
@@ -1998,28 +2083,52 @@ def _fold_short(
 
     def of_one(first: Any, state: list[Any]) -> list[Any]:
         # Of so few elements, pieces take 1.05 times as long.
-        load = last(first)
-        return _fold_part(context, builder, fold, rule, state, load, 1, runs.n, True, fresh)
+        return _fold_part(
+            context,
+            builder,
+            fold,
+            rule,
+            state,
+            lambda _i, m: load(first, m),
+            1,
+            runs.n,
+            True,
+            fresh,
+        )
 
     def of_several(first: Any, old: list[Any]) -> list[Any]:
         state = [cgutils.alloca_once_value(builder, value) for value in old]
 
-        def more(load: Callable[[int, Any], Any], count: Any) -> None:
-            _fold_into(context, builder, fold, rule, state, load, 1, count, True)
+        def more(place: Any, count: Any) -> None:
+            _fold_into(
+                context, builder, fold, rule, state, lambda _i, m: load(place, m), 1, count, True
+            )
 
-        length = i64(fold.count * fold.bits // 8)
         with cgutils.for_range_slice(builder, i64(0), behind, length, i64) as (offset, _):
-            place = builder.add(first, offset)
-            fetch(place)
-            more(lambda _i, mask: _load_row(builder, fold, _pointer(builder, place), mask), None)
-        more(last(builder.add(first, behind)), rest)
+            more(builder.add(first, offset), None)
+        more(builder.add(first, behind), rest)
         return [builder.load(variable) for variable in state]
 
+    def greatest_of_several(first: Any, old: list[Any]) -> list[Any]:
+        # No key but of all vectors: 0.75 to 0.95 of the time. The last one overlaps the one before it.
+        extremes = _Extremes(builder, load(first))
+        end = builder.sub(builder.mul(runs.n, i64(fold.bits // 8)), length)
+        extremes.more([load(builder.add(first, end))])
+        with cgutils.for_range_slice(builder, length, behind, length, i64) as (offset, _):
+            extremes.more([load(builder.add(first, offset))])
+        bits, some_nan = extremes.greatest(rule[0], rule[2])
+        key = _greater(builder, old[0], _key_of_number(builder, rule, bits))
+        key = cgutils.alloca_once_value(builder, key)
+        with builder.if_then(some_nan, likely=False):
+            builder.store(of_several(first, old)[0], key)
+        return [builder.load(key)]
+
+    compares = fold.operation == "greatest" and fold.floats
     with builder.if_else(builder.icmp_signed("==", before, i64(0))) as (then, otherwise):
         with then:
             each(of_one)
         with otherwise:
-            each(of_several)
+            each(greatest_of_several if compares else of_several)
 
 
 @intrinsic
@@ -2044,18 +2153,19 @@ def fold_short_fresh(
     step: Any,
     count: Any,
     readable: Any,
+    ahead: Any,
 ) -> Any:
-    """Fold short runs, each into fresh states; see _ShortRuns."""
+    """Fold short runs, each into fresh states; what lies `ahead` bytes further is fetched unless that is 0."""
 
     def codegen(context: Any, builder: Any, _signature: Any, values: Any) -> Any:
-        _, rule, at, gap, *runs = values
+        _, rule, at, gap, *runs, ahead = values
         _fold_short(
-            context, builder, fold.fold, rule, at, gap, _ShortRuns(*runs), fresh=True, ahead=None
+            context, builder, fold.fold, rule, at, gap, _ShortRuns(*runs), fresh=True, ahead=ahead
         )
         return context.get_dummy_value()
 
     i64 = types.int64
-    return types.void(fold, i64, i64, i64, i64, i64, i64, i64, i64), codegen
+    return types.void(fold, i64, i64, i64, i64, i64, i64, i64, i64, i64), codegen
 
 
 @intrinsic
@@ -2671,6 +2781,9 @@ def rows(dtype, operation):
         n, n_step, _ = _axis(reduced, inner)
         short = inner == 0 and parts == 1 and n <= short_elements(fold)
         short = short and n_step == size
+        short_ahead = 0
+        if how[NEAR] == 0 and fetches_runs(fold, n * size):
+            short_ahead = step * most(bytes_ahead() // most(abs(step), 1), 1)
         together = SHORT_GROUPS if short else GROUPS
         settling = settles(fold) and share > SETTLING // size
         # The next run is one of the same group, or of the next.
@@ -2690,8 +2803,9 @@ def rows(dtype, operation):
                 readable = address + left * step if step == n * n_step else 0
                 for g in range(0, count, GROUPS):
                     some = least(GROUPS, count - g)
+                    first_run = address + g * step
                     fold_short_fresh(
-                        fold, rule, states, gap, address + g * step, n, step, some, readable
+                        fold, rule, states, gap, first_run, n, step, some, readable, short_ahead
                     )
                     across(fold, states, gap, results + g * lane, result_gap)
             else:

@@ -58,6 +58,7 @@ UNCACHED_BYTES = 1 << 25  # larger input is in none of them
 # long that the processor does not look far enough ahead itself.
 NEAR_BYTES = 1 << 24
 NARROW_NEAR_BYTES = 1 << 22  # of elements of less than 32 bits
+NARROW_NEAR_ROWS_BYTES = 1 << 25  # the same where they lie in short rows
 # Groups whose short runs are taken in turn, where the runs of one group are nearer to each other than to those of the
 # next: one, or 16 of them, take up to 1.5 times as long.
 RUN_GROUPS = 4
@@ -167,6 +168,8 @@ class Reduce:
         self._large = input_bytes >= LARGE_BYTES
         near_bytes = NEAR_BYTES if self._item_size >= 4 else NARROW_NEAR_BYTES
         self._near = input_bytes <= near_bytes
+        near_bytes = NEAR_BYTES if self._item_size >= 4 else NARROW_NEAR_ROWS_BYTES
+        self._near_rows = input_bytes <= near_bytes
         self._uncached = input_bytes > UNCACHED_BYTES and state.any_number
         self._least_columns = LEAST_EXPONENTIALS if fold == "exponentials" else LEAST_COLUMNS
         self._beside = FAR_BESIDE if input_bytes >= FAR_BYTES and not state.slow else BESIDE
@@ -219,7 +222,7 @@ class Reduce:
         how[kernel.LAST] = way.last
         how[kernel.SEVERAL] = way.several
         how[kernel.UNCACHED] = self._uncached
-        how[kernel.NEAR] = self._near
+        how[kernel.NEAR] = self._near_rows if way.fold is _ROWS else self._near
         how[kernel.LAST_COLUMNS] = way.last_columns
         how[kernel.DOWN] = way.down
         tables = [geometry.table(kept), geometry.table(reduced)]
