@@ -2056,7 +2056,6 @@ def _fold_short(
     before = builder.and_(builder.sub(runs.n, i64(1)), i64(-fold.count))  # the last vector
     rest = builder.sub(runs.n, before)
     behind = builder.mul(before, i64(fold.bits // 8))
-
     length = i64(fold.count * fold.bits // 8)
 
     def fetch(place: Any) -> None:
