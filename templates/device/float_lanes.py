@@ -16,7 +16,7 @@ from numba.extending import intrinsic, models, register_model
 from exact import _lost
 from float_math import LOWEST, _exp, _greater_float, _log, _same
 from half import _bfloat_to_float, _float_to_bfloat, _float_to_half, _half_to_float
-from memory import VECTOR_BYTES, _load, _pointer, _prefetch, _splat, _stream
+from memory import VECTOR_BYTES, _load, _load_apart, _pointer, _prefetch, _splat, _stream
 from order_key import _mirror
 from target import _target_has
 
@@ -177,11 +177,7 @@ def load_lanes(_context: Any, kind: Any, address: Any, step: Any, count: Any) ->
         whole = signature.args[3] == types.none
         mask = _first_lanes(builder, lanes, None if whole else count)
         if signature.args[2] != types.none:
-            bits = ir.Constant(memory, ir.Undefined)
-            pointers = _pointers(builder, address, step, None if whole else count, memory)
-            for i, pointer in enumerate(pointers):
-                element = builder.load(pointer, align=1)
-                bits = builder.insert_element(bits, element, ir.IntType(32)(i))
+            bits = _load_apart(builder, address, step, memory, None if whole else count)
         elif whole:
             bits = _load(builder, _pointer(builder, address), memory)
         else:

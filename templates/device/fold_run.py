@@ -9,11 +9,11 @@ from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
-from fold import Fold, _rule_of
+from fold import Fold, _rule_of, _vector_of
 from fold_state import _key_of_number, _pieces, _start, _stored
-from folds import _fold_into, _gathered, _load_row, _together
-from memory import VECTOR_BYTES, _pointer, _prefetch
-from vectors import _Extremes, _greater
+from folds import _fold_into, _load_row, _together
+from memory import VECTOR_BYTES, _load_apart, _pointer, _prefetch
+from vectors import _Extremes, _greater, _strips
 
 _Load = Callable[[int, Any], Any]  # the bits of a vector, by its number and the mask of its lanes
 
@@ -91,13 +91,13 @@ def fold_run(
     """
 
     def codegen(context: Any, builder: Any, _signature: Any, values: Any) -> Any:
-        _, rule, at, gap, fresh, address, n, left, step, *lead = values
+        _, rule, at, gap, fresh, address, n, left, step, fetches, ahead, pitch, skipped = values
         f = fold.fold
         i64 = n.type
         rule = _rule_of(builder, f, rule)
         size, lanes = i64(f.bits // 8), i64(f.count)
         start = _pointer(builder, address)
-        lead = _Lead(*lead, builder.mul(left, size))
+        lead = _Lead(fetches, ahead, pitch, skipped, builder.mul(left, size))
         places = _pieces(context, builder, f, at, gap, i64(0))
         state = _start(builder, f, fresh, places)
 
@@ -121,9 +121,12 @@ def fold_run(
             def take(load: _Load, rows: int) -> None:
                 extremes.more([load(i, None) for i in range(rows)])
 
+            def by_key(load: _Load, i: int) -> None:
+                more(lambda _i, mask: load(i, mask), 1)
+
             def by_keys(load: _Load, rows: int) -> None:
                 for i in range(rows):
-                    more(lambda _i, mask, i=i: load(i, mask), 1)
+                    by_key(load, i)
 
             _each_vector(builder, f, start, n, lead, take)
             take(part_at(end), 1)
@@ -137,11 +140,13 @@ def fold_run(
                     builder.store(_greater(builder, builder.load(state[0]), key), state[0])
 
         def scattered() -> None:
-            with cgutils.for_range_slice(builder, i64(0), n, lanes, i64) as (position, _):
-                rest = builder.sub(n, position)
-                count = builder.select(builder.icmp_signed("<", rest, lanes), rest, lanes)
+            vector = _vector_of(f.element, f.count)
+
+            def strip(position: Any, count: Any) -> None:
                 first = builder.add(address, builder.mul(position, step))
-                more(lambda _i, _m: _gathered(builder, f, first, step, count), 1, count)
+                more(lambda _i, _m: _load_apart(builder, first, step, vector, count), 1, count)
+
+            _strips(builder, f.count, n, strip)
 
         adjoining = builder.icmp_signed("==", step, size)
         with builder.if_else(adjoining) as (then, otherwise):

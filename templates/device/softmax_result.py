@@ -25,7 +25,7 @@ from float_lanes import (
     where_less,
 )
 from float_math import EXP_SCALE
-from memory import VECTOR_BYTES, item_size, least
+from memory import VECTOR_BYTES, item_size
 
 STORED = 0  # results come from exponentials kept in scratch, or in their place,
 COMPUTED = 1  # from the input again,
@@ -69,6 +69,42 @@ def _result(source, kind, x, tops, factors):
 
 
 @inlined
+def _store_apart(kind, out, out_step, count, value):
+    if out_step == item_size(kind):
+        store_lanes(kind, out, None, count, value)
+    else:
+        store_lanes(kind, out, out_step, count, value)
+
+
+@inlined
+def _write_apart(kind, source, x, step, out, out_step, left, scratch, tops, factors):
+    """As _write_run, of elements, or results, that do not adjoin."""
+    lanes = lane_count(kind)
+    at = 0
+    for _ in range(left // lanes):
+        if source == STORED:
+            value = times(peek(kind, scratch + at), lanes_at(kind, factors, at))
+        else:
+            value = load_lanes(kind, x, step, None)
+            top, factor = lanes_at(kind, tops, at), lanes_at(kind, factors, at)
+            value = _result(source, kind, value, top, factor)
+        _store_apart(kind, out, out_step, None, value)
+        x += lanes * step
+        out += lanes * out_step
+        at += VECTOR_BYTES
+    left %= lanes
+    if left:
+        if source == STORED:
+            powers = load_lanes(lane_kind(kind), scratch + at, None, left)
+            value = times(powers, lanes_at(kind, factors, at))
+        else:
+            value = load_lanes(kind, x, step, left)
+            top, factor = lanes_at(kind, tops, at), lanes_at(kind, factors, at)
+            value = _result(source, kind, value, top, factor)
+        _store_apart(kind, out, out_step, left, value)
+
+
+@inlined
 def _write_run(
     kind, source, stream, x, step, out, out_step, left, scratch, tops, factors, ahead, out_ahead
 ):
@@ -83,13 +119,15 @@ def _write_run(
     size, lanes = item_size(kind), lane_count(kind)
     vector = lanes * size
     lane_bytes = VECTOR_BYTES // lanes
-    contiguous = step == size and out_step == size
+    if step != size or out_step != size:
+        _write_apart(kind, source, x, step, out, out_step, left, scratch, tops, factors)
+        left = 0
     at = 0
     short = 0
     # Stores past the cache, where results would not fit (1.2 to 1.6 times as fast), must be aligned; in columns others
     # had better be (1.3 times).
     before = -out % vector
-    aligned = contiguous and left >= 4 * lanes and before % size == 0
+    aligned = left >= 4 * lanes and before % size == 0
     if ahead is None:
         aligned = aligned and stream
     if aligned:
@@ -98,7 +136,7 @@ def _write_run(
     if stream:
         prefetch(out + out_ahead, 1, 1)
     while left > 0:
-        if contiguous and short == 0:
+        if short == 0:
             for _ in range(left // lanes):
                 if source == STORED:
                     value = times(peek(kind, scratch + at), lanes_at(kind, factors, at))
@@ -120,23 +158,16 @@ def _write_run(
             left %= lanes
             short = left
         else:
-            count = short if contiguous else least(left, lanes)
-            short = 0
+            count, short = short, 0
             if source == STORED:
                 powers = load_lanes(lane_kind(kind), scratch + at, None, count)
                 value = times(powers, lanes_at(kind, factors, at))
             else:
-                if contiguous:
-                    value = load_lanes(kind, x, None, count)
-                else:
-                    value = load_lanes(kind, x, step, count)
+                value = load_lanes(kind, x, None, count)
                 top, factor = lanes_at(kind, tops, at), lanes_at(kind, factors, at)
                 value = _result(source, kind, value, top, factor)
-            if out_step == size:
-                store_lanes(kind, out, None, count, value)
-            else:
-                store_lanes(kind, out, out_step, count, value)
-            x += count * step
-            out += count * out_step
+            store_lanes(kind, out, None, count, value)
+            x += count * size
+            out += count * size
             at += count * lane_bytes
             left -= count

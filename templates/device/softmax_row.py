@@ -45,10 +45,12 @@ def _row_top(kind, axes, x, begin, end):
         if step == size:
             top_key = _greatest_keys(kind, address, left, top_key)
         else:
-            while left > 0:
-                top = greater(top, load_lanes(kind, address, step, least(left, lanes)))
+            for _ in range(left // lanes):
+                top = greater(top, load_lanes(kind, address, step, None))
                 address += lanes * step
-                left -= lanes
+            left %= lanes
+            if left:
+                top = greater(top, load_lanes(kind, address, step, left))
     return greatest(kind, top_key) if step == size else greatest(kind, top)
 
 
@@ -88,15 +90,18 @@ def _row_sum(kind, axes, x, top, scratch, advance, begin, end, ahead):
                 part = plus(part, e)
                 scratch += advance
         else:
-            while left > 0:
-                e = exp_lanes(
-                    kind, minus(load_lanes(kind, address, step, least(left, lanes)), tops)
-                )
+            for _ in range(left // lanes):
+                e = exp_lanes(kind, minus(load_lanes(kind, address, step, None), tops))
                 poke(scratch, e)
                 part = plus(part, e)
                 address += lanes * step
                 scratch += advance
-                left -= lanes
+            left %= lanes
+            if left:
+                e = exp_lanes(kind, minus(load_lanes(kind, address, step, left), tops))
+                poke(scratch, e)
+                part = plus(part, e)
+                scratch += advance
         high, low = _added(high, low, part)
     return total(high) + total(low)
 

@@ -115,6 +115,8 @@ def _fold_copies(kind, state, state_bytes, x, step, offsets, rows, count, spare)
         row = x + integers(offsets)[2 * r]
         if r < rows and step == size:
             value = load_lanes(kind, row, None, count)
+        elif r < rows and count == lanes:
+            value = load_lanes(kind, row, step, None)
         elif r < rows:
             value = load_lanes(kind, row, step, count)
         store_lanes(kind, spare + r * lanes * size, None, None, value)

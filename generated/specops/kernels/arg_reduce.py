@@ -253,6 +253,10 @@ def _load(builder: Any, pointer: Any, type_: Any) -> Any:
     return builder.load(builder.bitcast(pointer, type_.as_pointer()), align=1)
 
 
+# Elements, by which others lie apart, that are so few that they are picked out of whole vectors.
+NEAR_STEPS = (1, 2, 3, 4)
+
+
 def _stream(builder: Any, value: Any, pointer: Any, size: int) -> None:
     """Store a vector of `size` bytes past the caches, which need not read its line first: 1.3x to 2x beyond them.
 

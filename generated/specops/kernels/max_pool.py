@@ -189,6 +189,10 @@ def _load(builder: Any, pointer: Any, type_: Any) -> Any:
     return builder.load(builder.bitcast(pointer, type_.as_pointer()), align=1)
 
 
+# Elements, by which others lie apart, that are so few that they are picked out of whole vectors.
+NEAR_STEPS = (1, 2, 3, 4)
+
+
 def _prefetch(builder: Any, pointer: Any, level: int, write: int = 0) -> None:
     """Fetch a cache line that is wanted soon, to be written to where `write` is 1, into the cache of that level.
 

@@ -239,6 +239,79 @@ def _load(builder: Any, pointer: Any, type_: Any) -> Any:
     return builder.load(builder.bitcast(pointer, type_.as_pointer()), align=1)
 
 
+# Elements, by which others lie apart, that are so few that they are picked out of whole vectors.
+NEAR_STEPS = (1, 2, 3, 4)
+
+
+def _bytes_of(element: Any) -> int:
+    """Of an integer, a float or a double."""
+    if isinstance(element, ir.IntType):
+        return int(element.width) // 8
+    return 4 if element == ir.FloatType() else 8
+
+
+def _picked(builder: Any, address: Any, step: int, vector: Any) -> Any:
+    """A vector of elements that lie `step` elements apart; nothing before the first or behind the last is read."""
+    lanes, i32 = vector.count, ir.IntType(32)
+    wanted = [step * lane for lane in range(lanes)]
+    pointer = builder.inttoptr(address, vector.element.as_pointer())
+    value = None
+    for part in range(step):
+        begin = min(part * lanes, wanted[-1] - lanes + 1)
+        loaded = _load(builder, builder.gep(pointer, [i32(begin)]), vector)
+        inside = [min(at - begin, lanes - 1) for at in wanted]
+        if value is None:
+            value, order = loaded, inside
+        else:
+            # Earlier parts have what comes before this one, each element in its lane.
+            order = [
+                lane if at < part * lanes else lanes + inside[lane]
+                for lane, at in enumerate(wanted)
+            ]
+        value = builder.shuffle_vector(value, loaded, ir.Constant(ir.VectorType(i32, lanes), order))
+    return value
+
+
+def _one_by_one(builder: Any, address: Any, step: Any, vector: Any, count: Any) -> Any:
+    """As _load_apart; an access for each lane is twice as fast as a masked gather instruction."""
+    value = ir.Constant(vector, ir.Undefined)
+    for lane in range(vector.count):
+        if lane:
+            further = builder.add(address, step)
+            if count is not None:
+                inside = builder.icmp_signed("<", ir.IntType(64)(lane), count)
+                further = builder.select(inside, further, address)
+            address = further
+        element = _load(builder, _pointer(builder, address), vector.element)
+        value = builder.insert_element(value, element, ir.IntType(32)(lane))
+    return value
+
+
+def _load_apart(builder: Any, address: Any, step: Any, vector: Any, count: Any = None) -> Any:
+    """The elements at address, address + step, ..: a vector of them, or the first `count`, which other lanes repeat.
+
+    Whole vectors of elements that lie near to each other take 0.2 to 0.7 of the time that others take.
+    """
+    if count is not None:
+        return _one_by_one(builder, address, step, vector, count)
+    size = _bytes_of(vector.element)
+    value = cgutils.alloca_once(builder, vector)
+
+    def choose(steps: tuple[int, ...]) -> None:
+        if not steps:
+            builder.store(_one_by_one(builder, address, step, vector, None), value)
+            return
+        near = builder.icmp_signed("==", step, step.type(steps[0] * size))
+        with builder.if_else(near) as (then, otherwise):
+            with then:
+                builder.store(_picked(builder, address, steps[0], vector), value)
+            with otherwise:
+                choose(steps[1:])
+
+    choose(NEAR_STEPS)
+    return builder.load(value)
+
+
 def _prefetch(builder: Any, pointer: Any, level: int, write: int = 0) -> None:
     """Fetch a cache line that is wanted soon, to be written to where `write` is 1, into the cache of that level.
 
@@ -1492,25 +1565,6 @@ def _together(fold: Fold) -> int:
     return FOLD_FAST if fold.bits >= 32 and not fold.slow else FOLD
 
 
-def _gathered(builder: Any, fold: Fold, address: Any, step: Any, count: Any) -> Any:
-    """The first `count` (None: all) of the elements at address, address + step, ..; other lanes repeat the last one.
-
-    One access for each lane is twice as fast as a masked gather instruction, and needs no branches.
-    """
-    i64 = ir.IntType(64)
-    bits = ir.Constant(_vector_of(fold.element, fold.count), ir.Undefined)
-    for lane in range(fold.count):
-        if lane:
-            further = builder.add(address, step)
-            if count is not None:
-                inside = builder.icmp_signed("<", i64(lane), count)
-                further = builder.select(inside, further, address)
-            address = further
-        value = _load(builder, _pointer(builder, address), fold.element)
-        bits = builder.insert_element(bits, value, ir.IntType(32)(lane))
-    return bits
-
-
 def _fold_part(
     context: Any,
     builder: Any,
@@ -1759,7 +1813,7 @@ def fold_scattered(
 
             def row(number: Any, _mask: Any) -> Any:
                 first = builder.add(start, builder.load(builder.gep(table, [number])))
-                return _gathered(builder, f, first, step, count)
+                return _load_apart(builder, first, step, _vector_of(f.element, f.count), count)
 
             _fold_few(context, builder, f, rule, fresh, places, rows, row, count)
 
@@ -1952,13 +2006,13 @@ def fold_run(
     """
 
     def codegen(context: Any, builder: Any, _signature: Any, values: Any) -> Any:
-        _, rule, at, gap, fresh, address, n, left, step, *lead = values
+        _, rule, at, gap, fresh, address, n, left, step, fetches, ahead, pitch, skipped = values
         f = fold.fold
         i64 = n.type
         rule = _rule_of(builder, f, rule)
         size, lanes = i64(f.bits // 8), i64(f.count)
         start = _pointer(builder, address)
-        lead = _Lead(*lead, builder.mul(left, size))
+        lead = _Lead(fetches, ahead, pitch, skipped, builder.mul(left, size))
         places = _pieces(context, builder, f, at, gap, i64(0))
         state = _start(builder, f, fresh, places)
 
@@ -1982,9 +2036,12 @@ def fold_run(
             def take(load: _Load, rows: int) -> None:
                 extremes.more([load(i, None) for i in range(rows)])
 
+            def by_key(load: _Load, i: int) -> None:
+                more(lambda _i, mask: load(i, mask), 1)
+
             def by_keys(load: _Load, rows: int) -> None:
                 for i in range(rows):
-                    more(lambda _i, mask, i=i: load(i, mask), 1)
+                    by_key(load, i)
 
             _each_vector(builder, f, start, n, lead, take)
             take(part_at(end), 1)
@@ -1998,11 +2055,13 @@ def fold_run(
                     builder.store(_greater(builder, builder.load(state[0]), key), state[0])
 
         def scattered() -> None:
-            with cgutils.for_range_slice(builder, i64(0), n, lanes, i64) as (position, _):
-                rest = builder.sub(n, position)
-                count = builder.select(builder.icmp_signed("<", rest, lanes), rest, lanes)
+            vector = _vector_of(f.element, f.count)
+
+            def strip(position: Any, count: Any) -> None:
                 first = builder.add(address, builder.mul(position, step))
-                more(lambda _i, _m: _gathered(builder, f, first, step, count), 1, count)
+                more(lambda _i, _m: _load_apart(builder, first, step, vector, count), 1, count)
+
+            _strips(builder, f.count, n, strip)
 
         adjoining = builder.icmp_signed("==", step, size)
         with builder.if_else(adjoining) as (then, otherwise):

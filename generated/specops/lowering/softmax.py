@@ -45,7 +45,11 @@ BLOCK_ROWS = 1 << 10  # of a tile, whose offsets are kept together
 STREAM_BYTES = 1 << 24  # of output from which it goes past the cache: see geometry.outgrows
 STREAM_RUN_BYTES = 1 << 11  # a run shorter than this has too many ends
 PART_BYTES = 1 << 18  # a part smaller than this is not worth a thread
-STRIDED_COST = 3.0  # of an element, against one in a full vector of contiguous ones
+# Of an element, against one in a full vector of contiguous ones:
+NEAR_COST = 1.5  # where elements lie so near to each other that they are picked out of vectors,
+LINE_COST = 3.0  # in one cache line,
+STRIDED_COST = 5.0  # or further away;
+GROUP_COST = 100.0  # of a group whose elements do not adjoin, if vectors lie along it, besides
 PARTIALS = 1 << 15  # (top, sum) pairs, half a MiB
 PART_ITEMS = 8  # items that are enough for the threads to share
 LARGE_BYTES = 1 << 16  # input from which a second thread pays
@@ -328,9 +332,15 @@ class Softmax:
         if not kept or not reduced:
             return not reduced
 
-        def cost(axis: Axis) -> tuple[float, int]:
-            contiguous = axis.stride == axis.second == self._item_size
+        def cost(axis: Axis, of_group: float) -> tuple[float, int]:
+            furthest = max(axis.stride, abs(axis.second))
             waste = self._lanes * -(-axis.size // self._lanes) / axis.size
-            return waste * (1.0 if contiguous else STRIDED_COST), max(axis.stride, abs(axis.second))
+            if axis.stride == axis.second == self._item_size:
+                return waste, furthest
+            each = LINE_COST if furthest <= geometry.CACHE_LINE else STRIDED_COST
+            if furthest <= kernel.NEAR_STEPS[-1] * self._item_size:
+                each = NEAR_COST
+            # Where there is as much waste, or nearly, the steps decide.
+            return round(waste, 1) * each + of_group / axis.size, furthest
 
-        return cost(kept[-1]) < cost(reduced[-1])
+        return cost(kept[-1], 0.0) < cost(reduced[-1], GROUP_COST)
