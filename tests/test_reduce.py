@@ -612,6 +612,20 @@ def test_nan_of_the_greatest(name: str) -> None:
             assert np.isnan(run(name, "max", nothing, (axis,), nan).astype(np.float32)).all()
 
 
+@pytest.mark.parametrize("name", ["FLOAT32", "FLOAT16"])
+def test_nan_anywhere(name: str) -> None:
+    """One NaN, at the ends or in the middle of a row of any number of vectors, beats every number or loses to all."""
+    random = np.random.default_rng(8)
+    for n in (15, 16, 17, 31, 33, 65, 100, 257, 300, 513, 1000, 20_001):
+        places = [0, n // 2, n - n % 16 - 1, n - 1]
+        x = random.integers(-99, 99, (len(places) + 1, n)).astype(numpy_type(name))
+        x[range(len(places)), places] = [NAN, -NAN, NAN, -NAN]
+        for function, quiet in (("max", np.nanmax), ("min", np.nanmin)):
+            assert np.array_equal(run(name, function, x, (1,), "ignored"), quiet(x, 1))
+            wanted = getattr(np, function)(x, 1)
+            assert np.array_equal(run(name, function, x, (1,)), wanted, equal_nan=True)
+
+
 EMPTY = {  # of floats, of INT32, of UINT32
     "sum": (0, 0, 0),
     "mean": (NAN, 0, 0),
@@ -794,12 +808,15 @@ def test_the_same_on_any_number_of_threads() -> None:
         assert np.array_equal(found[0], found[1]) and np.array_equal(found[0], found[2])
 
 
-@pytest.mark.parametrize("name", ["FLOAT32", "UINT8"])
-def test_between_forbidden_pages(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    ("name", "function"), [("FLOAT32", "sum"), ("FLOAT32", "max"), ("UINT8", "max")]
+)
+def test_between_forbidden_pages(name: str, function: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Nothing beyond the elements is read or written: that would end the process."""
     arena, results = Arena(), Arena()
-    function = "sum" if name == "FLOAT32" else "max"
     dtype = numpy_type(name)
+    # As if no cache held the input.
+    monkeypatch.setattr(lowering, "NEAR_BYTES", 0)
     lengths = 1, 3, 15, 16, 17, 63, 64, 65, 127, 129, 255, 257, 300, 511, 513
     for n, groups in itertools.product(lengths, (1, 3, 8, 70)):
         for axes, gap, upper in itertools.product(((1,), (0,), (0, 1)), (0, 64), (False, True)):
@@ -823,6 +840,21 @@ def test_between_forbidden_pages(name: str, monkeypatch: pytest.MonkeyPatch) -> 
         operator(name, function, shape, axes, "propagates")(x, out)
         assert (out == (x.size // out.size if function == "sum" else 1)).all()
         assert results.surroundings_kept(out)
+
+
+@pytest.mark.parametrize("name", ["FLOAT32", "FLOAT16", "UINT8", "INT64"])
+def test_elements_apart(name: str) -> None:
+    """Every element, every second, to every fifth: those are read, and nothing behind the last, where a page ends."""
+    arena, random, dtype = Arena(), np.random.default_rng(6), numpy_type(name)
+    for n, apart in itertools.product((7, 8, 9, 15, 16, 17, 64, 65, 129, 300), range(1, 6)):
+        step = apart * dtype.itemsize
+        x = arena.place((3, n), (n * step, step), dtype, True)
+        assert x is not None
+        x[...] = random.integers(0, 99, x.shape)
+        for function, axis in itertools.product(("max", "min", "sum"), (0, 1)):
+            if function in OF_TYPE[name]:
+                wanted = getattr(x.astype(np.int64), function)(axis).astype(dtype)
+                assert np.array_equal(run(name, function, x, (axis,)), wanted), f"{n} {apart}"
 
 
 def memory_calls() -> Iterator[Call]:

@@ -722,6 +722,28 @@ def test_between_forbidden_pages(name: str, monkeypatch: pytest.MonkeyPatch) -> 
         assert results.surroundings_kept(out)
 
 
+@pytest.mark.parametrize("name", TYPES)
+def test_elements_apart(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every element, every second, to every fifth, of either array, whichever axis the vectors lie along."""
+    arena, results, random = Arena(), Arena(), np.random.default_rng(6)
+    dtype = numpy_type(name)
+
+    def place(arena: Arena, n: int, apart: int) -> np.ndarray:
+        step = apart * dtype.itemsize
+        x = arena.place((3, n), (n * step, step), dtype, True)
+        assert x is not None
+        return x
+
+    for cost, n in itertools.product((0, 1e9), (7, 8, 9, 15, 16, 17, 33, 129)):
+        monkeypatch.setattr(lowering, "GROUP_COST", cost)
+        for apart, out_apart in itertools.product(range(1, 6), (1, 2)):
+            x, out = place(arena, n, apart), place(results, n, out_apart)
+            x[...] = random.standard_normal(x.shape)
+            for axis, result in itertools.product((0, 1), RESULTS):
+                operator(name, x.shape, (axis,), result)(x, out)
+                check_close(name, x, (axis,), result, out)
+
+
 def memory_calls() -> Iterator[Call]:
     """Calls on 8 MiB in each layout."""
     for name, kind in itertools.product(TYPES, MEMORY_LAYOUTS):
