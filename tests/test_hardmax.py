@@ -43,6 +43,7 @@ from specops import geometry
 from specops.lowering import arg_reduce as lowering
 from specops.lowering.hardmax import Hardmax
 from specops.tensor import packed
+from stress.memory import Arena
 
 TYPES = ["FLOAT32", "FLOAT16", "FLOAT64", "BFLOAT16"]
 CASES = 600  # for each type
@@ -388,6 +389,29 @@ def test_the_one_may_stand_anywhere(name: str, length: int) -> None:
         (columns[::-1], 0, expected.T[::-1]),
     ):
         np.testing.assert_array_equal(run(name, given, (axis,), "extreme"), wanted)
+
+
+@pytest.mark.parametrize("name", TYPES)
+def test_elements_apart(name: str) -> None:
+    """Every element, every second, to every fifth, up to where a page ends; of equal ones the first, or the last."""
+    arena, random, dtype = Arena(), np.random.default_rng(6), numpy_type(name)
+    for n, apart in itertools.product((1, 17, 47, 48, 49, 64, 65, 200, 1025), range(1, 6)):
+        step = apart * dtype.itemsize
+        x = arena.place((3, n), (n * step, step), dtype, True)
+        assert x is not None
+        for given in (x, x[:, ::-1]):
+            given[...] = random.integers(0, n, x.shape)
+            numbers = given.astype(np.float64)
+            first = numbers.argmax(1)
+            assert np.array_equal(specops.argmax(given, axis=1), first)
+            last = n - 1 - numbers[:, ::-1].argmax(1)
+            assert np.array_equal(specops.argmax(given, axis=1, last=True), last)
+            found = run(name, given, (1,), "propagates")
+            assert np.array_equal(found, np.arange(n) == first[:, None])
+            given[1, n // 2] = np.nan
+            assert np.array_equal(
+                run(name, given, (1,), "extreme"), hardmax(given, (1,), "extreme")
+            )
 
 
 @pytest.mark.parametrize("columns", EDGES)

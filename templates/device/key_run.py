@@ -15,7 +15,17 @@ from numba.core import cgutils
 from numba.extending import intrinsic
 
 from compiled import helper
-from memory import VECTOR_BYTES, _load, _pointer, _prefetch, _splat, item_size, least, most
+from memory import (
+    VECTOR_BYTES,
+    _load,
+    _load_apart,
+    _pointer,
+    _prefetch,
+    _splat,
+    item_size,
+    least,
+    most,
+)
 from order_key import _order_key, _rule
 from target import _bytes_ahead, _zen
 from vectors import _Extremes, _greater, _greatest_lane, _mask, _masked_load
@@ -182,6 +192,37 @@ def find_key(address, n, key, late, rule):
             if position == n - lanes:
                 return 0  # only if another thread changed the input meanwhile
             position = least(position + lanes, n - lanes)
+
+
+@intrinsic
+def pack(_context: Any, to: Any, address: Any, step: Any, n: Any, element: Any) -> Any:
+    """Copy n elements that lie `step` bytes apart to `to`, where they adjoin."""
+
+    def codegen(context: Any, builder: Any, _signature: Any, values: Any) -> Any:
+        to, address, step, n, element = values
+        vector = _lanes(element.type)
+        size = n.type(element.type.width // 8)
+
+        def place(number: Any) -> tuple[Any, Any]:
+            return (
+                builder.add(address, builder.mul(number, step)),
+                _pointer(builder, to, builder.mul(number, size)),
+            )
+
+        whole = builder.and_(n, n.type(-vector.count))
+        strips = cgutils.for_range_slice(builder, n.type(0), whole, n.type(vector.count), n.type)
+        with strips as (number, _):
+            source, target = place(number)
+            bits = _load_apart(builder, source, step, vector)
+            builder.store(bits, builder.bitcast(target, vector.as_pointer()), align=1)
+        with cgutils.for_range_slice(builder, whole, n, n.type(1), n.type) as (number, _):
+            source, target = place(number)
+            bits = _load(builder, _pointer(builder, source), vector.element)
+            builder.store(bits, builder.bitcast(target, vector.element.as_pointer()), align=1)
+        return context.get_dummy_value()
+
+    i64 = types.int64
+    return types.void(i64, i64, i64, i64, element), codegen
 
 
 @helper
