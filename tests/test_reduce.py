@@ -815,8 +815,8 @@ def test_between_forbidden_pages(name: str, function: str, monkeypatch: pytest.M
     """Nothing beyond the elements is read or written: that would end the process."""
     arena, results = Arena(), Arena()
     dtype = numpy_type(name)
-    # As if no cache held the input.
-    monkeypatch.setattr(lowering, "NEAR_BYTES", 0)
+    for near in ("NEAR_BYTES", "NARROW_NEAR_BYTES", "NARROW_NEAR_ROWS_BYTES"):
+        monkeypatch.setattr(lowering, near, 0)
     lengths = 1, 3, 15, 16, 17, 63, 64, 65, 127, 129, 255, 257, 300, 511, 513
     for n, groups in itertools.product(lengths, (1, 3, 8, 70)):
         for axes, gap, upper in itertools.product(((1,), (0,), (0, 1)), (0, 64), (False, True)):

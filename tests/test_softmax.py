@@ -129,10 +129,9 @@ def allowed(
         spread = unit * weighted.sum(axes, keepdims=True) / total + CONSTANT[name]
         if result == "logarithm":
             return t * unit + unit * np.log(total) + spread + ulp(name, exact) / 2
-        error = np.where(exact > 0, exact * (t * unit + spread), 0)
-        if name == computed:
-            return error + np.where(exact > 0, ulp(name, np.zeros_like(exact)), 0)
-        return error + ulp(name, exact) / 2
+        grid = ulp(computed, np.zeros_like(exact))
+        error = np.where(exact > 0, exact * (t * unit + spread) + grid, 0)
+        return error if name == computed else error + ulp(name, exact) / 2
 
 
 def check_close(
@@ -720,6 +719,28 @@ def test_between_forbidden_pages(name: str, monkeypatch: pytest.MonkeyPatch) -> 
         group = math.prod(shape[d] for d in axes)
         np.testing.assert_allclose(out.astype(np.float64), 1 / group, rtol=1e-3)
         assert results.surroundings_kept(out)
+
+
+@pytest.mark.parametrize(
+    ("kept", "reduced", "across"),
+    [  # sizes, then steps in elements
+        ((4096, 1000), (1000, 1), False),
+        ((1000, 1), (4096, 1000), True),
+        ((4096, 2000), (1000, 2), False),  # picked out of vectors
+        ((1000, 2), (4096, 2000), True),
+        ((512, 32768), (512, 64), False),  # the nearer ones
+        ((512, 64), (512, 32768), True),
+        ((2048, 160), (20, 8), True),  # short groups
+        ((4096, 3), (3, 1), True),  # idle lanes
+        ((3, 1), (4096, 3), True),  # none, as several rows are taken as one
+        ((3, 1), (4096, 100), False),
+    ],
+)
+def test_the_axis_of_vectors(kept: tuple[int, int], reduced: tuple[int, int], across: bool) -> None:
+    """Vectors lie along the axis whose elements are loaded soonest."""
+    kernel = operator("FLOAT32", (8, 8), (1,), "probability")
+    axes = [[geometry.Axis(n, 4 * step, 4 * step)] for n, step in (kept, reduced)]
+    assert kernel._lanes_across(*axes) == across
 
 
 @pytest.mark.parametrize("name", TYPES)

@@ -114,7 +114,8 @@ def fold_run(
                 more(part_at(builder.mul(builder.sub(n, rest), size)), 1, rest)
 
         def greatest() -> None:
-            # Of all vectors first, and no key until then: 0.7 to 0.9 of the time. The last one overlaps others.
+            # Of all vectors first, and no key until then: 0.7 to 0.9 of the time, 1.2 to 1.5 where there is NaN. The
+            # last one overlaps others.
             end = builder.mul(builder.sub(n, lanes), size)
             extremes = _Extremes(builder, part_at(i64(0))(0, None))
 

@@ -101,7 +101,7 @@ def _fold_short(
         return [builder.load(variable) for variable in state]
 
     def greatest_of_several(first: Any, old: list[Any]) -> list[Any]:
-        # No key but of all vectors: 0.75 to 0.95 of the time. The last one overlaps the one before it.
+        # No key but of all vectors: 0.75 to 0.95 of the time, 1.3 where there is NaN. The last one overlaps others.
         extremes = _Extremes(builder, load(first))
         end = builder.sub(builder.mul(runs.n, i64(fold.bits // 8)), length)
         extremes.more([load(builder.add(first, end))])

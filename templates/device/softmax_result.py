@@ -105,23 +105,17 @@ def _write_apart(kind, source, x, step, out, out_step, left, scratch, tops, fact
 
 
 @inlined
-def _write_run(
-    kind, source, stream, x, step, out, out_step, left, scratch, tops, factors, ahead, out_ahead
-):
-    """Results of `left` elements, `step` bytes apart.
+def _write_adjoining(kind, source, stream, x, out, left, scratch, tops, factors, ahead, out_ahead):
+    """As _write_run, of elements and results that adjoin.
 
-    `tops` and `factors` are vectors of lanes, or addresses of one lane for each element. What lies `ahead` bytes
-    further, if that is not None, is fetched, and else what lies `out_ahead` bytes further in the output, if not 0.
-    Where results go past the cache, nothing of the output is fetched but the line, `out_ahead` bytes further, in which
-    a later run begins: its first elements do not fill that, and all stores behind them would wait for it (1.05 to 1.2
-    times as fast).
+    What lies `ahead` bytes further, if that is not None, is fetched, and else what lies `out_ahead` bytes further in
+    the output, if not 0. Where results go past the cache, nothing of the output is fetched but the line, `out_ahead`
+    bytes further, in which a later run begins: its first elements do not fill that, and all stores behind them would
+    wait for it (1.05 to 1.2 times as fast).
     """
     size, lanes = item_size(kind), lane_count(kind)
     vector = lanes * size
     lane_bytes = VECTOR_BYTES // lanes
-    if step != size or out_step != size:
-        _write_apart(kind, source, x, step, out, out_step, left, scratch, tops, factors)
-        left = 0
     at = 0
     short = 0
     # Stores past the cache, where results would not fit (1.2 to 1.6 times as fast), must be aligned; in columns others
@@ -171,3 +165,20 @@ def _write_run(
             out += count * size
             at += count * lane_bytes
             left -= count
+
+
+@inlined
+def _write_run(
+    kind, source, stream, x, step, out, out_step, left, scratch, tops, factors, ahead, out_ahead
+):
+    """Results of `left` elements, `step` bytes apart, of a group or of a group each.
+
+    `tops` and `factors` are vectors of lanes, or addresses of one lane for each element; for `ahead` and `out_ahead`
+    see _write_adjoining.
+    """
+    if step == item_size(kind) and out_step == item_size(kind):
+        _write_adjoining(
+            kind, source, stream, x, out, left, scratch, tops, factors, ahead, out_ahead
+        )
+    else:
+        _write_apart(kind, source, x, step, out, out_step, left, scratch, tops, factors)

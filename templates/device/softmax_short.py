@@ -38,8 +38,8 @@ TOGETHER = 16  # short rows at most, of at most as many vectors; of longer ones 
 def _one_vector_rows(kind, x, step, ahead, out, out_step, rows, n, logarithm):
     """Rows of at most one vector, `n` elements each or a whole vector where it is None.
 
-    For parts of vectors that which lies `ahead` bytes further is fetched: 0.4 to 0.8 of the time beyond the caches on
-    Zen 5, which sees no order in masked loads; for whole vectors 1.0 to 1.1.
+    For parts of vectors rows are fetched, the next one `ahead` bytes behind the last: 0.4 to 0.8 of the time beyond the
+    caches on Zen 5, which sees no order in masked loads; for whole vectors it would be 1.0 to 1.1.
 
     Four at a time, which share the shuffles of their maxima and sums, and the division: 2.5 times as fast as one by
     one. What is behind the last row repeats it.
@@ -49,7 +49,7 @@ def _one_vector_rows(kind, x, step, ahead, out, out_step, rows, n, logarithm):
         second, third, fourth = least(1, last), least(2, last), least(3, last)
         if n is not None:
             for r in range(4):
-                prefetch(x + r * step + ahead, 1, 0)
+                prefetch(x + (3 + r) * step + ahead, 1, 0)
         a = load_lanes(kind, x, None, n)
         b = load_lanes(kind, x + second * step, None, n)
         c = load_lanes(kind, x + third * step, None, n)

@@ -38,8 +38,8 @@ def bytes_ahead(_context: Any) -> Any:
 
 
 @intrinsic
-def next_row(_context: Any, step: Any) -> Any:
-    """How far ahead the row lies that is fetched while one is computed, of rows `step` bytes apart.
+def row_ahead(_context: Any, step: Any) -> Any:
+    """How many bytes ahead the row lies that is fetched while one is computed, of rows `step` bytes apart.
 
     It is the next one. On Zen 5 it is the one 8 KiB ahead, the second at least: 0.75 to 1 of the time.
     """

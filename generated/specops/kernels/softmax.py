@@ -208,8 +208,8 @@ def bytes_ahead(_context: Any) -> Any:
 
 
 @intrinsic
-def next_row(_context: Any, step: Any) -> Any:
-    """How far ahead the row lies that is fetched while one is computed, of rows `step` bytes apart.
+def row_ahead(_context: Any, step: Any) -> Any:
+    """How many bytes ahead the row lies that is fetched while one is computed, of rows `step` bytes apart.
 
     It is the next one. On Zen 5 it is the one 8 KiB ahead, the second at least: 0.75 to 1 of the time.
     """
@@ -300,9 +300,10 @@ def _one_by_one(builder: Any, address: Any, step: Any, vector: Any, count: Any) 
 
 
 def _load_apart(builder: Any, address: Any, step: Any, vector: Any, count: Any = None) -> Any:
-    """The elements at address, address + step, ..: a vector of them, or the first `count`, which other lanes repeat.
+    """The elements at address, address + step, ..: a whole vector, or the first `count`; other lanes repeat the last.
 
-    Whole vectors of elements that lie near to each other take 0.2 to 0.7 of the time that others take.
+    Of a whole vector, elements that lie near to each other are picked out of all that lies between the first and the
+    last: 0.2 to 0.7 of the time. Others are loaded one by one.
     """
     if count is not None:
         return _one_by_one(builder, address, step, vector, count)
@@ -1622,23 +1623,17 @@ def _write_apart(kind, source, x, step, out, out_step, left, scratch, tops, fact
 
 
 @inlined
-def _write_run(
-    kind, source, stream, x, step, out, out_step, left, scratch, tops, factors, ahead, out_ahead
-):
-    """Results of `left` elements, `step` bytes apart.
+def _write_adjoining(kind, source, stream, x, out, left, scratch, tops, factors, ahead, out_ahead):
+    """As _write_run, of elements and results that adjoin.
 
-    `tops` and `factors` are vectors of lanes, or addresses of one lane for each element. What lies `ahead` bytes
-    further, if that is not None, is fetched, and else what lies `out_ahead` bytes further in the output, if not 0.
-    Where results go past the cache, nothing of the output is fetched but the line, `out_ahead` bytes further, in which
-    a later run begins: its first elements do not fill that, and all stores behind them would wait for it (1.05 to 1.2
-    times as fast).
+    What lies `ahead` bytes further, if that is not None, is fetched, and else what lies `out_ahead` bytes further in
+    the output, if not 0. Where results go past the cache, nothing of the output is fetched but the line, `out_ahead`
+    bytes further, in which a later run begins: its first elements do not fill that, and all stores behind them would
+    wait for it (1.05 to 1.2 times as fast).
     """
     size, lanes = item_size(kind), lane_count(kind)
     vector = lanes * size
     lane_bytes = VECTOR_BYTES // lanes
-    if step != size or out_step != size:
-        _write_apart(kind, source, x, step, out, out_step, left, scratch, tops, factors)
-        left = 0
     at = 0
     short = 0
     # Stores past the cache, where results would not fit (1.2 to 1.6 times as fast), must be aligned; in columns others
@@ -1690,6 +1685,23 @@ def _write_run(
             left -= count
 
 
+@inlined
+def _write_run(
+    kind, source, stream, x, step, out, out_step, left, scratch, tops, factors, ahead, out_ahead
+):
+    """Results of `left` elements, `step` bytes apart, of a group or of a group each.
+
+    `tops` and `factors` are vectors of lanes, or addresses of one lane for each element; for `ahead` and `out_ahead`
+    see _write_adjoining.
+    """
+    if step == item_size(kind) and out_step == item_size(kind):
+        _write_adjoining(
+            kind, source, stream, x, out, left, scratch, tops, factors, ahead, out_ahead
+        )
+    else:
+        _write_apart(kind, source, x, step, out, out_step, left, scratch, tops, factors)
+
+
 TOGETHER = 16  # short rows at most, of at most as many vectors; of longer ones 4 at most
 
 
@@ -1697,8 +1709,8 @@ TOGETHER = 16  # short rows at most, of at most as many vectors; of longer ones 
 def _one_vector_rows(kind, x, step, ahead, out, out_step, rows, n, logarithm):
     """Rows of at most one vector, `n` elements each or a whole vector where it is None.
 
-    For parts of vectors that which lies `ahead` bytes further is fetched: 0.4 to 0.8 of the time beyond the caches on
-    Zen 5, which sees no order in masked loads; for whole vectors 1.0 to 1.1.
+    For parts of vectors rows are fetched, the next one `ahead` bytes behind the last: 0.4 to 0.8 of the time beyond the
+    caches on Zen 5, which sees no order in masked loads; for whole vectors it would be 1.0 to 1.1.
 
     Four at a time, which share the shuffles of their maxima and sums, and the division: 2.5 times as fast as one by
     one. What is behind the last row repeats it.
@@ -1708,7 +1720,7 @@ def _one_vector_rows(kind, x, step, ahead, out, out_step, rows, n, logarithm):
         second, third, fourth = least(1, last), least(2, last), least(3, last)
         if n is not None:
             for r in range(4):
-                prefetch(x + r * step + ahead, 1, 0)
+                prefetch(x + (3 + r) * step + ahead, 1, 0)
         a = load_lanes(kind, x, None, n)
         b = load_lanes(kind, x + second * step, None, n)
         c = load_lanes(kind, x + third * step, None, n)
@@ -2226,7 +2238,7 @@ def short_rows(dtype):
         together = TOGETHER if n <= TOGETHER * lanes else 4
         while together > 2 and together * row_bytes > L1_BYTES:
             together //= 2
-        ahead = next_row(step)
+        ahead = row_ahead(step)
         vectors = 2 * TOGETHER + TOGETHER // 4 + together * (n // lanes + 1)
         scratch = allocate(vectors * VECTOR_BYTES)
         for r in range(TOGETHER):  # sums of rows that are not there

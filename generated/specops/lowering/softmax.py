@@ -46,9 +46,8 @@ STREAM_BYTES = 1 << 24  # of output from which it goes past the cache: see geome
 STREAM_RUN_BYTES = 1 << 11  # a run shorter than this has too many ends
 PART_BYTES = 1 << 18  # a part smaller than this is not worth a thread
 # Of an element, against one in a full vector of contiguous ones:
-NEAR_COST = 1.5  # where elements lie so near to each other that they are picked out of vectors,
-LINE_COST = 3.0  # in one cache line,
-STRIDED_COST = 5.0  # or further away;
+NEAR_COST = 1.5  # where elements are picked out of vectors, or adjoin along neither axis and lie nearer along this one;
+STRIDED_COST = 5.0  # of others;
 GROUP_COST = 100.0  # of a group whose elements do not adjoin, if vectors lie along it, besides
 PARTIALS = 1 << 15  # (top, sum) pairs, half a MiB
 PART_ITEMS = 8  # items that are enough for the threads to share
@@ -332,15 +331,23 @@ class Softmax:
         if not kept or not reduced:
             return not reduced
 
-        def cost(axis: Axis, of_group: float) -> tuple[float, int]:
-            furthest = max(axis.stride, abs(axis.second))
-            waste = self._lanes * -(-axis.size // self._lanes) / axis.size
-            if axis.stride == axis.second == self._item_size:
-                return waste, furthest
-            each = LINE_COST if furthest <= geometry.CACHE_LINE else STRIDED_COST
-            if furthest <= kernel.NEAR_STEPS[-1] * self._item_size:
-                each = NEAR_COST
-            # Where there is as much waste, or nearly, the steps decide.
-            return round(waste, 1) * each + of_group / axis.size, furthest
+        size = self._item_size
+        total = geometry.elements(reduced)
+        copies = self._copies(kept[-1], reduced[-1], TILE_BYTES // self._lane_bytes, total)
+        columns = kept[-1]._replace(size=kept[-1].size * copies)
 
-        return cost(kept[-1], 0.0) < cost(reduced[-1], GROUP_COST)
+        def furthest(axis: Axis) -> int:
+            return max(axis.stride, abs(axis.second))
+
+        def adjoins(axis: Axis) -> bool:
+            return axis.stride == axis.second == size
+
+        def cost(axis: Axis, other: Axis, of_group: float) -> float:
+            waste = self._lanes * -(-axis.size // self._lanes) / axis.size
+            if adjoins(axis):
+                return waste
+            near = furthest(axis) <= kernel.NEAR_STEPS[-1] * size
+            near = near or (furthest(axis) < furthest(other) and not adjoins(other))
+            return waste * (NEAR_COST if near else STRIDED_COST) + of_group / axis.size
+
+        return cost(columns, reduced[-1], 0.0) < cost(reduced[-1], columns, GROUP_COST)
