@@ -16,7 +16,16 @@ from numba.extending import intrinsic, models, register_model
 from exact import _lost
 from float_math import LOWEST, _exp, _greater_float, _log, _same
 from half import _bfloat_to_float, _float_to_bfloat, _float_to_half, _half_to_float
-from memory import VECTOR_BYTES, _load, _load_apart, _pointer, _prefetch, _splat, _stream
+from memory import (
+    VECTOR_BYTES,
+    _load,
+    _load_apart,
+    _pointer,
+    _pointers,
+    _prefetch,
+    _splat,
+    _stream,
+)
 from order_key import _mirror
 from target import _target_has
 
@@ -83,24 +92,6 @@ def _first_lanes(builder: Any, lanes: Lanes, count: Any) -> Any:
     vector = ir.VectorType(ir.IntType(32), lanes.count)
     limit = _splat(builder, builder.trunc(count, ir.IntType(32)), vector)
     return builder.icmp_signed("<", ir.Constant(vector, list(range(lanes.count))), limit)
-
-
-def _pointers(builder: Any, address: Any, step: Any, count: Any, memory: Any) -> list[Any]:
-    """One pointer for each lane, `step` bytes apart; the lanes behind the first `count` repeat the last of these.
-
-    One access for each lane is twice as fast as a masked gather or scatter instruction, and needs no branches.
-    """
-    pointers = []
-    for i in range(memory.count):
-        if i:
-            further = builder.add(address, step)
-            if count is not None:
-                further = builder.select(
-                    builder.icmp_signed("<", ir.IntType(64)(i), count), further, address
-                )
-            address = further
-        pointers.append(builder.inttoptr(address, memory.element.as_pointer()))
-    return pointers
 
 
 def _suffix(memory: Any) -> str:

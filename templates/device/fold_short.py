@@ -132,55 +132,33 @@ def short_elements(_context: Any, fold: Any) -> Any:
     return types.int64(fold), codegen
 
 
-@intrinsic
-def fold_short_fresh(
-    _context: Any,
-    fold: Any,
-    rule: Any,
-    at: Any,
-    gap: Any,
-    address: Any,
-    n: Any,
-    step: Any,
-    count: Any,
-    readable: Any,
-    ahead: Any,
-) -> Any:
-    """Fold short runs, each into fresh states; what lies `ahead` bytes further is fetched unless that is 0."""
+def _folding(fresh: bool) -> Any:
+    """An intrinsic that folds short runs, each into `fresh` states or into those that are there; see _fold_short."""
 
-    def codegen(context: Any, builder: Any, _signature: Any, values: Any) -> Any:
-        _, rule, at, gap, *runs, ahead = values
-        _fold_short(
-            context, builder, fold.fold, rule, at, gap, _ShortRuns(*runs), fresh=True, ahead=ahead
-        )
-        return context.get_dummy_value()
+    @intrinsic
+    def fold_short(
+        _context: Any,
+        fold: Any,
+        rule: Any,
+        at: Any,
+        gap: Any,
+        address: Any,
+        n: Any,
+        step: Any,
+        count: Any,
+        readable: Any,
+        ahead: Any,
+    ) -> Any:
+        def codegen(context: Any, builder: Any, _signature: Any, values: Any) -> Any:
+            _, rule, at, gap, *runs, ahead = values
+            _fold_short(context, builder, fold.fold, rule, at, gap, _ShortRuns(*runs), fresh, ahead)
+            return context.get_dummy_value()
 
-    i64 = types.int64
-    return types.void(fold, i64, i64, i64, i64, i64, i64, i64, i64, i64), codegen
+        i64 = types.int64
+        return types.void(fold, i64, i64, i64, i64, i64, i64, i64, i64, i64), codegen
+
+    return fold_short
 
 
-@intrinsic
-def fold_short_more(
-    _context: Any,
-    fold: Any,
-    rule: Any,
-    at: Any,
-    gap: Any,
-    address: Any,
-    n: Any,
-    step: Any,
-    count: Any,
-    readable: Any,
-    ahead: Any,
-) -> Any:
-    """Fold short runs, each into the states that are there; what lies `ahead` bytes further is fetched."""
-
-    def codegen(context: Any, builder: Any, _signature: Any, values: Any) -> Any:
-        _, rule, at, gap, *runs, ahead = values
-        _fold_short(
-            context, builder, fold.fold, rule, at, gap, _ShortRuns(*runs), fresh=False, ahead=ahead
-        )
-        return context.get_dummy_value()
-
-    i64 = types.int64
-    return types.void(fold, i64, i64, i64, i64, i64, i64, i64, i64, i64), codegen
+fold_short_fresh = _folding(fresh=True)
+fold_short_more = _folding(fresh=False)

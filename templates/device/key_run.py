@@ -28,7 +28,7 @@ from memory import (
 )
 from order_key import _order_key, _rule
 from target import _bytes_ahead, _zen
-from vectors import _Extremes, _greater, _greatest_lane, _mask, _masked_load
+from vectors import _Extremes, _greater, _greatest_lane, _mask, _masked_load, _strips
 
 UNROLLED = 8  # vectors of a long row: 4 are slower beyond the cache (1.1 times), for float32
 
@@ -203,22 +203,20 @@ def pack(_context: Any, to: Any, address: Any, step: Any, n: Any, element: Any) 
         vector = _lanes(element.type)
         size = n.type(element.type.width // 8)
 
-        def place(number: Any) -> tuple[Any, Any]:
-            return (
-                builder.add(address, builder.mul(number, step)),
-                _pointer(builder, to, builder.mul(number, size)),
-            )
+        def copy(first: Any, load: Callable[[Any], Any]) -> None:
+            bits = load(builder.add(address, builder.mul(first, step)))
+            target = _pointer(builder, to, builder.mul(first, size))
+            builder.store(bits, builder.bitcast(target, bits.type.as_pointer()), align=1)
 
-        whole = builder.and_(n, n.type(-vector.count))
-        strips = cgutils.for_range_slice(builder, n.type(0), whole, n.type(vector.count), n.type)
-        with strips as (number, _):
-            source, target = place(number)
-            bits = _load_apart(builder, source, step, vector)
-            builder.store(bits, builder.bitcast(target, vector.as_pointer()), align=1)
-        with cgutils.for_range_slice(builder, whole, n, n.type(1), n.type) as (number, _):
-            source, target = place(number)
-            bits = _load(builder, _pointer(builder, source), vector.element)
-            builder.store(bits, builder.bitcast(target, vector.element.as_pointer()), align=1)
+        def strip(first: Any, count: Any) -> None:
+            if count is None:
+                copy(first, lambda source: _load_apart(builder, source, step, vector))
+                return
+            with cgutils.for_range(builder, count) as rest:
+                number = builder.add(first, rest.index)
+                copy(number, lambda source: _load(builder, _pointer(builder, source), element.type))
+
+        _strips(builder, vector.count, n, strip)
         return context.get_dummy_value()
 
     i64 = types.int64

@@ -67,9 +67,12 @@ def _picked(builder: Any, address: Any, step: int, vector: Any) -> Any:
     return value
 
 
-def _one_by_one(builder: Any, address: Any, step: Any, vector: Any, count: Any) -> Any:
-    """As _load_apart; an access for each lane is twice as fast as a masked gather instruction."""
-    value = ir.Constant(vector, ir.Undefined)
+def _pointers(builder: Any, address: Any, step: Any, count: Any, vector: Any) -> list[Any]:
+    """One pointer for each lane, `step` bytes apart; the lanes behind the first `count` repeat the last of these.
+
+    One access for each lane is twice as fast as a masked gather or scatter instruction, and needs no branches.
+    """
+    pointers = []
     for lane in range(vector.count):
         if lane:
             further = builder.add(address, step)
@@ -77,7 +80,15 @@ def _one_by_one(builder: Any, address: Any, step: Any, vector: Any, count: Any) 
                 inside = builder.icmp_signed("<", ir.IntType(64)(lane), count)
                 further = builder.select(inside, further, address)
             address = further
-        element = _load(builder, _pointer(builder, address), vector.element)
+        pointers.append(builder.inttoptr(address, vector.element.as_pointer()))
+    return pointers
+
+
+def _one_by_one(builder: Any, address: Any, step: Any, vector: Any, count: Any) -> Any:
+    """As _load_apart, an element after the other."""
+    value = ir.Constant(vector, ir.Undefined)
+    for lane, pointer in enumerate(_pointers(builder, address, step, count, vector)):
+        element = builder.load(pointer, align=1)
         value = builder.insert_element(value, element, ir.IntType(32)(lane))
     return value
 

@@ -14,7 +14,6 @@ from float_lanes import (
     load_lanes,
     log_lanes,
     minus,
-    peek,
     plus,
     prefetch,
     rounding,
@@ -69,6 +68,19 @@ def _result(source, kind, x, tops, factors):
 
 
 @inlined
+def _value(kind, source, x, step, count, at, scratch, tops, factors):
+    """Results of a vector of elements, or of the first `count`; their lanes lie `at` bytes further on in scratch."""
+    if source == STORED:
+        powers = load_lanes(lane_kind(kind), scratch + at, None, count)
+        value = times(powers, lanes_at(kind, factors, at))
+    else:
+        value = load_lanes(kind, x, step, count)
+        top, factor = lanes_at(kind, tops, at), lanes_at(kind, factors, at)
+        value = _result(source, kind, value, top, factor)
+    return value
+
+
+@inlined
 def _store_apart(kind, out, out_step, count, value):
     if out_step == item_size(kind):
         store_lanes(kind, out, None, count, value)
@@ -82,25 +94,14 @@ def _write_apart(kind, source, x, step, out, out_step, left, scratch, tops, fact
     lanes = lane_count(kind)
     at = 0
     for _ in range(left // lanes):
-        if source == STORED:
-            value = times(peek(kind, scratch + at), lanes_at(kind, factors, at))
-        else:
-            value = load_lanes(kind, x, step, None)
-            top, factor = lanes_at(kind, tops, at), lanes_at(kind, factors, at)
-            value = _result(source, kind, value, top, factor)
+        value = _value(kind, source, x, step, None, at, scratch, tops, factors)
         _store_apart(kind, out, out_step, None, value)
         x += lanes * step
         out += lanes * out_step
         at += VECTOR_BYTES
     left %= lanes
     if left:
-        if source == STORED:
-            powers = load_lanes(lane_kind(kind), scratch + at, None, left)
-            value = times(powers, lanes_at(kind, factors, at))
-        else:
-            value = load_lanes(kind, x, step, left)
-            top, factor = lanes_at(kind, tops, at), lanes_at(kind, factors, at)
-            value = _result(source, kind, value, top, factor)
+        value = _value(kind, source, x, step, left, at, scratch, tops, factors)
         _store_apart(kind, out, out_step, left, value)
 
 
@@ -132,12 +133,7 @@ def _write_adjoining(kind, source, stream, x, out, left, scratch, tops, factors,
     while left > 0:
         if short == 0:
             for _ in range(left // lanes):
-                if source == STORED:
-                    value = times(peek(kind, scratch + at), lanes_at(kind, factors, at))
-                else:
-                    value = load_lanes(kind, x, None, None)
-                    top, factor = lanes_at(kind, tops, at), lanes_at(kind, factors, at)
-                    value = _result(source, kind, value, top, factor)
+                value = _value(kind, source, x, None, None, at, scratch, tops, factors)
                 if stream:
                     stream_lanes(kind, out, value)
                 else:
@@ -153,13 +149,7 @@ def _write_adjoining(kind, source, stream, x, out, left, scratch, tops, factors,
             short = left
         else:
             count, short = short, 0
-            if source == STORED:
-                powers = load_lanes(lane_kind(kind), scratch + at, None, count)
-                value = times(powers, lanes_at(kind, factors, at))
-            else:
-                value = load_lanes(kind, x, None, count)
-                top, factor = lanes_at(kind, tops, at), lanes_at(kind, factors, at)
-                value = _result(source, kind, value, top, factor)
+            value = _value(kind, source, x, None, count, at, scratch, tops, factors)
             store_lanes(kind, out, None, count, value)
             x += count * size
             out += count * size

@@ -287,9 +287,12 @@ def _picked(builder: Any, address: Any, step: int, vector: Any) -> Any:
     return value
 
 
-def _one_by_one(builder: Any, address: Any, step: Any, vector: Any, count: Any) -> Any:
-    """As _load_apart; an access for each lane is twice as fast as a masked gather instruction."""
-    value = ir.Constant(vector, ir.Undefined)
+def _pointers(builder: Any, address: Any, step: Any, count: Any, vector: Any) -> list[Any]:
+    """One pointer for each lane, `step` bytes apart; the lanes behind the first `count` repeat the last of these.
+
+    One access for each lane is twice as fast as a masked gather or scatter instruction, and needs no branches.
+    """
+    pointers = []
     for lane in range(vector.count):
         if lane:
             further = builder.add(address, step)
@@ -297,7 +300,15 @@ def _one_by_one(builder: Any, address: Any, step: Any, vector: Any, count: Any) 
                 inside = builder.icmp_signed("<", ir.IntType(64)(lane), count)
                 further = builder.select(inside, further, address)
             address = further
-        element = _load(builder, _pointer(builder, address), vector.element)
+        pointers.append(builder.inttoptr(address, vector.element.as_pointer()))
+    return pointers
+
+
+def _one_by_one(builder: Any, address: Any, step: Any, vector: Any, count: Any) -> Any:
+    """As _load_apart, an element after the other."""
+    value = ir.Constant(vector, ir.Undefined)
+    for lane, pointer in enumerate(_pointers(builder, address, step, count, vector)):
+        element = builder.load(pointer, align=1)
         value = builder.insert_element(value, element, ir.IntType(32)(lane))
     return value
 
@@ -849,22 +860,20 @@ def pack(_context: Any, to: Any, address: Any, step: Any, n: Any, element: Any) 
         vector = _lanes(element.type)
         size = n.type(element.type.width // 8)
 
-        def place(number: Any) -> tuple[Any, Any]:
-            return (
-                builder.add(address, builder.mul(number, step)),
-                _pointer(builder, to, builder.mul(number, size)),
-            )
+        def copy(first: Any, load: Callable[[Any], Any]) -> None:
+            bits = load(builder.add(address, builder.mul(first, step)))
+            target = _pointer(builder, to, builder.mul(first, size))
+            builder.store(bits, builder.bitcast(target, bits.type.as_pointer()), align=1)
 
-        whole = builder.and_(n, n.type(-vector.count))
-        strips = cgutils.for_range_slice(builder, n.type(0), whole, n.type(vector.count), n.type)
-        with strips as (number, _):
-            source, target = place(number)
-            bits = _load_apart(builder, source, step, vector)
-            builder.store(bits, builder.bitcast(target, vector.as_pointer()), align=1)
-        with cgutils.for_range_slice(builder, whole, n, n.type(1), n.type) as (number, _):
-            source, target = place(number)
-            bits = _load(builder, _pointer(builder, source), vector.element)
-            builder.store(bits, builder.bitcast(target, vector.element.as_pointer()), align=1)
+        def strip(first: Any, count: Any) -> None:
+            if count is None:
+                copy(first, lambda source: _load_apart(builder, source, step, vector))
+                return
+            with cgutils.for_range(builder, count) as rest:
+                number = builder.add(first, rest.index)
+                copy(number, lambda source: _load(builder, _pointer(builder, source), element.type))
+
+        _strips(builder, vector.count, n, strip)
         return context.get_dummy_value()
 
     i64 = types.int64

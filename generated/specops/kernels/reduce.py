@@ -272,9 +272,12 @@ def _picked(builder: Any, address: Any, step: int, vector: Any) -> Any:
     return value
 
 
-def _one_by_one(builder: Any, address: Any, step: Any, vector: Any, count: Any) -> Any:
-    """As _load_apart; an access for each lane is twice as fast as a masked gather instruction."""
-    value = ir.Constant(vector, ir.Undefined)
+def _pointers(builder: Any, address: Any, step: Any, count: Any, vector: Any) -> list[Any]:
+    """One pointer for each lane, `step` bytes apart; the lanes behind the first `count` repeat the last of these.
+
+    One access for each lane is twice as fast as a masked gather or scatter instruction, and needs no branches.
+    """
+    pointers = []
     for lane in range(vector.count):
         if lane:
             further = builder.add(address, step)
@@ -282,7 +285,15 @@ def _one_by_one(builder: Any, address: Any, step: Any, vector: Any, count: Any) 
                 inside = builder.icmp_signed("<", ir.IntType(64)(lane), count)
                 further = builder.select(inside, further, address)
             address = further
-        element = _load(builder, _pointer(builder, address), vector.element)
+        pointers.append(builder.inttoptr(address, vector.element.as_pointer()))
+    return pointers
+
+
+def _one_by_one(builder: Any, address: Any, step: Any, vector: Any, count: Any) -> Any:
+    """As _load_apart, an element after the other."""
+    value = ir.Constant(vector, ir.Undefined)
+    for lane, pointer in enumerate(_pointers(builder, address, step, count, vector)):
+        element = builder.load(pointer, align=1)
         value = builder.insert_element(value, element, ir.IntType(32)(lane))
     return value
 
@@ -2201,58 +2212,36 @@ def short_elements(_context: Any, fold: Any) -> Any:
     return types.int64(fold), codegen
 
 
-@intrinsic
-def fold_short_fresh(
-    _context: Any,
-    fold: Any,
-    rule: Any,
-    at: Any,
-    gap: Any,
-    address: Any,
-    n: Any,
-    step: Any,
-    count: Any,
-    readable: Any,
-    ahead: Any,
-) -> Any:
-    """Fold short runs, each into fresh states; what lies `ahead` bytes further is fetched unless that is 0."""
+def _folding(fresh: bool) -> Any:
+    """An intrinsic that folds short runs, each into `fresh` states or into those that are there; see _fold_short."""
 
-    def codegen(context: Any, builder: Any, _signature: Any, values: Any) -> Any:
-        _, rule, at, gap, *runs, ahead = values
-        _fold_short(
-            context, builder, fold.fold, rule, at, gap, _ShortRuns(*runs), fresh=True, ahead=ahead
-        )
-        return context.get_dummy_value()
+    @intrinsic
+    def fold_short(
+        _context: Any,
+        fold: Any,
+        rule: Any,
+        at: Any,
+        gap: Any,
+        address: Any,
+        n: Any,
+        step: Any,
+        count: Any,
+        readable: Any,
+        ahead: Any,
+    ) -> Any:
+        def codegen(context: Any, builder: Any, _signature: Any, values: Any) -> Any:
+            _, rule, at, gap, *runs, ahead = values
+            _fold_short(context, builder, fold.fold, rule, at, gap, _ShortRuns(*runs), fresh, ahead)
+            return context.get_dummy_value()
 
-    i64 = types.int64
-    return types.void(fold, i64, i64, i64, i64, i64, i64, i64, i64, i64), codegen
+        i64 = types.int64
+        return types.void(fold, i64, i64, i64, i64, i64, i64, i64, i64, i64), codegen
+
+    return fold_short
 
 
-@intrinsic
-def fold_short_more(
-    _context: Any,
-    fold: Any,
-    rule: Any,
-    at: Any,
-    gap: Any,
-    address: Any,
-    n: Any,
-    step: Any,
-    count: Any,
-    readable: Any,
-    ahead: Any,
-) -> Any:
-    """Fold short runs, each into the states that are there; what lies `ahead` bytes further is fetched."""
-
-    def codegen(context: Any, builder: Any, _signature: Any, values: Any) -> Any:
-        _, rule, at, gap, *runs, ahead = values
-        _fold_short(
-            context, builder, fold.fold, rule, at, gap, _ShortRuns(*runs), fresh=False, ahead=ahead
-        )
-        return context.get_dummy_value()
-
-    i64 = types.int64
-    return types.void(fold, i64, i64, i64, i64, i64, i64, i64, i64, i64), codegen
+fold_short_fresh = _folding(fresh=True)
+fold_short_more = _folding(fresh=False)
 
 
 DOWN_VECTORS = 4  # of a row that are folded together

@@ -284,9 +284,12 @@ def _picked(builder: Any, address: Any, step: int, vector: Any) -> Any:
     return value
 
 
-def _one_by_one(builder: Any, address: Any, step: Any, vector: Any, count: Any) -> Any:
-    """As _load_apart; an access for each lane is twice as fast as a masked gather instruction."""
-    value = ir.Constant(vector, ir.Undefined)
+def _pointers(builder: Any, address: Any, step: Any, count: Any, vector: Any) -> list[Any]:
+    """One pointer for each lane, `step` bytes apart; the lanes behind the first `count` repeat the last of these.
+
+    One access for each lane is twice as fast as a masked gather or scatter instruction, and needs no branches.
+    """
+    pointers = []
     for lane in range(vector.count):
         if lane:
             further = builder.add(address, step)
@@ -294,7 +297,15 @@ def _one_by_one(builder: Any, address: Any, step: Any, vector: Any, count: Any) 
                 inside = builder.icmp_signed("<", ir.IntType(64)(lane), count)
                 further = builder.select(inside, further, address)
             address = further
-        element = _load(builder, _pointer(builder, address), vector.element)
+        pointers.append(builder.inttoptr(address, vector.element.as_pointer()))
+    return pointers
+
+
+def _one_by_one(builder: Any, address: Any, step: Any, vector: Any, count: Any) -> Any:
+    """As _load_apart, an element after the other."""
+    value = ir.Constant(vector, ir.Undefined)
+    for lane, pointer in enumerate(_pointers(builder, address, step, count, vector)):
+        element = builder.load(pointer, align=1)
         value = builder.insert_element(value, element, ir.IntType(32)(lane))
     return value
 
@@ -860,24 +871,6 @@ def _first_lanes(builder: Any, lanes: Lanes, count: Any) -> Any:
     vector = ir.VectorType(ir.IntType(32), lanes.count)
     limit = _splat(builder, builder.trunc(count, ir.IntType(32)), vector)
     return builder.icmp_signed("<", ir.Constant(vector, list(range(lanes.count))), limit)
-
-
-def _pointers(builder: Any, address: Any, step: Any, count: Any, memory: Any) -> list[Any]:
-    """One pointer for each lane, `step` bytes apart; the lanes behind the first `count` repeat the last of these.
-
-    One access for each lane is twice as fast as a masked gather or scatter instruction, and needs no branches.
-    """
-    pointers = []
-    for i in range(memory.count):
-        if i:
-            further = builder.add(address, step)
-            if count is not None:
-                further = builder.select(
-                    builder.icmp_signed("<", ir.IntType(64)(i), count), further, address
-                )
-            address = further
-        pointers.append(builder.inttoptr(address, memory.element.as_pointer()))
-    return pointers
 
 
 def _suffix(memory: Any) -> str:
@@ -1587,6 +1580,19 @@ def _result(source, kind, x, tops, factors):
 
 
 @inlined
+def _value(kind, source, x, step, count, at, scratch, tops, factors):
+    """Results of a vector of elements, or of the first `count`; their lanes lie `at` bytes further on in scratch."""
+    if source == STORED:
+        powers = load_lanes(lane_kind(kind), scratch + at, None, count)
+        value = times(powers, lanes_at(kind, factors, at))
+    else:
+        value = load_lanes(kind, x, step, count)
+        top, factor = lanes_at(kind, tops, at), lanes_at(kind, factors, at)
+        value = _result(source, kind, value, top, factor)
+    return value
+
+
+@inlined
 def _store_apart(kind, out, out_step, count, value):
     if out_step == item_size(kind):
         store_lanes(kind, out, None, count, value)
@@ -1600,25 +1606,14 @@ def _write_apart(kind, source, x, step, out, out_step, left, scratch, tops, fact
     lanes = lane_count(kind)
     at = 0
     for _ in range(left // lanes):
-        if source == STORED:
-            value = times(peek(kind, scratch + at), lanes_at(kind, factors, at))
-        else:
-            value = load_lanes(kind, x, step, None)
-            top, factor = lanes_at(kind, tops, at), lanes_at(kind, factors, at)
-            value = _result(source, kind, value, top, factor)
+        value = _value(kind, source, x, step, None, at, scratch, tops, factors)
         _store_apart(kind, out, out_step, None, value)
         x += lanes * step
         out += lanes * out_step
         at += VECTOR_BYTES
     left %= lanes
     if left:
-        if source == STORED:
-            powers = load_lanes(lane_kind(kind), scratch + at, None, left)
-            value = times(powers, lanes_at(kind, factors, at))
-        else:
-            value = load_lanes(kind, x, step, left)
-            top, factor = lanes_at(kind, tops, at), lanes_at(kind, factors, at)
-            value = _result(source, kind, value, top, factor)
+        value = _value(kind, source, x, step, left, at, scratch, tops, factors)
         _store_apart(kind, out, out_step, left, value)
 
 
@@ -1650,12 +1645,7 @@ def _write_adjoining(kind, source, stream, x, out, left, scratch, tops, factors,
     while left > 0:
         if short == 0:
             for _ in range(left // lanes):
-                if source == STORED:
-                    value = times(peek(kind, scratch + at), lanes_at(kind, factors, at))
-                else:
-                    value = load_lanes(kind, x, None, None)
-                    top, factor = lanes_at(kind, tops, at), lanes_at(kind, factors, at)
-                    value = _result(source, kind, value, top, factor)
+                value = _value(kind, source, x, None, None, at, scratch, tops, factors)
                 if stream:
                     stream_lanes(kind, out, value)
                 else:
@@ -1671,13 +1661,7 @@ def _write_adjoining(kind, source, stream, x, out, left, scratch, tops, factors,
             short = left
         else:
             count, short = short, 0
-            if source == STORED:
-                powers = load_lanes(lane_kind(kind), scratch + at, None, count)
-                value = times(powers, lanes_at(kind, factors, at))
-            else:
-                value = load_lanes(kind, x, None, count)
-                top, factor = lanes_at(kind, tops, at), lanes_at(kind, factors, at)
-                value = _result(source, kind, value, top, factor)
+            value = _value(kind, source, x, None, count, at, scratch, tops, factors)
             store_lanes(kind, out, None, count, value)
             x += count * size
             out += count * size

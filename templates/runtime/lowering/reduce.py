@@ -163,10 +163,9 @@ class Reduce:
         self._rule = (flip, nan_key, infinity or 0, finish, self._total, unsigned)
         input_bytes = math.prod(self._sizes) * self._item_size
         self._large = input_bytes >= LARGE_BYTES
-        near_bytes = NEAR_BYTES if self._item_size >= 4 else NARROW_NEAR_BYTES
-        self._near = input_bytes <= near_bytes
-        near_bytes = NEAR_BYTES if self._item_size >= 4 else NARROW_NEAR_ROWS_BYTES
-        self._near_rows = input_bytes <= near_bytes
+        narrow = self._item_size < 4
+        self._near = input_bytes <= (NARROW_NEAR_BYTES if narrow else NEAR_BYTES)
+        self._near_rows = input_bytes <= (NARROW_NEAR_ROWS_BYTES if narrow else NEAR_BYTES)
         self._uncached = input_bytes > UNCACHED_BYTES and state.any_number
         self._least_columns = LEAST_EXPONENTIALS if fold == "exponentials" else LEAST_COLUMNS
         self._beside = FAR_BESIDE if input_bytes >= FAR_BYTES and not state.slow else BESIDE
