@@ -45,26 +45,33 @@ def _bytes_of(element: Any) -> int:
     return 4 if element == ir.FloatType() else 8
 
 
+def _collected(builder: Any, vectors: list[Any], places: list[int]) -> Any:
+    """A vector of what stands at so many `places`, in rising order, counted through all of the vectors."""
+    lanes = vectors[0].type.count
+    value, order = vectors[0], places
+    for number, vector in enumerate(vectors[1:], 1):
+        begin = number * lanes
+        # Those before have what comes before this one, each element in its lane.
+        order = [
+            lane if place < begin else lanes + min(place - begin, lanes - 1)
+            for lane, place in zip(order, places, strict=True)
+        ]
+        mask = ir.Constant(ir.VectorType(ir.IntType(32), lanes), order)
+        value = builder.shuffle_vector(value, vector, mask)
+        order = list(range(lanes))
+    return value
+
+
 def _picked(builder: Any, address: Any, step: int, vector: Any) -> Any:
     """A vector of elements that lie `step` elements apart; nothing before the first or behind the last is read."""
-    lanes, i32 = vector.count, ir.IntType(32)
+    lanes = vector.count
     wanted = [step * lane for lane in range(lanes)]
+    begins = [min(part * lanes, wanted[-1] - lanes + 1) for part in range(step)]
     pointer = builder.inttoptr(address, vector.element.as_pointer())
-    value = None
-    for part in range(step):
-        begin = min(part * lanes, wanted[-1] - lanes + 1)
-        loaded = _load(builder, builder.gep(pointer, [i32(begin)]), vector)
-        inside = [min(at - begin, lanes - 1) for at in wanted]
-        if value is None:
-            value, order = loaded, inside
-        else:
-            # Earlier parts have what comes before this one, each element in its lane.
-            order = [
-                lane if at < part * lanes else lanes + inside[lane]
-                for lane, at in enumerate(wanted)
-            ]
-        value = builder.shuffle_vector(value, loaded, ir.Constant(ir.VectorType(i32, lanes), order))
-    return value
+    parts = [_load(builder, builder.gep(pointer, [ir.IntType(32)(n)]), vector) for n in begins]
+    # The last part begins earlier than behind the one before it.
+    places = [at // lanes * lanes + at - begins[at // lanes] for at in wanted]
+    return _collected(builder, parts, places)
 
 
 def _pointers(builder: Any, address: Any, step: Any, count: Any, vector: Any) -> list[Any]:

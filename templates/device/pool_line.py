@@ -10,7 +10,15 @@ from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
-from memory import VECTOR_BYTES, _load, _pointer, _prefetch, _splat
+from memory import (
+    NEAR_STEPS,
+    VECTOR_BYTES,
+    _collected,
+    _load,
+    _pointer,
+    _prefetch,
+    _splat,
+)
 from order_key import _rule
 from rank import (
     _element_bits,
@@ -27,7 +35,18 @@ from rank import (
     _width,
     farthest,
 )
-from strips import WIDEST, _after, _by_count, _place, _rounds, _runs, _store, _store_lanes, _vector
+from strips import (
+    WIDEST,
+    _after,
+    _by_count,
+    _cases,
+    _place,
+    _rounds,
+    _runs,
+    _store,
+    _store_lanes,
+    _vector,
+)
 from target import _zen
 from vectors import _any, _masked_load
 
@@ -68,7 +87,7 @@ class Rows(NamedTuple):
 class Pieces(NamedTuple):
     """What outputs are joined of; in ranks."""
 
-    stride: Any  # from one output to the next, 1 or 2
+    stride: Any  # from one output to the next, one of NEAR_STEPS
     count: Any
     step: Any
     last: Any  # from the first piece to the last
@@ -392,35 +411,30 @@ def _fold_runs(builder: Any, vector: Any, runs: Any, run: Any) -> None:
     i64 = runs.n.type
     bytes_of_rank = _width(vector.element) // 8
     size = i64(bytes_of_rank)
-    numbers = ir.VectorType(ir.IntType(32), vector.count)
-    even = ir.Constant(numbers, list(range(0, 2 * vector.count, 2)))
+    shifts = builder.mul(pieces.step, size), builder.mul(pieces.last, size)
 
-    def place(plane: Any, number: Any, first: Any, apart: int) -> Any:
-        steps = (plane, runs.plane_line), (number, runs.line_step), (first, i64(apart))
+    def place(plane: Any, number: Any, first: Any, apart: Any) -> Any:
+        steps = (plane, runs.plane_line), (number, runs.line_step), (first, apart)
         return _place(builder, runs.line, *steps)
 
-    def folded(source: Any, vectors: int, count: Any) -> list[Any]:
-        shifts = (count, builder.mul(pieces.step, size), builder.mul(pieces.last, size))
-        return _folded(builder, source, vectors, vector, shifts)
-
-    def every(count: Any, plane: Any, number: Any, first: Any, _done: Any, mask: Any) -> None:
-        (ranks,) = folded(place(plane, number, first, bytes_of_rank), 1, count)
-        run(plane, number, ranks, first, mask)
-
-    def every_second(
-        count: Any, plane: Any, number: Any, first: Any, _done: Any, mask: Any
+    def near(
+        stride: int, count: Any, plane: Any, number: Any, first: Any, _done: Any, mask: Any
     ) -> None:
-        low, high = folded(place(plane, number, first, 2 * bytes_of_rank), 2, count)
-        run(plane, number, builder.shuffle_vector(low, high, even), first, mask)
+        source = place(plane, number, first, i64(stride * bytes_of_rank))
+        joined = _folded(builder, source, stride, vector, (count, *shifts))
+        places = list(range(0, stride * vector.count, stride))
+        run(plane, number, _collected(builder, joined, places), first, mask)
 
-    def by(step: Any, count: Any) -> None:
-        _runs(builder, vector, runs.planes, runs.count, runs.n, partial(step, count))
+    def strips(run_strip: Any) -> None:
+        _runs(builder, vector, runs.planes, runs.count, runs.n, run_strip)
 
-    with builder.if_else(builder.icmp_signed("==", pieces.stride, i64(1))) as (then, otherwise):
-        with then:
-            _by_count(builder, pieces.count, partial(by, every))
-        with otherwise:
-            _by_count(builder, pieces.count, partial(by, every_second))
+    def by_stride(stride: Any) -> None:
+        if stride in (1, 2):
+            _by_count(builder, pieces.count, lambda count: strips(partial(near, stride, count)))
+        elif stride in NEAR_STEPS:
+            strips(partial(near, stride, pieces.count))
+
+    _cases(builder, pieces.stride, NEAR_STEPS, by_stride)
 
 
 @intrinsic

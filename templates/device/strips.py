@@ -66,24 +66,29 @@ def _runs(builder: Any, vector: Any, planes: Any, count: Any, n: Any, run: Any) 
                 run(plane.index, loop.index, i64(0), i64(0), mask)
 
 
+def _cases(builder: Any, value: Any, cases: tuple[int, ...], body: Any) -> None:
+    """`body(n)` for the one of the cases, an int, that the value is, else for the value itself."""
+    rest = builder.append_basic_block("rest")
+    end = builder.append_basic_block("end")
+    switch = builder.switch(value, rest)
+    for n in cases:
+        block = builder.append_basic_block(f"of_{n}")
+        switch.add_case(value.type(n), block)
+        builder.position_at_end(block)
+        body(n)
+        builder.branch(end)
+    builder.position_at_end(rest)
+    body(value)
+    builder.branch(end)
+    builder.position_at_end(end)
+
+
 def _by_count(builder: Any, count: Any, body: Any) -> None:
     """`body(n)` for a number of rounds: an int up to 3, whose rounds the body writes out, or `count` itself.
 
     Windows of 3 x 3 over small planes take 0.8 to 0.9 of the time.
     """
-    rest = builder.append_basic_block("rest")
-    end = builder.append_basic_block("end")
-    switch = builder.switch(count, rest)
-    for n in (1, 2, 3):
-        block = builder.append_basic_block(f"of_{n}")
-        switch.add_case(count.type(n), block)
-        builder.position_at_end(block)
-        body(n)
-        builder.branch(end)
-    builder.position_at_end(rest)
-    body(count)
-    builder.branch(end)
-    builder.position_at_end(end)
+    _cases(builder, count, (1, 2, 3), body)
 
 
 def _rounds(builder: Any, count: Any, body: Any) -> None:
