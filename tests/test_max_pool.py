@@ -350,6 +350,49 @@ def test_odd_windows(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", TYPES)
+def test_windows_side_by_side(name: str) -> None:
+    """Long windows that lie side by side along the last axis make a reduction of rows, in any layout; others none."""
+    random = np.random.default_rng(TYPES.index(name))
+    least = pooling.ROW_BYTES // numpy_type(name).itemsize
+    for shape, width in (
+        ((3, 2, 3 * least), least),
+        ((2, 3, 2, 70 + least), 35),
+        ((4, 5 * least + 3), least + 1),
+        ((2, 2, 1, 40), 33),
+    ):
+        rank = max(1, len(shape) - 2)
+        window = (*(1,) * (rank - 1), width)
+        outputs = (*shape[len(shape) - rank : -1], shape[-1] // width)
+        windows = Windows(window, window, (1,) * rank, (0,) * rank, outputs)
+        assert windows.operator(name, shape, "ignored", "row_major", None)._reduction is not None
+        for nan, kind in itertools.product(NAN_RULES, INPUT_LAYOUTS):
+            x, _ = laid_out(random, values(random, name, shape), kind)
+            check_pool(random, name, x, windows, nan, "row_major", "UINT32")
+    for windows in (
+        Windows((1, 35), (1, 34), (1, 1), (0, 0), (2, 2)),
+        Windows((1, 35), (1, 35), (1, 2), (0, 0), (2, 2)),
+        Windows((1, 35), (1, 35), (1, 1), (0, 1), (2, 2)),
+        Windows((1, 35), (1, 35), (1, 1), (0, 0), (2, 3)),
+        Windows((1, 35), (1, 35), (1, 1), (0, 0), (1, 2)),
+        Windows((1, 35), (1, 35), (1, 1), (0, 0), (3, 2)),
+        Windows((1, 35), (2, 35), (1, 1), (0, 0), (1, 2)),
+        Windows((1, 35), (2, 35), (1, 1), (0, 0), (2, 2)),
+        Windows((2, 35), (1, 35), (1, 1), (0, 0), (2, 2)),
+        Windows((1, least - 1), (1, least - 1), (1, 1), (0, 0), (2, 3)),
+    ):
+        assert windows.operator(name, (3, 2, 70), "ignored", "row_major", None)._reduction is None
+        check_pool(
+            random,
+            name,
+            values(random, name, (3, 2, 70)),
+            windows,
+            "extreme",
+            "row_major",
+            "UINT32",
+        )
+
+
+@pytest.mark.parametrize("name", TYPES)
 def test_whole_planes(name: str) -> None:
     """A window that is all of a plane makes a reduction, in any layout; one that is padded or dilated makes none."""
     random = np.random.default_rng(TYPES.index(name))

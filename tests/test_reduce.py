@@ -857,6 +857,22 @@ def test_elements_apart(name: str) -> None:
                 assert np.array_equal(run(name, function, x, (axis,)), wanted), f"{n} {apart}"
 
 
+@pytest.mark.parametrize(
+    ("kept", "lanes"),
+    [
+        ([(4096, 4000), (333, 12)], (333, 12)),  # the nearest of two long ones
+        ([(4096, 4000), (20, 12)], (4096, 4000)),
+        ([(20, 4000), (20, 12)], None),
+    ],
+)
+def test_the_axis_of_vectors(kept: list[tuple[int, int]], lanes: tuple[int, int] | None) -> None:
+    """Vectors lie along the nearest long kept axis where groups are short: (size, bytes apart) of groups of 3."""
+    kernel = operator("FLOAT32", "sum", (8, 3), (1,), "propagates")
+    axes = [geometry.Axis(n, step, 4) for n, step in kept]
+    assert kernel._lanes_across(axes, [geometry.Axis(3, 4, 0)]) == (lanes is not None)
+    assert lanes is None or axes[-1][:2] == lanes
+
+
 def memory_calls() -> Iterator[Call]:
     """Calls on 8 MiB in each layout."""
     for function, kind in itertools.product(("sum", "log_sum_exp"), INPUT_LAYOUTS):

@@ -368,6 +368,25 @@ def test_odd_windows(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", TYPES)
+def test_windows_side_by_side(name: str) -> None:
+    """Long windows that lie side by side along the last axis make a reduction of rows, in any layout."""
+    random = np.random.default_rng(TYPES.index(name))
+    shape, window = (2, 3, 2, 75), (1, 35)
+    windows = Windows(window, window, (1, 1), (0, 0), (2, 2))
+    for kind in INPUT_LAYOUTS:
+        x, _ = laid_out(random, drawn(random, name, shape), kind)
+        for pool in (
+            Pooling(windows, (0, 0), "inside"),
+            Pooling(windows, (0, 0), "padded"),
+            Pooling(windows, (0, 0), p=1),
+            Pooling(windows, (0, 0), p=2),
+        ):
+            scaled = name == "FLOAT64" and pool.p == 2
+            assert (pool.operator(name, shape)._reduction is None) == scaled
+            check_pool(random, name, x, pool)
+
+
+@pytest.mark.parametrize("name", TYPES)
 def test_whole_planes(name: str) -> None:
     """A window that is all of a plane makes a reduction, whatever the end padding; one padded before makes none."""
     random = np.random.default_rng(TYPES.index(name))

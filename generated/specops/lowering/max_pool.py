@@ -62,6 +62,7 @@ class MaxPool:
                 "max",
                 "propagates" if nan == "extreme" else nan,
                 window,
+                strides,
                 dilations,
                 start_padding,
                 input,

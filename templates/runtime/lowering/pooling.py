@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -25,6 +26,7 @@ TALL_BYTES = 1 << 16  # wanted for lines folded by doubling, of which neighbouri
 LONGEST_LINE = 1 << 17  # allowed for a wide window, in two buffers; half of it in four
 ITEM_BYTES = 1 << 15  # input of an item, roughly
 LARGE_BYTES = 1 << 18  # input and output from which a second thread pays
+ROW_BYTES = 32  # of windows that lie side by side along the last axis and are reduced: 0.2 to 0.9 of the time
 
 
 class Plan(NamedTuple):
@@ -62,22 +64,44 @@ def reduction(
     function: str,
     nan: str,
     window: Sequence[int],
+    strides: Sequence[int],
     dilations: Sequence[int],
     start_padding: Sequence[int],
     input: Tensor,
     output: Tensor,
-) -> Reduce | None:
-    """The reduction that gives the same where a window is all of a plane, in 0.3 to 0.9 of the time; else None."""
-    first = len(input.sizes) - len(window)
-    whole = tuple(window) == input.sizes[first:] and math.prod(output.sizes[first:]) == 1
+) -> Callable[[Array, Array], None] | None:
+    """The reduction that gives the same: of whole planes, in 0.3 to 0.9 of the time, or of rows; else None."""
     dilated = any(n > 1 and step > 1 for n, step in zip(window, dilations, strict=True))
-    if not whole or dilated or any(start_padding) or math.prod(window) < 2:
+    if dilated or any(start_padding):
         return None
+    split, first = None, len(input.sizes) - len(window)
+    axes: Sequence[int] = range(first, len(input.sizes))
+    whole = tuple(window) == input.sizes[first:] and math.prod(output.sizes[first:]) == 1
+    if not whole or math.prod(window) < 2:
+        if not _are_rows(window, strides, input, output):
+            return None
+        split, axes = (*output.sizes, window[-1]), (len(input.sizes),)
     # Only here: other poolings need not wait for its kernels.
     from specops.lowering.reduce import Reduce
 
-    axes = range(first, len(input.sizes))
-    return Reduce(function=function, nan=nan, axes=axes, input=input, output=output)
+    read = input if split is None else packed(input.dtype, split)
+    reduce = Reduce(function=function, nan=nan, axes=axes, input=read, output=output)
+    return reduce if split is None else partial(_reduce_rows, reduce, split)
+
+
+def _are_rows(window: Sequence[int], strides: Sequence[int], input: Tensor, output: Tensor) -> bool:
+    """Whether windows lie side by side along the last axis, long enough to be reduced one by one."""
+    *others, width = window
+    *other_strides, stride = strides
+    beside = stride == width and output.sizes[-1] * width <= input.sizes[-1]
+    alone = {*others, *other_strides} <= {1} and output.sizes[:-1] == input.sizes[:-1]
+    return beside and alone and width * input.numpy_dtype.itemsize >= ROW_BYTES
+
+
+def _reduce_rows(reduce: Reduce, sizes: tuple[int, ...], x: Array, out: Array) -> None:
+    """`sizes`: those of the rows as which `x` is read, from the first on."""
+    used = sizes[-2] * sizes[-1]
+    reduce(x[..., :used].reshape(sizes), out)
 
 
 def reduction_kernels(function: str, dtype: str) -> list[launch.Kernel]:

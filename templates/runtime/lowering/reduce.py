@@ -274,10 +274,10 @@ class Reduce:
         total = geometry.elements(reduced)
         if kept and (total <= SHORT if not columns else kept[-1].size * total <= FEW):
             # Lanes along another axis, if one is long: accesses one by one cost less than a vector for each group.
-            longest = max(kept, key=lambda axis: axis.size)
-            if longest.size >= FEW and (longest is not kept[-1] or not columns):
-                kept.remove(longest)
-                kept.append(longest)
+            nearest = next((axis for axis in reversed(kept) if axis.size >= FEW), None)
+            if nearest is not None:
+                kept.remove(nearest)
+                kept.append(nearest)
                 return True
         return columns
 

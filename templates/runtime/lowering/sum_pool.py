@@ -27,7 +27,7 @@ class SumPool:
         added: what a window's elements add to its sum: "sum", "magnitude", "square" or "power".
         power: p of a norm; 0 for an average.
         counted: for each dimension, the positions (from, to) that count in the divisor of an average.
-        function: that of Reduce which gives the same for a window that is all of a plane; None if none does.
+        function: that of Reduce which gives the same for windows that are all of a plane; None if none does.
     """
 
     def __init__(
@@ -48,7 +48,7 @@ class SumPool:
         self._reduction = None
         if function is not None:
             self._reduction = pooling.reduction(
-                function, "propagates", window, dilations, start_padding, input, output
+                function, "propagates", window, strides, dilations, start_padding, input, output
             )
         self._dtype = input.dtype
         self._added = added
