@@ -598,6 +598,22 @@ def test_literals(function: str, name: str, group: list[float], wanted: float) -
                 assert (np.signbit(found) == np.signbit(wanted)).all()
 
 
+@pytest.mark.parametrize("n", [24, 64, 128, 131, 500])
+@pytest.mark.parametrize("name", ["FLOAT64", "FLOAT32", "BFLOAT16"])
+def test_products_of_great_and_small(name: str, n: int) -> None:
+    """What is left of factors that only together are of ordinary size, whatever the size of a few of them."""
+    most = 1022 if name == "FLOAT64" else 126
+    exponents = np.array([e for e in range(60, most + 1) if e < 130 or e % 5 == 0])
+    rows = np.full((len(exponents), n), 1.0)
+    rows[:, : n // 2] = np.ldexp(1.0, exponents)[:, None]
+    rows[:, n // 2 : n // 2 * 2] = np.ldexp(1.0, -exponents)[:, None]
+    rows[:, n // 3] *= -1.5
+    for x in (rows, rows[:, ::-1], np.random.default_rng(n).permuted(rows, axis=1)):
+        typed = np.ascontiguousarray(x).astype(numpy_type(name))
+        for axis, array in ((1, typed), (0, typed.T.copy())):
+            np.testing.assert_array_equal(run(name, "product", array, (axis,)).ravel(), -1.5)
+
+
 @pytest.mark.parametrize("name", ["FLOAT32", "FLOAT16", "FLOAT64", "BFLOAT16"])
 def test_nan_of_the_greatest(name: str) -> None:
     """NaN of either sign loses to every number or beats every number; of nothing but NaN there is NaN."""
