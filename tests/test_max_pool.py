@@ -41,6 +41,7 @@ from specops.lowering.max_pool import MaxPool
 from specops.lowering.plane_tables import packs
 from specops.tensor import packed
 from specops.vocabulary import DATA_TYPES
+from stress.memory import Arena
 
 FLOAT_TYPES = ["FLOAT32", "FLOAT16", "FLOAT64", "BFLOAT16"]
 TYPES = [*FLOAT_TYPES, *(f"{s}INT{w}" for s in ("", "U") for w in (64, 32, 16, 8)), "BOOL"]
@@ -347,6 +348,21 @@ def test_odd_windows(name: str) -> None:
             for kind in ("c", "any"):
                 x, _ = laid_out(random, values(random, name, shape), kind)
                 check_pool(random, name, x, windows, nan, order, "UINT32")
+
+
+@pytest.mark.parametrize("name", TYPES)
+def test_elements_apart(name: str) -> None:
+    """Every second, to every fifth, element of rows, backwards too; nothing is read beyond, where pages end."""
+    arena, random, dtype = Arena(), np.random.default_rng(8), numpy_type(name)
+    for n, apart in itertools.product((3, 16, 17, 33, 70), (-2, -1, 2, 3, 4, 5)):
+        step = apart * dtype.itemsize
+        row = abs(step) * n
+        x = arena.place((2, 4, n), (4 * row, row, step), dtype, apart > 0)
+        assert x is not None
+        x[...] = values(random, name, x.shape)
+        for window, stride, padding in (((2, 3), 1, 1), ((3, 3), 2, 0), ((4, 2), 3, 1)):
+            windows = simple(x.shape, window, stride, padding)
+            check_pool(random, name, x, windows, "extreme", "row_major", "INT64")
 
 
 @pytest.mark.parametrize("name", TYPES)

@@ -39,6 +39,7 @@ from specops.lowering.average_pool import AveragePool
 from specops.lowering.lp_pool import LpPool
 from specops.lowering.plane_tables import packs
 from specops.tensor import packed
+from stress.memory import Arena
 
 TYPES = ["FLOAT32", "FLOAT16", "FLOAT64", "BFLOAT16"]
 EPSILON = {"FLOAT32": 2.0**-24, "FLOAT16": 2.0**-11, "FLOAT64": 2.0**-53, "BFLOAT16": 2.0**-8}
@@ -365,6 +366,22 @@ def test_odd_windows(name: str) -> None:
                 check_pool(random, name, x, Pooling(windows, end, "padded"))
             check_pool(random, name, x, Pooling(windows, (0, 0), "inside"))
             check_pool(random, name, x, Pooling(windows, (0, 0), p=2))
+
+
+@pytest.mark.parametrize("name", TYPES)
+def test_elements_apart(name: str) -> None:
+    """Every second, to every fifth, element of rows, backwards too; nothing is read beyond, where pages end."""
+    arena, random, dtype = Arena(), np.random.default_rng(8), numpy_type(name)
+    for n, apart in itertools.product((3, 16, 17, 33, 70), (-2, -1, 2, 3, 4, 5)):
+        step = apart * dtype.itemsize
+        row = abs(step) * n
+        x = arena.place((2, 4, n), (4 * row, row, step), dtype, apart > 0)
+        assert x is not None
+        x[...] = drawn(random, name, x.shape)
+        for window, stride, padding in (((2, 3), 1, 1), ((3, 3), 2, 0), ((4, 2), 3, 1)):
+            windows = simple(x.shape, window, stride, padding)
+            for pool in (Pooling(windows, (0, 0), "inside"), Pooling(windows, (0, 0), p=2)):
+                check_pool(random, name, x, pool)
 
 
 @pytest.mark.parametrize("name", TYPES)

@@ -15,6 +15,7 @@ from memory import (
     VECTOR_BYTES,
     _collected,
     _load,
+    _load_apart,
     _pointer,
     _prefetch,
     _splat,
@@ -75,12 +76,13 @@ class Lines(NamedTuple):
 
 
 class Rows(NamedTuple):
-    """Rows of contiguous columns, one for each element of a window, from which ranks are joined."""
+    """Rows of columns, one for each element of a window, from which ranks are joined."""
 
     offsets: Any  # address of a table of int64: where they begin, from the line's source
     positions: Any  # address of a table of int64: twice their positions
     count: Any
     columns: Any
+    step: Any  # bytes from one column to the next, where they do not adjoin
     along: Any  # what is added to the position from one column to the next, 0 or 1
 
 
@@ -136,140 +138,121 @@ def clear_ranks(_context: Any, line: Any, n: Any, wide: Any, flip: Any) -> Any:
     return types.void(types.int64, types.int64, wide, flip), codegen
 
 
-@intrinsic
-def reset_rank(_context: Any, line: Any, wide: Any, flip: Any) -> Any:
-    """Set one rank to padding."""
+def _rank_rows(
+    context: Any, builder: Any, signature: Any, values: Any, wide: Any, rule: Any, apart: bool
+) -> None:
+    """See rank_rows; `apart`: columns do not adjoin."""
+    planes = Planes(*cgutils.unpack_tuple(builder, values[0]))
+    lines = Lines(*cgutils.unpack_tuple(builder, values[1]))
+    rows = Rows(*cgutils.unpack_tuple(builder, values[2]))
+    flip = rule[0]
+    element = _rank_type(wide, flip)
+    sums = _is_float(element)
+    positions_wanted = wide != types.none and not sums
+    vector = _vector(element, WIDEST if positions_wanted else 1)
+    narrow = ir.VectorType(ir.IntType(flip.bitwidth), vector.count)
+    i64 = ir.IntType(64)
+    order: Any = None if sums else _rule(builder, signature, values)
+    offsets, positions = (builder.inttoptr(t, i64.as_pointer()) for t in rows[:2])
+    best = cgutils.alloca_once(builder, vector)
+    ahead, level = i64(AHEAD), 2
+    if _zen(context) >= 5:
+        places = builder.icmp_signed("!=", rows.along, i64(0))
+        ahead, level = builder.select(places, i64(AHEAD_IN_ROW), ahead), 1
+    if positions_wanted:
+        numbers = ir.Constant(vector, list(range(0, 2 * vector.count, 2)))
+        along = _splat(builder, _resize(builder, rows.along, element), vector)
+        steps = builder.mul(along, numbers)
+    least = _least(vector)
+    lowest = least if sums else _splat(builder, _lowest(builder, element, wide, order), vector)
+    fresh = builder.trunc(values[3], ir.IntType(1))
 
-    def codegen(context: Any, builder: Any, _signature: Any, values: Any) -> Any:
-        _store(builder, _least(_rank_type(wide, flip)), _pointer(builder, values[0]))
-        return context.get_dummy_value()
-
-    return types.void(types.int64, wide, flip), codegen
-
-
-@intrinsic
-def rank_element(
-    _context: Any, line: Any, address: Any, position: Any, wide: Any, rule: Any
-) -> Any:
-    """Join the rank at `line` with that of the element at `address`."""
-
-    def codegen(context: Any, builder: Any, signature: Any, values: Any) -> Any:
-        line, address, position = values[:3]
-        flip = rule[0]
-        element = _rank_type(wide, flip)
-        bits = _load(builder, _pointer(builder, address), ir.IntType(flip.bitwidth))
-        if _is_float(element):
-            rank = _term(context, builder, bits, element, rule, values[-1])
+    def strip(rounds: Any, plane: Any, number: Any, column: Any, done: Any, mask: Any) -> None:
+        size = i64(_width(element) // 8)
+        steps_to = (plane, planes.line), (number, lines.place_step), (column, size)
+        place = _place(builder, lines.place, *steps_to)
+        if sums:
+            builder.store(least, best)
         else:
-            place = None
-            if wide != types.none:
-                place = _inverted(builder, position, element, flip.bitwidth)
-            order = _rule(builder, signature, values)
-            rank = _rank(builder, bits, place, element, order)
-            rank = _joined(builder, rank, _lowest(builder, element, wide, order))
-        pointer = _pointer(builder, line)
-        _store(builder, _joined(builder, rank, _load(builder, pointer, element)), pointer)
-        return context.get_dummy_value()
-
-    i64 = types.int64
-    return types.void(i64, i64, i64, wide, rule), codegen
-
-
-@intrinsic
-def rank_rows(
-    _context: Any, planes: Any, lines: Any, rows: Any, fresh: Any, wide: Any, rule: Any
-) -> Any:
-    """The joint rank of each of contiguous columns over all rows, kept in a register meanwhile, for lines of planes.
-
-    A line may be written WIDEST registers further than its columns, with padding or with what stood there. `fresh`: its
-    old ranks do not count.
-    """
-
-    def codegen(context: Any, builder: Any, signature: Any, values: Any) -> Any:
-        planes = Planes(*cgutils.unpack_tuple(builder, values[0]))
-        lines = Lines(*cgutils.unpack_tuple(builder, values[1]))
-        rows = Rows(*cgutils.unpack_tuple(builder, values[2]))
-        flip = rule[0]
-        element = _rank_type(wide, flip)
-        sums = _is_float(element)
-        positions_wanted = wide != types.none and not sums
-        vector = _vector(element, WIDEST if positions_wanted else 1)
-        narrow = ir.VectorType(ir.IntType(flip.bitwidth), vector.count)
-        i64 = ir.IntType(64)
-        order: Any = None if sums else _rule(builder, signature, values)
-        offsets, positions = (builder.inttoptr(t, i64.as_pointer()) for t in rows[:2])
-        best = cgutils.alloca_once(builder, vector)
-        ahead, level = i64(AHEAD), 2
-        if _zen(context) >= 5:
-            places = builder.icmp_signed("!=", rows.along, i64(0))
-            ahead, level = builder.select(places, i64(AHEAD_IN_ROW), ahead), 1
+            old = _load(builder, place, vector)
+            begin = lowest if mask is None else builder.select(mask, lowest, least)
+            builder.store(builder.select(fresh, begin, old), best)
+        step = rows.step if apart else i64(narrow.element.width // 8)
+        steps_to = (plane, planes.source), (number, lines.source_step), (column, step)
+        first = _place(builder, lines.source, *steps_to)
+        start = None
         if positions_wanted:
-            numbers = ir.Constant(vector, list(range(0, 2 * vector.count, 2)))
-            along = _splat(builder, _resize(builder, rows.along, element), vector)
-            steps = builder.mul(along, numbers)
-        least = _least(vector)
-        lowest = least if sums else _splat(builder, _lowest(builder, element, wide, order), vector)
-        fresh = builder.trunc(values[3], ir.IntType(1))
+            start = builder.add(lines.position, builder.mul(number, lines.position_step))
+            start = builder.add(start, builder.mul(column, rows.along))
+            start = _inverted(builder, start, element, flip.bitwidth)
+            start = builder.sub(_splat(builder, start, vector), steps)
 
-        def strip(rounds: Any, plane: Any, number: Any, column: Any, done: Any, mask: Any) -> None:
-            size = i64(_width(element) // 8)
-            steps_to = (plane, planes.line), (number, lines.place_step), (column, size)
-            place = _place(builder, lines.place, *steps_to)
-            if sums:
-                builder.store(least, best)
-            else:
-                old = _load(builder, place, vector)
-                begin = lowest if mask is None else builder.select(mask, lowest, least)
-                builder.store(builder.select(fresh, begin, old), best)
-            size = i64(narrow.element.width // 8)
-            steps_to = (plane, planes.source), (number, lines.source_step), (column, size)
-            first = _place(builder, lines.source, *steps_to)
-            start = None
+        def join_row(row: Any) -> None:
+            offset = builder.load(builder.gep(offsets, [row]))
+            pointer = builder.gep(first, [offset])
+            _prefetch(builder, builder.gep(pointer, [ahead]), level)
+            where = None
             if positions_wanted:
-                start = builder.add(lines.position, builder.mul(number, lines.position_step))
-                start = builder.add(start, builder.mul(column, rows.along))
-                start = _inverted(builder, start, element, flip.bitwidth)
-                start = builder.sub(_splat(builder, start, vector), steps)
-
-            def join_row(row: Any) -> None:
-                offset = builder.load(builder.gep(offsets, [row]))
-                pointer = builder.gep(first, [offset])
-                _prefetch(builder, builder.gep(pointer, [ahead]), level)
-                where = None
-                if positions_wanted:
-                    where = builder.load(builder.gep(positions, [row]))
-                    where = _splat(builder, _resize(builder, where, element), vector)
-                    where = builder.sub(start, where)
+                where = builder.load(builder.gep(positions, [row]))
+                where = _splat(builder, _resize(builder, where, element), vector)
+                where = builder.sub(start, where)
+            if apart:
+                address = builder.ptrtoint(pointer, i64)
+                count = None if mask is None else rows.columns
+                bits = _load_apart(builder, address, step, narrow, count)
+            else:
                 bits = _masked_load(builder, pointer, mask, narrow)
-                if sums:
-                    rank = _term(context, builder, bits, element, rule, values[-1])
-                else:
-                    rank = _rank(builder, bits, where, element, order)
-                if mask is not None:
-                    rank = builder.select(mask, rank, least)
-                builder.store(_joined(builder, rank, builder.load(best)), best)
+            if sums:
+                rank = _term(context, builder, bits, element, rule, values[-1])
+            else:
+                rank = _rank(builder, bits, where, element, order)
+            if mask is not None:
+                rank = builder.select(mask, rank, least)
+            builder.store(_joined(builder, rank, builder.load(best)), best)
 
-            _rounds(builder, rounds, join_row)
-            found = builder.load(best)
-            if not sums:
+        _rounds(builder, rounds, join_row)
+        found = builder.load(best)
+        if not sums:
+            _store(builder, found, place)
+            return
+        with builder.if_else(fresh) as (then, otherwise):
+            with then:
                 _store(builder, found, place)
-                return
-            with builder.if_else(fresh) as (then, otherwise):
-                with then:
-                    _store(builder, found, place)
-                with otherwise:  # what the strip before has added is not added again
-                    old = _load(builder, place, vector)
-                    more = _after(builder, done, builder.fadd(old, found), old)
-                    _store(builder, more, place)
+            with otherwise:  # what the strip before has added is not added again
+                old = _load(builder, place, vector)
+                more = _after(builder, done, builder.fadd(old, found), old)
+                _store(builder, more, place)
 
-        def ranks(rounds: Any) -> None:
-            step = partial(strip, rounds)
-            _runs(builder, vector, planes.count, lines.count, rows.columns, step)
+    def ranks(rounds: Any) -> None:
+        step = partial(strip, rounds)
+        _runs(builder, vector, planes.count, lines.count, rows.columns, step)
 
+    if apart:
+        ranks(rows.count)
+    else:
         _by_count(builder, rows.count, ranks)
-        return context.get_dummy_value()
 
-    return types.void(planes, lines, rows, types.boolean, wide, rule), codegen
+
+def _ranking(apart: bool) -> Any:
+    """An intrinsic that ranks rows of columns that adjoin, or of others."""
+
+    @intrinsic
+    def rank(
+        _context: Any, planes: Any, lines: Any, rows: Any, fresh: Any, wide: Any, rule: Any
+    ) -> Any:
+        def codegen(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+            _rank_rows(context, builder, signature, values, wide, rule, apart)
+            return context.get_dummy_value()
+
+        return types.void(planes, lines, rows, types.boolean, wide, rule), codegen
+
+    return rank
+
+
+# The joint rank of each column over all rows, kept in a register meanwhile, for lines of planes. A line may be written
+# WIDEST registers further than its columns, with padding or with what stood there. `fresh`: its old ranks do not count.
+rank_rows = _ranking(apart=False)
+rank_rows_apart = _ranking(apart=True)
 
 
 def _folded(
