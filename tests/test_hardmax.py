@@ -414,6 +414,34 @@ def test_elements_apart(name: str) -> None:
             )
 
 
+@pytest.mark.parametrize("name", [*TYPES, "INT64", "INT32", "UINT8"])
+def test_columns_apart(name: str) -> None:
+    """Down every column, every second, to every fifth, up to where a page ends; of equal ones first or last."""
+    arena, random, dtype = Arena(), np.random.default_rng(7), numpy_type(name)
+    for rows, n, apart in itertools.product((1, 2, 9, 300), (1, 15, 33, 70), range(1, 6)):
+        step = apart * dtype.itemsize
+        x = arena.place((rows, n), (n * step, step), dtype, True)
+        assert x is not None
+        x[...] = random.integers(0, min(rows, 120), x.shape)
+        for given in (x, x[::-1], x[:, ::-1]):
+            numbers = given.astype(np.float64)
+            assert np.array_equal(specops.argmax(given, axis=0), numbers.argmax(0))
+            last = rows - 1 - numbers[::-1].argmax(0)
+            assert np.array_equal(specops.argmax(given, axis=0, last=True), last)
+
+
+@pytest.mark.parametrize("name", [*TYPES, "INT64", "UINT8"])
+def test_channels_last_in_memory(name: str) -> None:
+    """Lanes may lie along an axis that does not adjoin in the input, but in the output."""
+    random = np.random.default_rng(9)
+    for channels, width in itertools.product(range(1, 7), (3, 16, 40)):
+        memory = random.integers(0, 30, (2, 7, width, channels)).astype(numpy_type(name))
+        x = memory.transpose(0, 3, 1, 2)
+        for axis in range(4):
+            wanted = x.astype(np.float64).argmax(axis)
+            assert np.array_equal(specops.argmax(x, axis=axis), wanted), f"{x.shape} {axis}"
+
+
 @pytest.mark.parametrize("columns", EDGES)
 @pytest.mark.parametrize("name", TYPES)
 def test_each_column_is_its_own(name: str, columns: int) -> None:

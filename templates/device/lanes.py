@@ -11,11 +11,11 @@ from numba.core import cgutils
 from numba.extending import intrinsic
 
 from key_run import _lanes
-from memory import VECTOR_BYTES, _load, _pointer, _prefetch, _splat
+from memory import VECTOR_BYTES, _load, _load_apart, _pointer, _prefetch, _splat
 from order_key import Rule, _order_key, _rule
 from planes import _each_strip, _Planes
 from target import _by_single_rows, _zen
-from vectors import _greatest_lane, _load_short, _mask, _masked_load
+from vectors import _greatest_lane, _load_short, _mask, _masked_load, _strips
 
 FOLD = 4  # rows folded while a strip's best keys stay in registers
 # Of elements of 32 bits and more, while so many are left: 0.75 to 0.95 of the time; on Zen 5 1.0 to 2.
@@ -282,6 +282,63 @@ def fold_rows(
 
     i64, flag = types.int64, types.boolean
     return types.void(i64, i64, i64, i64, i64, i64, i64, flag, flag, rule), codegen
+
+
+@intrinsic
+def fold_rows_apart(
+    _context: Any,
+    best: Any,
+    where: Any,
+    address: Any,
+    offsets: Any,
+    rows: Any,
+    columns: Any,
+    step: Any,
+    fresh: Any,
+    rule: Any,
+) -> Any:
+    """As fold_rows, of columns that are `step` bytes apart, and of any number of rows."""
+
+    def codegen(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+        best, where, address, offsets, rows, columns, step, fresh = values[:8]
+        rule = _rule(builder, signature, values)
+        vector = _lanes(rule.flip.type)
+        width = vector.element.width
+        table = builder.bitcast(_pointer(builder, offsets), columns.type.as_pointer())
+
+        def strip(column: Any, count: Any) -> None:
+            start = builder.add(address, builder.mul(column, step))
+
+            def keys_of(row: Any) -> Any:
+                first = builder.add(start, builder.load(builder.gep(table, [row])))
+                bits = _load_apart(builder, first, step, vector, count)
+                return _order_key(builder, bits, rule)
+
+            offset = builder.mul(column, columns.type(width // 8))
+            places = [
+                builder.bitcast(_pointer(builder, state, offset), vector.as_pointer())
+                for state in (best, where)
+            ]
+            old = builder.load(places[0], align=1)
+            first = builder.select(fresh, keys_of(columns.type(0)), old)
+            keys = cgutils.alloca_once_value(builder, first)
+            none, zero = (ir.Constant(vector, [number] * vector.count) for number in (-1, 0))
+            numbers = cgutils.alloca_once_value(builder, builder.select(fresh, zero, none))
+            with cgutils.for_range(builder, rows) as loop:
+                new, old = keys_of(loop.index), builder.load(keys)
+                greater = builder.icmp_signed(">", new, old)
+                builder.store(builder.select(greater, new, old), keys)
+                number = builder.trunc(loop.index, vector.element) if width < 64 else loop.index
+                number = _splat(builder, number, vector)
+                builder.store(builder.select(greater, number, builder.load(numbers)), numbers)
+            for variable, place in zip((keys, numbers), places, strict=True):
+                builder.store(builder.load(variable), place, align=1)
+
+        _strips(builder, vector.count, columns, strip)
+        return context.get_dummy_value()
+
+    i64 = types.int64
+    return types.void(i64, i64, i64, i64, i64, i64, i64, types.boolean, rule), codegen
 
 
 def _place_down(

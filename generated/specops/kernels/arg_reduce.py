@@ -1248,6 +1248,63 @@ def fold_rows(
     return types.void(i64, i64, i64, i64, i64, i64, i64, flag, flag, rule), codegen
 
 
+@intrinsic
+def fold_rows_apart(
+    _context: Any,
+    best: Any,
+    where: Any,
+    address: Any,
+    offsets: Any,
+    rows: Any,
+    columns: Any,
+    step: Any,
+    fresh: Any,
+    rule: Any,
+) -> Any:
+    """As fold_rows, of columns that are `step` bytes apart, and of any number of rows."""
+
+    def codegen(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+        best, where, address, offsets, rows, columns, step, fresh = values[:8]
+        rule = _rule(builder, signature, values)
+        vector = _lanes(rule.flip.type)
+        width = vector.element.width
+        table = builder.bitcast(_pointer(builder, offsets), columns.type.as_pointer())
+
+        def strip(column: Any, count: Any) -> None:
+            start = builder.add(address, builder.mul(column, step))
+
+            def keys_of(row: Any) -> Any:
+                first = builder.add(start, builder.load(builder.gep(table, [row])))
+                bits = _load_apart(builder, first, step, vector, count)
+                return _order_key(builder, bits, rule)
+
+            offset = builder.mul(column, columns.type(width // 8))
+            places = [
+                builder.bitcast(_pointer(builder, state, offset), vector.as_pointer())
+                for state in (best, where)
+            ]
+            old = builder.load(places[0], align=1)
+            first = builder.select(fresh, keys_of(columns.type(0)), old)
+            keys = cgutils.alloca_once_value(builder, first)
+            none, zero = (ir.Constant(vector, [number] * vector.count) for number in (-1, 0))
+            numbers = cgutils.alloca_once_value(builder, builder.select(fresh, zero, none))
+            with cgutils.for_range(builder, rows) as loop:
+                new, old = keys_of(loop.index), builder.load(keys)
+                greater = builder.icmp_signed(">", new, old)
+                builder.store(builder.select(greater, new, old), keys)
+                number = builder.trunc(loop.index, vector.element) if width < 64 else loop.index
+                number = _splat(builder, number, vector)
+                builder.store(builder.select(greater, number, builder.load(numbers)), numbers)
+            for variable, place in zip((keys, numbers), places, strict=True):
+                builder.store(builder.load(variable), place, align=1)
+
+        _strips(builder, vector.count, columns, strip)
+        return context.get_dummy_value()
+
+    i64 = types.int64
+    return types.void(i64, i64, i64, i64, i64, i64, i64, types.boolean, rule), codegen
+
+
 def _place_down(
     builder: Any, rows: Any, vector: Any, rule: Rule, load: Callable[[Any], Any]
 ) -> tuple[Any, Any]:
@@ -1911,21 +1968,9 @@ def _strided_row(how, reduced, x, packed, rule, begin, end):
 
 
 @helper
-def _fold_scattered(best, where, address, offsets, rows, columns, step, fresh, rule):
-    """As fold_rows, for columns that are `step` bytes apart."""
-    size = item_size(rule.flip)
-    for c in range(columns):
-        if fresh:
-            key = load_key(address, offsets[0] + c * step, rule)
-            store_integer(rule.flip, best + c * size, key)
-        store_integer(rule.flip, where + c * size, 0 if fresh else -1)
-    for r in range(rows):
-        start = address + offsets[r]
-        for c in range(columns):
-            key = load_key(start, c * step, rule)
-            if key > load_integer(rule.flip, best + c * size):
-                store_integer(rule.flip, best + c * size, key)
-                store_integer(rule.flip, where + c * size, r)
+def _fold_apart(best, where, address, offsets, rows, columns, step, fresh, rule):
+    """As fold_rows_apart, in a function of its own."""
+    fold_rows_apart(best, where, address, offsets, rows, columns, step, fresh, rule)
 
 
 @helper
@@ -2286,8 +2331,8 @@ def columns(width, is_float, one_hot):
                         rule,
                     )
                 else:
-                    _fold_scattered(
-                        best_at, where_at, start, offsets, rows, wide, step, fresh, rule
+                    _fold_apart(
+                        best_at, where_at, start, offsets_at, rows, wide, step, fresh, rule
                     )
                 if first and placed and position == stop:
                     to, to_width = (places, size) if one_hot else (target, width)
