@@ -659,6 +659,22 @@ def test_the_described_output_is_allocated() -> None:
     assert empty.strides == (20, 8) and compiled(PAGE, out=empty).tolist() == [[2], [2], [1]]
 
 
+def test_the_memory_order_of_new_outputs() -> None:
+    """As NumPy's functions choose it: that of the input, in which repeated elements count as row-major."""
+    x = np.arange(120, dtype=np.float32).reshape(2, 3, 4, 5)
+    for given in (
+        x,
+        x.transpose(0, 2, 3, 1),
+        x[:, ::-1, ::2],
+        x[0, :, None].T,
+        np.broadcast_to(x[0, 0, 0], (4, 3, 5)),
+        np.broadcast_to(x[0, 0, 0][:, None], (4, 5, 3)),
+    ):
+        found, wanted = specops.softmax(given, axis=0), np.positive(given)
+        long = [a for a, n in enumerate(given.shape) if n > 1]
+        assert [found.strides[a] for a in long] == [wanted.strides[a] for a in long]
+
+
 # --- errors ---
 
 

@@ -143,7 +143,10 @@ def allocate(
     """A new array of the described layout, uninitialised; in the memory order of `like` where that is given."""
     try:
         if like is not None and like.ndim == len(tensor.sizes) and not like.flags.c_contiguous:
-            return np.empty_like(like, tensor.numpy_dtype, subok=False, shape=tensor.sizes)
+            # Else empty_like makes axes that repeat elements the innermost ones, unlike NumPy's functions.
+            steps = zip(like.shape, like.strides, strict=True)
+            if not any(n > 1 and step == 0 for n, step in steps):
+                return np.empty_like(like, tensor.numpy_dtype, subok=False, shape=tensor.sizes)
         if tensor.is_packed:
             return np.empty(tensor.sizes, tensor.numpy_dtype)
         return view(np.empty(tensor.total_bytes, np.uint8), 0, tensor)

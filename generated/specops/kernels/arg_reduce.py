@@ -2331,9 +2331,7 @@ def columns(width, is_float, one_hot):
                         rule,
                     )
                 else:
-                    _fold_apart(
-                        best_at, where_at, start, offsets_at, rows, wide, step, fresh, rule
-                    )
+                    _fold_apart(best_at, where_at, start, offsets_at, rows, wide, step, fresh, rule)
                 if first and placed and position == stop:
                     to, to_width = (places, size) if one_hot else (target, width)
                     store_places(
