@@ -427,6 +427,7 @@ def test_short_runs(pair: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Short runs of many groups in turn, and rows with gaps between them; in parts and in one, over threads."""
     name, function = PAIRS[pair]
     monkeypatch.setattr(lowering, "LARGE_BYTES", 0)
+    monkeypatch.setattr(lowering, "SHORT_EXPONENTIALS", lowering.SHORT)
     taken = noted(monkeypatch, lowering, "_RUNS")
     random = np.random.default_rng(pair)
     for number, (shape, axes) in enumerate(RUNS):

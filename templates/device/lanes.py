@@ -294,22 +294,31 @@ def fold_rows_apart(
     rows: Any,
     columns: Any,
     step: Any,
+    ahead: Any,
     fresh: Any,
     rule: Any,
 ) -> Any:
-    """As fold_rows, of columns that are `step` bytes apart, and of any number of rows."""
+    """As fold_rows, of columns that are `step` bytes apart, and of any number of rows.
+
+    Where rows lie side by side, as short groups do, a vector of columns has about as many lines of memory as there are
+    rows: as many are fetched, `ahead` bytes further on; none where that is 0.
+    """
 
     def codegen(context: Any, builder: Any, signature: Any, values: Any) -> Any:
-        best, where, address, offsets, rows, columns, step, fresh = values[:8]
+        best, where, address, offsets, rows, columns, step, ahead, fresh = values[:9]
         rule = _rule(builder, signature, values)
         vector = _lanes(rule.flip.type)
         width = vector.element.width
         table = builder.bitcast(_pointer(builder, offsets), columns.type.as_pointer())
+        fetches = builder.icmp_signed("!=", ahead, columns.type(0))
 
         def strip(column: Any, count: Any) -> None:
             start = builder.add(address, builder.mul(column, step))
 
             def keys_of(row: Any) -> Any:
+                with builder.if_then(fetches):
+                    line = builder.add(ahead, builder.mul(row, columns.type(VECTOR_BYTES)))
+                    _prefetch(builder, _pointer(builder, start, line), 1)
                 first = builder.add(start, builder.load(builder.gep(table, [row])))
                 bits = _load_apart(builder, first, step, vector, count)
                 return _order_key(builder, bits, rule)
@@ -338,7 +347,7 @@ def fold_rows_apart(
         return context.get_dummy_value()
 
     i64 = types.int64
-    return types.void(i64, i64, i64, i64, i64, i64, i64, types.boolean, rule), codegen
+    return types.void(*(i64,) * 8, types.boolean, rule), codegen
 
 
 def _place_down(

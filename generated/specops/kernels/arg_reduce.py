@@ -1258,22 +1258,31 @@ def fold_rows_apart(
     rows: Any,
     columns: Any,
     step: Any,
+    ahead: Any,
     fresh: Any,
     rule: Any,
 ) -> Any:
-    """As fold_rows, of columns that are `step` bytes apart, and of any number of rows."""
+    """As fold_rows, of columns that are `step` bytes apart, and of any number of rows.
+
+    Where rows lie side by side, as short groups do, a vector of columns has about as many lines of memory as there are
+    rows: as many are fetched, `ahead` bytes further on; none where that is 0.
+    """
 
     def codegen(context: Any, builder: Any, signature: Any, values: Any) -> Any:
-        best, where, address, offsets, rows, columns, step, fresh = values[:8]
+        best, where, address, offsets, rows, columns, step, ahead, fresh = values[:9]
         rule = _rule(builder, signature, values)
         vector = _lanes(rule.flip.type)
         width = vector.element.width
         table = builder.bitcast(_pointer(builder, offsets), columns.type.as_pointer())
+        fetches = builder.icmp_signed("!=", ahead, columns.type(0))
 
         def strip(column: Any, count: Any) -> None:
             start = builder.add(address, builder.mul(column, step))
 
             def keys_of(row: Any) -> Any:
+                with builder.if_then(fetches):
+                    line = builder.add(ahead, builder.mul(row, columns.type(VECTOR_BYTES)))
+                    _prefetch(builder, _pointer(builder, start, line), 1)
                 first = builder.add(start, builder.load(builder.gep(table, [row])))
                 bits = _load_apart(builder, first, step, vector, count)
                 return _order_key(builder, bits, rule)
@@ -1302,7 +1311,7 @@ def fold_rows_apart(
         return context.get_dummy_value()
 
     i64 = types.int64
-    return types.void(i64, i64, i64, i64, i64, i64, i64, types.boolean, rule), codegen
+    return types.void(*(i64,) * 8, types.boolean, rule), codegen
 
 
 def _place_down(
@@ -1968,9 +1977,9 @@ def _strided_row(how, reduced, x, packed, rule, begin, end):
 
 
 @helper
-def _fold_apart(best, where, address, offsets, rows, columns, step, fresh, rule):
+def _fold_apart(best, where, address, offsets, rows, columns, step, ahead, fresh, rule):
     """As fold_rows_apart, in a function of its own."""
-    fold_rows_apart(best, where, address, offsets, rows, columns, step, fresh, rule)
+    fold_rows_apart(best, where, address, offsets, rows, columns, step, ahead, fresh, rule)
 
 
 @helper
@@ -2282,6 +2291,7 @@ def columns(width, is_float, one_hot):
         # Whether the indices of a block that has all rows can be stored as they are found.
         placed = parts == 1 and beside == 1 and reduced[1] == 1
         placed = placed and (stored == BY_ROWS if one_hot else out_step == width)
+        apart_ahead = bytes_ahead() if how[UNCACHED] != 0 and step > NEAR_STEPS[-1] * size else 0
         listed = -1  # the first position that `offsets` tells
         rows = top_row = 0
         for item in range(begin, end):
@@ -2331,7 +2341,18 @@ def columns(width, is_float, one_hot):
                         rule,
                     )
                 else:
-                    _fold_apart(best_at, where_at, start, offsets_at, rows, wide, step, fresh, rule)
+                    _fold_apart(
+                        best_at,
+                        where_at,
+                        start,
+                        offsets_at,
+                        rows,
+                        wide,
+                        step,
+                        apart_ahead,
+                        fresh,
+                        rule,
+                    )
                 if first and placed and position == stop:
                     to, to_width = (places, size) if one_hot else (target, width)
                     store_places(

@@ -47,6 +47,7 @@ _INDICES = {"argmax": "greater", "argmin": "less"}
 
 TILE_BYTES = 16384  # of one row of a tile
 TILE = 4096  # columns of it
+APART_TILE = 512  # the same where they lie apart, as short groups do: items for several threads
 BESIDE = 400  # columns that narrow rows taken as one have, at most, about
 FAR_BESIDE = 1024  # the same where memory is waited for, 1.2 to 1.4 times as fast
 DOWN_COLUMNS = 64  # the same of converted floats: with states in registers 0.7 to 1 of the time
@@ -62,7 +63,9 @@ NARROW_NEAR_ROWS_BYTES = 1 << 25  # the same where they lie in short rows
 # Groups whose short runs are taken in turn, where the runs of one group are nearer to each other than to those of the
 # next: one, or 16 of them, take up to 1.5 times as long.
 RUN_GROUPS = 4
-SHORT = 8  # elements of a group that is no row
+SHORT = 8  # elements of a group that is no row, where lanes along others take 0.5 to 1 of the time
+SHORT_WIDE = 10  # the same of 64 bits
+SHORT_EXPONENTIALS = 48  # the same for sums of exponentials
 LEAST_COLUMNS = 4  # of small planes of few elements: with fewer, lanes along another axis do
 LEAST_EXPONENTIALS = 12  # the same for sums of exponentials, where idle lanes cost most
 FEW = 64  # elements of all groups of a tile that are no columns; lanes that are enough
@@ -175,7 +178,10 @@ class Reduce:
         self._near = input_bytes <= (NARROW_NEAR_BYTES if narrow else NEAR_BYTES)
         self._near_rows = input_bytes <= (NARROW_NEAR_ROWS_BYTES if narrow else NEAR_BYTES)
         self._uncached = input_bytes > UNCACHED_BYTES and state.any_number
-        self._least_columns = LEAST_EXPONENTIALS if fold == "exponentials" else LEAST_COLUMNS
+        self._least_columns = LEAST_COLUMNS
+        self._most_short = SHORT_WIDE if self._item_size == 8 else SHORT
+        if fold == "exponentials":
+            self._least_columns, self._most_short = LEAST_EXPONENTIALS, SHORT_EXPONENTIALS
         self._beside = FAR_BESIDE if input_bytes >= FAR_BYTES and not state.slow else BESIDE
         self._converts = state.converts
         self._short = state.short
@@ -280,7 +286,7 @@ class Reduce:
         if small and kept[-1].size >= self._least_columns:
             return True
         total = geometry.elements(reduced)
-        if kept and (total <= SHORT if not columns else kept[-1].size * total <= FEW):
+        if kept and (total <= self._most_short if not columns else kept[-1].size * total <= FEW):
             # Lanes along another axis, if one is long: accesses one by one cost less than a vector for each group.
             nearest = next((axis for axis in reversed(kept) if axis.size >= FEW), None)
             if nearest is not None:
@@ -319,7 +325,7 @@ class Reduce:
     def _columns(self, kept: list[Axis], reduced: list[Axis]) -> _Way:
         size = self._item_size
         width, stride, _ = kept[-1]
-        widest = tile = min(TILE_BYTES // size, TILE)
+        widest = tile = min(TILE_BYTES // size, TILE) if stride == size else APART_TILE
         tile = -(-width // -(-width // tile))  # all alike
         tile += -tile % (64 // size)
         beside = last = several = 1

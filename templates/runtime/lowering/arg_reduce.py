@@ -54,6 +54,7 @@ PAST_ROW_BYTES = 1 << 13
 PAST_PLANE_BYTES = 1 << 11
 CUT_ITEM_BYTES = 4  # of an element of long planes that are cut: 0.75 to 1.1 of the time, of narrower ones 1 to 1.2
 RUN_BYTES = 1 << 10  # least part of a group that is split for the order of memory
+SHORT = 10  # elements from one short group to the next, with lanes along the groups: 0.1 to 0.8 of the time
 NEXT_BYTES = 16  # elements of the axis beside a narrow one that fill enough lanes
 LARGE_BYTES = 1 << 18  # input from which a second thread pays
 FAR_BYTES = 1 << 24  # input that the caches hardly hold
@@ -247,7 +248,11 @@ class Search:
         past = self._mark is not None and geometry.outgrows(
             PAST_BYTES, self._sizes, strides, out_strides, self._item_size
         )
-        if kept and (not reduced or kept[-1].stride < abs(reduced[-1].stride)):
+        if kept and (
+            not reduced
+            or kept[-1].stride < abs(reduced[-1].stride)
+            or self._lanes_across_few(kept, reduced)
+        ):
             way = self._small_planes(visit, past) or self._columns(visit)
         else:
             way = self._rows(visit)
@@ -385,6 +390,11 @@ class Search:
                 return None
         planes = visit.groups // kept[-1].size
         return _Way(_PLANES, True, planes, 0, last_columns=last)
+
+    def _lanes_across_few(self, kept: list[Axis], reduced: list[Axis]) -> bool:
+        """Whether groups are so few elements, and so near, that lanes had better lie along the groups."""
+        near = len(reduced) == 1 and kept[-1].stride <= SHORT * self._item_size
+        return self._mark is None and near and kept[-1].size * self._item_size >= NEXT_BYTES
 
     def _lanes_along_the_next(self, kept: list[Axis]) -> bool:
         """Whether the innermost axis is so narrow that lanes had better lie along the next: 0.1 to 0.6 of the time.
