@@ -27,7 +27,7 @@ from fold_state import (
     _terms,
     _tree,
 )
-from memory import VECTOR_BYTES, _load_apart, _pointer, _prefetch
+from memory import _load_apart, _pointer, _prefetch, _prefetch_line
 from target import _by_single_rows, _zen
 from vectors import _any, _Extremes, _greater, _mask, _masked_load, _strips
 
@@ -292,16 +292,13 @@ def fold_scattered(
         i64 = columns.type
         rule = _rule_of(builder, f, rule)
         table = builder.inttoptr(offsets, i64.as_pointer())
-        fetches = builder.icmp_signed("!=", ahead, i64(0))
 
         def strip(column: Any, count: Any) -> None:
             start = builder.add(address, builder.mul(column, step))
             places = _places(builder, f, at, gap, column, f.count)
 
             def row(number: Any, _mask: Any) -> Any:
-                with builder.if_then(fetches):
-                    line = builder.add(ahead, builder.mul(number, i64(VECTOR_BYTES)))
-                    _prefetch(builder, _pointer(builder, start, line), 1)
+                _prefetch_line(builder, start, ahead, number)
                 first = builder.add(start, builder.load(builder.gep(table, [number])))
                 return _load_apart(builder, first, step, _vector_of(f.element, f.count), count)
 

@@ -11,7 +11,15 @@ from numba.core import cgutils
 from numba.extending import intrinsic
 
 from key_run import _lanes
-from memory import VECTOR_BYTES, _load, _load_apart, _pointer, _prefetch, _splat
+from memory import (
+    VECTOR_BYTES,
+    _load,
+    _load_apart,
+    _pointer,
+    _prefetch,
+    _prefetch_line,
+    _splat,
+)
 from order_key import Rule, _order_key, _rule
 from planes import _each_strip, _Planes
 from target import _by_single_rows, _zen
@@ -309,39 +317,41 @@ def fold_rows_apart(
         rule = _rule(builder, signature, values)
         vector = _lanes(rule.flip.type)
         width = vector.element.width
-        table = builder.bitcast(_pointer(builder, offsets), columns.type.as_pointer())
-        fetches = builder.icmp_signed("!=", ahead, columns.type(0))
+        i64 = columns.type
+        table = builder.bitcast(_pointer(builder, offsets), i64.as_pointer())
 
         def strip(column: Any, count: Any) -> None:
             start = builder.add(address, builder.mul(column, step))
 
             def keys_of(row: Any) -> Any:
-                with builder.if_then(fetches):
-                    line = builder.add(ahead, builder.mul(row, columns.type(VECTOR_BYTES)))
-                    _prefetch(builder, _pointer(builder, start, line), 1)
+                _prefetch_line(builder, start, ahead, row)
                 first = builder.add(start, builder.load(builder.gep(table, [row])))
                 bits = _load_apart(builder, first, step, vector, count)
                 return _order_key(builder, bits, rule)
 
-            offset = builder.mul(column, columns.type(width // 8))
-            places = [
+            offset = builder.mul(column, i64(width // 8))
+            best_at, where_at = (
                 builder.bitcast(_pointer(builder, state, offset), vector.as_pointer())
                 for state in (best, where)
-            ]
-            old = builder.load(places[0], align=1)
-            first = builder.select(fresh, keys_of(columns.type(0)), old)
-            keys = cgutils.alloca_once_value(builder, first)
-            none, zero = (ir.Constant(vector, [number] * vector.count) for number in (-1, 0))
-            numbers = cgutils.alloca_once_value(builder, builder.select(fresh, zero, none))
-            with cgutils.for_range(builder, rows) as loop:
-                new, old = keys_of(loop.index), builder.load(keys)
+            )
+            keys, numbers = (cgutils.alloca_once(builder, vector) for _ in range(2))
+            with builder.if_else(fresh) as (then, otherwise):
+                with then:
+                    builder.store(keys_of(i64(0)), keys)
+                    builder.store(ir.Constant(vector, None), numbers)
+                with otherwise:
+                    builder.store(builder.load(best_at, align=1), keys)
+                    builder.store(ir.Constant(vector, [-1] * vector.count), numbers)
+            begin = builder.zext(fresh, i64)
+            with cgutils.for_range_slice(builder, begin, rows, i64(1), i64) as (row, _):
+                new, old = keys_of(row), builder.load(keys)
                 greater = builder.icmp_signed(">", new, old)
                 builder.store(builder.select(greater, new, old), keys)
-                number = builder.trunc(loop.index, vector.element) if width < 64 else loop.index
+                number = builder.trunc(row, vector.element) if width < 64 else row
                 number = _splat(builder, number, vector)
                 builder.store(builder.select(greater, number, builder.load(numbers)), numbers)
-            for variable, place in zip((keys, numbers), places, strict=True):
-                builder.store(builder.load(variable), place, align=1)
+            builder.store(builder.load(keys), best_at, align=1)
+            builder.store(builder.load(numbers), where_at, align=1)
 
         _strips(builder, vector.count, columns, strip)
         return context.get_dummy_value()

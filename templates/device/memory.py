@@ -161,6 +161,13 @@ def _prefetch(builder: Any, pointer: Any, level: int, write: int = 0) -> None:
     builder.call(function, [pointer, i32(write), i32(4 - level), i32(1)])
 
 
+def _prefetch_line(builder: Any, address: Any, ahead: Any, number: Any) -> None:
+    """Fetch one of the lines that begin `ahead` bytes after the address; none where that is 0."""
+    with builder.if_then(builder.icmp_signed("!=", ahead, ahead.type(0))):
+        offset = builder.add(ahead, builder.mul(number, ahead.type(VECTOR_BYTES)))
+        _prefetch(builder, _pointer(builder, address, offset), 1)
+
+
 @helper
 def aligned(n):
     """An address or a number of bytes, rounded up to whole cache lines: a store across two takes as long as two."""

@@ -381,6 +381,13 @@ def _prefetch(builder: Any, pointer: Any, level: int, write: int = 0) -> None:
     builder.call(function, [pointer, i32(write), i32(4 - level), i32(1)])
 
 
+def _prefetch_line(builder: Any, address: Any, ahead: Any, number: Any) -> None:
+    """Fetch one of the lines that begin `ahead` bytes after the address; none where that is 0."""
+    with builder.if_then(builder.icmp_signed("!=", ahead, ahead.type(0))):
+        offset = builder.add(ahead, builder.mul(number, ahead.type(VECTOR_BYTES)))
+        _prefetch(builder, _pointer(builder, address, offset), 1)
+
+
 @helper
 def aligned(n):
     """An address or a number of bytes, rounded up to whole cache lines: a store across two takes as long as two."""
@@ -1273,39 +1280,41 @@ def fold_rows_apart(
         rule = _rule(builder, signature, values)
         vector = _lanes(rule.flip.type)
         width = vector.element.width
-        table = builder.bitcast(_pointer(builder, offsets), columns.type.as_pointer())
-        fetches = builder.icmp_signed("!=", ahead, columns.type(0))
+        i64 = columns.type
+        table = builder.bitcast(_pointer(builder, offsets), i64.as_pointer())
 
         def strip(column: Any, count: Any) -> None:
             start = builder.add(address, builder.mul(column, step))
 
             def keys_of(row: Any) -> Any:
-                with builder.if_then(fetches):
-                    line = builder.add(ahead, builder.mul(row, columns.type(VECTOR_BYTES)))
-                    _prefetch(builder, _pointer(builder, start, line), 1)
+                _prefetch_line(builder, start, ahead, row)
                 first = builder.add(start, builder.load(builder.gep(table, [row])))
                 bits = _load_apart(builder, first, step, vector, count)
                 return _order_key(builder, bits, rule)
 
-            offset = builder.mul(column, columns.type(width // 8))
-            places = [
+            offset = builder.mul(column, i64(width // 8))
+            best_at, where_at = (
                 builder.bitcast(_pointer(builder, state, offset), vector.as_pointer())
                 for state in (best, where)
-            ]
-            old = builder.load(places[0], align=1)
-            first = builder.select(fresh, keys_of(columns.type(0)), old)
-            keys = cgutils.alloca_once_value(builder, first)
-            none, zero = (ir.Constant(vector, [number] * vector.count) for number in (-1, 0))
-            numbers = cgutils.alloca_once_value(builder, builder.select(fresh, zero, none))
-            with cgutils.for_range(builder, rows) as loop:
-                new, old = keys_of(loop.index), builder.load(keys)
+            )
+            keys, numbers = (cgutils.alloca_once(builder, vector) for _ in range(2))
+            with builder.if_else(fresh) as (then, otherwise):
+                with then:
+                    builder.store(keys_of(i64(0)), keys)
+                    builder.store(ir.Constant(vector, None), numbers)
+                with otherwise:
+                    builder.store(builder.load(best_at, align=1), keys)
+                    builder.store(ir.Constant(vector, [-1] * vector.count), numbers)
+            begin = builder.zext(fresh, i64)
+            with cgutils.for_range_slice(builder, begin, rows, i64(1), i64) as (row, _):
+                new, old = keys_of(row), builder.load(keys)
                 greater = builder.icmp_signed(">", new, old)
                 builder.store(builder.select(greater, new, old), keys)
-                number = builder.trunc(loop.index, vector.element) if width < 64 else loop.index
+                number = builder.trunc(row, vector.element) if width < 64 else row
                 number = _splat(builder, number, vector)
                 builder.store(builder.select(greater, number, builder.load(numbers)), numbers)
-            for variable, place in zip((keys, numbers), places, strict=True):
-                builder.store(builder.load(variable), place, align=1)
+            builder.store(builder.load(keys), best_at, align=1)
+            builder.store(builder.load(numbers), where_at, align=1)
 
         _strips(builder, vector.count, columns, strip)
         return context.get_dummy_value()
@@ -1978,7 +1987,8 @@ def _strided_row(how, reduced, x, packed, rule, begin, end):
 
 @helper
 def _fold_apart(best, where, address, offsets, rows, columns, step, ahead, fresh, rule):
-    """As fold_rows_apart, in a function of its own."""
+    """As fold_rows_apart, in a function of its own: amid the chunk others take up to 1.1 times as long."""
+    prefer_wide_vectors()
     fold_rows_apart(best, where, address, offsets, rows, columns, step, ahead, fresh, rule)
 
 

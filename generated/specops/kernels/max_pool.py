@@ -146,7 +146,7 @@ helper = njit(**_pipeline(_PartLowering), **_OPTIONS)
 # LLVM leaves calls of long helpers where they are. These always become part of their callers: for a short row a call
 # takes up to 0.1 of the time.
 inlined = njit(forceinline=True, **_pipeline(_PartLowering), **_OPTIONS)
-# What those call becomes part of their callers as well, but for these.
+# What those call becomes part of them, too, as Numba hands the option on; but not these.
 separate = njit(forceinline=False, **_pipeline(_PartLowering), **_OPTIONS)
 
 

@@ -345,6 +345,13 @@ def _prefetch(builder: Any, pointer: Any, level: int, write: int = 0) -> None:
     builder.call(function, [pointer, i32(write), i32(4 - level), i32(1)])
 
 
+def _prefetch_line(builder: Any, address: Any, ahead: Any, number: Any) -> None:
+    """Fetch one of the lines that begin `ahead` bytes after the address; none where that is 0."""
+    with builder.if_then(builder.icmp_signed("!=", ahead, ahead.type(0))):
+        offset = builder.add(ahead, builder.mul(number, ahead.type(VECTOR_BYTES)))
+        _prefetch(builder, _pointer(builder, address, offset), 1)
+
+
 @helper
 def aligned(n):
     """An address or a number of bytes, rounded up to whole cache lines: a store across two takes as long as two."""
@@ -1856,16 +1863,13 @@ def fold_scattered(
         i64 = columns.type
         rule = _rule_of(builder, f, rule)
         table = builder.inttoptr(offsets, i64.as_pointer())
-        fetches = builder.icmp_signed("!=", ahead, i64(0))
 
         def strip(column: Any, count: Any) -> None:
             start = builder.add(address, builder.mul(column, step))
             places = _places(builder, f, at, gap, column, f.count)
 
             def row(number: Any, _mask: Any) -> Any:
-                with builder.if_then(fetches):
-                    line = builder.add(ahead, builder.mul(number, i64(VECTOR_BYTES)))
-                    _prefetch(builder, _pointer(builder, start, line), 1)
+                _prefetch_line(builder, start, ahead, number)
                 first = builder.add(start, builder.load(builder.gep(table, [number])))
                 return _load_apart(builder, first, step, _vector_of(f.element, f.count), count)
 
