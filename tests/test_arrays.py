@@ -669,6 +669,9 @@ def test_the_memory_order_of_new_outputs() -> None:
         x[0, :, None].T,
         np.broadcast_to(x[0, 0, 0], (4, 3, 5)),
         np.broadcast_to(x[0, 0, 0][:, None], (4, 5, 3)),
+        np.broadcast_to(x[0, 0].T, (3, 5, 4)),
+        np.broadcast_to(x[:1].transpose(0, 3, 1, 2), (6, 5, 3, 4)),
+        np.broadcast_to(x[0, 0, ::-1].T[..., None], (5, 4, 7)),
     ):
         found, wanted = specops.softmax(given, axis=0), np.positive(given)
         long = [a for a, n in enumerate(given.shape) if n > 1]

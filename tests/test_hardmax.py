@@ -442,6 +442,35 @@ def test_channels_last_in_memory(name: str) -> None:
             assert np.array_equal(specops.argmax(x, axis=axis), wanted), f"{x.shape} {axis}"
 
 
+@pytest.mark.parametrize(
+    ("n", "kept", "across"),
+    [  # elements of a group, which adjoin; (size, elements apart) of the innermost kept axis
+        (3, (100, 3), True),
+        (10, (16, 10), True),
+        (3, (15, 3), False),
+        (11, (100, 11), False),
+        (3, (100, 11), False),
+        (30, (100, 8), False),
+    ],
+)
+def test_the_axis_of_vectors(n: int, kept: tuple[int, int], across: bool) -> None:
+    """Vectors lie along short groups that are many and near to each other."""
+    search = lowering.Search(
+        better="greater",
+        tie="first",
+        nan="extreme",
+        axes=(1,),
+        input=packed("FLOAT32", (8, 8)),
+        output_bytes=8,
+    )
+    axis = geometry.Axis(kept[0], 4 * kept[1], 8)
+    assert search._lanes_across_few([axis], [geometry.Axis(n, 4, 1)]) == across
+    # Beside channels that adjoin in the input, an axis that adjoins in the output.
+    channels = geometry.Axis(kept[1], 4, 8 * kept[0])
+    assert search._lanes_along_the_next([axis, channels]) == (kept[1] <= 4)
+    assert not search._lanes_along_the_next([channels, axis])
+
+
 @pytest.mark.parametrize("columns", EDGES)
 @pytest.mark.parametrize("name", TYPES)
 def test_each_column_is_its_own(name: str, columns: int) -> None:

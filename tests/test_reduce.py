@@ -890,6 +890,23 @@ def test_the_axis_of_vectors(kept: list[tuple[int, int]], lanes: tuple[int, int]
     assert lanes is None or axes[-1][:2] == lanes
 
 
+def test_far_axes_of_long_groups() -> None:
+    """Groups of more than a few elements keep their vectors, rather than have them along a far axis."""
+    kernel = operator("FLOAT32", "log_sum_exp", (8, 48), (1,), "propagates")
+    far, near = geometry.Axis(64, 12288, 4), geometry.Axis(60, 192, 4)
+    group = [geometry.Axis(48, 4, 0)]
+    assert not kernel._lanes_across([far, near], group)
+    assert kernel._lanes_across([far, geometry.Axis(64, 192, 4)], group)
+
+
+@pytest.mark.parametrize(("channels", "several"), [(3, 100), (15, 100), (16, 1)])
+def test_columns_that_adjoin_in_the_input_only(channels: int, several: int) -> None:
+    """Narrow ones are folded together."""
+    kernel = operator("FLOAT32", "sum", (2, 8, 100, channels), (1,), "propagates")
+    kept = [geometry.Axis(100, 4 * channels, 4), geometry.Axis(channels, 4, 400)]
+    assert kernel._columns(kept, [geometry.Axis(8, 400 * channels, 0)]).several == several
+
+
 def memory_calls() -> Iterator[Call]:
     """Calls on 8 MiB in each layout."""
     for function, kind in itertools.product(("sum", "log_sum_exp"), INPUT_LAYOUTS):

@@ -282,7 +282,7 @@ def fold_scattered(
 ) -> Any:
     """Fold rows of columns that are `step` bytes apart; see fold_rows.
 
-    Where rows lie side by side, as short groups do, a vector of columns has about as many lines of memory as there are
+    Where columns lie side by side, as short groups do, a vector of them has about as many lines of memory as there are
     rows: as many are fetched, `ahead` bytes further on; none where that is 0.
     """
 
@@ -293,18 +293,25 @@ def fold_scattered(
         rule = _rule_of(builder, f, rule)
         table = builder.inttoptr(offsets, i64.as_pointer())
 
-        def strip(column: Any, count: Any) -> None:
+        def strip(fetches: bool, column: Any, count: Any) -> None:
             start = builder.add(address, builder.mul(column, step))
             places = _places(builder, f, at, gap, column, f.count)
 
             def row(number: Any, _mask: Any) -> Any:
-                _prefetch_line(builder, start, ahead, number)
+                if fetches:
+                    _prefetch_line(builder, start, ahead, number)
                 first = builder.add(start, builder.load(builder.gep(table, [number])))
                 return _load_apart(builder, first, step, _vector_of(f.element, f.count), count)
 
             _fold_few(context, builder, f, rule, fresh, places, rows, row, count)
 
-        _strips(builder, f.count, columns, strip)
+        # A branch for each row, too, takes up to 1.5 times as long.
+        none = builder.icmp_signed("==", ahead, i64(0))
+        with builder.if_else(none) as (then, otherwise):
+            with then:
+                _strips(builder, f.count, columns, lambda *of: strip(False, *of))
+            with otherwise:
+                _strips(builder, f.count, columns, lambda *of: strip(True, *of))
         return context.get_dummy_value()
 
     i64, flag = types.int64, types.boolean

@@ -306,9 +306,9 @@ def fold_rows_apart(
     fresh: Any,
     rule: Any,
 ) -> Any:
-    """As fold_rows, of columns that are `step` bytes apart, and of any number of rows.
+    """As fold_rows, of columns that are `step` bytes apart, and of as many rows as a key's width can count.
 
-    Where rows lie side by side, as short groups do, a vector of columns has about as many lines of memory as there are
+    Where columns lie side by side, as short groups do, a vector of them has about as many lines of memory as there are
     rows: as many are fetched, `ahead` bytes further on; none where that is 0.
     """
 
@@ -324,7 +324,8 @@ def fold_rows_apart(
             start = builder.add(address, builder.mul(column, step))
 
             def keys_of(row: Any) -> Any:
-                _prefetch_line(builder, start, ahead, row)
+                with builder.if_then(builder.icmp_signed("!=", ahead, i64(0))):
+                    _prefetch_line(builder, start, ahead, row)
                 first = builder.add(start, builder.load(builder.gep(table, [row])))
                 bits = _load_apart(builder, first, step, vector, count)
                 return _order_key(builder, bits, rule)

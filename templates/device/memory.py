@@ -46,7 +46,7 @@ def _bytes_of(element: Any) -> int:
 
 
 def _collected(builder: Any, vectors: list[Any], places: list[int]) -> Any:
-    """A vector of what stands at so many `places`, in rising order, counted through all of the vectors."""
+    """A vector of what stands at so many `places`, in rising order, counted through all of the vectors; of one, all."""
     lanes = vectors[0].type.count
     value, order = vectors[0], places
     for number, vector in enumerate(vectors[1:], 1):
@@ -162,10 +162,9 @@ def _prefetch(builder: Any, pointer: Any, level: int, write: int = 0) -> None:
 
 
 def _prefetch_line(builder: Any, address: Any, ahead: Any, number: Any) -> None:
-    """Fetch one of the lines that begin `ahead` bytes after the address; none where that is 0."""
-    with builder.if_then(builder.icmp_signed("!=", ahead, ahead.type(0))):
-        offset = builder.add(ahead, builder.mul(number, ahead.type(VECTOR_BYTES)))
-        _prefetch(builder, _pointer(builder, address, offset), 1)
+    """Fetch one of the lines that begin `ahead` bytes after the address."""
+    offset = builder.add(ahead, builder.mul(number, ahead.type(VECTOR_BYTES)))
+    _prefetch(builder, _pointer(builder, address, offset), 1)
 
 
 @helper

@@ -416,6 +416,7 @@ def _fold_runs(builder: Any, vector: Any, runs: Any, run: Any) -> None:
             _by_count(builder, pieces.count, lambda count: strips(partial(near, stride, count)))
         elif stride in NEAR_STEPS:
             strips(partial(near, stride, pieces.count))
+        # There is no other: see Pieces.
 
     _cases(builder, pieces.stride, NEAR_STEPS, by_stride)
 

@@ -140,16 +140,27 @@ def allocate(
     """A new array of the described layout, uninitialised; in the memory order of `like` where that is given."""
     try:
         if like is not None and like.ndim == len(tensor.sizes) and not like.flags.c_contiguous:
-            # Else empty_like makes axes that repeat elements the innermost ones, unlike NumPy's functions.
-            steps = zip(like.shape, like.strides, strict=True)
-            if not any(n > 1 and step == 0 for n, step in steps):
-                return np.empty_like(like, tensor.numpy_dtype, subok=False, shape=tensor.sizes)
+            like = _without_repeats(like)
+            return np.empty_like(like, tensor.numpy_dtype, subok=False, shape=tensor.sizes)
         if tensor.is_packed:
             return np.empty(tensor.sizes, tensor.numpy_dtype)
         return view(np.empty(tensor.total_bytes, np.uint8), 0, tensor)
     except (MemoryError, ValueError):
         sizes = list(tensor.sizes)
         raise SpecopsError(f"{operator}: no memory for {field} of sizes {sizes}") from None
+
+
+def _without_repeats(like: np.ndarray) -> np.ndarray:
+    """What tells empty_like the memory order: an axis that repeats elements lies outside those that come after it.
+
+    As in what NumPy's functions return; empty_like would make it the innermost.
+    """
+    if 0 not in like.strides:
+        return like
+    strides: list[int] = []
+    for n, step in zip(like.shape[::-1], like.strides[::-1], strict=True):
+        strides.append(max(map(abs, strides), default=0) if n > 1 and step == 0 else step)
+    return np.lib.stride_tricks.as_strided(like, strides=strides[::-1], writeable=False)
 
 
 def view(buffer: np.ndarray, byte_offset: int, tensor: Tensor) -> np.ndarray:

@@ -266,7 +266,7 @@ def _bytes_of(element: Any) -> int:
 
 
 def _collected(builder: Any, vectors: list[Any], places: list[int]) -> Any:
-    """A vector of what stands at so many `places`, in rising order, counted through all of the vectors."""
+    """A vector of what stands at so many `places`, in rising order, counted through all of the vectors; of one, all."""
     lanes = vectors[0].type.count
     value, order = vectors[0], places
     for number, vector in enumerate(vectors[1:], 1):
@@ -382,10 +382,9 @@ def _prefetch(builder: Any, pointer: Any, level: int, write: int = 0) -> None:
 
 
 def _prefetch_line(builder: Any, address: Any, ahead: Any, number: Any) -> None:
-    """Fetch one of the lines that begin `ahead` bytes after the address; none where that is 0."""
-    with builder.if_then(builder.icmp_signed("!=", ahead, ahead.type(0))):
-        offset = builder.add(ahead, builder.mul(number, ahead.type(VECTOR_BYTES)))
-        _prefetch(builder, _pointer(builder, address, offset), 1)
+    """Fetch one of the lines that begin `ahead` bytes after the address."""
+    offset = builder.add(ahead, builder.mul(number, ahead.type(VECTOR_BYTES)))
+    _prefetch(builder, _pointer(builder, address, offset), 1)
 
 
 @helper
@@ -1269,9 +1268,9 @@ def fold_rows_apart(
     fresh: Any,
     rule: Any,
 ) -> Any:
-    """As fold_rows, of columns that are `step` bytes apart, and of any number of rows.
+    """As fold_rows, of columns that are `step` bytes apart, and of as many rows as a key's width can count.
 
-    Where rows lie side by side, as short groups do, a vector of columns has about as many lines of memory as there are
+    Where columns lie side by side, as short groups do, a vector of them has about as many lines of memory as there are
     rows: as many are fetched, `ahead` bytes further on; none where that is 0.
     """
 
@@ -1287,7 +1286,8 @@ def fold_rows_apart(
             start = builder.add(address, builder.mul(column, step))
 
             def keys_of(row: Any) -> Any:
-                _prefetch_line(builder, start, ahead, row)
+                with builder.if_then(builder.icmp_signed("!=", ahead, i64(0))):
+                    _prefetch_line(builder, start, ahead, row)
                 first = builder.add(start, builder.load(builder.gep(table, [row])))
                 bits = _load_apart(builder, first, step, vector, count)
                 return _order_key(builder, bits, rule)
@@ -1987,7 +1987,7 @@ def _strided_row(how, reduced, x, packed, rule, begin, end):
 
 @helper
 def _fold_apart(best, where, address, offsets, rows, columns, step, ahead, fresh, rule):
-    """As fold_rows_apart, in a function of its own: amid the chunk others take up to 1.1 times as long."""
+    """As fold_rows_apart, in a function of its own."""
     prefer_wide_vectors()
     fold_rows_apart(best, where, address, offsets, rows, columns, step, ahead, fresh, rule)
 
@@ -2301,7 +2301,9 @@ def columns(width, is_float, one_hot):
         # Whether the indices of a block that has all rows can be stored as they are found.
         placed = parts == 1 and beside == 1 and reduced[1] == 1
         placed = placed and (stored == BY_ROWS if one_hot else out_step == width)
-        apart_ahead = bytes_ahead() if how[UNCACHED] != 0 and step > NEAR_STEPS[-1] * size else 0
+        # Of columns that lie side by side, and are not read as whole vectors, in the order of memory.
+        fetched = how[UNCACHED] != 0 and step > NEAR_STEPS[-1] * size and total * size <= step
+        apart_ahead = bytes_ahead() if fetched else 0
         listed = -1  # the first position that `offsets` tells
         rows = top_row = 0
         for item in range(begin, end):

@@ -263,7 +263,7 @@ def _bytes_of(element: Any) -> int:
 
 
 def _collected(builder: Any, vectors: list[Any], places: list[int]) -> Any:
-    """A vector of what stands at so many `places`, in rising order, counted through all of the vectors."""
+    """A vector of what stands at so many `places`, in rising order, counted through all of the vectors; of one, all."""
     lanes = vectors[0].type.count
     value, order = vectors[0], places
     for number, vector in enumerate(vectors[1:], 1):

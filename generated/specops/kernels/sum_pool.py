@@ -195,7 +195,7 @@ def _bytes_of(element: Any) -> int:
 
 
 def _collected(builder: Any, vectors: list[Any], places: list[int]) -> Any:
-    """A vector of what stands at so many `places`, in rising order, counted through all of the vectors."""
+    """A vector of what stands at so many `places`, in rising order, counted through all of the vectors; of one, all."""
     lanes = vectors[0].type.count
     value, order = vectors[0], places
     for number, vector in enumerate(vectors[1:], 1):
@@ -1253,6 +1253,7 @@ def _fold_runs(builder: Any, vector: Any, runs: Any, run: Any) -> None:
             _by_count(builder, pieces.count, lambda count: strips(partial(near, stride, count)))
         elif stride in NEAR_STEPS:
             strips(partial(near, stride, pieces.count))
+        # There is no other: see Pieces.
 
     _cases(builder, pieces.stride, NEAR_STEPS, by_stride)
 

@@ -57,7 +57,7 @@ PAST_ROW_BYTES = 1 << 13
 PAST_PLANE_BYTES = 1 << 11
 CUT_ITEM_BYTES = 4  # of an element of long planes that are cut: 0.75 to 1.1 of the time, of narrower ones 1 to 1.2
 RUN_BYTES = 1 << 10  # least part of a group that is split for the order of memory
-SHORT = 10  # elements from one short group to the next, with lanes along the groups: 0.1 to 0.8 of the time
+SHORT = 10  # elements of a group, and to the next one, with lanes along the groups: 0.1 to 0.9 of the time
 NEXT_BYTES = 16  # elements of the axis beside a narrow one that fill enough lanes
 LARGE_BYTES = 1 << 18  # input from which a second thread pays
 FAR_BYTES = 1 << 24  # input that the caches hardly hold
@@ -395,12 +395,14 @@ class Search:
         return _Way(_PLANES, True, planes, 0, last_columns=last)
 
     def _lanes_across_few(self, kept: list[Axis], reduced: list[Axis]) -> bool:
-        """Whether groups are so few elements, and so near, that lanes had better lie along the groups."""
-        near = len(reduced) == 1 and kept[-1].stride <= SHORT * self._item_size
-        return self._mark is None and near and kept[-1].size * self._item_size >= NEXT_BYTES
+        """Whether groups are so few elements, and so near, that lanes had better lie along them, a vector at least."""
+        size = self._item_size
+        few = len(reduced) == 1 and reduced[0].size <= SHORT
+        near = kept[-1].stride <= SHORT * size and kept[-1].size * size >= kernel.VECTOR_BYTES
+        return self._mark is None and few and near
 
     def _lanes_along_the_next(self, kept: list[Axis]) -> bool:
-        """Whether the innermost axis is so narrow that lanes had better lie along the next: 0.1 to 0.6 of the time.
+        """Whether lanes had better lie along the next axis, in whose steps the innermost lies: 0.1 to 0.6 of the time.
 
         The next adjoins in the output, and its elements lie near to each other in the input.
         """

@@ -288,7 +288,8 @@ class Reduce:
         total = geometry.elements(reduced)
         if kept and (total <= self._most_short if not columns else kept[-1].size * total <= FEW):
             # Lanes along another axis, if one is long: accesses one by one cost less than a vector for each group.
-            nearest = next((axis for axis in reversed(kept) if axis.size >= FEW), None)
+            near = kept if columns or total <= SHORT else kept[-1:]
+            nearest = next((axis for axis in reversed(near) if axis.size >= FEW), None)
             if nearest is not None:
                 kept.remove(nearest)
                 kept.append(nearest)
