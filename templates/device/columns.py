@@ -1,10 +1,10 @@
-"""Rows of adjoining columns: how many are taken together, and how many fetched ahead."""
+"""Rows of columns: how many are taken together, and what is fetched ahead."""
 
 from __future__ import annotations
 
 from compiled import inlined
-from memory import least, most
-from target import by_single_rows
+from memory import NEAR_STEPS, least, most
+from target import by_single_rows, bytes_ahead
 
 AHEAD_OF_COLUMNS = 16384  # bytes fetched ahead, of rows of columns
 ROWS_AHEAD = 32  # such rows, at most
@@ -15,6 +15,15 @@ SINGLE_BYTES = 1 << 14  # rows of so many are no longer taken one by one
 def rows_ahead(row_bytes, together):
     """How many rows are fetched ahead, of which up to so many are taken together."""
     return least(most(AHEAD_OF_COLUMNS // row_bytes, together), ROWS_AHEAD)
+
+
+@inlined
+def apart_ahead(step, size, rows):
+    """How far ahead columns of so many rows are fetched that lie `step` bytes apart; 0: they are not.
+
+    They are where they lie side by side, and are not read as whole vectors, which is in the order of memory.
+    """
+    return bytes_ahead() if step > NEAR_STEPS[-1] * size and rows * size <= step else 0
 
 
 @inlined

@@ -1400,6 +1400,15 @@ def rows_ahead(row_bytes, together):
 
 
 @inlined
+def apart_ahead(step, size, rows):
+    """How far ahead columns of so many rows are fetched that lie `step` bytes apart; 0: they are not.
+
+    They are where they lie side by side, and are not read as whole vectors, which is in the order of memory.
+    """
+    return bytes_ahead() if step > NEAR_STEPS[-1] * size and rows * size <= step else 0
+
+
+@inlined
 def one_by_one(row_step, row_bytes):
     """Whether rows, `row_step` bytes apart, are taken one by one if memory is waited for: it is read in order then."""
     return by_single_rows() and row_step == row_bytes < SINGLE_BYTES
@@ -2301,9 +2310,7 @@ def columns(width, is_float, one_hot):
         # Whether the indices of a block that has all rows can be stored as they are found.
         placed = parts == 1 and beside == 1 and reduced[1] == 1
         placed = placed and (stored == BY_ROWS if one_hot else out_step == width)
-        # Of columns that lie side by side, and are not read as whole vectors, in the order of memory.
-        fetched = how[UNCACHED] != 0 and step > NEAR_STEPS[-1] * size and total * size <= step
-        apart_ahead = bytes_ahead() if fetched else 0
+        further_apart = apart_ahead(step, size, total) if how[UNCACHED] != 0 else 0
         listed = -1  # the first position that `offsets` tells
         rows = top_row = 0
         for item in range(begin, end):
@@ -2361,7 +2368,7 @@ def columns(width, is_float, one_hot):
                         rows,
                         wide,
                         step,
-                        apart_ahead,
+                        further_apart,
                         fresh,
                         rule,
                     )

@@ -2456,6 +2456,15 @@ def rows_ahead(row_bytes, together):
 
 
 @inlined
+def apart_ahead(step, size, rows):
+    """How far ahead columns of so many rows are fetched that lie `step` bytes apart; 0: they are not.
+
+    They are where they lie side by side, and are not read as whole vectors, which is in the order of memory.
+    """
+    return bytes_ahead() if step > NEAR_STEPS[-1] * size and rows * size <= step else 0
+
+
+@inlined
 def one_by_one(row_step, row_bytes):
     """Whether rows, `row_step` bytes apart, are taken one by one if memory is waited for: it is read in order then."""
     return by_single_rows() and row_step == row_bytes < SINGLE_BYTES
@@ -3071,9 +3080,7 @@ def columns(dtype, operation):
         total = _volume(reduced)
         share = ceildiv(total, parts)
         partial_last = how[LAST] < beside
-        # Of columns that lie side by side, and are not read as whole vectors, in the order of memory.
-        fetched = how[NEAR] == 0 and step > NEAR_STEPS[-1] * size and total * size <= step
-        apart_ahead = bytes_ahead() if fetched else 0
+        further_apart = apart_ahead(step, size, total) if how[NEAR] == 0 else 0
         part, outer, column, taken = _tile_of(
             begin, whole, tiles, tile, outers, swapped, several, next_size
         )
@@ -3134,7 +3141,7 @@ def columns(dtype, operation):
                         rows,
                         columns,
                         step,
-                        apart_ahead,
+                        further_apart,
                     )
                     first = False
                     continue

@@ -1233,14 +1233,12 @@ def _fold_runs(builder: Any, vector: Any, runs: Any, run: Any) -> None:
     size = i64(bytes_of_rank)
     shifts = builder.mul(pieces.step, size), builder.mul(pieces.last, size)
 
-    def place(plane: Any, number: Any, first: Any, apart: Any) -> Any:
-        steps = (plane, runs.plane_line), (number, runs.line_step), (first, apart)
-        return _place(builder, runs.line, *steps)
-
     def near(
         stride: int, count: Any, plane: Any, number: Any, first: Any, _done: Any, mask: Any
     ) -> None:
-        source = place(plane, number, first, i64(stride * bytes_of_rank))
+        apart = i64(stride * bytes_of_rank)
+        steps = (plane, runs.plane_line), (number, runs.line_step), (first, apart)
+        source = _place(builder, runs.line, *steps)
         joined = _folded(builder, source, stride, vector, (count, *shifts))
         places = list(range(0, stride * vector.count, stride))
         run(plane, number, _collected(builder, joined, places), first, mask)
