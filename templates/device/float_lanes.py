@@ -14,12 +14,14 @@ from numba.core import cgutils
 from numba.extending import intrinsic, models, register_model
 
 from exact import _lost
+from few_lanes import _few, _Few, _load_few, _store_few
 from float_math import LOWEST, _exp, _greater_float, _log, _same
 from half import _bfloat_to_float, _float_to_bfloat, _float_to_half, _half_to_float
 from memory import (
     VECTOR_BYTES,
     _load,
     _load_apart,
+    _opaque,
     _pointer,
     _pointers,
     _prefetch,
@@ -85,28 +87,9 @@ def _float_lanes(context: Any, builder: Any, kind: Any, bits: Any) -> Any:
     return _bfloat_to_float(builder, bits) if kind == types.uint16 else bits
 
 
-def _first_lanes(builder: Any, lanes: Lanes, count: Any) -> Any:
-    """True in the first `count` lanes, or in all where it is None."""
-    if count is None:
-        return ir.Constant(ir.VectorType(ir.IntType(1), lanes.count), [1] * lanes.count)
-    vector = ir.VectorType(ir.IntType(32), lanes.count)
-    limit = _splat(builder, builder.trunc(count, ir.IntType(32)), vector)
-    return builder.icmp_signed("<", ir.Constant(vector, list(range(lanes.count))), limit)
-
-
-def _suffix(memory: Any) -> str:
-    letter = "i16" if isinstance(memory.element, ir.IntType) else "f32"
-    return f"v{memory.count}{'f64' if memory.element == ir.DoubleType() else letter}"
-
-
-def _load_first(builder: Any, address: Any, mask: Any, other: Any) -> Any:
-    """The contiguous elements at an address where the mask is true, `other` elsewhere."""
-    memory, i32 = other.type, ir.IntType(32)
-    pointer = builder.bitcast(_pointer(builder, address), memory.as_pointer())
-    fnty = ir.FunctionType(memory, [pointer.type, i32, mask.type, memory])
-    name = f"llvm.masked.load.{_suffix(memory)}.p0"
-    function = cgutils.get_or_insert_function(builder.module, fnty, name)
-    return builder.call(function, [pointer, i32(1), mask, other])
+def _few_or_all(context: Any, builder: Any, typed: Any, lanes: Lanes, count: Any) -> _Few | None:
+    """The first `count` lanes, or None, all of them, where its type `typed` is none's."""
+    return None if typed == types.none else _few(context, builder, _vector(lanes), count)
 
 
 @intrinsic
@@ -165,18 +148,15 @@ def load_lanes(_context: Any, kind: Any, address: Any, step: Any, count: Any) ->
     def codegen(context: Any, builder: Any, signature: Any, values: Any) -> Any:
         _kind, address, step, count = values
         memory = _memory(kind, lanes)
-        whole = signature.args[3] == types.none
-        mask = _first_lanes(builder, lanes, None if whole else count)
+        few = _few_or_all(context, builder, signature.args[3], lanes, count)
         if signature.args[2] != types.none:
-            bits = _load_apart(builder, address, step, memory, None if whole else count)
-        elif whole:
-            bits = _load(builder, _pointer(builder, address), memory)
+            bits = _load_apart(builder, address, step, memory, few and few.count)
         else:
-            bits = _load_first(builder, address, mask, ir.Constant(memory, None))
+            bits = _load_few(builder, _pointer(builder, address), few, memory)
         bits = _float_lanes(context, builder, kind, bits)
-        if whole:
+        if few is None:
             return bits
-        return builder.select(mask, bits, _same(bits.type, float("-inf")))
+        return builder.select(few.mask, bits, _same(bits.type, float("-inf")))
 
     return lanes(kind, types.int64, step, count), codegen
 
@@ -196,15 +176,14 @@ def load_keys(_context: Any, kind: Any, address: Any, count: Any) -> Any:
     """Contiguous elements as `greater` and `greatest` compare them: 16-bit ones are not converted; see load_lanes."""
     lanes = _keys_of(kind)
 
-    def codegen(_context: Any, builder: Any, signature: Any, values: Any) -> Any:
+    def codegen(context: Any, builder: Any, signature: Any, values: Any) -> Any:
         _kind, address, count = values
         vector = _vector(lanes)
-        if signature.args[2] == types.none:
-            bits = _load(builder, _pointer(builder, address), vector)
-        else:
+        few = _few_or_all(context, builder, signature.args[2], lanes, count)
+        bits = _load_few(builder, _pointer(builder, address), few, vector)
+        if few is not None:
             lowest = _MINUS_INF.get(kind, float("-inf"))
-            mask = _first_lanes(builder, lanes, count)
-            bits = _load_first(builder, address, mask, _same(vector, lowest))
+            bits = builder.select(few.mask, bits, _same(vector, lowest))
         return bits if lanes != _KEYS else _mirror(builder, bits)
 
     return lanes(kind, types.int64, count), codegen
@@ -235,24 +214,15 @@ def store_lanes(_context: Any, kind: Any, address: Any, step: Any, count: Any, l
             value = _float_to_half(context, builder, value)
         elif kind == types.uint16:
             value = _float_to_bfloat(builder, value)
-        whole = signature.args[3] == types.none
-        mask = _first_lanes(builder, lanes, None if whole else count)
-        i32, void = ir.IntType(32), ir.VoidType()
-        name = _suffix(memory)
+        few = _few_or_all(context, builder, signature.args[3], lanes, count)
         if signature.args[2] != types.none:
-            pointers = _pointers(builder, address, step, None if whole else count, memory)
+            pointers = _pointers(builder, address, step, few and few.count, memory)
             # Backwards: of those that share a place the lowest lane stays.
             for i, pointer in reversed(list(enumerate(pointers))):
-                builder.store(builder.extract_element(value, i32(i)), pointer, align=1)
+                element = builder.extract_element(value, ir.IntType(32)(i))
+                builder.store(element, pointer, align=1)
         else:
-            pointer = builder.bitcast(_pointer(builder, address), memory.as_pointer())
-            if whole:
-                builder.store(value, pointer, align=1)
-            else:
-                fnty = ir.FunctionType(void, [memory, pointer.type, i32, mask.type])
-                name = f"llvm.masked.store.{name}.p0"
-                function = cgutils.get_or_insert_function(builder.module, fnty, name)
-                builder.call(function, [value, pointer, i32(1), mask])
+            _store_few(builder, value, _pointer(builder, address), few)
         return context.get_dummy_value()
 
     return types.void(kind, types.int64, step, count, lanes), codegen
@@ -270,8 +240,7 @@ def stream_lanes(_context: Any, kind: Any, address: Any, lanes: Any) -> Any:
             value = _float_to_bfloat(builder, value)
         if kind.bitwidth == 16 and _target_has(context, "f16c", on_arm=False):
             # LLVM would make one instruction of what narrows and the store, which goes to the caches.
-            fnty = ir.FunctionType(value.type, [value.type])
-            value = builder.asm(fnty, "", "=x,0", [value], False)
+            value = _opaque(builder, value)
         _stream(builder, value, _pointer(builder, address), lanes.count * kind.bitwidth // 8)
         return context.get_dummy_value()
 

@@ -30,7 +30,7 @@ def _fold_down(
     load: Callable[[Any, int, Any], Any],
     count: Any,
 ) -> None:
-    """Fold so many rows of adjoining vectors of columns into variables; `load` gives bits by row, vector and mask."""
+    """Fold so many rows of adjoining vectors of columns into variables; `load` gives bits by row, vector and lanes."""
     i64 = rows.type
     each = 1 if fold.in_turn else _together(fold)
     row = i64(0)
@@ -41,8 +41,8 @@ def _fold_down(
                 number = builder.add(top, i64(first))
                 for v, state in enumerate(states):
 
-                    def load_row(i: int, mask: Any, number: Any = number, v: int = v) -> Any:
-                        return load(builder.add(number, i64(i)), v, mask)
+                    def load_row(i: int, few: Any, number: Any = number, v: int = v) -> Any:
+                        return load(builder.add(number, i64(i)), v, few)
 
                     some = min(each, together)
                     _fold_into(context, builder, fold, rule, state, load_row, some, count, False)
@@ -96,12 +96,12 @@ def fold_down(
             def strip(column: Any, count: Any) -> None:
                 start = builder.add(address, builder.mul(column, i64(f.bits // 8)))
 
-                def load(row: Any, v: int, mask: Any) -> Any:
+                def load(row: Any, v: int, few: Any) -> Any:
                     offset = builder.mul(row, row_step)
                     offset = builder.add(offset, i64(v * f.count * f.bits // 8))
                     place = _pointer(builder, start, offset)
                     _prefetch(builder, builder.gep(place, [ahead]), level)
-                    return _load_row(builder, f, place, mask)
+                    return _load_row(builder, f, place, few)
 
                 lanes = [builder.add(column, i64(v * f.count)) for v in range(vectors)]
                 places = [_pieces(context, builder, f, at, gap, lane) for lane in lanes]
@@ -151,13 +151,13 @@ def fold_planes(
         planes = _Planes(*rest)
         rule = _rule_of(builder, f, rule)
 
-        def strip(plane: Any, column: Any, _mask: Any, load: Callable[[Any], Any]) -> None:
+        def strip(plane: Any, column: Any, _few: Any, load: Callable[[Any], Any]) -> None:
             state = _folded_down(context, builder, f, rule, planes.rows, load)
             lane = builder.add(builder.mul(plane, planes.columns), column)
             places = _places(builder, f, at, gap, lane, f.count)
             _stored(builder, places, state)
 
-        _each_strip(builder, planes, _vector_of(f.element, f.count), strip)
+        _each_strip(context, builder, planes, _vector_of(f.element, f.count), strip)
         return context.get_dummy_value()
 
     i64 = types.int64

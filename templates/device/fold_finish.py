@@ -10,6 +10,7 @@ from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
+from few_lanes import _store_few
 from float_math import EXP_SCALE, _log, _same
 from fold import _DOUBLE, Fold, _bits_of, _call, _on_lanes, _rule_of, _vector_of
 from fold_down import _folded_down
@@ -18,7 +19,6 @@ from folds import GROUPS
 from half import _float_to_bfloat, _float_to_half, _to_odd
 from memory import _load, _pointer, _splat
 from planes import _each_strip, _Planes
-from vectors import _masked_store
 
 NONE = 0
 MEAN = 1
@@ -270,17 +270,14 @@ def reduce_planes(
         size = planes.columns.type(f.bits // 8)
         vector = _vector_of(f.element, f.count)
 
-        def strip(plane: Any, column: Any, mask: Any, load: Callable[[Any], Any]) -> None:
+        def strip(plane: Any, column: Any, few: Any, load: Callable[[Any], Any]) -> None:
             offset = builder.add(builder.mul(plane, out_step), builder.mul(column, size))
             place = _pointer(builder, out, offset)
             state = _folded_down(context, builder, f, finished.rule, planes.rows, load)
             elements = builder.bitcast(finished(state), vector)
-            if mask is None:
-                builder.store(elements, builder.bitcast(place, vector.as_pointer()), align=1)
-            else:
-                _masked_store(builder, elements, place, mask)
+            _store_few(builder, elements, place, few)
 
-        _each_strip(builder, planes, vector, strip)
+        _each_strip(context, builder, planes, vector, strip)
         return context.get_dummy_value()
 
     i64 = types.int64

@@ -15,7 +15,7 @@ from folds import _fold_into, _load_row, _together
 from memory import VECTOR_BYTES, _load_apart, _pointer, _prefetch
 from vectors import _Extremes, _greater, _strips
 
-_Load = Callable[[int, Any], Any]  # the bits of a vector, by its number and the mask of its lanes
+_Load = Callable[[int, Any], Any]  # the bits of a vector, by its number and its lanes (None: all)
 
 
 class _Lead(NamedTuple):
@@ -58,9 +58,9 @@ def _each_vector(
         strip = cgutils.for_range_slice(builder, position, end, i64(rows * length), i64)
         with strip as (offset, _):
 
-            def load(i: int, mask: Any, offset: Any = offset) -> Any:
+            def load(i: int, few: Any, offset: Any = offset) -> Any:
                 place = builder.gep(start, [builder.add(offset, i64(i * length))])
-                return _load_row(builder, fold, place, mask)
+                return _load_row(builder, fold, place, few)
 
             if rows > 1:
                 lead.fetch(builder, start, offset, rows * length)
@@ -105,7 +105,7 @@ def fold_run(
             _fold_into(context, builder, f, rule, state, load, rows, count, True)
 
         def part_at(offset: Any) -> _Load:
-            return lambda _i, mask: _load_row(builder, f, builder.gep(start, [offset]), mask)
+            return lambda _i, few: _load_row(builder, f, builder.gep(start, [offset]), few)
 
         def in_turn() -> None:
             _each_vector(builder, f, start, n, lead, more)
@@ -123,7 +123,7 @@ def fold_run(
                 extremes.more([load(i, None) for i in range(rows)])
 
             def by_key(load: _Load, i: int) -> None:
-                more(lambda _i, mask: load(i, mask), 1)
+                more(lambda _i, few: load(i, few), 1)
 
             def by_keys(load: _Load, rows: int) -> None:
                 for i in range(rows):

@@ -53,16 +53,16 @@ def _fold_short(
     def fetch(place: Any) -> None:
         _prefetch(builder, _pointer(builder, place, ahead), 1)
 
-    def load(place: Any, mask: Any = None) -> Any:
-        """The bits of a vector, or of those of its lanes that `mask` tells."""
+    def load(place: Any, few: Any = None) -> Any:
+        """The bits of a vector, or of those of its lanes that `few` tells."""
         if fresh:
             with builder.if_then(builder.icmp_signed("!=", ahead, i64(0))):
                 fetch(place)
         else:
             fetch(place)
-        if mask is None:
+        if few is None:
             return _load_row(builder, fold, _pointer(builder, place), None)
-        return _load_short(builder, place, mask, vector, runs.readable)
+        return _load_short(builder, place, few, vector, runs.readable)
 
     def each(fold_run: Callable[[Any, list[Any]], list[Any]]) -> None:
         with cgutils.for_range(builder, runs.count) as loop:
@@ -80,7 +80,7 @@ def _fold_short(
             fold,
             rule,
             state,
-            lambda _i, m: load(first, m),
+            lambda _i, few: load(first, few),
             1,
             runs.n,
             True,
@@ -92,7 +92,15 @@ def _fold_short(
 
         def more(place: Any, count: Any) -> None:
             _fold_into(
-                context, builder, fold, rule, state, lambda _i, m: load(place, m), 1, count, True
+                context,
+                builder,
+                fold,
+                rule,
+                state,
+                lambda _i, few: load(place, few),
+                1,
+                count,
+                True,
             )
 
         with cgutils.for_range_slice(builder, i64(0), behind, length, i64) as (offset, _):

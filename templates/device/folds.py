@@ -10,6 +10,7 @@ from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
+from few_lanes import _few, _load_few
 from fold import Fold, _rule_of, _vector_of
 from fold_state import (
     _blank,
@@ -29,7 +30,7 @@ from fold_state import (
 )
 from memory import _load_apart, _pointer, _prefetch, _prefetch_line
 from target import _by_single_rows, _zen
-from vectors import _any, _Extremes, _greater, _mask, _masked_load, _strips
+from vectors import _any, _Extremes, _greater, _strips
 
 FOLD = 8  # vectors that are added to each other first: nothing waits for the sum before
 FOLD_FAST = 4  # the same where that pays: see _together
@@ -58,27 +59,27 @@ def _fold_part(
     one_group: bool,
     fresh: bool = False,
 ) -> list[Any]:
-    """The state with `rows` vectors, of each the first `count` lanes; `load` gives their bits by number and mask."""
-    mask = None
+    """The state with `rows` vectors, of each the first `count` lanes; `load` gives their bits by number and lanes."""
+    few = None
     if count is not None:
         # Lanes are at most 64: int8 will do for all numbers.
-        mask = _mask(builder, _vector_of(ir.IntType(8), fold.count), count)
+        few = _few(context, builder, _vector_of(ir.IntType(8), fold.count), count)
     if fold.operation == "greatest" and fold.floats and rows > 1:
-        key = _greatest_of_floats(builder, fold, rule, [load(i, mask) for i in range(rows)])
-        if mask is not None:
-            key = builder.select(mask, key, _blank(fold, key.type))
+        key = _greatest_of_floats(builder, fold, rule, [load(i, few) for i in range(rows)])
+        if few is not None:
+            key = builder.select(few.mask, key, _blank(fold, key.type))
         return [_greater(builder, state[0], key)]
 
     width = state[0].type.count  # of the pieces in which the state is
 
     def terms(i: int) -> list[Any]:
-        bits = load(i, mask)
+        bits = load(i, few)
         values = []
         for first in range(0, fold.count, width):
             places = list(range(first, first + width))
             value = _terms(context, builder, fold, rule, _part(builder, bits, bits, places))
-            if mask is not None:
-                wanted = _part(builder, mask, mask, places)
+            if few is not None:
+                wanted = _part(builder, few.mask, few.mask, places)
                 value = builder.select(wanted, value, _blank(fold, value.type))
             values.append(value)
         return values
@@ -119,8 +120,8 @@ def _greatest_of_floats(builder: Any, fold: Fold, rule: tuple[Any, ...], rows: l
     return builder.load(key)
 
 
-def _load_row(builder: Any, fold: Fold, pointer: Any, mask: Any) -> Any:
-    return _masked_load(builder, pointer, mask, _vector_of(fold.element, fold.count))
+def _load_row(builder: Any, fold: Fold, pointer: Any, few: Any) -> Any:
+    return _load_few(builder, pointer, few, _vector_of(fold.element, fold.count))
 
 
 @intrinsic
@@ -170,10 +171,10 @@ def fold_rows(
                 offset = builder.mul(column, size)
 
                 def rows_from(first: int) -> Callable[[int, Any], Any]:
-                    def load(i: int, mask: Any) -> Any:
+                    def load(i: int, few: Any) -> Any:
                         start, further = starts[first + i], later[first + i]
                         _prefetch(builder, builder.gep(further, [offset]), level)
-                        return _load_row(builder, f, builder.gep(start, [offset]), mask)
+                        return _load_row(builder, f, builder.gep(start, [offset]), few)
 
                     return load
 
@@ -215,12 +216,12 @@ def _fold_few(
     row: Callable[[Any, Any], Any],
     count: Any,
 ) -> None:
-    """Fold so many rows of a vector of columns into the states at `places`; `row` gives its bits by number and mask."""
+    """Fold so many rows of a vector of columns into the states at `places`; `row` gives bits by number and lanes."""
     state = _start(builder, fold, fresh, places)
     with cgutils.for_range(builder, rows) as down:
 
-        def load(_i: int, mask: Any) -> Any:
-            return row(down.index, mask)
+        def load(_i: int, few: Any) -> Any:
+            return row(down.index, few)
 
         _fold_into(context, builder, fold, rule, state, load, 1, count, False)
     _stored(builder, places, [builder.load(variable) for variable in state])
@@ -251,9 +252,9 @@ def fold_few(
         def strip(column: Any, count: Any) -> None:
             start = builder.add(address, builder.mul(column, i64(f.bits // 8)))
 
-            def row(number: Any, mask: Any) -> Any:
+            def row(number: Any, few: Any) -> Any:
                 offset = builder.load(builder.gep(table, [number]))
-                return _load_row(builder, f, _pointer(builder, start, offset), mask)
+                return _load_row(builder, f, _pointer(builder, start, offset), few)
 
             places = _pieces(context, builder, f, at, gap, column)
             _fold_few(context, builder, f, rule, fresh, places, rows, row, count)
@@ -297,7 +298,7 @@ def fold_scattered(
             start = builder.add(address, builder.mul(column, step))
             places = _places(builder, f, at, gap, column, f.count)
 
-            def row(number: Any, _mask: Any) -> Any:
+            def row(number: Any, _few: Any) -> Any:
                 if fetches:
                     _prefetch_line(builder, start, ahead, number)
                 first = builder.add(start, builder.load(builder.gep(table, [number])))

@@ -9,7 +9,7 @@ from typing import Any
 
 from llvmlite import ir
 
-from memory import _splat
+from memory import _opaque, _splat
 from target import _target_has
 
 
@@ -27,7 +27,8 @@ def _half_to_float(context: Any, builder: Any, bits: Any) -> Any:
     """float32 of float16 `bits` (i16)."""
     float_ = _like(bits.type, ir.FloatType())
     if _converts_half(context):
-        return builder.fpext(builder.bitcast(bits, _like(bits.type, ir.HalfType())), float_)
+        value = builder.fpext(builder.bitcast(bits, _like(bits.type, ir.HalfType())), float_)
+        return _unknown_halves(context, builder, value)
     integer = _like(bits.type, ir.IntType(32))
 
     def constant(value: int) -> Any:
@@ -47,6 +48,28 @@ def _half_to_float(context: Any, builder: Any, bits: Any) -> Any:
     sign = builder.shl(builder.and_(wide, constant(0x8000)), constant(16))
     parts = builder.or_(builder.or_(value, exponent), builder.or_(quiet, sign))
     return builder.bitcast(parts, float_)
+
+
+def _unknown_halves(context: Any, builder: Any, value: Any) -> Any:
+    """Floats that LLVM does not know to be converted halves.
+
+    It compares the halves instead, if it knows, and has to convert them again where nothing compares them.
+    """
+    vector = value.type
+    few = not isinstance(vector, ir.VectorType) or vector.count % 8 != 0
+    if few or _target_has(context, "avx512f", on_arm=True):
+        return value
+    undefined = ir.Constant(vector, ir.Undefined)
+    pieces = []
+    for first in range(0, vector.count, 8):
+        order = ir.Constant(ir.VectorType(ir.IntType(32), 8), list(range(first, first + 8)))
+        pieces.append(_opaque(builder, builder.shuffle_vector(value, undefined, order)))
+    while len(pieces) > 1:
+        lanes = 2 * pieces[0].type.count
+        order = ir.Constant(ir.VectorType(ir.IntType(32), lanes), list(range(lanes)))
+        pairs = zip(pieces[::2], pieces[1::2], strict=True)
+        pieces = [builder.shuffle_vector(a, b, order) for a, b in pairs]
+    return pieces[0]
 
 
 def _float_to_half(context: Any, builder: Any, value: Any) -> Any:

@@ -15,6 +15,7 @@ from numba.core import cgutils
 from numba.extending import intrinsic
 
 from compiled import helper
+from few_lanes import _few, _load_few
 from memory import (
     VECTOR_BYTES,
     _load,
@@ -28,7 +29,7 @@ from memory import (
 )
 from order_key import _order_key, _rule
 from target import _bytes_ahead, _zen
-from vectors import _Extremes, _greater, _greatest_lane, _mask, _masked_load, _strips
+from vectors import _Extremes, _greater, _greatest_lane, _strips
 
 UNROLLED = 8  # vectors of a long row: 4 are slower beyond the cache (1.1 times), for float32
 
@@ -114,15 +115,15 @@ def greatest_key(_context: Any, address: Any, n: Any, rule: Any) -> Any:
 def greatest_lane(_context: Any, address: Any, n: Any, rule: Any) -> Any:
     """The greatest key of n contiguous elements, n at most one vector."""
 
-    def codegen(_context: Any, builder: Any, signature: Any, values: Any) -> Any:
+    def codegen(context: Any, builder: Any, signature: Any, values: Any) -> Any:
         address, n = values[:2]
         rule = _rule(builder, signature, values)
         vector = _lanes(rule.flip.type)
-        mask = _mask(builder, vector, n)
-        bits = _masked_load(builder, _pointer(builder, address), mask, vector)
+        few = _few(context, builder, vector, n)
+        bits = _load_few(builder, _pointer(builder, address), few, vector)
         keys = _order_key(builder, bits, rule)
         least = ir.Constant(vector, [-(2 ** (vector.element.width - 1))] * vector.count)
-        return _greatest_lane(builder, builder.select(mask, keys, least))
+        return _greatest_lane(builder, builder.select(few.mask, keys, least))
 
     return rule[0](types.int64, types.int64, rule), codegen
 
@@ -131,7 +132,7 @@ def greatest_lane(_context: Any, address: Any, n: Any, rule: Any) -> Any:
 def equal_lanes(_context: Any, address: Any, n: Any, key: Any, rule: Any) -> Any:
     """Bit i: the key of element i equals `key`. n elements, or a whole vector where n is None."""
 
-    def codegen(_context: Any, builder: Any, signature: Any, values: Any) -> Any:
+    def codegen(context: Any, builder: Any, signature: Any, values: Any) -> Any:
         address, n, key = values[:3]
         rule = _rule(builder, signature, values)
         vector = _lanes(rule.flip.type)
@@ -142,10 +143,10 @@ def equal_lanes(_context: Any, address: Any, n: Any, key: Any, rule: Any) -> Any
             keys = _order_key(builder, _load(builder, pointer, vector), rule)
             equal = builder.icmp_signed("==", keys, _splat(builder, key, vector))
         else:
-            mask = _mask(builder, vector, n)
-            keys = _order_key(builder, _masked_load(builder, pointer, mask, vector), rule)
+            few = _few(context, builder, vector, n)
+            keys = _order_key(builder, _load_few(builder, pointer, few, vector), rule)
             equal = builder.icmp_signed("==", keys, _splat(builder, key, vector))
-            equal = builder.and_(mask, equal)
+            equal = builder.and_(few.mask, equal)
         bits = builder.bitcast(equal, ir.IntType(vector.count))
         return builder.zext(bits, ir.IntType(64)) if vector.count < 64 else bits
 

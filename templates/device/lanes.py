@@ -10,6 +10,7 @@ from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
+from few_lanes import _few, _load_few, _load_short
 from key_run import _lanes
 from memory import (
     VECTOR_BYTES,
@@ -20,10 +21,10 @@ from memory import (
     _prefetch_line,
     _splat,
 )
-from order_key import Rule, _order_key, _rule
+from order_key import Rule, _floats_of, _order_key, _rule, _sign
 from planes import _each_strip, _Planes
 from target import _by_single_rows, _zen
-from vectors import _greatest_lane, _load_short, _mask, _masked_load, _strips
+from vectors import _any, _greatest_lane, _strips, _unless
 
 FOLD = 4  # rows folded while a strip's best keys stay in registers
 # Of elements of 32 bits and more, while so many are left: 0.75 to 0.95 of the time; on Zen 5 1.0 to 2.
@@ -46,13 +47,13 @@ def greatest_place(_context: Any, address: Any, n: Any, readable: Any, late: Any
         found_place = cgutils.alloca_once(builder, i64)
 
         def search(vector: Any) -> None:
-            mask = _mask(builder, vector, n)
-            bits = _load_short(builder, address, mask, vector, readable)
+            few = _few(context, builder, vector, n)
+            bits = _load_short(builder, address, few, vector, readable)
             keys = _order_key(builder, bits, rule)
             least = ir.Constant(vector, [-(2 ** (vector.element.width - 1))] * vector.count)
-            key = _greatest_lane(builder, builder.select(mask, keys, least))
+            key = _greatest_lane(builder, builder.select(few.mask, keys, least))
             equal = builder.icmp_signed("==", keys, _splat(builder, key, vector))
-            found = builder.bitcast(builder.and_(mask, equal), ir.IntType(vector.count))
+            found = builder.bitcast(builder.and_(few.mask, equal), ir.IntType(vector.count))
             found = builder.zext(found, i64) if vector.count < 64 else found
             highest = builder.sub(i64(63), builder.ctlz(found, one(0)))
             builder.store(builder.select(late, highest, builder.cttz(found, one(0))), found_place)
@@ -81,7 +82,8 @@ def greatest_place_of_many(
     """(key, position) of the first (`late`: last) greatest of n contiguous elements, 1 to 127 vectors.
 
     Each lane notes in which vector it met its greatest key: without a search, whose mispredicted end makes the
-    processor wait for memory. What lies `ahead` bytes further on is fetched.
+    processor wait for memory. What lies `ahead` bytes further on is fetched. Floats are compared as they are, and once
+    more by keys where NaN is among them (0.55 to 0.9 of the time).
     """
 
     def codegen(context: Any, builder: Any, signature: Any, values: Any) -> Any:
@@ -96,30 +98,62 @@ def greatest_place_of_many(
         first = builder.select(late, last, i64(0))
         step = builder.select(late, i64(-VECTOR_BYTES), i64(VECTOR_BYTES))
         one_by_one = ir.Constant(vector, [1] * vector.count)
+        best, where = (cgutils.alloca_once(builder, vector) for _ in range(2))
 
-        def keys(offset: Any) -> Any:
+        def bits(offset: Any) -> Any:
             pointer = builder.gep(start, [offset])
             _prefetch(builder, builder.gep(pointer, [ahead]), 1)
-            return _order_key(builder, _load(builder, pointer, vector), rule)
+            return _load(builder, pointer, vector)
 
-        best = cgutils.alloca_once_value(builder, keys(first))
-        where = cgutils.alloca_once_value(builder, ir.Constant(vector, None))
-        number = cgutils.alloca_once_value(builder, ir.Constant(vector, None))
+        def visit(values: Callable[[Any], Any], exceeds: Callable[[Any, Any], Any]) -> Any:
+            """The greatest value of each lane, and `where`."""
+            begun = values(bits(first))
+            top = cgutils.alloca_once_value(builder, begun)
+            number = cgutils.alloca_once_value(builder, ir.Constant(vector, None))
+            builder.store(ir.Constant(vector, None), where)
 
-        def fold(offset: Any) -> None:
-            new, old = keys(offset), builder.load(best)
-            builder.store(builder.add(builder.load(number), one_by_one), number)
-            greater = builder.icmp_signed(">", new, old)
-            builder.store(builder.select(greater, new, old), best)
-            places = builder.select(greater, builder.load(number), builder.load(where))
-            builder.store(places, where)
+            def fold(offset: Any) -> None:
+                new, old = values(bits(offset)), builder.load(top)
+                builder.store(builder.add(builder.load(number), one_by_one), number)
+                greater = exceeds(new, old)
+                builder.store(builder.select(greater, new, old), top)
+                places = builder.select(greater, builder.load(number), builder.load(where))
+                builder.store(places, where)
 
-        with cgutils.for_range_slice(builder, i64(VECTOR_BYTES), last, i64(VECTOR_BYTES), i64) as (
-            offset,
-            _,
-        ):
-            fold(builder.select(late, builder.sub(last, offset), offset))
-        fold(builder.sub(last, first))
+            size = i64(VECTOR_BYTES)
+            with cgutils.for_range_slice(builder, size, last, size, i64) as (offset, _):
+                fold(builder.select(late, builder.sub(last, offset), offset))
+            fold(builder.sub(last, first))
+            return builder.load(top)
+
+        def by_keys() -> None:
+            def greater(new: Any, old: Any) -> Any:
+                return builder.icmp_signed(">", new, old)
+
+            builder.store(visit(lambda found: _order_key(builder, found, rule), greater), best)
+
+        def by_floats() -> None:
+            floats = _floats_of(vector)
+            flip = _splat(builder, builder.and_(rule.flip, _sign(rule.flip.type)), vector)
+            unordered = cgutils.alloca_once_value(builder, ir.Constant(vector, None))
+
+            def values(found: Any) -> Any:
+                value = builder.bitcast(builder.xor(found, flip), floats)
+                nan = builder.sext(builder.fcmp_unordered("uno", value, value), vector)
+                builder.store(builder.or_(builder.load(unordered), nan), unordered)
+                return value
+
+            top = visit(values, lambda new, old: builder.fcmp_ordered(">", new, old))
+            top = builder.xor(builder.bitcast(top, vector), flip)
+            builder.store(_order_key(builder, top, rule), best)
+            none = builder.icmp_signed("==", builder.load(unordered), ir.Constant(vector, None))
+            with builder.if_then(_any(builder, builder.not_(none)), likely=False):
+                by_keys()
+
+        if rule.inf is None or width == 16:
+            by_keys()
+        else:
+            by_floats()
 
         key = _greatest_lane(builder, builder.load(best))
         equal = builder.icmp_signed("==", builder.load(best), _splat(builder, key, vector))
@@ -169,6 +203,7 @@ def store_places(
         address, n, best, where, base, weight, blanks, width = values[:8]
         rule = _rule(builder, signature, values)
         element, i64 = rule.flip.type, n.type
+        unless_blank = _unless(builder, blanks, i64)
         position = i64(0)
         for lanes in (VECTOR_BYTES // 8, 1):
             narrow, wide = ir.VectorType(element, lanes), ir.VectorType(i64, lanes)
@@ -181,9 +216,9 @@ def store_places(
                 row = builder.zext(row, wide) if element.width < 64 else row
                 steps = builder.mul(row, _splat(builder, weight, wide))
                 index = builder.add(steps, _splat(builder, base, wide))
-                blank = builder.icmp_signed("==", key, _splat(builder, rule.nan_key, narrow))
-                blank = builder.and_(blank, _splat(builder, blanks, blank.type))
-                index = builder.select(blank, ir.Constant(wide, None), index)
+                nan = builder.icmp_signed("==", key, _splat(builder, rule.nan_key, narrow))
+                blank = builder.and_(index, _splat(builder, unless_blank, wide))
+                index = builder.select(nan, blank, index)
                 place = _pointer(builder, address, builder.mul(column, width))
                 for bits in (64, 32, 16):
                     with builder.if_then(builder.icmp_signed("==", width, i64(bits // 8))):
@@ -217,8 +252,8 @@ def fold_rows(
     best, where: addresses of scratch in the keys' own width, whole vectors. Row r begins at address + offsets[r]; the
     first `rows` are folded, a multiple of FOLD, several together (one by one where `singly` and `by_single_rows`), and
     for each of them that is fetched which stands `ahead` rows after it. Only a greater key replaces the best, so
-    folding a row twice does no harm. `fresh`: the first row is the best at first; else the best keys are those that
-    stand there, from other rows: their numbers become -1.
+    folding a row twice does no harm. `fresh`: the least key in row 0 is the best at first; else the best keys are those
+    that stand there, from other rows: their numbers become -1.
     """
 
     def codegen(context: Any, builder: Any, signature: Any, values: Any) -> Any:
@@ -230,8 +265,7 @@ def fold_rows(
         i64 = columns.type
         size = i64(width // 8)
         table = builder.bitcast(_pointer(builder, offsets), i64.as_pointer())
-        bit = ir.VectorType(ir.IntType(1), vector.count)
-        none = ir.Constant(vector, [-1] * vector.count)
+        lowest = vector.element(-(2 ** (width - 1)))
         whole = builder.and_(columns, i64(-vector.count))
         end = builder.mul(whole, size)
         level = 1 if _zen(context) >= 5 else 2  # on Zen 5 0.75 to 1 of the time
@@ -247,22 +281,31 @@ def fold_rows(
                 later = _pointer(builder, address, later)
                 taken.append((start, later, _splat(builder, number, vector)))
             at_first = builder.icmp_signed("==", row, i64(0))
-            replaced = _splat(builder, builder.and_(at_first, fresh), bit)
-            renumbered = _splat(builder, builder.and_(at_first, builder.not_(fresh)), bit)
+            anew = builder.and_(at_first, fresh)
+            others = builder.and_(at_first, builder.not_(fresh))
+            kept = (
+                _unless(builder, anew, vector.element),
+                _unless(builder, at_first, vector.element),
+            )
+            begun = (
+                builder.select(anew, lowest, vector.element(0)),
+                builder.select(others, vector.element(-1), vector.element(0)),
+            )
+            kept, begun = ([_splat(builder, v, vector) for v in pair] for pair in (kept, begun))
 
-            def strip(offset: Any, mask: Any) -> None:
+            def strip(offset: Any, few: Any) -> None:
                 best_at = builder.bitcast(_pointer(builder, best, offset), vector.as_pointer())
                 where_at = builder.bitcast(_pointer(builder, where, offset), vector.as_pointer())
-                keys = builder.load(best_at, align=1)
-                numbers = builder.select(renumbered, none, builder.load(where_at, align=1))
-                for r, (start, later, number) in enumerate(taken):
+                keys, numbers = (
+                    builder.or_(builder.and_(builder.load(place, align=1), keep), begin)
+                    for place, keep, begin in zip((best_at, where_at), kept, begun, strict=True)
+                )
+                for start, later, number in taken:
                     pointer = builder.gep(start, [offset])
                     _prefetch(builder, builder.gep(later, [offset]), level)
-                    bits = _masked_load(builder, pointer, mask, vector)
+                    bits = _load_few(builder, pointer, few, vector)
                     new = _order_key(builder, bits, rule)
                     greater = builder.icmp_signed(">", new, keys)
-                    if r == 0:
-                        greater = builder.or_(greater, replaced)
                     keys = builder.select(greater, new, keys)
                     numbers = builder.select(greater, number, numbers)
                 builder.store(keys, best_at, align=1)
@@ -272,7 +315,7 @@ def fold_rows(
             with loop as (offset, _):
                 strip(offset, None)
             with builder.if_then(builder.icmp_signed("<", whole, columns)):
-                strip(end, _mask(builder, vector, builder.sub(columns, whole)))
+                strip(end, _few(context, builder, vector, builder.sub(columns, whole)))
 
         numbers = (FOLD, 1) if single else (FOLD,)
         if width >= 32 and _zen(context) < 5:
@@ -412,14 +455,14 @@ def search_planes(
         vector = _lanes(rule.flip.type)
         size = planes.columns.type(vector.element.width // 8)
 
-        def strip(plane: Any, column: Any, _mask: Any, load: Callable[[Any], Any]) -> None:
+        def strip(plane: Any, column: Any, _few: Any, load: Callable[[Any], Any]) -> None:
             found = _place_down(builder, planes.rows, vector, rule, load)
             lane = builder.add(builder.mul(plane, planes.columns), column)
             for first, value in zip((best, where), found, strict=True):
                 place = _pointer(builder, first, builder.mul(lane, size))
                 builder.store(value, builder.bitcast(place, vector.as_pointer()), align=1)
 
-        _each_strip(builder, planes, vector, strip)
+        _each_strip(context, builder, planes, vector, strip)
         return context.get_dummy_value()
 
     i64 = types.int64

@@ -11,12 +11,13 @@ from numba.core import cgutils
 from numba.extending import intrinsic
 
 from compiled import helper
+from few_lanes import _few, _store_few
 from key_run import _lanes
 from lanes import _place_down
 from memory import VECTOR_BYTES, _load, _pointer, _splat, _stream, ceildiv, item_size, least
 from order_key import _rule
 from planes import _each_strip, _Planes
-from vectors import _mask, _masked_store
+from vectors import _unless
 from zero import store_element, zero_past_caches, zero_run
 
 MARKED_VECTORS = 8  # of rows that adjoin, taken as one while they are shorter
@@ -32,13 +33,12 @@ def store_one_hot(_context: Any, address: Any, n: Any, place: Any, mark: Any, fl
         vector = _lanes(flip.type)
         bits = _marked(builder, ir.Constant(vector, list(range(vector.count))), place, mark)
         pointer = builder.bitcast(_pointer(builder, address), vector.as_pointer())
-        mask = _mask(builder, vector, n)
         full = builder.icmp_signed("==", n, n.type(vector.count))
         with builder.if_else(full) as (then, otherwise):
             with then:
                 builder.store(bits, pointer, align=1)
             with otherwise:
-                _masked_store(builder, bits, pointer, mask)
+                _store_few(builder, bits, pointer, _few(context, builder, vector, n))
         return context.get_dummy_value()
 
     i64 = types.int64
@@ -71,7 +71,8 @@ def mark_few(
         address, n, places, number, mark, flip = values
         vector = _lanes(flip.type)
         bits = _marked(builder, _load(builder, _pointer(builder, places), vector), number, mark)
-        _masked_store(builder, bits, _pointer(builder, address), _mask(builder, vector, n))
+        few = _few(context, builder, vector, n)
+        _store_few(builder, bits, _pointer(builder, address), few)
         return context.get_dummy_value()
 
     i64 = types.int64
@@ -157,26 +158,26 @@ def mark_planes(
         i64 = planes.columns.type
         size = i64(vector.element.width // 8)
         bottom = builder.sub(planes.rows, i64(1))
+        unless_blank = _unless(builder, blanks, vector.element)
+        first = builder.select(builder.and_(last, blanks), bottom, i64(0))
+        narrow = vector.element.width < 64
+        first_if_blank = builder.trunc(first, vector.element) if narrow else first
 
-        def strip(plane: Any, column: Any, mask: Any, load: Callable[[Any], Any]) -> None:
+        def strip(plane: Any, column: Any, few: Any, load: Callable[[Any], Any]) -> None:
             best, places = _place_down(builder, planes.rows, vector, rule, load)
             nan = builder.icmp_signed("==", best, _splat(builder, rule.nan_key, vector))
-            blank = builder.and_(nan, _splat(builder, blanks, nan.type))
-            first = builder.select(last, bottom, i64(0))
-            first = builder.trunc(first, vector.element) if vector.element.width < 64 else first
-            places = builder.select(blank, _splat(builder, first, vector), places)
+            blank = builder.and_(places, _splat(builder, unless_blank, vector))
+            blank = builder.or_(blank, _splat(builder, first_if_blank, vector))
+            places = builder.select(nan, blank, places)
             target = builder.add(out, builder.mul(plane, out_step))
             target = builder.add(target, builder.mul(column, size))
             with cgutils.for_range(builder, planes.rows) as loop:
                 number = builder.select(last, builder.sub(bottom, loop.index), loop.index)
                 bits = _marked(builder, places, number, mark)
                 place = _pointer(builder, target, builder.mul(loop.index, out_row_step))
-                if mask is None:
-                    builder.store(bits, builder.bitcast(place, vector.as_pointer()), align=1)
-                else:
-                    _masked_store(builder, bits, place, mask)
+                _store_few(builder, bits, place, few)
 
-        _each_strip(builder, planes, vector, strip)
+        _each_strip(context, builder, planes, vector, strip)
         return context.get_dummy_value()
 
     i64, flag = types.int64, types.boolean

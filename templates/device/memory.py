@@ -126,6 +126,13 @@ def _load_apart(builder: Any, address: Any, step: Any, vector: Any, count: Any =
     return builder.load(value)
 
 
+def _opaque(builder: Any, value: Any) -> Any:
+    """A vector in an x86 register, of 256 bits at most, of which LLVM does not know where it comes from."""
+    hidden = builder.asm(ir.FunctionType(value.type, [value.type]), "", "=x,0", [value], False)
+    hidden.attributes.add("readnone")
+    return hidden
+
+
 def _stream(builder: Any, value: Any, pointer: Any, size: int) -> None:
     """Store a vector of `size` bytes past the caches, which need not read its line first: 1.3x to 2x beyond them.
 

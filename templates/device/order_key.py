@@ -20,6 +20,17 @@ class Rule(NamedTuple):
     inf: Any  # the bits of infinity, or None for integers
 
 
+def _floats_of(vector: Any) -> Any:
+    """The vector of floats whose bits are 32 or 64 each."""
+    real = ir.FloatType() if vector.element.width == 32 else ir.DoubleType()
+    return ir.VectorType(real, vector.count)
+
+
+def _sign(integer: Any) -> Any:
+    """The bit that is the sign."""
+    return integer(-(2 ** (integer.width - 1)))
+
+
 def _order_key(builder: Any, bits: Any, rule: Rule) -> Any:
     """Key of `bits` (a scalar or a vector).
 
@@ -38,8 +49,7 @@ def _order_key(builder: Any, bits: Any, rule: Rule) -> Any:
     nan = builder.icmp_signed(">", magnitude, inf)
     if bits.type != element and width > 16:
         # An operation less, where vectors of floats are compared (0.9 of the time of a row).
-        real = ir.FloatType() if width == 32 else ir.DoubleType()
-        value = builder.bitcast(bits, ir.VectorType(real, bits.type.count))
+        value = builder.bitcast(bits, _floats_of(bits.type))
         nan = builder.fcmp_unordered("uno", value, value)
     return builder.select(nan, nan_key, key)
 

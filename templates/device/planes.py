@@ -11,9 +11,10 @@ from typing import Any, NamedTuple
 from numba.core import cgutils
 
 from compiled import inlined
+from few_lanes import _few, _load_short
 from memory import _load, _pointer, _prefetch, least, most, split
 from target import bytes_ahead
-from vectors import _load_short, _mask, _strips
+from vectors import _strips
 
 PLANE_LANES = 256  # columns of planes whose results are stored together
 
@@ -59,14 +60,15 @@ def readable_to(start, count, step, rows, row_step, row_bytes):
 
 
 def _each_strip(
+    context: Any,
     builder: Any,
     planes: _Planes,
     vector: Any,
     strip: Callable[[Any, Any, Any, Callable[[Any], Any]], None],
 ) -> None:
-    """strip(plane, column, mask, load) for each vector of columns of each plane; load(row) gives its bits.
+    """strip(plane, column, few, load) for each vector of columns of each plane; load(row) gives its bits.
 
-    `mask` tells its lanes, None all; other lanes hold anything.
+    `few` tells its lanes, None all; other lanes hold anything.
     """
     i64 = planes.columns.type
     size = i64(vector.element.width // 8)
@@ -76,15 +78,15 @@ def _each_strip(
 
         def strip_at(column: Any, count: Any) -> None:
             first = builder.add(start, builder.mul(column, size))
-            mask = None if count is None else _mask(builder, vector, count)
+            few = None if count is None else _few(context, builder, vector, count)
 
             def load(row: Any) -> Any:
                 place = builder.add(first, builder.mul(row, planes.row_step))
                 _prefetch(builder, _pointer(builder, place, planes.ahead), 1)
-                if mask is None:
+                if few is None:
                     return _load(builder, _pointer(builder, place), vector)
-                return _load_short(builder, place, mask, vector, planes.readable)
+                return _load_short(builder, place, few, vector, planes.readable)
 
-            strip(plane, column, mask, load)
+            strip(plane, column, few, load)
 
         _strips(builder, vector.count, planes.columns, strip_at)

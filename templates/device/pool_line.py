@@ -10,6 +10,7 @@ from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
+from few_lanes import _load_few
 from memory import (
     NEAR_STEPS,
     VECTOR_BYTES,
@@ -49,7 +50,7 @@ from strips import (
     _vector,
 )
 from target import _zen
-from vectors import _any, _masked_load
+from vectors import _any
 
 
 class Planes(NamedTuple):
@@ -167,7 +168,7 @@ def _rank_rows(
     lowest = least if sums else _splat(builder, _lowest(builder, element, wide, order), vector)
     fresh = builder.trunc(values[3], ir.IntType(1))
 
-    def strip(rounds: Any, plane: Any, number: Any, column: Any, done: Any, mask: Any) -> None:
+    def strip(rounds: Any, plane: Any, number: Any, column: Any, done: Any, few: Any) -> None:
         size = i64(_width(element) // 8)
         steps_to = (plane, planes.line), (number, lines.place_step), (column, size)
         place = _place(builder, lines.place, *steps_to)
@@ -175,7 +176,7 @@ def _rank_rows(
             builder.store(least, best)
         else:
             old = _load(builder, place, vector)
-            begin = lowest if mask is None else builder.select(mask, lowest, least)
+            begin = lowest if few is None else builder.select(few.mask, lowest, least)
             builder.store(builder.select(fresh, begin, old), best)
         step = rows.step if apart else i64(narrow.element.width // 8)
         steps_to = (plane, planes.source), (number, lines.source_step), (column, step)
@@ -198,16 +199,16 @@ def _rank_rows(
                 where = builder.sub(start, where)
             if apart:
                 address = builder.ptrtoint(pointer, i64)
-                count = None if mask is None else rows.columns
+                count = None if few is None else few.count
                 bits = _load_apart(builder, address, step, narrow, count)
             else:
-                bits = _masked_load(builder, pointer, mask, narrow)
+                bits = _load_few(builder, pointer, few, narrow)
             if sums:
                 rank = _term(context, builder, bits, element, rule, values[-1])
             else:
                 rank = _rank(builder, bits, where, element, order)
-            if mask is not None:
-                rank = builder.select(mask, rank, least)
+            if few is not None:
+                rank = builder.select(few.mask, rank, least)
             builder.store(_joined(builder, rank, builder.load(best)), best)
 
         _rounds(builder, rounds, join_row)
@@ -225,7 +226,7 @@ def _rank_rows(
 
     def ranks(rounds: Any) -> None:
         step = partial(strip, rounds)
-        _runs(builder, vector, planes.count, lines.count, rows.columns, step)
+        _runs(context, builder, vector, planes.count, lines.count, rows.columns, step)
 
     if apart:
         ranks(rows.count)
@@ -387,8 +388,8 @@ def fold_block(
     return types.void(*(i64,) * 9, wide, flip), codegen
 
 
-def _fold_runs(builder: Any, vector: Any, runs: Any, run: Any) -> None:
-    """`run(plane, number, ranks, first, mask)` for the folded ranks of strips of the runs."""
+def _fold_runs(context: Any, builder: Any, vector: Any, runs: Any, run: Any) -> None:
+    """`run(plane, number, ranks, first, few)` for the folded ranks of strips of the runs."""
     runs = Runs(*cgutils.unpack_tuple(builder, runs))
     pieces = Pieces(*cgutils.unpack_tuple(builder, runs.pieces))
     i64 = runs.n.type
@@ -397,17 +398,17 @@ def _fold_runs(builder: Any, vector: Any, runs: Any, run: Any) -> None:
     shifts = builder.mul(pieces.step, size), builder.mul(pieces.last, size)
 
     def near(
-        stride: int, count: Any, plane: Any, number: Any, first: Any, _done: Any, mask: Any
+        stride: int, count: Any, plane: Any, number: Any, first: Any, _done: Any, few: Any
     ) -> None:
         apart = i64(stride * bytes_of_rank)
         steps = (plane, runs.plane_line), (number, runs.line_step), (first, apart)
         source = _place(builder, runs.line, *steps)
         joined = _folded(builder, source, stride, vector, (count, *shifts))
         places = list(range(0, stride * vector.count, stride))
-        run(plane, number, _collected(builder, joined, places), first, mask)
+        run(plane, number, _collected(builder, joined, places), first, few)
 
     def strips(run_strip: Any) -> None:
-        _runs(builder, vector, runs.planes, runs.count, runs.n, run_strip)
+        _runs(context, builder, vector, runs.planes, runs.count, runs.n, run_strip)
 
     def by_stride(stride: Any) -> None:
         if stride in (1, 2):
@@ -441,11 +442,11 @@ def store_elements(
         out, plane_out, out_step = values[:3]
         order = _rule(builder, signature, values)
 
-        def run(plane: Any, number: Any, ranks: Any, first: Any, mask: Any) -> None:
+        def run(plane: Any, number: Any, ranks: Any, first: Any, few: Any) -> None:
             target = _place(builder, out, (plane, plane_out), (number, out_step))
-            _store_lanes(builder, _element_bits(builder, ranks, order), target, first, mask)
+            _store_lanes(builder, _element_bits(builder, ranks, order), target, first, few)
 
-        _fold_runs(builder, _vector(order.flip.type), values[3], run)
+        _fold_runs(context, builder, _vector(order.flip.type), values[3], run)
         return context.get_dummy_value()
 
     i64 = types.int64
@@ -489,9 +490,7 @@ def store_found(
         some = ir.VectorType(ir.IntType(1), vector.count)
         found = cgutils.alloca_once_value(builder, ir.Constant(some, None))
 
-        def store_bits(
-            target: Any, key: Any, low: Any, padding: Any, first: Any, mask: Any
-        ) -> None:
+        def store_bits(target: Any, key: Any, low: Any, padding: Any, first: Any, few: Any) -> None:
             if order.inf is None:
                 bits = builder.xor(key, _splat(builder, order.flip, narrow))
             else:
@@ -502,14 +501,14 @@ def store_found(
                 bits = builder.or_(bits, sign)
                 nan = builder.icmp_signed("==", key, _splat(builder, order.nan_key, narrow))
                 nan = builder.and_(nan, builder.not_(padding))
-                if mask is not None:
-                    nan = builder.and_(nan, mask)
+                if few is not None:
+                    nan = builder.and_(nan, few.mask)
                 builder.store(builder.or_(builder.load(found), nan), found)
             bits = builder.select(padding, _splat(builder, blank, narrow), bits)
-            _store_lanes(builder, bits, target, first, mask)
+            _store_lanes(builder, bits, target, first, few)
 
         def store_indices(
-            target: Any, start: Any, low: Any, padding: Any, first: Any, mask: Any, integer: Any
+            target: Any, start: Any, low: Any, padding: Any, first: Any, few: Any, integer: Any
         ) -> None:
             wanted = ir.VectorType(integer, vector.count)
             numbers = ir.Constant(wanted, list(range(vector.count)))
@@ -525,24 +524,24 @@ def store_found(
                 back = builder.zext(back, wanted)
             index = builder.sub(builder.add(start, steps), back)
             index = builder.select(padding, ir.Constant(wanted, [-1] * vector.count), index)
-            _store_lanes(builder, index, target, first, mask)
+            _store_lanes(builder, index, target, first, few)
 
-        def run(plane: Any, number: Any, ranks: Any, first: Any, mask: Any) -> None:
+        def run(plane: Any, number: Any, ranks: Any, first: Any, few: Any) -> None:
             key, low = _parts(builder, ranks, bits_type)
             padding = builder.icmp_signed("==", low, ir.Constant(low.type, None))
             if elements_wanted:
                 target = _place(builder, out, (plane, plane_out), (number, out_step))
-                store_bits(target, key, low, padding, first, mask)
+                store_bits(target, key, low, padding, first, few)
             target = _place(builder, indices, (plane, plane_index), (number, index_step))
             start = builder.add(base, builder.mul(plane, plane_base))
             short = builder.icmp_signed("==", width, width.type(4))
             with builder.if_else(short) as (then, otherwise):
                 with then:
-                    store_indices(target, start, low, padding, first, mask, ir.IntType(32))
+                    store_indices(target, start, low, padding, first, few, ir.IntType(32))
                 with otherwise:
-                    store_indices(target, start, low, padding, first, mask, ir.IntType(64))
+                    store_indices(target, start, low, padding, first, few, ir.IntType(64))
 
-        _fold_runs(builder, vector, values[6], run)
+        _fold_runs(context, builder, vector, values[6], run)
         return _any(builder, builder.load(found))
 
     i64 = types.int64

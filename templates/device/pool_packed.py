@@ -11,6 +11,7 @@ from numba.core import cgutils
 from numba.extending import intrinsic
 
 from compiled import entry
+from few_lanes import _masked_load, _masked_store
 from memory import VECTOR_BYTES, _load, _pointer, _prefetch, _splat, allocate, least, release
 from order_key import _rule
 from pool_line import AHEAD, Pieces, _folded, fold_line, rank_size
@@ -43,7 +44,6 @@ from rank import (
 )
 from strips import _by_count, _store, _vector
 from sum_line import _bits_of
-from vectors import _masked_load, _masked_store
 from walk import axis_of, integers
 
 # The table of a walk by packed planes is a head, an entry for each vector of an item's ranks, one for each vector of

@@ -7,19 +7,11 @@ from typing import Any
 from llvmlite import ir
 from numba.core import cgutils
 
+from few_lanes import _few, _store_few
 from memory import VECTOR_BYTES, _pointer, _splat
 from rank import _width
-from vectors import _masked_store
 
 WIDEST = 2  # registers of a vector of ranks, at most
-
-
-def _first_lanes(builder: Any, count: int, n: Any) -> Any:
-    """True in the first `n` of `count` lanes, n < count."""
-    bits = ir.IntType(count)
-    n = builder.trunc(n, bits) if count < 64 else n
-    ones = builder.sub(builder.shl(bits(1), n), bits(1))
-    return builder.bitcast(ones, ir.VectorType(ir.IntType(1), count))
 
 
 def _store(builder: Any, value: Any, pointer: Any) -> None:
@@ -38,11 +30,13 @@ def _vector(element: Any, registers: int = 1) -> Any:
     return ir.VectorType(element, registers * VECTOR_BYTES * 8 // _width(element))
 
 
-def _runs(builder: Any, vector: Any, planes: Any, count: Any, n: Any, run: Any) -> None:
-    """`run(plane, number, first, done, mask)` for `count` runs of each plane, in strips of n lanes.
+def _runs(
+    context: Any, builder: Any, vector: Any, planes: Any, count: Any, n: Any, run: Any
+) -> None:
+    """`run(plane, number, first, done, few)` for `count` runs of each plane, in strips of n lanes.
 
-    The last strip overlaps: its first `done` lanes were those of the strip before. It is masked where there is no
-    whole one.
+    The last strip overlaps: its first `done` lanes were those of the strip before. `few` is None but where
+    there is no whole one.
     """
     builder.function.attributes.add("optsize")  # else LLVM unrolls what _by_count leaves
     i64 = n.type
@@ -58,12 +52,12 @@ def _runs(builder: Any, vector: Any, planes: Any, count: Any, n: Any, run: Any) 
             first = builder.select(builder.icmp_signed("<", begin, last), begin, last)
             run(plane.index, loop.index, first, builder.sub(begin, first), None)
         with otherwise:
-            mask = _first_lanes(builder, vector.count, n)
+            few = _few(context, builder, vector, n)
             with (
                 cgutils.for_range(builder, planes) as plane,
                 cgutils.for_range(builder, count) as loop,
             ):
-                run(plane.index, loop.index, i64(0), i64(0), mask)
+                run(plane.index, loop.index, i64(0), i64(0), few)
 
 
 def _cases(builder: Any, value: Any, cases: tuple[int, ...], body: Any) -> None:
@@ -109,11 +103,8 @@ def _after(builder: Any, done: Any, value: Any, old: Any) -> Any:
     return builder.select(new, value, old)
 
 
-def _store_lanes(builder: Any, value: Any, start: Any, first: Any, mask: Any) -> None:
-    """Store a vector, or its masked lanes, as the elements from number `first` on."""
+def _store_lanes(builder: Any, value: Any, start: Any, first: Any, few: Any) -> None:
+    """Store a vector, or a few of its lanes, as the elements from number `first` on."""
     offset = builder.mul(first, first.type(value.type.element.width // 8))
     pointer = builder.gep(start, [offset])
-    if mask is None:
-        _store(builder, value, pointer)
-    else:
-        _masked_store(builder, value, pointer, mask)
+    _store_few(builder, value, pointer, few)

@@ -11,14 +11,15 @@ from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
-from half import _float_to_bfloat, _float_to_half, _like, _to_odd
 from compiled import helper
+from few_lanes import _load_few
+from half import _float_to_bfloat, _float_to_half, _like, _to_odd
 from memory import _load, _pointer, _splat, item_size, load_integer, split, store_integer
 from pool_line import Pieces, Runs, _fold_runs, rank_size
 from pool_walk import COLUMNS, LANE_OUT, LINE, OUT_STEP, PITCH, SPATIAL
 from rank import _float_of, _may_vanish, _raised, _rank_type, _scalar, _width
 from strips import _after, _place, _runs, _store, _store_lanes, _vector
-from vectors import _any, _masked_load
+from vectors import _any
 from walk import axis_of
 
 KINDS = {
@@ -134,22 +135,22 @@ def add_quotients(
         size = n.type(_width(element) // 8)
         scale = _splat(builder, _as_rank(builder, scale, element), vector)
 
-        def strip(_plane: Any, _number: Any, first: Any, done: Any, mask: Any) -> None:
+        def strip(_plane: Any, _number: Any, first: Any, done: Any, few: Any) -> None:
             offset = builder.mul(first, size)
             divisor = _load(builder, _pointer(builder, builder.add(divisors, offset)), vector)
             place = _pointer(builder, builder.add(line, offset))
             old = _load(builder, place, vector)
             pointer = builder.mul(first, n.type(kind.bitwidth // 8))
             pointer = _pointer(builder, builder.add(address, pointer))
-            bits = _masked_load(builder, pointer, mask, narrow)
+            bits = _load_few(builder, pointer, few, narrow)
             value = _float_of(context, builder, bits, kind, element)
             value = builder.fdiv(value, builder.fmul(divisor, scale))
             value = _after(builder, done, builder.fadd(old, value), old)
-            if mask is not None:
-                value = builder.select(mask, value, old)
+            if few is not None:
+                value = builder.select(few.mask, value, old)
             _store(builder, value, place)
 
-        _runs(builder, vector, n.type(1), n.type(1), n, strip)
+        _runs(context, builder, vector, n.type(1), n.type(1), n, strip)
         return context.get_dummy_value()
 
     i64 = types.int64
@@ -232,17 +233,17 @@ def store_sums(
         size = out.type(_width(element) // 8)
         doubtful = cgutils.alloca_once_value(builder, ir.IntType(1)(0))
 
-        def doubt(value: Any, mask: Any, squares: int) -> None:
+        def doubt(value: Any, few: Any, squares: int) -> None:
             safe = SAFE_32 if _width(element) == 32 else SAFE_64
             low, high = (ir.Constant(vector, [limit**squares] * vector.count) for limit in safe)
             positive = builder.fcmp_ordered(">", value, ir.Constant(vector, None))
             small = builder.and_(positive, builder.fcmp_ordered("<", value, low))
             unsafe = builder.or_(small, builder.fcmp_ordered(">", value, high))
-            if mask is not None:
-                unsafe = builder.and_(unsafe, mask)
+            if few is not None:
+                unsafe = builder.and_(unsafe, few.mask)
             builder.store(builder.or_(builder.load(doubtful), _any(builder, unsafe)), doubtful)
 
-        def run(plane: Any, number: Any, value: Any, first: Any, mask: Any) -> None:
+        def run(plane: Any, number: Any, value: Any, first: Any, few: Any) -> None:
             if power == types.none:
                 place = _place(builder, divisors, (number, divisor_step), (first, size))
                 divisor = _load(builder, place, vector)
@@ -255,14 +256,14 @@ def store_sums(
                 function = cgutils.get_or_insert_function(builder.module, fnty, name)
                 value = builder.call(function, [value])
                 if _may_vanish(kind, element):
-                    doubt(value, mask, 1)
+                    doubt(value, few, 1)
             elif power.count == 3:
-                doubt(value, mask, 2)
+                doubt(value, few, 2)
                 value = _root(builder, value, values[-1], kind)
             target = _place(builder, out, (plane, plane_out), (number, out_step))
-            _store_lanes(builder, _bits_of(context, builder, value, kind), target, first, mask)
+            _store_lanes(builder, _bits_of(context, builder, value, kind), target, first, few)
 
-        _fold_runs(builder, vector, values[3], run)
+        _fold_runs(context, builder, vector, values[3], run)
         return builder.load(doubtful)
 
     i64 = types.int64

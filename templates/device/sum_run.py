@@ -10,17 +10,20 @@ from numba.core import cgutils
 from numba.extending import intrinsic
 
 from exact import _two_sum
+from few_lanes import _few, _load_few
 from memory import VECTOR_BYTES, _load, _pointer, _splat
 from rank import _float_of, _magnitude, _raised
-from strips import _first_lanes, _store, _vector
-from vectors import _greater, _greatest_lane, _masked_load
+from strips import _store, _vector
+from vectors import _greater, _greatest_lane
 
 RUN_REGISTERS = 4  # additions that do not wait for each other
 RUN_SUMS = RUN_REGISTERS * VECTOR_BYTES // 8
 RUN_BYTES = 2 * 8 * RUN_SUMS  # of the sums, and of their rounding errors behind them
 
 
-def _over(builder: Any, address: Any, n: Any, lanes: int, bits: Any, visit: Any) -> None:
+def _over(
+    context: Any, builder: Any, address: Any, n: Any, lanes: int, bits: Any, visit: Any
+) -> None:
     """`visit(values, mask)` for the bits of n adjoining elements, so many at a time; the last are masked."""
     narrow = ir.VectorType(bits, lanes)
     start = _pointer(builder, address)
@@ -30,9 +33,9 @@ def _over(builder: Any, address: Any, n: Any, lanes: int, bits: Any, visit: Any)
         visit(_load(builder, builder.gep(start, [builder.mul(first, size)]), narrow), None)
     left = builder.sub(n, whole)
     with builder.if_then(builder.icmp_signed(">", left, n.type(0))):
-        mask = _first_lanes(builder, lanes, left)
+        few = _few(context, builder, narrow, left)
         place = builder.gep(start, [builder.mul(whole, size)])
-        visit(_masked_load(builder, place, mask, narrow), mask)
+        visit(_load_few(builder, place, few, narrow), few.mask)
 
 
 @intrinsic
@@ -64,9 +67,9 @@ def add_run(_context: Any, sums: Any, address: Any, n: Any, top: Any, power: Any
         bits = ir.IntType(kind.bitwidth)
         with builder.if_else(builder.icmp_signed("==", power, power.type(0))) as (then, otherwise):
             with then:
-                _over(builder, address, n, vector.count, bits, adder(lambda value: value))
+                _over(context, builder, address, n, vector.count, bits, adder(lambda value: value))
             with otherwise:
-                _over(builder, address, n, vector.count, bits, adder(powered))
+                _over(context, builder, address, n, vector.count, bits, adder(powered))
         for place, variable in zip(places, state, strict=True):
             _store(builder, builder.load(variable), place)
         return context.get_dummy_value()
@@ -92,7 +95,7 @@ def greatest_magnitude(_context: Any, address: Any, n: Any, kind: Any) -> Any:
             value, old = builder.and_(value, magnitude), builder.load(best)
             builder.store(_greater(builder, value, old), best)
 
-        _over(builder, address, n, lanes, bits, greater)
+        _over(context, builder, address, n, lanes, bits, greater)
         found = _greatest_lane(builder, builder.load(best))
         return _float_of(context, builder, found, kind, ir.DoubleType())
 

@@ -1,4 +1,4 @@
-"""Vectors of integers: parts of one in memory, strips of columns, the greater of two, extremes of floats, width."""
+"""Vectors of integers: strips of columns, the greater of two, extremes of floats, width."""
 
 from __future__ import annotations
 
@@ -10,53 +10,7 @@ from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
-from memory import _load, _pointer, _splat
-
-
-def _mask(builder: Any, vector: Any, count: Any) -> Any:
-    """True in the first `count` lanes."""
-    numbers = ir.Constant(vector, list(range(vector.count)))
-    limit = count
-    if vector.element.width < 64:
-        limit = builder.trunc(count, vector.element)
-    return builder.icmp_signed("<", numbers, _splat(builder, limit, vector))
-
-
-def _masked_load(builder: Any, pointer: Any, mask: Any, vector: Any) -> Any:
-    """Load the masked lanes (None: all), touch no other memory; the rest is 0."""
-    if mask is None:
-        return _load(builder, pointer, vector)
-    name = f"llvm.masked.load.v{vector.count}i{vector.element.width}.p0"
-    typed = builder.bitcast(pointer, vector.as_pointer())
-    i32 = ir.IntType(32)
-    fnty = ir.FunctionType(vector, [typed.type, i32, mask.type, vector])
-    function = cgutils.get_or_insert_function(builder.module, fnty, name)
-    return builder.call(function, [typed, i32(1), mask, ir.Constant(vector, None)])
-
-
-def _load_short(builder: Any, address: Any, mask: Any, vector: Any, readable: Any) -> Any:
-    """As _masked_load, or all that is there where it ends before `readable`: masked loads take twice as long."""
-    read = cgutils.alloca_once(builder, vector)
-    pointer = _pointer(builder, address)
-    size = address.type(vector.count * vector.element.width // 8)
-    whole = builder.icmp_signed("<=", builder.add(address, size), readable)
-    with builder.if_else(whole) as (then, otherwise):
-        with then:
-            builder.store(_load(builder, pointer, vector), read)
-        with otherwise:
-            builder.store(_masked_load(builder, pointer, mask, vector), read)
-    return builder.load(read)
-
-
-def _masked_store(builder: Any, value: Any, pointer: Any, mask: Any) -> None:
-    """Store the masked lanes, touch no other memory."""
-    vector = value.type
-    name = f"llvm.masked.store.v{vector.count}i{vector.element.width}.p0"
-    typed = builder.bitcast(pointer, vector.as_pointer())
-    i32 = ir.IntType(32)
-    fnty = ir.FunctionType(ir.VoidType(), [vector, typed.type, i32, mask.type])
-    function = cgutils.get_or_insert_function(builder.module, fnty, name)
-    builder.call(function, [value, typed, i32(1), mask])
+from memory import _splat
 
 
 def _strips(builder: Any, lanes: int, columns: Any, strip: Callable[[Any, Any], None]) -> None:
@@ -69,6 +23,14 @@ def _strips(builder: Any, lanes: int, columns: Any, strip: Callable[[Any, Any], 
     left = builder.sub(columns, whole)
     with builder.if_then(builder.icmp_signed(">", left, i64(0))):
         strip(whole, left)
+
+
+def _unless(builder: Any, flag: Any, type_: Any) -> Any:
+    """An integer of nothing but ones, or 0 if the flag is set.
+
+    Spread over lanes, and ANDed, it serves all targets; LLVM spreads a flag element by element but for AVX-512.
+    """
+    return builder.select(flag, type_(0), type_(-1))
 
 
 def _any(builder: Any, mask: Any) -> Any:

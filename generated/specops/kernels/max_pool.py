@@ -283,6 +283,13 @@ def _load_apart(builder: Any, address: Any, step: Any, vector: Any, count: Any =
     return builder.load(value)
 
 
+def _opaque(builder: Any, value: Any) -> Any:
+    """A vector in an x86 register, of 256 bits at most, of which LLVM does not know where it comes from."""
+    hidden = builder.asm(ir.FunctionType(value.type, [value.type]), "", "=x,0", [value], False)
+    hidden.attributes.add("readnone")
+    return hidden
+
+
 def _prefetch(builder: Any, pointer: Any, level: int, write: int = 0) -> None:
     """Fetch a cache line that is wanted soon, to be written to where `write` is 1, into the cache of that level.
 
@@ -426,12 +433,146 @@ def release(_context: Any, address: Any) -> Any:
     return types.void(types.int64), codegen
 
 
+PAGE_BYTES = 4096  # memory is readable by whole pages, of that many bytes or a multiple
+
+
+class _Few(NamedTuple):
+    """The first lanes of a vector, one at least."""
+
+    count: Any
+    mask: Any  # True in these lanes
+    by_mask: bool  # whether the target loads and stores masked lanes of any width
+
+
+def _few(context: Any, builder: Any, vector: Any, count: Any) -> _Few:
+    """The first `count` lanes of vectors of as many lanes as this one."""
+    by_mask = _target_has(context, "avx512bw", on_arm=False)
+    return _Few(count, _mask(builder, vector, count), by_mask)
+
+
+def _mask(builder: Any, vector: Any, count: Any) -> Any:
+    """True in the first `count` lanes."""
+    integers = ir.VectorType(ir.IntType(min(8 * _bytes_of(vector.element), 64)), vector.count)
+    numbers = ir.Constant(integers, list(range(vector.count)))
+    limit = builder.trunc(count, integers.element) if integers.element.width < 64 else count
+    return builder.icmp_signed("<", numbers, _splat(builder, limit, integers))
+
+
+def _letters(vector: Any) -> str:
+    """As LLVM names the type of a vector."""
+    letter = "i" if isinstance(vector.element, ir.IntType) else "f"
+    return f"v{vector.count}{letter}{8 * _bytes_of(vector.element)}"
+
+
+def _masked_load(builder: Any, pointer: Any, mask: Any, vector: Any) -> Any:
+    """Load the masked lanes, touch no other memory; the rest is 0."""
+    typed = builder.bitcast(pointer, vector.as_pointer())
+    i32 = ir.IntType(32)
+    fnty = ir.FunctionType(vector, [typed.type, i32, mask.type, vector])
+    name = f"llvm.masked.load.{_letters(vector)}.p0"
+    function = cgutils.get_or_insert_function(builder.module, fnty, name)
+    return builder.call(function, [typed, i32(1), mask, ir.Constant(vector, None)])
+
+
+def _masked_store(builder: Any, value: Any, pointer: Any, mask: Any) -> None:
+    """Store the masked lanes, touch no other memory."""
+    typed = builder.bitcast(pointer, value.type.as_pointer())
+    i32 = ir.IntType(32)
+    fnty = ir.FunctionType(ir.VoidType(), [value.type, typed.type, i32, mask.type])
+    name = f"llvm.masked.store.{_letters(value.type)}.p0"
+    function = cgutils.get_or_insert_function(builder.module, fnty, name)
+    builder.call(function, [value, typed, i32(1), mask])
+
+
+def _within_pages(builder: Any, address: Any, few: _Few, vector: Any) -> Any:
+    """As _load_few, but other lanes hold anything: what lies behind is read, but not in another page.
+
+    LLVM has a branch for each lane of 8 or 16 bits where the target has no masks for them: 10 to 60 times as long.
+    """
+    i64 = address.type
+    element = _bytes_of(vector.element)
+    size = i64(vector.count * element)
+    in_page = builder.and_(address, i64(PAGE_BYTES - 1))
+    value = cgutils.alloca_once(builder, vector)
+    leaves = builder.icmp_unsigned(">", builder.add(in_page, size), i64(PAGE_BYTES))
+    with builder.if_else(leaves, likely=False) as (then, otherwise):
+        with then:
+            # All to the end of the page, and from there back to the first lane, unless the lanes go on behind it.
+            end = builder.add(in_page, builder.mul(few.count, i64(element)))
+            ends = builder.icmp_unsigned("<=", end, i64(PAGE_BYTES))
+            over = builder.sub(builder.add(in_page, size), i64(PAGE_BYTES))
+            over = builder.select(ends, over, i64(0))
+            shifted = cgutils.alloca_once(builder, ir.ArrayType(vector, 2))
+            shifted = builder.bitcast(shifted, ir.IntType(8).as_pointer())
+            bits = _load(builder, _pointer(builder, builder.sub(address, over)), vector)
+            builder.store(bits, builder.bitcast(shifted, vector.as_pointer()), align=1)
+            builder.store(_load(builder, builder.gep(shifted, [over]), vector), value)
+        with otherwise:
+            builder.store(_load(builder, _pointer(builder, address), vector), value)
+    return builder.load(value)
+
+
+def _load_few(builder: Any, pointer: Any, few: _Few | None, vector: Any) -> Any:
+    """Load the first lanes (None: all), touch no other memory but of their pages; the rest is 0."""
+    if few is None:
+        return _load(builder, pointer, vector)
+    if few.by_mask:
+        return _masked_load(builder, pointer, few.mask, vector)
+    address = builder.ptrtoint(pointer, ir.IntType(64))
+    bits = _within_pages(builder, address, few, vector)
+    return builder.select(few.mask, bits, ir.Constant(vector, None))
+
+
+def _store_few(builder: Any, value: Any, pointer: Any, few: _Few | None) -> None:
+    """Store the first lanes (None: all), touch no other memory."""
+    if few is None:
+        builder.store(value, builder.bitcast(pointer, value.type.as_pointer()), align=1)
+    elif few.by_mask:
+        _masked_store(builder, value, pointer, few.mask)
+    else:
+        _store_by_halves(builder, value, pointer, few.count)
+
+
+def _store_by_halves(builder: Any, value: Any, pointer: Any, count: Any) -> None:
+    """Store the first `count` lanes, each binary digit of which stands for a piece."""
+    i64, size = count.type, _bytes_of(value.type.element)
+    address = builder.ptrtoint(pointer, i64)
+    pieces = [value]
+    lanes = value.type.count
+    while lanes:
+        before = builder.and_(count, i64(-2 * lanes))
+        place = _pointer(builder, address, builder.mul(before, i64(size)))
+        rest = cgutils.alloca_once_value(builder, pieces[0])
+        digit = builder.and_(count, i64(lanes))
+        with builder.if_then(builder.icmp_unsigned("!=", digit, i64(0))):
+            typed = builder.bitcast(place, pieces[0].type.as_pointer())
+            builder.store(pieces[0], typed, align=1)
+            if len(pieces) == 2:
+                builder.store(pieces[1], rest)
+        lanes //= 2
+        if lanes:
+            left = builder.load(rest)
+            pieces = [_lanes_from(builder, left, begin, lanes) for begin in (0, lanes)]
+
+
+def _lanes_from(builder: Any, vector: Any, first: int, count: int) -> Any:
+    """So many lanes from number `first` on."""
+    order = ir.Constant(ir.VectorType(ir.IntType(32), count), list(range(first, first + count)))
+    return builder.shuffle_vector(vector, ir.Constant(vector.type, ir.Undefined), order)
+
+
 class Rule(NamedTuple):
     """How elements are compared; all in the elements' own width."""
 
     flip: Any  # turns the order round
     nan_key: Any  # of NaN
     inf: Any  # the bits of infinity, or None for integers
+
+
+def _floats_of(vector: Any) -> Any:
+    """The vector of floats whose bits are 32 or 64 each."""
+    real = ir.FloatType() if vector.element.width == 32 else ir.DoubleType()
+    return ir.VectorType(real, vector.count)
 
 
 def _order_key(builder: Any, bits: Any, rule: Rule) -> Any:
@@ -452,8 +593,7 @@ def _order_key(builder: Any, bits: Any, rule: Rule) -> Any:
     nan = builder.icmp_signed(">", magnitude, inf)
     if bits.type != element and width > 16:
         # An operation less, where vectors of floats are compared (0.9 of the time of a row).
-        real = ir.FloatType() if width == 32 else ir.DoubleType()
-        value = builder.bitcast(bits, ir.VectorType(real, bits.type.count))
+        value = builder.bitcast(bits, _floats_of(bits.type))
         nan = builder.fcmp_unordered("uno", value, value)
     return builder.select(nan, nan_key, key)
 
@@ -482,38 +622,6 @@ def load_key(_context: Any, address: Any, offset: Any, rule: Any) -> Any:
         return _order_key(builder, bits, rule)
 
     return rule[0](types.int64, types.int64, rule), codegen
-
-
-def _mask(builder: Any, vector: Any, count: Any) -> Any:
-    """True in the first `count` lanes."""
-    numbers = ir.Constant(vector, list(range(vector.count)))
-    limit = count
-    if vector.element.width < 64:
-        limit = builder.trunc(count, vector.element)
-    return builder.icmp_signed("<", numbers, _splat(builder, limit, vector))
-
-
-def _masked_load(builder: Any, pointer: Any, mask: Any, vector: Any) -> Any:
-    """Load the masked lanes (None: all), touch no other memory; the rest is 0."""
-    if mask is None:
-        return _load(builder, pointer, vector)
-    name = f"llvm.masked.load.v{vector.count}i{vector.element.width}.p0"
-    typed = builder.bitcast(pointer, vector.as_pointer())
-    i32 = ir.IntType(32)
-    fnty = ir.FunctionType(vector, [typed.type, i32, mask.type, vector])
-    function = cgutils.get_or_insert_function(builder.module, fnty, name)
-    return builder.call(function, [typed, i32(1), mask, ir.Constant(vector, None)])
-
-
-def _masked_store(builder: Any, value: Any, pointer: Any, mask: Any) -> None:
-    """Store the masked lanes, touch no other memory."""
-    vector = value.type
-    name = f"llvm.masked.store.v{vector.count}i{vector.element.width}.p0"
-    typed = builder.bitcast(pointer, vector.as_pointer())
-    i32 = ir.IntType(32)
-    fnty = ir.FunctionType(ir.VoidType(), [vector, typed.type, i32, mask.type])
-    function = cgutils.get_or_insert_function(builder.module, fnty, name)
-    builder.call(function, [value, typed, i32(1), mask])
 
 
 def _any(builder: Any, mask: Any) -> Any:
@@ -661,15 +769,15 @@ def greatest_key(_context: Any, address: Any, n: Any, rule: Any) -> Any:
 def greatest_lane(_context: Any, address: Any, n: Any, rule: Any) -> Any:
     """The greatest key of n contiguous elements, n at most one vector."""
 
-    def codegen(_context: Any, builder: Any, signature: Any, values: Any) -> Any:
+    def codegen(context: Any, builder: Any, signature: Any, values: Any) -> Any:
         address, n = values[:2]
         rule = _rule(builder, signature, values)
         vector = _lanes(rule.flip.type)
-        mask = _mask(builder, vector, n)
-        bits = _masked_load(builder, _pointer(builder, address), mask, vector)
+        few = _few(context, builder, vector, n)
+        bits = _load_few(builder, _pointer(builder, address), few, vector)
         keys = _order_key(builder, bits, rule)
         least = ir.Constant(vector, [-(2 ** (vector.element.width - 1))] * vector.count)
-        return _greatest_lane(builder, builder.select(mask, keys, least))
+        return _greatest_lane(builder, builder.select(few.mask, keys, least))
 
     return rule[0](types.int64, types.int64, rule), codegen
 
@@ -678,7 +786,7 @@ def greatest_lane(_context: Any, address: Any, n: Any, rule: Any) -> Any:
 def equal_lanes(_context: Any, address: Any, n: Any, key: Any, rule: Any) -> Any:
     """Bit i: the key of element i equals `key`. n elements, or a whole vector where n is None."""
 
-    def codegen(_context: Any, builder: Any, signature: Any, values: Any) -> Any:
+    def codegen(context: Any, builder: Any, signature: Any, values: Any) -> Any:
         address, n, key = values[:3]
         rule = _rule(builder, signature, values)
         vector = _lanes(rule.flip.type)
@@ -689,10 +797,10 @@ def equal_lanes(_context: Any, address: Any, n: Any, key: Any, rule: Any) -> Any
             keys = _order_key(builder, _load(builder, pointer, vector), rule)
             equal = builder.icmp_signed("==", keys, _splat(builder, key, vector))
         else:
-            mask = _mask(builder, vector, n)
-            keys = _order_key(builder, _masked_load(builder, pointer, mask, vector), rule)
+            few = _few(context, builder, vector, n)
+            keys = _order_key(builder, _load_few(builder, pointer, few, vector), rule)
             equal = builder.icmp_signed("==", keys, _splat(builder, key, vector))
-            equal = builder.and_(mask, equal)
+            equal = builder.and_(few.mask, equal)
         bits = builder.bitcast(equal, ir.IntType(vector.count))
         return builder.zext(bits, ir.IntType(64)) if vector.count < 64 else bits
 
@@ -809,7 +917,8 @@ def _half_to_float(context: Any, builder: Any, bits: Any) -> Any:
     """float32 of float16 `bits` (i16)."""
     float_ = _like(bits.type, ir.FloatType())
     if _converts_half(context):
-        return builder.fpext(builder.bitcast(bits, _like(bits.type, ir.HalfType())), float_)
+        value = builder.fpext(builder.bitcast(bits, _like(bits.type, ir.HalfType())), float_)
+        return _unknown_halves(context, builder, value)
     integer = _like(bits.type, ir.IntType(32))
 
     def constant(value: int) -> Any:
@@ -829,6 +938,28 @@ def _half_to_float(context: Any, builder: Any, bits: Any) -> Any:
     sign = builder.shl(builder.and_(wide, constant(0x8000)), constant(16))
     parts = builder.or_(builder.or_(value, exponent), builder.or_(quiet, sign))
     return builder.bitcast(parts, float_)
+
+
+def _unknown_halves(context: Any, builder: Any, value: Any) -> Any:
+    """Floats that LLVM does not know to be converted halves.
+
+    It compares the halves instead, if it knows, and has to convert them again where nothing compares them.
+    """
+    vector = value.type
+    few = not isinstance(vector, ir.VectorType) or vector.count % 8 != 0
+    if few or _target_has(context, "avx512f", on_arm=True):
+        return value
+    undefined = ir.Constant(vector, ir.Undefined)
+    pieces = []
+    for first in range(0, vector.count, 8):
+        order = ir.Constant(ir.VectorType(ir.IntType(32), 8), list(range(first, first + 8)))
+        pieces.append(_opaque(builder, builder.shuffle_vector(value, undefined, order)))
+    while len(pieces) > 1:
+        lanes = 2 * pieces[0].type.count
+        order = ir.Constant(ir.VectorType(ir.IntType(32), lanes), list(range(lanes)))
+        pairs = zip(pieces[::2], pieces[1::2], strict=True)
+        pieces = [builder.shuffle_vector(a, b, order) for a, b in pairs]
+    return pieces[0]
 
 
 def _float_to_half(context: Any, builder: Any, value: Any) -> Any:
@@ -1107,14 +1238,6 @@ def _term(context: Any, builder: Any, bits: Any, element: Any, rule: Any, values
 WIDEST = 2  # registers of a vector of ranks, at most
 
 
-def _first_lanes(builder: Any, count: int, n: Any) -> Any:
-    """True in the first `n` of `count` lanes, n < count."""
-    bits = ir.IntType(count)
-    n = builder.trunc(n, bits) if count < 64 else n
-    ones = builder.sub(builder.shl(bits(1), n), bits(1))
-    return builder.bitcast(ones, ir.VectorType(ir.IntType(1), count))
-
-
 def _store(builder: Any, value: Any, pointer: Any) -> None:
     """Store a value at any alignment."""
     builder.store(value, builder.bitcast(pointer, value.type.as_pointer()), align=1)
@@ -1131,11 +1254,13 @@ def _vector(element: Any, registers: int = 1) -> Any:
     return ir.VectorType(element, registers * VECTOR_BYTES * 8 // _width(element))
 
 
-def _runs(builder: Any, vector: Any, planes: Any, count: Any, n: Any, run: Any) -> None:
-    """`run(plane, number, first, done, mask)` for `count` runs of each plane, in strips of n lanes.
+def _runs(
+    context: Any, builder: Any, vector: Any, planes: Any, count: Any, n: Any, run: Any
+) -> None:
+    """`run(plane, number, first, done, few)` for `count` runs of each plane, in strips of n lanes.
 
-    The last strip overlaps: its first `done` lanes were those of the strip before. It is masked where there is no
-    whole one.
+    The last strip overlaps: its first `done` lanes were those of the strip before. `few` is None but where
+    there is no whole one.
     """
     builder.function.attributes.add("optsize")  # else LLVM unrolls what _by_count leaves
     i64 = n.type
@@ -1151,12 +1276,12 @@ def _runs(builder: Any, vector: Any, planes: Any, count: Any, n: Any, run: Any) 
             first = builder.select(builder.icmp_signed("<", begin, last), begin, last)
             run(plane.index, loop.index, first, builder.sub(begin, first), None)
         with otherwise:
-            mask = _first_lanes(builder, vector.count, n)
+            few = _few(context, builder, vector, n)
             with (
                 cgutils.for_range(builder, planes) as plane,
                 cgutils.for_range(builder, count) as loop,
             ):
-                run(plane.index, loop.index, i64(0), i64(0), mask)
+                run(plane.index, loop.index, i64(0), i64(0), few)
 
 
 def _cases(builder: Any, value: Any, cases: tuple[int, ...], body: Any) -> None:
@@ -1202,14 +1327,11 @@ def _after(builder: Any, done: Any, value: Any, old: Any) -> Any:
     return builder.select(new, value, old)
 
 
-def _store_lanes(builder: Any, value: Any, start: Any, first: Any, mask: Any) -> None:
-    """Store a vector, or its masked lanes, as the elements from number `first` on."""
+def _store_lanes(builder: Any, value: Any, start: Any, first: Any, few: Any) -> None:
+    """Store a vector, or a few of its lanes, as the elements from number `first` on."""
     offset = builder.mul(first, first.type(value.type.element.width // 8))
     pointer = builder.gep(start, [offset])
-    if mask is None:
-        _store(builder, value, pointer)
-    else:
-        _masked_store(builder, value, pointer, mask)
+    _store_few(builder, value, pointer, few)
 
 
 class Planes(NamedTuple):
@@ -1327,7 +1449,7 @@ def _rank_rows(
     lowest = least if sums else _splat(builder, _lowest(builder, element, wide, order), vector)
     fresh = builder.trunc(values[3], ir.IntType(1))
 
-    def strip(rounds: Any, plane: Any, number: Any, column: Any, done: Any, mask: Any) -> None:
+    def strip(rounds: Any, plane: Any, number: Any, column: Any, done: Any, few: Any) -> None:
         size = i64(_width(element) // 8)
         steps_to = (plane, planes.line), (number, lines.place_step), (column, size)
         place = _place(builder, lines.place, *steps_to)
@@ -1335,7 +1457,7 @@ def _rank_rows(
             builder.store(least, best)
         else:
             old = _load(builder, place, vector)
-            begin = lowest if mask is None else builder.select(mask, lowest, least)
+            begin = lowest if few is None else builder.select(few.mask, lowest, least)
             builder.store(builder.select(fresh, begin, old), best)
         step = rows.step if apart else i64(narrow.element.width // 8)
         steps_to = (plane, planes.source), (number, lines.source_step), (column, step)
@@ -1358,16 +1480,16 @@ def _rank_rows(
                 where = builder.sub(start, where)
             if apart:
                 address = builder.ptrtoint(pointer, i64)
-                count = None if mask is None else rows.columns
+                count = None if few is None else few.count
                 bits = _load_apart(builder, address, step, narrow, count)
             else:
-                bits = _masked_load(builder, pointer, mask, narrow)
+                bits = _load_few(builder, pointer, few, narrow)
             if sums:
                 rank = _term(context, builder, bits, element, rule, values[-1])
             else:
                 rank = _rank(builder, bits, where, element, order)
-            if mask is not None:
-                rank = builder.select(mask, rank, least)
+            if few is not None:
+                rank = builder.select(few.mask, rank, least)
             builder.store(_joined(builder, rank, builder.load(best)), best)
 
         _rounds(builder, rounds, join_row)
@@ -1385,7 +1507,7 @@ def _rank_rows(
 
     def ranks(rounds: Any) -> None:
         step = partial(strip, rounds)
-        _runs(builder, vector, planes.count, lines.count, rows.columns, step)
+        _runs(context, builder, vector, planes.count, lines.count, rows.columns, step)
 
     if apart:
         ranks(rows.count)
@@ -1547,8 +1669,8 @@ def fold_block(
     return types.void(*(i64,) * 9, wide, flip), codegen
 
 
-def _fold_runs(builder: Any, vector: Any, runs: Any, run: Any) -> None:
-    """`run(plane, number, ranks, first, mask)` for the folded ranks of strips of the runs."""
+def _fold_runs(context: Any, builder: Any, vector: Any, runs: Any, run: Any) -> None:
+    """`run(plane, number, ranks, first, few)` for the folded ranks of strips of the runs."""
     runs = Runs(*cgutils.unpack_tuple(builder, runs))
     pieces = Pieces(*cgutils.unpack_tuple(builder, runs.pieces))
     i64 = runs.n.type
@@ -1557,17 +1679,17 @@ def _fold_runs(builder: Any, vector: Any, runs: Any, run: Any) -> None:
     shifts = builder.mul(pieces.step, size), builder.mul(pieces.last, size)
 
     def near(
-        stride: int, count: Any, plane: Any, number: Any, first: Any, _done: Any, mask: Any
+        stride: int, count: Any, plane: Any, number: Any, first: Any, _done: Any, few: Any
     ) -> None:
         apart = i64(stride * bytes_of_rank)
         steps = (plane, runs.plane_line), (number, runs.line_step), (first, apart)
         source = _place(builder, runs.line, *steps)
         joined = _folded(builder, source, stride, vector, (count, *shifts))
         places = list(range(0, stride * vector.count, stride))
-        run(plane, number, _collected(builder, joined, places), first, mask)
+        run(plane, number, _collected(builder, joined, places), first, few)
 
     def strips(run_strip: Any) -> None:
-        _runs(builder, vector, runs.planes, runs.count, runs.n, run_strip)
+        _runs(context, builder, vector, runs.planes, runs.count, runs.n, run_strip)
 
     def by_stride(stride: Any) -> None:
         if stride in (1, 2):
@@ -1601,11 +1723,11 @@ def store_elements(
         out, plane_out, out_step = values[:3]
         order = _rule(builder, signature, values)
 
-        def run(plane: Any, number: Any, ranks: Any, first: Any, mask: Any) -> None:
+        def run(plane: Any, number: Any, ranks: Any, first: Any, few: Any) -> None:
             target = _place(builder, out, (plane, plane_out), (number, out_step))
-            _store_lanes(builder, _element_bits(builder, ranks, order), target, first, mask)
+            _store_lanes(builder, _element_bits(builder, ranks, order), target, first, few)
 
-        _fold_runs(builder, _vector(order.flip.type), values[3], run)
+        _fold_runs(context, builder, _vector(order.flip.type), values[3], run)
         return context.get_dummy_value()
 
     i64 = types.int64
@@ -1649,9 +1771,7 @@ def store_found(
         some = ir.VectorType(ir.IntType(1), vector.count)
         found = cgutils.alloca_once_value(builder, ir.Constant(some, None))
 
-        def store_bits(
-            target: Any, key: Any, low: Any, padding: Any, first: Any, mask: Any
-        ) -> None:
+        def store_bits(target: Any, key: Any, low: Any, padding: Any, first: Any, few: Any) -> None:
             if order.inf is None:
                 bits = builder.xor(key, _splat(builder, order.flip, narrow))
             else:
@@ -1662,14 +1782,14 @@ def store_found(
                 bits = builder.or_(bits, sign)
                 nan = builder.icmp_signed("==", key, _splat(builder, order.nan_key, narrow))
                 nan = builder.and_(nan, builder.not_(padding))
-                if mask is not None:
-                    nan = builder.and_(nan, mask)
+                if few is not None:
+                    nan = builder.and_(nan, few.mask)
                 builder.store(builder.or_(builder.load(found), nan), found)
             bits = builder.select(padding, _splat(builder, blank, narrow), bits)
-            _store_lanes(builder, bits, target, first, mask)
+            _store_lanes(builder, bits, target, first, few)
 
         def store_indices(
-            target: Any, start: Any, low: Any, padding: Any, first: Any, mask: Any, integer: Any
+            target: Any, start: Any, low: Any, padding: Any, first: Any, few: Any, integer: Any
         ) -> None:
             wanted = ir.VectorType(integer, vector.count)
             numbers = ir.Constant(wanted, list(range(vector.count)))
@@ -1685,24 +1805,24 @@ def store_found(
                 back = builder.zext(back, wanted)
             index = builder.sub(builder.add(start, steps), back)
             index = builder.select(padding, ir.Constant(wanted, [-1] * vector.count), index)
-            _store_lanes(builder, index, target, first, mask)
+            _store_lanes(builder, index, target, first, few)
 
-        def run(plane: Any, number: Any, ranks: Any, first: Any, mask: Any) -> None:
+        def run(plane: Any, number: Any, ranks: Any, first: Any, few: Any) -> None:
             key, low = _parts(builder, ranks, bits_type)
             padding = builder.icmp_signed("==", low, ir.Constant(low.type, None))
             if elements_wanted:
                 target = _place(builder, out, (plane, plane_out), (number, out_step))
-                store_bits(target, key, low, padding, first, mask)
+                store_bits(target, key, low, padding, first, few)
             target = _place(builder, indices, (plane, plane_index), (number, index_step))
             start = builder.add(base, builder.mul(plane, plane_base))
             short = builder.icmp_signed("==", width, width.type(4))
             with builder.if_else(short) as (then, otherwise):
                 with then:
-                    store_indices(target, start, low, padding, first, mask, ir.IntType(32))
+                    store_indices(target, start, low, padding, first, few, ir.IntType(32))
                 with otherwise:
-                    store_indices(target, start, low, padding, first, mask, ir.IntType(64))
+                    store_indices(target, start, low, padding, first, few, ir.IntType(64))
 
-        _fold_runs(builder, vector, values[6], run)
+        _fold_runs(context, builder, vector, values[6], run)
         return _any(builder, builder.load(found))
 
     i64 = types.int64
@@ -1837,17 +1957,17 @@ def store_sums(
         size = out.type(_width(element) // 8)
         doubtful = cgutils.alloca_once_value(builder, ir.IntType(1)(0))
 
-        def doubt(value: Any, mask: Any, squares: int) -> None:
+        def doubt(value: Any, few: Any, squares: int) -> None:
             safe = SAFE_32 if _width(element) == 32 else SAFE_64
             low, high = (ir.Constant(vector, [limit**squares] * vector.count) for limit in safe)
             positive = builder.fcmp_ordered(">", value, ir.Constant(vector, None))
             small = builder.and_(positive, builder.fcmp_ordered("<", value, low))
             unsafe = builder.or_(small, builder.fcmp_ordered(">", value, high))
-            if mask is not None:
-                unsafe = builder.and_(unsafe, mask)
+            if few is not None:
+                unsafe = builder.and_(unsafe, few.mask)
             builder.store(builder.or_(builder.load(doubtful), _any(builder, unsafe)), doubtful)
 
-        def run(plane: Any, number: Any, value: Any, first: Any, mask: Any) -> None:
+        def run(plane: Any, number: Any, value: Any, first: Any, few: Any) -> None:
             if power == types.none:
                 place = _place(builder, divisors, (number, divisor_step), (first, size))
                 divisor = _load(builder, place, vector)
@@ -1860,14 +1980,14 @@ def store_sums(
                 function = cgutils.get_or_insert_function(builder.module, fnty, name)
                 value = builder.call(function, [value])
                 if _may_vanish(kind, element):
-                    doubt(value, mask, 1)
+                    doubt(value, few, 1)
             elif power.count == 3:
-                doubt(value, mask, 2)
+                doubt(value, few, 2)
                 value = _root(builder, value, values[-1], kind)
             target = _place(builder, out, (plane, plane_out), (number, out_step))
-            _store_lanes(builder, _bits_of(context, builder, value, kind), target, first, mask)
+            _store_lanes(builder, _bits_of(context, builder, value, kind), target, first, few)
 
-        _fold_runs(builder, vector, values[3], run)
+        _fold_runs(context, builder, vector, values[3], run)
         return builder.load(doubtful)
 
     i64 = types.int64

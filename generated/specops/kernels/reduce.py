@@ -331,6 +331,13 @@ def _load_apart(builder: Any, address: Any, step: Any, vector: Any, count: Any =
     return builder.load(value)
 
 
+def _opaque(builder: Any, value: Any) -> Any:
+    """A vector in an x86 register, of 256 bits at most, of which LLVM does not know where it comes from."""
+    hidden = builder.asm(ir.FunctionType(value.type, [value.type]), "", "=x,0", [value], False)
+    hidden.attributes.add("readnone")
+    return hidden
+
+
 def _prefetch(builder: Any, pointer: Any, level: int, write: int = 0) -> None:
     """Fetch a cache line that is wanted soon, to be written to where `write` is 1, into the cache of that level.
 
@@ -445,58 +452,159 @@ def release(_context: Any, address: Any) -> Any:
     return types.void(types.int64), codegen
 
 
+PAGE_BYTES = 4096  # memory is readable by whole pages, of that many bytes or a multiple
+
+
+class _Few(NamedTuple):
+    """The first lanes of a vector, one at least."""
+
+    count: Any
+    mask: Any  # True in these lanes
+    by_mask: bool  # whether the target loads and stores masked lanes of any width
+
+
+def _few(context: Any, builder: Any, vector: Any, count: Any) -> _Few:
+    """The first `count` lanes of vectors of as many lanes as this one."""
+    by_mask = _target_has(context, "avx512bw", on_arm=False)
+    return _Few(count, _mask(builder, vector, count), by_mask)
+
+
+def _mask(builder: Any, vector: Any, count: Any) -> Any:
+    """True in the first `count` lanes."""
+    integers = ir.VectorType(ir.IntType(min(8 * _bytes_of(vector.element), 64)), vector.count)
+    numbers = ir.Constant(integers, list(range(vector.count)))
+    limit = builder.trunc(count, integers.element) if integers.element.width < 64 else count
+    return builder.icmp_signed("<", numbers, _splat(builder, limit, integers))
+
+
+def _letters(vector: Any) -> str:
+    """As LLVM names the type of a vector."""
+    letter = "i" if isinstance(vector.element, ir.IntType) else "f"
+    return f"v{vector.count}{letter}{8 * _bytes_of(vector.element)}"
+
+
+def _masked_load(builder: Any, pointer: Any, mask: Any, vector: Any) -> Any:
+    """Load the masked lanes, touch no other memory; the rest is 0."""
+    typed = builder.bitcast(pointer, vector.as_pointer())
+    i32 = ir.IntType(32)
+    fnty = ir.FunctionType(vector, [typed.type, i32, mask.type, vector])
+    name = f"llvm.masked.load.{_letters(vector)}.p0"
+    function = cgutils.get_or_insert_function(builder.module, fnty, name)
+    return builder.call(function, [typed, i32(1), mask, ir.Constant(vector, None)])
+
+
+def _masked_store(builder: Any, value: Any, pointer: Any, mask: Any) -> None:
+    """Store the masked lanes, touch no other memory."""
+    typed = builder.bitcast(pointer, value.type.as_pointer())
+    i32 = ir.IntType(32)
+    fnty = ir.FunctionType(ir.VoidType(), [value.type, typed.type, i32, mask.type])
+    name = f"llvm.masked.store.{_letters(value.type)}.p0"
+    function = cgutils.get_or_insert_function(builder.module, fnty, name)
+    builder.call(function, [value, typed, i32(1), mask])
+
+
+def _within_pages(builder: Any, address: Any, few: _Few, vector: Any) -> Any:
+    """As _load_few, but other lanes hold anything: what lies behind is read, but not in another page.
+
+    LLVM has a branch for each lane of 8 or 16 bits where the target has no masks for them: 10 to 60 times as long.
+    """
+    i64 = address.type
+    element = _bytes_of(vector.element)
+    size = i64(vector.count * element)
+    in_page = builder.and_(address, i64(PAGE_BYTES - 1))
+    value = cgutils.alloca_once(builder, vector)
+    leaves = builder.icmp_unsigned(">", builder.add(in_page, size), i64(PAGE_BYTES))
+    with builder.if_else(leaves, likely=False) as (then, otherwise):
+        with then:
+            # All to the end of the page, and from there back to the first lane, unless the lanes go on behind it.
+            end = builder.add(in_page, builder.mul(few.count, i64(element)))
+            ends = builder.icmp_unsigned("<=", end, i64(PAGE_BYTES))
+            over = builder.sub(builder.add(in_page, size), i64(PAGE_BYTES))
+            over = builder.select(ends, over, i64(0))
+            shifted = cgutils.alloca_once(builder, ir.ArrayType(vector, 2))
+            shifted = builder.bitcast(shifted, ir.IntType(8).as_pointer())
+            bits = _load(builder, _pointer(builder, builder.sub(address, over)), vector)
+            builder.store(bits, builder.bitcast(shifted, vector.as_pointer()), align=1)
+            builder.store(_load(builder, builder.gep(shifted, [over]), vector), value)
+        with otherwise:
+            builder.store(_load(builder, _pointer(builder, address), vector), value)
+    return builder.load(value)
+
+
+def _load_few(builder: Any, pointer: Any, few: _Few | None, vector: Any) -> Any:
+    """Load the first lanes (None: all), touch no other memory but of their pages; the rest is 0."""
+    if few is None:
+        return _load(builder, pointer, vector)
+    if few.by_mask:
+        return _masked_load(builder, pointer, few.mask, vector)
+    address = builder.ptrtoint(pointer, ir.IntType(64))
+    bits = _within_pages(builder, address, few, vector)
+    return builder.select(few.mask, bits, ir.Constant(vector, None))
+
+
+def _load_short(builder: Any, address: Any, few: _Few, vector: Any, readable: Any) -> Any:
+    """As _load_few, but other lanes hold anything; all is loaded where it ends before `readable`.
+
+    Masked loads take twice as long.
+    """
+    if not few.by_mask:
+        return _within_pages(builder, address, few, vector)
+    read = cgutils.alloca_once(builder, vector)
+    pointer = _pointer(builder, address)
+    size = address.type(vector.count * _bytes_of(vector.element))
+    whole = builder.icmp_signed("<=", builder.add(address, size), readable)
+    with builder.if_else(whole) as (then, otherwise):
+        with then:
+            builder.store(_load(builder, pointer, vector), read)
+        with otherwise:
+            builder.store(_masked_load(builder, pointer, few.mask, vector), read)
+    return builder.load(read)
+
+
+def _store_few(builder: Any, value: Any, pointer: Any, few: _Few | None) -> None:
+    """Store the first lanes (None: all), touch no other memory."""
+    if few is None:
+        builder.store(value, builder.bitcast(pointer, value.type.as_pointer()), align=1)
+    elif few.by_mask:
+        _masked_store(builder, value, pointer, few.mask)
+    else:
+        _store_by_halves(builder, value, pointer, few.count)
+
+
+def _store_by_halves(builder: Any, value: Any, pointer: Any, count: Any) -> None:
+    """Store the first `count` lanes, each binary digit of which stands for a piece."""
+    i64, size = count.type, _bytes_of(value.type.element)
+    address = builder.ptrtoint(pointer, i64)
+    pieces = [value]
+    lanes = value.type.count
+    while lanes:
+        before = builder.and_(count, i64(-2 * lanes))
+        place = _pointer(builder, address, builder.mul(before, i64(size)))
+        rest = cgutils.alloca_once_value(builder, pieces[0])
+        digit = builder.and_(count, i64(lanes))
+        with builder.if_then(builder.icmp_unsigned("!=", digit, i64(0))):
+            typed = builder.bitcast(place, pieces[0].type.as_pointer())
+            builder.store(pieces[0], typed, align=1)
+            if len(pieces) == 2:
+                builder.store(pieces[1], rest)
+        lanes //= 2
+        if lanes:
+            left = builder.load(rest)
+            pieces = [_lanes_from(builder, left, begin, lanes) for begin in (0, lanes)]
+
+
+def _lanes_from(builder: Any, vector: Any, first: int, count: int) -> Any:
+    """So many lanes from number `first` on."""
+    order = ir.Constant(ir.VectorType(ir.IntType(32), count), list(range(first, first + count)))
+    return builder.shuffle_vector(vector, ir.Constant(vector.type, ir.Undefined), order)
+
+
 def _mirror(builder: Any, bits: Any) -> Any:
     """Bits of a float to an integer that orders as it does, and back: negative magnitudes inverted."""
     element = bits.type.element if isinstance(bits.type, ir.VectorType) else bits.type
     sign = builder.ashr(bits, _splat(builder, element(element.width - 1), bits.type))
     magnitude = _splat(builder, element(2 ** (element.width - 1) - 1), bits.type)
     return builder.xor(bits, builder.and_(sign, magnitude))
-
-
-def _mask(builder: Any, vector: Any, count: Any) -> Any:
-    """True in the first `count` lanes."""
-    numbers = ir.Constant(vector, list(range(vector.count)))
-    limit = count
-    if vector.element.width < 64:
-        limit = builder.trunc(count, vector.element)
-    return builder.icmp_signed("<", numbers, _splat(builder, limit, vector))
-
-
-def _masked_load(builder: Any, pointer: Any, mask: Any, vector: Any) -> Any:
-    """Load the masked lanes (None: all), touch no other memory; the rest is 0."""
-    if mask is None:
-        return _load(builder, pointer, vector)
-    name = f"llvm.masked.load.v{vector.count}i{vector.element.width}.p0"
-    typed = builder.bitcast(pointer, vector.as_pointer())
-    i32 = ir.IntType(32)
-    fnty = ir.FunctionType(vector, [typed.type, i32, mask.type, vector])
-    function = cgutils.get_or_insert_function(builder.module, fnty, name)
-    return builder.call(function, [typed, i32(1), mask, ir.Constant(vector, None)])
-
-
-def _load_short(builder: Any, address: Any, mask: Any, vector: Any, readable: Any) -> Any:
-    """As _masked_load, or all that is there where it ends before `readable`: masked loads take twice as long."""
-    read = cgutils.alloca_once(builder, vector)
-    pointer = _pointer(builder, address)
-    size = address.type(vector.count * vector.element.width // 8)
-    whole = builder.icmp_signed("<=", builder.add(address, size), readable)
-    with builder.if_else(whole) as (then, otherwise):
-        with then:
-            builder.store(_load(builder, pointer, vector), read)
-        with otherwise:
-            builder.store(_masked_load(builder, pointer, mask, vector), read)
-    return builder.load(read)
-
-
-def _masked_store(builder: Any, value: Any, pointer: Any, mask: Any) -> None:
-    """Store the masked lanes, touch no other memory."""
-    vector = value.type
-    name = f"llvm.masked.store.v{vector.count}i{vector.element.width}.p0"
-    typed = builder.bitcast(pointer, vector.as_pointer())
-    i32 = ir.IntType(32)
-    fnty = ir.FunctionType(ir.VoidType(), [vector, typed.type, i32, mask.type])
-    function = cgutils.get_or_insert_function(builder.module, fnty, name)
-    builder.call(function, [value, typed, i32(1), mask])
 
 
 def _strips(builder: Any, lanes: int, columns: Any, strip: Callable[[Any, Any], None]) -> None:
@@ -593,7 +701,8 @@ def _half_to_float(context: Any, builder: Any, bits: Any) -> Any:
     """float32 of float16 `bits` (i16)."""
     float_ = _like(bits.type, ir.FloatType())
     if _converts_half(context):
-        return builder.fpext(builder.bitcast(bits, _like(bits.type, ir.HalfType())), float_)
+        value = builder.fpext(builder.bitcast(bits, _like(bits.type, ir.HalfType())), float_)
+        return _unknown_halves(context, builder, value)
     integer = _like(bits.type, ir.IntType(32))
 
     def constant(value: int) -> Any:
@@ -613,6 +722,28 @@ def _half_to_float(context: Any, builder: Any, bits: Any) -> Any:
     sign = builder.shl(builder.and_(wide, constant(0x8000)), constant(16))
     parts = builder.or_(builder.or_(value, exponent), builder.or_(quiet, sign))
     return builder.bitcast(parts, float_)
+
+
+def _unknown_halves(context: Any, builder: Any, value: Any) -> Any:
+    """Floats that LLVM does not know to be converted halves.
+
+    It compares the halves instead, if it knows, and has to convert them again where nothing compares them.
+    """
+    vector = value.type
+    few = not isinstance(vector, ir.VectorType) or vector.count % 8 != 0
+    if few or _target_has(context, "avx512f", on_arm=True):
+        return value
+    undefined = ir.Constant(vector, ir.Undefined)
+    pieces = []
+    for first in range(0, vector.count, 8):
+        order = ir.Constant(ir.VectorType(ir.IntType(32), 8), list(range(first, first + 8)))
+        pieces.append(_opaque(builder, builder.shuffle_vector(value, undefined, order)))
+    while len(pieces) > 1:
+        lanes = 2 * pieces[0].type.count
+        order = ir.Constant(ir.VectorType(ir.IntType(32), lanes), list(range(lanes)))
+        pairs = zip(pieces[::2], pieces[1::2], strict=True)
+        pieces = [builder.shuffle_vector(a, b, order) for a, b in pairs]
+    return pieces[0]
 
 
 def _float_to_half(context: Any, builder: Any, value: Any) -> Any:
@@ -1571,14 +1702,15 @@ def readable_to(start, count, step, rows, row_step, row_bytes):
 
 
 def _each_strip(
+    context: Any,
     builder: Any,
     planes: _Planes,
     vector: Any,
     strip: Callable[[Any, Any, Any, Callable[[Any], Any]], None],
 ) -> None:
-    """strip(plane, column, mask, load) for each vector of columns of each plane; load(row) gives its bits.
+    """strip(plane, column, few, load) for each vector of columns of each plane; load(row) gives its bits.
 
-    `mask` tells its lanes, None all; other lanes hold anything.
+    `few` tells its lanes, None all; other lanes hold anything.
     """
     i64 = planes.columns.type
     size = i64(vector.element.width // 8)
@@ -1588,16 +1720,16 @@ def _each_strip(
 
         def strip_at(column: Any, count: Any) -> None:
             first = builder.add(start, builder.mul(column, size))
-            mask = None if count is None else _mask(builder, vector, count)
+            few = None if count is None else _few(context, builder, vector, count)
 
             def load(row: Any) -> Any:
                 place = builder.add(first, builder.mul(row, planes.row_step))
                 _prefetch(builder, _pointer(builder, place, planes.ahead), 1)
-                if mask is None:
+                if few is None:
                     return _load(builder, _pointer(builder, place), vector)
-                return _load_short(builder, place, mask, vector, planes.readable)
+                return _load_short(builder, place, few, vector, planes.readable)
 
-            strip(plane, column, mask, load)
+            strip(plane, column, few, load)
 
         _strips(builder, vector.count, planes.columns, strip_at)
 
@@ -1629,27 +1761,27 @@ def _fold_part(
     one_group: bool,
     fresh: bool = False,
 ) -> list[Any]:
-    """The state with `rows` vectors, of each the first `count` lanes; `load` gives their bits by number and mask."""
-    mask = None
+    """The state with `rows` vectors, of each the first `count` lanes; `load` gives their bits by number and lanes."""
+    few = None
     if count is not None:
         # Lanes are at most 64: int8 will do for all numbers.
-        mask = _mask(builder, _vector_of(ir.IntType(8), fold.count), count)
+        few = _few(context, builder, _vector_of(ir.IntType(8), fold.count), count)
     if fold.operation == "greatest" and fold.floats and rows > 1:
-        key = _greatest_of_floats(builder, fold, rule, [load(i, mask) for i in range(rows)])
-        if mask is not None:
-            key = builder.select(mask, key, _blank(fold, key.type))
+        key = _greatest_of_floats(builder, fold, rule, [load(i, few) for i in range(rows)])
+        if few is not None:
+            key = builder.select(few.mask, key, _blank(fold, key.type))
         return [_greater(builder, state[0], key)]
 
     width = state[0].type.count  # of the pieces in which the state is
 
     def terms(i: int) -> list[Any]:
-        bits = load(i, mask)
+        bits = load(i, few)
         values = []
         for first in range(0, fold.count, width):
             places = list(range(first, first + width))
             value = _terms(context, builder, fold, rule, _part(builder, bits, bits, places))
-            if mask is not None:
-                wanted = _part(builder, mask, mask, places)
+            if few is not None:
+                wanted = _part(builder, few.mask, few.mask, places)
                 value = builder.select(wanted, value, _blank(fold, value.type))
             values.append(value)
         return values
@@ -1690,8 +1822,8 @@ def _greatest_of_floats(builder: Any, fold: Fold, rule: tuple[Any, ...], rows: l
     return builder.load(key)
 
 
-def _load_row(builder: Any, fold: Fold, pointer: Any, mask: Any) -> Any:
-    return _masked_load(builder, pointer, mask, _vector_of(fold.element, fold.count))
+def _load_row(builder: Any, fold: Fold, pointer: Any, few: Any) -> Any:
+    return _load_few(builder, pointer, few, _vector_of(fold.element, fold.count))
 
 
 @intrinsic
@@ -1741,10 +1873,10 @@ def fold_rows(
                 offset = builder.mul(column, size)
 
                 def rows_from(first: int) -> Callable[[int, Any], Any]:
-                    def load(i: int, mask: Any) -> Any:
+                    def load(i: int, few: Any) -> Any:
                         start, further = starts[first + i], later[first + i]
                         _prefetch(builder, builder.gep(further, [offset]), level)
-                        return _load_row(builder, f, builder.gep(start, [offset]), mask)
+                        return _load_row(builder, f, builder.gep(start, [offset]), few)
 
                     return load
 
@@ -1786,12 +1918,12 @@ def _fold_few(
     row: Callable[[Any, Any], Any],
     count: Any,
 ) -> None:
-    """Fold so many rows of a vector of columns into the states at `places`; `row` gives its bits by number and mask."""
+    """Fold so many rows of a vector of columns into the states at `places`; `row` gives bits by number and lanes."""
     state = _start(builder, fold, fresh, places)
     with cgutils.for_range(builder, rows) as down:
 
-        def load(_i: int, mask: Any) -> Any:
-            return row(down.index, mask)
+        def load(_i: int, few: Any) -> Any:
+            return row(down.index, few)
 
         _fold_into(context, builder, fold, rule, state, load, 1, count, False)
     _stored(builder, places, [builder.load(variable) for variable in state])
@@ -1822,9 +1954,9 @@ def fold_few(
         def strip(column: Any, count: Any) -> None:
             start = builder.add(address, builder.mul(column, i64(f.bits // 8)))
 
-            def row(number: Any, mask: Any) -> Any:
+            def row(number: Any, few: Any) -> Any:
                 offset = builder.load(builder.gep(table, [number]))
-                return _load_row(builder, f, _pointer(builder, start, offset), mask)
+                return _load_row(builder, f, _pointer(builder, start, offset), few)
 
             places = _pieces(context, builder, f, at, gap, column)
             _fold_few(context, builder, f, rule, fresh, places, rows, row, count)
@@ -1868,7 +2000,7 @@ def fold_scattered(
             start = builder.add(address, builder.mul(column, step))
             places = _places(builder, f, at, gap, column, f.count)
 
-            def row(number: Any, _mask: Any) -> Any:
+            def row(number: Any, _few: Any) -> Any:
                 if fetches:
                     _prefetch_line(builder, start, ahead, number)
                 first = builder.add(start, builder.load(builder.gep(table, [number])))
@@ -1995,7 +2127,7 @@ def copy_states(
     return types.void(fold, i64, i64, i64, i64, i64), codegen
 
 
-_Load = Callable[[int, Any], Any]  # the bits of a vector, by its number and the mask of its lanes
+_Load = Callable[[int, Any], Any]  # the bits of a vector, by its number and its lanes (None: all)
 
 
 class _Lead(NamedTuple):
@@ -2038,9 +2170,9 @@ def _each_vector(
         strip = cgutils.for_range_slice(builder, position, end, i64(rows * length), i64)
         with strip as (offset, _):
 
-            def load(i: int, mask: Any, offset: Any = offset) -> Any:
+            def load(i: int, few: Any, offset: Any = offset) -> Any:
                 place = builder.gep(start, [builder.add(offset, i64(i * length))])
-                return _load_row(builder, fold, place, mask)
+                return _load_row(builder, fold, place, few)
 
             if rows > 1:
                 lead.fetch(builder, start, offset, rows * length)
@@ -2085,7 +2217,7 @@ def fold_run(
             _fold_into(context, builder, f, rule, state, load, rows, count, True)
 
         def part_at(offset: Any) -> _Load:
-            return lambda _i, mask: _load_row(builder, f, builder.gep(start, [offset]), mask)
+            return lambda _i, few: _load_row(builder, f, builder.gep(start, [offset]), few)
 
         def in_turn() -> None:
             _each_vector(builder, f, start, n, lead, more)
@@ -2103,7 +2235,7 @@ def fold_run(
                 extremes.more([load(i, None) for i in range(rows)])
 
             def by_key(load: _Load, i: int) -> None:
-                more(lambda _i, mask: load(i, mask), 1)
+                more(lambda _i, few: load(i, few), 1)
 
             def by_keys(load: _Load, rows: int) -> None:
                 for i in range(rows):
@@ -2186,16 +2318,16 @@ def _fold_short(
     def fetch(place: Any) -> None:
         _prefetch(builder, _pointer(builder, place, ahead), 1)
 
-    def load(place: Any, mask: Any = None) -> Any:
-        """The bits of a vector, or of those of its lanes that `mask` tells."""
+    def load(place: Any, few: Any = None) -> Any:
+        """The bits of a vector, or of those of its lanes that `few` tells."""
         if fresh:
             with builder.if_then(builder.icmp_signed("!=", ahead, i64(0))):
                 fetch(place)
         else:
             fetch(place)
-        if mask is None:
+        if few is None:
             return _load_row(builder, fold, _pointer(builder, place), None)
-        return _load_short(builder, place, mask, vector, runs.readable)
+        return _load_short(builder, place, few, vector, runs.readable)
 
     def each(fold_run: Callable[[Any, list[Any]], list[Any]]) -> None:
         with cgutils.for_range(builder, runs.count) as loop:
@@ -2213,7 +2345,7 @@ def _fold_short(
             fold,
             rule,
             state,
-            lambda _i, m: load(first, m),
+            lambda _i, few: load(first, few),
             1,
             runs.n,
             True,
@@ -2225,7 +2357,15 @@ def _fold_short(
 
         def more(place: Any, count: Any) -> None:
             _fold_into(
-                context, builder, fold, rule, state, lambda _i, m: load(place, m), 1, count, True
+                context,
+                builder,
+                fold,
+                rule,
+                state,
+                lambda _i, few: load(place, few),
+                1,
+                count,
+                True,
             )
 
         with cgutils.for_range_slice(builder, i64(0), behind, length, i64) as (offset, _):
@@ -2310,7 +2450,7 @@ def _fold_down(
     load: Callable[[Any, int, Any], Any],
     count: Any,
 ) -> None:
-    """Fold so many rows of adjoining vectors of columns into variables; `load` gives bits by row, vector and mask."""
+    """Fold so many rows of adjoining vectors of columns into variables; `load` gives bits by row, vector and lanes."""
     i64 = rows.type
     each = 1 if fold.in_turn else _together(fold)
     row = i64(0)
@@ -2321,8 +2461,8 @@ def _fold_down(
                 number = builder.add(top, i64(first))
                 for v, state in enumerate(states):
 
-                    def load_row(i: int, mask: Any, number: Any = number, v: int = v) -> Any:
-                        return load(builder.add(number, i64(i)), v, mask)
+                    def load_row(i: int, few: Any, number: Any = number, v: int = v) -> Any:
+                        return load(builder.add(number, i64(i)), v, few)
 
                     some = min(each, together)
                     _fold_into(context, builder, fold, rule, state, load_row, some, count, False)
@@ -2376,12 +2516,12 @@ def fold_down(
             def strip(column: Any, count: Any) -> None:
                 start = builder.add(address, builder.mul(column, i64(f.bits // 8)))
 
-                def load(row: Any, v: int, mask: Any) -> Any:
+                def load(row: Any, v: int, few: Any) -> Any:
                     offset = builder.mul(row, row_step)
                     offset = builder.add(offset, i64(v * f.count * f.bits // 8))
                     place = _pointer(builder, start, offset)
                     _prefetch(builder, builder.gep(place, [ahead]), level)
-                    return _load_row(builder, f, place, mask)
+                    return _load_row(builder, f, place, few)
 
                 lanes = [builder.add(column, i64(v * f.count)) for v in range(vectors)]
                 places = [_pieces(context, builder, f, at, gap, lane) for lane in lanes]
@@ -2431,13 +2571,13 @@ def fold_planes(
         planes = _Planes(*rest)
         rule = _rule_of(builder, f, rule)
 
-        def strip(plane: Any, column: Any, _mask: Any, load: Callable[[Any], Any]) -> None:
+        def strip(plane: Any, column: Any, _few: Any, load: Callable[[Any], Any]) -> None:
             state = _folded_down(context, builder, f, rule, planes.rows, load)
             lane = builder.add(builder.mul(plane, planes.columns), column)
             places = _places(builder, f, at, gap, lane, f.count)
             _stored(builder, places, state)
 
-        _each_strip(builder, planes, _vector_of(f.element, f.count), strip)
+        _each_strip(context, builder, planes, _vector_of(f.element, f.count), strip)
         return context.get_dummy_value()
 
     i64 = types.int64
@@ -2738,17 +2878,14 @@ def reduce_planes(
         size = planes.columns.type(f.bits // 8)
         vector = _vector_of(f.element, f.count)
 
-        def strip(plane: Any, column: Any, mask: Any, load: Callable[[Any], Any]) -> None:
+        def strip(plane: Any, column: Any, few: Any, load: Callable[[Any], Any]) -> None:
             offset = builder.add(builder.mul(plane, out_step), builder.mul(column, size))
             place = _pointer(builder, out, offset)
             state = _folded_down(context, builder, f, finished.rule, planes.rows, load)
             elements = builder.bitcast(finished(state), vector)
-            if mask is None:
-                builder.store(elements, builder.bitcast(place, vector.as_pointer()), align=1)
-            else:
-                _masked_store(builder, elements, place, mask)
+            _store_few(builder, elements, place, few)
 
-        _each_strip(builder, planes, vector, strip)
+        _each_strip(context, builder, planes, vector, strip)
         return context.get_dummy_value()
 
     i64 = types.int64

@@ -343,6 +343,13 @@ def _load_apart(builder: Any, address: Any, step: Any, vector: Any, count: Any =
     return builder.load(value)
 
 
+def _opaque(builder: Any, value: Any) -> Any:
+    """A vector in an x86 register, of 256 bits at most, of which LLVM does not know where it comes from."""
+    hidden = builder.asm(ir.FunctionType(value.type, [value.type]), "", "=x,0", [value], False)
+    hidden.attributes.add("readnone")
+    return hidden
+
+
 def _stream(builder: Any, value: Any, pointer: Any, size: int) -> None:
     """Store a vector of `size` bytes past the caches, which need not read its line first: 1.3x to 2x beyond them.
 
@@ -497,6 +504,134 @@ def release(_context: Any, address: Any) -> Any:
     return types.void(types.int64), codegen
 
 
+PAGE_BYTES = 4096  # memory is readable by whole pages, of that many bytes or a multiple
+
+
+class _Few(NamedTuple):
+    """The first lanes of a vector, one at least."""
+
+    count: Any
+    mask: Any  # True in these lanes
+    by_mask: bool  # whether the target loads and stores masked lanes of any width
+
+
+def _few(context: Any, builder: Any, vector: Any, count: Any) -> _Few:
+    """The first `count` lanes of vectors of as many lanes as this one."""
+    by_mask = _target_has(context, "avx512bw", on_arm=False)
+    return _Few(count, _mask(builder, vector, count), by_mask)
+
+
+def _mask(builder: Any, vector: Any, count: Any) -> Any:
+    """True in the first `count` lanes."""
+    integers = ir.VectorType(ir.IntType(min(8 * _bytes_of(vector.element), 64)), vector.count)
+    numbers = ir.Constant(integers, list(range(vector.count)))
+    limit = builder.trunc(count, integers.element) if integers.element.width < 64 else count
+    return builder.icmp_signed("<", numbers, _splat(builder, limit, integers))
+
+
+def _letters(vector: Any) -> str:
+    """As LLVM names the type of a vector."""
+    letter = "i" if isinstance(vector.element, ir.IntType) else "f"
+    return f"v{vector.count}{letter}{8 * _bytes_of(vector.element)}"
+
+
+def _masked_load(builder: Any, pointer: Any, mask: Any, vector: Any) -> Any:
+    """Load the masked lanes, touch no other memory; the rest is 0."""
+    typed = builder.bitcast(pointer, vector.as_pointer())
+    i32 = ir.IntType(32)
+    fnty = ir.FunctionType(vector, [typed.type, i32, mask.type, vector])
+    name = f"llvm.masked.load.{_letters(vector)}.p0"
+    function = cgutils.get_or_insert_function(builder.module, fnty, name)
+    return builder.call(function, [typed, i32(1), mask, ir.Constant(vector, None)])
+
+
+def _masked_store(builder: Any, value: Any, pointer: Any, mask: Any) -> None:
+    """Store the masked lanes, touch no other memory."""
+    typed = builder.bitcast(pointer, value.type.as_pointer())
+    i32 = ir.IntType(32)
+    fnty = ir.FunctionType(ir.VoidType(), [value.type, typed.type, i32, mask.type])
+    name = f"llvm.masked.store.{_letters(value.type)}.p0"
+    function = cgutils.get_or_insert_function(builder.module, fnty, name)
+    builder.call(function, [value, typed, i32(1), mask])
+
+
+def _within_pages(builder: Any, address: Any, few: _Few, vector: Any) -> Any:
+    """As _load_few, but other lanes hold anything: what lies behind is read, but not in another page.
+
+    LLVM has a branch for each lane of 8 or 16 bits where the target has no masks for them: 10 to 60 times as long.
+    """
+    i64 = address.type
+    element = _bytes_of(vector.element)
+    size = i64(vector.count * element)
+    in_page = builder.and_(address, i64(PAGE_BYTES - 1))
+    value = cgutils.alloca_once(builder, vector)
+    leaves = builder.icmp_unsigned(">", builder.add(in_page, size), i64(PAGE_BYTES))
+    with builder.if_else(leaves, likely=False) as (then, otherwise):
+        with then:
+            # All to the end of the page, and from there back to the first lane, unless the lanes go on behind it.
+            end = builder.add(in_page, builder.mul(few.count, i64(element)))
+            ends = builder.icmp_unsigned("<=", end, i64(PAGE_BYTES))
+            over = builder.sub(builder.add(in_page, size), i64(PAGE_BYTES))
+            over = builder.select(ends, over, i64(0))
+            shifted = cgutils.alloca_once(builder, ir.ArrayType(vector, 2))
+            shifted = builder.bitcast(shifted, ir.IntType(8).as_pointer())
+            bits = _load(builder, _pointer(builder, builder.sub(address, over)), vector)
+            builder.store(bits, builder.bitcast(shifted, vector.as_pointer()), align=1)
+            builder.store(_load(builder, builder.gep(shifted, [over]), vector), value)
+        with otherwise:
+            builder.store(_load(builder, _pointer(builder, address), vector), value)
+    return builder.load(value)
+
+
+def _load_few(builder: Any, pointer: Any, few: _Few | None, vector: Any) -> Any:
+    """Load the first lanes (None: all), touch no other memory but of their pages; the rest is 0."""
+    if few is None:
+        return _load(builder, pointer, vector)
+    if few.by_mask:
+        return _masked_load(builder, pointer, few.mask, vector)
+    address = builder.ptrtoint(pointer, ir.IntType(64))
+    bits = _within_pages(builder, address, few, vector)
+    return builder.select(few.mask, bits, ir.Constant(vector, None))
+
+
+def _store_few(builder: Any, value: Any, pointer: Any, few: _Few | None) -> None:
+    """Store the first lanes (None: all), touch no other memory."""
+    if few is None:
+        builder.store(value, builder.bitcast(pointer, value.type.as_pointer()), align=1)
+    elif few.by_mask:
+        _masked_store(builder, value, pointer, few.mask)
+    else:
+        _store_by_halves(builder, value, pointer, few.count)
+
+
+def _store_by_halves(builder: Any, value: Any, pointer: Any, count: Any) -> None:
+    """Store the first `count` lanes, each binary digit of which stands for a piece."""
+    i64, size = count.type, _bytes_of(value.type.element)
+    address = builder.ptrtoint(pointer, i64)
+    pieces = [value]
+    lanes = value.type.count
+    while lanes:
+        before = builder.and_(count, i64(-2 * lanes))
+        place = _pointer(builder, address, builder.mul(before, i64(size)))
+        rest = cgutils.alloca_once_value(builder, pieces[0])
+        digit = builder.and_(count, i64(lanes))
+        with builder.if_then(builder.icmp_unsigned("!=", digit, i64(0))):
+            typed = builder.bitcast(place, pieces[0].type.as_pointer())
+            builder.store(pieces[0], typed, align=1)
+            if len(pieces) == 2:
+                builder.store(pieces[1], rest)
+        lanes //= 2
+        if lanes:
+            left = builder.load(rest)
+            pieces = [_lanes_from(builder, left, begin, lanes) for begin in (0, lanes)]
+
+
+def _lanes_from(builder: Any, vector: Any, first: int, count: int) -> Any:
+    """So many lanes from number `first` on."""
+    order = ir.Constant(ir.VectorType(ir.IntType(32), count), list(range(first, first + count)))
+    return builder.shuffle_vector(vector, ir.Constant(vector.type, ir.Undefined), order)
+
+
 def _mirror(builder: Any, bits: Any) -> Any:
     """Bits of a float to an integer that orders as it does, and back: negative magnitudes inverted."""
     element = bits.type.element if isinstance(bits.type, ir.VectorType) else bits.type
@@ -519,7 +654,8 @@ def _half_to_float(context: Any, builder: Any, bits: Any) -> Any:
     """float32 of float16 `bits` (i16)."""
     float_ = _like(bits.type, ir.FloatType())
     if _converts_half(context):
-        return builder.fpext(builder.bitcast(bits, _like(bits.type, ir.HalfType())), float_)
+        value = builder.fpext(builder.bitcast(bits, _like(bits.type, ir.HalfType())), float_)
+        return _unknown_halves(context, builder, value)
     integer = _like(bits.type, ir.IntType(32))
 
     def constant(value: int) -> Any:
@@ -539,6 +675,28 @@ def _half_to_float(context: Any, builder: Any, bits: Any) -> Any:
     sign = builder.shl(builder.and_(wide, constant(0x8000)), constant(16))
     parts = builder.or_(builder.or_(value, exponent), builder.or_(quiet, sign))
     return builder.bitcast(parts, float_)
+
+
+def _unknown_halves(context: Any, builder: Any, value: Any) -> Any:
+    """Floats that LLVM does not know to be converted halves.
+
+    It compares the halves instead, if it knows, and has to convert them again where nothing compares them.
+    """
+    vector = value.type
+    few = not isinstance(vector, ir.VectorType) or vector.count % 8 != 0
+    if few or _target_has(context, "avx512f", on_arm=True):
+        return value
+    undefined = ir.Constant(vector, ir.Undefined)
+    pieces = []
+    for first in range(0, vector.count, 8):
+        order = ir.Constant(ir.VectorType(ir.IntType(32), 8), list(range(first, first + 8)))
+        pieces.append(_opaque(builder, builder.shuffle_vector(value, undefined, order)))
+    while len(pieces) > 1:
+        lanes = 2 * pieces[0].type.count
+        order = ir.Constant(ir.VectorType(ir.IntType(32), lanes), list(range(lanes)))
+        pairs = zip(pieces[::2], pieces[1::2], strict=True)
+        pieces = [builder.shuffle_vector(a, b, order) for a, b in pairs]
+    return pieces[0]
 
 
 def _float_to_half(context: Any, builder: Any, value: Any) -> Any:
@@ -871,28 +1029,9 @@ def _float_lanes(context: Any, builder: Any, kind: Any, bits: Any) -> Any:
     return _bfloat_to_float(builder, bits) if kind == types.uint16 else bits
 
 
-def _first_lanes(builder: Any, lanes: Lanes, count: Any) -> Any:
-    """True in the first `count` lanes, or in all where it is None."""
-    if count is None:
-        return ir.Constant(ir.VectorType(ir.IntType(1), lanes.count), [1] * lanes.count)
-    vector = ir.VectorType(ir.IntType(32), lanes.count)
-    limit = _splat(builder, builder.trunc(count, ir.IntType(32)), vector)
-    return builder.icmp_signed("<", ir.Constant(vector, list(range(lanes.count))), limit)
-
-
-def _suffix(memory: Any) -> str:
-    letter = "i16" if isinstance(memory.element, ir.IntType) else "f32"
-    return f"v{memory.count}{'f64' if memory.element == ir.DoubleType() else letter}"
-
-
-def _load_first(builder: Any, address: Any, mask: Any, other: Any) -> Any:
-    """The contiguous elements at an address where the mask is true, `other` elsewhere."""
-    memory, i32 = other.type, ir.IntType(32)
-    pointer = builder.bitcast(_pointer(builder, address), memory.as_pointer())
-    fnty = ir.FunctionType(memory, [pointer.type, i32, mask.type, memory])
-    name = f"llvm.masked.load.{_suffix(memory)}.p0"
-    function = cgutils.get_or_insert_function(builder.module, fnty, name)
-    return builder.call(function, [pointer, i32(1), mask, other])
+def _few_or_all(context: Any, builder: Any, typed: Any, lanes: Lanes, count: Any) -> _Few | None:
+    """The first `count` lanes, or None, all of them, where its type `typed` is none's."""
+    return None if typed == types.none else _few(context, builder, _vector(lanes), count)
 
 
 @intrinsic
@@ -951,18 +1090,15 @@ def load_lanes(_context: Any, kind: Any, address: Any, step: Any, count: Any) ->
     def codegen(context: Any, builder: Any, signature: Any, values: Any) -> Any:
         _kind, address, step, count = values
         memory = _memory(kind, lanes)
-        whole = signature.args[3] == types.none
-        mask = _first_lanes(builder, lanes, None if whole else count)
+        few = _few_or_all(context, builder, signature.args[3], lanes, count)
         if signature.args[2] != types.none:
-            bits = _load_apart(builder, address, step, memory, None if whole else count)
-        elif whole:
-            bits = _load(builder, _pointer(builder, address), memory)
+            bits = _load_apart(builder, address, step, memory, few and few.count)
         else:
-            bits = _load_first(builder, address, mask, ir.Constant(memory, None))
+            bits = _load_few(builder, _pointer(builder, address), few, memory)
         bits = _float_lanes(context, builder, kind, bits)
-        if whole:
+        if few is None:
             return bits
-        return builder.select(mask, bits, _same(bits.type, float("-inf")))
+        return builder.select(few.mask, bits, _same(bits.type, float("-inf")))
 
     return lanes(kind, types.int64, step, count), codegen
 
@@ -982,15 +1118,14 @@ def load_keys(_context: Any, kind: Any, address: Any, count: Any) -> Any:
     """Contiguous elements as `greater` and `greatest` compare them: 16-bit ones are not converted; see load_lanes."""
     lanes = _keys_of(kind)
 
-    def codegen(_context: Any, builder: Any, signature: Any, values: Any) -> Any:
+    def codegen(context: Any, builder: Any, signature: Any, values: Any) -> Any:
         _kind, address, count = values
         vector = _vector(lanes)
-        if signature.args[2] == types.none:
-            bits = _load(builder, _pointer(builder, address), vector)
-        else:
+        few = _few_or_all(context, builder, signature.args[2], lanes, count)
+        bits = _load_few(builder, _pointer(builder, address), few, vector)
+        if few is not None:
             lowest = _MINUS_INF.get(kind, float("-inf"))
-            mask = _first_lanes(builder, lanes, count)
-            bits = _load_first(builder, address, mask, _same(vector, lowest))
+            bits = builder.select(few.mask, bits, _same(vector, lowest))
         return bits if lanes != _KEYS else _mirror(builder, bits)
 
     return lanes(kind, types.int64, count), codegen
@@ -1021,24 +1156,15 @@ def store_lanes(_context: Any, kind: Any, address: Any, step: Any, count: Any, l
             value = _float_to_half(context, builder, value)
         elif kind == types.uint16:
             value = _float_to_bfloat(builder, value)
-        whole = signature.args[3] == types.none
-        mask = _first_lanes(builder, lanes, None if whole else count)
-        i32, void = ir.IntType(32), ir.VoidType()
-        name = _suffix(memory)
+        few = _few_or_all(context, builder, signature.args[3], lanes, count)
         if signature.args[2] != types.none:
-            pointers = _pointers(builder, address, step, None if whole else count, memory)
+            pointers = _pointers(builder, address, step, few and few.count, memory)
             # Backwards: of those that share a place the lowest lane stays.
             for i, pointer in reversed(list(enumerate(pointers))):
-                builder.store(builder.extract_element(value, i32(i)), pointer, align=1)
+                element = builder.extract_element(value, ir.IntType(32)(i))
+                builder.store(element, pointer, align=1)
         else:
-            pointer = builder.bitcast(_pointer(builder, address), memory.as_pointer())
-            if whole:
-                builder.store(value, pointer, align=1)
-            else:
-                fnty = ir.FunctionType(void, [memory, pointer.type, i32, mask.type])
-                name = f"llvm.masked.store.{name}.p0"
-                function = cgutils.get_or_insert_function(builder.module, fnty, name)
-                builder.call(function, [value, pointer, i32(1), mask])
+            _store_few(builder, value, _pointer(builder, address), few)
         return context.get_dummy_value()
 
     return types.void(kind, types.int64, step, count, lanes), codegen
@@ -1056,8 +1182,7 @@ def stream_lanes(_context: Any, kind: Any, address: Any, lanes: Any) -> Any:
             value = _float_to_bfloat(builder, value)
         if kind.bitwidth == 16 and _target_has(context, "f16c", on_arm=False):
             # LLVM would make one instruction of what narrows and the store, which goes to the caches.
-            fnty = ir.FunctionType(value.type, [value.type])
-            value = builder.asm(fnty, "", "=x,0", [value], False)
+            value = _opaque(builder, value)
         _stream(builder, value, _pointer(builder, address), lanes.count * kind.bitwidth // 8)
         return context.get_dummy_value()
 

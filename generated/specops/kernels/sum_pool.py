@@ -275,6 +275,13 @@ def _load_apart(builder: Any, address: Any, step: Any, vector: Any, count: Any =
     return builder.load(value)
 
 
+def _opaque(builder: Any, value: Any) -> Any:
+    """A vector in an x86 register, of 256 bits at most, of which LLVM does not know where it comes from."""
+    hidden = builder.asm(ir.FunctionType(value.type, [value.type]), "", "=x,0", [value], False)
+    hidden.attributes.add("readnone")
+    return hidden
+
+
 def _prefetch(builder: Any, pointer: Any, level: int, write: int = 0) -> None:
     """Fetch a cache line that is wanted soon, to be written to where `write` is 1, into the cache of that level.
 
@@ -418,12 +425,146 @@ def release(_context: Any, address: Any) -> Any:
     return types.void(types.int64), codegen
 
 
+PAGE_BYTES = 4096  # memory is readable by whole pages, of that many bytes or a multiple
+
+
+class _Few(NamedTuple):
+    """The first lanes of a vector, one at least."""
+
+    count: Any
+    mask: Any  # True in these lanes
+    by_mask: bool  # whether the target loads and stores masked lanes of any width
+
+
+def _few(context: Any, builder: Any, vector: Any, count: Any) -> _Few:
+    """The first `count` lanes of vectors of as many lanes as this one."""
+    by_mask = _target_has(context, "avx512bw", on_arm=False)
+    return _Few(count, _mask(builder, vector, count), by_mask)
+
+
+def _mask(builder: Any, vector: Any, count: Any) -> Any:
+    """True in the first `count` lanes."""
+    integers = ir.VectorType(ir.IntType(min(8 * _bytes_of(vector.element), 64)), vector.count)
+    numbers = ir.Constant(integers, list(range(vector.count)))
+    limit = builder.trunc(count, integers.element) if integers.element.width < 64 else count
+    return builder.icmp_signed("<", numbers, _splat(builder, limit, integers))
+
+
+def _letters(vector: Any) -> str:
+    """As LLVM names the type of a vector."""
+    letter = "i" if isinstance(vector.element, ir.IntType) else "f"
+    return f"v{vector.count}{letter}{8 * _bytes_of(vector.element)}"
+
+
+def _masked_load(builder: Any, pointer: Any, mask: Any, vector: Any) -> Any:
+    """Load the masked lanes, touch no other memory; the rest is 0."""
+    typed = builder.bitcast(pointer, vector.as_pointer())
+    i32 = ir.IntType(32)
+    fnty = ir.FunctionType(vector, [typed.type, i32, mask.type, vector])
+    name = f"llvm.masked.load.{_letters(vector)}.p0"
+    function = cgutils.get_or_insert_function(builder.module, fnty, name)
+    return builder.call(function, [typed, i32(1), mask, ir.Constant(vector, None)])
+
+
+def _masked_store(builder: Any, value: Any, pointer: Any, mask: Any) -> None:
+    """Store the masked lanes, touch no other memory."""
+    typed = builder.bitcast(pointer, value.type.as_pointer())
+    i32 = ir.IntType(32)
+    fnty = ir.FunctionType(ir.VoidType(), [value.type, typed.type, i32, mask.type])
+    name = f"llvm.masked.store.{_letters(value.type)}.p0"
+    function = cgutils.get_or_insert_function(builder.module, fnty, name)
+    builder.call(function, [value, typed, i32(1), mask])
+
+
+def _within_pages(builder: Any, address: Any, few: _Few, vector: Any) -> Any:
+    """As _load_few, but other lanes hold anything: what lies behind is read, but not in another page.
+
+    LLVM has a branch for each lane of 8 or 16 bits where the target has no masks for them: 10 to 60 times as long.
+    """
+    i64 = address.type
+    element = _bytes_of(vector.element)
+    size = i64(vector.count * element)
+    in_page = builder.and_(address, i64(PAGE_BYTES - 1))
+    value = cgutils.alloca_once(builder, vector)
+    leaves = builder.icmp_unsigned(">", builder.add(in_page, size), i64(PAGE_BYTES))
+    with builder.if_else(leaves, likely=False) as (then, otherwise):
+        with then:
+            # All to the end of the page, and from there back to the first lane, unless the lanes go on behind it.
+            end = builder.add(in_page, builder.mul(few.count, i64(element)))
+            ends = builder.icmp_unsigned("<=", end, i64(PAGE_BYTES))
+            over = builder.sub(builder.add(in_page, size), i64(PAGE_BYTES))
+            over = builder.select(ends, over, i64(0))
+            shifted = cgutils.alloca_once(builder, ir.ArrayType(vector, 2))
+            shifted = builder.bitcast(shifted, ir.IntType(8).as_pointer())
+            bits = _load(builder, _pointer(builder, builder.sub(address, over)), vector)
+            builder.store(bits, builder.bitcast(shifted, vector.as_pointer()), align=1)
+            builder.store(_load(builder, builder.gep(shifted, [over]), vector), value)
+        with otherwise:
+            builder.store(_load(builder, _pointer(builder, address), vector), value)
+    return builder.load(value)
+
+
+def _load_few(builder: Any, pointer: Any, few: _Few | None, vector: Any) -> Any:
+    """Load the first lanes (None: all), touch no other memory but of their pages; the rest is 0."""
+    if few is None:
+        return _load(builder, pointer, vector)
+    if few.by_mask:
+        return _masked_load(builder, pointer, few.mask, vector)
+    address = builder.ptrtoint(pointer, ir.IntType(64))
+    bits = _within_pages(builder, address, few, vector)
+    return builder.select(few.mask, bits, ir.Constant(vector, None))
+
+
+def _store_few(builder: Any, value: Any, pointer: Any, few: _Few | None) -> None:
+    """Store the first lanes (None: all), touch no other memory."""
+    if few is None:
+        builder.store(value, builder.bitcast(pointer, value.type.as_pointer()), align=1)
+    elif few.by_mask:
+        _masked_store(builder, value, pointer, few.mask)
+    else:
+        _store_by_halves(builder, value, pointer, few.count)
+
+
+def _store_by_halves(builder: Any, value: Any, pointer: Any, count: Any) -> None:
+    """Store the first `count` lanes, each binary digit of which stands for a piece."""
+    i64, size = count.type, _bytes_of(value.type.element)
+    address = builder.ptrtoint(pointer, i64)
+    pieces = [value]
+    lanes = value.type.count
+    while lanes:
+        before = builder.and_(count, i64(-2 * lanes))
+        place = _pointer(builder, address, builder.mul(before, i64(size)))
+        rest = cgutils.alloca_once_value(builder, pieces[0])
+        digit = builder.and_(count, i64(lanes))
+        with builder.if_then(builder.icmp_unsigned("!=", digit, i64(0))):
+            typed = builder.bitcast(place, pieces[0].type.as_pointer())
+            builder.store(pieces[0], typed, align=1)
+            if len(pieces) == 2:
+                builder.store(pieces[1], rest)
+        lanes //= 2
+        if lanes:
+            left = builder.load(rest)
+            pieces = [_lanes_from(builder, left, begin, lanes) for begin in (0, lanes)]
+
+
+def _lanes_from(builder: Any, vector: Any, first: int, count: int) -> Any:
+    """So many lanes from number `first` on."""
+    order = ir.Constant(ir.VectorType(ir.IntType(32), count), list(range(first, first + count)))
+    return builder.shuffle_vector(vector, ir.Constant(vector.type, ir.Undefined), order)
+
+
 class Rule(NamedTuple):
     """How elements are compared; all in the elements' own width."""
 
     flip: Any  # turns the order round
     nan_key: Any  # of NaN
     inf: Any  # the bits of infinity, or None for integers
+
+
+def _floats_of(vector: Any) -> Any:
+    """The vector of floats whose bits are 32 or 64 each."""
+    real = ir.FloatType() if vector.element.width == 32 else ir.DoubleType()
+    return ir.VectorType(real, vector.count)
 
 
 def _order_key(builder: Any, bits: Any, rule: Rule) -> Any:
@@ -444,8 +585,7 @@ def _order_key(builder: Any, bits: Any, rule: Rule) -> Any:
     nan = builder.icmp_signed(">", magnitude, inf)
     if bits.type != element and width > 16:
         # An operation less, where vectors of floats are compared (0.9 of the time of a row).
-        real = ir.FloatType() if width == 32 else ir.DoubleType()
-        value = builder.bitcast(bits, ir.VectorType(real, bits.type.count))
+        value = builder.bitcast(bits, _floats_of(bits.type))
         nan = builder.fcmp_unordered("uno", value, value)
     return builder.select(nan, nan_key, key)
 
@@ -462,29 +602,6 @@ def _rule(builder: Any, signature: Any, values: Any) -> Rule:
     """The rule that is the last argument of an intrinsic."""
     flip, nan_key, inf = cgutils.unpack_tuple(builder, values[-1])
     return Rule(flip, nan_key, None if signature.args[-1][2] == types.none else inf)
-
-
-def _masked_load(builder: Any, pointer: Any, mask: Any, vector: Any) -> Any:
-    """Load the masked lanes (None: all), touch no other memory; the rest is 0."""
-    if mask is None:
-        return _load(builder, pointer, vector)
-    name = f"llvm.masked.load.v{vector.count}i{vector.element.width}.p0"
-    typed = builder.bitcast(pointer, vector.as_pointer())
-    i32 = ir.IntType(32)
-    fnty = ir.FunctionType(vector, [typed.type, i32, mask.type, vector])
-    function = cgutils.get_or_insert_function(builder.module, fnty, name)
-    return builder.call(function, [typed, i32(1), mask, ir.Constant(vector, None)])
-
-
-def _masked_store(builder: Any, value: Any, pointer: Any, mask: Any) -> None:
-    """Store the masked lanes, touch no other memory."""
-    vector = value.type
-    name = f"llvm.masked.store.v{vector.count}i{vector.element.width}.p0"
-    typed = builder.bitcast(pointer, vector.as_pointer())
-    i32 = ir.IntType(32)
-    fnty = ir.FunctionType(ir.VoidType(), [vector, typed.type, i32, mask.type])
-    function = cgutils.get_or_insert_function(builder.module, fnty, name)
-    builder.call(function, [value, typed, i32(1), mask])
 
 
 def _any(builder: Any, mask: Any) -> Any:
@@ -519,7 +636,8 @@ def _half_to_float(context: Any, builder: Any, bits: Any) -> Any:
     """float32 of float16 `bits` (i16)."""
     float_ = _like(bits.type, ir.FloatType())
     if _converts_half(context):
-        return builder.fpext(builder.bitcast(bits, _like(bits.type, ir.HalfType())), float_)
+        value = builder.fpext(builder.bitcast(bits, _like(bits.type, ir.HalfType())), float_)
+        return _unknown_halves(context, builder, value)
     integer = _like(bits.type, ir.IntType(32))
 
     def constant(value: int) -> Any:
@@ -539,6 +657,28 @@ def _half_to_float(context: Any, builder: Any, bits: Any) -> Any:
     sign = builder.shl(builder.and_(wide, constant(0x8000)), constant(16))
     parts = builder.or_(builder.or_(value, exponent), builder.or_(quiet, sign))
     return builder.bitcast(parts, float_)
+
+
+def _unknown_halves(context: Any, builder: Any, value: Any) -> Any:
+    """Floats that LLVM does not know to be converted halves.
+
+    It compares the halves instead, if it knows, and has to convert them again where nothing compares them.
+    """
+    vector = value.type
+    few = not isinstance(vector, ir.VectorType) or vector.count % 8 != 0
+    if few or _target_has(context, "avx512f", on_arm=True):
+        return value
+    undefined = ir.Constant(vector, ir.Undefined)
+    pieces = []
+    for first in range(0, vector.count, 8):
+        order = ir.Constant(ir.VectorType(ir.IntType(32), 8), list(range(first, first + 8)))
+        pieces.append(_opaque(builder, builder.shuffle_vector(value, undefined, order)))
+    while len(pieces) > 1:
+        lanes = 2 * pieces[0].type.count
+        order = ir.Constant(ir.VectorType(ir.IntType(32), lanes), list(range(lanes)))
+        pairs = zip(pieces[::2], pieces[1::2], strict=True)
+        pieces = [builder.shuffle_vector(a, b, order) for a, b in pairs]
+    return pieces[0]
 
 
 def _float_to_half(context: Any, builder: Any, value: Any) -> Any:
@@ -784,14 +924,6 @@ def _term(context: Any, builder: Any, bits: Any, element: Any, rule: Any, values
 WIDEST = 2  # registers of a vector of ranks, at most
 
 
-def _first_lanes(builder: Any, count: int, n: Any) -> Any:
-    """True in the first `n` of `count` lanes, n < count."""
-    bits = ir.IntType(count)
-    n = builder.trunc(n, bits) if count < 64 else n
-    ones = builder.sub(builder.shl(bits(1), n), bits(1))
-    return builder.bitcast(ones, ir.VectorType(ir.IntType(1), count))
-
-
 def _store(builder: Any, value: Any, pointer: Any) -> None:
     """Store a value at any alignment."""
     builder.store(value, builder.bitcast(pointer, value.type.as_pointer()), align=1)
@@ -808,11 +940,13 @@ def _vector(element: Any, registers: int = 1) -> Any:
     return ir.VectorType(element, registers * VECTOR_BYTES * 8 // _width(element))
 
 
-def _runs(builder: Any, vector: Any, planes: Any, count: Any, n: Any, run: Any) -> None:
-    """`run(plane, number, first, done, mask)` for `count` runs of each plane, in strips of n lanes.
+def _runs(
+    context: Any, builder: Any, vector: Any, planes: Any, count: Any, n: Any, run: Any
+) -> None:
+    """`run(plane, number, first, done, few)` for `count` runs of each plane, in strips of n lanes.
 
-    The last strip overlaps: its first `done` lanes were those of the strip before. It is masked where there is no
-    whole one.
+    The last strip overlaps: its first `done` lanes were those of the strip before. `few` is None but where
+    there is no whole one.
     """
     builder.function.attributes.add("optsize")  # else LLVM unrolls what _by_count leaves
     i64 = n.type
@@ -828,12 +962,12 @@ def _runs(builder: Any, vector: Any, planes: Any, count: Any, n: Any, run: Any) 
             first = builder.select(builder.icmp_signed("<", begin, last), begin, last)
             run(plane.index, loop.index, first, builder.sub(begin, first), None)
         with otherwise:
-            mask = _first_lanes(builder, vector.count, n)
+            few = _few(context, builder, vector, n)
             with (
                 cgutils.for_range(builder, planes) as plane,
                 cgutils.for_range(builder, count) as loop,
             ):
-                run(plane.index, loop.index, i64(0), i64(0), mask)
+                run(plane.index, loop.index, i64(0), i64(0), few)
 
 
 def _cases(builder: Any, value: Any, cases: tuple[int, ...], body: Any) -> None:
@@ -879,14 +1013,11 @@ def _after(builder: Any, done: Any, value: Any, old: Any) -> Any:
     return builder.select(new, value, old)
 
 
-def _store_lanes(builder: Any, value: Any, start: Any, first: Any, mask: Any) -> None:
-    """Store a vector, or its masked lanes, as the elements from number `first` on."""
+def _store_lanes(builder: Any, value: Any, start: Any, first: Any, few: Any) -> None:
+    """Store a vector, or a few of its lanes, as the elements from number `first` on."""
     offset = builder.mul(first, first.type(value.type.element.width // 8))
     pointer = builder.gep(start, [offset])
-    if mask is None:
-        _store(builder, value, pointer)
-    else:
-        _masked_store(builder, value, pointer, mask)
+    _store_few(builder, value, pointer, few)
 
 
 class Planes(NamedTuple):
@@ -1004,7 +1135,7 @@ def _rank_rows(
     lowest = least if sums else _splat(builder, _lowest(builder, element, wide, order), vector)
     fresh = builder.trunc(values[3], ir.IntType(1))
 
-    def strip(rounds: Any, plane: Any, number: Any, column: Any, done: Any, mask: Any) -> None:
+    def strip(rounds: Any, plane: Any, number: Any, column: Any, done: Any, few: Any) -> None:
         size = i64(_width(element) // 8)
         steps_to = (plane, planes.line), (number, lines.place_step), (column, size)
         place = _place(builder, lines.place, *steps_to)
@@ -1012,7 +1143,7 @@ def _rank_rows(
             builder.store(least, best)
         else:
             old = _load(builder, place, vector)
-            begin = lowest if mask is None else builder.select(mask, lowest, least)
+            begin = lowest if few is None else builder.select(few.mask, lowest, least)
             builder.store(builder.select(fresh, begin, old), best)
         step = rows.step if apart else i64(narrow.element.width // 8)
         steps_to = (plane, planes.source), (number, lines.source_step), (column, step)
@@ -1035,16 +1166,16 @@ def _rank_rows(
                 where = builder.sub(start, where)
             if apart:
                 address = builder.ptrtoint(pointer, i64)
-                count = None if mask is None else rows.columns
+                count = None if few is None else few.count
                 bits = _load_apart(builder, address, step, narrow, count)
             else:
-                bits = _masked_load(builder, pointer, mask, narrow)
+                bits = _load_few(builder, pointer, few, narrow)
             if sums:
                 rank = _term(context, builder, bits, element, rule, values[-1])
             else:
                 rank = _rank(builder, bits, where, element, order)
-            if mask is not None:
-                rank = builder.select(mask, rank, least)
+            if few is not None:
+                rank = builder.select(few.mask, rank, least)
             builder.store(_joined(builder, rank, builder.load(best)), best)
 
         _rounds(builder, rounds, join_row)
@@ -1062,7 +1193,7 @@ def _rank_rows(
 
     def ranks(rounds: Any) -> None:
         step = partial(strip, rounds)
-        _runs(builder, vector, planes.count, lines.count, rows.columns, step)
+        _runs(context, builder, vector, planes.count, lines.count, rows.columns, step)
 
     if apart:
         ranks(rows.count)
@@ -1224,8 +1355,8 @@ def fold_block(
     return types.void(*(i64,) * 9, wide, flip), codegen
 
 
-def _fold_runs(builder: Any, vector: Any, runs: Any, run: Any) -> None:
-    """`run(plane, number, ranks, first, mask)` for the folded ranks of strips of the runs."""
+def _fold_runs(context: Any, builder: Any, vector: Any, runs: Any, run: Any) -> None:
+    """`run(plane, number, ranks, first, few)` for the folded ranks of strips of the runs."""
     runs = Runs(*cgutils.unpack_tuple(builder, runs))
     pieces = Pieces(*cgutils.unpack_tuple(builder, runs.pieces))
     i64 = runs.n.type
@@ -1234,17 +1365,17 @@ def _fold_runs(builder: Any, vector: Any, runs: Any, run: Any) -> None:
     shifts = builder.mul(pieces.step, size), builder.mul(pieces.last, size)
 
     def near(
-        stride: int, count: Any, plane: Any, number: Any, first: Any, _done: Any, mask: Any
+        stride: int, count: Any, plane: Any, number: Any, first: Any, _done: Any, few: Any
     ) -> None:
         apart = i64(stride * bytes_of_rank)
         steps = (plane, runs.plane_line), (number, runs.line_step), (first, apart)
         source = _place(builder, runs.line, *steps)
         joined = _folded(builder, source, stride, vector, (count, *shifts))
         places = list(range(0, stride * vector.count, stride))
-        run(plane, number, _collected(builder, joined, places), first, mask)
+        run(plane, number, _collected(builder, joined, places), first, few)
 
     def strips(run_strip: Any) -> None:
-        _runs(builder, vector, runs.planes, runs.count, runs.n, run_strip)
+        _runs(context, builder, vector, runs.planes, runs.count, runs.n, run_strip)
 
     def by_stride(stride: Any) -> None:
         if stride in (1, 2):
@@ -1381,22 +1512,22 @@ def add_quotients(
         size = n.type(_width(element) // 8)
         scale = _splat(builder, _as_rank(builder, scale, element), vector)
 
-        def strip(_plane: Any, _number: Any, first: Any, done: Any, mask: Any) -> None:
+        def strip(_plane: Any, _number: Any, first: Any, done: Any, few: Any) -> None:
             offset = builder.mul(first, size)
             divisor = _load(builder, _pointer(builder, builder.add(divisors, offset)), vector)
             place = _pointer(builder, builder.add(line, offset))
             old = _load(builder, place, vector)
             pointer = builder.mul(first, n.type(kind.bitwidth // 8))
             pointer = _pointer(builder, builder.add(address, pointer))
-            bits = _masked_load(builder, pointer, mask, narrow)
+            bits = _load_few(builder, pointer, few, narrow)
             value = _float_of(context, builder, bits, kind, element)
             value = builder.fdiv(value, builder.fmul(divisor, scale))
             value = _after(builder, done, builder.fadd(old, value), old)
-            if mask is not None:
-                value = builder.select(mask, value, old)
+            if few is not None:
+                value = builder.select(few.mask, value, old)
             _store(builder, value, place)
 
-        _runs(builder, vector, n.type(1), n.type(1), n, strip)
+        _runs(context, builder, vector, n.type(1), n.type(1), n, strip)
         return context.get_dummy_value()
 
     i64 = types.int64
@@ -1479,17 +1610,17 @@ def store_sums(
         size = out.type(_width(element) // 8)
         doubtful = cgutils.alloca_once_value(builder, ir.IntType(1)(0))
 
-        def doubt(value: Any, mask: Any, squares: int) -> None:
+        def doubt(value: Any, few: Any, squares: int) -> None:
             safe = SAFE_32 if _width(element) == 32 else SAFE_64
             low, high = (ir.Constant(vector, [limit**squares] * vector.count) for limit in safe)
             positive = builder.fcmp_ordered(">", value, ir.Constant(vector, None))
             small = builder.and_(positive, builder.fcmp_ordered("<", value, low))
             unsafe = builder.or_(small, builder.fcmp_ordered(">", value, high))
-            if mask is not None:
-                unsafe = builder.and_(unsafe, mask)
+            if few is not None:
+                unsafe = builder.and_(unsafe, few.mask)
             builder.store(builder.or_(builder.load(doubtful), _any(builder, unsafe)), doubtful)
 
-        def run(plane: Any, number: Any, value: Any, first: Any, mask: Any) -> None:
+        def run(plane: Any, number: Any, value: Any, first: Any, few: Any) -> None:
             if power == types.none:
                 place = _place(builder, divisors, (number, divisor_step), (first, size))
                 divisor = _load(builder, place, vector)
@@ -1502,14 +1633,14 @@ def store_sums(
                 function = cgutils.get_or_insert_function(builder.module, fnty, name)
                 value = builder.call(function, [value])
                 if _may_vanish(kind, element):
-                    doubt(value, mask, 1)
+                    doubt(value, few, 1)
             elif power.count == 3:
-                doubt(value, mask, 2)
+                doubt(value, few, 2)
                 value = _root(builder, value, values[-1], kind)
             target = _place(builder, out, (plane, plane_out), (number, out_step))
-            _store_lanes(builder, _bits_of(context, builder, value, kind), target, first, mask)
+            _store_lanes(builder, _bits_of(context, builder, value, kind), target, first, few)
 
-        _fold_runs(builder, vector, values[3], run)
+        _fold_runs(context, builder, vector, values[3], run)
         return builder.load(doubtful)
 
     i64 = types.int64
@@ -1615,7 +1746,9 @@ RUN_SUMS = RUN_REGISTERS * VECTOR_BYTES // 8
 RUN_BYTES = 2 * 8 * RUN_SUMS  # of the sums, and of their rounding errors behind them
 
 
-def _over(builder: Any, address: Any, n: Any, lanes: int, bits: Any, visit: Any) -> None:
+def _over(
+    context: Any, builder: Any, address: Any, n: Any, lanes: int, bits: Any, visit: Any
+) -> None:
     """`visit(values, mask)` for the bits of n adjoining elements, so many at a time; the last are masked."""
     narrow = ir.VectorType(bits, lanes)
     start = _pointer(builder, address)
@@ -1625,9 +1758,9 @@ def _over(builder: Any, address: Any, n: Any, lanes: int, bits: Any, visit: Any)
         visit(_load(builder, builder.gep(start, [builder.mul(first, size)]), narrow), None)
     left = builder.sub(n, whole)
     with builder.if_then(builder.icmp_signed(">", left, n.type(0))):
-        mask = _first_lanes(builder, lanes, left)
+        few = _few(context, builder, narrow, left)
         place = builder.gep(start, [builder.mul(whole, size)])
-        visit(_masked_load(builder, place, mask, narrow), mask)
+        visit(_load_few(builder, place, few, narrow), few.mask)
 
 
 @intrinsic
@@ -1659,9 +1792,9 @@ def add_run(_context: Any, sums: Any, address: Any, n: Any, top: Any, power: Any
         bits = ir.IntType(kind.bitwidth)
         with builder.if_else(builder.icmp_signed("==", power, power.type(0))) as (then, otherwise):
             with then:
-                _over(builder, address, n, vector.count, bits, adder(lambda value: value))
+                _over(context, builder, address, n, vector.count, bits, adder(lambda value: value))
             with otherwise:
-                _over(builder, address, n, vector.count, bits, adder(powered))
+                _over(context, builder, address, n, vector.count, bits, adder(powered))
         for place, variable in zip(places, state, strict=True):
             _store(builder, builder.load(variable), place)
         return context.get_dummy_value()
@@ -1687,7 +1820,7 @@ def greatest_magnitude(_context: Any, address: Any, n: Any, kind: Any) -> Any:
             value, old = builder.and_(value, magnitude), builder.load(best)
             builder.store(_greater(builder, value, old), best)
 
-        _over(builder, address, n, lanes, bits, greater)
+        _over(context, builder, address, n, lanes, bits, greater)
         found = _greatest_lane(builder, builder.load(best))
         return _float_of(context, builder, found, kind, ir.DoubleType())
 

@@ -1,0 +1,157 @@
+"""The first lanes of a vector: their mask, and loads and stores that touch no memory behind them."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from llvmlite import ir
+from numba.core import cgutils
+
+from memory import _bytes_of, _load, _pointer, _splat
+from target import _target_has
+
+PAGE_BYTES = 4096  # memory is readable by whole pages, of that many bytes or a multiple
+
+
+class _Few(NamedTuple):
+    """The first lanes of a vector, one at least."""
+
+    count: Any
+    mask: Any  # True in these lanes
+    by_mask: bool  # whether the target loads and stores masked lanes of any width
+
+
+def _few(context: Any, builder: Any, vector: Any, count: Any) -> _Few:
+    """The first `count` lanes of vectors of as many lanes as this one."""
+    by_mask = _target_has(context, "avx512bw", on_arm=False)
+    return _Few(count, _mask(builder, vector, count), by_mask)
+
+
+def _mask(builder: Any, vector: Any, count: Any) -> Any:
+    """True in the first `count` lanes."""
+    integers = ir.VectorType(ir.IntType(min(8 * _bytes_of(vector.element), 64)), vector.count)
+    numbers = ir.Constant(integers, list(range(vector.count)))
+    limit = builder.trunc(count, integers.element) if integers.element.width < 64 else count
+    return builder.icmp_signed("<", numbers, _splat(builder, limit, integers))
+
+
+def _letters(vector: Any) -> str:
+    """As LLVM names the type of a vector."""
+    letter = "i" if isinstance(vector.element, ir.IntType) else "f"
+    return f"v{vector.count}{letter}{8 * _bytes_of(vector.element)}"
+
+
+def _masked_load(builder: Any, pointer: Any, mask: Any, vector: Any) -> Any:
+    """Load the masked lanes, touch no other memory; the rest is 0."""
+    typed = builder.bitcast(pointer, vector.as_pointer())
+    i32 = ir.IntType(32)
+    fnty = ir.FunctionType(vector, [typed.type, i32, mask.type, vector])
+    name = f"llvm.masked.load.{_letters(vector)}.p0"
+    function = cgutils.get_or_insert_function(builder.module, fnty, name)
+    return builder.call(function, [typed, i32(1), mask, ir.Constant(vector, None)])
+
+
+def _masked_store(builder: Any, value: Any, pointer: Any, mask: Any) -> None:
+    """Store the masked lanes, touch no other memory."""
+    typed = builder.bitcast(pointer, value.type.as_pointer())
+    i32 = ir.IntType(32)
+    fnty = ir.FunctionType(ir.VoidType(), [value.type, typed.type, i32, mask.type])
+    name = f"llvm.masked.store.{_letters(value.type)}.p0"
+    function = cgutils.get_or_insert_function(builder.module, fnty, name)
+    builder.call(function, [value, typed, i32(1), mask])
+
+
+def _within_pages(builder: Any, address: Any, few: _Few, vector: Any) -> Any:
+    """As _load_few, but other lanes hold anything: what lies behind is read, but not in another page.
+
+    LLVM has a branch for each lane of 8 or 16 bits where the target has no masks for them: 10 to 60 times as long.
+    """
+    i64 = address.type
+    element = _bytes_of(vector.element)
+    size = i64(vector.count * element)
+    in_page = builder.and_(address, i64(PAGE_BYTES - 1))
+    value = cgutils.alloca_once(builder, vector)
+    leaves = builder.icmp_unsigned(">", builder.add(in_page, size), i64(PAGE_BYTES))
+    with builder.if_else(leaves, likely=False) as (then, otherwise):
+        with then:
+            # All to the end of the page, and from there back to the first lane, unless the lanes go on behind it.
+            end = builder.add(in_page, builder.mul(few.count, i64(element)))
+            ends = builder.icmp_unsigned("<=", end, i64(PAGE_BYTES))
+            over = builder.sub(builder.add(in_page, size), i64(PAGE_BYTES))
+            over = builder.select(ends, over, i64(0))
+            shifted = cgutils.alloca_once(builder, ir.ArrayType(vector, 2))
+            shifted = builder.bitcast(shifted, ir.IntType(8).as_pointer())
+            bits = _load(builder, _pointer(builder, builder.sub(address, over)), vector)
+            builder.store(bits, builder.bitcast(shifted, vector.as_pointer()), align=1)
+            builder.store(_load(builder, builder.gep(shifted, [over]), vector), value)
+        with otherwise:
+            builder.store(_load(builder, _pointer(builder, address), vector), value)
+    return builder.load(value)
+
+
+def _load_few(builder: Any, pointer: Any, few: _Few | None, vector: Any) -> Any:
+    """Load the first lanes (None: all), touch no other memory but of their pages; the rest is 0."""
+    if few is None:
+        return _load(builder, pointer, vector)
+    if few.by_mask:
+        return _masked_load(builder, pointer, few.mask, vector)
+    address = builder.ptrtoint(pointer, ir.IntType(64))
+    bits = _within_pages(builder, address, few, vector)
+    return builder.select(few.mask, bits, ir.Constant(vector, None))
+
+
+def _load_short(builder: Any, address: Any, few: _Few, vector: Any, readable: Any) -> Any:
+    """As _load_few, but other lanes hold anything; all is loaded where it ends before `readable`.
+
+    Masked loads take twice as long.
+    """
+    if not few.by_mask:
+        return _within_pages(builder, address, few, vector)
+    read = cgutils.alloca_once(builder, vector)
+    pointer = _pointer(builder, address)
+    size = address.type(vector.count * _bytes_of(vector.element))
+    whole = builder.icmp_signed("<=", builder.add(address, size), readable)
+    with builder.if_else(whole) as (then, otherwise):
+        with then:
+            builder.store(_load(builder, pointer, vector), read)
+        with otherwise:
+            builder.store(_masked_load(builder, pointer, few.mask, vector), read)
+    return builder.load(read)
+
+
+def _store_few(builder: Any, value: Any, pointer: Any, few: _Few | None) -> None:
+    """Store the first lanes (None: all), touch no other memory."""
+    if few is None:
+        builder.store(value, builder.bitcast(pointer, value.type.as_pointer()), align=1)
+    elif few.by_mask:
+        _masked_store(builder, value, pointer, few.mask)
+    else:
+        _store_by_halves(builder, value, pointer, few.count)
+
+
+def _store_by_halves(builder: Any, value: Any, pointer: Any, count: Any) -> None:
+    """Store the first `count` lanes, each binary digit of which stands for a piece."""
+    i64, size = count.type, _bytes_of(value.type.element)
+    address = builder.ptrtoint(pointer, i64)
+    pieces = [value]
+    lanes = value.type.count
+    while lanes:
+        before = builder.and_(count, i64(-2 * lanes))
+        place = _pointer(builder, address, builder.mul(before, i64(size)))
+        rest = cgutils.alloca_once_value(builder, pieces[0])
+        digit = builder.and_(count, i64(lanes))
+        with builder.if_then(builder.icmp_unsigned("!=", digit, i64(0))):
+            typed = builder.bitcast(place, pieces[0].type.as_pointer())
+            builder.store(pieces[0], typed, align=1)
+            if len(pieces) == 2:
+                builder.store(pieces[1], rest)
+        lanes //= 2
+        if lanes:
+            left = builder.load(rest)
+            pieces = [_lanes_from(builder, left, begin, lanes) for begin in (0, lanes)]
+
+
+def _lanes_from(builder: Any, vector: Any, first: int, count: int) -> Any:
+    """So many lanes from number `first` on."""
+    order = ir.Constant(ir.VectorType(ir.IntType(32), count), list(range(first, first + count)))
+    return builder.shuffle_vector(vector, ir.Constant(vector.type, ir.Undefined), order)
