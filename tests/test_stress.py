@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 
@@ -72,6 +73,61 @@ print("read beyond")
         [sys.executable, "-c", code], cwd=trees.PROJECT, capture_output=True, text=True, check=False
     )
     assert done.stdout == "placed\n" and done.returncode != 0
+
+
+def test_few_lanes_at_the_end_of_memory() -> None:
+    """Without masked loads and stores, nothing is read behind the last page or stored behind the last lane."""
+    code = """
+import numpy as np
+import specops
+from specops import onnx
+from stress.memory import Arena
+
+inputs, outputs = Arena(), Arena()
+random = np.random.default_rng(4)
+
+def check(function, shape, dtype, expected):
+    for upper in (True, False):
+        x = inputs.place_packed(shape, np.dtype(dtype), upper)
+        x[...] = random.integers(0, 9, shape)
+        exact = expected(x)
+        out = outputs.place_packed(exact.shape, exact.dtype, upper)
+        function(x, out)
+        np.testing.assert_allclose(out, exact, rtol=2e-3)
+        assert outputs.surroundings_kept(out), (function, shape, dtype)
+
+def one_hot(x):
+    return (np.arange(x.shape[1]) == x.argmax(1)[:, None]).astype(x.dtype)
+
+def softmax(x):
+    powers = np.exp(x.astype(float) - x.max(0))
+    return (powers / powers.sum(0)).astype(x.dtype)
+
+for n in (*range(1, 40), 63, 64, 65, 100, 127):
+    for dtype in (np.uint8, np.int64):
+        check(lambda x, out: specops.argmax(x, axis=0, out=out), (9, n), dtype, lambda x: x.argmax(0))
+        check(
+            lambda x, out: onnx.reduce_max(x, axes=[1], keepdims=0, out=out),
+            (400, n), dtype, lambda x: x.max(1),
+        )
+    check(lambda x, out: specops.hardmax(x, axis=1, out=out), (20, n), np.float16, one_hot)
+    check(lambda x, out: specops.softmax(x, axis=0, out=out), (20, n), np.float16, softmax)
+    check(
+        lambda x, out: specops.max_pool(x, [2, 1], out=out),
+        (3, 2, 2, n), np.uint8, lambda x: x.max(2, keepdims=True),
+    )
+print("done")
+"""
+    generic = {"NUMBA_CPU_NAME": "generic", "NUMBA_CPU_FEATURES": ""}
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        cwd=trees.PROJECT,
+        env={**os.environ, **generic, "PYTHONPATH": str(trees.PROJECT / "tests")},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (done.returncode, done.stdout) == (0, "done\n"), done.stderr
 
 
 def test_what_calls_would_find(
