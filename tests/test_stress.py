@@ -116,6 +116,11 @@ for n in (*range(1, 40), 63, 64, 65, 100, 127):
         lambda x, out: specops.max_pool(x, [2, 1], out=out),
         (3, 2, 2, n), np.uint8, lambda x: x.max(2, keepdims=True),
     )
+
+def all_padding(x, out):
+    specops.max_pool(x, [1, 2], strides=[1, 7], start_padding=[0, 5], end_padding=[0, 1], out=out)
+
+check(all_padding, (1, 1, 12, 2), np.uint8, lambda x: np.zeros((1, 1, 12, 1), x.dtype))
 print("done")
 """
     generic = {"NUMBA_CPU_NAME": "generic", "NUMBA_CPU_FEATURES": ""}

@@ -283,22 +283,25 @@ def fold_rows(
             at_first = builder.icmp_signed("==", row, i64(0))
             anew = builder.and_(at_first, fresh)
             others = builder.and_(at_first, builder.not_(fresh))
-            kept = (
-                _unless(builder, anew, vector.element),
-                _unless(builder, at_first, vector.element),
-            )
-            begun = (
-                builder.select(anew, lowest, vector.element(0)),
-                builder.select(others, vector.element(-1), vector.element(0)),
-            )
-            kept, begun = ([_splat(builder, v, vector) for v in pair] for pair in (kept, begun))
+            # Of keys and of numbers: what is kept of those in memory, and what is there instead.
+            states = [
+                (anew, builder.select(anew, lowest, lowest.type(0))),
+                (at_first, builder.select(others, lowest.type(-1), lowest.type(0))),
+            ]
+            begun = [
+                (
+                    _splat(builder, _unless(builder, flag, vector.element), vector),
+                    _splat(builder, value, vector),
+                )
+                for flag, value in states
+            ]
 
             def strip(offset: Any, few: Any) -> None:
                 best_at = builder.bitcast(_pointer(builder, best, offset), vector.as_pointer())
                 where_at = builder.bitcast(_pointer(builder, where, offset), vector.as_pointer())
                 keys, numbers = (
-                    builder.or_(builder.and_(builder.load(place, align=1), keep), begin)
-                    for place, keep, begin in zip((best_at, where_at), kept, begun, strict=True)
+                    builder.or_(builder.and_(builder.load(place, align=1), keep), instead)
+                    for place, (keep, instead) in zip((best_at, where_at), begun, strict=True)
                 )
                 for start, later, number in taken:
                     pointer = builder.gep(start, [offset])

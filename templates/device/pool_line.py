@@ -150,25 +150,25 @@ def _rank_rows(
     element = _rank_type(wide, flip)
     sums = _is_float(element)
     positions_wanted = wide != types.none and not sums
-    vector = _vector(element, WIDEST if positions_wanted else 1)
-    narrow = ir.VectorType(ir.IntType(flip.bitwidth), vector.count)
     i64 = ir.IntType(64)
     order: Any = None if sums else _rule(builder, signature, values)
     offsets, positions = (builder.inttoptr(t, i64.as_pointer()) for t in rows[:2])
-    best = cgutils.alloca_once(builder, vector)
     ahead, level = i64(AHEAD), 2
     if _zen(context) >= 5:
         places = builder.icmp_signed("!=", rows.along, i64(0))
         ahead, level = builder.select(places, i64(AHEAD_IN_ROW), ahead), 1
+    whole = _vector(element, WIDEST if positions_wanted else 1)
     if positions_wanted:
-        numbers = ir.Constant(vector, list(range(0, 2 * vector.count, 2)))
-        along = _splat(builder, _resize(builder, rows.along, element), vector)
+        numbers = ir.Constant(whole, list(range(0, 2 * whole.count, 2)))
+        along = _splat(builder, _resize(builder, rows.along, element), whole)
         steps = builder.mul(along, numbers)
-    least = _least(vector)
-    lowest = least if sums else _splat(builder, _lowest(builder, element, wide, order), vector)
     fresh = builder.trunc(values[3], ir.IntType(1))
 
-    def strip(rounds: Any, plane: Any, number: Any, column: Any, done: Any, few: Any) -> None:
+    def strip(
+        rounds: Any, vector: Any, plane: Any, number: Any, column: Any, done: Any, few: Any
+    ) -> None:
+        narrow = ir.VectorType(ir.IntType(flip.bitwidth), vector.count)
+        best, least = cgutils.alloca_once(builder, vector), _least(vector)
         size = i64(_width(element) // 8)
         steps_to = (plane, planes.line), (number, lines.place_step), (column, size)
         place = _place(builder, lines.place, *steps_to)
@@ -176,6 +176,7 @@ def _rank_rows(
             builder.store(least, best)
         else:
             old = _load(builder, place, vector)
+            lowest = _splat(builder, _lowest(builder, element, wide, order), vector)
             begin = lowest if few is None else builder.select(few.mask, lowest, least)
             builder.store(builder.select(fresh, begin, old), best)
         step = rows.step if apart else i64(narrow.element.width // 8)
@@ -224,9 +225,11 @@ def _rank_rows(
                 more = _after(builder, done, builder.fadd(old, found), old)
                 _store(builder, more, place)
 
+    counts = planes.count, lines.count, rows.columns
+
     def ranks(rounds: Any) -> None:
-        step = partial(strip, rounds)
-        _runs(context, builder, vector, planes.count, lines.count, rows.columns, step)
+        narrow = not positions_wanted and not apart
+        _runs(context, builder, whole, *counts, partial(strip, rounds), narrow)
 
     if apart:
         ranks(rows.count)
@@ -388,8 +391,10 @@ def fold_block(
     return types.void(*(i64,) * 9, wide, flip), codegen
 
 
-def _fold_runs(context: Any, builder: Any, vector: Any, runs: Any, run: Any) -> None:
-    """`run(plane, number, ranks, first, few)` for the folded ranks of strips of the runs."""
+def _fold_runs(
+    context: Any, builder: Any, vector: Any, runs: Any, run: Any, narrow: bool = False
+) -> None:
+    """`run(plane, number, ranks, first, few)` for the folded ranks of strips of the runs; for `narrow` see _runs."""
     runs = Runs(*cgutils.unpack_tuple(builder, runs))
     pieces = Pieces(*cgutils.unpack_tuple(builder, runs.pieces))
     i64 = runs.n.type
@@ -398,7 +403,14 @@ def _fold_runs(context: Any, builder: Any, vector: Any, runs: Any, run: Any) -> 
     shifts = builder.mul(pieces.step, size), builder.mul(pieces.last, size)
 
     def near(
-        stride: int, count: Any, plane: Any, number: Any, first: Any, _done: Any, few: Any
+        stride: int,
+        count: Any,
+        vector: Any,
+        plane: Any,
+        number: Any,
+        first: Any,
+        _done: Any,
+        few: Any,
     ) -> None:
         apart = i64(stride * bytes_of_rank)
         steps = (plane, runs.plane_line), (number, runs.line_step), (first, apart)
@@ -407,14 +419,15 @@ def _fold_runs(context: Any, builder: Any, vector: Any, runs: Any, run: Any) -> 
         places = list(range(0, stride * vector.count, stride))
         run(plane, number, _collected(builder, joined, places), first, few)
 
-    def strips(run_strip: Any) -> None:
-        _runs(context, builder, vector, runs.planes, runs.count, runs.n, run_strip)
+    def strips(stride: int, narrow: bool, count: Any) -> None:
+        counts = runs.planes, runs.count, runs.n
+        _runs(context, builder, vector, *counts, partial(near, stride, count), narrow)
 
     def by_stride(stride: Any) -> None:
         if stride in (1, 2):
-            _by_count(builder, pieces.count, lambda count: strips(partial(near, stride, count)))
+            _by_count(builder, pieces.count, partial(strips, stride, narrow))
         elif stride in NEAR_STEPS:
-            strips(partial(near, stride, pieces.count))
+            strips(stride, False, pieces.count)
         # There is no other: see Pieces.
 
     _cases(builder, pieces.stride, NEAR_STEPS, by_stride)
@@ -446,7 +459,7 @@ def store_elements(
             target = _place(builder, out, (plane, plane_out), (number, out_step))
             _store_lanes(builder, _element_bits(builder, ranks, order), target, first, few)
 
-        _fold_runs(context, builder, _vector(order.flip.type), values[3], run)
+        _fold_runs(context, builder, _vector(order.flip.type), values[3], run, narrow=True)
         return context.get_dummy_value()
 
     i64 = types.int64

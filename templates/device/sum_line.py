@@ -130,12 +130,11 @@ def add_quotients(
     def codegen(context: Any, builder: Any, _signature: Any, values: Any) -> Any:
         line, address, n, divisors, scale = values[:5]
         element = _rank_type(wide, kind)
-        vector = _vector(element)
-        narrow = ir.VectorType(ir.IntType(kind.bitwidth), vector.count)
         size = n.type(_width(element) // 8)
-        scale = _splat(builder, _as_rank(builder, scale, element), vector)
+        scale = _as_rank(builder, scale, element)
 
-        def strip(_plane: Any, _number: Any, first: Any, done: Any, few: Any) -> None:
+        def strip(vector: Any, _plane: Any, _number: Any, first: Any, done: Any, few: Any) -> None:
+            narrow = ir.VectorType(ir.IntType(kind.bitwidth), vector.count)
             offset = builder.mul(first, size)
             divisor = _load(builder, _pointer(builder, builder.add(divisors, offset)), vector)
             place = _pointer(builder, builder.add(line, offset))
@@ -144,13 +143,14 @@ def add_quotients(
             pointer = _pointer(builder, builder.add(address, pointer))
             bits = _load_few(builder, pointer, few, narrow)
             value = _float_of(context, builder, bits, kind, element)
-            value = builder.fdiv(value, builder.fmul(divisor, scale))
+            value = builder.fdiv(value, builder.fmul(divisor, _splat(builder, scale, vector)))
             value = _after(builder, done, builder.fadd(old, value), old)
             if few is not None:
                 value = builder.select(few.mask, value, old)
             _store(builder, value, place)
 
-        _runs(context, builder, vector, n.type(1), n.type(1), n, strip)
+        one = n.type(1)
+        _runs(context, builder, _vector(element), one, one, n, strip)
         return context.get_dummy_value()
 
     i64 = types.int64
@@ -229,14 +229,14 @@ def store_sums(
         out, plane_out, out_step = values[:3]
         divisors, divisor_step, scales, scale_step = values[4:8]
         element = _rank_type(wide, kind)
-        vector = _vector(element)
         size = out.type(_width(element) // 8)
         doubtful = cgutils.alloca_once_value(builder, ir.IntType(1)(0))
 
         def doubt(value: Any, few: Any, squares: int) -> None:
             safe = SAFE_32 if _width(element) == 32 else SAFE_64
-            low, high = (ir.Constant(vector, [limit**squares] * vector.count) for limit in safe)
-            positive = builder.fcmp_ordered(">", value, ir.Constant(vector, None))
+            lanes = value.type.count
+            low, high = (ir.Constant(value.type, [limit**squares] * lanes) for limit in safe)
+            positive = builder.fcmp_ordered(">", value, ir.Constant(value.type, None))
             small = builder.and_(positive, builder.fcmp_ordered("<", value, low))
             unsafe = builder.or_(small, builder.fcmp_ordered(">", value, high))
             if few is not None:
@@ -244,6 +244,7 @@ def store_sums(
             builder.store(builder.or_(builder.load(doubtful), _any(builder, unsafe)), doubtful)
 
         def run(plane: Any, number: Any, value: Any, first: Any, few: Any) -> None:
+            vector = value.type
             if power == types.none:
                 place = _place(builder, divisors, (number, divisor_step), (first, size))
                 divisor = _load(builder, place, vector)
@@ -263,7 +264,7 @@ def store_sums(
             target = _place(builder, out, (plane, plane_out), (number, out_step))
             _store_lanes(builder, _bits_of(context, builder, value, kind), target, first, few)
 
-        _fold_runs(context, builder, vector, values[3], run)
+        _fold_runs(context, builder, _vector(element), values[3], run, power == types.none)
         return builder.load(doubtful)
 
     i64 = types.int64

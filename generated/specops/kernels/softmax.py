@@ -508,17 +508,21 @@ PAGE_BYTES = 4096  # memory is readable by whole pages, of that many bytes or a 
 
 
 class _Few(NamedTuple):
-    """The first lanes of a vector, one at least."""
+    """The first lanes of a vector, all at most."""
 
     count: Any
     mask: Any  # True in these lanes
-    by_mask: bool  # whether the target loads and stores masked lanes of any width
+    by_mask: bool  # see _has_masks
+
+
+def _has_masks(context: Any) -> bool:
+    """Whether the target loads and stores masked lanes of any width."""
+    return _target_has(context, "avx512bw", on_arm=False)
 
 
 def _few(context: Any, builder: Any, vector: Any, count: Any) -> _Few:
     """The first `count` lanes of vectors of as many lanes as this one."""
-    by_mask = _target_has(context, "avx512bw", on_arm=False)
-    return _Few(count, _mask(builder, vector, count), by_mask)
+    return _Few(count, _mask(builder, vector, count), _has_masks(context))
 
 
 def _mask(builder: Any, vector: Any, count: Any) -> Any:
@@ -556,15 +560,19 @@ def _masked_store(builder: Any, value: Any, pointer: Any, mask: Any) -> None:
 
 
 def _within_pages(builder: Any, address: Any, few: _Few, vector: Any) -> Any:
-    """As _load_few, but other lanes hold anything: what lies behind is read, but not in another page.
+    """As _load_few, but other lanes hold anything: what lies behind is read, though not in another page.
 
     LLVM has a branch for each lane of 8 or 16 bits where the target has no masks for them: 10 to 60 times as long.
     """
     i64 = address.type
     element = _bytes_of(vector.element)
     size = i64(vector.count * element)
-    in_page = builder.and_(address, i64(PAGE_BYTES - 1))
     value = cgutils.alloca_once(builder, vector)
+    shifted = cgutils.alloca_once(builder, ir.ArrayType(vector, 2))
+    # The page of no lanes may be none of the tensor's.
+    some = builder.icmp_signed(">", few.count, i64(0))
+    address = builder.select(some, address, builder.ptrtoint(shifted, i64))
+    in_page = builder.and_(address, i64(PAGE_BYTES - 1))
     leaves = builder.icmp_unsigned(">", builder.add(in_page, size), i64(PAGE_BYTES))
     with builder.if_else(leaves, likely=False) as (then, otherwise):
         with then:
@@ -573,7 +581,6 @@ def _within_pages(builder: Any, address: Any, few: _Few, vector: Any) -> Any:
             ends = builder.icmp_unsigned("<=", end, i64(PAGE_BYTES))
             over = builder.sub(builder.add(in_page, size), i64(PAGE_BYTES))
             over = builder.select(ends, over, i64(0))
-            shifted = cgutils.alloca_once(builder, ir.ArrayType(vector, 2))
             shifted = builder.bitcast(shifted, ir.IntType(8).as_pointer())
             bits = _load(builder, _pointer(builder, builder.sub(address, over)), vector)
             builder.store(bits, builder.bitcast(shifted, vector.as_pointer()), align=1)
