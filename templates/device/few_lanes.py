@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 from llvmlite import ir
 from numba.core import cgutils
 
-from memory import _bytes_of, _load, _pointer, _splat
+from memory import _bytes_of, _lanes_from, _load, _pointer, _splat
 from target import _target_has
 
 PAGE_BYTES = 4096  # memory is readable by whole pages, of that many bytes or a multiple
@@ -66,18 +66,19 @@ def _masked_store(builder: Any, value: Any, pointer: Any, mask: Any) -> None:
 
 
 def _within_pages(builder: Any, address: Any, few: _Few, vector: Any) -> Any:
-    """As _load_few, but other lanes hold anything: what lies behind is read, though not in another page.
+    """As _load_few, but other lanes hold anything: all are read, unless that leaves the page of the few.
 
-    LLVM has a branch for each lane of 8 or 16 bits where the target has no masks for them: 10 to 60 times as long.
+    LLVM has a branch for each lane of 8 or 16 bits where the target has no masks for them, which takes 2 to 25 times as
+    long.
     """
     i64 = address.type
     element = _bytes_of(vector.element)
     size = i64(vector.count * element)
     value = cgutils.alloca_once(builder, vector)
-    shifted = cgutils.alloca_once(builder, ir.ArrayType(vector, 2))
-    # The page of no lanes may be none of the tensor's.
+    buffer = cgutils.alloca_once(builder, ir.ArrayType(vector, 2))
+    # Where there are no lanes, their address may be in no page at all: the buffer is read instead.
     some = builder.icmp_signed(">", few.count, i64(0))
-    address = builder.select(some, address, builder.ptrtoint(shifted, i64))
+    address = builder.select(some, address, builder.ptrtoint(buffer, i64))
     in_page = builder.and_(address, i64(PAGE_BYTES - 1))
     leaves = builder.icmp_unsigned(">", builder.add(in_page, size), i64(PAGE_BYTES))
     with builder.if_else(leaves, likely=False) as (then, otherwise):
@@ -87,10 +88,10 @@ def _within_pages(builder: Any, address: Any, few: _Few, vector: Any) -> Any:
             ends = builder.icmp_unsigned("<=", end, i64(PAGE_BYTES))
             over = builder.sub(builder.add(in_page, size), i64(PAGE_BYTES))
             over = builder.select(ends, over, i64(0))
-            shifted = builder.bitcast(shifted, ir.IntType(8).as_pointer())
+            place = builder.bitcast(buffer, ir.IntType(8).as_pointer())
             bits = _load(builder, _pointer(builder, builder.sub(address, over)), vector)
-            builder.store(bits, builder.bitcast(shifted, vector.as_pointer()), align=1)
-            builder.store(_load(builder, builder.gep(shifted, [over]), vector), value)
+            builder.store(bits, builder.bitcast(place, vector.as_pointer()), align=1)
+            builder.store(_load(builder, builder.gep(place, [over]), vector), value)
         with otherwise:
             builder.store(_load(builder, _pointer(builder, address), vector), value)
     return builder.load(value)
@@ -108,7 +109,7 @@ def _load_few(builder: Any, pointer: Any, few: _Few | None, vector: Any) -> Any:
 
 
 def _load_short(builder: Any, address: Any, few: _Few, vector: Any, readable: Any) -> Any:
-    """As _load_few, but other lanes hold anything; all is loaded where it ends before `readable`.
+    """As _load_few, but other lanes hold anything; with masks all is loaded where it ends before `readable`.
 
     Masked loads take twice as long.
     """
@@ -137,7 +138,7 @@ def _store_few(builder: Any, value: Any, pointer: Any, few: _Few | None) -> None
 
 
 def _store_by_halves(builder: Any, value: Any, pointer: Any, count: Any) -> None:
-    """Store the first `count` lanes, each binary digit of which stands for a piece."""
+    """Store the first `count` lanes, all at most: for each binary digit of it a piece of so many."""
     i64, size = count.type, _bytes_of(value.type.element)
     address = builder.ptrtoint(pointer, i64)
     pieces = [value]
@@ -156,9 +157,3 @@ def _store_by_halves(builder: Any, value: Any, pointer: Any, count: Any) -> None
         if lanes:
             left = builder.load(rest)
             pieces = [_lanes_from(builder, left, begin, lanes) for begin in (0, lanes)]
-
-
-def _lanes_from(builder: Any, vector: Any, first: int, count: int) -> Any:
-    """So many lanes from number `first` on."""
-    order = ir.Constant(ir.VectorType(ir.IntType(32), count), list(range(first, first + count)))
-    return builder.shuffle_vector(vector, ir.Constant(vector.type, ir.Undefined), order)

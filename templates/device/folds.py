@@ -62,7 +62,7 @@ def _fold_part(
     """The state with `rows` vectors, of each the first `count` lanes; `load` gives their bits by number and lanes."""
     few = None
     if count is not None:
-        # Lanes are at most 64: int8 will do for all numbers.
+        # The mask of at most 64 lanes: numbers of 8 bits will do.
         few = _few(context, builder, _vector_of(ir.IntType(8), fold.count), count)
     if fold.operation == "greatest" and fold.floats and rows > 1:
         key = _greatest_of_floats(builder, fold, rule, [load(i, few) for i in range(rows)])

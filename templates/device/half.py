@@ -9,7 +9,7 @@ from typing import Any
 
 from llvmlite import ir
 
-from memory import _opaque, _splat
+from memory import _lanes_from, _opaque, _splat
 from target import _target_has
 
 
@@ -51,19 +51,17 @@ def _half_to_float(context: Any, builder: Any, bits: Any) -> Any:
 
 
 def _unknown_halves(context: Any, builder: Any, value: Any) -> Any:
-    """Floats that LLVM does not know to be converted halves.
+    """Floats that LLVM does not know to be converted halves, in registers of 8.
 
-    It compares the halves instead, if it knows, and has to convert them again where nothing compares them.
+    If it knows, it compares the halves in place of the floats, for which it converts them once more: up to 1.1 of the
+    time without AVX-512.
     """
     vector = value.type
-    few = not isinstance(vector, ir.VectorType) or vector.count % 8 != 0
-    if few or _target_has(context, "avx512f", on_arm=True):
+    whole = isinstance(vector, ir.VectorType) and vector.count % 8 == 0
+    if not whole or _target_has(context, "avx512f", on_arm=True):
         return value
-    undefined = ir.Constant(vector, ir.Undefined)
-    pieces = []
-    for first in range(0, vector.count, 8):
-        order = ir.Constant(ir.VectorType(ir.IntType(32), 8), list(range(first, first + 8)))
-        pieces.append(_opaque(builder, builder.shuffle_vector(value, undefined, order)))
+    numbers = range(0, vector.count, 8)
+    pieces = [_opaque(builder, _lanes_from(builder, value, first, 8)) for first in numbers]
     while len(pieces) > 1:
         lanes = 2 * pieces[0].type.count
         order = ir.Constant(ir.VectorType(ir.IntType(32), lanes), list(range(lanes)))

@@ -160,15 +160,14 @@ def mark_planes(
         bottom = builder.sub(planes.rows, i64(1))
         unless_blank = _unless(builder, blanks, vector.element)
         first = builder.select(builder.and_(last, blanks), bottom, i64(0))
-        narrow = vector.element.width < 64
-        first_if_blank = builder.trunc(first, vector.element) if narrow else first
+        first = builder.trunc(first, vector.element) if vector.element.width < 64 else first
 
         def strip(plane: Any, column: Any, few: Any, load: Callable[[Any], Any]) -> None:
             best, places = _place_down(builder, planes.rows, vector, rule, load)
             nan = builder.icmp_signed("==", best, _splat(builder, rule.nan_key, vector))
-            blank = builder.and_(places, _splat(builder, unless_blank, vector))
-            blank = builder.or_(blank, _splat(builder, first_if_blank, vector))
-            places = builder.select(nan, blank, places)
+            place_if_nan = builder.and_(places, _splat(builder, unless_blank, vector))
+            place_if_nan = builder.or_(place_if_nan, _splat(builder, first, vector))
+            places = builder.select(nan, place_if_nan, places)
             target = builder.add(out, builder.mul(plane, out_step))
             target = builder.add(target, builder.mul(column, size))
             with cgutils.for_range(builder, planes.rows) as loop:

@@ -62,6 +62,12 @@ def _collected(builder: Any, vectors: list[Any], places: list[int]) -> Any:
     return value
 
 
+def _lanes_from(builder: Any, vector: Any, first: int, count: int) -> Any:
+    """So many lanes from number `first` on."""
+    order = ir.Constant(ir.VectorType(ir.IntType(32), count), list(range(first, first + count)))
+    return builder.shuffle_vector(vector, ir.Constant(vector.type, ir.Undefined), order)
+
+
 def _picked(builder: Any, address: Any, step: int, vector: Any) -> Any:
     """A vector of elements that lie `step` elements apart; nothing before the first or behind the last is read."""
     lanes = vector.count

@@ -228,8 +228,8 @@ def _rank_rows(
     counts = planes.count, lines.count, rows.columns
 
     def ranks(rounds: Any) -> None:
-        narrow = not positions_wanted and not apart
-        _runs(context, builder, whole, *counts, partial(strip, rounds), narrow)
+        halves = not positions_wanted and not apart  # `steps` are those of a whole vector
+        _runs(context, builder, whole, *counts, partial(strip, rounds), halves)
 
     if apart:
         ranks(rows.count)
@@ -392,9 +392,9 @@ def fold_block(
 
 
 def _fold_runs(
-    context: Any, builder: Any, vector: Any, runs: Any, run: Any, narrow: bool = False
+    context: Any, builder: Any, vector: Any, runs: Any, run: Any, halves: bool = False
 ) -> None:
-    """`run(plane, number, ranks, first, few)` for the folded ranks of strips of the runs; for `narrow` see _runs."""
+    """`run(plane, number, ranks, first, few)` for the folded ranks of strips of the runs; for `halves` see _runs."""
     runs = Runs(*cgutils.unpack_tuple(builder, runs))
     pieces = Pieces(*cgutils.unpack_tuple(builder, runs.pieces))
     i64 = runs.n.type
@@ -419,13 +419,13 @@ def _fold_runs(
         places = list(range(0, stride * vector.count, stride))
         run(plane, number, _collected(builder, joined, places), first, few)
 
-    def strips(stride: int, narrow: bool, count: Any) -> None:
+    def strips(stride: int, halves: bool, count: Any) -> None:
         counts = runs.planes, runs.count, runs.n
-        _runs(context, builder, vector, *counts, partial(near, stride, count), narrow)
+        _runs(context, builder, vector, *counts, partial(near, stride, count), halves)
 
     def by_stride(stride: Any) -> None:
         if stride in (1, 2):
-            _by_count(builder, pieces.count, partial(strips, stride, narrow))
+            _by_count(builder, pieces.count, partial(strips, stride, halves))
         elif stride in NEAR_STEPS:
             strips(stride, False, pieces.count)
         # There is no other: see Pieces.
@@ -459,7 +459,7 @@ def store_elements(
             target = _place(builder, out, (plane, plane_out), (number, out_step))
             _store_lanes(builder, _element_bits(builder, ranks, order), target, first, few)
 
-        _fold_runs(context, builder, _vector(order.flip.type), values[3], run, narrow=True)
+        _fold_runs(context, builder, _vector(order.flip.type), values[3], run, halves=True)
         return context.get_dummy_value()
 
     i64 = types.int64

@@ -38,13 +38,13 @@ def _runs(
     count: Any,
     n: Any,
     run: Any,
-    narrow: bool = False,
+    halves: bool = False,
 ) -> None:
     """`run(vector, plane, number, first, done, few)` for `count` runs of each plane, of n lanes, in strips of a vector.
 
     The last strip overlaps: its first `done` lanes were those of the strip before. `few` is None but where there is no
-    whole one. Where the target has no masks, short runs that are `narrow` have strips of half a vector: small planes
-    take 0.35 to 0.75 of the time.
+    whole one. `halves`: without masks, runs shorter than a vector have strips of half a one, which takes 0.35 to 0.75
+    of the time of small planes; not where there would be much more to compile.
     """
     builder.function.attributes.add("optsize")  # else LLVM unrolls what _by_count leaves
     i64 = n.type
@@ -75,7 +75,7 @@ def _runs(
             with other:
                 otherwise()
 
-    if narrow and not _has_masks(context):
+    if halves and not _has_masks(context):
         half = ir.VectorType(vector.element, vector.count // 2)
         of_whole(vector, lambda: of_whole(half, lambda: of_few(half)))
     else:

@@ -289,6 +289,12 @@ def _collected(builder: Any, vectors: list[Any], places: list[int]) -> Any:
     return value
 
 
+def _lanes_from(builder: Any, vector: Any, first: int, count: int) -> Any:
+    """So many lanes from number `first` on."""
+    order = ir.Constant(ir.VectorType(ir.IntType(32), count), list(range(first, first + count)))
+    return builder.shuffle_vector(vector, ir.Constant(vector.type, ir.Undefined), order)
+
+
 def _picked(builder: Any, address: Any, step: int, vector: Any) -> Any:
     """A vector of elements that lie `step` elements apart; nothing before the first or behind the last is read."""
     lanes = vector.count
@@ -579,18 +585,19 @@ def _masked_store(builder: Any, value: Any, pointer: Any, mask: Any) -> None:
 
 
 def _within_pages(builder: Any, address: Any, few: _Few, vector: Any) -> Any:
-    """As _load_few, but other lanes hold anything: what lies behind is read, though not in another page.
+    """As _load_few, but other lanes hold anything: all are read, unless that leaves the page of the few.
 
-    LLVM has a branch for each lane of 8 or 16 bits where the target has no masks for them: 10 to 60 times as long.
+    LLVM has a branch for each lane of 8 or 16 bits where the target has no masks for them, which takes 2 to 25 times as
+    long.
     """
     i64 = address.type
     element = _bytes_of(vector.element)
     size = i64(vector.count * element)
     value = cgutils.alloca_once(builder, vector)
-    shifted = cgutils.alloca_once(builder, ir.ArrayType(vector, 2))
-    # The page of no lanes may be none of the tensor's.
+    buffer = cgutils.alloca_once(builder, ir.ArrayType(vector, 2))
+    # Where there are no lanes, their address may be in no page at all: the buffer is read instead.
     some = builder.icmp_signed(">", few.count, i64(0))
-    address = builder.select(some, address, builder.ptrtoint(shifted, i64))
+    address = builder.select(some, address, builder.ptrtoint(buffer, i64))
     in_page = builder.and_(address, i64(PAGE_BYTES - 1))
     leaves = builder.icmp_unsigned(">", builder.add(in_page, size), i64(PAGE_BYTES))
     with builder.if_else(leaves, likely=False) as (then, otherwise):
@@ -600,10 +607,10 @@ def _within_pages(builder: Any, address: Any, few: _Few, vector: Any) -> Any:
             ends = builder.icmp_unsigned("<=", end, i64(PAGE_BYTES))
             over = builder.sub(builder.add(in_page, size), i64(PAGE_BYTES))
             over = builder.select(ends, over, i64(0))
-            shifted = builder.bitcast(shifted, ir.IntType(8).as_pointer())
+            place = builder.bitcast(buffer, ir.IntType(8).as_pointer())
             bits = _load(builder, _pointer(builder, builder.sub(address, over)), vector)
-            builder.store(bits, builder.bitcast(shifted, vector.as_pointer()), align=1)
-            builder.store(_load(builder, builder.gep(shifted, [over]), vector), value)
+            builder.store(bits, builder.bitcast(place, vector.as_pointer()), align=1)
+            builder.store(_load(builder, builder.gep(place, [over]), vector), value)
         with otherwise:
             builder.store(_load(builder, _pointer(builder, address), vector), value)
     return builder.load(value)
@@ -621,7 +628,7 @@ def _load_few(builder: Any, pointer: Any, few: _Few | None, vector: Any) -> Any:
 
 
 def _load_short(builder: Any, address: Any, few: _Few, vector: Any, readable: Any) -> Any:
-    """As _load_few, but other lanes hold anything; all is loaded where it ends before `readable`.
+    """As _load_few, but other lanes hold anything; with masks all is loaded where it ends before `readable`.
 
     Masked loads take twice as long.
     """
@@ -650,7 +657,7 @@ def _store_few(builder: Any, value: Any, pointer: Any, few: _Few | None) -> None
 
 
 def _store_by_halves(builder: Any, value: Any, pointer: Any, count: Any) -> None:
-    """Store the first `count` lanes, each binary digit of which stands for a piece."""
+    """Store the first `count` lanes, all at most: for each binary digit of it a piece of so many."""
     i64, size = count.type, _bytes_of(value.type.element)
     address = builder.ptrtoint(pointer, i64)
     pieces = [value]
@@ -669,12 +676,6 @@ def _store_by_halves(builder: Any, value: Any, pointer: Any, count: Any) -> None
         if lanes:
             left = builder.load(rest)
             pieces = [_lanes_from(builder, left, begin, lanes) for begin in (0, lanes)]
-
-
-def _lanes_from(builder: Any, vector: Any, first: int, count: int) -> Any:
-    """So many lanes from number `first` on."""
-    order = ir.Constant(ir.VectorType(ir.IntType(32), count), list(range(first, first + count)))
-    return builder.shuffle_vector(vector, ir.Constant(vector.type, ir.Undefined), order)
 
 
 class Rule(NamedTuple):
@@ -1124,6 +1125,7 @@ def _each_strip(
 FOLD = 4  # rows folded while a strip's best keys stay in registers
 # Of elements of 32 bits and more, while so many are left: 0.75 to 0.95 of the time; on Zen 5 1.0 to 2.
 FOLD_WIDE = 8
+LEAST_BY_FLOATS = 3  # whole vectors before the last of a row that is compared as floats: 1.1 of the time with fewer
 
 
 @intrinsic
@@ -1177,8 +1179,9 @@ def greatest_place_of_many(
     """(key, position) of the first (`late`: last) greatest of n contiguous elements, 1 to 127 vectors.
 
     Each lane notes in which vector it met its greatest key: without a search, whose mispredicted end makes the
-    processor wait for memory. What lies `ahead` bytes further on is fetched. Floats are compared as they are, and once
-    more by keys where NaN is among them (0.55 to 0.9 of the time).
+    processor wait for memory. What lies `ahead` bytes further on is fetched. Floats of 32 and 64 bits are compared as
+    they are, and once more by keys where NaN is among them: 0.7 to 0.95 of the time, up to 1.2 with NaN in half of the
+    rows.
     """
 
     def codegen(context: Any, builder: Any, signature: Any, values: Any) -> Any:
@@ -1227,7 +1230,8 @@ def greatest_place_of_many(
 
             builder.store(visit(lambda found: _order_key(builder, found, rule), greater), best)
 
-        def by_floats() -> None:
+        def by_floats() -> Any:
+            """Whether NaN is among them."""
             floats = _floats_of(vector)
             flip = _splat(builder, builder.and_(rule.flip, _sign(rule.flip.type)), vector)
             unordered = cgutils.alloca_once_value(builder, ir.Constant(vector, None))
@@ -1241,14 +1245,18 @@ def greatest_place_of_many(
             top = visit(values, lambda new, old: builder.fcmp_ordered(">", new, old))
             top = builder.xor(builder.bitcast(top, vector), flip)
             builder.store(_order_key(builder, top, rule), best)
-            none = builder.icmp_signed("==", builder.load(unordered), ir.Constant(vector, None))
-            with builder.if_then(_any(builder, builder.not_(none)), likely=False):
-                by_keys()
+            nan = builder.icmp_signed("!=", builder.load(unordered), ir.Constant(vector, None))
+            return _any(builder, nan)
 
         if rule.inf is None or width == 16:
             by_keys()
         else:
-            by_floats()
+            few = builder.icmp_signed("<", last, i64(LEAST_BY_FLOATS * VECTOR_BYTES))
+            keys_wanted = cgutils.alloca_once_value(builder, few)
+            with builder.if_then(builder.not_(few)):
+                builder.store(by_floats(), keys_wanted)
+            with builder.if_then(builder.load(keys_wanted)):
+                by_keys()
 
         key = _greatest_lane(builder, builder.load(best))
         equal = builder.icmp_signed("==", builder.load(best), _splat(builder, key, vector))
@@ -1312,8 +1320,8 @@ def store_places(
                 steps = builder.mul(row, _splat(builder, weight, wide))
                 index = builder.add(steps, _splat(builder, base, wide))
                 nan = builder.icmp_signed("==", key, _splat(builder, rule.nan_key, narrow))
-                blank = builder.and_(index, _splat(builder, unless_blank, wide))
-                index = builder.select(nan, blank, index)
+                index_if_nan = builder.and_(index, _splat(builder, unless_blank, wide))
+                index = builder.select(nan, index_if_nan, index)
                 place = _pointer(builder, address, builder.mul(column, width))
                 for bits in (64, 32, 16):
                     with builder.if_then(builder.icmp_signed("==", width, i64(bits // 8))):
@@ -1360,7 +1368,7 @@ def fold_rows(
         i64 = columns.type
         size = i64(width // 8)
         table = builder.bitcast(_pointer(builder, offsets), i64.as_pointer())
-        lowest = vector.element(-(2 ** (width - 1)))
+        lowest = _sign(vector.element)
         whole = builder.and_(columns, i64(-vector.count))
         end = builder.mul(whole, size)
         level = 1 if _zen(context) >= 5 else 2  # on Zen 5 0.75 to 1 of the time
@@ -1751,15 +1759,14 @@ def mark_planes(
         bottom = builder.sub(planes.rows, i64(1))
         unless_blank = _unless(builder, blanks, vector.element)
         first = builder.select(builder.and_(last, blanks), bottom, i64(0))
-        narrow = vector.element.width < 64
-        first_if_blank = builder.trunc(first, vector.element) if narrow else first
+        first = builder.trunc(first, vector.element) if vector.element.width < 64 else first
 
         def strip(plane: Any, column: Any, few: Any, load: Callable[[Any], Any]) -> None:
             best, places = _place_down(builder, planes.rows, vector, rule, load)
             nan = builder.icmp_signed("==", best, _splat(builder, rule.nan_key, vector))
-            blank = builder.and_(places, _splat(builder, unless_blank, vector))
-            blank = builder.or_(blank, _splat(builder, first_if_blank, vector))
-            places = builder.select(nan, blank, places)
+            place_if_nan = builder.and_(places, _splat(builder, unless_blank, vector))
+            place_if_nan = builder.or_(place_if_nan, _splat(builder, first, vector))
+            places = builder.select(nan, place_if_nan, places)
             target = builder.add(out, builder.mul(plane, out_step))
             target = builder.add(target, builder.mul(column, size))
             with cgutils.for_range(builder, planes.rows) as loop:

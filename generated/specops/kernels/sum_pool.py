@@ -211,6 +211,12 @@ def _collected(builder: Any, vectors: list[Any], places: list[int]) -> Any:
     return value
 
 
+def _lanes_from(builder: Any, vector: Any, first: int, count: int) -> Any:
+    """So many lanes from number `first` on."""
+    order = ir.Constant(ir.VectorType(ir.IntType(32), count), list(range(first, first + count)))
+    return builder.shuffle_vector(vector, ir.Constant(vector.type, ir.Undefined), order)
+
+
 def _picked(builder: Any, address: Any, step: int, vector: Any) -> Any:
     """A vector of elements that lie `step` elements apart; nothing before the first or behind the last is read."""
     lanes = vector.count
@@ -481,18 +487,19 @@ def _masked_store(builder: Any, value: Any, pointer: Any, mask: Any) -> None:
 
 
 def _within_pages(builder: Any, address: Any, few: _Few, vector: Any) -> Any:
-    """As _load_few, but other lanes hold anything: what lies behind is read, though not in another page.
+    """As _load_few, but other lanes hold anything: all are read, unless that leaves the page of the few.
 
-    LLVM has a branch for each lane of 8 or 16 bits where the target has no masks for them: 10 to 60 times as long.
+    LLVM has a branch for each lane of 8 or 16 bits where the target has no masks for them, which takes 2 to 25 times as
+    long.
     """
     i64 = address.type
     element = _bytes_of(vector.element)
     size = i64(vector.count * element)
     value = cgutils.alloca_once(builder, vector)
-    shifted = cgutils.alloca_once(builder, ir.ArrayType(vector, 2))
-    # The page of no lanes may be none of the tensor's.
+    buffer = cgutils.alloca_once(builder, ir.ArrayType(vector, 2))
+    # Where there are no lanes, their address may be in no page at all: the buffer is read instead.
     some = builder.icmp_signed(">", few.count, i64(0))
-    address = builder.select(some, address, builder.ptrtoint(shifted, i64))
+    address = builder.select(some, address, builder.ptrtoint(buffer, i64))
     in_page = builder.and_(address, i64(PAGE_BYTES - 1))
     leaves = builder.icmp_unsigned(">", builder.add(in_page, size), i64(PAGE_BYTES))
     with builder.if_else(leaves, likely=False) as (then, otherwise):
@@ -502,10 +509,10 @@ def _within_pages(builder: Any, address: Any, few: _Few, vector: Any) -> Any:
             ends = builder.icmp_unsigned("<=", end, i64(PAGE_BYTES))
             over = builder.sub(builder.add(in_page, size), i64(PAGE_BYTES))
             over = builder.select(ends, over, i64(0))
-            shifted = builder.bitcast(shifted, ir.IntType(8).as_pointer())
+            place = builder.bitcast(buffer, ir.IntType(8).as_pointer())
             bits = _load(builder, _pointer(builder, builder.sub(address, over)), vector)
-            builder.store(bits, builder.bitcast(shifted, vector.as_pointer()), align=1)
-            builder.store(_load(builder, builder.gep(shifted, [over]), vector), value)
+            builder.store(bits, builder.bitcast(place, vector.as_pointer()), align=1)
+            builder.store(_load(builder, builder.gep(place, [over]), vector), value)
         with otherwise:
             builder.store(_load(builder, _pointer(builder, address), vector), value)
     return builder.load(value)
@@ -533,7 +540,7 @@ def _store_few(builder: Any, value: Any, pointer: Any, few: _Few | None) -> None
 
 
 def _store_by_halves(builder: Any, value: Any, pointer: Any, count: Any) -> None:
-    """Store the first `count` lanes, each binary digit of which stands for a piece."""
+    """Store the first `count` lanes, all at most: for each binary digit of it a piece of so many."""
     i64, size = count.type, _bytes_of(value.type.element)
     address = builder.ptrtoint(pointer, i64)
     pieces = [value]
@@ -552,12 +559,6 @@ def _store_by_halves(builder: Any, value: Any, pointer: Any, count: Any) -> None
         if lanes:
             left = builder.load(rest)
             pieces = [_lanes_from(builder, left, begin, lanes) for begin in (0, lanes)]
-
-
-def _lanes_from(builder: Any, vector: Any, first: int, count: int) -> Any:
-    """So many lanes from number `first` on."""
-    order = ir.Constant(ir.VectorType(ir.IntType(32), count), list(range(first, first + count)))
-    return builder.shuffle_vector(vector, ir.Constant(vector.type, ir.Undefined), order)
 
 
 class Rule(NamedTuple):
@@ -667,19 +668,17 @@ def _half_to_float(context: Any, builder: Any, bits: Any) -> Any:
 
 
 def _unknown_halves(context: Any, builder: Any, value: Any) -> Any:
-    """Floats that LLVM does not know to be converted halves.
+    """Floats that LLVM does not know to be converted halves, in registers of 8.
 
-    It compares the halves instead, if it knows, and has to convert them again where nothing compares them.
+    If it knows, it compares the halves in place of the floats, for which it converts them once more: up to 1.1 of the
+    time without AVX-512.
     """
     vector = value.type
-    few = not isinstance(vector, ir.VectorType) or vector.count % 8 != 0
-    if few or _target_has(context, "avx512f", on_arm=True):
+    whole = isinstance(vector, ir.VectorType) and vector.count % 8 == 0
+    if not whole or _target_has(context, "avx512f", on_arm=True):
         return value
-    undefined = ir.Constant(vector, ir.Undefined)
-    pieces = []
-    for first in range(0, vector.count, 8):
-        order = ir.Constant(ir.VectorType(ir.IntType(32), 8), list(range(first, first + 8)))
-        pieces.append(_opaque(builder, builder.shuffle_vector(value, undefined, order)))
+    numbers = range(0, vector.count, 8)
+    pieces = [_opaque(builder, _lanes_from(builder, value, first, 8)) for first in numbers]
     while len(pieces) > 1:
         lanes = 2 * pieces[0].type.count
         order = ir.Constant(ir.VectorType(ir.IntType(32), lanes), list(range(lanes)))
@@ -955,13 +954,13 @@ def _runs(
     count: Any,
     n: Any,
     run: Any,
-    narrow: bool = False,
+    halves: bool = False,
 ) -> None:
     """`run(vector, plane, number, first, done, few)` for `count` runs of each plane, of n lanes, in strips of a vector.
 
     The last strip overlaps: its first `done` lanes were those of the strip before. `few` is None but where there is no
-    whole one. Where the target has no masks, short runs that are `narrow` have strips of half a vector: small planes
-    take 0.35 to 0.75 of the time.
+    whole one. `halves`: without masks, runs shorter than a vector have strips of half a one, which takes 0.35 to 0.75
+    of the time of small planes; not where there would be much more to compile.
     """
     builder.function.attributes.add("optsize")  # else LLVM unrolls what _by_count leaves
     i64 = n.type
@@ -992,7 +991,7 @@ def _runs(
             with other:
                 otherwise()
 
-    if narrow and not _has_masks(context):
+    if halves and not _has_masks(context):
         half = ir.VectorType(vector.element, vector.count // 2)
         of_whole(vector, lambda: of_whole(half, lambda: of_few(half)))
     else:
@@ -1224,8 +1223,8 @@ def _rank_rows(
     counts = planes.count, lines.count, rows.columns
 
     def ranks(rounds: Any) -> None:
-        narrow = not positions_wanted and not apart
-        _runs(context, builder, whole, *counts, partial(strip, rounds), narrow)
+        halves = not positions_wanted and not apart  # `steps` are those of a whole vector
+        _runs(context, builder, whole, *counts, partial(strip, rounds), halves)
 
     if apart:
         ranks(rows.count)
@@ -1388,9 +1387,9 @@ def fold_block(
 
 
 def _fold_runs(
-    context: Any, builder: Any, vector: Any, runs: Any, run: Any, narrow: bool = False
+    context: Any, builder: Any, vector: Any, runs: Any, run: Any, halves: bool = False
 ) -> None:
-    """`run(plane, number, ranks, first, few)` for the folded ranks of strips of the runs; for `narrow` see _runs."""
+    """`run(plane, number, ranks, first, few)` for the folded ranks of strips of the runs; for `halves` see _runs."""
     runs = Runs(*cgutils.unpack_tuple(builder, runs))
     pieces = Pieces(*cgutils.unpack_tuple(builder, runs.pieces))
     i64 = runs.n.type
@@ -1415,13 +1414,13 @@ def _fold_runs(
         places = list(range(0, stride * vector.count, stride))
         run(plane, number, _collected(builder, joined, places), first, few)
 
-    def strips(stride: int, narrow: bool, count: Any) -> None:
+    def strips(stride: int, halves: bool, count: Any) -> None:
         counts = runs.planes, runs.count, runs.n
-        _runs(context, builder, vector, *counts, partial(near, stride, count), narrow)
+        _runs(context, builder, vector, *counts, partial(near, stride, count), halves)
 
     def by_stride(stride: Any) -> None:
         if stride in (1, 2):
-            _by_count(builder, pieces.count, partial(strips, stride, narrow))
+            _by_count(builder, pieces.count, partial(strips, stride, halves))
         elif stride in NEAR_STEPS:
             strips(stride, False, pieces.count)
         # There is no other: see Pieces.
