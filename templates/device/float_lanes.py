@@ -19,6 +19,7 @@ from float_math import LOWEST, _exp, _greater_float, _log, _same
 from half import _bfloat_to_float, _float_to_bfloat, _float_to_half, _half_to_float
 from memory import (
     VECTOR_BYTES,
+    _lanes_from,
     _load,
     _load_apart,
     _opaque,
@@ -366,15 +367,7 @@ def exceed(_context: Any, a: Any, b: Any) -> Any:
 def _halved(builder: Any, value: Any, operation: Any) -> Any:
     """Both halves of the lanes in one."""
     count = value.type.count // 2
-    halves = [
-        builder.shuffle_vector(
-            value,
-            ir.Constant(value.type, ir.Undefined),
-            ir.Constant(ir.VectorType(ir.IntType(32), count), list(range(at, at + count))),
-        )
-        for at in (0, count)
-    ]
-    return operation(*halves)
+    return operation(*(_lanes_from(builder, value, first, count) for first in (0, count)))
 
 
 def _folded(builder: Any, value: Any, operation: Any) -> Any:

@@ -597,8 +597,7 @@ def _store_by_halves(builder: Any, value: Any, pointer: Any, count: Any) -> None
         rest = cgutils.alloca_once_value(builder, pieces[0])
         digit = builder.and_(count, i64(lanes))
         with builder.if_then(builder.icmp_unsigned("!=", digit, i64(0))):
-            typed = builder.bitcast(place, pieces[0].type.as_pointer())
-            builder.store(pieces[0], typed, align=1)
+            _store_few(builder, pieces[0], place, None)
             if len(pieces) == 2:
                 builder.store(pieces[1], rest)
         lanes //= 2

@@ -630,8 +630,7 @@ def _store_by_halves(builder: Any, value: Any, pointer: Any, count: Any) -> None
         rest = cgutils.alloca_once_value(builder, pieces[0])
         digit = builder.and_(count, i64(lanes))
         with builder.if_then(builder.icmp_unsigned("!=", digit, i64(0))):
-            typed = builder.bitcast(place, pieces[0].type.as_pointer())
-            builder.store(pieces[0], typed, align=1)
+            _store_few(builder, pieces[0], place, None)
             if len(pieces) == 2:
                 builder.store(pieces[1], rest)
         lanes //= 2
@@ -1314,15 +1313,7 @@ def exceed(_context: Any, a: Any, b: Any) -> Any:
 def _halved(builder: Any, value: Any, operation: Any) -> Any:
     """Both halves of the lanes in one."""
     count = value.type.count // 2
-    halves = [
-        builder.shuffle_vector(
-            value,
-            ir.Constant(value.type, ir.Undefined),
-            ir.Constant(ir.VectorType(ir.IntType(32), count), list(range(at, at + count))),
-        )
-        for at in (0, count)
-    ]
-    return operation(*halves)
+    return operation(*(_lanes_from(builder, value, first, count) for first in (0, count)))
 
 
 def _folded(builder: Any, value: Any, operation: Any) -> Any:
