@@ -442,6 +442,16 @@ def test_modules_that_others_import(generated: Tree, removed: str, missing: list
     assert (generated.generated() == before) == bool(missing)
 
 
+def test_device_helpers_are_imported_from_where_they_are() -> None:
+    """Kernels are given them without imports, which only readers follow: nothing else meets a wrong one."""
+    folder = PROJECT / "templates" / "device"
+    names = sorted(path.stem for path in folder.glob("*.py"))
+    script = "import importlib, sys; [importlib.import_module(name) for name in sys.argv[1:]]"
+    command = [sys.executable, "-B", "-c", script, *names]
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
 @pytest.mark.parametrize("verb", ["generate", "check", "lint"])
 def test_unknown_operator(generated: Tree, verb: str) -> None:
     before = generated.generated()

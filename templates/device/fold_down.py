@@ -137,7 +137,6 @@ def fold_planes(
     rows: Any,
     row_step: Any,
     columns: Any,
-    readable: Any,
     ahead: Any,
 ) -> Any:
     """Fold the rows of planes into a state for each column; those of a plane stand behind those of the one before.
@@ -161,4 +160,4 @@ def fold_planes(
         return context.get_dummy_value()
 
     i64 = types.int64
-    return types.void(fold, i64, i64, i64, i64, i64, i64, i64, i64, i64, i64, i64), codegen
+    return types.void(fold, i64, i64, i64, i64, i64, i64, i64, i64, i64, i64), codegen

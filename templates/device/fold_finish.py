@@ -257,7 +257,6 @@ def reduce_planes(
     rows: Any,
     row_step: Any,
     columns: Any,
-    readable: Any,
     ahead: Any,
 ) -> Any:
     """Store the results of the columns of planes; those of one adjoin, `out_step` bytes from those of the next."""
@@ -281,4 +280,4 @@ def reduce_planes(
         return context.get_dummy_value()
 
     i64 = types.int64
-    return types.void(fold, i64, i64, i64, i64, i64, i64, i64, i64, i64, i64, i64), codegen
+    return types.void(fold, i64, i64, i64, i64, i64, i64, i64, i64, i64, i64), codegen

@@ -10,11 +10,12 @@ from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
+from few_lanes import _load_short
 from fold import Fold, _rule_of, _vector_of
 from fold_state import _key_of_number, _loaded, _neutral, _places, _stored
 from folds import _fold_into, _fold_part, _load_row
 from memory import _pointer, _prefetch
-from vectors import _Extremes, _greater, _load_short
+from vectors import _Extremes, _greater
 
 
 class _ShortRuns(NamedTuple):
@@ -24,7 +25,6 @@ class _ShortRuns(NamedTuple):
     n: Any
     step: Any
     count: Any
-    readable: Any  # whole vectors that end here, or before, may be read
 
 
 def _fold_short(
@@ -62,7 +62,7 @@ def _fold_short(
             fetch(place)
         if few is None:
             return _load_row(builder, fold, _pointer(builder, place), None)
-        return _load_short(builder, place, few, vector, runs.readable)
+        return _load_short(builder, place, few, vector)
 
     def each(fold_run: Callable[[Any, list[Any]], list[Any]]) -> None:
         with cgutils.for_range(builder, runs.count) as loop:
@@ -154,7 +154,6 @@ def _folding(fresh: bool) -> Any:
         n: Any,
         step: Any,
         count: Any,
-        readable: Any,
         ahead: Any,
     ) -> Any:
         def codegen(context: Any, builder: Any, _signature: Any, values: Any) -> Any:
@@ -163,7 +162,7 @@ def _folding(fresh: bool) -> Any:
             return context.get_dummy_value()
 
         i64 = types.int64
-        return types.void(fold, i64, i64, i64, i64, i64, i64, i64, i64, i64), codegen
+        return types.void(fold, i64, i64, i64, i64, i64, i64, i64, i64), codegen
 
     return fold_short
 

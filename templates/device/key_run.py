@@ -23,6 +23,7 @@ from memory import (
     _pointer,
     _prefetch,
     _splat,
+    _store,
     item_size,
     least,
     most,
@@ -206,8 +207,7 @@ def pack(_context: Any, to: Any, address: Any, step: Any, n: Any, element: Any) 
 
         def copy(first: Any, load: Callable[[Any], Any]) -> None:
             bits = load(builder.add(address, builder.mul(first, step)))
-            target = _pointer(builder, to, builder.mul(first, size))
-            builder.store(bits, builder.bitcast(target, bits.type.as_pointer()), align=1)
+            _store(builder, bits, _pointer(builder, to, builder.mul(first, size)))
 
         def strip(first: Any, count: Any) -> None:
             if count is None:

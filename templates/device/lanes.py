@@ -20,6 +20,7 @@ from memory import (
     _prefetch,
     _prefetch_line,
     _splat,
+    _store,
 )
 from order_key import Rule, _floats_of, _order_key, _rule, _sign
 from planes import _each_strip, _Planes
@@ -33,15 +34,15 @@ LEAST_BY_FLOATS = 3  # whole vectors before the last of a row that is compared a
 
 
 @intrinsic
-def greatest_place(_context: Any, address: Any, n: Any, readable: Any, late: Any, rule: Any) -> Any:
+def greatest_place(_context: Any, address: Any, n: Any, late: Any, rule: Any) -> Any:
     """(key, position) of the first (`late`: last) greatest of n contiguous elements, n at most one vector.
 
     Without a search, so that the processor overlaps many short rows. Half a vector will do for half as many (0.75 of
-    the time). What ends before `readable` may be read.
+    the time).
     """
 
     def codegen(context: Any, builder: Any, signature: Any, values: Any) -> Any:
-        address, n, readable, late = values[:4]
+        address, n, late = values[:3]
         rule = _rule(builder, signature, values)
         i64, one = n.type, ir.IntType(1)
         found_key = cgutils.alloca_once(builder, i64)
@@ -49,7 +50,7 @@ def greatest_place(_context: Any, address: Any, n: Any, readable: Any, late: Any
 
         def search(vector: Any) -> None:
             few = _few(context, builder, vector, n)
-            bits = _load_short(builder, address, few, vector, readable)
+            bits = _load_short(builder, address, few, vector)
             keys = _order_key(builder, bits, rule)
             least = ir.Constant(vector, [-(2 ** (vector.element.width - 1))] * vector.count)
             key = _greatest_lane(builder, builder.select(few.mask, keys, least))
@@ -73,7 +74,7 @@ def greatest_place(_context: Any, address: Any, n: Any, readable: Any, late: Any
 
     pair = types.UniTuple(types.int64, 2)
     i64, flag = types.int64, types.boolean
-    return pair(i64, i64, i64, flag, rule), codegen
+    return pair(i64, i64, flag, rule), codegen
 
 
 @intrinsic
@@ -449,7 +450,6 @@ def search_planes(
     rows: Any,
     row_step: Any,
     columns: Any,
-    readable: Any,
     ahead: Any,
     rule: Any,
 ) -> Any:
@@ -470,10 +470,10 @@ def search_planes(
             lane = builder.add(builder.mul(plane, planes.columns), column)
             for first, value in zip((best, where), found, strict=True):
                 place = _pointer(builder, first, builder.mul(lane, size))
-                builder.store(value, builder.bitcast(place, vector.as_pointer()), align=1)
+                _store(builder, value, place)
 
         _each_strip(context, builder, planes, vector, strip)
         return context.get_dummy_value()
 
     i64 = types.int64
-    return types.void(i64, i64, i64, i64, i64, i64, i64, i64, i64, i64, rule), codegen
+    return types.void(i64, i64, i64, i64, i64, i64, i64, i64, i64, rule), codegen

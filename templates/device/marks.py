@@ -140,7 +140,6 @@ def mark_planes(
     rows: Any,
     row_step: Any,
     columns: Any,
-    readable: Any,
     ahead: Any,
     rule: Any,
 ) -> Any:
@@ -180,7 +179,7 @@ def mark_planes(
         return context.get_dummy_value()
 
     i64, flag = types.int64, types.boolean
-    each = i64, i64, i64, i64, i64, i64, i64, i64
+    each = i64, i64, i64, i64, i64, i64, i64
     return types.void(i64, i64, i64, flag, flag, i64, *each, rule), codegen
 
 

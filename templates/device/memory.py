@@ -34,6 +34,11 @@ def _load(builder: Any, pointer: Any, type_: Any) -> Any:
     return builder.load(builder.bitcast(pointer, type_.as_pointer()), align=1)
 
 
+def _store(builder: Any, value: Any, pointer: Any) -> None:
+    """Store a value at any alignment."""
+    builder.store(value, builder.bitcast(pointer, value.type.as_pointer()), align=1)
+
+
 # Elements, by which others lie apart, that are so few that they are picked out of whole vectors.
 NEAR_STEPS = (1, 2, 3, 4)
 
@@ -261,8 +266,7 @@ def store_integer(_context: Any, like: Any, address: Any, value: Any) -> Any:
         value = values[2]
         if value.type.width > values[0].type.width:
             value = builder.trunc(value, values[0].type)
-        pointer = _pointer(builder, values[1])
-        builder.store(value, builder.bitcast(pointer, value.type.as_pointer()), align=1)
+        _store(builder, value, _pointer(builder, values[1]))
         return _context.get_dummy_value()
 
     return types.void(like, types.int64, value), codegen

@@ -12,7 +12,7 @@ from numba.core import cgutils
 
 from compiled import inlined
 from few_lanes import _few, _load_short
-from memory import _load, _pointer, _prefetch, least, most, split
+from memory import _load, _pointer, _prefetch, most, split
 from target import bytes_ahead
 from vectors import _strips
 
@@ -28,7 +28,6 @@ class _Planes(NamedTuple):
     rows: Any
     row_step: Any  # bytes from one to the next
     columns: Any
-    readable: Any  # whole vectors that end here, or before, may be read; 0: none
     ahead: Any  # bytes to what is fetched meanwhile
 
 
@@ -49,14 +48,6 @@ def columns_before(item, in_row, columns, last):
 def planes_ahead(rows, row_bytes):
     """How many planes further on those lie that are fetched."""
     return most(bytes_ahead() // (rows * row_bytes), 1)
-
-
-@inlined
-def readable_to(start, count, step, rows, row_step, row_bytes):
-    """Where planes end that adjoin, and their rows, too, from either end; 0 for others. `start` as of _Planes."""
-    if abs(row_step) != row_bytes or step != rows * row_bytes:
-        return 0
-    return start + least(row_step, 0) * (rows - 1) + count * step
 
 
 def _each_strip(
@@ -85,7 +76,7 @@ def _each_strip(
                 _prefetch(builder, _pointer(builder, place, planes.ahead), 1)
                 if few is None:
                     return _load(builder, _pointer(builder, place), vector)
-                return _load_short(builder, place, few, vector, planes.readable)
+                return _load_short(builder, place, few, vector)
 
             strip(plane, column, few, load)
 

@@ -20,6 +20,7 @@ from memory import (
     _pointer,
     _prefetch,
     _splat,
+    _store,
 )
 from order_key import _rule
 from rank import (
@@ -45,7 +46,6 @@ from strips import (
     _place,
     _rounds,
     _runs,
-    _store,
     _store_lanes,
     _vector,
 )

@@ -12,7 +12,17 @@ from numba.extending import intrinsic
 
 from compiled import entry
 from few_lanes import _masked_load, _masked_store
-from memory import VECTOR_BYTES, _load, _pointer, _prefetch, _splat, allocate, least, release
+from memory import (
+    VECTOR_BYTES,
+    _load,
+    _pointer,
+    _prefetch,
+    _splat,
+    _store,
+    allocate,
+    least,
+    release,
+)
 from order_key import _rule
 from pool_line import AHEAD, Pieces, _folded, fold_line, rank_size
 from pool_walk import (
@@ -42,7 +52,7 @@ from rank import (
     _rank_type,
     _term,
 )
-from strips import _by_count, _store, _vector
+from strips import _by_count, _vector
 from sum_line import _bits_of
 from walk import axis_of, integers
 

@@ -14,11 +14,6 @@ from rank import _width
 WIDEST = 2  # registers of a vector of ranks, at most
 
 
-def _store(builder: Any, value: Any, pointer: Any) -> None:
-    """Store a value at any alignment."""
-    builder.store(value, builder.bitcast(pointer, value.type.as_pointer()), align=1)
-
-
 def _place(builder: Any, address: Any, *steps: tuple[Any, Any]) -> Any:
     """A pointer at `address`, so many steps of so many bytes further."""
     for number, step in steps:

@@ -14,11 +14,11 @@ from numba.extending import intrinsic
 from compiled import helper
 from few_lanes import _load_few
 from half import _float_to_bfloat, _float_to_half, _like, _to_odd
-from memory import _load, _pointer, _splat, item_size, load_integer, split, store_integer
+from memory import _load, _pointer, _splat, _store, item_size, load_integer, split, store_integer
 from pool_line import Pieces, Runs, _fold_runs, rank_size
 from pool_walk import COLUMNS, LANE_OUT, LINE, OUT_STEP, PITCH, SPATIAL
 from rank import _float_of, _may_vanish, _raised, _rank_type, _scalar, _width
-from strips import _after, _place, _runs, _store, _store_lanes, _vector
+from strips import _after, _place, _runs, _store_lanes, _vector
 from vectors import _any
 from walk import axis_of
 

@@ -11,9 +11,9 @@ from numba.extending import intrinsic
 
 from exact import _two_sum
 from few_lanes import _few, _load_few
-from memory import VECTOR_BYTES, _load, _pointer, _splat
+from memory import VECTOR_BYTES, _load, _pointer, _splat, _store
 from rank import _float_of, _magnitude, _raised
-from strips import _store, _vector
+from strips import _vector
 from vectors import _greater, _greatest_lane
 
 RUN_REGISTERS = 4  # additions that do not wait for each other

@@ -261,6 +261,11 @@ def _load(builder: Any, pointer: Any, type_: Any) -> Any:
     return builder.load(builder.bitcast(pointer, type_.as_pointer()), align=1)
 
 
+def _store(builder: Any, value: Any, pointer: Any) -> None:
+    """Store a value at any alignment."""
+    builder.store(value, builder.bitcast(pointer, value.type.as_pointer()), align=1)
+
+
 # Elements, by which others lie apart, that are so few that they are picked out of whole vectors.
 NEAR_STEPS = (1, 2, 3, 4)
 
@@ -481,8 +486,7 @@ def store_integer(_context: Any, like: Any, address: Any, value: Any) -> Any:
         value = values[2]
         if value.type.width > values[0].type.width:
             value = builder.trunc(value, values[0].type)
-        pointer = _pointer(builder, values[1])
-        builder.store(value, builder.bitcast(pointer, value.type.as_pointer()), align=1)
+        _store(builder, value, _pointer(builder, values[1]))
         return _context.get_dummy_value()
 
     return types.void(like, types.int64, value), codegen
@@ -584,72 +588,60 @@ def _masked_store(builder: Any, value: Any, pointer: Any, mask: Any) -> None:
     builder.call(function, [value, typed, i32(1), mask])
 
 
-def _within_pages(builder: Any, address: Any, few: _Few, vector: Any) -> Any:
-    """As _load_few, but other lanes hold anything: all are read, unless that leaves the page of the few.
-
-    LLVM has a branch for each lane of 8 or 16 bits where the target has no masks for them, which takes 2 to 25 times as
-    long.
-    """
-    i64 = address.type
-    element = _bytes_of(vector.element)
-    size = i64(vector.count * element)
-    value = cgutils.alloca_once(builder, vector)
-    buffer = cgutils.alloca_once(builder, ir.ArrayType(vector, 2))
-    # Where there are no lanes, their address may be in no page at all: the buffer is read instead.
-    some = builder.icmp_signed(">", few.count, i64(0))
-    address = builder.select(some, address, builder.ptrtoint(buffer, i64))
-    in_page = builder.and_(address, i64(PAGE_BYTES - 1))
-    leaves = builder.icmp_unsigned(">", builder.add(in_page, size), i64(PAGE_BYTES))
-    with builder.if_else(leaves, likely=False) as (then, otherwise):
-        with then:
-            # All to the end of the page, and from there back to the first lane, unless the lanes go on behind it.
-            end = builder.add(in_page, builder.mul(few.count, i64(element)))
-            ends = builder.icmp_unsigned("<=", end, i64(PAGE_BYTES))
-            over = builder.sub(builder.add(in_page, size), i64(PAGE_BYTES))
-            over = builder.select(ends, over, i64(0))
-            place = builder.bitcast(buffer, ir.IntType(8).as_pointer())
-            bits = _load(builder, _pointer(builder, builder.sub(address, over)), vector)
-            builder.store(bits, builder.bitcast(place, vector.as_pointer()), align=1)
-            builder.store(_load(builder, builder.gep(place, [over]), vector), value)
-        with otherwise:
-            builder.store(_load(builder, _pointer(builder, address), vector), value)
-    return builder.load(value)
-
-
 def _load_few(builder: Any, pointer: Any, few: _Few | None, vector: Any) -> Any:
-    """Load the first lanes (None: all), touch no other memory but of their pages; the rest is 0."""
+    """Load the first lanes (None: all), touch no other memory but, without masks, of their pages; the rest is 0."""
     if few is None:
         return _load(builder, pointer, vector)
     if few.by_mask:
         return _masked_load(builder, pointer, few.mask, vector)
     address = builder.ptrtoint(pointer, ir.IntType(64))
-    bits = _within_pages(builder, address, few, vector)
+    # Where there are no lanes, their address may be in no page at all.
+    nowhere = builder.ptrtoint(cgutils.alloca_once(builder, vector), address.type)
+    some = builder.icmp_signed(">", few.count, few.count.type(0))
+    bits = _load_short(builder, builder.select(some, address, nowhere), few, vector)
     return builder.select(few.mask, bits, ir.Constant(vector, None))
 
 
-def _load_short(builder: Any, address: Any, few: _Few, vector: Any, readable: Any) -> Any:
-    """As _load_few, but other lanes hold anything; with masks all is loaded where it ends before `readable`.
+def _load_short(builder: Any, address: Any, few: _Few, vector: Any) -> Any:
+    """As _load_few, of one lane at least, but other lanes hold anything: all are read, unless that leaves the page.
 
-    Masked loads take twice as long.
+    Masked loads take twice as long; without masks for lanes of 8 or 16 bits, LLVM has a branch for each, which takes
+    2 to 25 times as long.
     """
-    if not few.by_mask:
-        return _within_pages(builder, address, few, vector)
-    read = cgutils.alloca_once(builder, vector)
-    pointer = _pointer(builder, address)
-    size = address.type(vector.count * _bytes_of(vector.element))
-    whole = builder.icmp_signed("<=", builder.add(address, size), readable)
-    with builder.if_else(whole) as (then, otherwise):
+    in_page = builder.and_(address, address.type(PAGE_BYTES - 1))
+    end = builder.add(in_page, address.type(vector.count * _bytes_of(vector.element)))
+    over = builder.sub(end, address.type(PAGE_BYTES))
+    value = cgutils.alloca_once(builder, vector)
+    leaves = builder.icmp_signed(">", over, over.type(0))
+    with builder.if_else(leaves, likely=False) as (then, otherwise):
         with then:
-            builder.store(_load(builder, pointer, vector), read)
+            if few.by_mask:
+                bits = _masked_load(builder, _pointer(builder, address), few.mask, vector)
+            else:
+                bits = _load_at_page_end(builder, address, few, vector, over)
+            builder.store(bits, value)
         with otherwise:
-            builder.store(_masked_load(builder, pointer, few.mask, vector), read)
-    return builder.load(read)
+            builder.store(_load(builder, _pointer(builder, address), vector), value)
+    return builder.load(value)
+
+
+def _load_at_page_end(builder: Any, address: Any, few: _Few, vector: Any, over: Any) -> Any:
+    """The lanes of a vector that ends `over` bytes behind the page where it begins; see _load_short."""
+    i64 = address.type
+    buffer = cgutils.alloca_once(builder, ir.ArrayType(vector, 2))
+    place = builder.bitcast(buffer, ir.IntType(8).as_pointer())
+    # All to the end of the page, and from there back to the first lane, unless the lanes go on behind it.
+    without = builder.mul(builder.sub(i64(vector.count), few.count), i64(_bytes_of(vector.element)))
+    ends = builder.icmp_signed("<=", over, without)
+    over = builder.select(ends, over, i64(0))
+    _store(builder, _load(builder, _pointer(builder, builder.sub(address, over)), vector), place)
+    return _load(builder, builder.gep(place, [over]), vector)
 
 
 def _store_few(builder: Any, value: Any, pointer: Any, few: _Few | None) -> None:
     """Store the first lanes (None: all), touch no other memory."""
     if few is None:
-        builder.store(value, builder.bitcast(pointer, value.type.as_pointer()), align=1)
+        _store(builder, value, pointer)
     elif few.by_mask:
         _masked_store(builder, value, pointer, few.mask)
     else:
@@ -1008,8 +1000,7 @@ def pack(_context: Any, to: Any, address: Any, step: Any, n: Any, element: Any) 
 
         def copy(first: Any, load: Callable[[Any], Any]) -> None:
             bits = load(builder.add(address, builder.mul(first, step)))
-            target = _pointer(builder, to, builder.mul(first, size))
-            builder.store(bits, builder.bitcast(target, bits.type.as_pointer()), align=1)
+            _store(builder, bits, _pointer(builder, to, builder.mul(first, size)))
 
         def strip(first: Any, count: Any) -> None:
             if count is None:
@@ -1057,7 +1048,6 @@ class _Planes(NamedTuple):
     rows: Any
     row_step: Any  # bytes from one to the next
     columns: Any
-    readable: Any  # whole vectors that end here, or before, may be read; 0: none
     ahead: Any  # bytes to what is fetched meanwhile
 
 
@@ -1078,14 +1068,6 @@ def columns_before(item, in_row, columns, last):
 def planes_ahead(rows, row_bytes):
     """How many planes further on those lie that are fetched."""
     return most(bytes_ahead() // (rows * row_bytes), 1)
-
-
-@inlined
-def readable_to(start, count, step, rows, row_step, row_bytes):
-    """Where planes end that adjoin, and their rows, too, from either end; 0 for others. `start` as of _Planes."""
-    if abs(row_step) != row_bytes or step != rows * row_bytes:
-        return 0
-    return start + least(row_step, 0) * (rows - 1) + count * step
 
 
 def _each_strip(
@@ -1114,7 +1096,7 @@ def _each_strip(
                 _prefetch(builder, _pointer(builder, place, planes.ahead), 1)
                 if few is None:
                     return _load(builder, _pointer(builder, place), vector)
-                return _load_short(builder, place, few, vector, planes.readable)
+                return _load_short(builder, place, few, vector)
 
             strip(plane, column, few, load)
 
@@ -1128,15 +1110,15 @@ LEAST_BY_FLOATS = 3  # whole vectors before the last of a row that is compared a
 
 
 @intrinsic
-def greatest_place(_context: Any, address: Any, n: Any, readable: Any, late: Any, rule: Any) -> Any:
+def greatest_place(_context: Any, address: Any, n: Any, late: Any, rule: Any) -> Any:
     """(key, position) of the first (`late`: last) greatest of n contiguous elements, n at most one vector.
 
     Without a search, so that the processor overlaps many short rows. Half a vector will do for half as many (0.75 of
-    the time). What ends before `readable` may be read.
+    the time).
     """
 
     def codegen(context: Any, builder: Any, signature: Any, values: Any) -> Any:
-        address, n, readable, late = values[:4]
+        address, n, late = values[:3]
         rule = _rule(builder, signature, values)
         i64, one = n.type, ir.IntType(1)
         found_key = cgutils.alloca_once(builder, i64)
@@ -1144,7 +1126,7 @@ def greatest_place(_context: Any, address: Any, n: Any, readable: Any, late: Any
 
         def search(vector: Any) -> None:
             few = _few(context, builder, vector, n)
-            bits = _load_short(builder, address, few, vector, readable)
+            bits = _load_short(builder, address, few, vector)
             keys = _order_key(builder, bits, rule)
             least = ir.Constant(vector, [-(2 ** (vector.element.width - 1))] * vector.count)
             key = _greatest_lane(builder, builder.select(few.mask, keys, least))
@@ -1168,7 +1150,7 @@ def greatest_place(_context: Any, address: Any, n: Any, readable: Any, late: Any
 
     pair = types.UniTuple(types.int64, 2)
     i64, flag = types.int64, types.boolean
-    return pair(i64, i64, i64, flag, rule), codegen
+    return pair(i64, i64, flag, rule), codegen
 
 
 @intrinsic
@@ -1544,7 +1526,6 @@ def search_planes(
     rows: Any,
     row_step: Any,
     columns: Any,
-    readable: Any,
     ahead: Any,
     rule: Any,
 ) -> Any:
@@ -1565,13 +1546,13 @@ def search_planes(
             lane = builder.add(builder.mul(plane, planes.columns), column)
             for first, value in zip((best, where), found, strict=True):
                 place = _pointer(builder, first, builder.mul(lane, size))
-                builder.store(value, builder.bitcast(place, vector.as_pointer()), align=1)
+                _store(builder, value, place)
 
         _each_strip(context, builder, planes, vector, strip)
         return context.get_dummy_value()
 
     i64 = types.int64
-    return types.void(i64, i64, i64, i64, i64, i64, i64, i64, i64, i64, rule), codegen
+    return types.void(i64, i64, i64, i64, i64, i64, i64, i64, i64, rule), codegen
 
 
 AHEAD_OF_COLUMNS = 16384  # bytes fetched ahead, of rows of columns
@@ -1738,7 +1719,6 @@ def mark_planes(
     rows: Any,
     row_step: Any,
     columns: Any,
-    readable: Any,
     ahead: Any,
     rule: Any,
 ) -> Any:
@@ -1778,7 +1758,7 @@ def mark_planes(
         return context.get_dummy_value()
 
     i64, flag = types.int64, types.boolean
-    each = i64, i64, i64, i64, i64, i64, i64, i64
+    each = i64, i64, i64, i64, i64, i64, i64
     return types.void(i64, i64, i64, flag, flag, i64, *each, rule), codegen
 
 
@@ -2055,7 +2035,7 @@ def _tables(walk):
 
 
 @helper
-def _store(address, index, width, mark, marks):
+def _store_place(address, index, width, mark, marks):
     """Store an index at `address`, or a mark at its place in the group that begins there."""
     if mark != 0:
         address += _unravel(marks, marks[1], index)[0]
@@ -2312,13 +2292,11 @@ def short_rows(width, is_float, one_hot):
         while item < end:
             offset, out_offset, count = _run_at(kept, item, end)
             address, out_address = x + offset, out + out_offset
-            # Where rows adjoin, the bytes behind one belong to the next.
-            readable = address + count * step if step == n * size else 0
             item += count
             # A loop for each case: of so little that the processor overlaps more rows (0.6 to 0.9 of the time).
             if one_hot and narrow and one_run:
                 for _ in range(count):
-                    best, place = greatest_place(address, n, readable, late, rule)
+                    best, place = greatest_place(address, n, late, rule)
                     index = _index(best, base + place * weight, blanks, rule)
                     store_one_hot(out_address, n, index, mark, rule.flip)
                     address += step
@@ -2326,7 +2304,7 @@ def short_rows(width, is_float, one_hot):
             elif one_hot:
                 for _ in range(count):
                     if narrow:
-                        best, place = greatest_place(address, n, readable, late, rule)
+                        best, place = greatest_place(address, n, late, rule)
                     else:
                         best, place = greatest_place_of_many(address, n, ahead, late, rule)
                     if zero_count > 0:
@@ -2338,7 +2316,7 @@ def short_rows(width, is_float, one_hot):
             elif as_pairs:
                 for _ in range(count):
                     if narrow:
-                        best, place = greatest_place(address, n, readable, late, rule)
+                        best, place = greatest_place(address, n, late, rule)
                     else:
                         best, place = greatest_place_of_many(address, n, ahead, late, rule)
                     _store_pair(out_address, best, base + place * weight)
@@ -2346,7 +2324,7 @@ def short_rows(width, is_float, one_hot):
                     out_address += out_step
             elif narrow:
                 for _ in range(count):
-                    best, place = greatest_place(address, n, readable, late, rule)
+                    best, place = greatest_place(address, n, late, rule)
                     index = _index(best, base + place * weight, blanks, rule)
                     store_element(out_address, index, width)
                     address += step
@@ -2407,7 +2385,7 @@ def rows(width, is_float, one_hot):
                 elif how[STORED] == BY_GROUPS:
                     one_hot_run(target, volume, index, mark, past, rule.flip)
                 else:
-                    _store(target, index, width, mark, marks)
+                    _store_place(target, index, width, mark, marks)
         if one_hot and past:
             drain_stores()
         if not contiguous:
@@ -2592,7 +2570,7 @@ def columns(width, is_float, one_hot):
                     elif stored == BY_GROUPS:
                         one_hot_run(address, volume, index, mark, past, rule.flip)
                     else:
-                        _store(address, index, width, mark, marks)
+                        _store_place(address, index, width, mark, marks)
         if one_hot and past:
             drain_stores()
         release(best_at)
@@ -2628,7 +2606,6 @@ def planes(width, is_float, one_hot):
             item += count
             some = columns_before(item, in_row, columns, how[LAST_COLUMNS])
             start, target = x + offset, out + out_offset
-            readable = readable_to(start, count, step, n, row_step, row_bytes)
             if one_hot:
                 out_row_step = _entry(marks, 0, 1)
                 mark_planes(
@@ -2644,14 +2621,11 @@ def planes(width, is_float, one_hot):
                     n,
                     row_step,
                     some,
-                    readable,
                     ahead,
                     rule,
                 )
             else:
-                search_planes(
-                    best, where, start, count, step, n, row_step, some, readable, ahead, rule
-                )
+                search_planes(best, where, start, count, step, n, row_step, some, ahead, rule)
                 stored = count * some if one_run else some
                 for first in range(0, count * some, stored):
                     at = first * size
@@ -2725,7 +2699,7 @@ def combine(walk, _x, out, partial, begin, end):
                     best, index = key, other
             if blanks and best == blank:
                 index = 0
-            _store(target, index, width, mark, marks)
+            _store_place(target, index, width, mark, marks)
             target += step
         item += count
 

@@ -239,6 +239,11 @@ def _load(builder: Any, pointer: Any, type_: Any) -> Any:
     return builder.load(builder.bitcast(pointer, type_.as_pointer()), align=1)
 
 
+def _store(builder: Any, value: Any, pointer: Any) -> None:
+    """Store a value at any alignment."""
+    builder.store(value, builder.bitcast(pointer, value.type.as_pointer()), align=1)
+
+
 # Elements, by which others lie apart, that are so few that they are picked out of whole vectors.
 NEAR_STEPS = (1, 2, 3, 4)
 
@@ -513,72 +518,60 @@ def _masked_store(builder: Any, value: Any, pointer: Any, mask: Any) -> None:
     builder.call(function, [value, typed, i32(1), mask])
 
 
-def _within_pages(builder: Any, address: Any, few: _Few, vector: Any) -> Any:
-    """As _load_few, but other lanes hold anything: all are read, unless that leaves the page of the few.
-
-    LLVM has a branch for each lane of 8 or 16 bits where the target has no masks for them, which takes 2 to 25 times as
-    long.
-    """
-    i64 = address.type
-    element = _bytes_of(vector.element)
-    size = i64(vector.count * element)
-    value = cgutils.alloca_once(builder, vector)
-    buffer = cgutils.alloca_once(builder, ir.ArrayType(vector, 2))
-    # Where there are no lanes, their address may be in no page at all: the buffer is read instead.
-    some = builder.icmp_signed(">", few.count, i64(0))
-    address = builder.select(some, address, builder.ptrtoint(buffer, i64))
-    in_page = builder.and_(address, i64(PAGE_BYTES - 1))
-    leaves = builder.icmp_unsigned(">", builder.add(in_page, size), i64(PAGE_BYTES))
-    with builder.if_else(leaves, likely=False) as (then, otherwise):
-        with then:
-            # All to the end of the page, and from there back to the first lane, unless the lanes go on behind it.
-            end = builder.add(in_page, builder.mul(few.count, i64(element)))
-            ends = builder.icmp_unsigned("<=", end, i64(PAGE_BYTES))
-            over = builder.sub(builder.add(in_page, size), i64(PAGE_BYTES))
-            over = builder.select(ends, over, i64(0))
-            place = builder.bitcast(buffer, ir.IntType(8).as_pointer())
-            bits = _load(builder, _pointer(builder, builder.sub(address, over)), vector)
-            builder.store(bits, builder.bitcast(place, vector.as_pointer()), align=1)
-            builder.store(_load(builder, builder.gep(place, [over]), vector), value)
-        with otherwise:
-            builder.store(_load(builder, _pointer(builder, address), vector), value)
-    return builder.load(value)
-
-
 def _load_few(builder: Any, pointer: Any, few: _Few | None, vector: Any) -> Any:
-    """Load the first lanes (None: all), touch no other memory but of their pages; the rest is 0."""
+    """Load the first lanes (None: all), touch no other memory but, without masks, of their pages; the rest is 0."""
     if few is None:
         return _load(builder, pointer, vector)
     if few.by_mask:
         return _masked_load(builder, pointer, few.mask, vector)
     address = builder.ptrtoint(pointer, ir.IntType(64))
-    bits = _within_pages(builder, address, few, vector)
+    # Where there are no lanes, their address may be in no page at all.
+    nowhere = builder.ptrtoint(cgutils.alloca_once(builder, vector), address.type)
+    some = builder.icmp_signed(">", few.count, few.count.type(0))
+    bits = _load_short(builder, builder.select(some, address, nowhere), few, vector)
     return builder.select(few.mask, bits, ir.Constant(vector, None))
 
 
-def _load_short(builder: Any, address: Any, few: _Few, vector: Any, readable: Any) -> Any:
-    """As _load_few, but other lanes hold anything; with masks all is loaded where it ends before `readable`.
+def _load_short(builder: Any, address: Any, few: _Few, vector: Any) -> Any:
+    """As _load_few, of one lane at least, but other lanes hold anything: all are read, unless that leaves the page.
 
-    Masked loads take twice as long.
+    Masked loads take twice as long; without masks for lanes of 8 or 16 bits, LLVM has a branch for each, which takes
+    2 to 25 times as long.
     """
-    if not few.by_mask:
-        return _within_pages(builder, address, few, vector)
-    read = cgutils.alloca_once(builder, vector)
-    pointer = _pointer(builder, address)
-    size = address.type(vector.count * _bytes_of(vector.element))
-    whole = builder.icmp_signed("<=", builder.add(address, size), readable)
-    with builder.if_else(whole) as (then, otherwise):
+    in_page = builder.and_(address, address.type(PAGE_BYTES - 1))
+    end = builder.add(in_page, address.type(vector.count * _bytes_of(vector.element)))
+    over = builder.sub(end, address.type(PAGE_BYTES))
+    value = cgutils.alloca_once(builder, vector)
+    leaves = builder.icmp_signed(">", over, over.type(0))
+    with builder.if_else(leaves, likely=False) as (then, otherwise):
         with then:
-            builder.store(_load(builder, pointer, vector), read)
+            if few.by_mask:
+                bits = _masked_load(builder, _pointer(builder, address), few.mask, vector)
+            else:
+                bits = _load_at_page_end(builder, address, few, vector, over)
+            builder.store(bits, value)
         with otherwise:
-            builder.store(_masked_load(builder, pointer, few.mask, vector), read)
-    return builder.load(read)
+            builder.store(_load(builder, _pointer(builder, address), vector), value)
+    return builder.load(value)
+
+
+def _load_at_page_end(builder: Any, address: Any, few: _Few, vector: Any, over: Any) -> Any:
+    """The lanes of a vector that ends `over` bytes behind the page where it begins; see _load_short."""
+    i64 = address.type
+    buffer = cgutils.alloca_once(builder, ir.ArrayType(vector, 2))
+    place = builder.bitcast(buffer, ir.IntType(8).as_pointer())
+    # All to the end of the page, and from there back to the first lane, unless the lanes go on behind it.
+    without = builder.mul(builder.sub(i64(vector.count), few.count), i64(_bytes_of(vector.element)))
+    ends = builder.icmp_signed("<=", over, without)
+    over = builder.select(ends, over, i64(0))
+    _store(builder, _load(builder, _pointer(builder, builder.sub(address, over)), vector), place)
+    return _load(builder, builder.gep(place, [over]), vector)
 
 
 def _store_few(builder: Any, value: Any, pointer: Any, few: _Few | None) -> None:
     """Store the first lanes (None: all), touch no other memory."""
     if few is None:
-        builder.store(value, builder.bitcast(pointer, value.type.as_pointer()), align=1)
+        _store(builder, value, pointer)
     elif few.by_mask:
         _masked_store(builder, value, pointer, few.mask)
     else:
@@ -1675,7 +1668,6 @@ class _Planes(NamedTuple):
     rows: Any
     row_step: Any  # bytes from one to the next
     columns: Any
-    readable: Any  # whole vectors that end here, or before, may be read; 0: none
     ahead: Any  # bytes to what is fetched meanwhile
 
 
@@ -1696,14 +1688,6 @@ def columns_before(item, in_row, columns, last):
 def planes_ahead(rows, row_bytes):
     """How many planes further on those lie that are fetched."""
     return most(bytes_ahead() // (rows * row_bytes), 1)
-
-
-@inlined
-def readable_to(start, count, step, rows, row_step, row_bytes):
-    """Where planes end that adjoin, and their rows, too, from either end; 0 for others. `start` as of _Planes."""
-    if abs(row_step) != row_bytes or step != rows * row_bytes:
-        return 0
-    return start + least(row_step, 0) * (rows - 1) + count * step
 
 
 def _each_strip(
@@ -1732,7 +1716,7 @@ def _each_strip(
                 _prefetch(builder, _pointer(builder, place, planes.ahead), 1)
                 if few is None:
                     return _load(builder, _pointer(builder, place), vector)
-                return _load_short(builder, place, few, vector, planes.readable)
+                return _load_short(builder, place, few, vector)
 
             strip(plane, column, few, load)
 
@@ -2294,7 +2278,6 @@ class _ShortRuns(NamedTuple):
     n: Any
     step: Any
     count: Any
-    readable: Any  # whole vectors that end here, or before, may be read
 
 
 def _fold_short(
@@ -2332,7 +2315,7 @@ def _fold_short(
             fetch(place)
         if few is None:
             return _load_row(builder, fold, _pointer(builder, place), None)
-        return _load_short(builder, place, few, vector, runs.readable)
+        return _load_short(builder, place, few, vector)
 
     def each(fold_run: Callable[[Any, list[Any]], list[Any]]) -> None:
         with cgutils.for_range(builder, runs.count) as loop:
@@ -2424,7 +2407,6 @@ def _folding(fresh: bool) -> Any:
         n: Any,
         step: Any,
         count: Any,
-        readable: Any,
         ahead: Any,
     ) -> Any:
         def codegen(context: Any, builder: Any, _signature: Any, values: Any) -> Any:
@@ -2433,7 +2415,7 @@ def _folding(fresh: bool) -> Any:
             return context.get_dummy_value()
 
         i64 = types.int64
-        return types.void(fold, i64, i64, i64, i64, i64, i64, i64, i64, i64), codegen
+        return types.void(fold, i64, i64, i64, i64, i64, i64, i64, i64), codegen
 
     return fold_short
 
@@ -2562,7 +2544,6 @@ def fold_planes(
     rows: Any,
     row_step: Any,
     columns: Any,
-    readable: Any,
     ahead: Any,
 ) -> Any:
     """Fold the rows of planes into a state for each column; those of a plane stand behind those of the one before.
@@ -2586,7 +2567,7 @@ def fold_planes(
         return context.get_dummy_value()
 
     i64 = types.int64
-    return types.void(fold, i64, i64, i64, i64, i64, i64, i64, i64, i64, i64, i64), codegen
+    return types.void(fold, i64, i64, i64, i64, i64, i64, i64, i64, i64, i64), codegen
 
 
 AHEAD_OF_COLUMNS = 16384  # bytes fetched ahead, of rows of columns
@@ -2870,7 +2851,6 @@ def reduce_planes(
     rows: Any,
     row_step: Any,
     columns: Any,
-    readable: Any,
     ahead: Any,
 ) -> Any:
     """Store the results of the columns of planes; those of one adjoin, `out_step` bytes from those of the next."""
@@ -2894,7 +2874,7 @@ def reduce_planes(
         return context.get_dummy_value()
 
     i64 = types.int64
-    return types.void(fold, i64, i64, i64, i64, i64, i64, i64, i64, i64, i64, i64), codegen
+    return types.void(fold, i64, i64, i64, i64, i64, i64, i64, i64, i64, i64), codegen
 
 
 @intrinsic
@@ -3052,14 +3032,10 @@ def rows(dtype, operation):
             first = part * share
             stop = least(first + share, total)
             if short:
-                # Where rows adjoin, the bytes behind one belong to the next.
-                readable = address + left * step if step == n * n_step else 0
                 for g in range(0, count, GROUPS):
                     some = least(GROUPS, count - g)
                     first_run = address + g * step
-                    fold_short_fresh(
-                        fold, rule, states, gap, first_run, n, step, some, readable, short_ahead
-                    )
+                    fold_short_fresh(fold, rule, states, gap, first_run, n, step, some, short_ahead)
                     across(fold, states, gap, results + g * lane, result_gap)
             else:
                 start, _, left_of_run = _run_at(reduced, first, first + n)
@@ -3127,7 +3103,6 @@ def runs(dtype, operation):
         pitch = _entry(reduced, reduced[1] - 2, 1)
         # Where nothing is to be fetched ahead, what is read is fetched: no branch for it.
         ahead = 0 if how[NEAR] != 0 else pitch * most(RUNS_AHEAD // most(pitch, 1), 1)
-        adjoin = step == n * element_bytes(fold)
         total = _volume(positions)
         share = ceildiv(total, parts)
         for item in range(begin, end):
@@ -3146,11 +3121,7 @@ def runs(dtype, operation):
                 position += left
                 address = start + run_offset
                 while left > 0 and settled < count:
-                    # Where runs adjoin, the bytes behind one belong to the next.
-                    readable = address + (width - column) * step if adjoin else 0
-                    fold_short_more(
-                        fold, rule, states, gap, address, n, step, count, readable, ahead
-                    )
+                    fold_short_more(fold, rule, states, gap, address, n, step, count, ahead)
                     address += pitch
                     left -= 1
                     while settled < count and is_settled(fold, states + settled * vector):
@@ -3348,7 +3319,6 @@ def planes(dtype, operation):
             item += count
             some = columns_before(item, in_row, columns, how[LAST_COLUMNS])
             start, target = x + offset, out + out_offset
-            readable = readable_to(start, count, step, n, row_step, row_bytes)
             if straight:
                 reduce_planes(
                     fold,
@@ -3361,13 +3331,10 @@ def planes(dtype, operation):
                     n,
                     row_step,
                     some,
-                    readable,
                     ahead,
                 )
                 continue
-            fold_planes(
-                fold, rule, states, gap, start, count, step, n, row_step, some, readable, ahead
-            )
+            fold_planes(fold, rule, states, gap, start, count, step, n, row_step, some, ahead)
             if one_run:
                 finish(fold, rule, states, gap, target, out_step, count * some)
             else:

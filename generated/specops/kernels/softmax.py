@@ -251,6 +251,11 @@ def _load(builder: Any, pointer: Any, type_: Any) -> Any:
     return builder.load(builder.bitcast(pointer, type_.as_pointer()), align=1)
 
 
+def _store(builder: Any, value: Any, pointer: Any) -> None:
+    """Store a value at any alignment."""
+    builder.store(value, builder.bitcast(pointer, value.type.as_pointer()), align=1)
+
+
 # Elements, by which others lie apart, that are so few that they are picked out of whole vectors.
 NEAR_STEPS = (1, 2, 3, 4)
 
@@ -462,8 +467,7 @@ def store_integer(_context: Any, like: Any, address: Any, value: Any) -> Any:
         value = values[2]
         if value.type.width > values[0].type.width:
             value = builder.trunc(value, values[0].type)
-        pointer = _pointer(builder, values[1])
-        builder.store(value, builder.bitcast(pointer, value.type.as_pointer()), align=1)
+        _store(builder, value, _pointer(builder, values[1]))
         return _context.get_dummy_value()
 
     return types.void(like, types.int64, value), codegen
@@ -565,53 +569,60 @@ def _masked_store(builder: Any, value: Any, pointer: Any, mask: Any) -> None:
     builder.call(function, [value, typed, i32(1), mask])
 
 
-def _within_pages(builder: Any, address: Any, few: _Few, vector: Any) -> Any:
-    """As _load_few, but other lanes hold anything: all are read, unless that leaves the page of the few.
-
-    LLVM has a branch for each lane of 8 or 16 bits where the target has no masks for them, which takes 2 to 25 times as
-    long.
-    """
-    i64 = address.type
-    element = _bytes_of(vector.element)
-    size = i64(vector.count * element)
-    value = cgutils.alloca_once(builder, vector)
-    buffer = cgutils.alloca_once(builder, ir.ArrayType(vector, 2))
-    # Where there are no lanes, their address may be in no page at all: the buffer is read instead.
-    some = builder.icmp_signed(">", few.count, i64(0))
-    address = builder.select(some, address, builder.ptrtoint(buffer, i64))
-    in_page = builder.and_(address, i64(PAGE_BYTES - 1))
-    leaves = builder.icmp_unsigned(">", builder.add(in_page, size), i64(PAGE_BYTES))
-    with builder.if_else(leaves, likely=False) as (then, otherwise):
-        with then:
-            # All to the end of the page, and from there back to the first lane, unless the lanes go on behind it.
-            end = builder.add(in_page, builder.mul(few.count, i64(element)))
-            ends = builder.icmp_unsigned("<=", end, i64(PAGE_BYTES))
-            over = builder.sub(builder.add(in_page, size), i64(PAGE_BYTES))
-            over = builder.select(ends, over, i64(0))
-            place = builder.bitcast(buffer, ir.IntType(8).as_pointer())
-            bits = _load(builder, _pointer(builder, builder.sub(address, over)), vector)
-            builder.store(bits, builder.bitcast(place, vector.as_pointer()), align=1)
-            builder.store(_load(builder, builder.gep(place, [over]), vector), value)
-        with otherwise:
-            builder.store(_load(builder, _pointer(builder, address), vector), value)
-    return builder.load(value)
-
-
 def _load_few(builder: Any, pointer: Any, few: _Few | None, vector: Any) -> Any:
-    """Load the first lanes (None: all), touch no other memory but of their pages; the rest is 0."""
+    """Load the first lanes (None: all), touch no other memory but, without masks, of their pages; the rest is 0."""
     if few is None:
         return _load(builder, pointer, vector)
     if few.by_mask:
         return _masked_load(builder, pointer, few.mask, vector)
     address = builder.ptrtoint(pointer, ir.IntType(64))
-    bits = _within_pages(builder, address, few, vector)
+    # Where there are no lanes, their address may be in no page at all.
+    nowhere = builder.ptrtoint(cgutils.alloca_once(builder, vector), address.type)
+    some = builder.icmp_signed(">", few.count, few.count.type(0))
+    bits = _load_short(builder, builder.select(some, address, nowhere), few, vector)
     return builder.select(few.mask, bits, ir.Constant(vector, None))
+
+
+def _load_short(builder: Any, address: Any, few: _Few, vector: Any) -> Any:
+    """As _load_few, of one lane at least, but other lanes hold anything: all are read, unless that leaves the page.
+
+    Masked loads take twice as long; without masks for lanes of 8 or 16 bits, LLVM has a branch for each, which takes
+    2 to 25 times as long.
+    """
+    in_page = builder.and_(address, address.type(PAGE_BYTES - 1))
+    end = builder.add(in_page, address.type(vector.count * _bytes_of(vector.element)))
+    over = builder.sub(end, address.type(PAGE_BYTES))
+    value = cgutils.alloca_once(builder, vector)
+    leaves = builder.icmp_signed(">", over, over.type(0))
+    with builder.if_else(leaves, likely=False) as (then, otherwise):
+        with then:
+            if few.by_mask:
+                bits = _masked_load(builder, _pointer(builder, address), few.mask, vector)
+            else:
+                bits = _load_at_page_end(builder, address, few, vector, over)
+            builder.store(bits, value)
+        with otherwise:
+            builder.store(_load(builder, _pointer(builder, address), vector), value)
+    return builder.load(value)
+
+
+def _load_at_page_end(builder: Any, address: Any, few: _Few, vector: Any, over: Any) -> Any:
+    """The lanes of a vector that ends `over` bytes behind the page where it begins; see _load_short."""
+    i64 = address.type
+    buffer = cgutils.alloca_once(builder, ir.ArrayType(vector, 2))
+    place = builder.bitcast(buffer, ir.IntType(8).as_pointer())
+    # All to the end of the page, and from there back to the first lane, unless the lanes go on behind it.
+    without = builder.mul(builder.sub(i64(vector.count), few.count), i64(_bytes_of(vector.element)))
+    ends = builder.icmp_signed("<=", over, without)
+    over = builder.select(ends, over, i64(0))
+    _store(builder, _load(builder, _pointer(builder, builder.sub(address, over)), vector), place)
+    return _load(builder, builder.gep(place, [over]), vector)
 
 
 def _store_few(builder: Any, value: Any, pointer: Any, few: _Few | None) -> None:
     """Store the first lanes (None: all), touch no other memory."""
     if few is None:
-        builder.store(value, builder.bitcast(pointer, value.type.as_pointer()), align=1)
+        _store(builder, value, pointer)
     elif few.by_mask:
         _masked_store(builder, value, pointer, few.mask)
     else:
