@@ -555,6 +555,8 @@ LITERALS: list[tuple[str, str, list[float], float]] = [
     ("sum", "FLOAT64", [1.0, 1e100, 1.0, -1e100], 2.0),
     ("sum", "FLOAT32", [INF, -INF], NAN),
     ("sum", "BFLOAT16", [256.0, 1.0, 2.0**-30], 258.0),  # rounded once: twice would give 256
+    ("sum", "FLOAT16", [2048.0, 1.0, *[0.0] * 6, 2.0**-24], 2050.0),  # twice would give 2048
+    ("sum", "FLOAT16", [-2048.0, -1.0, *[0.0] * 6, 2.0**-24], -2048.0),
     ("sum", "FLOAT16", [60000.0, 60000.0, -60000.0], 60000.0),
     ("mean", "FLOAT16", [60000.0] * 100, 60000.0),
     ("mean", "FLOAT32", [3e38] * 100, 3e38),

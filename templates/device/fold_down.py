@@ -10,7 +10,7 @@ from numba.core import cgutils
 from numba.extending import intrinsic
 
 from fold import Fold, _rule_of, _vector_of
-from fold_state import _neutral, _pieces, _places, _start, _stored
+from fold_state import _join_narrow, _narrow, _neutral, _pieces, _places, _start, _stored
 from folds import _fold_into, _load_row, _together
 from memory import _pointer, _prefetch
 from planes import _each_strip, _Planes
@@ -32,11 +32,10 @@ def _fold_down(
 ) -> None:
     """Fold so many rows of adjoining vectors of columns into variables; `load` gives bits by row, vector and lanes."""
     i64 = rows.type
-    each = 1 if fold.in_turn else _together(fold)
-    row = i64(0)
-    for together in (_together(fold), 1):
-        stop = builder.and_(rows, i64(-together))
-        with cgutils.for_range_slice(builder, row, stop, i64(together), i64) as (top, _):
+
+    def fold_rows(states: list[list[Any]], begin: Any, end: Any, together: int) -> None:
+        each = 1 if fold.in_turn else together
+        with cgutils.for_range_slice(builder, begin, end, i64(together), i64) as (top, _):
             for first in range(0, together, each):
                 number = builder.add(top, i64(first))
                 for v, state in enumerate(states):
@@ -44,9 +43,14 @@ def _fold_down(
                     def load_row(i: int, few: Any, number: Any = number, v: int = v) -> Any:
                         return load(builder.add(number, i64(i)), v, few)
 
-                    some = min(each, together)
-                    _fold_into(context, builder, fold, rule, state, load_row, some, count, False)
-        row = stop
+                    _fold_into(context, builder, fold, rule, state, load_row, each, count, False)
+
+    several = builder.and_(rows, i64(-_together(fold)))
+    fold_rows(states, i64(0), several, _together(fold))
+    narrow = [_narrow(builder, fold, state) for state in states]
+    fold_rows(narrow, several, rows, 1)
+    for sums, state in zip(narrow, states, strict=True):
+        _join_narrow(context, builder, sums, state)
 
 
 def _folded_down(

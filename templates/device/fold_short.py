@@ -12,7 +12,16 @@ from numba.extending import intrinsic
 
 from few_lanes import _load_short
 from fold import Fold, _rule_of, _vector_of
-from fold_state import _key_of_number, _loaded, _neutral, _places, _stored
+from fold_state import (
+    _join_narrow,
+    _key_of_number,
+    _loaded,
+    _narrow,
+    _neutral,
+    _pieces,
+    _places,
+    _stored,
+)
 from folds import _fold_into, _fold_part, _load_row
 from memory import _pointer, _prefetch
 from vectors import _Extremes, _greater
@@ -64,16 +73,20 @@ def _fold_short(
             return _load_row(builder, fold, _pointer(builder, place), None)
         return _load_short(builder, place, few, vector)
 
-    def each(fold_run: Callable[[Any, list[Any]], list[Any]]) -> None:
+    def each(fold_run: Callable[[Any, list[Any]], list[Any]], in_pieces: bool) -> None:
         with cgutils.for_range(builder, runs.count) as loop:
             lane = builder.mul(loop.index, i64(fold.count))
-            places = _places(builder, fold, at, gap, lane, fold.count)
-            state = _neutral(fold, fold.count) if fresh else _loaded(builder, places)
+            if in_pieces:
+                places = _pieces(context, builder, fold, at, gap, lane)
+            else:
+                places = _places(builder, fold, at, gap, lane, fold.count)
+            width = places[0].type.pointee.count
+            neutral = _neutral(fold, width) * (fold.count // width)
+            state = neutral if fresh else _loaded(builder, places)
             first = builder.add(runs.address, builder.mul(loop.index, runs.step))
             _stored(builder, places, fold_run(first, state))
 
     def of_one(first: Any, state: list[Any]) -> list[Any]:
-        # Of so few elements, pieces take 1.05 times as long.
         return _fold_part(
             context,
             builder,
@@ -89,6 +102,7 @@ def _fold_short(
 
     def of_several(first: Any, old: list[Any]) -> list[Any]:
         state = [cgutils.alloca_once_value(builder, value) for value in old]
+        narrow = _narrow(builder, fold, state)
 
         def more(place: Any, count: Any) -> None:
             _fold_into(
@@ -96,7 +110,7 @@ def _fold_short(
                 builder,
                 fold,
                 rule,
-                state,
+                narrow,
                 lambda _i, few: load(place, few),
                 1,
                 count,
@@ -106,6 +120,7 @@ def _fold_short(
         with cgutils.for_range_slice(builder, i64(0), behind, length, i64) as (offset, _):
             more(builder.add(first, offset), None)
         more(builder.add(first, behind), rest)
+        _join_narrow(context, builder, narrow, state)
         return [builder.load(variable) for variable in state]
 
     def greatest_of_several(first: Any, old: list[Any]) -> list[Any]:
@@ -123,11 +138,13 @@ def _fold_short(
         return [builder.load(key)]
 
     compares = fold.operation == "greatest" and fold.floats
+    # In pieces float16 takes 0.9 to 0.97 of the time; float32 0.95 to 1.15, in one vector either 1.05.
+    in_pieces = fold.dtype == "FLOAT16"
     with builder.if_else(builder.icmp_signed("==", before, i64(0))) as (then, otherwise):
         with then:
-            each(of_one)
+            each(of_one, in_pieces=False)
         with otherwise:
-            each(greatest_of_several if compares else of_several)
+            each(greatest_of_several if compares else of_several, in_pieces)
 
 
 @intrinsic

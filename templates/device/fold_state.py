@@ -386,8 +386,30 @@ def _summed(
     if squares and count == 1 and not fresh and fold.bits == 32:
         return [_muladd(builder, v, v, old) for v, old in zip(terms(0), state, strict=True)]
     added = _tree(range(0, count, 2 if squares else 1), leaf, plus)
-    added = [_widened(builder, value) for value in added]
+    if state[0].type.element == _DOUBLE:
+        added = [_widened(builder, value) for value in added]
     return added if fresh else plus(added, state)
+
+
+def _narrow(builder: Any, fold: Fold, state: list[Any]) -> list[Any]:
+    """The variables into which FOLD vectors at most are folded, one by one, until _join_narrow.
+
+    Sums of float16 are added in float32 meanwhile, as those of several vectors are: 0.7 to 0.9 of the time. For other
+    folds these variables are the state itself.
+    """
+    if not (fold.converts and fold.dtype == "FLOAT16"):
+        return state
+    vectors = [_vector_of(ir.FloatType(), variable.type.pointee.count) for variable in state]
+    return [cgutils.alloca_once_value(builder, _same(vector, -0.0)) for vector in vectors]
+
+
+def _join_narrow(context: Any, builder: Any, narrow: list[Any], state: list[Any]) -> None:
+    """Add the sums of _narrow to the state."""
+    if narrow is state:
+        return
+    for sums, variable in zip(narrow, state, strict=True):
+        added = _widened(builder, builder.load(sums))
+        builder.store(_plus(context, builder, added, builder.load(variable)), variable)
 
 
 def _part(builder: Any, a: Any, b: Any, places: list[int]) -> Any:

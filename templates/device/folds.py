@@ -15,10 +15,12 @@ from fold import Fold, _rule_of, _vector_of
 from fold_state import (
     _blank,
     _folded,
+    _join_narrow,
     _joined,
     _key,
     _key_of_number,
     _loaded,
+    _narrow,
     _part,
     _pieces,
     _places,
@@ -218,12 +220,14 @@ def _fold_few(
 ) -> None:
     """Fold so many rows of a vector of columns into the states at `places`; `row` gives bits by number and lanes."""
     state = _start(builder, fold, fresh, places)
+    narrow = _narrow(builder, fold, state)
     with cgutils.for_range(builder, rows) as down:
 
         def load(_i: int, few: Any) -> Any:
             return row(down.index, few)
 
-        _fold_into(context, builder, fold, rule, state, load, 1, count, False)
+        _fold_into(context, builder, fold, rule, narrow, load, 1, count, False)
+    _join_narrow(context, builder, narrow, state)
     _stored(builder, places, [builder.load(variable) for variable in state])
 
 

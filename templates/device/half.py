@@ -138,3 +138,16 @@ def _to_odd(builder: Any, value: Any) -> Any:
     bits = builder.select(above, builder.sub(bits, one), bits)
     bits = builder.select(inexact, builder.or_(bits, one), bits)
     return builder.bitcast(bits, near.type)
+
+
+def _to_sticky(builder: Any, value: Any) -> Any:
+    """float32 of a float64 that rounds to float16 as the float64 does, in 0.3 of the operations of _to_odd.
+
+    Of what a float16 is far too short for, a bit tells whether there is any. (A bfloat16 may be as small as a float32,
+    which would lose that bit.)
+    """
+    bits = builder.bitcast(value, _like(value.type, ir.IntType(64)))
+    low = _splat(builder, ir.IntType(64)(2**32 - 1), bits.type)
+    any_low = builder.add(builder.and_(bits, low), low)  # in bit 32
+    bits = builder.and_(builder.or_(bits, any_low), builder.not_(low))
+    return builder.fptrunc(builder.bitcast(bits, value.type), _like(value.type, ir.FloatType()))

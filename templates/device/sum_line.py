@@ -13,7 +13,7 @@ from numba.extending import intrinsic
 
 from compiled import helper
 from few_lanes import _load_few
-from half import _float_to_bfloat, _float_to_half, _like, _to_odd
+from half import _float_to_bfloat, _float_to_half, _like, _to_odd, _to_sticky
 from memory import _load, _pointer, _splat, _store, item_size, load_integer, split, store_integer
 from pool_line import Pieces, Runs, _fold_runs, rank_size
 from pool_walk import COLUMNS, LANE_OUT, LINE, OUT_STEP, PITCH, SPATIAL
@@ -34,9 +34,10 @@ def _bits_of(context: Any, builder: Any, value: Any, kind: Any) -> Any:
     """The bits of the element nearest to a float32 or float64."""
     double = _scalar(value.type) == ir.DoubleType()
     if kind.bitwidth == 16:
+        is_half = kind == types.int16
         if double:
-            value = _to_odd(builder, value)
-        if kind == types.int16:
+            value = (_to_sticky if is_half else _to_odd)(builder, value)
+        if is_half:
             return _float_to_half(context, builder, value)
         return _float_to_bfloat(builder, value)
     if double and kind == types.int32:
