@@ -21,7 +21,7 @@ from benchmarks.worker import SLOW
 
 ROOT = Path(__file__).resolve().parent.parent
 PAUSE = 0.03  # after a turn, until the threads of that implementation sleep
-FEW_ROUNDS = 0.2  # seconds of a call that is asked for in two rounds
+FEW_ROUNDS = 0.03  # seconds of a call that is asked for in two rounds
 SAME = 2e-3  # relative difference of two outputs that agree, float16 softmax included
 
 
