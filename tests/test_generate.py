@@ -442,7 +442,7 @@ def test_modules_that_others_import(generated: Tree, removed: str, missing: list
     assert (generated.generated() == before) == bool(missing)
 
 
-def test_device_helpers_are_imported_from_where_they_are() -> None:
+def test_device_helpers_can_be_imported() -> None:
     """Kernels are given them without imports, which only readers follow: nothing else meets a wrong one."""
     folder = PROJECT / "templates" / "device"
     names = sorted(path.stem for path in folder.glob("*.py"))

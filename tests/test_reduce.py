@@ -557,6 +557,7 @@ LITERALS: list[tuple[str, str, list[float], float]] = [
     ("sum", "BFLOAT16", [256.0, 1.0, 2.0**-30], 258.0),  # rounded once: twice would give 256
     ("sum", "FLOAT16", [2048.0, 1.0, *[0.0] * 6, 2.0**-24], 2050.0),  # twice would give 2048
     ("sum", "FLOAT16", [-2048.0, -1.0, *[0.0] * 6, 2.0**-24], -2048.0),
+    ("sum", "FLOAT16", [*[60000.0] * 500, 1.0, *[-60000.0] * 500], 1.0),
     ("sum", "FLOAT16", [60000.0, 60000.0, -60000.0], 60000.0),
     ("mean", "FLOAT16", [60000.0] * 100, 60000.0),
     ("mean", "FLOAT32", [3e38] * 100, 3e38),
@@ -593,7 +594,9 @@ def test_literals(function: str, name: str, group: list[float], wanted: float) -
     """A group by literals: as rows and as columns, few and many."""
     for width in (1, 3, 40):
         rows = np.tile(np.array(group, numpy_type(name)), (width, 1))
-        for given, axis in ((rows, 1), (np.ascontiguousarray(rows.T), 0), (rows[:, ::-1], 1)):
+        apart = np.repeat(rows.T, 2, axis=1)[:, ::2]
+        columns = np.ascontiguousarray(rows.T)
+        for given, axis in ((rows, 1), (columns, 0), (rows[:, ::-1], 1), (apart, 0)):
             found = run(name, function, given, (axis,)).astype(np.float64)
             rounded = np.full(width, wanted, numpy_type(name)).astype(np.float64)
             np.testing.assert_allclose(found, rounded, 2e-16 if name == "FLOAT64" else 1e-7)

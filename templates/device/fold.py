@@ -1,8 +1,9 @@
 """The operation of a reduction on the elements of a data type, as compiled code knows it.
 
 Operations, and the states that groups of elements come to:
-  sum, magnitudes, squares   the sum, in float64 for floats; of FLOAT64 also its rounding errors, and for squares the
-                             power of two that elements were divided by
+  sum, magnitudes, squares   the sum, in float64 for floats (of FLOAT16 joined from float32 sums of a few elements); of
+                             FLOAT64 also its rounding errors, and for squares the power of two that elements were
+                             divided by
   product                    for floats the mantissa and the exponent of 2: no product of a few lanes overflows
   exponentials               the sum of exp(x - top) * EXP_SCALE; of wide ones its rounding errors; the top, which
                              few elements exceed, by RISE at most
@@ -56,8 +57,10 @@ class Fold:
         self.converts = self.floats and operation in _ADDED and not self.wide
         self.lane_bytes = 8 if self.lane == _DOUBLE else self.bits // 8
         self.state_bytes = self.arrays * self.lane_bytes
+        # FOLD vectors of float16 at most are added to each other in float32 before they are added to a state.
+        self.narrows = self.converts and dtype == "FLOAT16"
         # Rows of columns are added one after the other, so that it makes no difference how many are taken together;
-        # of 16 bits always FOLD are, and added to each other first, in float32.
+        # of 16 bits FOLD are.
         self.in_turn = self.converts and self.bits == 32
         # Whether rows may be taken one by one without a difference.
         self.any_number = exact or self.in_turn

@@ -117,6 +117,12 @@ def _neutral(fold: Fold, count: int) -> list[Any]:
     return sums
 
 
+def _neutral_at(fold: Fold, places: list[Any]) -> list[Any]:
+    """The state of no elements, in pieces as wide as those at `places`."""
+    width: int = places[0].type.pointee.count
+    return _neutral(fold, width) * (fold.count // width)
+
+
 _LEAST_SCALE = 2.0**-1000
 _GREATEST_SCALE = 2.0**1000
 
@@ -394,10 +400,9 @@ def _summed(
 def _narrow(builder: Any, fold: Fold, state: list[Any]) -> list[Any]:
     """The variables into which FOLD vectors at most are folded, one by one, until _join_narrow.
 
-    Sums of float16 are added in float32 meanwhile, as those of several vectors are: 0.7 to 0.9 of the time. For other
-    folds these variables are the state itself.
+    Sums of a fold that narrows take 0.7 to 0.9 of the time so. For other folds these variables are the state itself.
     """
-    if not (fold.converts and fold.dtype == "FLOAT16"):
+    if not fold.narrows:
         return state
     vectors = [_vector_of(ir.FloatType(), variable.type.pointee.count) for variable in state]
     return [cgutils.alloca_once_value(builder, _same(vector, -0.0)) for vector in vectors]
@@ -464,8 +469,7 @@ def _stored(builder: Any, places: list[Any], state: list[Any]) -> None:
 def _start(builder: Any, fold: Fold, fresh: Any, places: list[Any]) -> list[Any]:
     """Variables with the states at `places`, or, where it is `fresh`, those of no elements."""
     state = [cgutils.alloca_once(builder, place.type.pointee) for place in places]
-    width = places[0].type.pointee.count
-    neutral = _neutral(fold, width) * (fold.count // width)
+    neutral = _neutral_at(fold, places)
     with builder.if_else(fresh) as (then, otherwise):
         with then:
             for variable, value in zip(state, neutral, strict=True):

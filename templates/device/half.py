@@ -1,6 +1,6 @@
 """float16 and bfloat16 to float32 and back, on scalars and vectors of bits: rounded to nearest even, NaN made quiet.
 
-From float64 they are rounded by way of a float32 that is rounded to odd.
+From float64 they are rounded by way of a float32 that tells whether it is exact: see _to_odd and _to_sticky.
 """
 
 from __future__ import annotations

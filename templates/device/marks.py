@@ -14,7 +14,17 @@ from compiled import helper
 from few_lanes import _few, _store_few
 from key_run import _lanes
 from lanes import _place_down
-from memory import VECTOR_BYTES, _load, _pointer, _splat, _stream, ceildiv, item_size, least
+from memory import (
+    VECTOR_BYTES,
+    _load,
+    _pointer,
+    _splat,
+    _store,
+    _stream,
+    ceildiv,
+    item_size,
+    least,
+)
 from order_key import _rule
 from planes import _each_strip, _Planes
 from vectors import _unless
@@ -32,11 +42,11 @@ def store_one_hot(_context: Any, address: Any, n: Any, place: Any, mark: Any, fl
         address, n, place, mark, flip = values
         vector = _lanes(flip.type)
         bits = _marked(builder, ir.Constant(vector, list(range(vector.count))), place, mark)
-        pointer = builder.bitcast(_pointer(builder, address), vector.as_pointer())
+        pointer = _pointer(builder, address)
         full = builder.icmp_signed("==", n, n.type(vector.count))
         with builder.if_else(full) as (then, otherwise):
             with then:
-                builder.store(bits, pointer, align=1)
+                _store(builder, bits, pointer)
             with otherwise:
                 _store_few(builder, bits, pointer, _few(context, builder, vector, n))
         return context.get_dummy_value()
@@ -107,8 +117,7 @@ def mark_vectors(
                     if past:
                         _stream(builder, bits, pointer, VECTOR_BYTES)
                     else:
-                        pointer = builder.bitcast(pointer, vector.as_pointer())
-                        builder.store(bits, pointer, align=1)
+                        _store(builder, bits, pointer)
         return context.get_dummy_value()
 
     i64 = types.int64

@@ -499,7 +499,10 @@ def _masked_store(builder: Any, value: Any, pointer: Any, mask: Any) -> None:
 
 
 def _load_few(builder: Any, pointer: Any, few: _Few | None, vector: Any) -> Any:
-    """Load the first lanes (None: all), touch no other memory but, without masks, of their pages; the rest is 0."""
+    """Load the first lanes, none to all (None: all); the rest is 0.
+
+    With masks no other memory is touched, without them none of other pages.
+    """
     if few is None:
         return _load(builder, pointer, vector)
     if few.by_mask:
@@ -513,7 +516,7 @@ def _load_few(builder: Any, pointer: Any, few: _Few | None, vector: Any) -> Any:
 
 
 def _load_short(builder: Any, address: Any, few: _Few, vector: Any) -> Any:
-    """As _load_few, of one lane at least, but other lanes hold anything: all are read, unless that leaves the page.
+    """As _load_few, of one lane at least, but the rest is anything: all are read, unless that leaves the page.
 
     Masked loads take twice as long; without masks for lanes of 8 or 16 bits, LLVM has a branch for each, which takes
     2 to 25 times as long.
@@ -536,16 +539,17 @@ def _load_short(builder: Any, address: Any, few: _Few, vector: Any) -> Any:
 
 
 def _load_at_page_end(builder: Any, address: Any, few: _Few, vector: Any, over: Any) -> Any:
-    """The lanes of a vector that ends `over` bytes behind the page where it begins; see _load_short."""
+    """The first lanes of a vector that ends `over` bytes behind the page where it begins; see _load_short."""
     i64 = address.type
     buffer = cgutils.alloca_once(builder, ir.ArrayType(vector, 2))
     place = builder.bitcast(buffer, ir.IntType(8).as_pointer())
-    # All to the end of the page, and from there back to the first lane, unless the lanes go on behind it.
+    # If they end in this page, the vector that ends with it holds them, moved by so many bytes; else the next page may
+    # be read as well.
     without = builder.mul(builder.sub(i64(vector.count), few.count), i64(_bytes_of(vector.element)))
     ends = builder.icmp_signed("<=", over, without)
-    over = builder.select(ends, over, i64(0))
-    _store(builder, _load(builder, _pointer(builder, builder.sub(address, over)), vector), place)
-    return _load(builder, builder.gep(place, [over]), vector)
+    moved = builder.select(ends, over, i64(0))
+    _store(builder, _load(builder, _pointer(builder, builder.sub(address, moved)), vector), place)
+    return _load(builder, builder.gep(place, [moved]), vector)
 
 
 def _store_few(builder: Any, value: Any, pointer: Any, few: _Few | None) -> None:
@@ -570,7 +574,7 @@ def _store_by_halves(builder: Any, value: Any, pointer: Any, count: Any) -> None
         rest = cgutils.alloca_once_value(builder, pieces[0])
         digit = builder.and_(count, i64(lanes))
         with builder.if_then(builder.icmp_unsigned("!=", digit, i64(0))):
-            _store_few(builder, pieces[0], place, None)
+            _store(builder, pieces[0], place)
             if len(pieces) == 2:
                 builder.store(pieces[1], rest)
         lanes //= 2

@@ -519,7 +519,10 @@ def _masked_store(builder: Any, value: Any, pointer: Any, mask: Any) -> None:
 
 
 def _load_few(builder: Any, pointer: Any, few: _Few | None, vector: Any) -> Any:
-    """Load the first lanes (None: all), touch no other memory but, without masks, of their pages; the rest is 0."""
+    """Load the first lanes, none to all (None: all); the rest is 0.
+
+    With masks no other memory is touched, without them none of other pages.
+    """
     if few is None:
         return _load(builder, pointer, vector)
     if few.by_mask:
@@ -533,7 +536,7 @@ def _load_few(builder: Any, pointer: Any, few: _Few | None, vector: Any) -> Any:
 
 
 def _load_short(builder: Any, address: Any, few: _Few, vector: Any) -> Any:
-    """As _load_few, of one lane at least, but other lanes hold anything: all are read, unless that leaves the page.
+    """As _load_few, of one lane at least, but the rest is anything: all are read, unless that leaves the page.
 
     Masked loads take twice as long; without masks for lanes of 8 or 16 bits, LLVM has a branch for each, which takes
     2 to 25 times as long.
@@ -556,16 +559,17 @@ def _load_short(builder: Any, address: Any, few: _Few, vector: Any) -> Any:
 
 
 def _load_at_page_end(builder: Any, address: Any, few: _Few, vector: Any, over: Any) -> Any:
-    """The lanes of a vector that ends `over` bytes behind the page where it begins; see _load_short."""
+    """The first lanes of a vector that ends `over` bytes behind the page where it begins; see _load_short."""
     i64 = address.type
     buffer = cgutils.alloca_once(builder, ir.ArrayType(vector, 2))
     place = builder.bitcast(buffer, ir.IntType(8).as_pointer())
-    # All to the end of the page, and from there back to the first lane, unless the lanes go on behind it.
+    # If they end in this page, the vector that ends with it holds them, moved by so many bytes; else the next page may
+    # be read as well.
     without = builder.mul(builder.sub(i64(vector.count), few.count), i64(_bytes_of(vector.element)))
     ends = builder.icmp_signed("<=", over, without)
-    over = builder.select(ends, over, i64(0))
-    _store(builder, _load(builder, _pointer(builder, builder.sub(address, over)), vector), place)
-    return _load(builder, builder.gep(place, [over]), vector)
+    moved = builder.select(ends, over, i64(0))
+    _store(builder, _load(builder, _pointer(builder, builder.sub(address, moved)), vector), place)
+    return _load(builder, builder.gep(place, [moved]), vector)
 
 
 def _store_few(builder: Any, value: Any, pointer: Any, few: _Few | None) -> None:
@@ -590,7 +594,7 @@ def _store_by_halves(builder: Any, value: Any, pointer: Any, count: Any) -> None
         rest = cgutils.alloca_once_value(builder, pieces[0])
         digit = builder.and_(count, i64(lanes))
         with builder.if_then(builder.icmp_unsigned("!=", digit, i64(0))):
-            _store_few(builder, pieces[0], place, None)
+            _store(builder, pieces[0], place)
             if len(pieces) == 2:
                 builder.store(pieces[1], rest)
         lanes //= 2
@@ -1088,8 +1092,10 @@ class Fold:
         self.converts = self.floats and operation in _ADDED and not self.wide
         self.lane_bytes = 8 if self.lane == _DOUBLE else self.bits // 8
         self.state_bytes = self.arrays * self.lane_bytes
+        # FOLD vectors of float16 at most are added to each other in float32 before they are added to a state.
+        self.narrows = self.converts and dtype == "FLOAT16"
         # Rows of columns are added one after the other, so that it makes no difference how many are taken together;
-        # of 16 bits always FOLD are, and added to each other first, in float32.
+        # of 16 bits FOLD are.
         self.in_turn = self.converts and self.bits == 32
         # Whether rows may be taken one by one without a difference.
         self.any_number = exact or self.in_turn
@@ -1315,6 +1321,12 @@ def _neutral(fold: Fold, count: int) -> list[Any]:
     if len(sums) < fold.arrays:
         return [*sums, _same(vector, _LEAST_SCALE)]
     return sums
+
+
+def _neutral_at(fold: Fold, places: list[Any]) -> list[Any]:
+    """The state of no elements, in pieces as wide as those at `places`."""
+    width: int = places[0].type.pointee.count
+    return _neutral(fold, width) * (fold.count // width)
 
 
 _LEAST_SCALE = 2.0**-1000
@@ -1594,10 +1606,9 @@ def _summed(
 def _narrow(builder: Any, fold: Fold, state: list[Any]) -> list[Any]:
     """The variables into which FOLD vectors at most are folded, one by one, until _join_narrow.
 
-    Sums of float16 are added in float32 meanwhile, as those of several vectors are: 0.7 to 0.9 of the time. For other
-    folds these variables are the state itself.
+    Sums of a fold that narrows take 0.7 to 0.9 of the time so. For other folds these variables are the state itself.
     """
-    if not (fold.converts and fold.dtype == "FLOAT16"):
+    if not fold.narrows:
         return state
     vectors = [_vector_of(ir.FloatType(), variable.type.pointee.count) for variable in state]
     return [cgutils.alloca_once_value(builder, _same(vector, -0.0)) for vector in vectors]
@@ -1664,8 +1675,7 @@ def _stored(builder: Any, places: list[Any], state: list[Any]) -> None:
 def _start(builder: Any, fold: Fold, fresh: Any, places: list[Any]) -> list[Any]:
     """Variables with the states at `places`, or, where it is `fresh`, those of no elements."""
     state = [cgutils.alloca_once(builder, place.type.pointee) for place in places]
-    width = places[0].type.pointee.count
-    neutral = _neutral(fold, width) * (fold.count // width)
+    neutral = _neutral_at(fold, places)
     with builder.if_else(fresh) as (then, otherwise):
         with then:
             for variable, value in zip(state, neutral, strict=True):
@@ -1942,16 +1952,27 @@ def _fold_few(
     row: Callable[[Any, Any], Any],
     count: Any,
 ) -> None:
-    """Fold so many rows of a vector of columns into the states at `places`; `row` gives bits by number and lanes."""
+    """Fold any rows of a vector of columns into the states at `places`; `row` gives bits by number and lanes."""
+    i64 = rows.type
     state = _start(builder, fold, fresh, places)
-    narrow = _narrow(builder, fold, state)
-    with cgutils.for_range(builder, rows) as down:
 
-        def load(_i: int, few: Any) -> Any:
-            return row(down.index, few)
+    def fold_into(state: list[Any], first: Any, end: Any) -> None:
+        with cgutils.for_range_slice(builder, first, end, i64(1), i64) as (number, _):
 
-        _fold_into(context, builder, fold, rule, narrow, load, 1, count, False)
-    _join_narrow(context, builder, narrow, state)
+            def load(_i: int, few: Any) -> Any:
+                return row(number, few)
+
+            _fold_into(context, builder, fold, rule, state, load, 1, count, False)
+
+    if fold.narrows:
+        with cgutils.for_range_slice(builder, i64(0), rows, i64(FOLD), i64) as (first, _):
+            end = builder.add(first, i64(FOLD))
+            end = builder.select(builder.icmp_signed("<", end, rows), end, rows)
+            narrow = _narrow(builder, fold, state)
+            fold_into(narrow, first, end)
+            _join_narrow(context, builder, narrow, state)
+    else:
+        fold_into(state, i64(0), rows)
     _stored(builder, places, [builder.load(variable) for variable in state])
 
 
@@ -2367,9 +2388,7 @@ def _fold_short(
                 places = _pieces(context, builder, fold, at, gap, lane)
             else:
                 places = _places(builder, fold, at, gap, lane, fold.count)
-            width = places[0].type.pointee.count
-            neutral = _neutral(fold, width) * (fold.count // width)
-            state = neutral if fresh else _loaded(builder, places)
+            state = _neutral_at(fold, places) if fresh else _loaded(builder, places)
             first = builder.add(runs.address, builder.mul(loop.index, runs.step))
             _stored(builder, places, fold_run(first, state))
 
@@ -2426,7 +2445,7 @@ def _fold_short(
 
     compares = fold.operation == "greatest" and fold.floats
     # In pieces float16 takes 0.9 to 0.97 of the time; float32 0.95 to 1.15, in one vector either 1.05.
-    in_pieces = fold.dtype == "FLOAT16"
+    in_pieces = fold.narrows
     with builder.if_else(builder.icmp_signed("==", before, i64(0))) as (then, otherwise):
         with then:
             each(of_one, in_pieces=False)
