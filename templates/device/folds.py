@@ -15,12 +15,10 @@ from fold import Fold, _rule_of, _vector_of
 from fold_state import (
     _blank,
     _folded,
-    _join_narrow,
     _joined,
     _key,
     _key_of_number,
     _loaded,
-    _narrow,
     _part,
     _pieces,
     _places,
@@ -218,27 +216,14 @@ def _fold_few(
     row: Callable[[Any, Any], Any],
     count: Any,
 ) -> None:
-    """Fold any rows of a vector of columns into the states at `places`; `row` gives bits by number and lanes."""
-    i64 = rows.type
+    """Fold so many rows of a vector of columns into the states at `places`; `row` gives bits by number and lanes."""
     state = _start(builder, fold, fresh, places)
+    with cgutils.for_range(builder, rows) as down:
 
-    def fold_into(state: list[Any], first: Any, end: Any) -> None:
-        with cgutils.for_range_slice(builder, first, end, i64(1), i64) as (number, _):
+        def load(_i: int, few: Any) -> Any:
+            return row(down.index, few)
 
-            def load(_i: int, few: Any) -> Any:
-                return row(number, few)
-
-            _fold_into(context, builder, fold, rule, state, load, 1, count, False)
-
-    if fold.narrows:
-        with cgutils.for_range_slice(builder, i64(0), rows, i64(FOLD), i64) as (first, _):
-            end = builder.add(first, i64(FOLD))
-            end = builder.select(builder.icmp_signed("<", end, rows), end, rows)
-            narrow = _narrow(builder, fold, state)
-            fold_into(narrow, first, end)
-            _join_narrow(context, builder, narrow, state)
-    else:
-        fold_into(state, i64(0), rows)
+        _fold_into(context, builder, fold, rule, state, load, 1, count, False)
     _stored(builder, places, [builder.load(variable) for variable in state])
 
 
