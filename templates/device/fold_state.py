@@ -400,7 +400,7 @@ def _summed(
 def _narrow(builder: Any, fold: Fold, state: list[Any]) -> list[Any]:
     """The variables into which FOLD vectors at most are folded, one by one, until _join_narrow.
 
-    Sums of a fold that narrows take 0.7 to 0.9 of the time so. For other folds these variables are the state itself.
+    Short sums of a fold that narrows take 0.55 to 0.95 of the time so. For other folds these variables are the state.
     """
     if not fold.narrows:
         return state
