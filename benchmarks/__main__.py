@@ -1,7 +1,7 @@
 """Times every cell of cells.yaml beside the peers, and what else a user waits for.
 
-python -m benchmarks --quick                   # some cells, 3 minutes
-python -m benchmarks --full                    # all, 30 minutes; fails where a peer is not installed
+python -m benchmarks --quick                   # some cells, 3 to 4 minutes
+python -m benchmarks --full                    # all, about 30 minutes; fails where a peer is not installed
 python -m benchmarks --full --json FILE --picture FILE.svg
 python -m benchmarks --only 'softmax float32'  # cells whose name holds this
 """
