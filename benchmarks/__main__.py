@@ -46,8 +46,8 @@ def main() -> int:
         chosen = [c for c in cells() if c.quick or options.full]
     rows: list[Row] = []
     print(report.HEADER)
-    rounds, turn = (5, 0.03) if options.full else (5, 0.02)
-    for row in measure(chosen, threads=options.threads, rounds=rounds, turn=turn):
+    turn = 0.03 if options.full else 0.02
+    for row in measure(chosen, threads=options.threads, rounds=5, turn=turn):
         rows.append(row)
         print(report.line(row), flush=True)
     print()

@@ -37,7 +37,7 @@ def _fold_down(
     """
     i64 = rows.type
 
-    def fold_rows(states: list[list[Any]], begin: Any, end: Any, together: int) -> None:
+    def fold_by(together: int, states: list[list[Any]], begin: Any, end: Any) -> None:
         each = 1 if fold.in_turn else together
         with cgutils.for_range_slice(builder, begin, end, i64(together), i64) as (top, _):
             for first in range(0, together, each):
@@ -50,8 +50,8 @@ def _fold_down(
                     _fold_into(context, builder, fold, rule, state, load_row, each, count, False)
 
     several = builder.and_(rows, i64(-_together(fold)))
-    fold_rows(states, i64(0), several, _together(fold))
-    fold_rows(odd_states, several, rows, 1)
+    fold_by(_together(fold), states, i64(0), several)
+    fold_by(1, odd_states, several, rows)
 
 
 def _folded_down(

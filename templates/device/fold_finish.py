@@ -16,7 +16,7 @@ from fold import _DOUBLE, Fold, _bits_of, _call, _on_lanes, _rule_of, _vector_of
 from fold_down import _folded_down
 from fold_state import _element_of_key, _loaded, _places
 from folds import GROUPS
-from half import _float_to_bfloat, _float_to_half, _to_odd, _to_sticky
+from half import _float_to_bfloat, _float_to_half
 from memory import _load, _pointer, _splat
 from planes import _each_strip, _Planes
 
@@ -178,8 +178,8 @@ class _Finish:
         if fold.dtype == "FLOAT32":
             return builder.fptrunc(value, _vector_of(ir.FloatType(), value.type.count))
         if fold.dtype == "FLOAT16":
-            return _float_to_half(self.context, builder, _to_sticky(builder, value))
-        return _float_to_bfloat(builder, _to_odd(builder, value))
+            return _float_to_half(self.context, builder, value)
+        return _float_to_bfloat(builder, value)
 
 
 @intrinsic

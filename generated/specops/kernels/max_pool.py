@@ -983,7 +983,9 @@ def _unknown_halves(context: Any, builder: Any, value: Any) -> Any:
 
 
 def _float_to_half(context: Any, builder: Any, value: Any) -> Any:
-    """float16 bits (i16) of a float32."""
+    """float16 bits (i16) of a float32 or float64."""
+    if _is_double(value):
+        value = _to_sticky(builder, value)
     short = _like(value.type, ir.IntType(16))
     if _converts_half(context):
         return builder.bitcast(builder.fptrunc(value, _like(value.type, ir.HalfType())), short)
@@ -1021,7 +1023,9 @@ def _bfloat_to_float(builder: Any, bits: Any) -> Any:
 
 
 def _float_to_bfloat(builder: Any, value: Any) -> Any:
-    """bfloat16 bits (i16) of a float32; every NaN becomes the quiet one of its sign."""
+    """bfloat16 bits (i16) of a float32 or float64; every NaN becomes the quiet one of its sign."""
+    if _is_double(value):
+        value = _to_odd(builder, value)
     integer = _like(value.type, ir.IntType(32))
 
     def constant(number: int) -> Any:
@@ -1034,6 +1038,10 @@ def _float_to_bfloat(builder: Any, value: Any) -> Any:
     nan = builder.fcmp_unordered("uno", value, value)
     result = builder.select(nan, builder.or_(sign, constant(0x7FC0)), rounded)
     return builder.trunc(result, _like(value.type, ir.IntType(16)))
+
+
+def _is_double(value: Any) -> bool:
+    return bool(value.type == _like(value.type, ir.DoubleType()))
 
 
 def _to_odd(builder: Any, value: Any) -> Any:
@@ -1903,15 +1911,11 @@ KINDS = {
 
 def _bits_of(context: Any, builder: Any, value: Any, kind: Any) -> Any:
     """The bits of the element nearest to a float32 or float64."""
-    double = _scalar(value.type) == ir.DoubleType()
-    if kind.bitwidth == 16:
-        is_half = kind == types.int16
-        if double:
-            value = (_to_sticky if is_half else _to_odd)(builder, value)
-        if is_half:
-            return _float_to_half(context, builder, value)
+    if kind == types.int16:
+        return _float_to_half(context, builder, value)
+    if kind == types.uint16:
         return _float_to_bfloat(builder, value)
-    if double and kind == types.int32:
+    if _is_double(value) and kind == types.int32:
         value = builder.fptrunc(value, _like(value.type, ir.FloatType()))
     return builder.bitcast(value, _like(value.type, ir.IntType(kind.bitwidth)))
 

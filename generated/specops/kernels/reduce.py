@@ -749,7 +749,9 @@ def _unknown_halves(context: Any, builder: Any, value: Any) -> Any:
 
 
 def _float_to_half(context: Any, builder: Any, value: Any) -> Any:
-    """float16 bits (i16) of a float32."""
+    """float16 bits (i16) of a float32 or float64."""
+    if _is_double(value):
+        value = _to_sticky(builder, value)
     short = _like(value.type, ir.IntType(16))
     if _converts_half(context):
         return builder.bitcast(builder.fptrunc(value, _like(value.type, ir.HalfType())), short)
@@ -787,7 +789,9 @@ def _bfloat_to_float(builder: Any, bits: Any) -> Any:
 
 
 def _float_to_bfloat(builder: Any, value: Any) -> Any:
-    """bfloat16 bits (i16) of a float32; every NaN becomes the quiet one of its sign."""
+    """bfloat16 bits (i16) of a float32 or float64; every NaN becomes the quiet one of its sign."""
+    if _is_double(value):
+        value = _to_odd(builder, value)
     integer = _like(value.type, ir.IntType(32))
 
     def constant(number: int) -> Any:
@@ -800,6 +804,10 @@ def _float_to_bfloat(builder: Any, value: Any) -> Any:
     nan = builder.fcmp_unordered("uno", value, value)
     result = builder.select(nan, builder.or_(sign, constant(0x7FC0)), rounded)
     return builder.trunc(result, _like(value.type, ir.IntType(16)))
+
+
+def _is_double(value: Any) -> bool:
+    return bool(value.type == _like(value.type, ir.DoubleType()))
 
 
 def _to_odd(builder: Any, value: Any) -> Any:
@@ -2501,7 +2509,7 @@ def _fold_down(
     """
     i64 = rows.type
 
-    def fold_rows(states: list[list[Any]], begin: Any, end: Any, together: int) -> None:
+    def fold_by(together: int, states: list[list[Any]], begin: Any, end: Any) -> None:
         each = 1 if fold.in_turn else together
         with cgutils.for_range_slice(builder, begin, end, i64(together), i64) as (top, _):
             for first in range(0, together, each):
@@ -2514,8 +2522,8 @@ def _fold_down(
                     _fold_into(context, builder, fold, rule, state, load_row, each, count, False)
 
     several = builder.and_(rows, i64(-_together(fold)))
-    fold_rows(states, i64(0), several, _together(fold))
-    fold_rows(odd_states, several, rows, 1)
+    fold_by(_together(fold), states, i64(0), several)
+    fold_by(1, odd_states, several, rows)
 
 
 def _folded_down(
@@ -2839,8 +2847,8 @@ class _Finish:
         if fold.dtype == "FLOAT32":
             return builder.fptrunc(value, _vector_of(ir.FloatType(), value.type.count))
         if fold.dtype == "FLOAT16":
-            return _float_to_half(self.context, builder, _to_sticky(builder, value))
-        return _float_to_bfloat(builder, _to_odd(builder, value))
+            return _float_to_half(self.context, builder, value)
+        return _float_to_bfloat(builder, value)
 
 
 @intrinsic
