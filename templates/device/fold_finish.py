@@ -16,7 +16,7 @@ from fold import _DOUBLE, Fold, _bits_of, _call, _on_lanes, _rule_of, _vector_of
 from fold_down import _folded_down
 from fold_state import _element_of_key, _loaded, _places
 from folds import GROUPS
-from half import _float_to_bfloat, _float_to_half
+from half import _to_16_bits
 from memory import _load, _pointer, _splat
 from planes import _each_strip, _Planes
 
@@ -177,9 +177,7 @@ class _Finish:
             return value
         if fold.dtype == "FLOAT32":
             return builder.fptrunc(value, _vector_of(ir.FloatType(), value.type.count))
-        if fold.dtype == "FLOAT16":
-            return _float_to_half(self.context, builder, value)
-        return _float_to_bfloat(builder, value)
+        return _to_16_bits(self.context, builder, value, half=fold.dtype == "FLOAT16")
 
 
 @intrinsic

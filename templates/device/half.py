@@ -71,9 +71,7 @@ def _unknown_halves(context: Any, builder: Any, value: Any) -> Any:
 
 
 def _float_to_half(context: Any, builder: Any, value: Any) -> Any:
-    """float16 bits (i16) of a float32 or float64."""
-    if _is_double(value):
-        value = _to_sticky(builder, value)
+    """float16 bits (i16) of a float32."""
     short = _like(value.type, ir.IntType(16))
     if _converts_half(context):
         return builder.bitcast(builder.fptrunc(value, _like(value.type, ir.HalfType())), short)
@@ -111,9 +109,7 @@ def _bfloat_to_float(builder: Any, bits: Any) -> Any:
 
 
 def _float_to_bfloat(builder: Any, value: Any) -> Any:
-    """bfloat16 bits (i16) of a float32 or float64; every NaN becomes the quiet one of its sign."""
-    if _is_double(value):
-        value = _to_odd(builder, value)
+    """bfloat16 bits (i16) of a float32; every NaN becomes the quiet one of its sign."""
     integer = _like(value.type, ir.IntType(32))
 
     def constant(number: int) -> Any:
@@ -126,10 +122,6 @@ def _float_to_bfloat(builder: Any, value: Any) -> Any:
     nan = builder.fcmp_unordered("uno", value, value)
     result = builder.select(nan, builder.or_(sign, constant(0x7FC0)), rounded)
     return builder.trunc(result, _like(value.type, ir.IntType(16)))
-
-
-def _is_double(value: Any) -> bool:
-    return bool(value.type == _like(value.type, ir.DoubleType()))
 
 
 def _to_odd(builder: Any, value: Any) -> Any:
@@ -159,3 +151,10 @@ def _to_sticky(builder: Any, value: Any) -> Any:
     any_low = builder.add(builder.and_(bits, low), low)  # in bit 32
     bits = builder.and_(builder.or_(bits, any_low), builder.not_(low))
     return builder.fptrunc(builder.bitcast(bits, value.type), _like(value.type, ir.FloatType()))
+
+
+def _to_16_bits(context: Any, builder: Any, value: Any, half: bool) -> Any:
+    """float16 (`half`) or bfloat16 bits (i16) of a float32 or float64, rounded once."""
+    if value.type == _like(value.type, ir.DoubleType()):
+        value = (_to_sticky if half else _to_odd)(builder, value)
+    return _float_to_half(context, builder, value) if half else _float_to_bfloat(builder, value)

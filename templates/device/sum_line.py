@@ -13,11 +13,11 @@ from numba.extending import intrinsic
 
 from compiled import helper
 from few_lanes import _load_few
-from half import _float_to_bfloat, _float_to_half, _is_double, _like
+from half import _like, _to_16_bits
 from memory import _load, _pointer, _splat, _store, item_size, load_integer, split, store_integer
 from pool_line import Pieces, Runs, _fold_runs, rank_size
 from pool_walk import COLUMNS, LANE_OUT, LINE, OUT_STEP, PITCH, SPATIAL
-from rank import _float_of, _may_vanish, _raised, _rank_type, _width
+from rank import _float_of, _may_vanish, _raised, _rank_type, _scalar, _width
 from strips import _after, _place, _runs, _store_lanes, _vector
 from vectors import _any
 from walk import axis_of
@@ -32,11 +32,9 @@ KINDS = {
 
 def _bits_of(context: Any, builder: Any, value: Any, kind: Any) -> Any:
     """The bits of the element nearest to a float32 or float64."""
-    if kind == types.int16:
-        return _float_to_half(context, builder, value)
-    if kind == types.uint16:
-        return _float_to_bfloat(builder, value)
-    if _is_double(value) and kind == types.int32:
+    if kind.bitwidth == 16:
+        return _to_16_bits(context, builder, value, half=kind == types.int16)
+    if _scalar(value.type) == ir.DoubleType() and kind == types.int32:
         value = builder.fptrunc(value, _like(value.type, ir.FloatType()))
     return builder.bitcast(value, _like(value.type, ir.IntType(kind.bitwidth)))
 

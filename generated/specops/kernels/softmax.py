@@ -720,9 +720,7 @@ def _unknown_halves(context: Any, builder: Any, value: Any) -> Any:
 
 
 def _float_to_half(context: Any, builder: Any, value: Any) -> Any:
-    """float16 bits (i16) of a float32 or float64."""
-    if _is_double(value):
-        value = _to_sticky(builder, value)
+    """float16 bits (i16) of a float32."""
     short = _like(value.type, ir.IntType(16))
     if _converts_half(context):
         return builder.bitcast(builder.fptrunc(value, _like(value.type, ir.HalfType())), short)
@@ -760,9 +758,7 @@ def _bfloat_to_float(builder: Any, bits: Any) -> Any:
 
 
 def _float_to_bfloat(builder: Any, value: Any) -> Any:
-    """bfloat16 bits (i16) of a float32 or float64; every NaN becomes the quiet one of its sign."""
-    if _is_double(value):
-        value = _to_odd(builder, value)
+    """bfloat16 bits (i16) of a float32; every NaN becomes the quiet one of its sign."""
     integer = _like(value.type, ir.IntType(32))
 
     def constant(number: int) -> Any:
@@ -775,39 +771,6 @@ def _float_to_bfloat(builder: Any, value: Any) -> Any:
     nan = builder.fcmp_unordered("uno", value, value)
     result = builder.select(nan, builder.or_(sign, constant(0x7FC0)), rounded)
     return builder.trunc(result, _like(value.type, ir.IntType(16)))
-
-
-def _is_double(value: Any) -> bool:
-    return bool(value.type == _like(value.type, ir.DoubleType()))
-
-
-def _to_odd(builder: Any, value: Any) -> Any:
-    """float32 of a float64, its last bit 1 where it is not exact: what is rounded again is then rounded as once."""
-    near = builder.fptrunc(value, _like(value.type, ir.FloatType()))
-    again = builder.fpext(near, value.type)
-    bits = builder.bitcast(near, _like(value.type, ir.IntType(32)))
-    one = _splat(builder, ir.IntType(32)(1), bits.type)
-    sizes = [builder.bitcast(v, _like(v.type, ir.IntType(64))) for v in (again, value)]
-    sign = _splat(builder, ir.IntType(64)(1), sizes[0].type)
-    sizes = [builder.shl(size, sign) for size in sizes]
-    inexact = builder.fcmp_ordered("!=", again, value)
-    above = builder.and_(inexact, builder.icmp_unsigned(">", *sizes))
-    bits = builder.select(above, builder.sub(bits, one), bits)
-    bits = builder.select(inexact, builder.or_(bits, one), bits)
-    return builder.bitcast(bits, near.type)
-
-
-def _to_sticky(builder: Any, value: Any) -> Any:
-    """float32 of a float64 that rounds to float16 as the float64 does, in 0.3 of the operations of _to_odd.
-
-    Of what a float16 is far too short for, a bit tells whether there is any. (A bfloat16 may be as small as a float32,
-    which would lose that bit.)
-    """
-    bits = builder.bitcast(value, _like(value.type, ir.IntType(64)))
-    low = _splat(builder, ir.IntType(64)(2**32 - 1), bits.type)
-    any_low = builder.add(builder.and_(bits, low), low)  # in bit 32
-    bits = builder.and_(builder.or_(bits, any_low), builder.not_(low))
-    return builder.fptrunc(builder.bitcast(bits, value.type), _like(value.type, ir.FloatType()))
 
 
 def _lost(builder: Any, a: Any, b: Any, whole: Any) -> Any:
