@@ -2734,7 +2734,8 @@ def packed_chunk(read_rule, wide, sums, store):
 
 
 POWER = RULE  # direct: the bits of p of |x|**p, a double; 0 for an average
-EXPONENT = RULE + 1  # lines: p of |x|**p, an integer, where it is not 1 or 2
+SURE_FROM, SURE_TO = RULE + 1, RULE + 2  # direct: norms between these doubles are right; 0: none
+EXPONENT = RULE  # lines: p of |x|**p, an integer, where it is not 1 or 2
 MOST_POWER = 64  # of whole ones; of greater ones float64 holds too few
 TOGETHER = 16  # rows of a window added up one by one; their sums are added to those of others
 
@@ -2845,28 +2846,6 @@ def _norm(first, box, axes, total, p, sums, kind):
 
 
 @helper
-def _repair(how, spatial, target, source, row, outputs, wide, kind, p):
-    """Compute anew the norms of a line that are not certain to be right."""
-    inner = how[SPATIAL] - 1
-    axis = axis_of(spatial, inner, COLUMNS)
-    n, out_step = axis[OUT_SIZE], axis[OUT_STEP]
-    sums = allocate(RUN_BYTES + 8 * BOX_COLUMNS * (inner + 1))
-    box = integers(sums + RUN_BYTES)
-    low, high = SAFE_32 if rank_size(wide, kind) == 4 else SAFE_64
-    low, high = low ** (2.0 / p), high ** (2.0 / p)
-    for i in range(outputs.columns):
-        for lane in range(outputs.lanes):
-            place = target + i * out_step + lane * how[LANE_OUT]
-            value = load_float(kind, place)
-            if 0.0 < value < low or value > high:
-                position = row * n + outputs.column + i
-                window = _windows(spatial, inner + 1, position, box)
-                first = source + lane * item_size(kind) + window.offset
-                store_float(kind, place, _norm(first, box, inner + 1, window.total, p, sums, kind))
-    release(sums)
-
-
-@helper
 def _store_sums(
     how, spatial, outputs, places, planes, ranks, pieces, spare, wide, kind, power, exponent
 ):
@@ -2904,17 +2883,7 @@ def _store_sums(
         exponent,
     )
     if power is not None and doubtful:
-        p = 2.0
-        if exponent is not None:
-            p = float(exponent)
-        row_axis = axis_of(spatial, inner - 1, COLUMNS)
-        rows, row_out = row_axis[OUT_SIZE], row_axis[OUT_STEP]
-        for number in range(planes.count * outputs.rows):
-            plane, i = split(number, outputs.rows)
-            to = places.out + plane * planes.out + i * row_out
-            source = places.source + plane * planes.source
-            row = outputs.outer * rows + outputs.row + i
-            _repair(how, spatial, to, source, row, outputs, wide, kind, p)
+        store_integer(np.int64(0), places.indices, 1)
 
 
 @helper
@@ -2929,7 +2898,11 @@ def _dummy(width):
 
 
 def lines(dtype, width, added):
-    """Chunk that works line by line, with sums of `width` bits; `added`: one of POWERS, "power" with 64 bits only."""
+    """Chunk that works line by line, with sums of `width` bits; `added`: one of POWERS, "power" with 64 bits only.
+
+    Where a norm is not certain to be right, the int64 at `indices` is set to 1: `direct` computes those anew. Here the
+    code for it would be a fifth of the compilation.
+    """
     kind, power = KINDS[dtype], POWERS[added]
     wide = _dummy(width)
 
@@ -2960,14 +2933,22 @@ def packed(dtype, width):
 
 
 def direct(dtype):
-    """Chunk that works window by window, for any power, and where a line would not fit; an item is ROWS outputs."""
+    """Chunk that works window by window, for any power, and where a line would not fit; an item is ROWS outputs.
+
+    Of norms that `lines` has stored, those are left that are sure to be right.
+    """
     kind, double = KINDS[dtype], KINDS["FLOAT64"]
 
     @entry
     def chunk(walk, x, out, _other, begin, end):
         how, batch, spatial = _tables(walk)
         axes, share = how[SPATIAL], how[ROWS]
+        inner = axes - 1
+        axis = axis_of(spatial, inner, COLUMNS)
+        n, out_step = axis[OUT_SIZE], axis[OUT_STEP]
         p = load_float(double, walk + 8 * POWER)
+        sure_from = load_float(double, walk + 8 * SURE_FROM)
+        sure_to = load_float(double, walk + 8 * SURE_TO)
         sums = allocate(RUN_BYTES + 8 * BOX_COLUMNS * axes)
         box = integers(sums + RUN_BYTES)
         outputs = 1
@@ -2975,18 +2956,30 @@ def direct(dtype):
             outputs *= axis_of(spatial, d, COLUMNS)[OUT_SIZE]
         blocks = ceildiv(outputs, share)
         for item in range(begin, end):
-            plane, low = split(item, blocks)
-            low *= share
+            plane, position = split(item, blocks)
+            position *= share
+            stop = least(position + share, outputs)
             x_offset, out_offset, _, _ = _batch(batch, how[BATCH], plane)
-            for row in range(low, least(low + share, outputs)):
-                window = _windows(spatial, axes, row, box)
-                first = x + x_offset + window.offset
-                if p > 0:
-                    value = _norm(first, box, axes, window.total, p, sums, kind)
-                else:
-                    value = _sum(first, box, axes, window.total, p, 1.0, sums, kind)
-                    value /= _divisor(spatial, axes, row)
-                store_float(kind, out + out_offset + window.out, value)
+            while position < stop:
+                outer, column = split(position, n)
+                beside = least(n - column, stop - position)
+                target = out + out_offset + _windows(spatial, inner, outer, box).out
+                target += column * out_step
+                for i in range(beside):
+                    place = target + i * out_step
+                    if sure_from > 0.0:
+                        value = load_float(kind, place)
+                        if not (0.0 < value < sure_from or value > sure_to):
+                            continue
+                    window = _windows(spatial, axes, position + i, box)
+                    first = x + x_offset + window.offset
+                    if p > 0:
+                        value = _norm(first, box, axes, window.total, p, sums, kind)
+                    else:
+                        value = _sum(first, box, axes, window.total, p, 1.0, sums, kind)
+                        value /= _divisor(spatial, axes, position + i)
+                    store_float(kind, place, value)
+                position += beside
         release(sums)
 
     return chunk

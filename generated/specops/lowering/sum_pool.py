@@ -15,7 +15,7 @@ from specops.kernels import sum_pool as kernel
 from specops.lowering import pooling
 from specops.lowering.plane_tables import packs
 from specops.lowering.plans import Plans
-from specops.lowering.pooling import Array, Plan, Strides, Windows, planned
+from specops.lowering.pooling import Array, Plan, Strides, Walk, Windows, planned
 from specops.tensor import Tensor
 
 _LINES = launch.kernels(kernel.lines)
@@ -79,6 +79,7 @@ class SumPool:
         moved = (math.prod(input.sizes) + elements) * input.numpy_dtype.itemsize
         self._large = moved >= pooling.LARGE_BYTES
         self._plans = Plans(self._plan)
+        self._repairs = Plans(self._repair)
 
     def __call__(self, x: Array, out: Array) -> None:
         """Write what the windows of `x` give to `out`, both of the described shape and type, at any strides."""
@@ -87,7 +88,11 @@ class SumPool:
         if self._reduction is not None:
             self._reduction(x, out)
             return
-        pooling.run(self._plans[x.strides, out.strides], x, out, large=self._large)
+        strides = x.strides, out.strides
+        doubt = np.zeros(1, np.int64) if self._power else None
+        pooling.run(self._plans[strides], x, out, doubt, large=self._large)
+        if doubt is not None and doubt[0]:
+            pooling.run(self._repairs[strides], x, out, large=self._large)
 
     def kernels(self) -> list[launch.Kernel]:
         """All that calls may run, whatever the strides and the window."""
@@ -108,10 +113,21 @@ class SumPool:
             run = _LINES(self._dtype, self._width, self._added)
             walk.settings[kernel.EXPONENT] = self._power
         else:
-            run = _DIRECT(self._dtype)
-            walk.settings[kernel.POWER] = np.float64(self._power).view(np.int64)
+            return self._direct(walk)
         tables = walk.settings, walk.batch, walk.spatial
         return planned(run, walk.items, *tables, table=walk.table)
+
+    def _repair(self, strides: Strides, out_strides: Strides) -> Plan:
+        """For norms made by lines, of which some are not certain to be right."""
+        walk = self._windows.walk(strides, out_strides, by_lines=False)
+        safe = kernel.SAFE_32 if self._width == 32 else kernel.SAFE_64
+        for setting, limit in zip((kernel.SURE_FROM, kernel.SURE_TO), safe, strict=True):
+            walk.settings[setting] = np.float64(limit ** (2 / self._power)).view(np.int64)
+        return self._direct(walk)
+
+    def _direct(self, walk: Walk) -> Plan:
+        walk.settings[kernel.POWER] = np.float64(self._power).view(np.int64)
+        return planned(_DIRECT(self._dtype), walk.items, walk.settings, walk.batch, walk.spatial)
 
 
 FEW = {"FLOAT32": 256, "FLOAT16": 4096, "BFLOAT16": 4096}  # elements that float32 adds up well
