@@ -442,6 +442,37 @@ def test_channels_last_in_memory(name: str) -> None:
             assert np.array_equal(specops.argmax(x, axis=axis), wanted), f"{x.shape} {axis}"
 
 
+@pytest.mark.parametrize("part_bytes", [48, 1 << 18])
+@pytest.mark.parametrize("name", [*TYPES, "INT64", "UINT8"])
+def test_groups_dense_in_another_order(
+    name: str, part_bytes: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """All elements of a group adjoin, but not in the order of the index: one, few or many of them are the greatest."""
+    monkeypatch.setattr(lowering, "PART_BYTES", part_bytes)
+    random = np.random.default_rng(10)
+    for shape, flip in itertools.product(
+        ((2, 5, 9, 3), (3, 2, 30, 2), (1, 7, 41, 33)), itertools.product((1, -1), repeat=3)
+    ):
+        memory = np.empty(shape, numpy_type(name))
+        x = memory[:, :: flip[0], :: flip[1], :: flip[2]].transpose(0, 3, 1, 2)
+        n = math.prod(shape[1:])
+        for greatest, beside in itertools.product((1, 2, 5, n // 2, n), (False, True)):
+            memory[...] = random.integers(0, 100, shape)
+            for row in memory.reshape(-1, n):
+                places = random.choice(n, greatest, replace=False)
+                row[(places[0] + np.arange(greatest)) % n if beside else places] = 101
+            numbers = x.reshape(len(x), n).astype(np.float64)
+            first, last = numbers.argmax(1), n - 1 - numbers[:, ::-1].argmax(1)
+            text = f"{shape} {flip} {greatest} {beside}"
+            assert np.array_equal(specops.argmax(x, axis=(1, 2, 3)), first), text
+            assert np.array_equal(specops.argmax(x, axis=(1, 2, 3), last=True), last), text
+            if name in TYPES:
+                memory[memory == 101] = np.nan
+                for nan in NAN_RULES:
+                    found = run(name, x, (1, 2, 3), nan)
+                    assert np.array_equal(found, hardmax(x, (1, 2, 3), nan)), f"{text} {nan}"
+
+
 @pytest.mark.parametrize(
     ("n", "kept", "across"),
     [  # elements of a group, which adjoin; (size, elements apart) of the innermost kept axis

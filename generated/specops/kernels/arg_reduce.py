@@ -58,7 +58,8 @@ STORED = 20  # how elements of the input's shape are stored: one of the followin
 RULE = 21  # flip, nan_key and inf
 UNCACHED = 24  # columns: input that no cache holds
 LAST_COLUMNS = 25  # planes: columns of the last of those that one is cut into; others have the innermost kept axis
-SETTINGS = 26
+DENSE = 26  # rows: all elements of a group adjoin, though not in the order of the index
+SETTINGS = 27
 
 ZEROS_FIRST = 0  # zeros, then marks
 BY_ROWS = 1  # rows of columns, of marks and zeros
@@ -69,6 +70,7 @@ PAIR_BYTES = 16
 SHORT_BYTES = 127 * 64  # of a row searched without blocks: numbers of its vectors fit a byte
 BLOCK_BYTES = 4096  # scanned for its greatest key before the position matters
 LEAST_PACKED = 48  # elements of a run that had better be packed: fewer take up to 1.4 times as long
+RUNS_A_TIE = 16  # runs of a dense group for each further greatest element that is looked at
 BLOCK_ROWS = 1024  # rows of columns whose numbers fit the keys
 BYTE_ROWS = 256  # of 8 bits
 
@@ -2114,6 +2116,36 @@ def _row(how, reduced, x, rule, begin, end):
 
 
 @helper
+def _dense_row(how, reduced, x, rule, begin, end):
+    """As _row, of a group that is `DENSE`: 0.03 to 0.3 of the time of short runs, where few elements are the greatest."""
+    size = item_size(rule.flip)
+    block = BLOCK_BYTES // size
+    best = np.int64(0)
+    first = last = begin
+    for start in range(begin, end, block):
+        key = np.int64(run_key(x + start * size, least(end - start, block), rule))
+        if start == begin or key > best:
+            best = key
+            first = start
+        if key == best:
+            last = start
+    first += place_in_run(x + first * size, least(end - first, block), best, False, rule)
+    last += place_in_run(x + last * size, least(end - last, block), best, True, rule)
+    place = first
+    index = _unravel(reduced, reduced[1], place)[1]
+    runs = (end - begin) // _entry(reduced, reduced[1] - 1, 0)
+    for _ in range(1 + runs // RUNS_A_TIE):
+        if place == last:
+            return best, how[BASE] + index
+        place += 1
+        place += place_in_run(x + place * size, last - place + 1, best, False, rule)
+        other = _unravel(reduced, reduced[1], place)[1]
+        if (other < index) != (how[LAST] != 0):
+            index = other
+    return _row(how, reduced, x, rule, begin, end)
+
+
+@helper
 def _greatest_apart(address, step, count, rule):
     """The greatest key of elements that lie `step` bytes apart, and its place among them."""
     key = load_key(address, 0, rule)
@@ -2356,7 +2388,7 @@ def rows(width, is_float, one_hot):
         if how[WIDTH] == PAIR_BYTES:
             out = partial
         parts, width, mark = how[PARTS], how[WIDTH], how[MARK]
-        contiguous = how[CONTIGUOUS] != 0
+        contiguous, dense = how[CONTIGUOUS] != 0, how[DENSE] != 0
         blanks, past = how[BLANKS] != 0, how[PAST] != 0
         volume = _volume(zeros)
         total = _volume(reduced)
@@ -2368,7 +2400,9 @@ def rows(width, is_float, one_hot):
             first = part * share
             offset, out_offset = _unravel(kept, kept[1], group)
             stop = least(first + share, total)
-            if contiguous:
+            if dense:
+                best, index = _dense_row(how, reduced, x + offset, rule, first, stop)
+            elif contiguous:
                 best, index = _row(how, reduced, x + offset, rule, first, stop)
             else:
                 best, index = _strided_row(how, reduced, x + offset, packed, rule, first, stop)

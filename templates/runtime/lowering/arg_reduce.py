@@ -138,6 +138,7 @@ class _Way(NamedTuple):
     items: int
     part_bytes: int  # that an item reads; 0 where groups have no parts
     late: bool = False
+    dense: bool = False
     tile: int = 1
     row_bytes: int = 0  # of columns, adjoining ones that an item reads
     beside: int = 1
@@ -271,6 +272,7 @@ class Search:
             kernel.CONTIGUOUS: way.contiguous,
             kernel.LAST: self._last,
             kernel.LATE: way.late,
+            kernel.DENSE: way.dense,
             kernel.ORDERED: visit.ordered,
             kernel.BASE: visit.base,
             kernel.TILE: way.tile,
@@ -454,13 +456,20 @@ class Search:
     def _rows(self, visit: _Visit) -> _Way:
         """Lanes along the innermost reduced axis."""
         reduced = visit.reduced
-        late = False
+        late = dense = False
+        runs = geometry.merge((axis.size, abs(axis.stride)) for axis in reduced)
+        if not visit.ordered and runs == [(visit.total, self._item_size)]:
+            dense = True
+            for i, axis in enumerate(reduced):
+                if axis.stride < 0:
+                    visit.turn(i)
         contiguous = bool(reduced) and abs(reduced[-1].stride) == self._item_size
         if contiguous:
             if reduced[-1].stride < 0:
                 visit.turn(-1)
             late = (reduced[-1].second < 0) != self._last
-        return _Way(_ROWS, contiguous, visit.groups, visit.total * self._item_size, late=late)
+        part_bytes = visit.total * self._item_size
+        return _Way(_ROWS, contiguous, visit.groups, part_bytes, late=late, dense=dense)
 
     def _parts(self, visit: _Visit, way: _Way) -> tuple[int, bool]:
         """The parts of each group, none empty, and whether each is a group of its own to the search."""
