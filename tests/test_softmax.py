@@ -228,7 +228,7 @@ def test_parts_and_tiles(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(lowering, "BLOCK_ROWS", 3)
     monkeypatch.setattr(lowering, "LEAST_ROWS", 1)
     monkeypatch.setattr(lowering, "LEAST_RUNS", 1)
-    monkeypatch.setattr(lowering, "RUNS_OF_VECTOR", 0)
+    monkeypatch.setattr(lowering, "RUNS_OF_SQUARE", 0)
     monkeypatch.setattr(geometry, "PLANE_BYTES", 0)
     monkeypatch.setattr(geometry, "FEW_ROWS", 0)
     for number in range(300):
@@ -265,18 +265,23 @@ RUNS = [  # shapes and axes of groups of many short runs: of few elements to sev
     ((21, 33, 5), (0, 2)),
     ((18, 66, 16), (0, 2)),
     ((3, 7, 9, 31), (0, 1, 3)),
+    ((40, 4, 64), (0, 2)),
+    ((5, 9, 2, 33), (0, 1, 3)),
+    ((40, 4, 17), (0, 2)),
+    ((19, 3, 16), (0, 2)),
 ]
 
 
 @pytest.mark.parametrize("name", TYPES)
 def test_short_runs(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Short runs of many groups, as columns where they adjoin, and with gaps between them."""
+    """Short runs of many groups or few, as columns where they adjoin, and with gaps between them."""
     monkeypatch.setattr(lowering, "LARGE_BYTES", 0)
-    taken = 0
+    taken = cut = 0
     random = np.random.default_rng(TYPES.index(name))
     for number, ((shape, axes), kind) in enumerate(itertools.product(RUNS, LAYOUTS)):
         monkeypatch.setattr(lowering, "LEAST_RUNS", (16, 2)[number % 2])
-        monkeypatch.setattr(lowering, "RUNS_OF_VECTOR", (4, 1)[number % 2])
+        monkeypatch.setattr(lowering, "RUNS_OF_SQUARE", (1 / 3, 0)[number % 2])
+        monkeypatch.setattr(lowering, "PART_BYTES", (1 << 18, 48)[number // len(LAYOUTS) % 2])
         monkeypatch.setattr(lowering, "TILE_BYTES", (4096, 256)[number % 3 == 0])
         monkeypatch.setattr(lowering, "SCRATCH_BYTES", (1 << 18, 1024)[number % 3 == 0])
         monkeypatch.setattr(lowering, "STREAM_BYTES", (1 << 24, 0)[number % 5 == 0])
@@ -290,11 +295,13 @@ def test_short_runs(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
             check_close(name, given, axes, result, out.array)
             out.check_surroundings()
             plan = kernel._plans[given.strides, out.array.strides]
-            taken += plan.walk[lowering.kernel.RUN] > 1
+            runs = plan.walk[lowering.kernel.RUN] > 1
+            taken += runs
+            cut += runs and plan.parts > 1
         backward = np.zeros_like(x)[..., ::-1]
         operator(name, shape, axes, "probability")(x, backward)
         check_close(name, x, axes, "probability", backward)
-    assert taken >= 20
+    assert taken >= 20 and cut >= 10
 
 
 @pytest.mark.parametrize("name", TYPES)

@@ -173,35 +173,74 @@ def _join(kind, state, state_bytes, columns, copies):
 
 
 @helper
-def _join_runs(kind, state, state_bytes, columns, run, logarithm):
-    """Of columns of which each `run` adjoining ones are one group, the group's top and factor in all lanes."""
+def _join_run(kind, begin, end, state_bytes):
+    """The top and the sum of adjoining columns that are one group, whose tops are at `begin` to `end`."""
     one_lane = lane_kind(kind)
     lanes = lane_count(kind)
     lane_bytes = VECTOR_BYTES // lanes
     lowest_tops, zeros = splat(kind, lowest(kind)), splat(kind, 0.0)
-    run_bytes = run * lane_bytes
-    for begin in range(state, state + columns * lane_bytes, run_bytes):
-        end = begin + run_bytes
-        tops = lowest_tops
-        for at in range(begin, end, VECTOR_BYTES):
-            count = least(lanes, (end - at) // lane_bytes)
-            tops = greater(tops, load_lanes(one_lane, at, None, count))
-        tops = splat(kind, greatest(kind, tops))
-        high, low = zeros, zeros
-        for at in range(begin, end, VECTOR_BYTES):
-            count = least(lanes, (end - at) // lane_bytes)
-            own = load_lanes(one_lane, at, None, count)
-            scale = _scale(kind, own, tops)
-            more = times(load_lanes(one_lane, at + state_bytes, None, count), scale)
-            lost = times(load_lanes(one_lane, at + 2 * state_bytes, None, count), scale)
-            # Lanes behind the run are -inf.
-            low = plus(low, where_less(own, lowest_tops, zeros, lost))
-            high, low = _added(high, low, where_less(own, lowest_tops, zeros, more))
-        factors = splat(kind, _factor(total(high) + total(low), logarithm))
-        for at in range(begin, end, VECTOR_BYTES):
-            count = least(lanes, (end - at) // lane_bytes)
-            store_lanes(one_lane, at, None, count, tops)
-            store_lanes(one_lane, at + state_bytes, None, count, factors)
+    tops = lowest_tops
+    for at in range(begin, end, VECTOR_BYTES):
+        count = least(lanes, (end - at) // lane_bytes)
+        tops = greater(tops, load_lanes(one_lane, at, None, count))
+    top = greatest(kind, tops)
+    tops = splat(kind, top)
+    high, low = zeros, zeros
+    for at in range(begin, end, VECTOR_BYTES):
+        count = least(lanes, (end - at) // lane_bytes)
+        own = load_lanes(one_lane, at, None, count)
+        scale = _scale(kind, own, tops)
+        more = times(load_lanes(one_lane, at + state_bytes, None, count), scale)
+        lost = times(load_lanes(one_lane, at + 2 * state_bytes, None, count), scale)
+        # Lanes behind the run are -inf.
+        low = plus(low, where_less(own, lowest_tops, zeros, lost))
+        high, low = _added(high, low, where_less(own, lowest_tops, zeros, more))
+    return top, total(high) + total(low)
+
+
+@helper
+def _fill_run(kind, begin, end, state_bytes, top, factor):
+    """The group's top and factor in all lanes of its columns."""
+    one_lane = lane_kind(kind)
+    lanes = lane_count(kind)
+    lane_bytes = VECTOR_BYTES // lanes
+    tops, factors = splat(kind, top), splat(kind, factor)
+    for at in range(begin, end, VECTOR_BYTES):
+        count = least(lanes, (end - at) // lane_bytes)
+        store_lanes(one_lane, at, None, count, tops)
+        store_lanes(one_lane, at + state_bytes, None, count, factors)
+
+
+@helper
+def _set_factors_of_runs(kind, state, state_bytes, columns, run, logarithm):
+    """As _set_factors, of columns of which each `run` adjoining ones are one group."""
+    lane_bytes = VECTOR_BYTES // lane_count(kind)
+    for begin in range(state, state + columns * lane_bytes, run * lane_bytes):
+        end = begin + run * lane_bytes
+        top, added = _join_run(kind, begin, end, state_bytes)
+        _fill_run(kind, begin, end, state_bytes, top, _factor(added, logarithm))
+
+
+@helper
+def _save_runs(kind, state, state_bytes, pairs, step, columns, run):
+    """As _save, of columns of which each `run` adjoining ones are one group."""
+    lane_bytes = VECTOR_BYTES // lane_count(kind)
+    for begin in range(state, state + columns * lane_bytes, run * lane_bytes):
+        top, added = _join_run(kind, begin, begin + run * lane_bytes, state_bytes)
+        store_double(pairs, 0, top)
+        store_double(pairs, 1, added)
+        pairs += step
+
+
+@helper
+def _restore_runs(kind, state, state_bytes, pairs, step, columns, run):
+    """As _restore, of columns of which each `run` adjoining ones are one group."""
+    lane_bytes = VECTOR_BYTES // lane_count(kind)
+    for begin in range(state, state + columns * lane_bytes, run * lane_bytes):
+        end = begin + run * lane_bytes
+        top, factor = load_double(pairs, 0), load_double(pairs, 1)
+        _fill_run(kind, begin, end, state_bytes, top, factor)
+        pairs += step
 
 
 @helper

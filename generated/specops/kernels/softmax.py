@@ -43,7 +43,7 @@ NEAR = 9  # `columns`: whether a tile stays in cache
 COPIES = 10  # `columns`: rows of so few columns that so many of them are taken as one
 IN_PLACE = 11  # `rows`: exponentials are kept where results go
 LAST_COLUMNS = 12  # `planes`: columns of the last of those that one is cut into; others have the innermost kept axis
-RUN = 13  # `columns`: adjoining columns that are one group, which has no parts then
+RUN = 13  # `columns`: adjoining columns that are one group
 SETTINGS = 14
 
 WHOLE = 0
@@ -2248,35 +2248,74 @@ def _join(kind, state, state_bytes, columns, copies):
 
 
 @helper
-def _join_runs(kind, state, state_bytes, columns, run, logarithm):
-    """Of columns of which each `run` adjoining ones are one group, the group's top and factor in all lanes."""
+def _join_run(kind, begin, end, state_bytes):
+    """The top and the sum of adjoining columns that are one group, whose tops are at `begin` to `end`."""
     one_lane = lane_kind(kind)
     lanes = lane_count(kind)
     lane_bytes = VECTOR_BYTES // lanes
     lowest_tops, zeros = splat(kind, lowest(kind)), splat(kind, 0.0)
-    run_bytes = run * lane_bytes
-    for begin in range(state, state + columns * lane_bytes, run_bytes):
-        end = begin + run_bytes
-        tops = lowest_tops
-        for at in range(begin, end, VECTOR_BYTES):
-            count = least(lanes, (end - at) // lane_bytes)
-            tops = greater(tops, load_lanes(one_lane, at, None, count))
-        tops = splat(kind, greatest(kind, tops))
-        high, low = zeros, zeros
-        for at in range(begin, end, VECTOR_BYTES):
-            count = least(lanes, (end - at) // lane_bytes)
-            own = load_lanes(one_lane, at, None, count)
-            scale = _scale(kind, own, tops)
-            more = times(load_lanes(one_lane, at + state_bytes, None, count), scale)
-            lost = times(load_lanes(one_lane, at + 2 * state_bytes, None, count), scale)
-            # Lanes behind the run are -inf.
-            low = plus(low, where_less(own, lowest_tops, zeros, lost))
-            high, low = _added(high, low, where_less(own, lowest_tops, zeros, more))
-        factors = splat(kind, _factor(total(high) + total(low), logarithm))
-        for at in range(begin, end, VECTOR_BYTES):
-            count = least(lanes, (end - at) // lane_bytes)
-            store_lanes(one_lane, at, None, count, tops)
-            store_lanes(one_lane, at + state_bytes, None, count, factors)
+    tops = lowest_tops
+    for at in range(begin, end, VECTOR_BYTES):
+        count = least(lanes, (end - at) // lane_bytes)
+        tops = greater(tops, load_lanes(one_lane, at, None, count))
+    top = greatest(kind, tops)
+    tops = splat(kind, top)
+    high, low = zeros, zeros
+    for at in range(begin, end, VECTOR_BYTES):
+        count = least(lanes, (end - at) // lane_bytes)
+        own = load_lanes(one_lane, at, None, count)
+        scale = _scale(kind, own, tops)
+        more = times(load_lanes(one_lane, at + state_bytes, None, count), scale)
+        lost = times(load_lanes(one_lane, at + 2 * state_bytes, None, count), scale)
+        # Lanes behind the run are -inf.
+        low = plus(low, where_less(own, lowest_tops, zeros, lost))
+        high, low = _added(high, low, where_less(own, lowest_tops, zeros, more))
+    return top, total(high) + total(low)
+
+
+@helper
+def _fill_run(kind, begin, end, state_bytes, top, factor):
+    """The group's top and factor in all lanes of its columns."""
+    one_lane = lane_kind(kind)
+    lanes = lane_count(kind)
+    lane_bytes = VECTOR_BYTES // lanes
+    tops, factors = splat(kind, top), splat(kind, factor)
+    for at in range(begin, end, VECTOR_BYTES):
+        count = least(lanes, (end - at) // lane_bytes)
+        store_lanes(one_lane, at, None, count, tops)
+        store_lanes(one_lane, at + state_bytes, None, count, factors)
+
+
+@helper
+def _set_factors_of_runs(kind, state, state_bytes, columns, run, logarithm):
+    """As _set_factors, of columns of which each `run` adjoining ones are one group."""
+    lane_bytes = VECTOR_BYTES // lane_count(kind)
+    for begin in range(state, state + columns * lane_bytes, run * lane_bytes):
+        end = begin + run * lane_bytes
+        top, added = _join_run(kind, begin, end, state_bytes)
+        _fill_run(kind, begin, end, state_bytes, top, _factor(added, logarithm))
+
+
+@helper
+def _save_runs(kind, state, state_bytes, pairs, step, columns, run):
+    """As _save, of columns of which each `run` adjoining ones are one group."""
+    lane_bytes = VECTOR_BYTES // lane_count(kind)
+    for begin in range(state, state + columns * lane_bytes, run * lane_bytes):
+        top, added = _join_run(kind, begin, begin + run * lane_bytes, state_bytes)
+        store_double(pairs, 0, top)
+        store_double(pairs, 1, added)
+        pairs += step
+
+
+@helper
+def _restore_runs(kind, state, state_bytes, pairs, step, columns, run):
+    """As _restore, of columns of which each `run` adjoining ones are one group."""
+    lane_bytes = VECTOR_BYTES // lane_count(kind)
+    for begin in range(state, state + columns * lane_bytes, run * lane_bytes):
+        end = begin + run * lane_bytes
+        top, factor = load_double(pairs, 0), load_double(pairs, 1)
+        _fill_run(kind, begin, end, state_bytes, top, factor)
+        pairs += step
 
 
 @helper
@@ -2500,7 +2539,7 @@ def _tile_at(kind, how, kept, x, out, item):
         out=out + out_offset + first * out_step,
         columns=(number * width + width - skew if number + 1 < tiles else across) - first,
         head=-skew % lane_count(kind) if number == 0 else 0,
-        group=outer * (across // how[COPIES]) + first,
+        group=(outer * (across // how[COPIES]) + first) // how[RUN],
     )
 
 
@@ -2517,7 +2556,8 @@ def columns(dtype):
         how, kept, reduced = _two_tables(walk, SETTINGS, KEPT, REDUCED)
         lanes = lane_count(kind)
         phase, parts, block, n = how[PHASE], how[PARTS], how[BLOCK], how[TOTAL]
-        logarithm, stream, copies = how[LOGARITHM] != 0, how[STREAM] != 0, how[COPIES]
+        logarithm, stream = how[LOGARITHM] != 0, how[STREAM] != 0
+        copies, run = how[COPIES], how[RUN]
         _, step, out_step = _axis(kept, kept[1] - 1)
         share = ceildiv(n, parts)
         source = LOGARITHMS if logarithm else COMPUTED
@@ -2539,7 +2579,10 @@ def columns(dtype):
             first = part * share
             stop = least(first + share, n)
             if phase == WRITE:
-                _restore(kind, state, state_bytes, pairs, 16 * parts, groups)
+                if run > 1:
+                    _restore_runs(kind, state, state_bytes, pairs, 16 * parts, tile.columns, run)
+                else:
+                    _restore(kind, state, state_bytes, pairs, 16 * parts, groups)
             else:
                 _clear(kind, state, state_bytes, tile.columns)
                 for position in range(first, stop, block):
@@ -2550,10 +2593,14 @@ def columns(dtype):
                 if copies > 1:
                     _join(kind, state, state_bytes, groups, copies)
                 if phase == MEASURE:
-                    _save(kind, state, state_bytes, pairs + 16 * part, 16 * parts, groups)
+                    pairs += 16 * part
+                    if run > 1:
+                        _save_runs(kind, state, state_bytes, pairs, 16 * parts, tile.columns, run)
+                    else:
+                        _save(kind, state, state_bytes, pairs, 16 * parts, groups)
                     continue
-                if how[RUN] > 1:
-                    _join_runs(kind, state, state_bytes, tile.columns, how[RUN], logarithm)
+                if run > 1:
+                    _set_factors_of_runs(kind, state, state_bytes, tile.columns, run, logarithm)
                 else:
                     _set_factors(kind, state, state_bytes, tile.columns, logarithm)
             if copies > 1:

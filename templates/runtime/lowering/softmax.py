@@ -33,11 +33,11 @@ STREAM_TILE_BYTES = 8192  # of large outputs: fewer ends (0.8 to 1 of the time)
 LEAST_TILE_BYTES = 2048  # narrower ones are slower than idle threads, beyond the cache
 SHARED_TILES = 4  # of columns that stay in cache: narrower tiles are better than split groups
 LEAST_ROWS = 16  # of a tile, where several rows are taken as one
-# Runs are taken as columns if they have at most so many vectors, and their groups so many runs, and for each vector of
-# a run so many more: joining columns takes as long as some rows do. With fewer runs up to 1.5 times as long as by rows.
-RUN_VECTORS = 13
+# Runs are taken as columns if they have at most so many vectors, and their groups so many runs, and so many for the
+# square of a run's vectors: joining columns takes as long as some rows do. With fewer 1.5 times as long as by rows.
+RUN_VECTORS = 26
 LEAST_RUNS = 16
-RUNS_OF_VECTOR = 4
+RUNS_OF_SQUARE = 1 / 3
 BLOCK_ROWS = 1 << 10  # of a tile, whose offsets are kept together
 STREAM_BYTES = 1 << 24  # of output from which it goes past the cache: see geometry.outgrows
 STREAM_RUN_BYTES = 1 << 11  # a run shorter than this has too many ends
@@ -251,7 +251,7 @@ class Softmax:
         return _Way(_COLUMNS, items, total * size * tile, tile * size, block, tile, near, copies)
 
     def _runs(self, kept: list[Axis], reduced: list[Axis], stream: bool) -> _Way | None:
-        """Short runs that adjoin, of groups that have many, as columns, without parts: 0.1 to 1.1 of the time; or None.
+        """Short runs that adjoin, of groups that have many, as columns: 0.1 to 1.1 of the time; or None.
 
         The axes become those of columns, in place.
         """
@@ -263,19 +263,22 @@ class Softmax:
         total, groups = geometry.elements(reduced[:-1]), geometry.elements(kept)
         adjoin = steps == [size, size] and run_steps == [n * size, n * size]
         widest = (STREAM_TILE_BYTES if stream else TILE_BYTES) // lane_bytes
-        together = min(width, widest // n, groups // SHARED_TILES)
+        # Tiles for both threads, or all groups together, which are then cut into parts.
+        together = min(width, widest // n)
+        if together < width or total * size * width * n < 2 * PART_BYTES:
+            together = min(together, groups // SHARED_TILES)
         vectors = -(-n // self._lanes)
-        many = total >= max(LEAST_RUNS, RUNS_OF_VECTOR * vectors)
+        many = total >= max(LEAST_RUNS, RUNS_OF_SQUARE * vectors**2)
         if not adjoin or not many or vectors > RUN_VECTORS or together == 0:
             return None
-        # Tiles of whole vectors, if they hold so many runs.
-        together -= together % min(together, self._lanes // math.gcd(n, self._lanes))
+        if together < width:  # tiles of whole vectors, if they hold so many runs
+            together -= together % min(together, self._lanes // math.gcd(n, self._lanes))
         reduced.pop()
         kept[-1] = Axis(width * n, size, size)
         return _Way(
             _COLUMNS,
             groups // width * -(-width // together),
-            0,
+            total * size * together * n,
             together * n * size,
             min(total, BLOCK_ROWS),
             together * n,
