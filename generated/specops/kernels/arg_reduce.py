@@ -10,13 +10,14 @@ Elements are compared by order keys (`flip` turns the order round, `nan_key` ran
 in bytes, so that only the element's width, and whether it is a float, make a new compiled version. Chunks are apart because
 a call needs one of them: a third of the time to compile.
 
-    walk     the settings below, then four tables of axes, whose lengths are among the settings
+    walk     the settings below, then five tables of axes, whose lengths are among the settings
       kept     (size, input stride, output stride), one row at least
       reduced  (size, input stride, index weight), one row at least, visited in this order; the first element
                visited of several equal ones wins, or, where `ORDERED` is 0, the least (`LAST`: greatest) index
       marks    (size, output stride, 0) of the reduced axes in the order of the index, where marks are stored
       zeros    (size, output stride, index weight) of the reduced axes in the order of memory, where a group's elements
                are stored as soon as it is searched, see `STORED`; with ZEROS_FIRST weights of 0
+      preferred  (size, input stride, index weight) of the reduced axes in the order of preference, see `DENSE`
     partial  (key, index) of each group, part by part, where groups are split into parts; a search whose outputs have
              PAIR_BYTES stores such pairs there, too
 """
@@ -58,8 +59,9 @@ STORED = 20  # how elements of the input's shape are stored: one of the followin
 RULE = 21  # flip, nan_key and inf
 UNCACHED = 24  # columns: input that no cache holds
 LAST_COLUMNS = 25  # planes: columns of the last of those that one is cut into; others have the innermost kept axis
-DENSE = 26  # rows: all elements of a group adjoin, though not in the order of the index
-SETTINGS = 27
+DENSE = 26  # rows: length of `preferred`, where all elements of a group adjoin, though not in the order of the index
+PREFERRED_AT = 27  # bytes from a group's first element to the preferred one
+SETTINGS = 28
 
 ZEROS_FIRST = 0  # zeros, then marks
 BY_ROWS = 1  # rows of columns, of marks and zeros
@@ -70,7 +72,7 @@ PAIR_BYTES = 16
 SHORT_BYTES = 127 * 64  # of a row searched without blocks: numbers of its vectors fit a byte
 BLOCK_BYTES = 4096  # scanned for its greatest key before the position matters
 LEAST_PACKED = 48  # elements of a run that had better be packed: fewer take up to 1.4 times as long
-RUNS_A_TIE = 16  # runs of a dense group for each further greatest element that is looked at
+TIE_ELEMENTS = 512  # of a dense group, for each further greatest element that is looked at
 BLOCK_ROWS = 1024  # rows of columns whose numbers fit the keys
 BYTE_ROWS = 256  # of 8 bits
 
@@ -2040,6 +2042,14 @@ def _tables(walk):
 
 
 @helper
+def _preferred(walk):
+    """The table behind these: of groups that are `DENSE`."""
+    how = integers(walk)
+    rows = how[KEPT] + how[REDUCED] + how[MARKS] + how[ZEROS]
+    return integers(walk + 8 * SETTINGS + AXIS_BYTES * rows), how[DENSE]
+
+
+@helper
 def _store_place(address, index, width, mark, marks):
     """Store an index at `address`, or a mark at its place in the group that begins there."""
     if mark != 0:
@@ -2116,8 +2126,29 @@ def _row(how, reduced, x, rule, begin, end):
 
 
 @helper
-def _dense_row(how, reduced, x, rule, begin, end):
-    """As _row, of a group that is `DENSE`: 0.03 to 0.3 of the time of short runs, where few elements are the greatest."""
+def _first_of_key(how, preferred, x, key, rule):
+    """Index of the first of a group's elements, in the order of preference, whose key is `key`."""
+    volume = _volume(preferred)
+    base = volume - 1 if how[LAST] != 0 else 0
+    _, step, weight = _axis(preferred, preferred[1] - 1)
+    x += how[PREFERRED_AT]
+    position = 0
+    while position < volume:
+        offset, index, count = _run_at(preferred, position, volume)
+        for i in range(count):
+            if np.int64(load_key(x + offset, i * step, rule)) == key:
+                return base + index + i * weight
+        position += count
+    return 0  # only if another thread changed the input meanwhile
+
+
+@helper
+def _dense_row(how, reduced, preferred, x, rule, begin, end):
+    """As _row, of a group that is `DENSE`: 0.01 to 0.3 of the time of short runs; and whether the index was found.
+
+    Of several greatest elements the first few are compared; of more, one is soon found in the order of preference, but
+    in parts of groups, which are not searched in it.
+    """
     size = item_size(rule.flip)
     block = BLOCK_BYTES // size
     best = np.int64(0)
@@ -2133,16 +2164,17 @@ def _dense_row(how, reduced, x, rule, begin, end):
     last += place_in_run(x + last * size, least(end - last, block), best, True, rule)
     place = first
     index = _unravel(reduced, reduced[1], place)[1]
-    runs = (end - begin) // _entry(reduced, reduced[1] - 1, 0)
-    for _ in range(1 + runs // RUNS_A_TIE):
+    for _ in range(1 + (end - begin) // TIE_ELEMENTS):
         if place == last:
-            return best, how[BASE] + index
+            return best, how[BASE] + index, True
         place += 1
         place += place_in_run(x + place * size, last - place + 1, best, False, rule)
         other = _unravel(reduced, reduced[1], place)[1]
         if (other < index) != (how[LAST] != 0):
             index = other
-    return _row(how, reduced, x, rule, begin, end)
+    if end - begin < _volume(preferred):
+        return best, index, False
+    return best, _first_of_key(how, preferred, x, best, rule), True
 
 
 @helper
@@ -2389,6 +2421,7 @@ def rows(width, is_float, one_hot):
             out = partial
         parts, width, mark = how[PARTS], how[WIDTH], how[MARK]
         contiguous, dense = how[CONTIGUOUS] != 0, how[DENSE] != 0
+        preferred = _preferred(walk)
         blanks, past = how[BLANKS] != 0, how[PAST] != 0
         volume = _volume(zeros)
         total = _volume(reduced)
@@ -2400,11 +2433,14 @@ def rows(width, is_float, one_hot):
             first = part * share
             offset, out_offset = _unravel(kept, kept[1], group)
             stop = least(first + share, total)
+            best, index, found = np.int64(0), 0, False
             if dense:
-                best, index = _dense_row(how, reduced, x + offset, rule, first, stop)
-            elif contiguous:
+                best, index, found = _dense_row(
+                    how, reduced, preferred, x + offset, rule, first, stop
+                )
+            if contiguous and not found:
                 best, index = _row(how, reduced, x + offset, rule, first, stop)
-            else:
+            elif not found:
                 best, index = _strided_row(how, reduced, x + offset, packed, rule, first, stop)
             target = out + out_offset
             if one_hot and zeros[1] > 0 and how[STORED] == ZEROS_FIRST:

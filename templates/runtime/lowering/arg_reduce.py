@@ -138,7 +138,8 @@ class _Way(NamedTuple):
     items: int
     part_bytes: int  # that an item reads; 0 where groups have no parts
     late: bool = False
-    dense: bool = False
+    preferred: Sequence[Axis] = ()  # of dense groups
+    preferred_at: int = 0
     tile: int = 1
     row_bytes: int = 0  # of columns, adjoining ones that an item reads
     beside: int = 1
@@ -272,7 +273,8 @@ class Search:
             kernel.CONTIGUOUS: way.contiguous,
             kernel.LAST: self._last,
             kernel.LATE: way.late,
-            kernel.DENSE: way.dense,
+            kernel.DENSE: len(way.preferred),
+            kernel.PREFERRED_AT: way.preferred_at,
             kernel.ORDERED: visit.ordered,
             kernel.BASE: visit.base,
             kernel.TILE: way.tile,
@@ -290,8 +292,9 @@ class Search:
             kernel.UNCACHED: self._uncached,
             kernel.LAST_COLUMNS: way.last_columns,
         }
+        preferred = geometry.table(way.preferred) if way.preferred else _NO_AXES
         tables = geometry.table(kept), geometry.table(reduced), marks.marks, marks.zeros
-        walk = joining = self._walk(settings, *tables)
+        walk = joining = self._walk(settings, *tables, preferred)
         if split:
             pair = kernel.PAIR_BYTES
             weights = geometry.index_weights([axis.size for axis in kept])
@@ -456,20 +459,33 @@ class Search:
     def _rows(self, visit: _Visit) -> _Way:
         """Lanes along the innermost reduced axis."""
         reduced = visit.reduced
-        late = dense = False
+        late = False
+        preferred: list[Axis] = []
+        preferred_at = 0
         runs = geometry.merge((axis.size, abs(axis.stride)) for axis in reduced)
         if not visit.ordered and runs == [(visit.total, self._item_size)]:
-            dense = True
             for i, axis in enumerate(reduced):
                 if axis.stride < 0:
                     visit.turn(i)
+            preferred = sorted(reduced, key=lambda axis: -abs(axis.second))
+            for i, axis in enumerate(preferred):
+                if (axis.second < 0) != self._last:
+                    preferred[i], moved, _ = geometry.reverse(axis)
+                    preferred_at += moved
         contiguous = bool(reduced) and abs(reduced[-1].stride) == self._item_size
         if contiguous:
             if reduced[-1].stride < 0:
                 visit.turn(-1)
             late = (reduced[-1].second < 0) != self._last
-        part_bytes = visit.total * self._item_size
-        return _Way(_ROWS, contiguous, visit.groups, part_bytes, late=late, dense=dense)
+        return _Way(
+            _ROWS,
+            contiguous,
+            visit.groups,
+            visit.total * self._item_size,
+            late=late,
+            preferred=preferred,
+            preferred_at=preferred_at,
+        )
 
     def _parts(self, visit: _Visit, way: _Way) -> tuple[int, bool]:
         """The parts of each group, none empty, and whether each is a group of its own to the search."""
@@ -568,11 +584,11 @@ class Search:
     def _walk(
         self, settings: dict[int, int], *tables: npt.NDArray[np.int64]
     ) -> npt.NDArray[np.int64]:
-        """The block that tells the kernel what to do: settings, then the tables kept, reduced, marks and zeros."""
+        """The block that tells the kernel what to do: settings, then the tables of axes."""
         how = np.zeros(kernel.SETTINGS, np.int64)
         for place, value in settings.items():
             how[place] = value
-        how[kernel.KEPT : kernel.ZEROS + 1] = [len(table) for table in tables]
+        how[kernel.KEPT : kernel.ZEROS + 1] = [len(table) for table in tables[:4]]
         how[kernel.RULE : kernel.RULE + 3] = self._rule
         return np.concatenate((how, *(table.ravel() for table in tables)))
 
