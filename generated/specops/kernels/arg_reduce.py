@@ -2126,8 +2126,8 @@ def _row(how, reduced, x, rule, begin, end):
 
 
 @helper
-def _first_of_key(how, preferred, x, key, rule):
-    """Index of the first of a group's elements, in the order of preference, whose key is `key`."""
+def _first_of_key(how, preferred, x, low, high, key, rule):
+    """Index of the first element of a group, in the order of preference, whose key is `key`, of those at low to high."""
     volume = _volume(preferred)
     base = volume - 1 if how[LAST] != 0 else 0
     _, step, weight = _axis(preferred, preferred[1] - 1)
@@ -2136,7 +2136,8 @@ def _first_of_key(how, preferred, x, key, rule):
     while position < volume:
         offset, index, count = _run_at(preferred, position, volume)
         for i in range(count):
-            if np.int64(load_key(x + offset, i * step, rule)) == key:
+            address = x + offset + i * step
+            if low <= address < high and np.int64(load_key(address, 0, rule)) == key:
                 return base + index + i * weight
         position += count
     return 0  # only if another thread changed the input meanwhile
@@ -2144,10 +2145,9 @@ def _first_of_key(how, preferred, x, key, rule):
 
 @helper
 def _dense_row(how, reduced, preferred, x, rule, begin, end):
-    """As _row, of a group that is `DENSE`: 0.01 to 0.3 of the time of short runs; and whether the index was found.
+    """As _row, of a group that is `DENSE`: 0.01 to 0.3 of the time of short runs.
 
-    Of several greatest elements the first few are compared; of more, one is soon found in the order of preference, but
-    in parts of groups, which are not searched in it.
+    Of several greatest elements the first few are compared; of more, one is soon found in the order of preference.
     """
     size = item_size(rule.flip)
     block = BLOCK_BYTES // size
@@ -2166,15 +2166,14 @@ def _dense_row(how, reduced, preferred, x, rule, begin, end):
     index = _unravel(reduced, reduced[1], place)[1]
     for _ in range(1 + (end - begin) // TIE_ELEMENTS):
         if place == last:
-            return best, how[BASE] + index, True
+            return best, how[BASE] + index
         place += 1
         place += place_in_run(x + place * size, last - place + 1, best, False, rule)
         other = _unravel(reduced, reduced[1], place)[1]
         if (other < index) != (how[LAST] != 0):
             index = other
-    if end - begin < _volume(preferred):
-        return best, index, False
-    return best, _first_of_key(how, preferred, x, best, rule), True
+    low, high = x + begin * size, x + end * size
+    return best, _first_of_key(how, preferred, x, low, high, best, rule)
 
 
 @helper
@@ -2433,14 +2432,11 @@ def rows(width, is_float, one_hot):
             first = part * share
             offset, out_offset = _unravel(kept, kept[1], group)
             stop = least(first + share, total)
-            best, index, found = np.int64(0), 0, False
             if dense:
-                best, index, found = _dense_row(
-                    how, reduced, preferred, x + offset, rule, first, stop
-                )
-            if contiguous and not found:
+                best, index = _dense_row(how, reduced, preferred, x + offset, rule, first, stop)
+            elif contiguous:
                 best, index = _row(how, reduced, x + offset, rule, first, stop)
-            elif not found:
+            else:
                 best, index = _strided_row(how, reduced, x + offset, packed, rule, first, stop)
             target = out + out_offset
             if one_hot and zeros[1] > 0 and how[STORED] == ZEROS_FIRST:
