@@ -474,18 +474,25 @@ def test_groups_dense_in_another_order(
 
 
 @pytest.mark.parametrize(
-    ("n", "kept", "across"),
-    [  # elements of a group, which adjoin; (size, elements apart) of the innermost kept axis
-        (3, (100, 3), True),
-        (10, (16, 10), True),
-        (3, (15, 3), False),
-        (11, (100, 11), False),
-        (3, (100, 11), False),
-        (30, (100, 8), False),
+    ("n", "kept", "across", "across_runs"),
+    [  # elements of a group, or of its runs, which adjoin; (size, elements apart) of the innermost kept axis
+        (3, (100, 3), True, True),
+        (10, (16, 10), True, True),
+        (3, (15, 3), False, True),
+        (3, (6, 3), False, True),
+        (3, (5, 3), False, True),
+        (6, (3, 6), False, False),
+        (11, (100, 11), False, True),
+        (3, (100, 11), False, True),
+        (24, (16, 24), False, True),
+        (25, (16, 25), False, False),
+        (3, (100, 25), False, False),
     ],
 )
-def test_the_axis_of_vectors(n: int, kept: tuple[int, int], across: bool) -> None:
-    """Vectors lie along short groups that are many and near to each other."""
+def test_the_axis_of_vectors(
+    n: int, kept: tuple[int, int], across: bool, across_runs: bool
+) -> None:
+    """Vectors lie along short groups, or short runs of groups, that are many and near to each other."""
     search = lowering.Search(
         better="greater",
         tie="first",
@@ -495,7 +502,9 @@ def test_the_axis_of_vectors(n: int, kept: tuple[int, int], across: bool) -> Non
         output_bytes=8,
     )
     axis = geometry.Axis(kept[0], 4 * kept[1], 8)
-    assert search._lanes_across_few([axis], [geometry.Axis(n, 4, 1)]) == across
+    outer, run = geometry.Axis(50, 4 * kept[0] * kept[1], n), geometry.Axis(n, 4, 1)
+    assert search._lanes_across_few([axis], [run]) == across
+    assert search._lanes_across_few([axis], [outer, run]) == across_runs
     # Beside channels that adjoin in the input, an axis that adjoins in the output.
     channels = geometry.Axis(kept[1], 4, 8 * kept[0])
     assert search._lanes_along_the_next([axis, channels]) == (kept[1] <= 4)

@@ -58,6 +58,7 @@ PAST_PLANE_BYTES = 1 << 11
 CUT_ITEM_BYTES = 4  # of an element of long planes that are cut: 0.75 to 1.1 of the time, of narrower ones 1 to 1.2
 RUN_BYTES = 1 << 10  # least part of a group that is split for the order of memory
 SHORT = 10  # elements of a group, and to the next one, with lanes along the groups: 0.1 to 0.9 of the time
+SHORT_RUN = 24  # the same of a run of a group that has several, times the lanes of a vector for each that is filled
 NEXT_BYTES = 16  # elements of the axis beside a narrow one that fill enough lanes
 LARGE_BYTES = 1 << 18  # input from which a second thread pays
 FAR_BYTES = 1 << 24  # input that the caches hardly hold
@@ -400,11 +401,16 @@ class Search:
         return _Way(_PLANES, True, planes, 0, last_columns=last)
 
     def _lanes_across_few(self, kept: list[Axis], reduced: list[Axis]) -> bool:
-        """Whether groups are so few elements, and so near, that lanes had better lie along them, a vector at least."""
+        """Whether groups, or their runs, are so few elements, and so near, that lanes had better lie along them."""
         size = self._item_size
-        few = len(reduced) == 1 and reduced[0].size <= SHORT
-        near = kept[-1].stride <= SHORT * size and kept[-1].size * size >= kernel.VECTOR_BYTES
-        return self._mark is None and few and near
+        n, columns = reduced[-1].size, kept[-1].size
+        if len(reduced) > 1:
+            filled = columns + -columns % (kernel.VECTOR_BYTES // size)
+            short = n * filled <= SHORT_RUN * columns
+            near = kept[-1].stride <= SHORT_RUN * size
+            return short and near and (self._mark is None or kept[-1].second == self._out_size)
+        near = kept[-1].stride <= SHORT * size and columns * size >= kernel.VECTOR_BYTES
+        return self._mark is None and n <= SHORT and near
 
     def _lanes_along_the_next(self, kept: list[Axis]) -> bool:
         """Whether lanes had better lie along the next axis, in whose steps the innermost lies: 0.1 to 0.6 of the time.
