@@ -408,7 +408,7 @@ class Search:
             filled = columns + -columns % (kernel.VECTOR_BYTES // size)
             short = n * filled <= SHORT_RUN * columns
             near = kept[-1].stride <= SHORT_RUN * size
-            return short and near and (self._mark is None or kept[-1].second == self._out_size)
+            return short and near
         near = kept[-1].stride <= SHORT * size and columns * size >= kernel.VECTOR_BYTES
         return self._mark is None and n <= SHORT and near
 
