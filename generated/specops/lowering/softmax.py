@@ -208,7 +208,7 @@ class Softmax:
                     out_shift += out_moved
                 sides[a in self._axes].append(axis)
         kept, reduced = (
-            geometry.coalesce(sorted(side, key=lambda axis: (-axis.stride, -abs(axis.second))))
+            geometry.coalesce(sorted(side, key=lambda axis: -(axis.stride or abs(axis.second))))
             for side in sides
         )
         return kept, reduced, shift, out_shift

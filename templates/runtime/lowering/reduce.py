@@ -254,7 +254,7 @@ class Reduce:
     ) -> tuple[list[Axis], list[Axis], int, int]:
         """Kept and reduced axes by memory, all strides positive, and by how many bytes input and output begin later.
 
-        Axes along which elements repeat go outside.
+        Axes along which elements repeat go outside; of repeated elements one is as great as all.
         """
         shift = out_shift = 0
         dropped = len(out_strides) < len(strides)
@@ -264,7 +264,8 @@ class Reduce:
             reduces = a in self._axes
             out_stride = 0 if reduces and dropped else next(remaining)
             axis = Axis(n, stride, 0 if reduces else out_stride)
-            if n > 1:
+            once = reduces and stride == 0 and self._fold[1] == "greatest"
+            if n > 1 and not once:
                 if stride < 0:
                     axis, moved, out_moved = geometry.reverse(axis)
                     shift += moved
