@@ -473,6 +473,20 @@ def test_groups_dense_in_another_order(
                     assert np.array_equal(found, hardmax(x, (1, 2, 3), nan)), f"{text} {nan}"
 
 
+@pytest.mark.parametrize("name", TYPES)
+def test_dense_groups_that_overlap(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of groups that begin within each other the rows are searched in the order of memory, as groups of their own."""
+    monkeypatch.setattr(lowering, "STREAM_BYTES", 0)
+    n = 9000  # elements of a row that is no short one
+    memory = np.random.default_rng(11).integers(0, 200, 5 * n + 7).astype(numpy_type(name))
+    size = memory.itemsize
+    x = np.lib.stride_tricks.as_strided(memory, (7, n, 5), (size, size, n * size))
+    numbers = x.reshape(7, 5 * n).astype(np.float64)
+    assert np.array_equal(specops.argmax(x, axis=(1, 2)), numbers.argmax(1))
+    last = 5 * n - 1 - numbers[:, ::-1].argmax(1)
+    assert np.array_equal(specops.argmax(x, axis=(1, 2), last=True), last)
+
+
 @pytest.mark.parametrize(
     ("n", "kept", "across", "across_runs"),
     [  # elements of a group, or of its runs, which adjoin; (size, elements apart) of the innermost kept axis

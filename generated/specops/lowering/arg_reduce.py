@@ -307,7 +307,7 @@ class Search:
                 for axis, w in zip(kept, weights, strict=True)
             ]
             places.append(Axis(parts, reduced[0].stride, pair * groups))
-            settings |= {kernel.PARTS: 1, kernel.WIDTH: pair}
+            settings |= {kernel.PARTS: 1, kernel.WIDTH: pair, kernel.DENSE: 0}
             kept_table = geometry.table(geometry.coalesce(geometry.by_memory(places)))
             walk = self._walk(settings, kept_table, geometry.table(runs), _NO_AXES, _NO_AXES)
         one_hot = self._mark is not None and not marks.after and not split
