@@ -466,6 +466,10 @@ def test_groups_dense_in_another_order(
             text = f"{shape} {flip} {greatest} {beside}"
             assert np.array_equal(specops.argmax(x, axis=(1, 2, 3)), first), text
             assert np.array_equal(specops.argmax(x, axis=(1, 2, 3), last=True), last), text
+            repeated = np.broadcast_to(x[:, None], (len(x), 2, *x.shape[1:]))
+            found = specops.argmax(repeated, axis=(1, 2, 3, 4), last=True)
+            assert np.array_equal(found, n + last), text
+            assert np.array_equal(specops.argmax(repeated, axis=(1, 2, 3, 4)), first), text
             if name in TYPES:
                 memory[memory == 101] = np.nan
                 for nan in NAN_RULES:

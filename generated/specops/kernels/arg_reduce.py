@@ -60,8 +60,9 @@ RULE = 21  # flip, nan_key and inf
 UNCACHED = 24  # columns: input that no cache holds
 LAST_COLUMNS = 25  # planes: columns of the last of those that one is cut into; others have the innermost kept axis
 DENSE = 26  # rows: length of `preferred`, where all elements of a group adjoin, though not in the order of the index
-PREFERRED_AT = 27  # bytes from a group's first element to the preferred one
-SETTINGS = 28
+PREFERRED_AT = 27  # bytes from a group's first element to the first of `preferred`
+PREFERRED_INDEX = 28  # the index of that
+SETTINGS = 29
 
 ZEROS_FIRST = 0  # zeros, then marks
 BY_ROWS = 1  # rows of columns, of marks and zeros
@@ -72,7 +73,8 @@ PAIR_BYTES = 16
 SHORT_BYTES = 127 * 64  # of a row searched without blocks: numbers of its vectors fit a byte
 BLOCK_BYTES = 4096  # scanned for its greatest key before the position matters
 LEAST_PACKED = 48  # elements of a run that had better be packed: fewer take up to 1.4 times as long
-TIE_ELEMENTS = 512  # of a dense group, for each further greatest element that is looked at
+TIE_ELEMENTS = 512  # of a dense group, for each of several greatest elements that are compared
+RUN_ELEMENTS = 4  # loaded one by one while a short run is searched
 BLOCK_ROWS = 1024  # rows of columns whose numbers fit the keys
 BYTE_ROWS = 256  # of 8 bits
 
@@ -2126,28 +2128,29 @@ def _row(how, reduced, x, rule, begin, end):
 
 
 @helper
-def _first_of_key(how, preferred, x, low, high, key, rule):
-    """Index of the first element of a group, in the order of preference, whose key is `key`, of those at low to high."""
-    volume = _volume(preferred)
-    base = volume - 1 if how[LAST] != 0 else 0
+def _first_of_key(how, preferred, x, key, limit, rule):
+    """Index of the first of a group's elements, in the order of preference, whose key is `key`; and whether it is found.
+
+    No more than `limit` elements are looked at.
+    """
     _, step, weight = _axis(preferred, preferred[1] - 1)
     x += how[PREFERRED_AT]
     position = 0
-    while position < volume:
-        offset, index, count = _run_at(preferred, position, volume)
+    while position < limit:
+        offset, index, count = _run_at(preferred, position, limit)
         for i in range(count):
-            address = x + offset + i * step
-            if low <= address < high and np.int64(load_key(address, 0, rule)) == key:
-                return base + index + i * weight
+            if np.int64(load_key(x + offset, i * step, rule)) == key:
+                return how[PREFERRED_INDEX] + index + i * weight, True
         position += count
-    return 0  # only if another thread changed the input meanwhile
+    return 0, False
 
 
 @helper
 def _dense_row(how, reduced, preferred, x, rule, begin, end):
-    """As _row, of a group that is `DENSE`: 0.01 to 0.3 of the time of short runs.
+    """As _row, of a group that is `DENSE`: 0.01 to 0.3 of the time of short runs; and whether the index was found.
 
-    Of several greatest elements the first few are compared; of more, one is soon found in the order of preference.
+    Of several greatest elements a few are compared; of more, one is soon met in the order of preference, which leads
+    out of a part of a group, though. If not, all runs are searched: by then that takes twice as long at most.
     """
     size = item_size(rule.flip)
     block = BLOCK_BYTES // size
@@ -2165,15 +2168,18 @@ def _dense_row(how, reduced, preferred, x, rule, begin, end):
     place = first
     index = _unravel(reduced, reduced[1], place)[1]
     for _ in range(1 + (end - begin) // TIE_ELEMENTS):
-        if place == last:
-            return best, how[BASE] + index
+        if place >= last:  # greater only if another thread changed the input meanwhile
+            return best, how[BASE] + index, True
         place += 1
         place += place_in_run(x + place * size, last - place + 1, best, False, rule)
         other = _unravel(reduced, reduced[1], place)[1]
         if (other < index) != (how[LAST] != 0):
             index = other
-    low, high = x + begin * size, x + end * size
-    return best, _first_of_key(how, preferred, x, low, high, best, rule)
+    if end - begin == _volume(reduced):
+        limit = least(RUN_ELEMENTS * ceildiv(end, _entry(reduced, reduced[1] - 1, 0)), end)
+        index, found = _first_of_key(how, preferred, x, best, limit, rule)
+        return best, index, found
+    return best, index, False
 
 
 @helper
@@ -2432,11 +2438,14 @@ def rows(width, is_float, one_hot):
             first = part * share
             offset, out_offset = _unravel(kept, kept[1], group)
             stop = least(first + share, total)
+            best, index, found = np.int64(0), 0, False
             if dense:
-                best, index = _dense_row(how, reduced, preferred, x + offset, rule, first, stop)
-            elif contiguous:
+                best, index, found = _dense_row(
+                    how, reduced, preferred, x + offset, rule, first, stop
+                )
+            if contiguous and not found:
                 best, index = _row(how, reduced, x + offset, rule, first, stop)
-            else:
+            elif not found:
                 best, index = _strided_row(how, reduced, x + offset, packed, rule, first, stop)
             target = out + out_offset
             if one_hot and zeros[1] > 0 and how[STORED] == ZEROS_FIRST:

@@ -55,7 +55,7 @@ PAST_PLANE_BYTES = 1 << 11
 CUT_ITEM_BYTES = 4  # of an element of long planes that are cut: 0.75 to 1.1 of the time, of narrower ones 1 to 1.2
 RUN_BYTES = 1 << 10  # least part of a group that is split for the order of memory
 SHORT = 10  # elements of a group, and to the next one, with lanes along the groups: 0.1 to 0.9 of the time
-SHORT_RUN = 24  # the same of a run of a group that has several, times the lanes of a vector for each that is filled
+SHORT_RUN = 24  # the same of groups of several such runs; where they fill half a vector, half as many, and so on
 NEXT_BYTES = 16  # elements of the axis beside a narrow one that fill enough lanes
 LARGE_BYTES = 1 << 18  # input from which a second thread pays
 FAR_BYTES = 1 << 24  # input that the caches hardly hold
@@ -128,6 +128,14 @@ class _Visit:
         self.base += index
 
 
+class _Preferred(NamedTuple):
+    """The reduced axes of a group in the order of preference, the place of the first element, and its index."""
+
+    axes: list[Axis]
+    at: int
+    first: int
+
+
 class _Way(NamedTuple):
     """How groups are searched: by rows, by small planes, or by columns.
 
@@ -139,8 +147,7 @@ class _Way(NamedTuple):
     items: int
     part_bytes: int  # that an item reads; 0 where groups have no parts
     late: bool = False
-    preferred: Sequence[Axis] = ()  # of dense groups
-    preferred_at: int = 0
+    preferred: _Preferred | None = None  # of dense groups
     tile: int = 1
     row_bytes: int = 0  # of columns, adjoining ones that an item reads
     beside: int = 1
@@ -270,12 +277,14 @@ class Search:
         whole = split or (parts == 1 and len(marks.marks) <= 1 and len(marks.zeros) <= 1)
         if search is _ROWS and way.contiguous and short and whole and not marks.past:
             search = _SHORT
+        preferred = geometry.table(way.preferred.axes) if way.preferred else _NO_AXES
         settings = {
             kernel.CONTIGUOUS: way.contiguous,
             kernel.LAST: self._last,
             kernel.LATE: way.late,
-            kernel.DENSE: len(way.preferred),
-            kernel.PREFERRED_AT: way.preferred_at,
+            kernel.DENSE: len(preferred),
+            kernel.PREFERRED_AT: way.preferred.at if way.preferred else 0,
+            kernel.PREFERRED_INDEX: way.preferred.first if way.preferred else 0,
             kernel.ORDERED: visit.ordered,
             kernel.BASE: visit.base,
             kernel.TILE: way.tile,
@@ -293,7 +302,6 @@ class Search:
             kernel.UNCACHED: self._uncached,
             kernel.LAST_COLUMNS: way.last_columns,
         }
-        preferred = geometry.table(way.preferred) if way.preferred else _NO_AXES
         tables = geometry.table(kept), geometry.table(reduced), marks.marks, marks.zeros
         walk = joining = self._walk(settings, *tables, preferred)
         if split:
@@ -463,35 +471,34 @@ class Search:
         return tile + -tile % (64 // size)
 
     def _rows(self, visit: _Visit) -> _Way:
-        """Lanes along the innermost reduced axis."""
+        """Lanes along the innermost reduced axis; along all of them where a group is dense, in whatever order."""
         reduced = visit.reduced
+        preferred = self._preferred(visit)
         late = False
-        preferred: list[Axis] = []
-        preferred_at = 0
-        runs = geometry.merge((axis.size, abs(axis.stride)) for axis in reduced)
-        if not visit.ordered and runs == [(visit.total, self._item_size)]:
-            for i, axis in enumerate(reduced):
-                if axis.stride < 0:
-                    visit.turn(i)
-            preferred = sorted(reduced, key=lambda axis: -abs(axis.second))
-            for i, axis in enumerate(preferred):
-                if (axis.second < 0) != self._last:
-                    preferred[i], moved, _ = geometry.reverse(axis)
-                    preferred_at += moved
         contiguous = bool(reduced) and abs(reduced[-1].stride) == self._item_size
         if contiguous:
             if reduced[-1].stride < 0:
                 visit.turn(-1)
             late = (reduced[-1].second < 0) != self._last
-        return _Way(
-            _ROWS,
-            contiguous,
-            visit.groups,
-            visit.total * self._item_size,
-            late=late,
-            preferred=preferred,
-            preferred_at=preferred_at,
-        )
+        part_bytes = visit.total * self._item_size
+        return _Way(_ROWS, contiguous, visit.groups, part_bytes, late=late, preferred=preferred)
+
+    def _preferred(self, visit: _Visit) -> _Preferred | None:
+        """Of a group whose elements all adjoin, though not in the order of the index; its axes are turned forward."""
+        runs = geometry.merge((axis.size, abs(axis.stride)) for axis in visit.reduced)
+        if visit.ordered or runs != [(visit.total, self._item_size)]:
+            return None
+        for i, axis in enumerate(visit.reduced):
+            if axis.stride < 0:
+                visit.turn(i)
+        axes = sorted(visit.reduced, key=lambda axis: -abs(axis.second))
+        at, index = 0, visit.base
+        for i, axis in enumerate(axes):
+            if (axis.second < 0) != self._last:
+                axes[i], moved, further = geometry.reverse(axis)
+                at += moved
+                index += further
+        return _Preferred(axes, at, index)
 
     def _parts(self, visit: _Visit, way: _Way) -> tuple[int, bool]:
         """The parts of each group, none empty, and whether each is a group of its own to the search."""
