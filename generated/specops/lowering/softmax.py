@@ -194,7 +194,10 @@ class Softmax:
     def _sides(
         self, strides: tuple[int, ...], out_strides: tuple[int, ...]
     ) -> tuple[list[Axis], list[Axis], int, int]:
-        """Kept and reduced axes by memory, no input stride negative, and by how many bytes both arrays begin later."""
+        """Kept and reduced axes by memory, no input stride negative, and by how many bytes both arrays begin later.
+
+        Axes along which elements repeat go where they are in the output: 0.05 to 0.2 of the time.
+        """
         shift = out_shift = 0
         sides: tuple[list[Axis], list[Axis]] = ([], [])
         for a, (n, stride, out_stride) in enumerate(

@@ -89,7 +89,7 @@ class SumPool:
             self._reduction(x, out)
             return
         strides = x.strides, out.strides
-        doubt = np.zeros(1, np.int64) if self._power else None
+        doubt = np.zeros(1, np.int64) if self._power > 1 else None
         pooling.run(self._plans[strides], x, out, doubt, large=self._large)
         if doubt is not None and doubt[0]:
             pooling.run(self._repairs[strides], x, out, large=self._large)
