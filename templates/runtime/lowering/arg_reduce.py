@@ -283,7 +283,6 @@ class Search:
             kernel.CONTIGUOUS: way.contiguous,
             kernel.LAST: self._last,
             kernel.LATE: way.late,
-            kernel.DENSE: len(preferred),
             kernel.PREFERRED_AT: way.preferred.at if way.preferred else 0,
             kernel.PREFERRED_INDEX: way.preferred.first if way.preferred else 0,
             kernel.ORDERED: visit.ordered,
@@ -313,7 +312,7 @@ class Search:
                 for axis, w in zip(kept, weights, strict=True)
             ]
             places.append(Axis(parts, reduced[0].stride, pair * groups))
-            settings |= {kernel.PARTS: 1, kernel.WIDTH: pair, kernel.DENSE: 0}
+            settings |= {kernel.PARTS: 1, kernel.WIDTH: pair}
             kept_table = geometry.table(geometry.coalesce(geometry.by_memory(places)))
             walk = self._walk(settings, kept_table, geometry.table(runs), _NO_AXES, _NO_AXES)
         one_hot = self._mark is not None and not marks.after and not split
@@ -601,6 +600,7 @@ class Search:
         for place, value in settings.items():
             how[place] = value
         how[kernel.KEPT : kernel.ZEROS + 1] = [len(table) for table in tables[:4]]
+        how[kernel.DENSE] = sum(len(table) for table in tables[4:])
         how[kernel.RULE : kernel.RULE + 3] = self._rule
         return np.concatenate((how, *(table.ravel() for table in tables)))
 
