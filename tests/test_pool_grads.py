@@ -360,9 +360,19 @@ def unpooled(x: np.ndarray, indices: np.ndarray, elements: int) -> np.ndarray:
 def check_unpool(random: Random, name: str, index_type: str, kind: str = "") -> None:
     shape, sizes = random_shape(random, 5), random_shape(random, 5)
     x, x_buffer = laid_out(random, values(random, name, shape), str(random.choice(INPUT_LAYOUTS)))
-    n = math.prod(sizes)
+    n, alike = math.prod(sizes), 0
+    if len(shape) > 1 and random.random() < 0.5:  # planes of their own
+        alike = int(random.integers(1, len(shape)))
+        sizes = (*shape[:alike], *sizes[:2])
+        n = math.prod(sizes)
     plain = random.integers(0, n, shape)
-    if random.random() < 0.5:  # none twice, and some of none
+    if alike:
+        plane = n // math.prod(shape[:alike])
+        first = np.arange(0, n, plane).reshape(shape[:alike] + (1,) * (len(shape) - alike))
+        plain = first + plain % plane
+        if random.random() < 0.3:  # all of them, or a stray one
+            plain.flat[random.integers(x.size)] = random.integers(n)
+    elif random.random() < 0.5:  # none twice, and some of none
         plain = random.permutation(max(n, x.size))[: x.size].reshape(shape)
     plain = plain.astype(np.uint64)
     beyond = [n, n + 1, 2**31, 2**32 - 1, 2**32, 2**63 - 1, 2**63, 2**64 - n, 2**64 - 1]

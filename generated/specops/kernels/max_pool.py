@@ -2219,7 +2219,9 @@ PLANES = 22  # packed: planes of an item; lines: as well, one after the other, o
 FIND = 23  # gradient: the address of the chunk that finds the greatest elements
 TABLE_AT = 24  # packed: the address of the table
 KEPT = 25  # packed: ranks from one plane to the next of the rows that are kept, where not all are; else 0
-SETTINGS = 26
+GIVEN = 26  # unpooling: elements that an item reads; 0: all
+STRAY = 27  # unpooling: set to 1 if one of them belongs to another item
+SETTINGS = 28
 
 BATCH_COLUMNS, COLUMNS, BOX_COLUMNS = 5, 12, 3
 SIZE, OUT_SIZE, WINDOW, STRIDE, DILATION, PADDING = 0, 1, 2, 3, 4, 5
@@ -3571,39 +3573,95 @@ def _clear(table, axes, out, begin, end, lane):
         position += count
 
 
+class Given(NamedTuple):
+    """Some elements, and their indices, of `width` bytes."""
+
+    elements: Any
+    step: Any
+    indices: Any
+    index_step: Any
+    width: Any
+    count: Any
+
+
+@helper
+def _index_of(given, i):
+    place = given.indices + i * given.index_step
+    if given.width == 4:
+        return np.int64(load_integer(np.int32(0), place)) & 0xFFFFFFFF
+    return load_integer(np.int64(0), place)
+
+
+@separate
+def _put(out, step, table, axes, given, low, high, positions, lane):
+    """Put elements at those of their indices that are from low to high - 1; whether one is another of the positions.
+
+    `step`: from one position of the output to the next; 0 where they are told by the table. Amid the chunk this takes
+    1.5 times as long.
+    """
+    size = item_size(lane)
+    adjoining = step == size and given.step == size and given.index_step == 8
+    stray = False
+    if adjoining and given.width == 8:
+        # The same with fewer variables: 0.85 of the time.
+        for i in range(given.count):
+            index = load_integer(np.int64(0), given.indices + i * 8)
+            if low <= index < high:
+                element = load_integer(lane, given.elements + i * size)
+                store_integer(lane, out + index * size, element)
+            else:
+                stray |= 0 <= index < positions
+        return stray
+    for i in range(given.count):
+        index = _index_of(given, i)
+        if low <= index < high:
+            element = load_integer(lane, given.elements + i * given.step)
+            offset = index * step if step != 0 else _batch(table, axes, index)[0]
+            store_integer(lane, out + offset, element)
+        else:
+            stray |= 0 <= index < positions
+    return stray
+
+
 def unpool(width):
     """Chunk that puts each element where its index says, and 0 elsewhere; an item is ROWS positions of the output.
 
-    Each thread reads all indices and writes to its own positions: of a repeated index the last value stays.
+    Where an item is GIVEN so many elements, it reads no others, and STRAY is set if one of them belongs elsewhere.
+    Otherwise each thread reads all and puts its own. Of a repeated index the last value stays.
     """
     lane, _ = lane_types(width, False)
 
     @entry
     def chunk(walk, x, out, indices, begin, end):
         how, batch, table = _tables(walk)
-        table_axes, inner = how[SPATIAL], how[BATCH] - 1
+        axes, inner, positions = how[SPATIAL], how[BATCH] - 1, how[PLANE]
         axis = axis_of(batch, inner, BATCH_COLUMNS)
         n, step, index_step = axis[0], axis[1], axis[3]
-        low, high = begin * how[ROWS], least(end * how[ROWS], how[PLANE])
-        _clear(table, table_axes, out, low, high, lane)
-        rows = 1
+        total = n
         for d in range(inner):
-            rows *= axis_of(batch, d, BATCH_COLUMNS)[0]
-        for row in range(rows):
-            offset, _, index_offset, _ = _batch(batch, inner, row)
-            for i in range(n):
-                place = indices + index_offset + i * index_step
-                if how[WIDTH] == 4:
-                    index = load_integer(np.int32(0), place) & 0xFFFFFFFF
-                else:
-                    index = load_integer(np.int64(0), place)
-                if low <= index < high:
-                    address = out
-                    if how[DENSE] != 0:
-                        address += index * how[DENSE]
-                    else:
-                        address += _batch(table, table_axes, index)[0]
-                    value = load_integer(lane, x + offset + i * step)
-                    store_integer(lane, address, value)
+            total *= axis_of(batch, d, BATCH_COLUMNS)[0]
+        share = how[GIVEN]
+        together = 1 if share > 0 else end - begin
+        stray = False
+        for item in range(begin, end, together):
+            low, high = item * how[ROWS], least((item + together) * how[ROWS], positions)
+            _clear(table, axes, out, low, high, lane)
+            first = item * share
+            stop = least(first + share, total) if share > 0 else total
+            while first < stop:
+                row, digit = split(first, n)
+                offset, _, index_offset, _ = _batch(batch, inner, row)
+                given = Given(
+                    elements=x + offset + digit * step,
+                    step=step,
+                    indices=indices + index_offset + digit * index_step,
+                    index_step=index_step,
+                    width=how[WIDTH],
+                    count=least(n - digit, stop - first),
+                )
+                stray |= _put(out, how[DENSE], table, axes, given, low, high, positions, lane)
+                first += given.count
+        if stray and share > 0:
+            how[STRAY] = 1
 
     return chunk

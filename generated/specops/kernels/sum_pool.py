@@ -1944,7 +1944,9 @@ PLANES = 22  # packed: planes of an item; lines: as well, one after the other, o
 FIND = 23  # gradient: the address of the chunk that finds the greatest elements
 TABLE_AT = 24  # packed: the address of the table
 KEPT = 25  # packed: ranks from one plane to the next of the rows that are kept, where not all are; else 0
-SETTINGS = 26
+GIVEN = 26  # unpooling: elements that an item reads; 0: all
+STRAY = 27  # unpooling: set to 1 if one of them belongs to another item
+SETTINGS = 28
 
 BATCH_COLUMNS, COLUMNS, BOX_COLUMNS = 5, 12, 3
 SIZE, OUT_SIZE, WINDOW, STRIDE, DILATION, PADDING = 0, 1, 2, 3, 4, 5

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from itertools import takewhile
+from typing import NamedTuple
 
 import numpy as np
 
@@ -16,12 +18,22 @@ from specops.tensor import Tensor
 _UNPOOL = launch.kernels(kernel.unpool)
 
 ITEMS = 64  # parts of the output for threads to share
+OWN_ELEMENTS = 1 << 12  # of the output, wanted for planes of their own that are an item
+
+
+class _Plan(NamedTuple):
+    """Walks for one set of strides."""
+
+    alone: Plan | None  # each item reads its own elements; None where the leading sizes differ
+    shared: Plan  # each reads all
 
 
 class MaxUnpool:
     """Elements put where their indices say, and 0 elsewhere, for fixed types and shapes.
 
     An index beyond the output, or below 0, puts nothing anywhere; of equal indices the last one's element stays.
+    Indices of pooled planes lie in the same planes of the output: first each item reads the elements of its own planes
+    (0.3 to 0.6 of the time). Only if one of them belongs elsewhere is all done anew.
 
     Args:
         input: the tensor.
@@ -34,8 +46,12 @@ class MaxUnpool:
         self._item_bytes = input.numpy_dtype.itemsize
         self._index_bytes = indices.numpy_dtype.itemsize
         self._elements = math.prod(output.sizes)
-        given = math.prod(input.sizes)
-        moved = self._elements * self._item_bytes + given * (self._item_bytes + self._index_bytes)
+        self._given = math.prod(input.sizes)
+        # Of the leading dimensions that both have alike.
+        sizes = zip(self._sizes, self._out_sizes, strict=False)
+        self._planes = math.prod(n for n, _ in takewhile(lambda pair: pair[0] == pair[1], sizes))
+        moved = self._elements * self._item_bytes
+        moved += self._given * (self._item_bytes + self._index_bytes)
         self._large = moved >= pooling.LARGE_BYTES
         self._plans = Plans(self._plan)
 
@@ -44,13 +60,19 @@ class MaxUnpool:
         if self._elements == 0:
             return
         plan = self._plans[x.strides, indices.strides, out.strides]
-        pooling.run(plan, x, out, indices, large=self._large)
+        if plan.alone is not None:
+            walk = plan.alone.walk.copy()  # other calls may be under way
+            alone = plan.alone._replace(walk=walk, walk_at=launch.address(walk))
+            pooling.run(alone, x, out, indices, large=self._large)
+            if walk[kernel.STRAY] == 0:
+                return
+        pooling.run(plan.shared, x, out, indices, large=self._large)
 
     def kernels(self) -> list[launch.Kernel]:
         """All that calls may run, whatever the strides."""
         return [_UNPOOL(8 * self._item_bytes)]
 
-    def _plan(self, strides: Strides, index_strides: Strides, out_strides: Strides) -> Plan:
+    def _plan(self, strides: Strides, index_strides: Strides, out_strides: Strides) -> _Plan:
         axes = [
             geometry.Axis(*axis) for axis in zip(self._sizes, strides, index_strides, strict=True)
         ]
@@ -63,7 +85,16 @@ class MaxUnpool:
         how[kernel.WIDTH] = self._index_bytes
         how[kernel.PLANE] = self._elements
         how[kernel.DENSE] = taken[0][1] if len(taken) == 1 else 0
-        share = -(-self._elements // ITEMS)
-        how[kernel.ROWS] = share
-        items = -(-self._elements // share)
-        return planned(_UNPOOL(8 * self._item_bytes), items, how, given, taken)
+
+        def shared_by(share: int, elements: int) -> Plan:
+            """Items of so many positions, each of which reads so many elements."""
+            how[kernel.ROWS], how[kernel.GIVEN] = share, elements
+            items = -(-self._elements // share)
+            return planned(_UNPOOL(8 * self._item_bytes), items, how, given, taken)
+
+        alone, planes = None, self._planes
+        if planes > 1:
+            plane = self._elements // planes
+            together = max(1, min(OWN_ELEMENTS // plane, planes // ITEMS))
+            alone = shared_by(together * plane, together * (self._given // planes))
+        return _Plan(alone, shared_by(-(-self._elements // ITEMS), 0))
