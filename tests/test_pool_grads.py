@@ -269,6 +269,32 @@ def test_each_pair_of_layouts(name: str) -> None:
             check_max(random, name, shape, windows, kind, given)
 
 
+@pytest.mark.parametrize("name", TYPES)
+def test_planes_together(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Small planes, of which an item has several, the last one fewer; whole planes with one window; lanes of them."""
+    monkeypatch.setattr(pooling, "LARGE_BYTES", 0)
+    random = np.random.default_rng(TYPES.index(name))
+    for number in range(40):
+        if number == 20:
+            monkeypatch.setattr(pooling, "ITEM_BYTES", 700)
+        planes = int(random.choice([5, 17, 40])), int(random.choice([1, 2, 7]))
+        sizes = [int(n) for n in random.integers(1, 8, random.integers(1, 4))]
+        padding = [int(p) for p in random.integers(0, 2, len(sizes))]
+        if number % 2:  # one window
+            window = [n + 2 * p for n, p in zip(sizes, padding, strict=True)]
+            outputs = [1] * len(sizes)
+        else:
+            window = [int(random.integers(1, n + 1)) for n in sizes]
+            outputs = [int(random.integers(1, n + 1)) for n in sizes]
+        strides = tuple(int(n) for n in random.integers(1, 4, len(sizes)))
+        ones = (1,) * len(sizes)
+        windows = Windows(tuple(window), strides, ones, tuple(padding), tuple(outputs))
+        with specops.num_threads(1 + number % 3):
+            for kind in ("c", "", "fortran"):
+                check_average(random, name, (*planes, *sizes), windows, kind)
+                check_max(random, name, (*planes, *sizes), windows, kind)
+
+
 @pytest.mark.parametrize("name", ["FLOAT16", "FLOAT32"])
 @pytest.mark.parametrize("channels", [3, 33, 300])
 def test_channels_last(name: str, channels: int) -> None:

@@ -15,7 +15,7 @@ from compiled import helper
 from few_lanes import _load_few
 from half import _like, _to_16_bits
 from memory import _load, _pointer, _splat, _store, item_size, load_integer, split, store_integer
-from pool_line import Pieces, Runs, _fold_runs, rank_size
+from pool_line import Pieces, Planes, Runs, _fold_runs, rank_size
 from pool_walk import COLUMNS, LANE_OUT, LINE, OUT_STEP, PITCH, SPATIAL
 from rank import _float_of, _may_vanish, _raised, _rank_type, _scalar, _width
 from strips import _after, _place, _runs, _store_lanes, _vector
@@ -112,6 +112,7 @@ def get_sum(_context: Any, line: Any, number: Any, wide: Any, kind: Any) -> Any:
 @intrinsic
 def add_quotients(
     _context: Any,
+    planes: Any,
     line: Any,
     address: Any,
     n: Any,
@@ -120,22 +121,22 @@ def add_quotients(
     wide: Any,
     kind: Any,
 ) -> Any:
-    """Add n contiguous elements, each divided by its divisor * scale, to a line."""
+    """Add n contiguous elements of each plane, each divided by its divisor * scale, to the plane's line."""
 
     def codegen(context: Any, builder: Any, _signature: Any, values: Any) -> Any:
-        line, address, n, divisors, scale = values[:5]
+        planes = Planes(*cgutils.unpack_tuple(builder, values[0]))
+        line, address, n, divisors, scale = values[1:6]
         element = _rank_type(wide, kind)
         size = n.type(_width(element) // 8)
         scale = _as_rank(builder, scale, element)
 
-        def strip(vector: Any, _plane: Any, _number: Any, first: Any, done: Any, few: Any) -> None:
+        def strip(vector: Any, plane: Any, _number: Any, first: Any, done: Any, few: Any) -> None:
             narrow = ir.VectorType(ir.IntType(kind.bitwidth), vector.count)
-            offset = builder.mul(first, size)
-            divisor = _load(builder, _pointer(builder, builder.add(divisors, offset)), vector)
-            place = _pointer(builder, builder.add(line, offset))
+            divisor = _load(builder, _place(builder, divisors, (first, size)), vector)
+            place = _place(builder, line, (plane, planes.line), (first, size))
             old = _load(builder, place, vector)
-            pointer = builder.mul(first, n.type(kind.bitwidth // 8))
-            pointer = _pointer(builder, builder.add(address, pointer))
+            item = n.type(kind.bitwidth // 8)
+            pointer = _place(builder, address, (plane, planes.source), (first, item))
             bits = _load_few(builder, pointer, few, narrow)
             value = _float_of(context, builder, bits, kind, element)
             value = builder.fdiv(value, builder.fmul(divisor, _splat(builder, scale, vector)))
@@ -144,13 +145,31 @@ def add_quotients(
                 value = builder.select(few.mask, value, old)
             _store(builder, value, place)
 
-        one = n.type(1)
-        _runs(context, builder, _vector(element), one, one, n, strip)
+        _runs(context, builder, _vector(element), planes.count, n.type(1), n, strip)
         return context.get_dummy_value()
 
     i64 = types.int64
-    args = (i64, i64, i64, i64, types.float64, wide, kind)
+    args = (planes, i64, i64, i64, i64, types.float64, wide, kind)
     return types.void(*args), codegen
+
+
+@intrinsic
+def set_elements(_context: Any, kind: Any, address: Any, n: Any, value: Any) -> Any:
+    """Set n contiguous elements to that nearest to a float64."""
+
+    def codegen(context: Any, builder: Any, _signature: Any, values: Any) -> Any:
+        _, address, n, value = values
+        bits = _bits_of(context, builder, value, kind)
+        start = _pointer(builder, address)
+
+        def strip(vector: Any, _plane: Any, _number: Any, first: Any, _done: Any, few: Any) -> None:
+            _store_lanes(builder, _splat(builder, bits, vector), start, first, few)
+
+        one = n.type(1)
+        _runs(context, builder, _vector(bits.type), one, one, n, strip)
+        return context.get_dummy_value()
+
+    return types.void(kind, types.int64, types.int64, types.float64), codegen
 
 
 # Roots of sums, of either width, whose squares are certainly neither lost nor infinite: others but 0 are computed in

@@ -5,16 +5,17 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from specops import launch
+from specops import geometry, launch
 from specops.kernels import sum_pool as kernel
 from specops.lowering import pooling
 from specops.lowering.average_pool import counted
 from specops.lowering.plans import Plans
-from specops.lowering.pooling import Array, Plan, Strides, Windows, planned
+from specops.lowering.pooling import Array, Plan, Strides, Walk, Windows, planned
 from specops.lowering.sum_pool import sum_width, sum_widths
 from specops.tensor import Tensor
 
 _LINES = launch.kernels(kernel.gradient)
+_WHOLE = launch.kernels(kernel.gradient_whole)
 _DIRECT = launch.kernels(kernel.gradient_direct)
 
 
@@ -71,11 +72,13 @@ class AveragePoolGrad:
     def kernels(self) -> list[launch.Kernel]:
         """All that calls may run, whatever the strides and the window."""
         lines = [_LINES(self._dtype, width) for width in sum_widths(self._dtype)]
-        return [*lines, _DIRECT(self._dtype)]
+        return [*lines, _WHOLE(self._dtype), _DIRECT(self._dtype)]
 
     def _plan(self, strides: Strides, out_strides: Strides) -> Plan:
         walk = self._windows.walk(strides, out_strides)
         how = walk.settings
+        if self._whole(walk.spatial):
+            return self._of_whole(walk)
         planes = math.prod(axis[0] for axis in walk.batch)
         rows = math.prod(axis[0] for axis in walk.spatial[:-1])
         n, _, window = walk.spatial[-1][:3]
@@ -85,14 +88,43 @@ class AveragePoolGrad:
             pitch = max(1, min(lanes, line_ranks // min(n + window - 1, 2 * window - 1)))
             tile = max(1, min(n, max(line_ranks // pitch, 2 * window - 1) - window + 1))
             share = max(1, pooling.ITEM_BYTES // (tile * pitch * self._item_bytes))
-            how[kernel.PITCH], how[kernel.TILE], how[kernel.ROWS] = pitch, tile, share
             line_bytes = (tile + window - 1) * pitch * rank
-            how[kernel.BUFFER] = -(-(line_bytes + kernel.SLACK_BYTES) // 64) * 64
+            together, beside = 1, walk.batch[-1][0]
+            if pitch == 1 and tile == n and share >= rows:
+                plane_bytes = rows * n * self._item_bytes
+                together = min(pooling.LINE_BYTES // line_bytes, pooling.ITEM_BYTES // plane_bytes)
+                together = max(1, min(together, beside))
+            how[kernel.PITCH], how[kernel.TILE], how[kernel.ROWS] = pitch, tile, share
+            how[kernel.PLANES] = together
+            how[kernel.BUFFER] = -(-(together * line_bytes + kernel.SLACK_BYTES) // 64) * 64
             spare = max(tile, pitch) * self._item_bytes
             how[kernel.SCRATCH] = 4 * how[kernel.BUFFER] + spare
             run = _LINES(self._dtype, self._width)
-            items = planes * -(-lanes // pitch) * -(-n // tile) * -(-rows // share)
+            sets = planes // beside * -(-beside // together)
+            items = sets * -(-lanes // pitch) * -(-n // tile) * -(-rows // share)
         else:
             run = _DIRECT(self._dtype)
             items = planes * -(-rows * n // int(how[kernel.ROWS]))
         return planned(run, items, how, walk.batch, walk.spatial)
+
+    def _whole(self, spatial: list[tuple[int, ...]]) -> bool:
+        """Whether each plane has one window, which holds all its elements, and these adjoin."""
+        for n, out_n, window, _, _, padding, *_ in spatial:
+            if out_n != 1 or window - padding < n:
+                return False
+        steps = [(axis[kernel.SIZE], axis[kernel.OUT_STEP]) for axis in spatial]
+        elements = math.prod(n for n, _ in steps)
+        return geometry.merge(steps) in ([], [(elements, self._item_bytes)])
+
+    def _of_whole(self, walk: Walk) -> Plan:
+        """The plan for that: 0.03 to 0.2 of the time of lines."""
+        how, batch = walk.settings, walk.batch
+        lanes = int(how[kernel.LANES])
+        if lanes > 1:
+            batch = [*batch, (lanes, self._item_bytes, int(how[kernel.LANE_OUT]), 0, 0)]
+        elements = math.prod(axis[kernel.SIZE] for axis in walk.spatial)
+        share = max(1, pooling.ITEM_BYTES // (elements * self._item_bytes))
+        how[kernel.BATCH] = len(batch)
+        how[kernel.PLANE], how[kernel.ROWS] = elements, share
+        items = -(-math.prod(axis[0] for axis in batch) // share)
+        return planned(_WHOLE(self._dtype), items, how, batch, walk.spatial)
