@@ -68,7 +68,9 @@ TABLE_AT = 24  # packed: the address of the table
 KEPT = 25  # packed: ranks from one plane to the next of the rows that are kept, where not all are; else 0
 GIVEN = 26  # unpooling: elements that an item reads; 0: all
 STRAY = 27  # unpooling: set to 1 if one of them belongs to another item
-SETTINGS = 28
+TOGETHER = 28  # gradient: planes of an item, each of them with PITCH side by side
+ADJOINING = 29  # gradient: all positions of a block adjoin in the output
+SETTINGS = 30
 
 BATCH_COLUMNS, COLUMNS, BOX_COLUMNS = 5, 12, 3
 SIZE, OUT_SIZE, WINDOW, STRIDE, DILATION, PADDING = 0, 1, 2, 3, 4, 5

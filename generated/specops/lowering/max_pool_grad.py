@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from specops import launch
+from specops import geometry, launch
 from specops.kernels import max_pool as kernel
 from specops.lowering import pooling
 from specops.lowering.keys import keys_of
@@ -22,6 +22,7 @@ _POSITIONS = launch.kernels(kernel.positions)
 _DIRECT = launch.kernels(kernel.direct)
 
 SUM_BYTES = 1 << 17  # of a block of positions, in scratch memory
+PLANE_BYTES = 1 << 15  # the same, wanted for planes that are an item together
 
 
 class MaxPoolGrad:
@@ -90,17 +91,28 @@ class MaxPoolGrad:
             how[kernel.LANES] = how[kernel.PITCH] = 1
         lanes, pitch = int(how[kernel.LANES]), int(how[kernel.PITCH])
         how[kernel.RULE : kernel.RULE + 3] = self._rule
-        block = min(math.prod(self._plane), max(1, SUM_BYTES // (self._sum_bytes * pitch)))
+        plane = math.prod(self._plane)
+        block = min(plane, max(1, SUM_BYTES // (self._sum_bytes * pitch)))
         how[kernel.BLOCK] = block
+        steps = [(axis[kernel.SIZE], axis[kernel.OUT_STEP]) for axis in walk.spatial]
+        # A last dimension of size 1 may have any step.
+        adjoin = geometry.merge(steps) == [(plane, self._width // 8)] == [(plane, steps[-1][1])]
+        how[kernel.ADJOINING] = adjoin and pitch == 1 and block == plane
+        windows = max(1, math.prod(axis[kernel.OUT_SIZE] for axis in walk.spatial))
+        small = PLANE_BYTES // (self._sum_bytes * block * pitch)
+        beside = walk.batch[-1][0]
+        together = max(1, min(kernel.FOUND // (windows * pitch), small, beside))
+        how[kernel.TOGETHER] = together
         blocks = 1
         for n in reversed(self._plane):
             step = max(1, min(n, block))
             block //= step
             blocks *= -(-n // step)
-        planes = math.prod(axis[0] for axis in walk.batch) * -(-lanes // pitch)
+        planes = math.prod(axis[0] for axis in walk.batch)
+        sets = planes // beside * -(-beside // together) * -(-lanes // pitch)
         find = _DIRECT(self._width, True)
         if walk.rank_bytes:
             find = _POSITIONS(self._width, 8 * walk.rank_bytes)
         how[kernel.FIND] = find.address()
         run = _GRADIENT(self._dtype)
-        return planned(run, planes * blocks, how, walk.batch, walk.spatial)
+        return planned(run, sets * blocks, how, walk.batch, walk.spatial)
