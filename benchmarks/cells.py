@@ -17,6 +17,8 @@ Array = npt.NDArray[Any]
 RANDOM = 1_000_003  # a prime number: no two rows are alike
 
 REDUCTIONS = ("argmax", "sum", "max", "l2_norm", "logsumexp")
+# They go from what a pooling gave to the shape of what was pooled, which is the cell's.
+BACKWARD = ("average_pool_grad", "max_pool_grad", "max_unpool")
 
 _VIEWS = {
     None: lambda x: x,
@@ -53,21 +55,29 @@ class Cell:
 
     def input(self) -> Array:
         """Random elements, the same in each process; they repeat after RANDOM of them, which are quickly made."""
-        random = np.random.default_rng(7)
-        elements: Array
+        return _VIEWS[self.view](np.resize(self._elements(7), self.shape))
+
+    def gradient(self, x: Array) -> Array:
+        """Random elements, one for each window, in the memory order of the input."""
+        gradient = np.empty_like(x, shape=self.pooled_shape(x))
+        gradient[...] = np.resize(self._elements(8), gradient.shape)
+        return gradient
+
+    def _elements(self, seed: int) -> Array:
+        random = np.random.default_rng(seed)
         if self.dtype.startswith("float"):
-            elements = random.standard_normal(RANDOM, np.float32).astype(self.dtype, copy=False)
-        else:
-            limits = np.iinfo(self.dtype)
-            elements = random.integers(limits.min, limits.max, RANDOM, self.dtype, True)
-        return _VIEWS[self.view](np.resize(elements, self.shape))
+            return random.standard_normal(RANDOM, np.float32).astype(self.dtype, copy=False)
+        limits = np.iinfo(self.dtype)
+        return random.integers(limits.min, limits.max, RANDOM, self.dtype, True)
 
     def output_shape(self, x: Array) -> tuple[int, ...]:
         """Of the (first) output for this input."""
         if self.operator in REDUCTIONS:
             return tuple(n for d, n in enumerate(x.shape) if d not in self.axes)
-        if not self.window:
-            return x.shape
+        return self.pooled_shape(x) if self.window and self.operator not in BACKWARD else x.shape
+
+    def pooled_shape(self, x: Array) -> tuple[int, ...]:
+        """An element for each window."""
         first = x.ndim - len(self.window)
         places = zip(x.shape[first:], self.window, self.strides, self.padding, strict=True)
         return x.shape[:first] + tuple((n + 2 * p - w) // s + 1 for n, w, s, p in places)
@@ -80,10 +90,14 @@ class Cell:
         """Bytes that must be read and written, whatever the implementation."""
         x = _VIEWS[self.view](np.broadcast_to(np.zeros((), self.dtype), self.shape))
         outputs = math.prod(self.output_shape(x))
-        written = outputs * np.dtype(self.output_dtype()).itemsize
+        read, written = x.size * x.itemsize, outputs * np.dtype(self.output_dtype()).itemsize
         if self.operator == "max_pool_with_indices":
             written += outputs * 8
-        return x.size * x.itemsize, written
+        if self.operator in BACKWARD:
+            given = x.itemsize + (8 if self.operator == "max_unpool" else 0)
+            pooled = math.prod(self.pooled_shape(x)) * given
+            read = pooled + (read if self.operator == "max_pool_grad" else 0)
+        return read, written
 
     def as_json(self) -> dict[str, Any]:
         """What `Cell.of` takes."""

@@ -8,7 +8,9 @@ from typing import Any
 import numpy as np
 from onnx import ModelProto, checker, helper
 
-from benchmarks.cells import Array, Cell
+from benchmarks.cells import BACKWARD, Array, Cell
+from benchmarks.implementations import Unsupported
+from benchmarks.implementations.numpy import pooled
 
 _NAMES = {
     "argmax": "ArgMax",
@@ -31,35 +33,46 @@ _POOLS = {
 OPSET = 13
 
 
+def inputs(cell: Cell, x: Array) -> dict[str, Array]:
+    """What the model takes, contiguous: a copy that is made for that is not counted."""
+    if cell.operator == "max_unpool":
+        return dict(zip(("x", "indices"), pooled(cell, x), strict=True))
+    return {"x": np.ascontiguousarray(x)}
+
+
 def model(cell: Cell, x: Array) -> ModelProto:
     """The operator; where it has one axis and the cell several, between transpositions and reshapes."""
-    dtype = helper.np_dtype_to_tensor_dtype(x.dtype)
-    nodes = [] if cell.window else _reduction(cell, x)
-    if cell.window:
-        outputs = ["y", "indices"] if cell.operator == "max_pool_with_indices" else ["y"]
-        pads = [*cell.padding, *cell.padding]
-        nodes.append(
-            helper.make_node(
-                _POOLS[cell.operator],
-                ["x"],
-                outputs,
-                kernel_shape=cell.window,
-                strides=cell.strides,
-                pads=pads,
-            )
-        )
+    if cell.operator in BACKWARD and cell.operator != "max_unpool":
+        raise Unsupported("ONNX has no gradients")
+    nodes = _pooling(cell, x) if cell.window else _reduction(cell, x)
     shape = cell.output_shape(x)
     kind = helper.np_dtype_to_tensor_dtype(np.dtype(np.int64))
     own = helper.np_dtype_to_tensor_dtype(np.dtype(cell.output_dtype()))
     results = [helper.make_tensor_value_info("y", own, shape)]
     if cell.operator == "max_pool_with_indices":
         results.append(helper.make_tensor_value_info("indices", kind, shape))
-    graph = helper.make_graph(
-        nodes, "cell", [helper.make_tensor_value_info("x", dtype, x.shape)], results
-    )
+    taken = [
+        helper.make_tensor_value_info(name, helper.np_dtype_to_tensor_dtype(a.dtype), a.shape)
+        for name, a in inputs(cell, x).items()
+    ]
+    graph = helper.make_graph(nodes, "cell", taken, results)
     made = helper.make_model(graph, opset_imports=[helper.make_opsetid("", OPSET)], ir_version=8)
     checker.check_model(made)
     return made
+
+
+def _pooling(cell: Cell, x: Array) -> list[Any]:
+    windows = {
+        "kernel_shape": cell.window,
+        "strides": cell.strides,
+        "pads": [*cell.padding, *cell.padding],
+    }
+    if cell.operator == "max_unpool":
+        given = ["x", "indices", "shape"]
+        shape = _constant("shape", list(x.shape))
+        return [shape, helper.make_node("MaxUnpool", given, ["y"], **windows)]
+    outputs = ["y", "indices"] if cell.operator == "max_pool_with_indices" else ["y"]
+    return [helper.make_node(_POOLS[cell.operator], ["x"], outputs, **windows)]
 
 
 def _reduction(cell: Cell, x: Array) -> list[Any]:

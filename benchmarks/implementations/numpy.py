@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from itertools import product
 
 import numpy as np
 
-from benchmarks.cells import REDUCTIONS, Array, Cell
+from benchmarks.cells import BACKWARD, REDUCTIONS, Array, Cell
 
 
 def prepare(cell: Cell, x: Array, threads: int) -> Callable[[], tuple[Array, ...]]:
     del threads  # NumPy's reductions use one
+    if cell.operator in BACKWARD:
+        return _backward(cell, x)
     if cell.window:
         return _pool(cell, x)
     if cell.operator == "argmax":
@@ -105,28 +108,47 @@ def _softmax(cell: Cell, x: Array) -> Callable[[], tuple[Array, ...]]:
     return softmax if cell.operator == "softmax" else log_softmax
 
 
+def pooled(cell: Cell, x: Array) -> tuple[Array, ...]:
+    """The greatest element of each window, and its position."""
+    values, indices = _pool(replace(cell, operator="max_pool_with_indices"), x)()
+    return values, indices
+
+
+def _places(cell: Cell, x: Array) -> Iterator[tuple[tuple[slice, ...], tuple[slice, ...]]]:
+    """(pooled, unpooled) elements of each place of the window that is not padding."""
+    first, shape = x.ndim - len(cell.window), cell.pooled_shape(x)
+    for place in product(*map(range, cell.window)):
+        to, source = [slice(None)] * first, [slice(None)] * first
+        for d, w in enumerate(place):
+            n, s, offset = x.shape[first + d], cell.strides[d], w - cell.padding[d]
+            begin = max(0, -(offset // s))
+            end = min(shape[first + d], (n - 1 - offset) // s + 1)
+            to.append(slice(begin, end))
+            source.append(slice(begin * s + offset, (end - 1) * s + offset + 1, s))
+        yield tuple(to), tuple(source)
+
+
+def _counts(cell: Cell, x: Array) -> Array:
+    """Elements of each window."""
+    first = x.ndim - len(cell.window)
+    counts = np.zeros(cell.pooled_shape(x)[first:], x.dtype)
+    for to, _ in _places(cell, x):
+        counts[to[first:]] += 1
+    return counts
+
+
 def _pool(cell: Cell, x: Array) -> Callable[[], tuple[Array, ...]]:
     """Window place by window place: quicker than a view of all windows."""
-    first = x.ndim - len(cell.window)
     shape = cell.output_shape(x)
     values = np.empty(shape, x.dtype)
     lowest = -np.inf if cell.dtype.startswith("float") else np.iinfo(cell.dtype).min
     if cell.operator == "max_pool_with_indices":
         positions = np.arange(x.size).reshape(x.shape)
         indices = np.empty(shape, np.int64)
-    counts = np.zeros(shape[first:], x.dtype)
+    counts = _counts(cell, x)
 
     def places() -> Iterator[tuple[tuple[slice, ...], tuple[slice, ...]]]:
-        """(outputs, inputs) of each place of the window that is not padding."""
-        for place in product(*map(range, cell.window)):
-            to, source = [slice(None)] * first, [slice(None)] * first
-            for d, w in enumerate(place):
-                n, s, offset = x.shape[first + d], cell.strides[d], w - cell.padding[d]
-                begin = max(0, -(offset // s))
-                end = min(shape[first + d], (n - 1 - offset) // s + 1)
-                to.append(slice(begin, end))
-                source.append(slice(begin * s + offset, (end - 1) * s + offset + 1, s))
-            yield tuple(to), tuple(source)
+        return _places(cell, x)
 
     def pool() -> tuple[Array, ...]:
         values.fill(lowest)
@@ -155,11 +177,41 @@ def _pool(cell: Cell, x: Array) -> Callable[[], tuple[Array, ...]]:
             values[to] += np.square(x[source])
         return (np.sqrt(values, out=values),)
 
-    for to, _ in places():
-        counts[to[first:]] += 1
     return {
         "max_pool": pool,
         "max_pool_with_indices": pool_with_indices,
         "average_pool": average_pool,
         "lp_pool": lp_pool,
+    }[cell.operator]
+
+
+def _backward(cell: Cell, x: Array) -> Callable[[], tuple[Array, ...]]:
+    out = np.empty_like(x)
+    if cell.operator == "max_unpool":
+        values, indices = pooled(cell, x)
+    else:
+        gradient, counts = cell.gradient(x), _counts(cell, x)
+        find = _pool(replace(cell, operator="max_pool_with_indices"), x)
+
+    def average_pool_grad() -> tuple[Array, ...]:
+        out.fill(0)
+        shares = gradient / counts
+        for to, source in _places(cell, x):
+            out[source] += shares[to]
+        return (out,)
+
+    def max_pool_grad() -> tuple[Array, ...]:
+        flat = np.zeros(x.size, x.dtype)
+        np.add.at(flat, find()[1].ravel(), gradient.ravel())
+        return (flat.reshape(x.shape),)
+
+    def max_unpool() -> tuple[Array, ...]:
+        out.fill(0)
+        np.put(out, indices, values)
+        return (out,)
+
+    return {
+        "average_pool_grad": average_pool_grad,
+        "max_pool_grad": max_pool_grad,
+        "max_unpool": max_unpool,
     }[cell.operator]

@@ -9,11 +9,10 @@ import onnxruntime as runtime
 
 from benchmarks.cells import Array, Cell
 from benchmarks.implementations import Unsupported
-from benchmarks.onnx_models import model
+from benchmarks.onnx_models import inputs, model
 
 
 def prepare(cell: Cell, x: Array, threads: int) -> Callable[[], tuple[Array, ...]]:
-    x = np.ascontiguousarray(x)  # it takes nothing else, so its copy is not counted
     options = runtime.SessionOptions()
     options.intra_op_num_threads = threads
     options.log_severity_level = 4
@@ -26,7 +25,8 @@ def prepare(cell: Cell, x: Array, threads: int) -> Callable[[], tuple[Array, ...
         if cell.operator == "max_pool_with_indices":
             outputs.append(np.empty(shape, np.int64))
         binding = session.io_binding()
-        binding.bind_ortvalue_input("x", runtime.OrtValue.ortvalue_from_numpy(x))
+        for name, array in inputs(cell, x).items():
+            binding.bind_ortvalue_input(name, runtime.OrtValue.ortvalue_from_numpy(array))
         for output, array in zip(session.get_outputs(), outputs, strict=True):
             binding.bind_output(output.name, "cpu", 0, array.dtype, array.shape, array.ctypes.data)
     except Exception as error:  # its exceptions have no common type of their own

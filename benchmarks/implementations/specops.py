@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 import specops
-from benchmarks.cells import REDUCTIONS, Array, Cell
-from specops import onnx
+from benchmarks.cells import BACKWARD, REDUCTIONS, Array, Cell
+from specops import directml, onnx
 
 
 def prepare(cell: Cell, x: Array, threads: int) -> Callable[[], tuple[Array, ...]]:
@@ -29,6 +29,8 @@ def _run(cell: Cell, x: Array) -> Callable[[], tuple[Array, ...]]:
             "end_padding": cell.padding,
         }
         values = np.empty_like(x, shape=shape)  # in the memory order of x, as the others return it
+        if cell.operator in BACKWARD:
+            return _backward(cell, x, pooling, values)
         if cell.operator != "max_pool_with_indices":
             pool = getattr(specops, cell.operator)
             return lambda: (pool(x, **pooling, out=values),)
@@ -43,3 +45,18 @@ def _run(cell: Cell, x: Array) -> Callable[[], tuple[Array, ...]]:
         return lambda: (reduce(x, axes=cell.axes, keepdims=False, out=out),)
     function = getattr(specops, cell.operator)
     return lambda: (function(x, axis=cell.axes, out=out),)
+
+
+def _backward(
+    cell: Cell, x: Array, pooling: dict[str, Any], out: Array
+) -> Callable[[], tuple[Array, ...]]:
+    if cell.operator == "max_unpool":
+        given, indices = specops.max_pool(x, **pooling, indices=True)
+        return lambda: (specops.max_unpool(given, indices, x.shape, out=out),)
+    gradient = cell.gradient(x)
+    if cell.operator == "max_pool_grad":
+        return lambda: (directml.max_pooling_grad(x, gradient, **pooling, out=out),)
+    sizes = x.shape
+    return lambda: (
+        directml.average_pooling_grad(gradient, **pooling, output_sizes=sizes, out=out),
+    )

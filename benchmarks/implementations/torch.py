@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch.nn import functional
 
-from benchmarks.cells import Array, Cell
+from benchmarks.cells import BACKWARD, Array, Cell
 from benchmarks.implementations import Unsupported
 
 _POOLS: Any = {1: functional.max_pool1d, 2: functional.max_pool2d, 3: functional.max_pool3d}
@@ -38,7 +38,33 @@ def prepare(cell: Cell, x: Array, threads: int) -> Callable[[], tuple[Array, ...
     return outputs
 
 
+def _backward(cell: Cell, x: torch.Tensor) -> Callable[[], tuple[torch.Tensor, ...]]:
+    """Of two dimensions; a gradient of max pooling that is told no indices needs those of the pooling."""
+    settings = (cell.window, cell.strides, cell.padding)
+    out = torch.empty_like(x)
+    gradient = torch.from_numpy(cell.gradient(x.numpy()))
+    values, indices = functional.max_pool2d(x, *settings, return_indices=True)
+    find = torch.ops.aten.max_pool2d_with_indices.out
+    average = torch.ops.aten.avg_pool2d_backward.grad_input
+    greatest = torch.ops.aten.max_pool2d_with_indices_backward.grad_input
+    unpool = torch.ops.aten.max_unpool2d.out
+
+    def max_pool_grad() -> tuple[torch.Tensor]:
+        find(x, *settings, out=values, indices=indices)
+        return (greatest(gradient, x, *settings, (1, 1), False, indices, grad_input=out),)
+
+    return {
+        "average_pool_grad": lambda: (
+            average(gradient, x, *settings, False, False, None, grad_input=out),
+        ),
+        "max_pool_grad": max_pool_grad,
+        "max_unpool": lambda: (unpool(values, indices, x.shape[2:], out=out),),
+    }[cell.operator]
+
+
 def _run(cell: Cell, x: torch.Tensor) -> Callable[[], tuple[torch.Tensor, ...]]:
+    if cell.operator in BACKWARD:
+        return _backward(cell, x)
     if cell.window:
         pool = _POOLS[len(cell.window)]
         settings = (cell.window, cell.strides, cell.padding)
