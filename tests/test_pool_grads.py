@@ -209,6 +209,7 @@ def test_small_blocks(name: str, longest: int, monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setattr(pooling, "LONGEST_LINE", longest)
     monkeypatch.setattr(pooling, "ITEM_BYTES", 64)
     monkeypatch.setattr(max_pool_grad, "SUM_BYTES", longest)
+    monkeypatch.setattr(max_pool_grad, "SIDE_BY_SIDE_BYTES", longest)
     for number in range(60):
         if number == 30:
             last_item_first(monkeypatch)
@@ -293,6 +294,35 @@ def test_planes_together(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
             for kind in ("c", "", "fortran"):
                 check_average(random, name, (*planes, *sizes), windows, kind)
                 check_max(random, name, (*planes, *sizes), windows, kind)
+
+
+@pytest.mark.parametrize("name", ["FLOAT16", "FLOAT32"])
+def test_windows_apart(name: str) -> None:
+    """Windows that have nothing in common are not added up: -0.0 becomes 0.0 all the same, wherever the output lies."""
+    x = np.zeros((2, 3, 6, 1), numpy_type(name))
+    gradient = np.full((2, 3, 3, 1), -0.0, x.dtype)
+    gradient[0, :, 1] = 1.5
+    expected = np.zeros(x.shape, x.dtype)
+    expected[0, :, 2] = 1.5
+    kernel = max_operator(name, x.shape, simple(x.shape, (2, 1), 2), "ignored")
+    channels_last = np.moveaxis(np.ascontiguousarray(np.moveaxis(x, 1, -1)), -1, 1)
+    everything = np.full((4, 12, 12, 4), 7, x.dtype)
+    plain, columns = np.full(x.shape, 7, x.dtype), np.full((2, 3, 4, 6), 7, x.dtype)
+    lanes = np.full((2, 6, 1, 3), 7, x.dtype)
+    cases = [
+        (x, plain, plain),
+        (x, columns, columns.swapaxes(2, 3)[..., 1:2]),
+        (channels_last, lanes, np.moveaxis(lanes, -1, 1)),
+    ]
+    for steps in itertools.product([1, 2], [1, -1, 2], [1, -1, 2], [1, 2]):
+        view = everything[tuple(slice(None, None, step) for step in steps)]
+        cases.append((x, everything, view[:2, :3, :6, 1:2]))
+    for given, memory, out in cases:
+        kernel(given, gradient, out)
+        np.testing.assert_array_equal(out, expected)
+        assert not np.signbit(out).any()
+        out[...] = 7
+        assert (memory == 7).all(), "another element was changed"
 
 
 @pytest.mark.parametrize("name", ["FLOAT16", "FLOAT32"])

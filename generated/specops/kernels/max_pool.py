@@ -1934,6 +1934,18 @@ def load_float(_context: Any, kind: Any, address: Any) -> Any:
 
 
 @intrinsic
+def store_float(_context: Any, kind: Any, address: Any, value: Any) -> Any:
+    """Store the element nearest to a float64."""
+
+    def codegen(context: Any, builder: Any, _signature: Any, values: Any) -> Any:
+        bits = _bits_of(context, builder, values[2], kind)
+        _store(builder, bits, _pointer(builder, values[1]))
+        return context.get_dummy_value()
+
+    return types.void(kind, types.int64, types.float64), codegen
+
+
+@intrinsic
 def add_to_sum(_context: Any, line: Any, number: Any, value: Any, wide: Any, kind: Any) -> Any:
     """Add a float64 to sum `number` of a line."""
 
@@ -2222,8 +2234,9 @@ KEPT = 25  # packed: ranks from one plane to the next of the rows that are kept,
 GIVEN = 26  # unpooling: elements that an item reads; 0: all
 STRAY = 27  # unpooling: set to 1 if one of them belongs to another item
 TOGETHER = 28  # gradient: planes of an item, each of them with PITCH side by side
-ADJOINING = 29  # gradient: all positions of a block adjoin in the output
-SETTINGS = 30
+OUT_DENSE = 29  # gradient: as DENSE, of the output
+APART = 30  # gradient: no two windows have a position in common
+SETTINGS = 31
 
 BATCH_COLUMNS, COLUMNS, BOX_COLUMNS = 5, 12, 3
 SIZE, OUT_SIZE, WINDOW, STRIDE, DILATION, PADDING = 0, 1, 2, 3, 4, 5
@@ -3486,6 +3499,39 @@ def positions(width, rank_width):
     return lines(width, True, rank_width, _store_positions)
 
 
+@separate
+def _put_found(
+    out, step, begin, block, found, given, n, given_step, lanes, lane_out, lane_given, kind
+):
+    """As _add_found, of windows that have no position in common: to the output itself, which is 0 before."""
+    if lanes == 1:
+        for i in range(n):
+            position = load_integer(np.int64(0), found + i * 8) - begin
+            if 0 <= position < block:
+                value = load_float(kind, given + i * given_step) + 0.0  # of -0.0 a sum is 0.0
+                store_float(kind, out + position * step, value)
+        return
+    for _ in range(n):
+        for lane in range(lanes):
+            position = load_integer(np.int64(0), found + lane * 8) - begin
+            if 0 <= position < block:
+                value = load_float(kind, given + lane * lane_given) + 0.0
+                store_float(kind, out + position * step + lane * lane_out, value)
+        found += lanes * 8
+        given += given_step
+
+
+@helper
+def _zero_block(out, step, n, columns, kind):
+    """Set n positions of so many columns, which adjoin, to 0."""
+    row = columns * item_size(kind)
+    runs = n
+    if step == row:
+        row, runs = row * n, 1
+    for i in range(runs):
+        zero_bytes(out + i * step, row)
+
+
 def gradient(dtype):
     """Chunk that adds up, for each input element, what the windows give in which it is the greatest.
 
@@ -3514,6 +3560,9 @@ def gradient(dtype):
         batch_axis = axis_of(batch, how[BATCH] - 1, BATCH_COLUMNS)
         beside, plane_x, plane_out = batch_axis[0], batch_axis[1], batch_axis[2]
         plane_given, most_planes = batch_axis[3], how[TOGETHER]
+        out_step, lane_out = how[OUT_DENSE], how[LANE_OUT]
+        # Whether lanes adjoin in the output, too.
+        apart = how[APART] != 0 and out_step != 0 and (pitch == 1 or lane_out == item_bytes)
         sets = ceildiv(beside, most_planes)
         held = most(FOUND, pitch)
         table = 8 * BOXES_COLUMNS * axes
@@ -3550,7 +3599,12 @@ def gradient(dtype):
             target = out + out_offset + lane_at * how[LANE_OUT]
             given = gradients + gradient_offset + lane_at * gradient_step
             planes = Planes(several, block * pitch * size, plane_x, plane_out, plane_given, 0)
-            clear_ranks(sums, several * block * pitch, wide, kind)
+            if apart:
+                for p in range(several):
+                    to = target + p * plane_out + begin_at * out_step
+                    _zero_block(to, out_step, block, columns, kind)
+            else:
+                clear_ranks(sums, several * block * pitch, wide, kind)
             _find_windows(windows, blocks, axes, spatial)
             for part in range(_cut(windows, axes, held // (several * pitch))):
                 outputs = _box(windows, axes, part)
@@ -3564,23 +3618,42 @@ def gradient(dtype):
                 for plane_row in range(several * rows):
                     p, row = split(plane_row, rows)
                     start = given + p * plane_given + _row_of(windows, axes, index_steps, row)
-                    _add_found(
-                        sums + p * planes.line,
-                        begin_at,
-                        block,
-                        pitch,
-                        at,
-                        start,
-                        n,
-                        index_step,
-                        columns,
-                        gradient_step,
-                        wide,
-                        kind,
-                    )
+                    if apart:
+                        to = target + p * plane_out + begin_at * out_step
+                        _put_found(
+                            to,
+                            out_step,
+                            begin_at,
+                            block,
+                            at,
+                            start,
+                            n,
+                            index_step,
+                            columns,
+                            lane_out,
+                            gradient_step,
+                            kind,
+                        )
+                    else:
+                        _add_found(
+                            sums + p * planes.line,
+                            begin_at,
+                            block,
+                            pitch,
+                            at,
+                            start,
+                            n,
+                            index_step,
+                            columns,
+                            gradient_step,
+                            wide,
+                            kind,
+                        )
                     at += n * columns * 8
+            if apart:
+                continue
             n = axis_of(blocks, inner, BOXES_COLUMNS)[COUNT]
-            if how[ADJOINING] != 0:
+            if pitch == 1 and out_step == item_bytes:
                 n = block
             for row in range(block // n):
                 _write_lines(

@@ -1966,8 +1966,9 @@ KEPT = 25  # packed: ranks from one plane to the next of the rows that are kept,
 GIVEN = 26  # unpooling: elements that an item reads; 0: all
 STRAY = 27  # unpooling: set to 1 if one of them belongs to another item
 TOGETHER = 28  # gradient: planes of an item, each of them with PITCH side by side
-ADJOINING = 29  # gradient: all positions of a block adjoin in the output
-SETTINGS = 30
+OUT_DENSE = 29  # gradient: as DENSE, of the output
+APART = 30  # gradient: no two windows have a position in common
+SETTINGS = 31
 
 BATCH_COLUMNS, COLUMNS, BOX_COLUMNS = 5, 12, 3
 SIZE, OUT_SIZE, WINDOW, STRIDE, DILATION, PADDING = 0, 1, 2, 3, 4, 5
