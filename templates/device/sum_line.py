@@ -12,7 +12,7 @@ from numba.core import cgutils
 from numba.extending import intrinsic
 
 from compiled import helper
-from few_lanes import _load_few
+from few_lanes import _load_few, _store_few
 from half import _like, _to_16_bits
 from memory import _load, _pointer, _splat, _store, item_size, load_integer, split, store_integer
 from pool_line import Pieces, Planes, Runs, _fold_runs, rank_size
@@ -151,6 +151,26 @@ def add_quotients(
     i64 = types.int64
     args = (planes, i64, i64, i64, i64, types.float64, wide, kind)
     return types.void(*args), codegen
+
+
+@intrinsic
+def copy_sums(_context: Any, target: Any, source: Any, n: Any, wide: Any, kind: Any) -> Any:
+    """Copy n sums that adjoin, and touch no others."""
+
+    def codegen(context: Any, builder: Any, _signature: Any, values: Any) -> Any:
+        target, source, n = values[:3]
+        element = _rank_type(wide, kind)
+        size = n.type(_width(element) // 8)
+
+        def strip(vector: Any, _plane: Any, _number: Any, first: Any, _done: Any, few: Any) -> None:
+            value = _load_few(builder, _place(builder, source, (first, size)), few, vector)
+            _store_few(builder, value, _place(builder, target, (first, size)), few)
+
+        one = n.type(1)
+        _runs(context, builder, _vector(element), one, one, n, strip)
+        return context.get_dummy_value()
+
+    return types.void(types.int64, types.int64, types.int64, wide, kind), codegen
 
 
 @intrinsic
