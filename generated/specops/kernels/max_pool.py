@@ -2235,8 +2235,7 @@ GIVEN = 26  # unpooling: elements that an item reads; 0: all
 STRAY = 27  # unpooling: set to 1 if one of them belongs to another item
 TOGETHER = 28  # gradient: planes of an item, each of them with PITCH side by side
 OUT_DENSE = 29  # gradient: as DENSE, of the output
-APART = 30  # gradient: no two windows have a position in common
-SETTINGS = 31
+SETTINGS = 30
 
 BATCH_COLUMNS, COLUMNS, BOX_COLUMNS = 5, 12, 3
 SIZE, OUT_SIZE, WINDOW, STRIDE, DILATION, PADDING = 0, 1, 2, 3, 4, 5
@@ -3476,7 +3475,7 @@ def _set_finder(finder, how, spatial, windows, planes, plane_step, columns, item
 def _add_found(sums, begin, block, pitch, found, given, n, step, lanes, lane_step, wide, kind):
     """Add the gradients of n windows, of so many lanes, to the sums of their positions from `begin` on, of the block.
 
-    Amid the chunk this takes 1.4 times as long.
+    Amid the chunk this takes 1.4 times as long; so does one loop for both cases.
     """
     if lanes == 1:
         for i in range(n):
@@ -3494,31 +3493,25 @@ def _add_found(sums, begin, block, pitch, found, given, n, step, lanes, lane_ste
         given += step
 
 
-def positions(width, rank_width):
-    """Chunk that finds for `gradient` the positions of the greatest elements; `rank_width`: as of `lines`."""
-    return lines(width, True, rank_width, _store_positions)
-
-
 @separate
-def _put_found(
-    out, step, begin, block, found, given, n, given_step, lanes, lane_out, lane_given, kind
-):
+def _put_found(out, begin, block, out_step, found, given, n, step, lanes, lane_step, kind):
     """As _add_found, of windows that have no position in common: to the output itself, which is 0 before."""
     if lanes == 1:
         for i in range(n):
             position = load_integer(np.int64(0), found + i * 8) - begin
             if 0 <= position < block:
-                value = load_float(kind, given + i * given_step) + 0.0  # of -0.0 a sum is 0.0
-                store_float(kind, out + position * step, value)
+                value = load_float(kind, given + i * step) + 0.0  # of -0.0 a sum is 0.0
+                store_float(kind, out + position * out_step, value)
         return
     for _ in range(n):
         for lane in range(lanes):
             position = load_integer(np.int64(0), found + lane * 8) - begin
             if 0 <= position < block:
-                value = load_float(kind, given + lane * lane_given) + 0.0
-                store_float(kind, out + position * step + lane * lane_out, value)
+                value = load_float(kind, given + lane * lane_step) + 0.0
+                place = out + position * out_step + lane * item_size(kind)
+                store_float(kind, place, value)
         found += lanes * 8
-        given += given_step
+        given += step
 
 
 @helper
@@ -3532,14 +3525,19 @@ def _zero_block(out, step, n, columns, kind):
         zero_bytes(out + i * step, row)
 
 
-def gradient(dtype):
+def positions(width, rank_width):
+    """Chunk that finds for `gradient` the positions of the greatest elements; `rank_width`: as of `lines`."""
+    return lines(width, True, rank_width, _store_positions)
+
+
+def gradient(dtype, apart):
     """Chunk that adds up, for each input element, what the windows give in which it is the greatest.
 
     An item is a block of positions, in each of PITCH planes side by side, of TOGETHER such planes (of small ones many:
     0.15 to 0.7 of the time). Its sums are in scratch memory, and all windows that may hold a position of it are looked
     at, so that no two items add to the same element. Those at the edges are looked at again by the next. The chunk at the
     address FIND, of `positions` or `direct`, finds the positions: called so, it is not compiled a second time as a part
-    of this one.
+    of this one. `apart`: no two windows have a position in common, there is OUT_DENSE, and lanes adjoin in the output.
     """
     kind = KINDS[dtype]
     wide = np.float32(0) if kind.itemsize == 2 else np.float64(0)
@@ -3560,9 +3558,7 @@ def gradient(dtype):
         batch_axis = axis_of(batch, how[BATCH] - 1, BATCH_COLUMNS)
         beside, plane_x, plane_out = batch_axis[0], batch_axis[1], batch_axis[2]
         plane_given, most_planes = batch_axis[3], how[TOGETHER]
-        out_step, lane_out = how[OUT_DENSE], how[LANE_OUT]
-        # Whether lanes adjoin in the output, too.
-        apart = how[APART] != 0 and out_step != 0 and (pitch == 1 or lane_out == item_bytes)
+        out_step = how[OUT_DENSE]
         sets = ceildiv(beside, most_planes)
         held = most(FOUND, pitch)
         table = 8 * BOXES_COLUMNS * axes
@@ -3599,9 +3595,10 @@ def gradient(dtype):
             target = out + out_offset + lane_at * how[LANE_OUT]
             given = gradients + gradient_offset + lane_at * gradient_step
             planes = Planes(several, block * pitch * size, plane_x, plane_out, plane_given, 0)
+            block_out = begin_at * out_step
             if apart:
                 for p in range(several):
-                    to = target + p * plane_out + begin_at * out_step
+                    to = target + p * plane_out + block_out
                     _zero_block(to, out_step, block, columns, kind)
             else:
                 clear_ranks(sums, several * block * pitch, wide, kind)
@@ -3619,18 +3616,16 @@ def gradient(dtype):
                     p, row = split(plane_row, rows)
                     start = given + p * plane_given + _row_of(windows, axes, index_steps, row)
                     if apart:
-                        to = target + p * plane_out + begin_at * out_step
                         _put_found(
-                            to,
-                            out_step,
+                            target + p * plane_out + block_out,
                             begin_at,
                             block,
+                            out_step,
                             at,
                             start,
                             n,
                             index_step,
                             columns,
-                            lane_out,
                             gradient_step,
                             kind,
                         )

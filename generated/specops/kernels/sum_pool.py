@@ -1987,8 +1987,7 @@ GIVEN = 26  # unpooling: elements that an item reads; 0: all
 STRAY = 27  # unpooling: set to 1 if one of them belongs to another item
 TOGETHER = 28  # gradient: planes of an item, each of them with PITCH side by side
 OUT_DENSE = 29  # gradient: as DENSE, of the output
-APART = 30  # gradient: no two windows have a position in common
-SETTINGS = 31
+SETTINGS = 30
 
 BATCH_COLUMNS, COLUMNS, BOX_COLUMNS = 5, 12, 3
 SIZE, OUT_SIZE, WINDOW, STRIDE, DILATION, PADDING = 0, 1, 2, 3, 4, 5

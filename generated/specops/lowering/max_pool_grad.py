@@ -87,7 +87,8 @@ class MaxPoolGrad:
     def kernels(self) -> list[launch.Kernel]:
         """All that calls may run, whatever the strides and the plane."""
         find = [_POSITIONS(self._width, width) for width in rank_widths(self._width)]
-        return [_GRADIENT(self._dtype), *find, _DIRECT(self._width, True)]
+        put = [_GRADIENT(self._dtype, True)] if self._apart else []
+        return [_GRADIENT(self._dtype, False), *put, *find, _DIRECT(self._width, True)]
 
     def _plan(self, strides: Strides, out_strides: Strides, gradient_strides: Strides) -> Plan:
         walk = self._windows.walk(strides, out_strides, gradient_strides)
@@ -100,12 +101,7 @@ class MaxPoolGrad:
         most = SUM_BYTES if pitch == 1 else SIDE_BY_SIDE_BYTES
         block = min(plane, max(1, most // (self._sum_bytes * pitch)))
         how[kernel.BLOCK] = block
-        steps = [(axis[kernel.SIZE], axis[kernel.OUT_STEP]) for axis in walk.spatial]
-        dense = geometry.merge(steps)
-        # A last dimension of size 1 may have any step.
-        if dense == [(plane, steps[-1][1])]:
-            how[kernel.OUT_DENSE] = steps[-1][1]
-        how[kernel.APART] = self._apart
+        how[kernel.OUT_DENSE] = self._out_step(walk.spatial)
         windows = max(1, math.prod(axis[kernel.OUT_SIZE] for axis in walk.spatial))
         small = PLANE_BYTES // (self._sum_bytes * block * pitch)
         beside = walk.batch[-1][0]
@@ -122,5 +118,14 @@ class MaxPoolGrad:
         if walk.rank_bytes:
             find = _POSITIONS(self._width, 8 * walk.rank_bytes)
         how[kernel.FIND] = find.address()
-        run = _GRADIENT(self._dtype)
+        lanes_adjoin = pitch == 1 or how[kernel.LANE_OUT] == self._width // 8
+        put = self._apart and how[kernel.OUT_DENSE] > 0 and lanes_adjoin
+        run = _GRADIENT(self._dtype, bool(put))
         return planned(run, sets * blocks, how, walk.batch, walk.spatial)
+
+    def _out_step(self, spatial: list[tuple[int, ...]]) -> int:
+        """Bytes from one position of a plane to the next in the output, where one step serves; else 0."""
+        steps = [(axis[kernel.SIZE], axis[kernel.OUT_STEP]) for axis in spatial]
+        step = steps[-1][1]
+        # A last dimension of size 1 may have any step.
+        return step if geometry.merge(steps) == [(math.prod(self._plane), step)] else 0
