@@ -68,7 +68,7 @@ TABLE_AT = 24  # packed: the address of the table
 KEPT = 25  # packed: ranks from one plane to the next of the rows that are kept, where not all are; else 0
 GIVEN = 26  # unpooling: elements that an item reads; 0: all
 STRAY = 27  # unpooling: set to 1 if one of them belongs to another item
-TOGETHER = 28  # gradient: planes of an item, each of them with PITCH side by side
+SEVERAL = 28  # gradient: planes of an item, each of them with PITCH side by side
 OUT_DENSE = 29  # gradient: as DENSE, of the output
 SETTINGS = 30
 

@@ -2233,7 +2233,7 @@ TABLE_AT = 24  # packed: the address of the table
 KEPT = 25  # packed: ranks from one plane to the next of the rows that are kept, where not all are; else 0
 GIVEN = 26  # unpooling: elements that an item reads; 0: all
 STRAY = 27  # unpooling: set to 1 if one of them belongs to another item
-TOGETHER = 28  # gradient: planes of an item, each of them with PITCH side by side
+SEVERAL = 28  # gradient: planes of an item, each of them with PITCH side by side
 OUT_DENSE = 29  # gradient: as DENSE, of the output
 SETTINGS = 30
 
@@ -3533,7 +3533,7 @@ def positions(width, rank_width):
 def gradient(dtype, apart):
     """Chunk that adds up, for each input element, what the windows give in which it is the greatest.
 
-    An item is a block of positions, in each of PITCH planes side by side, of TOGETHER such planes (of small ones many:
+    An item is a block of positions, in each of PITCH planes side by side, of SEVERAL such planes (of small ones many:
     0.15 to 0.7 of the time). Its sums are in scratch memory, and all windows that may hold a position of it are looked
     at, so that no two items add to the same element. Those at the edges are looked at again by the next. The chunk at the
     address FIND, of `positions` or `direct`, finds the positions: called so, it is not compiled a second time as a part
@@ -3557,7 +3557,7 @@ def gradient(dtype, apart):
         # The planes of an item are along the innermost of the batch axes.
         batch_axis = axis_of(batch, how[BATCH] - 1, BATCH_COLUMNS)
         beside, plane_x, plane_out = batch_axis[0], batch_axis[1], batch_axis[2]
-        plane_given, most_planes = batch_axis[3], how[TOGETHER]
+        plane_given, most_planes = batch_axis[3], how[SEVERAL]
         out_step = how[OUT_DENSE]
         sets = ceildiv(beside, most_planes)
         held = most(FOUND, pitch)

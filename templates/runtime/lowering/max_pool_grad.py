@@ -103,7 +103,7 @@ class MaxPoolGrad:
         small = PLANE_BYTES // (self._sum_bytes * block * pitch)
         beside = walk.batch[-1][0]
         together = max(1, min(kernel.FOUND // (windows * pitch), small, beside))
-        how[kernel.TOGETHER] = together
+        how[kernel.SEVERAL] = together
         blocks = 1
         for n in reversed(self._plane):
             step = max(1, min(n, block))
