@@ -40,7 +40,7 @@ def inputs(cell: Cell, x: Array) -> dict[str, Array]:
     return {"x": np.ascontiguousarray(x)}
 
 
-def model(cell: Cell, x: Array) -> ModelProto:
+def model(cell: Cell, x: Array, given: dict[str, Array]) -> ModelProto:
     """The operator; where it has one axis and the cell several, between transpositions and reshapes."""
     if cell.operator in BACKWARD and cell.operator != "max_unpool":
         raise Unsupported("ONNX has no gradients")
@@ -53,7 +53,7 @@ def model(cell: Cell, x: Array) -> ModelProto:
         results.append(helper.make_tensor_value_info("indices", kind, shape))
     taken = [
         helper.make_tensor_value_info(name, helper.np_dtype_to_tensor_dtype(a.dtype), a.shape)
-        for name, a in inputs(cell, x).items()
+        for name, a in given.items()
     ]
     graph = helper.make_graph(nodes, "cell", taken, results)
     made = helper.make_model(graph, opset_imports=[helper.make_opsetid("", OPSET)], ir_version=8)

@@ -210,6 +210,7 @@ def test_small_blocks(name: str, longest: int, monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setattr(pooling, "ITEM_BYTES", 64)
     monkeypatch.setattr(max_pool_grad, "SUM_BYTES", longest)
     monkeypatch.setattr(max_pool_grad, "SIDE_BY_SIDE_BYTES", longest)
+    monkeypatch.setattr(max_pool_grad, "PLANE_BYTES", 4 * longest)
     for number in range(60):
         if number == 30:
             last_item_first(monkeypatch)
@@ -294,6 +295,25 @@ def test_planes_together(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
             for kind in ("c", "", "fortran"):
                 check_average(random, name, (*planes, *sizes), windows, kind)
                 check_max(random, name, (*planes, *sizes), windows, kind)
+
+
+@pytest.mark.parametrize("stride", [1, 2])
+@pytest.mark.parametrize("name", ["FLOAT16", "FLOAT32"])
+def test_whole_planes(name: str, stride: int) -> None:
+    """Planes with one window get the same bits wherever the output lies, signs of 0 included."""
+    random = np.random.default_rng(stride)
+    dtype = numpy_type(name)
+    tiny = np.finfo(dtype).smallest_subnormal
+    shape = (5, 40, 2, 2)
+    windows = Windows((2, 2), (stride, stride), (1, 1), (0, 0), (1, 1))
+    gradient = random.choice(np.array([0, -0.0, tiny, -tiny, 1, -3], dtype), (5, 40, 1, 1))
+    kernel = average_operator(name, shape, windows, (0, 0), "inside")
+    plain, apart = np.empty(shape, dtype), np.empty((5, 40, 2, 4), dtype)[..., ::2]
+    for out in (plain, apart):
+        kernel(gradient, out)
+    bits = f"u{dtype.itemsize}"
+    np.testing.assert_array_equal(plain.view(bits), np.ascontiguousarray(apart).view(bits))
+    assert not np.signbit(plain[np.broadcast_to(gradient == 0, shape)]).any()
 
 
 @pytest.mark.parametrize("name", ["FLOAT16", "FLOAT32"])
@@ -460,6 +480,7 @@ def check_unpool(random: Random, name: str, index_type: str, kind: str = "") -> 
 def test_unpool(name: str, index_type: str, parts: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Random positions, twice the same, beyond the output and below 0: the last of equal ones stays."""
     monkeypatch.setattr(max_unpool, "ITEMS", parts)
+    monkeypatch.setattr(max_unpool, "OWN_ELEMENTS", 4 * parts)
     monkeypatch.setattr(pooling, "LARGE_BYTES", 0)
     random = np.random.default_rng([parts, WIDTHS.index(name), INDEX_TYPES.index(index_type)])
     for number in range(100):
@@ -483,6 +504,31 @@ def test_unpool_undoes_pooling() -> None:
     )
     kernel(pooled, places, out)
     np.testing.assert_array_equal(out, np.where(np.isin(x, pooled), x, 0))
+
+
+def test_unpool_of_own_planes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Elements that stay in their planes are read once, also after a call in which one did not."""
+    x = np.arange(24, dtype=np.float32).reshape(2, 3, 2, 2)
+    own = (np.arange(6).reshape(2, 3, 1, 1) * 9 + [[0, 2], [4, 8]]).astype(np.int64)
+    stray = own.copy()
+    stray[0, 1, 0, 0] = 53
+    kernel = MaxUnpool(
+        input=packed("FLOAT32", x.shape),
+        indices=packed("INT64", x.shape),
+        output=packed("FLOAT32", (2, 3, 3, 3)),
+    )
+    runs: list[pooling.Plan] = []
+    run = pooling.run
+    monkeypatch.setattr(
+        pooling, "run", lambda plan, *a, **k: (runs.append(plan), run(plan, *a, **k))
+    )
+    for indices, passes in ((own, 1), (stray, 2), (own, 1)):
+        runs.clear()
+        out = np.full((2, 3, 3, 3), 7, np.float32)
+        kernel(x, indices, out)
+        expected = unpooled(x, indices, out.size)
+        np.testing.assert_array_equal(out.view(expected.dtype).ravel(), expected)
+        assert len(runs) == passes
 
 
 def test_unpool_of_nothing() -> None:

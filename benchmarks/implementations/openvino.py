@@ -13,7 +13,7 @@ from benchmarks.onnx_models import inputs, model
 
 
 def prepare(cell: Cell, x: Array, threads: int) -> Callable[[], tuple[Array, ...]]:
-    given = list(inputs(cell, x).values())
+    given = inputs(cell, x)
     core = openvino.Core()
     settings = {
         properties.inference_num_threads(): threads,
@@ -21,15 +21,17 @@ def prepare(cell: Cell, x: Array, threads: int) -> Callable[[], tuple[Array, ...
         properties.hint.execution_mode(): properties.hint.ExecutionMode.ACCURACY,
     }
     try:
-        read = core.read_model(model(cell, x).SerializeToString())
+        read = core.read_model(model(cell, x, given).SerializeToString())
         request = core.compile_model(read, "CPU", settings).create_infer_request()
-        for i, array in enumerate(given):
+        for i, array in enumerate(given.values()):
             request.set_input_tensor(i, openvino.Tensor(array, shared_memory=True))
     except RuntimeError as error:
         raise Unsupported(str(error).splitlines()[0]) from error
     count = len(request.model_outputs)
 
-    def run(_alive: list[Array] = given) -> tuple[Array, ...]:  # tensors do not keep their memory
+    def run(
+        _alive: dict[str, Array] = given,
+    ) -> tuple[Array, ...]:  # tensors do not keep their memory
         request.start_async()
         request.wait()
         return tuple(request.get_output_tensor(i).data for i in range(count))

@@ -2213,12 +2213,12 @@ LANE_OUT = 2  # output stride
 LANE_INDICES = 3  # indices stride
 LANE_WEIGHT = 4  # index weight
 TILE = 5  # lines: innermost output positions taken together
-ROWS = 6  # lines: rows of output positions in an item; direct: positions in an item
+ROWS = 6  # in an item; lines: rows of output positions; direct, unpooling: positions; planes with one window: planes
 SCRATCH = 7  # lines: bytes of scratch memory
 DENSE = 8  # bytes from one spatial position to the next, where one stride serves; else 0
 WIDTH = 9  # bytes of an index; 0: no indices are wanted
 COLUMN_MAJOR = 10  # indices count so within the spatial plane
-PLANE = 11  # positions of a spatial plane; packed: ranks of one
+PLANE = 11  # positions of a spatial plane; packed: ranks of one; unpooling: positions of the output
 LINE = 12  # lines, packed: ranks from one line to the next
 BUFFER = 13  # lines, packed: bytes of all lines
 TALL = 14  # lines: rows of input become lines first, and these are folded by doubling too; packed: sums by doubling
@@ -3563,7 +3563,7 @@ def gradient(dtype, apart):
         held = most(FOUND, pitch)
         table = 8 * BOXES_COLUMNS * axes
         finder_bytes = 8 * (SETTINGS + BATCH_COLUMNS + COLUMNS * axes)
-        sum_bytes = aligned(most_planes * how[BLOCK] * pitch * size + VECTOR_BYTES)
+        sum_bytes = 0 if apart else aligned(most_planes * how[BLOCK] * pitch * size + VECTOR_BYTES)
         spare_bytes = most(how[BLOCK], pitch) * item_bytes
         sums = allocate(
             sum_bytes + finder_bytes + 2 * table + held * (8 + item_bytes) + spare_bytes

@@ -1965,12 +1965,12 @@ LANE_OUT = 2  # output stride
 LANE_INDICES = 3  # indices stride
 LANE_WEIGHT = 4  # index weight
 TILE = 5  # lines: innermost output positions taken together
-ROWS = 6  # lines: rows of output positions in an item; direct: positions in an item
+ROWS = 6  # in an item; lines: rows of output positions; direct, unpooling: positions; planes with one window: planes
 SCRATCH = 7  # lines: bytes of scratch memory
 DENSE = 8  # bytes from one spatial position to the next, where one stride serves; else 0
 WIDTH = 9  # bytes of an index; 0: no indices are wanted
 COLUMN_MAJOR = 10  # indices count so within the spatial plane
-PLANE = 11  # positions of a spatial plane; packed: ranks of one
+PLANE = 11  # positions of a spatial plane; packed: ranks of one; unpooling: positions of the output
 LINE = 12  # lines, packed: ranks from one line to the next
 BUFFER = 13  # lines, packed: bytes of all lines
 TALL = 14  # lines: rows of input become lines first, and these are folded by doubling too; packed: sums by doubling
@@ -3090,15 +3090,6 @@ def _add_shares(how, spatial, planes, line, address, n, columns, divisors, scale
         add_quotients(planes, line_at, start, n_run, divisors + away, scale, wide, kind)
 
 
-@inlined
-def _copy_lanes(to, from_, pitch, wide, kind):
-    """Copy the lanes of one place."""
-    if pitch == 1:
-        copy_rank(to, from_, wide, kind)
-    else:
-        copy_sums(to, from_, pitch, wide, kind)
-
-
 @helper
 def _move_apart(planes, line, shares, n, apart, pitch, wide, kind):
     """Copy n places of each plane to where they stand in its line, `apart` places from each other."""
@@ -3107,19 +3098,20 @@ def _move_apart(planes, line, shares, n, apart, pitch, wide, kind):
         to = line + plane * planes.line
         for i in range(n):
             from_ = shares + (plane * n + i) * place
-            _copy_lanes(to + i * apart * place, from_, pitch, wide, kind)
+            if pitch == 1:
+                copy_rank(to + i * apart * place, from_, wide, kind)
+            else:
+                copy_sums(to + i * apart * place, from_, pitch, wide, kind)
 
 
 @helper
-def _repeat(planes, line, count, shares, n, at, apart, window, pitch, wide, kind):
-    """Copy n places of each plane to all elements of their windows, of which the first begins at place `at` of a line."""
+def _repeat(line, count, shares, n, at, apart, window, pitch, wide, kind):
+    """Copy n places to all elements of their windows, of which the first begins at place `at` of a line."""
     place = pitch * rank_size(wide, kind)
-    for plane in range(planes.count):
-        to = line + plane * planes.line
-        for i in range(n):
-            from_, begin = shares + (plane * n + i) * place, at + i * apart
-            for p in range(most(begin, 0), least(begin + window, count)):
-                _copy_lanes(to + p * place, from_, pitch, wide, kind)
+    for i in range(n):
+        begin = at + i * apart
+        for p in range(most(begin, 0), least(begin + window, count)):
+            copy_sums(line + p * place, shares + i * place, pitch, wide, kind)
 
 
 def gradient(dtype, width):
@@ -3151,7 +3143,7 @@ def gradient(dtype, width):
         n, out_n, window = axis[SIZE], axis[OUT_SIZE], axis[WINDOW]
         stride, padding = axis[STRIDE], axis[PADDING]
         size, item_bytes = rank_size(wide, kind), item_size(kind)
-        # Whether windows have nothing in common along the line, and are taken apart.
+        # Whether windows have nothing in common along the line; whether their quotients are first added up beside it.
         repeated = pitch > 1 and (window <= stride or out_n == 1)
         aside = stride > 1 or repeated
         rows = 1
@@ -3191,7 +3183,6 @@ def gradient(dtype, width):
             several = least(most_planes, beside - plane)
             planes = Planes(several, line_bytes, plane_x, plane_out, 0, 0)
             ranks = several * length * pitch
-            # Where the windows' quotients are added up: side by side, or in the lines themselves.
             adjoining = holders * pitch
             shares, added = line + (first - start) * pitch * size, planes
             if aside:
@@ -3223,17 +3214,7 @@ def gradient(dtype, width):
                     if repeated:
                         at = first * stride - padding - column
                         _repeat(
-                            planes,
-                            line,
-                            count,
-                            doubled,
-                            holders,
-                            at,
-                            stride,
-                            window,
-                            pitch,
-                            wide,
-                            kind,
+                            line, count, doubled, holders, at, stride, window, pitch, wide, kind
                         )
                     else:
                         if aside:
@@ -3265,9 +3246,10 @@ def gradient(dtype, width):
     return chunk
 
 
-def gradient_whole(dtype):
+def gradient_whole(dtype, width):
     """As `gradient`, where one window holds all elements of a plane, which adjoin; an item is ROWS planes."""
     kind = KINDS[dtype]
+    narrow = width == 32
 
     @entry
     def chunk(walk, x, out, _other, begin, end):
@@ -3284,8 +3266,10 @@ def gradient_whole(dtype):
             x_offset, out_offset, _, _ = _batch(batch, how[BATCH] - 1, row)
             source, target = x + x_offset + digit * step, out + out_offset + digit * out_step
             for i in range(count):
-                value = load_float(kind, source + i * step) / divisor
-                set_elements(kind, target + i * out_step, how[PLANE], value)
+                quotient = load_float(kind, source + i * step) / divisor
+                share = np.float64(np.float32(quotient)) if narrow else quotient
+                # Added to 0, as a line is: of -0.0 that is 0.0.
+                set_elements(kind, target + i * out_step, how[PLANE], share + 0.0)
             first += count
 
     return chunk

@@ -27,7 +27,7 @@ OWN_ELEMENTS = 1 << 12  # of the output, wanted for planes of their own that are
 class _Plan(NamedTuple):
     """Walks for one set of strides."""
 
-    alone: Plan | None  # each item reads its own elements; None where the leading sizes differ
+    alone: Plan | None  # each item reads its own elements; None where there are no planes alike
     shared: Plan  # each reads all
 
 
@@ -50,8 +50,8 @@ class MaxUnpool:
         self._index_bytes = indices.numpy_dtype.itemsize
         self._elements = math.prod(output.sizes)
         self._given = math.prod(input.sizes)
-        # Of the leading dimensions that both have alike.
-        sizes = zip(self._sizes, self._out_sizes, strict=False)
+        # Of the batch and the channels, where both have them alike.
+        sizes = zip(self._sizes[:2], self._out_sizes[:2], strict=False)
         self._planes = math.prod(n for n, _ in takewhile(lambda pair: pair[0] == pair[1], sizes))
         moved = self._elements * self._item_bytes
         moved += self._given * (self._item_bytes + self._index_bytes)

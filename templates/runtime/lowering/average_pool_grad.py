@@ -71,8 +71,9 @@ class AveragePoolGrad:
 
     def kernels(self) -> list[launch.Kernel]:
         """All that calls may run, whatever the strides and the window."""
-        lines = [_LINES(self._dtype, width) for width in sum_widths(self._dtype)]
-        return [*lines, _WHOLE(self._dtype), _DIRECT(self._dtype)]
+        widths = sum_widths(self._dtype)
+        by_sums = [run(self._dtype, width) for run in (_LINES, _WHOLE) for width in widths]
+        return [*by_sums, _DIRECT(self._dtype)]
 
     def _plan(self, strides: Strides, out_strides: Strides) -> Plan:
         walk = self._windows.walk(strides, out_strides)
@@ -127,4 +128,4 @@ class AveragePoolGrad:
         how[kernel.BATCH] = len(batch)
         how[kernel.PLANE], how[kernel.ROWS] = elements, share
         items = -(-math.prod(axis[0] for axis in batch) // share)
-        return planned(_WHOLE(self._dtype), items, how, batch, walk.spatial)
+        return planned(_WHOLE(self._dtype, self._width), items, how, batch, walk.spatial)
