@@ -345,6 +345,20 @@ def test_windows_apart(name: str) -> None:
         assert (memory == 7).all(), "another element was changed"
 
 
+@pytest.mark.parametrize("name", ["FLOAT16", "BFLOAT16"])
+def test_bits_of_windows_apart(name: str) -> None:
+    """Every gradient of 16 bits, NaN of all kinds among them, is the same as where it is added to 0."""
+    dtype = numpy_type(name)
+    gradient = np.arange(1 << 16, dtype=np.uint16).view(dtype).reshape(1, 256, 256)
+    x = np.zeros((1, 256, 512), dtype)
+    windows = Windows((1, 2), (1, 2), (1, 1), (0, 0), (256, 256))
+    kernel = max_operator(name, x.shape, windows, "ignored")
+    put, added = np.empty(x.shape, dtype), np.empty((1, 512, 512), dtype)[:, ::2]
+    for out in (put, added):
+        kernel(x, gradient, out)
+    np.testing.assert_array_equal(put.view(np.uint16), added.copy().view(np.uint16))
+
+
 @pytest.mark.parametrize("name", ["FLOAT16", "FLOAT32"])
 @pytest.mark.parametrize("channels", [3, 33, 300])
 def test_channels_last(name: str, channels: int) -> None:

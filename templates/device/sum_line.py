@@ -68,6 +68,34 @@ def store_float(_context: Any, kind: Any, address: Any, value: Any) -> Any:
 
 
 @intrinsic
+def copy_as_sum(_context: Any, kind: Any, target: Any, source: Any) -> Any:
+    """Copy an element as what the sum of 0 and it becomes: of -0.0 that is 0.0, and every NaN is quiet.
+
+    Elements of 16 bits are not converted for that: 0.3 of the time.
+    """
+
+    def codegen(_context: Any, builder: Any, _signature: Any, values: Any) -> Any:
+        bits = _load(builder, _pointer(builder, values[2]), ir.IntType(kind.bitwidth))
+        if kind.bitwidth == 16:
+            half = kind == types.int16
+            magnitude = builder.and_(bits, bits.type(0x7FFF))
+            sign = builder.and_(bits, bits.type(0x8000))
+            quiet = builder.or_(bits if half else sign, bits.type(0x200 if half else 0x7FC0))
+            infinity = bits.type(0x7C00 if half else 0x7F80)
+            zero = builder.icmp_unsigned("==", magnitude, bits.type(0))
+            nan = builder.icmp_unsigned(">", magnitude, infinity)
+            bits = builder.select(nan, quiet, builder.select(zero, bits.type(0), bits))
+        else:
+            element = ir.FloatType() if kind.bitwidth == 32 else ir.DoubleType()
+            value = builder.fadd(builder.bitcast(bits, element), element(0.0))
+            bits = builder.bitcast(value, bits.type)
+        _store(builder, bits, _pointer(builder, values[1]))
+        return _context.get_dummy_value()
+
+    return types.void(kind, types.int64, types.int64), codegen
+
+
+@intrinsic
 def set_sums(_context: Any, line: Any, n: Any, value: Any, wide: Any, kind: Any) -> Any:
     """Set n sums to a float64, exactly these."""
 

@@ -1934,15 +1934,31 @@ def load_float(_context: Any, kind: Any, address: Any) -> Any:
 
 
 @intrinsic
-def store_float(_context: Any, kind: Any, address: Any, value: Any) -> Any:
-    """Store the element nearest to a float64."""
+def copy_as_sum(_context: Any, kind: Any, target: Any, source: Any) -> Any:
+    """Copy an element as what the sum of 0 and it becomes: of -0.0 that is 0.0, and every NaN is quiet.
 
-    def codegen(context: Any, builder: Any, _signature: Any, values: Any) -> Any:
-        bits = _bits_of(context, builder, values[2], kind)
+    Elements of 16 bits are not converted for that: 0.3 of the time.
+    """
+
+    def codegen(_context: Any, builder: Any, _signature: Any, values: Any) -> Any:
+        bits = _load(builder, _pointer(builder, values[2]), ir.IntType(kind.bitwidth))
+        if kind.bitwidth == 16:
+            half = kind == types.int16
+            magnitude = builder.and_(bits, bits.type(0x7FFF))
+            sign = builder.and_(bits, bits.type(0x8000))
+            quiet = builder.or_(bits if half else sign, bits.type(0x200 if half else 0x7FC0))
+            infinity = bits.type(0x7C00 if half else 0x7F80)
+            zero = builder.icmp_unsigned("==", magnitude, bits.type(0))
+            nan = builder.icmp_unsigned(">", magnitude, infinity)
+            bits = builder.select(nan, quiet, builder.select(zero, bits.type(0), bits))
+        else:
+            element = ir.FloatType() if kind.bitwidth == 32 else ir.DoubleType()
+            value = builder.fadd(builder.bitcast(bits, element), element(0.0))
+            bits = builder.bitcast(value, bits.type)
         _store(builder, bits, _pointer(builder, values[1]))
-        return context.get_dummy_value()
+        return _context.get_dummy_value()
 
-    return types.void(kind, types.int64, types.float64), codegen
+    return types.void(kind, types.int64, types.int64), codegen
 
 
 @intrinsic
@@ -3500,16 +3516,14 @@ def _put_found(out, begin, block, out_step, found, given, n, step, lanes, lane_s
         for i in range(n):
             position = load_integer(np.int64(0), found + i * 8) - begin
             if 0 <= position < block:
-                value = load_float(kind, given + i * step) + 0.0  # of -0.0 a sum is 0.0
-                store_float(kind, out + position * out_step, value)
+                copy_as_sum(kind, out + position * out_step, given + i * step)
         return
     for _ in range(n):
         for lane in range(lanes):
             position = load_integer(np.int64(0), found + lane * 8) - begin
             if 0 <= position < block:
-                value = load_float(kind, given + lane * lane_step) + 0.0
                 place = out + position * out_step + lane * item_size(kind)
-                store_float(kind, place, value)
+                copy_as_sum(kind, place, given + lane * lane_step)
         found += lanes * 8
         given += step
 
