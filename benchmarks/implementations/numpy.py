@@ -145,21 +145,18 @@ def _pool(cell: Cell, x: Array) -> Callable[[], tuple[Array, ...]]:
     if cell.operator == "max_pool_with_indices":
         positions = np.arange(x.size).reshape(x.shape)
         indices = np.empty(shape, np.int64)
-    counts = _counts(cell, x)
-
-    def places() -> Iterator[tuple[tuple[slice, ...], tuple[slice, ...]]]:
-        return _places(cell, x)
+    counts, places = _counts(cell, x), list(_places(cell, x))
 
     def pool() -> tuple[Array, ...]:
         values.fill(lowest)
-        for to, source in places():
+        for to, source in places:
             np.maximum(values[to], x[source], out=values[to])
         return (values,)
 
     def pool_with_indices() -> tuple[Array, ...]:
         values.fill(lowest)
         indices.fill(-1)
-        for to, source in places():
+        for to, source in places:
             better = (x[source] > values[to]) | (indices[to] < 0)
             np.copyto(values[to], x[source], where=better)
             np.copyto(indices[to], positions[source], where=better)
@@ -167,13 +164,13 @@ def _pool(cell: Cell, x: Array) -> Callable[[], tuple[Array, ...]]:
 
     def average_pool() -> tuple[Array, ...]:
         values.fill(0)
-        for to, source in places():
+        for to, source in places:
             np.add(values[to], x[source], out=values[to])
         return (np.divide(values, counts, out=values),)
 
     def lp_pool() -> tuple[Array, ...]:
         values.fill(0)
-        for to, source in places():
+        for to, source in places:
             values[to] += np.square(x[source])
         return (np.sqrt(values, out=values),)
 

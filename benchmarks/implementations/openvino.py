@@ -29,9 +29,8 @@ def prepare(cell: Cell, x: Array, threads: int) -> Callable[[], tuple[Array, ...
         raise Unsupported(str(error).splitlines()[0]) from error
     count = len(request.model_outputs)
 
-    def run(
-        _alive: dict[str, Array] = given,
-    ) -> tuple[Array, ...]:  # tensors do not keep their memory
+    # Tensors do not keep their memory: `_alive` does.
+    def run(_alive: dict[str, Array] = given) -> tuple[Array, ...]:
         request.start_async()
         request.wait()
         return tuple(request.get_output_tensor(i).data for i in range(count))
