@@ -53,12 +53,15 @@ class Fold:
         else:
             scaled = operation == "exponentials" or (self.wide and operation == "squares")
             self.arrays = 1 + self.wide + scaled
-        # A sum of floats that are converted first.
+        # A sum of floats that are converted first, and such a sum or product.
         self.converts = self.floats and operation in _ADDED and not self.wide
+        self.widens = self.converts or (self.floats and operation == "product" and not self.wide)
         self.lane_bytes = 8 if self.lane == _DOUBLE else self.bits // 8
         self.state_bytes = self.arrays * self.lane_bytes
-        # FOLD vectors of float16 at most are added to each other in float32 before they are added to a state.
-        self.narrows = self.converts and dtype == "FLOAT16"
+        # A few vectors are folded to each other before they are to a state: sums of float16 in float32, and products
+        # that cannot overflow before they are.
+        product = operation == "product" and dtype in ("FLOAT32", "FLOAT16")
+        self.narrows = product or (self.converts and dtype == "FLOAT16")
         # Rows of columns are added one after the other, so that it makes no difference how many are taken together;
         # of 16 bits FOLD are.
         self.in_turn = self.converts and self.bits == 32
@@ -69,6 +72,9 @@ class Fold:
         # Elements, at most, of a run that is folded one vector after the other, and of rows without fetching ahead:
         # longer rows take up to 1.3 times as long so, shorter ones 0.65 to 1 of the time.
         self.short = (16 if self.bits == 32 and not self.slow else 8) * self.count
+        # Rows of products of which each vector is tested take 1.3 times as long.
+        tested = self.floats and operation == "product" and not self.narrows
+        self.short_row = 4 * self.count if tested else self.short
 
 
 class _FoldType(types.Type):

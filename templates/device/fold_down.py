@@ -68,7 +68,7 @@ def _folded_down(
     _fold_down(
         context, builder, fold, rule, [state], [odd], rows, lambda row, _v, _m: load(row), None
     )
-    _join_narrow(context, builder, odd, state)
+    _join_narrow(context, builder, fold, odd, state)
     return [builder.load(variable) for variable in state]
 
 

@@ -14,7 +14,7 @@ from few_lanes import _store_few
 from float_math import EXP_SCALE, _log, _same
 from fold import _DOUBLE, Fold, _bits_of, _call, _on_lanes, _rule_of, _vector_of
 from fold_down import _folded_down
-from fold_state import _element_of_key, _loaded, _places
+from fold_state import _element_of_key, _loaded, _normalised, _places, _or_else
 from folds import GROUPS
 from half import _to_16_bits
 from memory import _load, _pointer, _splat
@@ -91,14 +91,17 @@ class _Finish:
         """Doubles."""
         builder, operation = self.builder, self.fold.operation
         if operation == "product":
-            mantissa, exponent = state
-            exponent = builder.bitcast(exponent, _bits_of(exponent))
-            exponent = _clamped(builder, exponent, -1100, 1100)
-            half = builder.ashr(exponent, _same(exponent.type, 1))
-            rest = builder.sub(exponent, half)
-            for part in (half, rest):
-                mantissa = builder.fmul(mantissa, _power_of_two(builder, part))
-            return mantissa
+            mantissa, exponent = state[0], builder.bitcast(state[1], _bits_of(state[1]))
+
+            def scaled() -> list[Any]:
+                value, more = _normalised(builder, mantissa)
+                whole = _clamped(builder, builder.add(exponent, more), -1100, 1100)
+                half = builder.ashr(whole, _same(whole.type, 1))
+                for part in (half, builder.sub(whole, half)):
+                    value = builder.fmul(value, _power_of_two(builder, part))
+                return [value]
+
+            return _or_else(builder, exponent, [mantissa], scaled)[0]
         if operation == "exponentials":
             total = _sum_of(builder, state[:-1])
             total = builder.fmul(total, _same(total.type, 1 / EXP_SCALE))

@@ -22,13 +22,13 @@ from fold_state import (
     _places,
     _stored,
 )
-from folds import _fold_into, _fold_part, _load_row
+from folds import _fold_into, _fold_part, _load_row, _together
 from memory import _pointer, _prefetch
 from vectors import _Extremes, _greater
 
 
 class _ShortRuns(NamedTuple):
-    """Runs of n adjoining elements, at most short_elements, `step` bytes apart, each of another group."""
+    """Runs of n adjoining elements, at most `short` of the fold, `step` bytes apart, each of another group."""
 
     address: Any  # of the first
     n: Any
@@ -102,23 +102,24 @@ def _fold_short(
         state = [cgutils.alloca_once_value(builder, value) for value in old]
         narrow = _narrow(builder, fold, state)
 
-        def more(place: Any, count: Any) -> None:
-            _fold_into(
-                context,
-                builder,
-                fold,
-                rule,
-                narrow,
-                lambda _i, few: load(place, few),
-                1,
-                count,
-                True,
-            )
+        def more(to: list[Any], place: Any, rows: int, count: Any = None) -> None:
+            def row(i: int, few: Any) -> Any:
+                return load(builder.add(place, builder.mul(length, i64(i))), few)
 
-        with cgutils.for_range_slice(builder, i64(0), behind, length, i64) as (offset, _):
-            more(builder.add(first, offset), None)
-        more(builder.add(first, behind), rest)
-        _join_narrow(context, builder, narrow, state)
+            _fold_into(context, builder, fold, rule, to, row, rows, count, True)
+
+        single = i64(0)
+        together = _together(fold)
+        if fold.narrows and fold.short > together * fold.count:
+            # What is left is no more than may be narrow.
+            step = builder.mul(length, i64(together))
+            single = builder.mul(builder.sdiv(behind, step), step)
+            with cgutils.for_range_slice(builder, i64(0), single, step, i64) as (offset, _):
+                more(state, builder.add(first, offset), together)
+        with cgutils.for_range_slice(builder, single, behind, length, i64) as (offset, _):
+            more(narrow, builder.add(first, offset), 1)
+        more(narrow, builder.add(first, behind), 1, rest)
+        _join_narrow(context, builder, fold, narrow, state)
         return [builder.load(variable) for variable in state]
 
     def greatest_of_several(first: Any, old: list[Any]) -> list[Any]:
@@ -146,11 +147,11 @@ def _fold_short(
 
 
 @intrinsic
-def short_elements(_context: Any, fold: Any) -> Any:
-    """The elements of a short run, at most, a constant."""
+def short_row(_context: Any, fold: Any) -> Any:
+    """The elements, at most, of a row that is folded as a short run, a constant."""
 
     def codegen(_context: Any, _builder: Any, _signature: Any, _values: Any) -> Any:
-        return ir.IntType(64)(fold.fold.short)
+        return ir.IntType(64)(fold.fold.short_row)
 
     return types.int64(fold), codegen
 

@@ -11,8 +11,9 @@ from numba.core import cgutils
 from numba.extending import intrinsic
 
 from few_lanes import _few, _load_few
-from fold import Fold, _rule_of, _vector_of
+from fold import _DOUBLE, Fold, _rule_of, _vector_of
 from fold_state import (
+    _beyond,
     _blank,
     _folded,
     _joined,
@@ -23,9 +24,11 @@ from fold_state import (
     _pieces,
     _places,
     _start,
+    _some_set,
     _stored,
     _summed,
     _terms,
+    _times_narrow,
     _tree,
 )
 from memory import _load_apart, _pointer, _prefetch, _prefetch_line
@@ -86,6 +89,8 @@ def _fold_part(
 
     if fold.converts:
         return _summed(context, builder, fold, state, rows, terms, fresh)
+    if fold.widens:
+        return _times_narrow(builder, state, rows, terms)
     return _folded(context, builder, fold, state, rows, lambda i: terms(i)[0], one_group, fresh)
 
 
@@ -335,6 +340,64 @@ def is_settled(_context: Any, fold: Any, at: Any) -> Any:
     return types.boolean(fold, types.int64), codegen
 
 
+def _across(
+    builder: Any,
+    states: list[list[Any]],
+    joined: Callable[[list[Any], list[Any], int], list[Any]],
+) -> list[Any]:
+    """GROUPS states across their lanes, one for each; `joined` of two, so many of whose lanes are of one group."""
+
+    def parts(a: list[Any], b: list[Any], places: list[int]) -> list[Any]:
+        return [_part(builder, *pair, places) for pair in zip(a, b, strict=True)]
+
+    def group(state: list[Any]) -> list[Any]:
+        """GROUPS lanes of one group."""
+        count = state[0].type.count
+        while count > GROUPS:
+            count //= 2
+            halves = ([*range(count)], [*range(count, 2 * count)])
+            state = joined(*(parts(state, state, places) for places in halves), count)
+        return state
+
+    def pairs(some: list[list[Any]]) -> list[Any]:
+        """Lanes of these groups in turn, as many of each."""
+        if len(some) == 1:
+            return group(some[0])
+        half = len(some) // 2
+        a, b = pairs(some[:half]), pairs(some[half:])
+        each = GROUPS // half  # lanes of a group in a, or b
+        front = [i for i in range(2 * GROUPS) if i % each < each // 2]
+        back = [i for i in range(2 * GROUPS) if i % each >= each // 2]
+        return joined(parts(a, b, front), parts(a, b, back), each // 2)
+
+    return pairs(states)
+
+
+def _product_across(
+    builder: Any,
+    states: list[list[Any]],
+    joined: Callable[[list[Any], list[Any], int], list[Any]],
+) -> list[Any]:
+    """As _across, of the mantissas alone where these tell all: 0.75 of the time in short rows."""
+    # The product of 16 mantissas from 2**-32 to 2**32 is a normal double.
+    beyond = _tree(range(GROUPS), lambda i: _beyond(builder, states[i][0], 32), builder.or_)
+    exponents = _tree(
+        range(GROUPS), lambda i: builder.bitcast(states[i][1], beyond.type), builder.or_
+    )
+    none = ir.Constant(_vector_of(_DOUBLE, GROUPS), None)
+    result = [cgutils.alloca_once_value(builder, none) for _ in range(2)]
+    leaves = _some_set(builder, builder.or_(beyond, exponents))
+    with builder.if_else(leaves) as (then, otherwise):
+        with then:
+            for variable, value in zip(result, _across(builder, states, joined), strict=True):
+                builder.store(value, variable)
+        with otherwise:
+            mantissas = [[mantissa] for mantissa, _ in states]
+            (value,) = _across(builder, mantissas, lambda a, b, _: [builder.fmul(a[0], b[0])])
+            builder.store(value, result[0])
+    return [builder.load(variable) for variable in result]
+
+
 @intrinsic
 def across(_context: Any, fold: Any, at: Any, gap: Any, results: Any, result_gap: Any) -> Any:
     """Fold each of GROUPS vectors of states across its lanes: a state for each of them in `results`."""
@@ -343,39 +406,19 @@ def across(_context: Any, fold: Any, at: Any, gap: Any, results: Any, result_gap
         _, at, gap, results, result_gap = values
         f = fold.fold
         i64 = at.type
+        states = [
+            _loaded(builder, _places(builder, f, at, gap, i64(g * f.count), f.count))
+            for g in range(GROUPS)
+        ]
 
-        def joined(a: list[Any], b: list[Any]) -> list[Any]:
-            return _joined(context, builder, f, a, b, one_top=True)
+        def joined(a: list[Any], b: list[Any], lanes: int) -> list[Any]:
+            # Mantissas are brought back once, when the first lanes are joined.
+            normal = 2 * lanes < f.count
+            return _joined(context, builder, f, a, b, one_top=True, normal=normal)
 
-        def parts(a: list[Any], b: list[Any], places: list[int]) -> list[Any]:
-            return [_part(builder, *pair, places) for pair in zip(a, b, strict=True)]
-
-        def group(number: int) -> list[Any]:
-            """GROUPS lanes of one group."""
-            state = _loaded(builder, _places(builder, f, at, gap, i64(number * f.count), f.count))
-            count = f.count
-            while count > GROUPS:
-                count //= 2
-                halves = ([*range(count)], [*range(count, 2 * count)])
-                state = joined(*(parts(state, state, places) for places in halves))
-            return state
-
-        def pairs(numbers: range) -> list[Any]:
-            """Lanes of these groups in turn, as many of each."""
-            if len(numbers) == 1:
-                return group(numbers[0])
-            half = len(numbers) // 2
-            a, b = pairs(numbers[:half]), pairs(numbers[half:])
-            each = GROUPS // half  # lanes of a group in a, or b
-            front = [i for i in range(2 * GROUPS) if i % each < each // 2]
-            back = [i for i in range(2 * GROUPS) if i % each >= each // 2]
-            return joined(parts(a, b, front), parts(a, b, back))
-
-        _stored(
-            builder,
-            _places(builder, f, results, result_gap, i64(0), GROUPS),
-            pairs(range(GROUPS)),
-        )
+        multiplies = f.operation == "product" and f.lane == _DOUBLE
+        result = (_product_across if multiplies else _across)(builder, states, joined)
+        _stored(builder, _places(builder, f, results, result_gap, i64(0), GROUPS), result)
         return context.get_dummy_value()
 
     i64 = types.int64

@@ -1056,17 +1056,18 @@ def _log(builder: Any, value: Any) -> Any:
     return builder.select(builder.fcmp_unordered("uno", value, value), value, result)
 
 
-def _lost(builder: Any, a: Any, b: Any, whole: Any) -> Any:
-    """What rounding lost in whole = a + b, exactly (Knuth)."""
-    from_b = builder.fsub(whole, a)
+def _lost(builder: Any, a: Any, b: Any, whole: Any, plus: Any = None) -> Any:
+    """What rounding lost in whole = a + b, exactly (Knuth); see _two_sum."""
+    plus = plus or builder.fadd
+    from_b = plus(whole, builder.fneg(a))
     from_a = builder.fsub(whole, from_b)
-    return builder.fadd(builder.fsub(a, from_a), builder.fsub(b, from_b))
+    return builder.fadd(plus(a, builder.fneg(from_a)), plus(b, builder.fneg(from_b)))
 
 
-def _two_sum(builder: Any, a: Any, b: Any) -> tuple[Any, Any]:
-    """a + b, and what rounding lost in it."""
+def _two_sum(builder: Any, a: Any, b: Any, plus: Any = None) -> tuple[Any, Any]:
+    """a + b, and what rounding lost in it; half of the additions are made by `plus`."""
     whole = builder.fadd(a, b)
-    return whole, _lost(builder, a, b, whole)
+    return whole, _lost(builder, a, b, whole, plus)
 
 
 _ADDED = ("sum", "magnitudes", "squares")
@@ -1095,12 +1096,15 @@ class Fold:
         else:
             scaled = operation == "exponentials" or (self.wide and operation == "squares")
             self.arrays = 1 + self.wide + scaled
-        # A sum of floats that are converted first.
+        # A sum of floats that are converted first, and such a sum or product.
         self.converts = self.floats and operation in _ADDED and not self.wide
+        self.widens = self.converts or (self.floats and operation == "product" and not self.wide)
         self.lane_bytes = 8 if self.lane == _DOUBLE else self.bits // 8
         self.state_bytes = self.arrays * self.lane_bytes
-        # FOLD vectors of float16 at most are added to each other in float32 before they are added to a state.
-        self.narrows = self.converts and dtype == "FLOAT16"
+        # A few vectors are folded to each other before they are to a state: sums of float16 in float32, and products
+        # that cannot overflow before they are.
+        product = operation == "product" and dtype in ("FLOAT32", "FLOAT16")
+        self.narrows = product or (self.converts and dtype == "FLOAT16")
         # Rows of columns are added one after the other, so that it makes no difference how many are taken together;
         # of 16 bits FOLD are.
         self.in_turn = self.converts and self.bits == 32
@@ -1111,6 +1115,9 @@ class Fold:
         # Elements, at most, of a run that is folded one vector after the other, and of rows without fetching ahead:
         # longer rows take up to 1.3 times as long so, shorter ones 0.65 to 1 of the time.
         self.short = (16 if self.bits == 32 and not self.slow else 8) * self.count
+        # Rows of products of which each vector is tested take 1.3 times as long.
+        tested = self.floats and operation == "product" and not self.narrows
+        self.short_row = 4 * self.count if tested else self.short
 
 
 class _FoldType(types.Type):
@@ -1244,6 +1251,10 @@ def settles(_context: Any, fold: Any) -> Any:
 RISE = 8.0  # by which an element exceeds the top before that is raised
 
 _EXPONENT = 0x7FF << 52  # bits of a double's exponent
+# Powers of two between which mantissas of products are left as they are, and pairs of factors multiplied so: neither
+# four float32, nor four such pairs, and a mantissa come near the least or the greatest double.
+_MANTISSA_POWER = 256
+_PAIR_POWER = 128
 
 
 def _key(builder: Any, fold: Fold, rule: tuple[Any, ...], bits: Any) -> Any:
@@ -1357,7 +1368,7 @@ def _reciprocal(builder: Any, power: Any) -> Any:
 
 
 def _plus(context: Any, builder: Any, a: Any, b: Any) -> Any:
-    """a + b of converted floats."""
+    """a + b, by units that do not convert, nor add otherwise."""
     if _zen(context) == 0:
         return builder.fadd(a, b)
     # Zen converts where it adds, and multiplies and adds elsewhere (0.65 to 0.9 of the time): 1 * a + b, of a factor
@@ -1366,12 +1377,16 @@ def _plus(context: Any, builder: Any, a: Any, b: Any) -> Any:
     return _muladd(builder, one, a, b)
 
 
-def _added(builder: Any, a: list[Any], b: list[Any]) -> list[Any]:
+def _added(context: Any, builder: Any, a: list[Any], b: list[Any]) -> list[Any]:
     """Sums, with their rounding errors where there are such."""
     if len(a) == 1:
         return [builder.fadd(a[0], b[0])]
-    whole, lost = _two_sum(builder, a[0], b[0])
-    return [whole, builder.fadd(builder.fadd(a[1], b[1]), lost)]
+
+    def plus(a: Any, b: Any) -> Any:
+        return _plus(context, builder, a, b)
+
+    whole, lost = _two_sum(builder, a[0], b[0], plus)
+    return [whole, plus(builder.fadd(a[1], b[1]), lost)]
 
 
 def _times(builder: Any, sums: list[Any], factor: Any) -> list[Any]:
@@ -1392,19 +1407,81 @@ def _normalised(builder: Any, value: Any) -> tuple[Any, Any]:
     return mantissa, builder.select(ordinary, exponent, ir.Constant(integers, None))
 
 
+def _beyond(builder: Any, value: Any, power: int) -> Any:
+    """Bits of lanes: none where 2**-power <= |value| < 2**power, of which `power` is itself a power of two."""
+    bits = builder.bitcast(value, _bits_of(value))
+    bits = builder.sub(bits, _same(bits.type, (1023 - power) << 52))
+    return builder.and_(bits, _same(bits.type, _EXPONENT & -(2 * power << 52)))
+
+
+def _some_set(builder: Any, bits: Any) -> Any:
+    """Whether a lane has a bit."""
+    return _any(builder, builder.icmp_unsigned("!=", bits, ir.Constant(bits.type, None)))
+
+
+def _or_else(
+    builder: Any, bits: Any, values: list[Any], others: Callable[[], list[Any]]
+) -> list[Any]:
+    """The values, or, seldom, where a lane has a bit, what others() gives in their place."""
+    variables = [cgutils.alloca_once_value(builder, value) for value in values]
+    with builder.if_then(_some_set(builder, bits), likely=False):
+        for variable, value in zip(variables, others(), strict=True):
+            builder.store(value, variable)
+    return [builder.load(variable) for variable in variables]
+
+
 def _product(builder: Any, state: list[Any], mantissa: Any, exponent: Any) -> list[Any]:
-    """State times mantissa * 2**exponent (None: 0); the exponent's bits stand in the lanes of a double."""
+    """State times mantissa * 2**exponent; the exponent's bits stand in the lanes of a double."""
     mantissa, more = _normalised(builder, builder.fmul(state[0], mantissa))
     total = builder.add(builder.bitcast(state[1], more.type), more)
-    if exponent is not None:
-        total = builder.add(total, exponent)
+    total = builder.add(total, exponent)
     return [mantissa, builder.bitcast(total, mantissa.type)]
 
 
-def _wide_product(builder: Any, values: list[Any]) -> tuple[Any, Any]:
-    """The product of doubles, as a double and an exponent that it lacks.
+def _within(builder: Any, state: list[Any]) -> list[Any]:
+    """A product in pieces, of which all mantissas are brought back if one has left its range.
 
-    Multiplied as they are where no pair comes near the least or the greatest double: the same bits, in 0.4 of the time;
+    To do so each time takes 1.3 to 2 times as long.
+    """
+    mantissas = state[::2]
+    beyond = _tree(
+        range(len(mantissas)),
+        lambda i: _beyond(builder, mantissas[i], _MANTISSA_POWER),
+        builder.or_,
+    )
+
+    def rescaled() -> list[Any]:
+        one, none = _same(state[0].type, 1.0), ir.Constant(_bits_of(state[0]), None)
+        pairs = (_product(builder, state[i : i + 2], one, none) for i in range(0, len(state), 2))
+        return [value for pair in pairs for value in pair]
+
+    return _or_else(builder, beyond, state, rescaled)
+
+
+def _times_narrow(
+    builder: Any, state: list[Any], count: int, terms: Callable[[int], list[Any]]
+) -> list[Any]:
+    """A state times `count` vectors of converted terms, both in as many pieces.
+
+    A state of _narrow has no exponents.
+    """
+    values = [terms(i) for i in range(count)]
+    arrays = len(state) // len(values[0])
+    for first in range(0, count, 4):  # of so many float32 the product is a normal double
+        few = range(first, min(first + 4, count))
+        state = list(state)
+        for piece in range(len(values[0])):
+            factor = _tree(few, lambda i, piece=piece: values[i][piece], builder.fmul)
+            state[arrays * piece] = builder.fmul(state[arrays * piece], factor)
+        if arrays > 1:
+            state = _within(builder, state)
+    return state
+
+
+def _times_wide(builder: Any, state: list[Any], values: list[Any]) -> list[Any]:
+    """State times at most eight doubles.
+
+    Multiplied as they are where no pair comes near the least or the greatest double: the same bits, in 0.3 of the time;
     in up to 2.5 where pairs underflow.
     """
     pairs = [
@@ -1412,30 +1489,25 @@ def _wide_product(builder: Any, values: list[Any]) -> tuple[Any, Any]:
         for pair in (values[i : i + 2] for i in range(0, len(values), 2))
     ]
     every, double = range(len(pairs)), values[0].type
-    sizes = [_on_lanes(builder, "fabs", pair) for pair in pairs]
-    least = _tree(every, sizes.__getitem__, lambda a, b: _lesser_float(builder, a, b))
-    most = _tree(every, sizes.__getitem__, lambda a, b: _greater_float(builder, a, b))
-    bound = 2.0 ** (1000 // len(pairs))
-    inside = builder.and_(
-        builder.fcmp_ordered(">", least, _same(double, 1 / bound)),
-        builder.fcmp_ordered("<", most, _same(double, bound)),
-    )
-    plain = _tree(every, pairs.__getitem__, builder.fmul)
-    none = ir.Constant(_bits_of(plain), None)
-    product, exponent = (cgutils.alloca_once_value(builder, value) for value in (plain, none))
-    with builder.if_then(_any(builder, builder.not_(inside)), likely=False):
-        rescaled = []
+    plain = builder.fmul(state[0], _tree(every, pairs.__getitem__, builder.fmul))
+    beyond = _tree(every, lambda i: _beyond(builder, pairs[i], _PAIR_POWER), builder.or_)
+    beyond = builder.or_(beyond, _beyond(builder, plain, _MANTISSA_POWER))
+
+    def rescaled() -> list[Any]:
+        parts = []
         for value in values:
             tiny = _same(double, 2.0**-1022)
             subnormal = builder.fcmp_ordered("<", _on_lanes(builder, "fabs", value), tiny)
             raised = builder.fmul(value, _same(double, 2.0**54))
             mantissa, more = _normalised(builder, builder.select(subnormal, raised, value))
             lower = builder.sub(more, _same(more.type, 54))
-            rescaled.append((mantissa, builder.select(subnormal, lower, more)))
+            parts.append((mantissa, builder.select(subnormal, lower, more)))
         numbers = range(len(values))
-        builder.store(_tree(numbers, lambda i: rescaled[i][0], builder.fmul), product)
-        builder.store(_tree(numbers, lambda i: rescaled[i][1], builder.add), exponent)
-    return builder.load(product), builder.load(exponent)
+        mantissa = _tree(numbers, lambda i: parts[i][0], builder.fmul)
+        exponent = _tree(numbers, lambda i: parts[i][1], builder.add)
+        return _product(builder, state, mantissa, exponent)
+
+    return _or_else(builder, beyond, [plain, state[1]], rescaled)
 
 
 def _depth(builder: Any, x: Any, top: Any) -> Any:
@@ -1456,25 +1528,39 @@ def _lowered(context: Any, builder: Any, fold: Fold, sums: list[Any], depth: Any
 
 
 def _joined(
-    context: Any, builder: Any, fold: Fold, a: list[Any], b: list[Any], one_top: bool = False
+    context: Any,
+    builder: Any,
+    fold: Fold,
+    a: list[Any],
+    b: list[Any],
+    one_top: bool = False,
+    normal: bool = False,
 ) -> list[Any]:
-    """Two states as one; `one_top`: of exponentials below one and the same top."""
+    """Two states as one.
+
+    `one_top`: of exponentials below one and the same top; `normal`: of products whose mantissas are still far from the
+    least and the greatest double.
+    """
     operation = fold.operation
     if operation == "greatest":
         return [_greater(builder, a[0], b[0])]
     if not isinstance(a[0].type.element, ir.DoubleType | ir.FloatType):
         return [(builder.mul if operation == "product" else builder.add)(a[0], b[0])]
     if operation == "product":
-        return _product(builder, a, b[0], builder.bitcast(b[1], _bits_of(b[1])))
+        exponent = builder.bitcast(b[1], _bits_of(b[1]))
+        if normal:
+            exponent = builder.add(builder.bitcast(a[1], exponent.type), exponent)
+            return [builder.fmul(a[0], b[0]), builder.bitcast(exponent, b[1].type)]
+        return _product(builder, a, b[0], exponent)
     if operation == "exponentials":
         top = a[-1]
         if one_top:
-            return [*_added(builder, a[:-1], b[:-1]), top]
+            return [*_added(context, builder, a[:-1], b[:-1]), top]
         top = _greater_float(builder, a[-1], b[-1])
         a, b = (
             _lowered(context, builder, fold, s[:-1], _depth(builder, s[-1], top)) for s in (a, b)
         )
-        return [*_added(builder, a, b), top]
+        return [*_added(context, builder, a, b), top]
     if operation == "squares" and fold.wide:
         scale = _greater_float(builder, a[-1], b[-1])
         inverse = _reciprocal(builder, scale)
@@ -1483,8 +1569,8 @@ def _joined(
             factor = builder.fmul(state[-1], inverse)
             # One factor after the other: its square may be too small.
             sides.append(_times(builder, _times(builder, state[:-1], factor), factor))
-        return [*_added(builder, *sides), scale]
-    return _added(builder, a, b)
+        return [*_added(context, builder, *sides), scale]
+    return _added(context, builder, a, b)
 
 
 def _tree(items: range, leaf: Callable[[int], Any], operation: Callable[[Any, Any], Any]) -> Any:
@@ -1516,12 +1602,7 @@ def _folded(
         return _tree(numbers, values.__getitem__, builder.fadd)
 
     if operation == "product" and fold.lane == _DOUBLE:
-        if fold.wide:
-            return _product(builder, state, *_wide_product(builder, [term(i) for i in numbers]))
-        for first in range(0, count, 4):  # of so many float32 the product is a normal double
-            few = range(first, min(first + 4, count))
-            state = _product(builder, state, _tree(few, term, builder.fmul), None)
-        return state
+        return _times_wide(builder, state, [term(i) for i in numbers])
     if operation == "exponentials":
         terms = [term(i) for i in numbers]
         old = state[-1]
@@ -1553,7 +1634,7 @@ def _folded(
             depths = [builder.fsub(t, finite_top) for t in terms]
         powers = [_exp_of(context, builder, fold, d) for d in depths]
         added = _widened(builder, sum_of(powers))
-        sums = _added(builder, sums, [added, *(_same(added.type, -0.0) for _ in sums[1:])])
+        sums = _added(context, builder, sums, [added, *(_same(added.type, -0.0) for _ in sums[1:])])
         return [*sums, _widened(builder, top)]
     if operation == "squares" and fold.wide:
         terms = [term(i) for i in numbers]
@@ -1564,7 +1645,7 @@ def _folded(
         sums = _times(builder, _times(builder, state[:-1], factor), factor)
         parts = [builder.fmul(t, inverse) for t in terms]
         added = sum_of([builder.fmul(p, p) for p in parts])
-        return [*_added(builder, sums, [added, _same(added.type, -0.0)]), scale]
+        return [*_added(context, builder, sums, [added, _same(added.type, -0.0)]), scale]
 
     def leaf(i: int) -> list[Any]:
         value = term(i)
@@ -1611,23 +1692,39 @@ def _summed(
 
 
 def _narrow(builder: Any, fold: Fold, state: list[Any]) -> list[Any]:
-    """The variables into which FOLD vectors at most are folded, one by one, until _join_narrow.
+    """The variables into which a few vectors at most are folded, one by one, until _join_narrow.
 
-    Short sums of a fold that narrows take 0.55 to 0.95 of the time so. For other folds these variables are the state.
+    As many as are folded together. Short sums of a fold that narrows take 0.55 to 0.95 of the time so. For other folds
+    these variables are the state.
     """
     if not fold.narrows:
         return state
+    if fold.operation == "product":
+        return [
+            cgutils.alloca_once_value(builder, _same(mantissa.type.pointee, 1.0))
+            for mantissa in state[::2]
+        ]
     vectors = [_vector_of(ir.FloatType(), variable.type.pointee.count) for variable in state]
     return [cgutils.alloca_once_value(builder, _same(vector, -0.0)) for vector in vectors]
 
 
-def _join_narrow(context: Any, builder: Any, narrow: list[Any], state: list[Any]) -> None:
-    """Add the sums of _narrow to the state."""
+def _join_narrow(
+    context: Any, builder: Any, fold: Fold, narrow: list[Any], state: list[Any]
+) -> None:
+    """Fold what _narrow came to into the state."""
     if narrow is state:
         return
-    for sums, variable in zip(narrow, state, strict=True):
-        added = _widened(builder, builder.load(sums))
-        builder.store(_plus(context, builder, added, builder.load(variable)), variable)
+    old = [builder.load(variable) for variable in state]
+    more = [builder.load(variable) for variable in narrow]
+    if fold.operation == "product":
+        new = _times_narrow(builder, old, 1, lambda _i: more)
+    else:
+        new = [
+            _plus(context, builder, _widened(builder, sums), value)
+            for sums, value in zip(more, old, strict=True)
+        ]
+    for variable, value in zip(state, new, strict=True):
+        builder.store(value, variable)
 
 
 def _part(builder: Any, a: Any, b: Any, places: list[int]) -> Any:
@@ -1657,8 +1754,8 @@ def _places(builder: Any, fold: Fold, at: Any, gap: Any, lane: Any, count: int) 
 
 
 def _splits(context: Any, fold: Fold) -> bool:
-    """Whether converted elements are added in pieces of 256 bits, without which `_plus` gains nothing before Zen 5."""
-    return fold.converts and 0 < _zen(context) < 5
+    """Whether converted elements are folded in pieces of 256 bits, without which `_plus` gains nothing before Zen 5."""
+    return fold.widens and 0 < _zen(context) < 5
 
 
 def _pieces(context: Any, builder: Any, fold: Fold, at: Any, gap: Any, lane: Any) -> list[Any]:
@@ -1829,6 +1926,8 @@ def _fold_part(
 
     if fold.converts:
         return _summed(context, builder, fold, state, rows, terms, fresh)
+    if fold.widens:
+        return _times_narrow(builder, state, rows, terms)
     return _folded(context, builder, fold, state, rows, lambda i: terms(i)[0], one_group, fresh)
 
 
@@ -2078,6 +2177,64 @@ def is_settled(_context: Any, fold: Any, at: Any) -> Any:
     return types.boolean(fold, types.int64), codegen
 
 
+def _across(
+    builder: Any,
+    states: list[list[Any]],
+    joined: Callable[[list[Any], list[Any], int], list[Any]],
+) -> list[Any]:
+    """GROUPS states across their lanes, one for each; `joined` of two, so many of whose lanes are of one group."""
+
+    def parts(a: list[Any], b: list[Any], places: list[int]) -> list[Any]:
+        return [_part(builder, *pair, places) for pair in zip(a, b, strict=True)]
+
+    def group(state: list[Any]) -> list[Any]:
+        """GROUPS lanes of one group."""
+        count = state[0].type.count
+        while count > GROUPS:
+            count //= 2
+            halves = ([*range(count)], [*range(count, 2 * count)])
+            state = joined(*(parts(state, state, places) for places in halves), count)
+        return state
+
+    def pairs(some: list[list[Any]]) -> list[Any]:
+        """Lanes of these groups in turn, as many of each."""
+        if len(some) == 1:
+            return group(some[0])
+        half = len(some) // 2
+        a, b = pairs(some[:half]), pairs(some[half:])
+        each = GROUPS // half  # lanes of a group in a, or b
+        front = [i for i in range(2 * GROUPS) if i % each < each // 2]
+        back = [i for i in range(2 * GROUPS) if i % each >= each // 2]
+        return joined(parts(a, b, front), parts(a, b, back), each // 2)
+
+    return pairs(states)
+
+
+def _product_across(
+    builder: Any,
+    states: list[list[Any]],
+    joined: Callable[[list[Any], list[Any], int], list[Any]],
+) -> list[Any]:
+    """As _across, of the mantissas alone where these tell all: 0.75 of the time in short rows."""
+    # The product of 16 mantissas from 2**-32 to 2**32 is a normal double.
+    beyond = _tree(range(GROUPS), lambda i: _beyond(builder, states[i][0], 32), builder.or_)
+    exponents = _tree(
+        range(GROUPS), lambda i: builder.bitcast(states[i][1], beyond.type), builder.or_
+    )
+    none = ir.Constant(_vector_of(_DOUBLE, GROUPS), None)
+    result = [cgutils.alloca_once_value(builder, none) for _ in range(2)]
+    leaves = _some_set(builder, builder.or_(beyond, exponents))
+    with builder.if_else(leaves) as (then, otherwise):
+        with then:
+            for variable, value in zip(result, _across(builder, states, joined), strict=True):
+                builder.store(value, variable)
+        with otherwise:
+            mantissas = [[mantissa] for mantissa, _ in states]
+            (value,) = _across(builder, mantissas, lambda a, b, _: [builder.fmul(a[0], b[0])])
+            builder.store(value, result[0])
+    return [builder.load(variable) for variable in result]
+
+
 @intrinsic
 def across(_context: Any, fold: Any, at: Any, gap: Any, results: Any, result_gap: Any) -> Any:
     """Fold each of GROUPS vectors of states across its lanes: a state for each of them in `results`."""
@@ -2086,39 +2243,19 @@ def across(_context: Any, fold: Any, at: Any, gap: Any, results: Any, result_gap
         _, at, gap, results, result_gap = values
         f = fold.fold
         i64 = at.type
+        states = [
+            _loaded(builder, _places(builder, f, at, gap, i64(g * f.count), f.count))
+            for g in range(GROUPS)
+        ]
 
-        def joined(a: list[Any], b: list[Any]) -> list[Any]:
-            return _joined(context, builder, f, a, b, one_top=True)
+        def joined(a: list[Any], b: list[Any], lanes: int) -> list[Any]:
+            # Mantissas are brought back once, when the first lanes are joined.
+            normal = 2 * lanes < f.count
+            return _joined(context, builder, f, a, b, one_top=True, normal=normal)
 
-        def parts(a: list[Any], b: list[Any], places: list[int]) -> list[Any]:
-            return [_part(builder, *pair, places) for pair in zip(a, b, strict=True)]
-
-        def group(number: int) -> list[Any]:
-            """GROUPS lanes of one group."""
-            state = _loaded(builder, _places(builder, f, at, gap, i64(number * f.count), f.count))
-            count = f.count
-            while count > GROUPS:
-                count //= 2
-                halves = ([*range(count)], [*range(count, 2 * count)])
-                state = joined(*(parts(state, state, places) for places in halves))
-            return state
-
-        def pairs(numbers: range) -> list[Any]:
-            """Lanes of these groups in turn, as many of each."""
-            if len(numbers) == 1:
-                return group(numbers[0])
-            half = len(numbers) // 2
-            a, b = pairs(numbers[:half]), pairs(numbers[half:])
-            each = GROUPS // half  # lanes of a group in a, or b
-            front = [i for i in range(2 * GROUPS) if i % each < each // 2]
-            back = [i for i in range(2 * GROUPS) if i % each >= each // 2]
-            return joined(parts(a, b, front), parts(a, b, back))
-
-        _stored(
-            builder,
-            _places(builder, f, results, result_gap, i64(0), GROUPS),
-            pairs(range(GROUPS)),
-        )
+        multiplies = f.operation == "product" and f.lane == _DOUBLE
+        result = (_product_across if multiplies else _across)(builder, states, joined)
+        _stored(builder, _places(builder, f, results, result_gap, i64(0), GROUPS), result)
         return context.get_dummy_value()
 
     i64 = types.int64
@@ -2270,7 +2407,7 @@ def fold_run(
             rest = builder.and_(n, i64(f.count - 1))
             with builder.if_then(builder.icmp_signed(">", rest, i64(0))):
                 more(part_at(builder.mul(builder.sub(n, rest), size)), 1, rest, narrow)
-            _join_narrow(context, builder, narrow, state)
+            _join_narrow(context, builder, f, narrow, state)
 
         def greatest() -> None:
             # Of all vectors first, and no key until then: 0.7 to 0.9 of the time, 1.2 to 1.5 where there is NaN. The
@@ -2330,7 +2467,7 @@ def fold_run(
 
 
 class _ShortRuns(NamedTuple):
-    """Runs of n adjoining elements, at most short_elements, `step` bytes apart, each of another group."""
+    """Runs of n adjoining elements, at most `short` of the fold, `step` bytes apart, each of another group."""
 
     address: Any  # of the first
     n: Any
@@ -2404,23 +2541,24 @@ def _fold_short(
         state = [cgutils.alloca_once_value(builder, value) for value in old]
         narrow = _narrow(builder, fold, state)
 
-        def more(place: Any, count: Any) -> None:
-            _fold_into(
-                context,
-                builder,
-                fold,
-                rule,
-                narrow,
-                lambda _i, few: load(place, few),
-                1,
-                count,
-                True,
-            )
+        def more(to: list[Any], place: Any, rows: int, count: Any = None) -> None:
+            def row(i: int, few: Any) -> Any:
+                return load(builder.add(place, builder.mul(length, i64(i))), few)
 
-        with cgutils.for_range_slice(builder, i64(0), behind, length, i64) as (offset, _):
-            more(builder.add(first, offset), None)
-        more(builder.add(first, behind), rest)
-        _join_narrow(context, builder, narrow, state)
+            _fold_into(context, builder, fold, rule, to, row, rows, count, True)
+
+        single = i64(0)
+        together = _together(fold)
+        if fold.narrows and fold.short > together * fold.count:
+            # What is left is no more than may be narrow.
+            step = builder.mul(length, i64(together))
+            single = builder.mul(builder.sdiv(behind, step), step)
+            with cgutils.for_range_slice(builder, i64(0), single, step, i64) as (offset, _):
+                more(state, builder.add(first, offset), together)
+        with cgutils.for_range_slice(builder, single, behind, length, i64) as (offset, _):
+            more(narrow, builder.add(first, offset), 1)
+        more(narrow, builder.add(first, behind), 1, rest)
+        _join_narrow(context, builder, fold, narrow, state)
         return [builder.load(variable) for variable in state]
 
     def greatest_of_several(first: Any, old: list[Any]) -> list[Any]:
@@ -2448,11 +2586,11 @@ def _fold_short(
 
 
 @intrinsic
-def short_elements(_context: Any, fold: Any) -> Any:
-    """The elements of a short run, at most, a constant."""
+def short_row(_context: Any, fold: Any) -> Any:
+    """The elements, at most, of a row that is folded as a short run, a constant."""
 
     def codegen(_context: Any, _builder: Any, _signature: Any, _values: Any) -> Any:
-        return ir.IntType(64)(fold.fold.short)
+        return ir.IntType(64)(fold.fold.short_row)
 
     return types.int64(fold), codegen
 
@@ -2539,7 +2677,7 @@ def _folded_down(
     _fold_down(
         context, builder, fold, rule, [state], [odd], rows, lambda row, _v, _m: load(row), None
     )
-    _join_narrow(context, builder, odd, state)
+    _join_narrow(context, builder, fold, odd, state)
     return [builder.load(variable) for variable in state]
 
 
@@ -2759,14 +2897,17 @@ class _Finish:
         """Doubles."""
         builder, operation = self.builder, self.fold.operation
         if operation == "product":
-            mantissa, exponent = state
-            exponent = builder.bitcast(exponent, _bits_of(exponent))
-            exponent = _clamped(builder, exponent, -1100, 1100)
-            half = builder.ashr(exponent, _same(exponent.type, 1))
-            rest = builder.sub(exponent, half)
-            for part in (half, rest):
-                mantissa = builder.fmul(mantissa, _power_of_two(builder, part))
-            return mantissa
+            mantissa, exponent = state[0], builder.bitcast(state[1], _bits_of(state[1]))
+
+            def scaled() -> list[Any]:
+                value, more = _normalised(builder, mantissa)
+                whole = _clamped(builder, builder.add(exponent, more), -1100, 1100)
+                half = builder.ashr(whole, _same(whole.type, 1))
+                for part in (half, builder.sub(whole, half)):
+                    value = builder.fmul(value, _power_of_two(builder, part))
+                return [value]
+
+            return _or_else(builder, exponent, [mantissa], scaled)[0]
         if operation == "exponentials":
             total = _sum_of(builder, state[:-1])
             total = builder.fmul(total, _same(total.type, 1 / EXP_SCALE))
@@ -3083,7 +3224,7 @@ def rows(dtype, operation):
         _, step, out_step = _axis(kept, kept[1] - 1)
         inner = reduced[1] - 1
         n, n_step, _ = _axis(reduced, inner)
-        short = inner == 0 and parts == 1 and n <= short_elements(fold)
+        short = inner == 0 and parts == 1 and n <= short_row(fold)
         short = short and n_step == size
         short_ahead = 0
         if how[NEAR] == 0 and fetches_runs(fold, n * size):

@@ -773,11 +773,12 @@ def _float_to_bfloat(builder: Any, value: Any) -> Any:
     return builder.trunc(result, _like(value.type, ir.IntType(16)))
 
 
-def _lost(builder: Any, a: Any, b: Any, whole: Any) -> Any:
-    """What rounding lost in whole = a + b, exactly (Knuth)."""
-    from_b = builder.fsub(whole, a)
+def _lost(builder: Any, a: Any, b: Any, whole: Any, plus: Any = None) -> Any:
+    """What rounding lost in whole = a + b, exactly (Knuth); see _two_sum."""
+    plus = plus or builder.fadd
+    from_b = plus(whole, builder.fneg(a))
     from_a = builder.fsub(whole, from_b)
-    return builder.fadd(builder.fsub(a, from_a), builder.fsub(b, from_b))
+    return builder.fadd(plus(a, builder.fneg(from_a)), plus(b, builder.fneg(from_b)))
 
 
 EXP_SCALE = 2.0**64  # _exp's results bear this factor, so that none of them is subnormal

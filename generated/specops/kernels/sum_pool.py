@@ -1833,17 +1833,18 @@ def _write_lines(
     return doubtful
 
 
-def _lost(builder: Any, a: Any, b: Any, whole: Any) -> Any:
-    """What rounding lost in whole = a + b, exactly (Knuth)."""
-    from_b = builder.fsub(whole, a)
+def _lost(builder: Any, a: Any, b: Any, whole: Any, plus: Any = None) -> Any:
+    """What rounding lost in whole = a + b, exactly (Knuth); see _two_sum."""
+    plus = plus or builder.fadd
+    from_b = plus(whole, builder.fneg(a))
     from_a = builder.fsub(whole, from_b)
-    return builder.fadd(builder.fsub(a, from_a), builder.fsub(b, from_b))
+    return builder.fadd(plus(a, builder.fneg(from_a)), plus(b, builder.fneg(from_b)))
 
 
-def _two_sum(builder: Any, a: Any, b: Any) -> tuple[Any, Any]:
-    """a + b, and what rounding lost in it."""
+def _two_sum(builder: Any, a: Any, b: Any, plus: Any = None) -> tuple[Any, Any]:
+    """a + b, and what rounding lost in it; half of the additions are made by `plus`."""
     whole = builder.fadd(a, b)
-    return whole, _lost(builder, a, b, whole)
+    return whole, _lost(builder, a, b, whole, plus)
 
 
 RUN_REGISTERS = 4  # additions that do not wait for each other
