@@ -35,6 +35,7 @@ _EXPONENT = 0x7FF << 52  # bits of a double's exponent
 # four float32, nor four such pairs, and a mantissa come near the least or the greatest double.
 _MANTISSA_POWER = 256
 _PAIR_POWER = 128
+_SQUARED_POWER = 256  # the same of what is squared
 
 
 def _key(builder: Any, fold: Fold, rule: tuple[Any, ...], bits: Any) -> Any:
@@ -117,7 +118,7 @@ def _neutral(fold: Fold, count: int) -> list[Any]:
         lowest = LOWEST[64 if fold.wide else 32]
         return [zero, *sums[1:], _same(vector, lowest)]
     if len(sums) < fold.arrays:
-        return [*sums, _same(vector, _LEAST_SCALE)]
+        return [*sums, _same(vector, 1.0)]
     return sums
 
 
@@ -139,6 +140,12 @@ def _scale_of(builder: Any, magnitude: Any) -> Any:
     least, most = _same(power.type, _LEAST_SCALE), _same(power.type, _GREATEST_SCALE)
     power = _greater_float(builder, power, least)
     return _lesser_float(builder, power, most)
+
+
+def _known_scale(builder: Any, state: list[Any]) -> Any:
+    """The scale of a sum of squares, the least of nothing but zeros."""
+    zero = builder.fcmp_ordered("==", state[0], _same(state[0].type, 0.0))
+    return builder.select(zero, _same(state[0].type, _LEAST_SCALE), state[-1])
 
 
 def _reciprocal(builder: Any, power: Any) -> Any:
@@ -192,6 +199,13 @@ def _beyond(builder: Any, value: Any, power: int) -> Any:
     bits = builder.bitcast(value, _bits_of(value))
     bits = builder.sub(bits, _same(bits.type, (1023 - power) << 52))
     return builder.and_(bits, _same(bits.type, _EXPONENT & -(2 * power << 52)))
+
+
+def _differs(builder: Any, value: Any, constant: float) -> Any:
+    """Bits in which lanes differ from a constant."""
+    bits = _bits_of(value)
+    constant = builder.bitcast(_same(value.type, constant), bits)
+    return builder.xor(builder.bitcast(value, bits), constant)
 
 
 def _some_set(builder: Any, bits: Any) -> Any:
@@ -342,7 +356,7 @@ def _joined(
         )
         return [*_added(context, builder, a, b), top]
     if operation == "squares" and fold.wide:
-        scale = _greater_float(builder, a[-1], b[-1])
+        scale = _greater_float(builder, *(_known_scale(builder, state) for state in (a, b)))
         inverse = _reciprocal(builder, scale)
         sides = []
         for state in (a, b):
@@ -419,13 +433,27 @@ def _folded(
     if operation == "squares" and fold.wide:
         terms = [term(i) for i in numbers]
         top = _tree(numbers, terms.__getitem__, lambda a, b: _greater_float(builder, a, b))
-        scale = _greater_float(builder, state[-1], _scale_of(builder, top))
-        inverse = _reciprocal(builder, scale)
-        factor = builder.fmul(state[-1], inverse)
-        sums = _times(builder, _times(builder, state[:-1], factor), factor)
-        parts = [builder.fmul(t, inverse) for t in terms]
-        added = sum_of([builder.fmul(p, p) for p in parts])
-        return [*_added(context, builder, sums, [added, _same(added.type, -0.0)]), scale]
+
+        def squared(values: list[Any]) -> list[Any]:
+            added = sum_of([builder.fmul(value, value) for value in values])
+            return [added, _same(added.type, -0.0)]
+
+        def scaled() -> list[Any]:
+            known = _known_scale(builder, state)
+            scale = _greater_float(builder, known, _scale_of(builder, top))
+            inverse = _reciprocal(builder, scale)
+            factor = builder.fmul(known, inverse)
+            sums = _times(builder, _times(builder, state[:-1], factor), factor)
+            more = squared([builder.fmul(t, inverse) for t in terms])
+            return [*_added(context, builder, sums, more), scale]
+
+        # As they are where squares come near neither the least nor the greatest double: 0.5 to 0.8 of the time.
+        beyond = _beyond(builder, top, _SQUARED_POWER)
+        zero = builder.fcmp_ordered("==", top, _same(top.type, 0.0))
+        beyond = builder.select(zero, ir.Constant(beyond.type, None), beyond)
+        bits = builder.or_(beyond, _differs(builder, state[-1], 1.0))
+        plain = [*_added(context, builder, state[:-1], squared(terms)), _same(top.type, 1.0)]
+        return _or_else(builder, bits, plain, scaled)
 
     def leaf(i: int) -> list[Any]:
         value = term(i)
