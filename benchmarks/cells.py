@@ -16,7 +16,7 @@ Array = npt.NDArray[Any]
 
 RANDOM = 1_000_003  # a prime number: no two rows are alike
 
-REDUCTIONS = ("argmax", "sum", "max", "l2_norm", "logsumexp")
+REDUCTIONS = ("argmax", "sum", "prod", "max", "l2_norm", "logsumexp")
 # They go from what a pooling gave to the shape of what was pooled, which is the cell's.
 BACKWARD = ("average_pool_grad", "max_pool_grad", "max_unpool")
 
@@ -66,7 +66,10 @@ class Cell:
     def _elements(self, seed: int) -> Array:
         random = np.random.default_rng(seed)
         if self.dtype.startswith("float"):
-            return random.standard_normal(RANDOM, np.float32).astype(self.dtype, copy=False)
+            values = random.standard_normal(RANDOM, np.float32)
+            if self.operator == "prod":  # of others no product of a long row is a number
+                values = 1 + values / 1024
+            return values.astype(self.dtype, copy=False)
         limits = np.iinfo(self.dtype)
         return random.integers(limits.min, limits.max, RANDOM, self.dtype, True)
 

@@ -20,6 +20,7 @@ _NAMES = {
 }
 _REDUCTIONS = {
     "sum": "ReduceSum",
+    "prod": "ReduceProd",
     "max": "ReduceMax",
     "l2_norm": "ReduceL2",
     "logsumexp": "ReduceLogSumExp",

@@ -63,6 +63,7 @@ def _reduction(cell: Cell, x: Array) -> Callable[[], tuple[Array, ...]]:
 
     run = {
         "sum": lambda: x.sum(cell.axes),
+        "prod": lambda: x.prod(cell.axes),
         "max": lambda: x.max(cell.axes),
         "l2_norm": l2_norm,
         "logsumexp": logsumexp,

@@ -40,7 +40,7 @@ def _run(cell: Cell, x: Array) -> Callable[[], tuple[Array, ...]]:
         out = np.empty(shape, cell.output_dtype())
     else:
         out = np.empty_like(x)
-    if cell.operator in ("sum", "max"):  # NumPy has these: here they are ONNX's
+    if cell.operator in ("sum", "prod", "max"):  # NumPy has these: here they are ONNX's
         reduce = getattr(onnx, f"reduce_{cell.operator}")
         return lambda: (reduce(x, axes=cell.axes, keepdims=False, out=out),)
     function = getattr(specops, cell.operator)

@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch.nn import functional
 
-from benchmarks.cells import BACKWARD, Array, Cell
+from benchmarks.cells import BACKWARD, REDUCTIONS, Array, Cell
 from benchmarks.implementations import Unsupported
 
 _POOLS: Any = {1: functional.max_pool1d, 2: functional.max_pool2d, 3: functional.max_pool3d}
@@ -100,6 +100,10 @@ def _run(cell: Cell, x: torch.Tensor) -> Callable[[], tuple[torch.Tensor, ...]]:
         values, axis = grouped()
         return (torch.argmax(values, axis, out=out),)
 
+    def prod() -> tuple[torch.Tensor, ...]:
+        values, axis = grouped()
+        return (torch.prod(values, axis, out=out),)
+
     def hardmax() -> tuple[torch.Tensor, ...]:
         values, axis = grouped()
         out.zero_().scatter_(axis, values.argmax(axis, keepdim=True), 1.0)
@@ -113,11 +117,15 @@ def _run(cell: Cell, x: torch.Tensor) -> Callable[[], tuple[torch.Tensor, ...]]:
         values, axis = grouped()
         return (restored(torch.log_softmax(values, axis, out=out)),)
 
-    if cell.operator == "argmax":
-        out = torch.empty(shape, dtype=torch.int64)
+    if cell.operator in REDUCTIONS:
+        out = torch.empty(shape, dtype=getattr(torch, cell.output_dtype()))
     else:
         out = torch.empty_like(grouped()[0])
     assert math.prod(shape) > 0
-    return {"argmax": argmax, "hardmax": hardmax, "softmax": softmax, "log_softmax": log_softmax}[
-        cell.operator
-    ]
+    return {
+        "argmax": argmax,
+        "prod": prod,
+        "hardmax": hardmax,
+        "softmax": softmax,
+        "log_softmax": log_softmax,
+    }[cell.operator]

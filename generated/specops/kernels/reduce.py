@@ -1304,7 +1304,7 @@ def _terms(context: Any, builder: Any, fold: Fold, rule: tuple[Any, ...], bits: 
     else:
         single = ir.FloatType() if dtype == "FLOAT32" else _DOUBLE
         value = builder.bitcast(bits, _vector_of(single, count))
-    if operation == "product" or (operation in _ADDED and dtype != "FLOAT16"):
+    if operation in (*_ADDED, "product") and dtype != "FLOAT16":
         value = _widened(builder, value)
     if operation == "magnitudes" and _splits(context, fold):
         # LLVM would take them of whole vectors before these are converted in pieces (1.6 times as long).
@@ -1481,12 +1481,21 @@ def _times_narrow(
     """
     values = [terms(i) for i in range(count)]
     arrays = len(state) // len(values[0])
+
+    def product(some: list[Any]) -> Any:
+        return _tree(range(len(some)), some.__getitem__, builder.fmul)
+
+    def factor(few: range, piece: int) -> Any:
+        some = [values[i][piece] for i in few]
+        if some[0].type.element == ir.FloatType():  # of two float16 the product is a float32
+            some = [_widened(builder, product(some[i : i + 2])) for i in range(0, len(some), 2)]
+        return product(some)
+
     for first in range(0, count, 4):  # of so many float32 the product is a normal double
         few = range(first, min(first + 4, count))
         state = list(state)
         for piece in range(len(values[0])):
-            factor = _tree(few, lambda i, piece=piece: values[i][piece], builder.fmul)
-            state[arrays * piece] = builder.fmul(state[arrays * piece], factor)
+            state[arrays * piece] = builder.fmul(state[arrays * piece], factor(few, piece))
         if arrays > 1:
             state = _within(builder, state)
     return state
