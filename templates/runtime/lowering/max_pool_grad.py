@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Sequence
 
@@ -66,7 +67,9 @@ class MaxPoolGrad:
             index_bytes=8,
         )
         sides = zip(window, strides, dilations, strict=True)
-        self._apart = all((w - 1) * dilation < stride for w, stride, dilation in sides)
+        apart = all((w - 1) * dilation < stride for w, stride, dilation in sides)
+        # Windows may be apart, and given place by place where planes are side by side.
+        self._may = apart, math.prod(window) <= kernel.MOST_PLACES
         elements = math.prod(input.sizes)
         self._empty = elements == 0
         self._sum_bytes = 4 if width == 16 else 8
@@ -84,8 +87,9 @@ class MaxPoolGrad:
     def kernels(self) -> list[launch.Kernel]:
         """All that calls may run, whatever the strides and the plane."""
         find = [_POSITIONS(self._width, width) for width in rank_widths(self._width)]
-        put = [_GRADIENT(self._dtype, True)] if self._apart else []
-        return [_GRADIENT(self._dtype, False), *put, *find, _DIRECT(self._width, True)]
+        ways = itertools.product(*((False, True) if may else (False,) for may in self._may))
+        give = [_GRADIENT(self._dtype, *way) for way in ways]
+        return [*give, *find, _DIRECT(self._width, True)]
 
     def _plan(self, strides: Strides, out_strides: Strides, gradient_strides: Strides) -> Plan:
         walk = self._windows.walk(strides, out_strides, gradient_strides)
@@ -116,8 +120,9 @@ class MaxPoolGrad:
             find = _POSITIONS(self._width, 8 * walk.rank_bytes)
         how[kernel.FIND] = find.address()
         lanes_adjoin = pitch == 1 or how[kernel.LANE_OUT] == self._width // 8
-        put = self._apart and how[kernel.OUT_DENSE] > 0 and lanes_adjoin
-        run = _GRADIENT(self._dtype, bool(put))
+        apart = self._may[0] and how[kernel.OUT_DENSE] > 0 and lanes_adjoin
+        side_by_side = self._may[1] and pitch > 1 and how[kernel.LANE_INDICES] == self._width // 8
+        run = _GRADIENT(self._dtype, bool(apart), bool(side_by_side))
         return planned(run, sets * blocks, how, walk.batch, walk.spatial)
 
     def _out_step(self, spatial: list[tuple[int, ...]]) -> int:

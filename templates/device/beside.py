@@ -1,0 +1,85 @@
+"""What windows give to those of their elements that they found, lane by lane, of planes side by side."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from llvmlite import ir
+from numba import types
+from numba.core import cgutils
+from numba.extending import intrinsic
+
+from few_lanes import _few, _load_few, _store_few
+from memory import _load, _pointer, _splat, _store
+from rank import _float_of, _rank_type, _width
+from sum_line import _as_sum
+from vectors import _strips
+
+GIVEN_LANES = 16  # taken together
+PLACE_BYTES = 16  # of a place in a table: its position, and its offset in the target
+
+
+def _giving(apart: bool) -> Any:
+    """An intrinsic that gives each of so many lanes of a window's gradient to the place, of `count`, that it found.
+
+    It is added to the sum there, or, of windows `apart`, put there, and 0 to the others.
+    """
+
+    @intrinsic
+    def give(
+        _context: Any,
+        target: Any,
+        table: Any,
+        count: Any,
+        found: Any,
+        given: Any,
+        lanes: Any,
+        wide: Any,
+        kind: Any,
+    ) -> Any:
+        def codegen(context: Any, builder: Any, _signature: Any, values: Any) -> Any:
+            target, table, count, found, given, lanes, *_ = values
+            i64 = lanes.type
+            bits = ir.IntType(kind.bitwidth)
+            element = bits if apart else _rank_type(wide, kind)
+            vector, elements, positions = (
+                ir.VectorType(t, GIVEN_LANES) for t in (bits, element, i64)
+            )
+
+            def at(address: Any, number: Any, bytes_each: int) -> Any:
+                return _pointer(builder, address, builder.mul(number, i64(bytes_each)))
+
+            def strip(lane: Any, left: Any) -> None:
+                few = None if left is None else _few(context, builder, vector, left)
+                value = _load_few(builder, at(given, lane, bits.width // 8), few, vector)
+                if apart:
+                    value = _as_sum(builder, value, kind)
+                else:
+                    value = _float_of(context, builder, value, kind, element)
+                wanted = _load(builder, at(found, lane, 8), positions)
+                lanes_at = builder.add(target, builder.mul(lane, i64(_width(element) // 8)))
+                with cgutils.for_range(builder, count) as loop:
+                    entry = at(table, loop.index, PLACE_BYTES)
+                    position = _load(builder, entry, i64)
+                    offset = _load(builder, builder.gep(entry, [i64(8)]), i64)
+                    place = _pointer(builder, lanes_at, offset)
+                    hit = builder.icmp_signed("==", wanted, _splat(builder, position, positions))
+                    if apart:
+                        new = builder.select(hit, value, ir.Constant(elements, None))
+                        _store_few(builder, new, place, few)
+                    else:
+                        old = _load(builder, place, elements)
+                        if few is not None:
+                            hit = builder.and_(hit, few.mask)
+                        _store(builder, builder.select(hit, builder.fadd(old, value), old), place)
+
+            _strips(builder, GIVEN_LANES, lanes, strip)
+            return context.get_dummy_value()
+
+        return types.void(*(types.int64,) * 6, wide, kind), codegen
+
+    return give
+
+
+add_lanes = _giving(apart=False)
+put_lanes = _giving(apart=True)
