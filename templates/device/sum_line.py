@@ -210,6 +210,38 @@ def copy_sums(_context: Any, target: Any, source: Any, n: Any, wide: Any, kind: 
 
 
 @intrinsic
+def round_sums(
+    _context: Any,
+    target: Any,
+    target_step: Any,
+    line: Any,
+    line_step: Any,
+    count: Any,
+    n: Any,
+    wide: Any,
+    kind: Any,
+) -> Any:
+    """Store the elements nearest to `count` runs of n adjoining sums, which adjoin, too."""
+
+    def codegen(context: Any, builder: Any, _signature: Any, values: Any) -> Any:
+        target, target_step, line, line_step, count, n = values[:6]
+        element = _rank_type(wide, kind)
+        size = n.type(_width(element) // 8)
+
+        def strip(vector: Any, number: Any, _line: Any, first: Any, _done: Any, few: Any) -> None:
+            value = _load(
+                builder, _place(builder, line, (number, line_step), (first, size)), vector
+            )
+            place = _place(builder, target, (number, target_step))
+            _store_lanes(builder, _bits_of(context, builder, value, kind), place, first, few)
+
+        _runs(context, builder, _vector(element), count, n.type(1), n, strip)
+        return context.get_dummy_value()
+
+    return types.void(*(types.int64,) * 6, wide, kind), codegen
+
+
+@intrinsic
 def set_elements(_context: Any, kind: Any, address: Any, n: Any, value: Any) -> Any:
     """Set n contiguous elements to that nearest to a float64."""
 

@@ -15,7 +15,6 @@ element's width, whether it is a float, and the width of a rank make a new compi
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from functools import partial
 from typing import Any, NamedTuple
@@ -1995,198 +1994,42 @@ def add_to_sum(_context: Any, line: Any, number: Any, value: Any, wide: Any, kin
     return types.void(types.int64, types.int64, types.float64, wide, kind), codegen
 
 
+@intrinsic
+def round_sums(
+    _context: Any,
+    target: Any,
+    target_step: Any,
+    line: Any,
+    line_step: Any,
+    count: Any,
+    n: Any,
+    wide: Any,
+    kind: Any,
+) -> Any:
+    """Store the elements nearest to `count` runs of n adjoining sums, which adjoin, too."""
+
+    def codegen(context: Any, builder: Any, _signature: Any, values: Any) -> Any:
+        target, target_step, line, line_step, count, n = values[:6]
+        element = _rank_type(wide, kind)
+        size = n.type(_width(element) // 8)
+
+        def strip(vector: Any, number: Any, _line: Any, first: Any, _done: Any, few: Any) -> None:
+            value = _load(
+                builder, _place(builder, line, (number, line_step), (first, size)), vector
+            )
+            place = _place(builder, target, (number, target_step))
+            _store_lanes(builder, _bits_of(context, builder, value, kind), place, first, few)
+
+        _runs(context, builder, _vector(element), count, n.type(1), n, strip)
+        return context.get_dummy_value()
+
+    return types.void(*(types.int64,) * 6, wide, kind), codegen
+
+
 # Roots of sums, of either width, whose squares are certainly neither lost nor infinite: others but 0 are computed in
 # another way. Of sums of other powers, it is the sums that are as safe as these squares.
 SAFE_32 = (2.0**-55, 2.0**63)
 SAFE_64 = (2.0**-480, 2.0**510)
-
-
-def _root(builder: Any, value: Any, exponent: Any, kind: Any) -> Any:
-    """value**(1 / exponent), of float64s.
-
-    A guess, wrong by 0.4 % at most, then Halley's steps, each of which leaves the cube of the error: no tables.
-    """
-    vector = value.type
-    integers = ir.VectorType(ir.IntType(64), vector.count)
-
-    def same(number: float) -> Any:
-        return ir.Constant(vector, [number] * vector.count)
-
-    one = same(1.0)
-    p = _splat(builder, builder.sitofp(exponent, vector.element), vector)
-
-    def bent(number: Any, by: float) -> Any:
-        """The number with a parabola between integers, which makes 2**x of it where it stands for 1 + x, or back."""
-        whole = builder.sitofp(builder.fptosi(number, integers), vector)
-        part = builder.fsub(number, whole)
-        more = builder.fmul(part, builder.fsub(one, part))
-        return builder.fadd(number, builder.fmul(more, same(by)))
-
-    bits = builder.sitofp(builder.bitcast(value, integers), vector)
-    logarithm = bent(builder.fmul(bits, same(2.0**-52)), 0.3475)
-    bias = same(1023.0)
-    logarithm = builder.fadd(builder.fdiv(builder.fsub(logarithm, bias), p), bias)
-    bits = builder.fmul(bent(logarithm, -0.34), same(2.0**52))
-    root = builder.bitcast(builder.fptosi(bits, integers), vector)
-    for _ in range(3 if kind == types.int64 else 2):
-        quotient = builder.fdiv(_raised(builder, root, exponent), value)
-        above = builder.fmul(builder.fadd(p, one), quotient)
-        above = builder.fadd(above, builder.fsub(p, one))
-        excess = builder.fsub(quotient, one)
-        step = builder.fdiv(builder.fadd(excess, excess), above)
-        root = builder.fsub(root, builder.fmul(root, step))
-    positive = builder.fcmp_ordered(">", value, same(0.0))
-    finite = builder.fcmp_ordered("<", value, same(math.inf))
-    return builder.select(builder.and_(positive, finite), root, value)
-
-
-@intrinsic
-def store_sums(
-    _context: Any,
-    out: Any,
-    plane_out: Any,
-    out_step: Any,
-    runs: Any,
-    divisors: Any,
-    divisor_step: Any,
-    scales: Any,
-    scale_step: Any,
-    wide: Any,
-    kind: Any,
-    power: Any,
-    exponent: Any,
-) -> Any:
-    """Store the elements of runs of outputs, as store_elements does.
-
-    A sum is divided by its divisor and its run's scale where `power` is None; of |x|**p the root is taken.
-    True if a root is not certain to be right.
-    """
-
-    def codegen(context: Any, builder: Any, _signature: Any, values: Any) -> Any:
-        out, plane_out, out_step = values[:3]
-        divisors, divisor_step, scales, scale_step = values[4:8]
-        element = _rank_type(wide, kind)
-        size = out.type(_width(element) // 8)
-        doubtful = cgutils.alloca_once_value(builder, ir.IntType(1)(0))
-
-        def doubt(value: Any, few: Any, squares: int) -> None:
-            safe = SAFE_32 if _width(element) == 32 else SAFE_64
-            lanes = value.type.count
-            low, high = (ir.Constant(value.type, [limit**squares] * lanes) for limit in safe)
-            positive = builder.fcmp_ordered(">", value, ir.Constant(value.type, None))
-            small = builder.and_(positive, builder.fcmp_ordered("<", value, low))
-            unsafe = builder.or_(small, builder.fcmp_ordered(">", value, high))
-            if few is not None:
-                unsafe = builder.and_(unsafe, few.mask)
-            builder.store(builder.or_(builder.load(doubtful), _any(builder, unsafe)), doubtful)
-
-        def run(plane: Any, number: Any, value: Any, first: Any, few: Any) -> None:
-            vector = value.type
-            if power == types.none:
-                place = _place(builder, divisors, (number, divisor_step), (first, size))
-                divisor = _load(builder, place, vector)
-                scale = _load(builder, _place(builder, scales, (number, scale_step)), element)
-                scale = _splat(builder, scale, vector)
-                value = builder.fdiv(value, builder.fmul(divisor, scale))
-            elif power.count == 2:
-                name = f"llvm.sqrt.v{vector.count}f{_width(element)}"
-                fnty = ir.FunctionType(vector, [vector])
-                function = cgutils.get_or_insert_function(builder.module, fnty, name)
-                value = builder.call(function, [value])
-                if _may_vanish(kind, element):
-                    doubt(value, few, 1)
-            elif power.count == 3:
-                doubt(value, few, 2)
-                value = _root(builder, value, values[-1], kind)
-            target = _place(builder, out, (plane, plane_out), (number, out_step))
-            _store_lanes(builder, _bits_of(context, builder, value, kind), target, first, few)
-
-        _fold_runs(context, builder, _vector(element), values[3], run, power == types.none)
-        return builder.load(doubtful)
-
-    i64 = types.int64
-    args = (i64, i64, i64, runs, i64, i64, i64, i64, wide, kind, power, exponent)
-    return types.boolean(*args), codegen
-
-
-@helper
-def _write_lines(
-    how,
-    spatial,
-    target,
-    line,
-    planes,
-    rows,
-    columns,
-    lanes,
-    pieces,
-    by_column,
-    by_row,
-    spare,
-    wide,
-    kind,
-    power,
-    exponent,
-):
-    """Store the outputs of lines of each plane, one for each of `rows`, yet to be joined of pieces.
-
-    A divisor is the product of one in the line `by_column` and one in the line `by_row`.
-    """
-    inner = how[SPATIAL] - 1
-    size, item_bytes, pitch = rank_size(wide, kind), item_size(kind), how[PITCH]
-    line_step, line_out = how[LINE] * size, axis_of(spatial, inner - 1, COLUMNS)[OUT_STEP]
-    step = axis_of(spatial, inner, COLUMNS)[OUT_STEP]
-    # One run of a line's places for each line, or runs of the lanes of its places.
-    runs, n_run, run_out, along, column_step, row_step = rows, columns, line_out, line_step, 0, size
-    again = 1
-    if pitch > 1:
-        whole = pieces.stride == 1 and lanes == pitch and how[LANE_OUT] == item_bytes
-        if whole and step == pitch * item_bytes:
-            n_run = columns * pitch
-            step = item_bytes
-        else:
-            again, runs, n_run = rows, columns, lanes
-            run_out, along, row_step = step, pieces.stride * pitch * size, 0
-            column_step = pitch * size
-            step = how[LANE_OUT]
-        pieces = Pieces(1, pieces.count, pieces.step, pieces.last)
-    plain = step == item_bytes
-    together = planes.count if plain else 1
-    doubtful = False
-    for turn in range(planes.count // together * again):
-        plane, again_row = split(turn, again)
-        to = target + plane * planes.out + again_row * line_out
-        line_at = line + plane * planes.line + again_row * line_step
-        scales = by_row + again_row * size
-        for r in range(1 if plain else runs):
-            unsure = store_sums(
-                to if plain else spare,
-                planes.out,
-                run_out,
-                Runs(
-                    line=line_at + r * along,
-                    planes=together,
-                    plane_line=planes.line,
-                    count=runs if plain else 1,
-                    line_step=along,
-                    n=n_run,
-                    pieces=pieces,
-                ),
-                by_column + r * column_step,
-                column_step,
-                scales + r * row_step,
-                row_step,
-                wide,
-                kind,
-                power,
-                exponent,
-            )
-            doubtful = doubtful or unsure
-            if not plain:
-                for i in range(n_run):
-                    value = load_integer(kind, spare + i * item_bytes)
-                    store_integer(kind, to + r * run_out + i * step, value)
-    return doubtful
 
 
 @intrinsic
@@ -3686,6 +3529,28 @@ def _zero_block(out, step, n, columns, kind):
         zero_bytes(out + i * step, row)
 
 
+@helper
+def _write_sums(to, line, runs, run_out, line_step, n, step, spare, wide, kind):
+    """Store the elements nearest to runs of n adjoining sums, `step` bytes apart."""
+    size = item_size(kind)
+    adjoining = step == size
+    for r in range(1 if adjoining else runs):
+        round_sums(
+            to if adjoining else spare,
+            run_out,
+            line + r * line_step,
+            line_step,
+            runs if adjoining else 1,
+            n,
+            wide,
+            kind,
+        )
+        if not adjoining:
+            for i in range(n):
+                value = load_integer(kind, spare + i * size)
+                store_integer(kind, to + r * run_out + i * step, value)
+
+
 def positions(width, rank_width):
     """Chunk that finds for `gradient` the positions of the greatest elements; `rank_width`: as of `lines`."""
     return lines(width, True, rank_width, _store_positions)
@@ -3841,28 +3706,33 @@ def gradient(dtype, apart, side_by_side):
                     at += n * columns * 8
             if apart:
                 continue
-            n = axis_of(blocks, inner, BOXES_COLUMNS)[COUNT]
-            if pitch == 1 and out_step == item_bytes:
-                n = block
-            for row in range(block // n):
-                _write_lines(
-                    how,
-                    spatial,
-                    target + _row_of(blocks, axes, out_steps, row),
-                    sums + row * n * pitch * size,
-                    planes,
-                    1,
-                    n,
-                    columns,
-                    Pieces(1, 1, 0, 0),
-                    0,
-                    0,
-                    spare,
-                    wide,
-                    kind,
-                    (0,),
-                    None,
-                )
+            n, step = axis_of(blocks, inner, BOXES_COLUMNS)[COUNT], axis_of(out_steps, inner, COLUMNS)[0]
+            if out_step != 0:
+                n, step = block, out_step
+            # Positions as runs of lanes, or all in one run.
+            runs, length, run_out, element_out = n, columns, step, how[LANE_OUT]
+            if pitch == 1:
+                runs, length, element_out = 1, n, step
+            elif columns == pitch and element_out == item_bytes and step == pitch * item_bytes:
+                runs, length = 1, n * pitch
+            planes_apart = several
+            whole = runs == 1 and n == block and element_out == item_bytes
+            if whole and plane_out == length * item_bytes:
+                planes_apart, length = 1, length * several
+            for p in range(planes_apart):
+                for row in range(block // n):
+                    _write_sums(
+                        target + p * plane_out + _row_of(blocks, axes, out_steps, row),
+                        sums + p * planes.line + row * n * row_bytes,
+                        runs,
+                        run_out,
+                        row_bytes,
+                        length,
+                        element_out,
+                        spare,
+                        wide,
+                        kind,
+                    )
         release(sums)
 
     return chunk

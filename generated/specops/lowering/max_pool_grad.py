@@ -130,7 +130,5 @@ class MaxPoolGrad:
 
     def _out_step(self, spatial: list[tuple[int, ...]]) -> int:
         """Bytes from one position of a plane to the next in the output, where one step serves; else 0."""
-        steps = [(axis[kernel.SIZE], axis[kernel.OUT_STEP]) for axis in spatial]
-        step = steps[-1][1]
-        # A last dimension of size 1 may have any step, by which lines would be stored.
-        return step if geometry.merge(steps) == [(math.prod(self._plane), step)] else 0
+        merged = geometry.merge((axis[kernel.SIZE], axis[kernel.OUT_STEP]) for axis in spatial)
+        return merged[0][1] if len(merged) == 1 else 0
