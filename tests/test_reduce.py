@@ -52,7 +52,7 @@ UNIT = {"FLOAT16": 2.0**-21, "BFLOAT16": 2.0**-49, "FLOAT32": 2.0**-49, "FLOAT64
 OF_TYPE = {
     "FLOAT32": "sum mean product l1 l2 sum_square log_sum log_sum_exp max min",
     "FLOAT64": "sum mean product l2 sum_square log_sum_exp min",
-    "FLOAT16": "sum l2 log_sum_exp max",
+    "FLOAT16": "sum product l2 log_sum_exp max",
     "BFLOAT16": "mean product max",
     "INT32": "sum mean product l1 l2 sum_square log_sum max",
     "UINT32": "sum mean log_sum min",
@@ -605,11 +605,11 @@ def test_literals(function: str, name: str, group: list[float], wanted: float) -
 
 
 @pytest.mark.parametrize("n", [24, 64, 128, 131, 500])
-@pytest.mark.parametrize("name", ["FLOAT64", "FLOAT32", "BFLOAT16"])
+@pytest.mark.parametrize("name", ["FLOAT64", "FLOAT32", "FLOAT16", "BFLOAT16"])
 def test_products_of_great_and_small(name: str, n: int) -> None:
     """What is left of factors that only together are of ordinary size, whatever the size of a few of them."""
-    most = 1022 if name == "FLOAT64" else 126
-    exponents = np.array([e for e in range(60, most + 1) if e < 130 or e % 5 == 0])
+    least, most = {"FLOAT64": (60, 1022), "FLOAT16": (1, 14)}.get(name, (60, 126))
+    exponents = np.array([e for e in range(least, most + 1) if e < 130 or e % 5 == 0])
     rows = np.full((len(exponents), n), 1.0)
     rows[:, : n // 2] = np.ldexp(1.0, exponents)[:, None]
     rows[:, n // 2 : n // 2 * 2] = np.ldexp(1.0, -exponents)[:, None]
@@ -618,6 +618,25 @@ def test_products_of_great_and_small(name: str, n: int) -> None:
         typed = np.ascontiguousarray(x).astype(numpy_type(name))
         for axis, array in ((1, typed), (0, typed.T.copy())):
             np.testing.assert_array_equal(run(name, "product", array, (axis,)).ravel(), -1.5)
+
+
+@pytest.mark.parametrize("n", [3, 24, 64, 131, 500])
+def test_norms_of_great_and_small(n: int) -> None:
+    """Of elements whose squares are too great or too small, or 0, beside others; rows of few and of many vectors."""
+    exponents = [-1050, -700, -300, -250, 0, 250, 300, 500, 1000]
+    pairs = list(itertools.product(exponents, exponents))
+    random = np.random.default_rng(n)
+    rows = random.uniform(1, 2, (len(pairs), n))
+    scale = np.repeat(np.ldexp(1.0, pairs), [n // 2, n - n // 2], axis=1)
+    with np.errstate(under="ignore"):
+        rows *= scale
+    sparse = np.where(random.random(rows.shape) < 0.5, rows, 0)
+    for x in (rows, rows[:, ::-1], sparse, random.permuted(rows, axis=1)):
+        wanted = [math.hypot(*row) for row in x.tolist()]
+        given = np.ascontiguousarray(x)
+        for axis, array in ((1, given), (0, given.T.copy())):
+            found = run("FLOAT64", "l2", array, (axis,)).ravel()
+            np.testing.assert_allclose(found, wanted, rtol=5e-16, atol=5e-324)
 
 
 @pytest.mark.parametrize("name", ["FLOAT32", "FLOAT16", "FLOAT64", "BFLOAT16"])

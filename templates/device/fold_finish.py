@@ -14,7 +14,7 @@ from few_lanes import _store_few
 from float_math import EXP_SCALE, _log, _same
 from fold import _DOUBLE, Fold, _bits_of, _call, _on_lanes, _rule_of, _vector_of
 from fold_down import _folded_down
-from fold_state import _element_of_key, _loaded, _normalised, _places, _or_else
+from fold_state import _element_of_key, _loaded, _normalised, _or_else, _places
 from folds import GROUPS
 from half import _to_16_bits
 from memory import _load, _pointer, _splat
