@@ -533,6 +533,10 @@ def test_exponentials_of_infinities(name: str) -> None:
 LITERALS: list[tuple[str, str, list[float], float]] = [
     # function, type, group, result
     ("product", "FLOAT32", [2.0**100, 2.0**-100] * 500, 1.0),
+    ("product", "FLOAT32", [2.0**100, 2.0**-100] * 16, 1.0),
+    ("product", "FLOAT32", [2.0**-126] * 64 + [2.0**-149] * 64 + [2.0**110] * 160, 1.0),
+    ("product", "FLOAT32", [2.0**-149] * 112 + [2.0**126] * 132 + [2.0**56], 1.0),
+    ("product", "FLOAT64", [2.0**250, 2.0**-250] * 16, 1.0),
     ("product", "FLOAT64", [2.0**900, 2.0**-900] * 300, 1.0),
     ("product", "FLOAT64", [2.0**-1074] * 2 + [2.0**1023] * 2, 2.0**-102),
     ("product", "FLOAT64", [1.5 * 2.0**-1023] * 2 + [2.0**1023] * 2, 2.25),

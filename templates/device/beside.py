@@ -67,10 +67,8 @@ def _giving(apart: bool) -> Any:
                     if apart:
                         new = builder.select(hit, value, ir.Constant(elements, None))
                         _store_few(builder, new, place, few)
-                    else:
+                    else:  # behind the last lanes 0 is added to sums of other places at most
                         old = _load(builder, place, elements)
-                        if few is not None:
-                            hit = builder.and_(hit, few.mask)
                         _store(builder, builder.select(hit, builder.fadd(old, value), old), place)
 
             _strips(builder, GIVEN_LANES, lanes, strip)

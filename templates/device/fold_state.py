@@ -31,11 +31,9 @@ from vectors import _any, _greater
 RISE = 8.0  # by which an element exceeds the top before that is raised
 
 _EXPONENT = 0x7FF << 52  # bits of a double's exponent
-# Powers of two between which mantissas of products are left as they are, and pairs of factors multiplied so: neither
-# four float32, nor four such pairs, and a mantissa come near the least or the greatest double.
-_MANTISSA_POWER = 256
-_PAIR_POWER = 128
-_SQUARED_POWER = 256  # the same of what is squared
+# From 2**-256 to 2**256 what is multiplied or squared is left as it is: of four pairs of such factors, or four float32,
+# and a mantissa the product has all its bits if it, too, is one of these.
+_CALM_POWER = 256
 
 
 def _key(builder: Any, fold: Fold, rule: tuple[Any, ...], bits: Any) -> Any:
@@ -240,7 +238,7 @@ def _within(builder: Any, state: list[Any]) -> list[Any]:
     mantissas = state[::2]
     beyond = _tree(
         range(len(mantissas)),
-        lambda i: _beyond(builder, mantissas[i], _MANTISSA_POWER),
+        lambda i: _beyond(builder, mantissas[i], _CALM_POWER),
         builder.or_,
     )
 
@@ -293,8 +291,8 @@ def _times_wide(builder: Any, state: list[Any], values: list[Any]) -> list[Any]:
     ]
     every, double = range(len(pairs)), values[0].type
     plain = builder.fmul(state[0], _tree(every, pairs.__getitem__, builder.fmul))
-    beyond = _tree(every, lambda i: _beyond(builder, pairs[i], _PAIR_POWER), builder.or_)
-    beyond = builder.or_(beyond, _beyond(builder, plain, _MANTISSA_POWER))
+    beyond = _tree(every, lambda i: _beyond(builder, pairs[i], _CALM_POWER), builder.or_)
+    beyond = builder.or_(beyond, _beyond(builder, plain, _CALM_POWER))
 
     def rescaled() -> list[Any]:
         parts = []
@@ -457,7 +455,7 @@ def _folded(
             return [*_added(context, builder, sums, more), scale]
 
         # As they are where squares come near neither the least nor the greatest double: 0.5 to 0.8 of the time.
-        beyond = _beyond(builder, top, _SQUARED_POWER)
+        beyond = _beyond(builder, top, _CALM_POWER)
         zero = builder.fcmp_ordered("==", top, _same(top.type, 0.0))
         beyond = builder.select(zero, ir.Constant(beyond.type, None), beyond)
         bits = builder.or_(beyond, _differs(builder, state[-1], 1.0))
