@@ -356,8 +356,8 @@ def _across(builder: Any, states: list[list[Any]], joined: _Join) -> list[Any]:
         count = state[0].type.count
         while count > GROUPS:
             count //= 2
-            halves = ([*range(count)], [*range(count, 2 * count)])
-            state = joined(*(parts(state, state, places) for places in halves), count)
+            low, high = [*range(count)], [*range(count, 2 * count)]
+            state = joined(parts(state, state, low), parts(state, state, high), count)
         return state
 
     def pairs(some: list[list[Any]]) -> list[Any]:

@@ -3460,7 +3460,7 @@ def _put_found(out, begin, block, out_step, found, given, n, step, lanes, lane_s
         given += step
 
 
-def _giving_row(give):
+def _giving_row(give: Any) -> Any:
     """Give the gradients of a row of n windows, each of `lanes` planes side by side, place by place, by `give`.
 
     To those from position `begin` on, of the block; `spatial` describes the windows that are found. Of up to MOST_PLACES
