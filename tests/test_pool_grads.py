@@ -360,9 +360,14 @@ def test_bits_of_windows_apart(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["FLOAT16", "FLOAT32"])
-@pytest.mark.parametrize("channels", [3, 33, 300])
-def test_channels_last(name: str, channels: int) -> None:
-    """NHWC memory under NCHW sizes, on all sides or some."""
+@pytest.mark.parametrize(
+    ("channels", "block_bytes"), [(3, 1 << 19), (33, 1 << 19), (33, 2000), (300, 1 << 19)]
+)
+def test_channels_last(
+    name: str, channels: int, block_bytes: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """NHWC memory under NCHW sizes, on all sides or some; planes in one block or several."""
+    monkeypatch.setattr(max_pool_grad, "SIDE_BY_SIDE_BYTES", block_bytes)
     random = np.random.default_rng(channels)
 
     def last(x: np.ndarray) -> np.ndarray:

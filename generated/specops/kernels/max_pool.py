@@ -3589,9 +3589,8 @@ def gradient(dtype, apart, side_by_side):
         held = most(FOUND, pitch)
         table = 8 * BOXES_COLUMNS * axes
         finder_bytes = 8 * (SETTINGS + BATCH_COLUMNS + COLUMNS * axes)
-        sum_bytes = (
-            0 if apart else aligned(most_planes * how[BLOCK] * pitch * size + 2 * VECTOR_BYTES)
-        )
+        sum_bytes = most_planes * how[BLOCK] * pitch * size
+        sum_bytes = 0 if apart else aligned(sum_bytes + 2 * VECTOR_BYTES)
         spare_bytes = most(how[BLOCK], pitch) * item_bytes
         box_bytes = 8 * BOX_COLUMNS * axes
         list_bytes = box_bytes + MOST_PLACES * PLACE_BYTES if side_by_side else 0
@@ -3706,10 +3705,8 @@ def gradient(dtype, apart, side_by_side):
                     at += n * columns * 8
             if apart:
                 continue
-            n, step = (
-                axis_of(blocks, inner, BOXES_COLUMNS)[COUNT],
-                axis_of(out_steps, inner, COLUMNS)[0],
-            )
+            n = axis_of(blocks, inner, BOXES_COLUMNS)[COUNT]
+            step = axis_of(out_steps, inner, COLUMNS)[0]
             if out_step != 0:
                 n, step = block, out_step
             # Positions as runs of lanes, or all in one run.
