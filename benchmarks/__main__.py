@@ -19,6 +19,9 @@ from benchmarks import properties, report
 from benchmarks.cells import cells
 from benchmarks.measure import Row, absent, measure
 
+ROUNDS = 5
+TURN = 0.02  # seconds for which an implementation is timed in each
+
 
 def main() -> int:
     parser = argparse.ArgumentParser(
@@ -46,8 +49,7 @@ def main() -> int:
         chosen = [c for c in cells() if c.quick or options.full]
     rows: list[Row] = []
     print(report.HEADER)
-    turn = 0.03 if options.full else 0.02
-    for row in measure(chosen, threads=options.threads, rounds=5, turn=turn):
+    for row in measure(chosen, threads=options.threads, rounds=ROUNDS, turn=TURN):
         rows.append(row)
         print(report.line(row), flush=True)
     print()
