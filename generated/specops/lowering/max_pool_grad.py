@@ -27,6 +27,13 @@ SUM_BYTES = 1 << 17  # of a block of positions, in scratch memory
 # 0.8 of the time.
 SIDE_BY_SIDE_BYTES = 1 << 19
 PLANE_BYTES = 1 << 15  # the same, wanted for planes that are an item together
+# Places of a window, at most, that are each compared with what the lanes found: with more that takes 1.1 to 2 times as long
+# as giving lane by lane.
+PLACES_16 = (
+    kernel.MOST_PLACES
+)  # of elements of 16 bits, whose sums are half as wide as those of others
+PLACES_IN_BLOCKS = 9  # of others, where a plane is cut into blocks
+PLACES = 4  # of others, where it is not
 
 
 class MaxPoolGrad:
@@ -71,8 +78,10 @@ class MaxPoolGrad:
         )
         sides = zip(window, strides, dilations, strict=True)
         apart = all((w - 1) * dilation < stride for w, stride, dilation in sides)
+        self._places = math.prod(window)
+        most = PLACES_16 if width == 16 else PLACES_IN_BLOCKS
         # Windows may be apart, and given place by place where planes are side by side.
-        self._may = apart, math.prod(window) <= kernel.MOST_PLACES
+        self._may = apart, self._places <= most
         elements = math.prod(input.sizes)
         self._empty = elements == 0
         self._sum_bytes = 4 if width == 16 else 8
@@ -124,7 +133,10 @@ class MaxPoolGrad:
         how[kernel.FIND] = find.address()
         lanes_adjoin = pitch == 1 or how[kernel.LANE_OUT] == self._width // 8
         apart = self._may[0] and how[kernel.OUT_DENSE] > 0 and lanes_adjoin
-        side_by_side = self._may[1] and pitch > 1 and how[kernel.LANE_INDICES] == self._width // 8
+        few = self._width == 16 or blocks > 1 or self._places <= PLACES
+        side_by_side = (
+            self._may[1] and few and pitch > 1 and how[kernel.LANE_INDICES] == self._width // 8
+        )
         run = _GRADIENT(self._dtype, bool(apart), bool(side_by_side))
         return planned(run, sets * blocks, how, walk.batch, walk.spatial)
 
