@@ -24,8 +24,8 @@ SUM_BYTES = 1 << 17  # of a block of positions, in scratch memory
 # 0.8 of the time.
 SIDE_BY_SIDE_BYTES = 1 << 19
 PLANE_BYTES = 1 << 15  # the same, wanted for planes that are an item together
-# Places of a window, at most, that are each compared with what the lanes found: with more that takes 1.1 to 2 times as long
-# as giving lane by lane.
+# Places of a window, at most, that are each compared with what the lanes found: with more that takes 1.1 to 2 times as
+# long as giving lane by lane.
 PLACES_16 = (
     kernel.MOST_PLACES
 )  # of elements of 16 bits, whose sums are half as wide as those of others
