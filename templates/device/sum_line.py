@@ -243,7 +243,7 @@ def round_sums(
 
 @intrinsic
 def set_elements(_context: Any, kind: Any, address: Any, n: Any, value: Any) -> Any:
-    """Set n contiguous elements to that nearest to a float64."""
+    """Set n contiguous elements to that nearest to a float."""
 
     def codegen(context: Any, builder: Any, _signature: Any, values: Any) -> Any:
         _, address, n, value = values
@@ -257,7 +257,7 @@ def set_elements(_context: Any, kind: Any, address: Any, n: Any, value: Any) -> 
         _runs(context, builder, _vector(bits.type), one, one, n, strip)
         return context.get_dummy_value()
 
-    return types.void(kind, types.int64, types.int64, types.float64), codegen
+    return types.void(kind, types.int64, types.int64, value), codegen
 
 
 # Roots of sums, of either width, whose squares are certainly neither lost nor infinite: others but 0 are computed in

@@ -1622,7 +1622,7 @@ def copy_sums(_context: Any, target: Any, source: Any, n: Any, wide: Any, kind: 
 
 @intrinsic
 def set_elements(_context: Any, kind: Any, address: Any, n: Any, value: Any) -> Any:
-    """Set n contiguous elements to that nearest to a float64."""
+    """Set n contiguous elements to that nearest to a float."""
 
     def codegen(context: Any, builder: Any, _signature: Any, values: Any) -> Any:
         _, address, n, value = values
@@ -1636,7 +1636,7 @@ def set_elements(_context: Any, kind: Any, address: Any, n: Any, value: Any) -> 
         _runs(context, builder, _vector(bits.type), one, one, n, strip)
         return context.get_dummy_value()
 
-    return types.void(kind, types.int64, types.int64, types.float64), codegen
+    return types.void(kind, types.int64, types.int64, value), codegen
 
 
 # Roots of sums, of either width, whose squares are certainly neither lost nor infinite: others but 0 are computed in
@@ -3250,7 +3250,7 @@ def gradient(dtype, width):
 def gradient_whole(dtype, width):
     """As `gradient`, where one window holds all elements of a plane, which adjoin; an item is ROWS planes."""
     kind = KINDS[dtype]
-    narrow = width == 32
+    share_type = np.float32 if width == 32 else np.float64
 
     @entry
     def chunk(walk, x, out, _other, begin, end):
@@ -3267,10 +3267,9 @@ def gradient_whole(dtype, width):
             x_offset, out_offset, _, _ = _batch(batch, how[BATCH] - 1, row)
             source, target = x + x_offset + digit * step, out + out_offset + digit * out_step
             for i in range(count):
-                quotient = load_float(kind, source + i * step) / divisor
-                share = np.float64(np.float32(quotient)) if narrow else quotient
+                share = share_type(load_float(kind, source + i * step) / divisor)
                 # Added to 0, as a line is: of -0.0 that is 0.0.
-                set_elements(kind, target + i * out_step, how[PLANE], share + 0.0)
+                set_elements(kind, target + i * out_step, how[PLANE], share + share_type(0))
             first += count
 
     return chunk
