@@ -627,6 +627,23 @@ def test_products_of_great_and_small(name: str, n: int, monkeypatch: pytest.Monk
             np.testing.assert_array_equal(run(name, "product", array, (axis,)).ravel(), -1.5)
 
 
+@pytest.mark.parametrize("groups", [8, 24])
+@pytest.mark.parametrize("name", ["FLOAT64", "FLOAT32", "FLOAT16", "BFLOAT16"])
+def test_products_of_parts(name: str, groups: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Groups in parts, of which each comes to a number of ordinary size lane by lane, some of them to none together."""
+    monkeypatch.setattr(lowering, "LARGE_BYTES", 0)
+    monkeypatch.setattr(lowering, "PART_BYTES", 128)
+    dtype = numpy_type(name)
+    share = 128 // dtype.itemsize
+    vectors = share // (8 if name == "FLOAT64" else 16)
+    for power in (14, 32):
+        each = power // vectors
+        rows = np.repeat([2.0**-each, 2.0**each], 4 * share)
+        x = np.tile(rows.astype(dtype), (groups, 1))
+        for given in (x, x[:, ::-1].copy()):
+            np.testing.assert_array_equal(run(name, "product", given, (1,)).ravel(), 1)
+
+
 @pytest.mark.parametrize("n", [3, 24, 64, 131, 500])
 def test_norms_of_great_and_small(n: int) -> None:
     """Of elements whose squares are too great or too small, or 0, beside others; rows of few and of many vectors."""

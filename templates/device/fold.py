@@ -4,7 +4,7 @@ Operations, and the states that groups of elements come to:
   sum, magnitudes, squares   the sum, in float64 for floats (of FLOAT16 joined from float32 sums of a few elements); of
                              FLOAT64 also its rounding errors, and for squares the power of two that elements were
                              divided by
-  product                    for floats the mantissa and the exponent of 2: no product of a few lanes overflows
+  product                    for floats the mantissa and the exponent of 2: no product of four lanes overflows
   exponentials               the sum of exp(x - top) * EXP_SCALE; of wide ones its rounding errors; the top, which
                              few elements exceed, by RISE at most
   greatest                   the greatest order key, which tells -0.0 from 0.0

@@ -33,6 +33,7 @@ from fold_state import (
     _terms,
     _times_narrow,
     _tree,
+    _within,
 )
 from memory import _load_apart, _pointer, _prefetch, _prefetch_line
 from target import _by_single_rows, _zen
@@ -418,7 +419,7 @@ def across(_context: Any, fold: Any, at: Any, gap: Any, results: Any, result_gap
             return _tree(range(GROUPS), lambda g: bits(states[g]), builder.or_)
 
         if f.operation == "product" and f.lane == _DOUBLE:
-            # The product of 16 mantissas from 2**-32 to 2**32 is a normal double.
+            # The product of 16 mantissas from 2**-32 to 2**32 is a normal double, but two of these need not be.
             bits = builder.or_(
                 any_of(lambda state: _beyond(builder, state[0], 32)),
                 any_of(lambda state: builder.bitcast(state[1], _bits_of(state[1]))),
@@ -426,6 +427,7 @@ def across(_context: Any, fold: Any, at: Any, gap: Any, results: Any, result_gap
             result = _across_simply(
                 builder, states, joined, bits, 0.0, lambda a, b, _: [builder.fmul(a[0], b[0])]
             )
+            result = _within(builder, result)
         elif f.operation == "squares" and f.wide:
             result = _across_simply(
                 builder,

@@ -3562,7 +3562,7 @@ def gradient(dtype, apart, side_by_side):
     at, so that no two items add to the same element. Those at the edges are looked at again by the next. The chunk at the
     address FIND, of `positions` or `direct`, finds the positions: called so, it is not compiled a second time as a part
     of this one. `apart`: no two windows have a position in common, there is OUT_DENSE, and lanes adjoin in the output.
-    `side_by_side`: there are several lanes, which adjoin in the gradients, too, and MOST_PLACES of a window at most.
+    `side_by_side`: there are several lanes, which adjoin in the gradients, and MOST_PLACES of a window at most.
     """
     kind = KINDS[dtype]
     wide = np.float32(0) if kind.itemsize == 2 else np.float64(0)

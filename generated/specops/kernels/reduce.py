@@ -1373,7 +1373,7 @@ def _reciprocal(builder: Any, power: Any) -> Any:
 
 
 def _plus(context: Any, builder: Any, a: Any, b: Any) -> Any:
-    """a + b, by units that do not convert, nor add otherwise."""
+    """a + b, which Zen makes where it neither converts nor makes other additions."""
     if _zen(context) == 0:
         return builder.fadd(a, b)
     # Zen converts where it adds, and multiplies and adds elsewhere (0.65 to 0.9 of the time): 1 * a + b, of a factor
@@ -1419,6 +1419,12 @@ def _beyond(builder: Any, value: Any, power: int) -> Any:
     return builder.and_(bits, _same(bits.type, _EXPONENT & -(2 * power << 52)))
 
 
+def _unless_zero(builder: Any, bits: Any, value: Any) -> Any:
+    """Bits of lanes, none where the value is 0."""
+    zero = builder.fcmp_ordered("==", value, _same(value.type, 0.0))
+    return builder.select(zero, ir.Constant(bits.type, None), bits)
+
+
 def _differs(builder: Any, value: Any, constant: float) -> Any:
     """Bits in which lanes differ from a constant."""
     bits = _bits_of(value)
@@ -1434,7 +1440,7 @@ def _some_set(builder: Any, bits: Any) -> Any:
 def _or_else(
     builder: Any, bits: Any, values: list[Any], others: Callable[[], list[Any]]
 ) -> list[Any]:
-    """The values, or, seldom, where a lane has a bit, what others() gives in their place."""
+    """The values, or, where a lane has a bit, what others() gives in their place: expected to be seldom."""
     variables = [cgutils.alloca_once_value(builder, value) for value in values]
     with builder.if_then(_some_set(builder, bits), likely=False):
         for variable, value in zip(variables, others(), strict=True):
@@ -1502,8 +1508,8 @@ def _times_narrow(
 def _times_wide(builder: Any, state: list[Any], values: list[Any]) -> list[Any]:
     """State times at most eight doubles.
 
-    Multiplied as they are where no pair comes near the least or the greatest double: the same bits, in 0.3 of the time;
-    in up to 2.5 where pairs underflow.
+    Multiplied as they are where no pair comes near the least or the greatest double, nor is 0: the same bits, in 0.3 of
+    the time; in up to 2.5 where pairs underflow.
     """
     pairs = [
         builder.fmul(*pair) if len(pair) == 2 else pair[0]
@@ -1512,7 +1518,9 @@ def _times_wide(builder: Any, state: list[Any], values: list[Any]) -> list[Any]:
     every, double = range(len(pairs)), values[0].type
     plain = builder.fmul(state[0], _tree(every, pairs.__getitem__, builder.fmul))
     beyond = _tree(every, lambda i: _beyond(builder, pairs[i], _CALM_POWER), builder.or_)
-    beyond = builder.or_(beyond, _beyond(builder, plain, _CALM_POWER))
+    # What was 0 stays so; what becomes it may be too small for a double.
+    grown = _unless_zero(builder, _beyond(builder, plain, _CALM_POWER), state[0])
+    beyond = builder.or_(beyond, grown)
 
     def rescaled() -> list[Any]:
         parts = []
@@ -1559,8 +1567,8 @@ def _joined(
 ) -> list[Any]:
     """Two states as one.
 
-    `one_top`: of exponentials below one and the same top; `normal`: of products whose mantissas are still far from the
-    least and the greatest double.
+    `one_top`: of exponentials below one and the same top; `normal`: of products whose mantissas come near neither the
+    least nor the greatest double for some joins more; others are brought back.
     """
     operation = fold.operation
     if operation == "greatest":
@@ -1675,9 +1683,7 @@ def _folded(
             return [*_added(context, builder, sums, more), scale]
 
         # As they are where squares come near neither the least nor the greatest double: 0.5 to 0.8 of the time.
-        beyond = _beyond(builder, top, _CALM_POWER)
-        zero = builder.fcmp_ordered("==", top, _same(top.type, 0.0))
-        beyond = builder.select(zero, ir.Constant(beyond.type, None), beyond)
+        beyond = _unless_zero(builder, _beyond(builder, top, _CALM_POWER), top)
         bits = builder.or_(beyond, _differs(builder, state[-1], 1.0))
         plain = [*_added(context, builder, state[:-1], squared(terms)), _same(top.type, 1.0)]
         return _or_else(builder, bits, plain, scaled)
@@ -1789,7 +1795,7 @@ def _places(builder: Any, fold: Fold, at: Any, gap: Any, lane: Any, count: int) 
 
 
 def _splits(context: Any, fold: Fold) -> bool:
-    """Whether converted elements are folded in pieces of 256 bits, without which `_plus` gains nothing before Zen 5."""
+    """Whether converted elements are folded in pieces of 256 bits, as Zen converts them best before Zen 5."""
     return fold.widens and 0 < _zen(context) < 5
 
 
@@ -2287,7 +2293,7 @@ def across(_context: Any, fold: Any, at: Any, gap: Any, results: Any, result_gap
             return _tree(range(GROUPS), lambda g: bits(states[g]), builder.or_)
 
         if f.operation == "product" and f.lane == _DOUBLE:
-            # The product of 16 mantissas from 2**-32 to 2**32 is a normal double.
+            # The product of 16 mantissas from 2**-32 to 2**32 is a normal double, but two of these need not be.
             bits = builder.or_(
                 any_of(lambda state: _beyond(builder, state[0], 32)),
                 any_of(lambda state: builder.bitcast(state[1], _bits_of(state[1]))),
@@ -2295,6 +2301,7 @@ def across(_context: Any, fold: Any, at: Any, gap: Any, results: Any, result_gap
             result = _across_simply(
                 builder, states, joined, bits, 0.0, lambda a, b, _: [builder.fmul(a[0], b[0])]
             )
+            result = _within(builder, result)
         elif f.operation == "squares" and f.wide:
             result = _across_simply(
                 builder,
