@@ -3630,16 +3630,13 @@ def gradient(dtype, apart, side_by_side):
             source = x + x_offset + lane_at * item_bytes
             target = out + out_offset + lane_at * how[LANE_OUT]
             given = gradients + gradient_offset + lane_at * gradient_step
-            planes = Planes(several, block * pitch * size, plane_x, plane_out, plane_given, 0)
-            block_out = begin_at * out_step
-            plane_to, row_bytes = planes.line, pitch * size
+            # Where what is given goes, of the first plane, and steps to the next plane and position.
             if apart:
-                plane_to, row_bytes = plane_out, out_step
-            if apart:
+                base, plane_step, row_bytes = target + begin_at * out_step, plane_out, out_step
                 for p in range(several):
-                    to = target + p * plane_out + block_out
-                    _zero_block(to, out_step, block, columns, kind)
+                    _zero_block(base + p * plane_step, out_step, block, columns, kind)
             else:
+                base, plane_step, row_bytes = sums, block * pitch * size, pitch * size
                 clear_ranks(sums, several * block * pitch, wide, kind)
             _find_windows(windows, blocks, axes, spatial)
             for part in range(_cut(windows, axes, held // (several * pitch))):
@@ -3656,7 +3653,7 @@ def gradient(dtype, apart, side_by_side):
                     start = given + p * plane_given + _row_of(windows, axes, index_steps, row)
                     if side_by_side:
                         give_row(
-                            (target + block_out if apart else sums) + p * plane_to,
+                            base + p * plane_step,
                             begin_at,
                             block,
                             row_bytes,
@@ -3675,7 +3672,7 @@ def gradient(dtype, apart, side_by_side):
                         )
                     elif apart:
                         _put_found(
-                            target + p * plane_out + block_out,
+                            base + p * plane_step,
                             begin_at,
                             block,
                             out_step,
@@ -3689,7 +3686,7 @@ def gradient(dtype, apart, side_by_side):
                         )
                     else:
                         _add_found(
-                            sums + p * planes.line,
+                            base + p * plane_step,
                             begin_at,
                             block,
                             pitch,
@@ -3723,7 +3720,7 @@ def gradient(dtype, apart, side_by_side):
                 for row in range(block // n):
                     _write_sums(
                         target + p * plane_out + _row_of(blocks, axes, out_steps, row),
-                        sums + p * planes.line + row * n * row_bytes,
+                        base + p * plane_step + row * n * row_bytes,
                         runs,
                         run_out,
                         row_bytes,

@@ -1450,9 +1450,14 @@ def _or_else(
 
 def _product(builder: Any, state: list[Any], mantissa: Any, exponent: Any) -> list[Any]:
     """State times mantissa * 2**exponent; the exponent's bits stand in the lanes of a double."""
-    mantissa, more = _normalised(builder, builder.fmul(state[0], mantissa))
+    total = builder.add(builder.bitcast(state[1], exponent.type), exponent)
+    return [builder.fmul(state[0], mantissa), builder.bitcast(total, state[1].type)]
+
+
+def _brought_back(builder: Any, state: list[Any]) -> list[Any]:
+    """A product whose mantissa is from 1/2 to 1, but for 0, infinities and NaN."""
+    mantissa, more = _normalised(builder, state[0])
     total = builder.add(builder.bitcast(state[1], more.type), more)
-    total = builder.add(total, exponent)
     return [mantissa, builder.bitcast(total, mantissa.type)]
 
 
@@ -1469,8 +1474,7 @@ def _within(builder: Any, state: list[Any]) -> list[Any]:
     )
 
     def rescaled() -> list[Any]:
-        one, none = _same(state[0].type, 1.0), ir.Constant(_bits_of(state[0]), None)
-        pairs = (_product(builder, state[i : i + 2], one, none) for i in range(0, len(state), 2))
+        pairs = (_brought_back(builder, state[i : i + 2]) for i in range(0, len(state), 2))
         return [value for pair in pairs for value in pair]
 
     return _or_else(builder, beyond, state, rescaled)
@@ -1534,7 +1538,7 @@ def _times_wide(builder: Any, state: list[Any], values: list[Any]) -> list[Any]:
         numbers = range(len(values))
         mantissa = _tree(numbers, lambda i: parts[i][0], builder.fmul)
         exponent = _tree(numbers, lambda i: parts[i][1], builder.add)
-        return _product(builder, state, mantissa, exponent)
+        return _brought_back(builder, _product(builder, state, mantissa, exponent))
 
     return _or_else(builder, beyond, [plain, state[1]], rescaled)
 
@@ -1576,11 +1580,8 @@ def _joined(
     if not isinstance(a[0].type.element, ir.DoubleType | ir.FloatType):
         return [(builder.mul if operation == "product" else builder.add)(a[0], b[0])]
     if operation == "product":
-        exponent = builder.bitcast(b[1], _bits_of(b[1]))
-        if normal:
-            exponent = builder.add(builder.bitcast(a[1], exponent.type), exponent)
-            return [builder.fmul(a[0], b[0]), builder.bitcast(exponent, b[1].type)]
-        return _product(builder, a, b[0], exponent)
+        product = _product(builder, a, b[0], builder.bitcast(b[1], _bits_of(b[1])))
+        return product if normal else _brought_back(builder, product)
     if operation == "exponentials":
         top = a[-1]
         if one_top:

@@ -130,10 +130,10 @@ class MaxPoolGrad:
         how[kernel.FIND] = find.address()
         lanes_adjoin = pitch == 1 or how[kernel.LANE_OUT] == self._width // 8
         apart = self._may[0] and how[kernel.OUT_DENSE] > 0 and lanes_adjoin
-        few = self._width == 16 or blocks > 1 or self._places <= PLACES
-        side_by_side = (
-            self._may[1] and few and pitch > 1 and how[kernel.LANE_INDICES] == self._width // 8
-        )
+        wide_most = PLACES_IN_BLOCKS if blocks > 1 else PLACES
+        most_places = PLACES_16 if self._width == 16 else wide_most
+        gradients_adjoin = how[kernel.LANE_INDICES] == self._width // 8
+        side_by_side = self._places <= most_places and pitch > 1 and gradients_adjoin
         run = _GRADIENT(self._dtype, bool(apart), bool(side_by_side))
         return planned(run, sets * blocks, how, walk.batch, walk.spatial)
 
