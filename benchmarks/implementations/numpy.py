@@ -188,13 +188,13 @@ def _backward(cell: Cell, x: Array) -> Callable[[], tuple[Array, ...]]:
     if cell.operator == "max_unpool":
         values, indices = pooled(cell, x)
     else:
-        gradient, counts = cell.gradient(x), _counts(cell, x)
+        gradient, counts, places = cell.gradient(x), _counts(cell, x), list(_places(cell, x))
         find = _pool(replace(cell, operator="max_pool_with_indices"), x)
 
     def average_pool_grad() -> tuple[Array, ...]:
         out.fill(0)
         shares = gradient / counts
-        for to, source in _places(cell, x):
+        for to, source in places:
             out[source] += shares[to]
         return (out,)
 
