@@ -12,21 +12,19 @@ from torch.nn import functional
 from benchmarks.cells import BACKWARD, REDUCTIONS, Array, Cell
 from benchmarks.implementations import Unsupported
 
-_POOLS: Any = {1: functional.max_pool1d, 2: functional.max_pool2d, 3: functional.max_pool3d}
-_AVERAGES: Any = {1: functional.avg_pool1d, 2: functional.avg_pool2d, 3: functional.avg_pool3d}
 _REDUCTIONS: Any = {
     "sum": torch.sum,
     "max": torch.amax,
-    "l2_norm": lambda x, axes: torch.linalg.vector_norm(x, 2, axes),
+    "l2_norm": lambda x, axes, out: torch.linalg.vector_norm(x, 2, axes, out=out),
     "logsumexp": torch.logsumexp,
 }
 
 
 def prepare(cell: Cell, x: Array, threads: int) -> Callable[[], tuple[Array, ...]]:
     torch.set_num_threads(threads)
-    run = _run(cell, torch.from_numpy(x))
     try:
         with torch.inference_mode():
+            run = _run(cell, torch.from_numpy(x))
             run()
     except (RuntimeError, NotImplementedError) as error:
         raise Unsupported(str(error).splitlines()[0]) from error
@@ -62,27 +60,37 @@ def _backward(cell: Cell, x: torch.Tensor) -> Callable[[], tuple[torch.Tensor, .
     }[cell.operator]
 
 
+def _pooling(cell: Cell, x: torch.Tensor) -> Callable[[], tuple[torch.Tensor, ...]]:
+    """Two forms have no out: norms, and the fast one for maxima along one axis."""
+    dimensions = len(cell.window)
+    settings = (cell.window, cell.strides, cell.padding)
+    if cell.operator == "lp_pool":  # it has no padding
+        padded = functional.pad(x, [p for p in reversed(cell.padding) for _ in range(2)])
+        norm = {2: functional.lp_pool2d, 3: functional.lp_pool3d}[dimensions]
+        return lambda: (norm(padded, 2.0, cell.window, cell.strides),)
+    if cell.operator == "average_pool":
+        average: Any = getattr(torch.ops.aten, f"avg_pool{dimensions}d")
+        mean = average(x, *settings, False, False)
+        return lambda: (average.out(x, *settings, False, False, out=mean),)
+    if dimensions == 1:
+        return lambda: (functional.max_pool1d(x, *settings),)
+    find: Any = getattr(torch.ops.aten, f"max_pool{dimensions}d_with_indices")
+    values, indices = find(x, *settings)
+    some = 1 if cell.operator == "max_pool" else 2
+    return lambda: find.out(x, *settings, out=values, indices=indices)[:some]
+
+
 def _run(cell: Cell, x: torch.Tensor) -> Callable[[], tuple[torch.Tensor, ...]]:
     if cell.operator in BACKWARD:
         return _backward(cell, x)
     if cell.window:
-        pool = _POOLS[len(cell.window)]
-        settings = (cell.window, cell.strides, cell.padding)
-        if cell.operator == "average_pool":
-            average = _AVERAGES[len(cell.window)]
-            return lambda: (average(x, *settings, count_include_pad=False),)
-        if cell.operator == "lp_pool":  # it has no padding
-            padded = functional.pad(x, [p for p in reversed(cell.padding) for _ in range(2)])
-            norm = {2: functional.lp_pool2d, 3: functional.lp_pool3d}[len(cell.window)]
-            return lambda: (norm(padded, 2.0, cell.window, cell.strides),)
-        if cell.operator == "max_pool":
-            return lambda: (pool(x, *settings),)
-        return lambda: tuple(pool(x, *settings, return_indices=True))
-    if cell.operator in _REDUCTIONS:
-        reduce = _REDUCTIONS[cell.operator]
-        return lambda: (reduce(x, cell.axes),)
+        return _pooling(cell, x)
     kept = [d for d in range(x.ndim) if d not in cell.axes]
     shape = [x.shape[d] for d in kept]
+    if cell.operator in _REDUCTIONS:
+        reduce = _REDUCTIONS[cell.operator]
+        result = x.new_empty(shape)
+        return lambda: (reduce(x, cell.axes, out=result),)
 
     def grouped() -> tuple[torch.Tensor, int]:
         """With one axis to reduce: several are brought together, which copies unless they are neighbours."""
