@@ -773,6 +773,26 @@ def test_channels_last(name: str, channels: int) -> None:
             check_values(out, expected, False)
 
 
+@pytest.mark.parametrize("shift", [0, 1])
+@pytest.mark.parametrize("name", ["UINT8", "FLOAT16", "FLOAT32", "INT64"])
+def test_indices_past_the_caches(name: str, shift: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Channels last, in whole vectors or not, with indices at multiples of 16 bytes or between."""
+    monkeypatch.setattr(max_pool_lowering, "PAST_BYTES", 0)
+    random = np.random.default_rng(shift)
+    for channels in (15, 16, 48):
+        x = values(random, name, (2, 7, 6, channels)).transpose(0, 3, 1, 2)
+        windows = simple(x.shape, (3, 2), 2, 1)
+        expected, places = windows.expected(x, "ignored", "row_major")
+        memory = np.full(places.size + 4, 7)
+        last = [places.shape[d] for d in (0, 2, 3, 1)]
+        indices = memory[2 + shift :][: places.size].reshape(last).transpose(0, 3, 1, 2)
+        out = np.empty_like(indices, expected.dtype)
+        windows.operator(name, x.shape, "ignored", "row_major", "INT64")(x, out, indices)
+        check_values(out, expected, True)
+        np.testing.assert_array_equal(indices, places)
+        assert {*memory[: 2 + shift], *memory[2 + shift + places.size :]} == {7}
+
+
 @pytest.mark.parametrize("name", TYPES)
 def test_field_of_a_structured_array(name: str) -> None:
     """Fields of packed records on both sides: the other fields stay."""

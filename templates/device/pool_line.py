@@ -47,6 +47,7 @@ from strips import (
     _rounds,
     _runs,
     _store_lanes,
+    _store_past,
     _vector,
 )
 from target import _zen
@@ -481,18 +482,20 @@ def store_found(
     weight: Any,
     width: Any,
     blank: Any,
+    past: Any,
     wide: Any,
     rule: Any,
 ) -> Any:
     """Store the elements as store_elements does, and their indices, of `width` bytes: base + i * weight + position, and
-    `plane_base` more in each further plane. The indices alone where `out` is None.
+    `plane_base` more in each further plane. The indices alone where `out` is None. If `past`, those of 64
+    bits go past the caches.
 
     True if there was a NaN: its bits are not in its rank, and the element stored is to be replaced.
     """
 
     def codegen(context: Any, builder: Any, signature: Any, values: Any) -> Any:
         out, plane_out, out_step, indices, plane_index, index_step = values[:6]
-        base, plane_base, weight, width, blank = values[7:12]
+        base, plane_base, weight, width, blank, past = values[7:13]
         order = _rule(builder, signature, values)
         rank_type = _rank_type(wide, rule[0])
         # The keys, and the positions, of two registers of wide ranks fill one: 0.86 to 0.95 of the time.
@@ -537,7 +540,10 @@ def store_found(
                 back = builder.zext(back, wanted)
             index = builder.sub(builder.add(start, steps), back)
             index = builder.select(padding, ir.Constant(wanted, [-1] * vector.count), index)
-            _store_lanes(builder, index, target, first, few)
+            if integer.width == 64 and few is None:
+                _store_past(builder, index, target, first, past)
+            else:
+                _store_lanes(builder, index, target, first, few)
 
         def run(plane: Any, number: Any, ranks: Any, first: Any, few: Any) -> None:
             key, low = _parts(builder, ranks, bits_type)
@@ -558,5 +564,5 @@ def store_found(
         return _any(builder, builder.load(found))
 
     i64 = types.int64
-    args = (out, *(i64,) * 5, runs, *(i64,) * 4, blank, wide, rule)
+    args = (out, *(i64,) * 5, runs, *(i64,) * 4, blank, types.boolean, wide, rule)
     return types.boolean(*args), codegen

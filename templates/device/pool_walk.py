@@ -13,6 +13,7 @@ from memory import (
     aligned,
     allocate,
     ceildiv,
+    drain_stores,
     item_size,
     least,
     most,
@@ -70,7 +71,8 @@ GIVEN = 26  # unpooling: elements that an item reads; 0: all
 STRAY = 27  # unpooling: set to 1 if one of them belongs to another item
 SEVERAL = 28  # gradient: planes of an item, each of them with PITCH side by side
 OUT_DENSE = 29  # gradient: as DENSE, of the output
-SETTINGS = 30
+PAST = 30  # lines: indices go past the caches
+SETTINGS = 31
 
 BATCH_COLUMNS, COLUMNS, BOX_COLUMNS = 5, 12, 3
 SIZE, OUT_SIZE, WINDOW, STRIDE, DILATION, PADDING = 0, 1, 2, 3, 4, 5
@@ -658,6 +660,8 @@ def line_chunk(read_rule, wide, sums, block, store):
                 wide,
                 rule,
             )
+        if how[PAST] != 0:
+            drain_stores()
         release(offsets)
 
     return chunk

@@ -293,6 +293,17 @@ def _opaque(builder: Any, value: Any) -> Any:
     return hidden
 
 
+@intrinsic
+def drain_stores(_context: Any) -> Any:
+    """From here on other threads see what went past the caches."""
+
+    def codegen(context: Any, builder: Any, _signature: Any, _values: Any) -> Any:
+        builder.fence("seq_cst")
+        return context.get_dummy_value()
+
+    return types.void(), codegen
+
+
 def _prefetch(builder: Any, pointer: Any, level: int, write: int = 0) -> None:
     """Fetch a cache line that is wanted soon, to be written to where `write` is 1, into the cache of that level.
 
@@ -962,6 +973,7 @@ def _term(context: Any, builder: Any, bits: Any, element: Any, rule: Any, values
 
 
 WIDEST = 2  # registers of a vector of ranks, at most
+PAIR_BYTES = 16  # of two int64: arrays begin at multiples of no more
 
 
 def _place(builder: Any, address: Any, *steps: tuple[Any, Any]) -> Any:
@@ -1988,7 +2000,8 @@ GIVEN = 26  # unpooling: elements that an item reads; 0: all
 STRAY = 27  # unpooling: set to 1 if one of them belongs to another item
 SEVERAL = 28  # gradient: planes of an item, each of them with PITCH side by side
 OUT_DENSE = 29  # gradient: as DENSE, of the output
-SETTINGS = 30
+PAST = 30  # lines: indices go past the caches
+SETTINGS = 31
 
 BATCH_COLUMNS, COLUMNS, BOX_COLUMNS = 5, 12, 3
 SIZE, OUT_SIZE, WINDOW, STRIDE, DILATION, PADDING = 0, 1, 2, 3, 4, 5
@@ -2576,6 +2589,8 @@ def line_chunk(read_rule, wide, sums, block, store):
                 wide,
                 rule,
             )
+        if how[PAST] != 0:
+            drain_stores()
         release(offsets)
 
     return chunk
