@@ -288,6 +288,18 @@ def test_an_unfinished_spec_that_is_asked_for_shows_its_errors(tree: Tree) -> No
         assert "no operator" not in result.err
 
 
+def test_a_draft_hides_no_mistake(tree: Tree) -> None:
+    """All that is still to do is one error, with its lines, and others stand beside it."""
+    assert tree("new", "directml/argmost", "--like", "directml/argmax").code == cli.OK
+    tree.edit("specs/directml/argmost.yaml", "use: all_in_range(Axes, ", "use: all_in_range(Axis, ")
+    text = (tree.root / "specs/directml/argmost.yaml").read_text(encoding="utf-8")
+    lines = [str(n) for n, line in enumerate(text.split("\n"), 1) if "TODO" in line]
+    result = tree("lint")
+    assert result.err.count("error[") == 2 and "`Axis` is not a field" in result.err
+    assert f"argmost.yaml:{lines[0]}:" in result.err
+    assert f"more of them are in lines {', '.join(lines[1:])}\n" in result.err
+
+
 def test_what_refers_to_an_unfinished_spec_is_told(tree: Tree) -> None:
     """Equivalences name other operators; those that one with errors leaves behind are no errors."""
     before = tree("list").out.splitlines()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from generator import names, resolve
-from generator.diagnostics import Note, Report
+from generator.diagnostics import Note, Report, Span
 from generator.lint.entries import check_origin, check_unique
 from generator.lint.equivalences import Equivalences, check_calls
 from generator.lint.fields import Fields
@@ -115,6 +115,9 @@ def _again(
 
 
 def _todo(document: Document, report: Report) -> None:
+    """All of them as one, so that they hide no other mistake."""
+    places: list[Span] = []
+
     def walk(value: object, path: KeyPath) -> None:
         if isinstance(value, dict):
             for key, inner in value.items():
@@ -123,6 +126,11 @@ def _todo(document: Document, report: Report) -> None:
             for i, inner in enumerate(value):
                 walk(inner, (*path, i))
         elif isinstance(value, str) and TODO in value:
-            report.add("E250", f"a `{TODO}` is left", document.span(path), "fill this in")
+            places.append(document.span(path))
 
     walk(document.data, ())
+    if not places:
+        return
+    more = ", ".join(str(place.line) for place in places[1:])
+    help = f"more of them are in lines {more}" if more else ""
+    report.add("E250", f"a `{TODO}` is left", places[0], "fill this in", help=help)
