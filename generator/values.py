@@ -32,6 +32,12 @@ _PYTHON_TYPES = {
     "float": "float",
     "bool": "bool",
 }
+# Where a page has its data types: NumPy's have no such table, what those functions take is decided.
+_SUPPORT_PLACES = {
+    "directml": "Tensor support",
+    "onnx": "Type Constraints",
+    "plain": "(decided)",
+}
 _EXPRESSION_TYPES = {"int": "int", "ints": "tuple[int, ...]", "bool": "bool"}
 _RETURNED = {"int": "int", "ints": "Sequence[int]", "bool": "bool", "dtype": "str"}
 
@@ -53,6 +59,7 @@ def operator(op: Operator, linted: Linted) -> dict[str, Any]:
         "title": spec.operator + (f"-{spec.since_version}" if spec.since_version else ""),
         "summary": spec.summary,
         "introduced": spec.introduced,
+        "support_place": _SUPPORT_PLACES[op.source.dialect],
         "page": spec.page,
         "fields": [_field(f, op) for f in spec.fields],
         "inputs": [

@@ -123,6 +123,7 @@ class Operator:
     name: str
     page: str
     introduced: str | None
+    support_place: str  # where the page has its data types, or "(decided)"
     fields: tuple[Field, ...]
     support: tuple[Support, ...]
     rules: tuple[Rule, ...]
@@ -255,7 +256,7 @@ class Operator:
                 )
             else:
                 table = tables[0]
-        place = f"Tensor support {table.since}" if table.since else "Tensor support"
+        place = f"{self.support_place} {table.since}" if table.since else self.support_place
         for name, allowed in table.tensors.items():
             tensor = values.get(name)
             if not isinstance(tensor, Tensor):

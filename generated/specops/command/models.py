@@ -97,9 +97,9 @@ def _validate(options: argparse.Namespace, problems: Sequence[Problem]) -> int:
         say(json.dumps([asdict(p) for p in problems], indent=1))
         return 1 if errors else 0
     _show(problems, sys.stdout)
-    level = (
-        f"feature level {options.feature_level}" if options.feature_level else "the newest tables"
-    )
+    level = "the general definitions"
+    if options.feature_level:
+        level = f"feature level {options.feature_level}"
     warnings = counted(len(problems) - errors, "warning")
     if errors:
         say(f"{counted(errors, 'error')}, {warnings} ({level})")

@@ -108,6 +108,7 @@ OPERATOR = Operator(
     name="DML_OPERATOR_ACTIVATION_HARDMAX",
     page="https://learn.microsoft.com/windows/win32/api/directml/ns-directml-dml_activation_hardmax_operator_desc",
     introduced="1.0",
+    support_place="Tensor support",
     fields=(
         Field("InputTensor", "input", "tensor"),
         Field(

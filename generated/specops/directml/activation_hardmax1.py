@@ -136,6 +136,7 @@ OPERATOR = Operator(
     name="DML_OPERATOR_ACTIVATION_HARDMAX1",
     page="https://learn.microsoft.com/windows/ai/directml/api/ns-directml-dml_activation_hardmax1_operator_desc",
     introduced="5.1",
+    support_place="Tensor support",
     fields=(
         Field("InputTensor", "input", "tensor"),
         Field(

@@ -114,6 +114,7 @@ OPERATOR = Operator(
     name="DML_OPERATOR_ACTIVATION_LOG_SOFTMAX",
     page="https://learn.microsoft.com/windows/win32/api/directml/ns-directml-dml_activation_log_softmax_operator_desc",
     introduced="1.0",
+    support_place="Tensor support",
     fields=(
         Field("InputTensor", "input", "tensor"),
         Field(

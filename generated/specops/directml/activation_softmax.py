@@ -111,6 +111,7 @@ OPERATOR = Operator(
     name="DML_OPERATOR_ACTIVATION_SOFTMAX",
     page="https://learn.microsoft.com/windows/win32/api/directml/ns-directml-dml_activation_softmax_operator_desc",
     introduced="1.0",
+    support_place="Tensor support",
     fields=(
         Field("InputTensor", "input", "tensor"),
         Field(

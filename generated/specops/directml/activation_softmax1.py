@@ -132,6 +132,7 @@ OPERATOR = Operator(
     name="DML_OPERATOR_ACTIVATION_SOFTMAX1",
     page="https://learn.microsoft.com/windows/ai/directml/api/ns-directml-dml_activation_softmax1_operator_desc",
     introduced="5.1",
+    support_place="Tensor support",
     fields=(
         Field("InputTensor", "input", "tensor"),
         Field(

@@ -143,6 +143,7 @@ OPERATOR = Operator(
     name="DML_OPERATOR_ARGMAX",
     page="https://learn.microsoft.com/windows/win32/api/directml/ns-directml-dml_argmax_operator_desc",
     introduced="3.0",
+    support_place="Tensor support",
     fields=(
         Field("InputTensor", "input", "tensor"),
         Field(

@@ -293,6 +293,7 @@ OPERATOR = Operator(
     name="DML_OPERATOR_AVERAGE_POOLING",
     page="https://learn.microsoft.com/windows/win32/api/directml/ns-directml-dml_average_pooling_operator_desc",
     introduced="1.0",
+    support_place="Tensor support",
     fields=(
         Field("InputTensor", "input", "tensor"),
         Field(

@@ -323,6 +323,7 @@ OPERATOR = Operator(
     name="DML_OPERATOR_AVERAGE_POOLING1",
     page="https://learn.microsoft.com/windows/ai/directml/api/ns-directml-dml_average_pooling1_operator_desc",
     introduced="6.2",
+    support_place="Tensor support",
     fields=(
         Field("InputTensor", "input", "tensor"),
         Field(

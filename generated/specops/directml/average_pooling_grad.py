@@ -294,6 +294,7 @@ OPERATOR = Operator(
     name="DML_OPERATOR_AVERAGE_POOLING_GRAD",
     page="https://learn.microsoft.com/windows/win32/api/directml/ns-directml-dml_average_pooling_grad_operator_desc",
     introduced="3.0",
+    support_place="Tensor support",
     fields=(
         Field("InputGradientTensor", "input", "tensor"),
         Field(

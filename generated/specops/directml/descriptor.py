@@ -181,7 +181,7 @@ class OperatorDesc:
 
         Args:
             feature_level: "4.1", "4_1" or "DML_FEATURE_LEVEL_4_1" to check against that level's tables; None for the
-                newest.
+                general definition, which may allow more than any level.
 
         Raises:
             ValidationError: with every violation.

@@ -297,6 +297,7 @@ OPERATOR = Operator(
     name="DML_OPERATOR_LP_POOLING",
     page="https://learn.microsoft.com/windows/win32/api/directml/ns-directml-dml_lp_pooling_operator_desc",
     introduced="1.0",
+    support_place="Tensor support",
     fields=(
         Field("InputTensor", "input", "tensor"),
         Field(

@@ -330,6 +330,7 @@ OPERATOR = Operator(
     name="DML_OPERATOR_LP_POOLING1",
     page="https://learn.microsoft.com/windows/ai/directml/api/ns-directml-dml_lp_pooling1_operator_desc",
     introduced="6.2",
+    support_place="Tensor support",
     fields=(
         Field("InputTensor", "input", "tensor"),
         Field(

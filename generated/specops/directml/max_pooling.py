@@ -302,6 +302,7 @@ OPERATOR = Operator(
     name="DML_OPERATOR_MAX_POOLING",
     page="https://learn.microsoft.com/windows/win32/api/directml/ns-directml-dml_max_pooling_operator_desc",
     introduced="1.0",
+    support_place="Tensor support",
     fields=(
         Field("InputTensor", "input", "tensor"),
         Field(

@@ -347,6 +347,7 @@ OPERATOR = Operator(
     name="DML_OPERATOR_MAX_POOLING1",
     page="https://learn.microsoft.com/windows/win32/api/directml/ns-directml-dml_max_pooling1_operator_desc",
     introduced="2.0",
+    support_place="Tensor support",
     fields=(
         Field("InputTensor", "input", "tensor"),
         Field(

@@ -366,6 +366,7 @@ OPERATOR = Operator(
     name="DML_OPERATOR_MAX_POOLING2",
     page="https://learn.microsoft.com/windows/win32/api/directml/ns-directml-dml_max_pooling2_operator_desc",
     introduced="2.1",
+    support_place="Tensor support",
     fields=(
         Field("InputTensor", "input", "tensor"),
         Field(

@@ -346,6 +346,7 @@ OPERATOR = Operator(
     name="DML_OPERATOR_MAX_POOLING_GRAD",
     page="https://learn.microsoft.com/windows/win32/api/directml/ns-directml-dml_max_pooling_grad_operator_desc",
     introduced="3.0",
+    support_place="Tensor support",
     fields=(
         Field("InputTensor", "input", "tensor"),
         Field("InputGradientTensor", "input", "tensor"),

@@ -98,6 +98,7 @@ OPERATOR = Operator(
     name="DML_OPERATOR_MAX_UNPOOLING",
     page="https://learn.microsoft.com/windows/win32/api/directml/ns-directml-dml_max_unpooling_operator_desc",
     introduced="3.0",
+    support_place="Tensor support",
     fields=(
         Field("InputTensor", "input", "tensor"),
         Field("IndicesTensor", "input", "tensor"),

@@ -245,6 +245,7 @@ OPERATOR = Operator(
     name="DML_OPERATOR_REDUCE",
     page="https://learn.microsoft.com/windows/win32/api/directml/ns-directml-dml_reduce_operator_desc",
     introduced="1.0",
+    support_place="Tensor support",
     fields=(
         Field("Function", "attribute", "DML_REDUCE_FUNCTION"),
         Field("InputTensor", "input", "tensor"),

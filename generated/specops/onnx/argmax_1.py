@@ -95,6 +95,7 @@ OPERATOR = Operator(
     name="ArgMax-1",
     page="https://onnx.ai/onnx/operators/onnx__ArgMax.html",
     introduced=None,
+    support_place="Type Constraints",
     fields=(
         Field("data", "input", "tensor"),
         Field(

@@ -93,6 +93,7 @@ OPERATOR = Operator(
     name="ArgMax-11",
     page="https://onnx.ai/onnx/operators/onnx__ArgMax.html",
     introduced=None,
+    support_place="Type Constraints",
     fields=(
         Field("data", "input", "tensor"),
         Field(

@@ -91,6 +91,7 @@ OPERATOR = Operator(
     name="ArgMin-12",
     page="https://onnx.ai/onnx/operators/onnx__ArgMin.html",
     introduced=None,
+    support_place="Type Constraints",
     fields=(
         Field("data", "input", "tensor"),
         Field(

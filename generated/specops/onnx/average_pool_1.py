@@ -268,6 +268,7 @@ OPERATOR = Operator(
     name="AveragePool-1",
     page="https://onnx.ai/onnx/operators/onnx__AveragePool.html",
     introduced=None,
+    support_place="Type Constraints",
     fields=(
         Field("X", "input", "tensor"),
         Field("Y", "output", "tensor", sizes=Computed(y_sizes, ("X", "windows")), dtype="X.dtype"),

@@ -335,7 +335,7 @@ def _listed(names: Sequence[str]) -> str:
 
 def _subject(name: str) -> Operator:
     """A model in place of an operator: what is wrong with its arrays is told in the same form."""
-    return Operator(name, _PAGE, None, (), (), (), Computed(lambda: None, ()), {})
+    return Operator(name, _PAGE, None, "", (), (), (), Computed(lambda: None, ()), {})
 
 
 is_compatible = Backend.is_compatible

@@ -57,6 +57,7 @@ OPERATOR = Operator(
     name="GlobalAveragePool-1",
     page="https://onnx.ai/onnx/operators/onnx__GlobalAveragePool.html",
     introduced=None,
+    support_place="Type Constraints",
     fields=(
         Field("X", "input", "tensor"),
         Field("Y", "output", "tensor", sizes=Computed(y_sizes, ("X",)), dtype="X.dtype"),

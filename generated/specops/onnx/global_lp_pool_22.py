@@ -86,6 +86,7 @@ OPERATOR = Operator(
     name="GlobalLpPool-22",
     page="https://onnx.ai/onnx/operators/onnx__GlobalLpPool.html",
     introduced=None,
+    support_place="Type Constraints",
     fields=(
         Field("X", "input", "tensor"),
         Field("Y", "output", "tensor", sizes=Computed(y_sizes, ("X",)), dtype="X.dtype"),

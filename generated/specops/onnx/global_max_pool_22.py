@@ -56,6 +56,7 @@ OPERATOR = Operator(
     name="GlobalMaxPool-22",
     page="https://onnx.ai/onnx/operators/onnx__GlobalMaxPool.html",
     introduced=None,
+    support_place="Type Constraints",
     fields=(
         Field("X", "input", "tensor"),
         Field("Y", "output", "tensor", sizes=Computed(y_sizes, ("X",)), dtype="X.dtype"),

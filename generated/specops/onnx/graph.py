@@ -363,7 +363,7 @@ class Graph:
             allowed = operator.support[0].tensors[field].dtypes
             if dtype is not None and dtype not in allowed:
                 violation = operator.violation(
-                    "supported_data_type", field, dtype, ", ".join(allowed), "Tensor support"
+                    "supported_data_type", field, dtype, ", ".join(allowed), operator.support_place
                 )
                 self._violations += self._placed([violation], step.node, operator)
 

@@ -67,6 +67,7 @@ OPERATOR = Operator(
     name="Hardmax-1",
     page="https://onnx.ai/onnx/operators/onnx__Hardmax.html",
     introduced=None,
+    support_place="Type Constraints",
     fields=(
         Field("input", "input", "tensor"),
         Field(

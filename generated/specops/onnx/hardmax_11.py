@@ -66,6 +66,7 @@ OPERATOR = Operator(
     name="Hardmax-11",
     page="https://onnx.ai/onnx/operators/onnx__Hardmax.html",
     introduced=None,
+    support_place="Type Constraints",
     fields=(
         Field("input", "input", "tensor"),
         Field(

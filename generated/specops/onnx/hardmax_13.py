@@ -65,6 +65,7 @@ OPERATOR = Operator(
     name="Hardmax-13",
     page="https://onnx.ai/onnx/operators/onnx__Hardmax.html",
     introduced=None,
+    support_place="Type Constraints",
     fields=(
         Field("input", "input", "tensor"),
         Field(

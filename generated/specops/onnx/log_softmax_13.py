@@ -69,6 +69,7 @@ OPERATOR = Operator(
     name="LogSoftmax-13",
     page="https://onnx.ai/onnx/operators/onnx__LogSoftmax.html",
     introduced=None,
+    support_place="Type Constraints",
     fields=(
         Field("input", "input", "tensor"),
         Field(

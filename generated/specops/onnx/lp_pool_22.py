@@ -351,6 +351,7 @@ OPERATOR = Operator(
     name="LpPool-22",
     page="https://onnx.ai/onnx/operators/onnx__LpPool.html",
     introduced=None,
+    support_place="Type Constraints",
     fields=(
         Field("X", "input", "tensor"),
         Field("Y", "output", "tensor", sizes=Computed(y_sizes, ("X", "windows")), dtype="X.dtype"),

@@ -359,6 +359,7 @@ OPERATOR = Operator(
     name="MaxPool-11",
     page="https://onnx.ai/onnx/operators/onnx__MaxPool.html",
     introduced=None,
+    support_place="Type Constraints",
     fields=(
         Field("X", "input", "tensor"),
         Field("Y", "output", "tensor", sizes=Computed(y_sizes, ("X", "windows")), dtype="X.dtype"),

@@ -231,6 +231,7 @@ OPERATOR = Operator(
     name="MaxUnpool-22",
     page="https://onnx.ai/onnx/operators/onnx__MaxUnpool.html",
     introduced=None,
+    support_place="Type Constraints",
     fields=(
         Field("X", "input", "tensor"),
         Field("I", "input", "tensor"),

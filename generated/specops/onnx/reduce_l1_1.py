@@ -90,6 +90,7 @@ OPERATOR = Operator(
     name="ReduceL1-1",
     page="https://onnx.ai/onnx/operators/onnx__ReduceL1.html",
     introduced=None,
+    support_place="Type Constraints",
     fields=(
         Field("data", "input", "tensor"),
         Field(

@@ -91,6 +91,7 @@ OPERATOR = Operator(
     name="ReduceL2-11",
     page="https://onnx.ai/onnx/operators/onnx__ReduceL2.html",
     introduced=None,
+    support_place="Type Constraints",
     fields=(
         Field("data", "input", "tensor"),
         Field(

@@ -91,6 +91,7 @@ OPERATOR = Operator(
     name="ReduceLogSum-1",
     page="https://onnx.ai/onnx/operators/onnx__ReduceLogSum.html",
     introduced=None,
+    support_place="Type Constraints",
     fields=(
         Field("data", "input", "tensor"),
         Field(

@@ -92,6 +92,7 @@ OPERATOR = Operator(
     name="ReduceLogSumExp-11",
     page="https://onnx.ai/onnx/operators/onnx__ReduceLogSumExp.html",
     introduced=None,
+    support_place="Type Constraints",
     fields=(
         Field("data", "input", "tensor"),
         Field(

@@ -91,6 +91,7 @@ OPERATOR = Operator(
     name="ReduceLogSumExp-13",
     page="https://onnx.ai/onnx/operators/onnx__ReduceLogSumExp.html",
     introduced=None,
+    support_place="Type Constraints",
     fields=(
         Field("data", "input", "tensor"),
         Field(

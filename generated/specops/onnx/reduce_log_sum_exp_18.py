@@ -94,6 +94,7 @@ OPERATOR = Operator(
     name="ReduceLogSumExp-18",
     page="https://onnx.ai/onnx/operators/onnx__ReduceLogSumExp.html",
     introduced=None,
+    support_place="Type Constraints",
     fields=(
         Field("data", "input", "tensor"),
         Field("axes", "input", "int[]", default=Computed(axes_default, ())),

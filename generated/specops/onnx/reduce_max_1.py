@@ -89,6 +89,7 @@ OPERATOR = Operator(
     name="ReduceMax-1",
     page="https://onnx.ai/onnx/operators/onnx__ReduceMax.html",
     introduced=None,
+    support_place="Type Constraints",
     fields=(
         Field("data", "input", "tensor"),
         Field(

@@ -88,6 +88,7 @@ OPERATOR = Operator(
     name="ReduceMax-11",
     page="https://onnx.ai/onnx/operators/onnx__ReduceMax.html",
     introduced=None,
+    support_place="Type Constraints",
     fields=(
         Field("data", "input", "tensor"),
         Field(

@@ -90,6 +90,7 @@ OPERATOR = Operator(
     name="ReduceMax-12",
     page="https://onnx.ai/onnx/operators/onnx__ReduceMax.html",
     introduced=None,
+    support_place="Type Constraints",
     fields=(
         Field("data", "input", "tensor"),
         Field(

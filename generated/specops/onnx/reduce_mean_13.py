@@ -90,6 +90,7 @@ OPERATOR = Operator(
     name="ReduceMean-13",
     page="https://onnx.ai/onnx/operators/onnx__ReduceMean.html",
     introduced=None,
+    support_place="Type Constraints",
     fields=(
         Field("data", "input", "tensor"),
         Field(

@@ -93,6 +93,7 @@ OPERATOR = Operator(
     name="ReduceMean-18",
     page="https://onnx.ai/onnx/operators/onnx__ReduceMean.html",
     introduced=None,
+    support_place="Type Constraints",
     fields=(
         Field("data", "input", "tensor"),
         Field("axes", "input", "int[]", default=Computed(axes_default, ())),

@@ -87,6 +87,7 @@ OPERATOR = Operator(
     name="ReduceMin-11",
     page="https://onnx.ai/onnx/operators/onnx__ReduceMin.html",
     introduced=None,
+    support_place="Type Constraints",
     fields=(
         Field("data", "input", "tensor"),
         Field(

@@ -89,6 +89,7 @@ OPERATOR = Operator(
     name="ReduceMin-12",
     page="https://onnx.ai/onnx/operators/onnx__ReduceMin.html",
     introduced=None,
+    support_place="Type Constraints",
     fields=(
         Field("data", "input", "tensor"),
         Field(

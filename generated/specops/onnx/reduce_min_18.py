@@ -92,6 +92,7 @@ OPERATOR = Operator(
     name="ReduceMin-18",
     page="https://onnx.ai/onnx/operators/onnx__ReduceMin.html",
     introduced=None,
+    support_place="Type Constraints",
     fields=(
         Field("data", "input", "tensor"),
         Field("axes", "input", "int[]", default=Computed(axes_default, ())),

@@ -90,6 +90,7 @@ OPERATOR = Operator(
     name="ReduceProd-11",
     page="https://onnx.ai/onnx/operators/onnx__ReduceProd.html",
     introduced=None,
+    support_place="Type Constraints",
     fields=(
         Field("data", "input", "tensor"),
         Field(

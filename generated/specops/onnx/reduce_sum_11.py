@@ -90,6 +90,7 @@ OPERATOR = Operator(
     name="ReduceSum-11",
     page="https://onnx.ai/onnx/operators/onnx__ReduceSum.html",
     introduced=None,
+    support_place="Type Constraints",
     fields=(
         Field("data", "input", "tensor"),
         Field(

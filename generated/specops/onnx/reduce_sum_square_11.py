@@ -90,6 +90,7 @@ OPERATOR = Operator(
     name="ReduceSumSquare-11",
     page="https://onnx.ai/onnx/operators/onnx__ReduceSumSquare.html",
     introduced=None,
+    support_place="Type Constraints",
     fields=(
         Field("data", "input", "tensor"),
         Field(

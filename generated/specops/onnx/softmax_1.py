@@ -72,6 +72,7 @@ OPERATOR = Operator(
     name="Softmax-1",
     page="https://onnx.ai/onnx/operators/onnx__Softmax.html",
     introduced=None,
+    support_place="Type Constraints",
     fields=(
         Field("input", "input", "tensor"),
         Field(

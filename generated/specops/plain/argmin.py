@@ -14,10 +14,11 @@ Data types:
 Constraints:
     axis_in_range: each of axis is less than the number of dimensions of x (axis)
     axis_unique: no value of axis is repeated (decided)
-    reduced_not_empty: x has at least one element along each of axis (Notes)
+    reduced_not_empty: x has at least one element along each of axis (decided)
 
 Decided where the page is silent:
     axis_unique: A repeated axis has no meaning; numpy.min refuses it too.
+    reduced_not_empty: Of nothing there is no index; numpy.argmin refuses it too.
     nan: NumPy's rule, which its page does not state: the first NaN wins.
     axes_several: Over several axes the index counts row-major over them in ascending order;
         numpy.argmin takes one axis.
@@ -60,7 +61,7 @@ def axis_unique(axis: tuple[int, ...]) -> bool:
 def reduced_not_empty(x: Tensor, axis: tuple[int, ...]) -> bool:
     """x has at least one element along each of axis.
 
-    Page: Notes.
+    Decided: Of nothing there is no index; numpy.argmin refuses it too.
     """
     return all(x.sizes[a] > 0 for a in axis)
 
@@ -94,6 +95,7 @@ OPERATOR = Operator(
     name="argmin",
     page="https://numpy.org/doc/2.4/reference/generated/numpy.argmin.html",
     introduced=None,
+    support_place="(decided)",
     fields=(
         Field("x", "input", "tensor"),
         Field(
@@ -158,7 +160,7 @@ OPERATOR = Operator(
             field="x",
             check=reduced_not_empty,
             allowed="x has at least one element along each of axis",
-            origin="Notes",
+            origin="(decided)",
             reads=("axis", "x.sizes"),
             needs=("axis_in_range",),
         ),

@@ -257,6 +257,7 @@ OPERATOR = Operator(
     name="average_pool",
     page="https://onnx.ai/onnx/operators/onnx__AveragePool.html",
     introduced=None,
+    support_place="(decided)",
     fields=(
         Field("x", "input", "tensor"),
         Field(

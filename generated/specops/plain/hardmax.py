@@ -81,6 +81,7 @@ OPERATOR = Operator(
     name="hardmax",
     page="https://onnx.ai/onnx/operators/onnx__Hardmax.html",
     introduced=None,
+    support_place="(decided)",
     fields=(
         Field("x", "input", "tensor"),
         Field("out", "output", "tensor", sizes=Computed(out_sizes, ("x",)), dtype="x.dtype"),

@@ -82,6 +82,7 @@ OPERATOR = Operator(
     name="l1_norm",
     page="https://numpy.org/doc/2.4/reference/generated/numpy.linalg.vector_norm.html",
     introduced=None,
+    support_place="(decided)",
     fields=(
         Field("x", "input", "tensor"),
         Field(

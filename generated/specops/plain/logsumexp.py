@@ -83,6 +83,7 @@ OPERATOR = Operator(
     name="logsumexp",
     page="https://docs.scipy.org/doc/scipy/reference/generated/scipy.special.logsumexp.html",
     introduced=None,
+    support_place="(decided)",
     fields=(
         Field("x", "input", "tensor"),
         Field(

@@ -264,6 +264,7 @@ OPERATOR = Operator(
     name="lp_pool",
     page="https://onnx.ai/onnx/operators/onnx__LpPool.html",
     introduced=None,
+    support_place="(decided)",
     fields=(
         Field("x", "input", "tensor"),
         Field(

@@ -269,6 +269,7 @@ OPERATOR = Operator(
     name="max_pool",
     page="https://onnx.ai/onnx/operators/onnx__MaxPool.html",
     introduced=None,
+    support_place="(decided)",
     fields=(
         Field("x", "input", "tensor"),
         Field(

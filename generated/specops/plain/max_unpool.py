@@ -73,6 +73,7 @@ OPERATOR = Operator(
     name="max_unpool",
     page="https://onnx.ai/onnx/operators/onnx__MaxUnpool.html",
     introduced=None,
+    support_place="(decided)",
     fields=(
         Field("x", "input", "tensor"),
         Field("where", "input", "tensor"),

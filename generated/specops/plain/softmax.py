@@ -87,6 +87,7 @@ OPERATOR = Operator(
     name="softmax",
     page="https://docs.scipy.org/doc/scipy/reference/generated/scipy.special.softmax.html",
     introduced=None,
+    support_place="(decided)",
     fields=(
         Field("x", "input", "tensor"),
         Field("out", "output", "tensor", sizes=Computed(out_sizes, ("x",)), dtype="x.dtype"),

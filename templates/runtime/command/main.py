@@ -230,7 +230,8 @@ def _run_options(sub: argparse.ArgumentParser) -> None:
         "--feature-level",
         type=_level,
         metavar="LEVEL",
-        help=f"check against the tables of {', '.join(FEATURE_LEVELS)} (default: the newest)",
+        help=f"check against the tables of {', '.join(FEATURE_LEVELS)} (default: the general "
+        "definitions, which may allow more)",
     )
     sub.add_argument(
         "--format", choices=("text", "json"), default="text", help="of --validate-only"

@@ -59,7 +59,7 @@ def load(
     Args:
         path: the model's file.
         feature_level: "4.1", "4_1" or "DML_FEATURE_LEVEL_4_1" to check against that level's tables; None for the
-            newest.
+            general definition, which may allow more than any level.
         input_folder: where `sourcePath` is found; None for the model's folder.
         output_folder: where `targetPath` is written; None refuses to write.
         limits: what the model may use.
