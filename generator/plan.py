@@ -183,6 +183,7 @@ _FIXED_EXPORTS = {
         "get_num_threads",
         "num_threads",
         "set_num_threads",
+        "warm_up",
     ],
 }
 

@@ -106,12 +106,12 @@ MISTAKES: list[tuple[list[str], int, str, str]] = [
     (["--versio"], 2, "`specops` does not take '--versio'", "did you mean `--version`?"),
     (["--", "list"], 2, "`specops` does not take '--'", "`specops --help` explains the options"),
     (["list", "argmx"], 2, "there is no operator 'argmx'", "did you mean `argmax`?"),
-    (["list", "qqqq"], 2, "there is no operator 'qqqq'", "`specops list` names all operators"),
+    (["list", "qqqq"], 2, "there is no operator 'qqqq'; `specops list` names all", ""),
     (["explain", "harmax"], 2, "there is no operator 'harmax'", "did you mean `hardmax`?"),
     (["explain", "softmax1"], 2, "no operator 'softmax1'", "`directml/activation_softmax1`?"),
     (["explain", "maxpooling"], 2, "no operator 'maxpooling'", "`directml/max_pooling`, `directml/max_pooling1`"),
     (["explain", "directml"], 2, "no operator 'directml'", "more have it in their names"),
-    (["explain", ""], 2, "no operator ''", "`specops list` names all operators"),
+    (["explain", ""], 2, "no operator ''; `specops list` names all", ""),
     (["explain"], 2, "the following arguments are required: subject", "`specops explain --help`"),
     (["explain", "axes_uniqe"], 2, "no operator 'axes_uniqe'", "did you mean `axes_unique`?"),
     (["list", "--frmat", "json"], 2, "does not take '--frmat'", "did you mean `--format`?"),
@@ -125,8 +125,8 @@ MISTAKES: list[tuple[list[str], int, str, str]] = [
     (["run", ARGMAX, "--format", "json"], 2, "--format is for --validate-only", ""),
     (["run", "none.json"], 1, "none.json: error: cannot be read", ""),
     (["warmup", "argmx"], 2, "there is no operator 'argmx'", "did you mean `argmax`?"),
-    (["warmup", "--dtype", "flot16"], 2, "there is no data type 'flot16'", "did you mean `FLOAT16`?"),
-    (["warmup", "directml/argmax", "--dtype", "bool"], 2, "none of these operators has data type bool", ""),
+    (["warmup", "--dtype", "flot16"], 2, "no data type 'flot16'; there are FLOAT32, ", "did you mean `FLOAT16`?"),
+    (["warmup", "directml/argmax", "--dtype", "bool"], 2, "has data type BOOL; they have FLOAT32, FLOAT16, ", ""),
 ]  # fmt: skip
 
 

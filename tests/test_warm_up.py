@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import os
+import pickle
+import subprocess
+import sys
 from collections.abc import Callable
 from importlib import import_module
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
 import specops
+from specops import ahead, launch
 from specops import directml as dml
-from specops import launch
 from specops.command.catalogue import entries
 from specops.command.main import main
 from specops.operator import CompiledOperator
@@ -108,16 +113,143 @@ def used(monkeypatch: pytest.MonkeyPatch) -> Used:
 def test_calls_run_what_was_said(
     name: str, dtype: str, used: Used, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """By the compiled operator, and by the command that compiles ahead whatever the attributes."""
+    """By the compiled operator, and by what compiles ahead whatever the attributes: the function and the command."""
     random = np.random.default_rng(1)
     for shape in SHAPES * 4:
         order = random.permutation(len(shape))
         x = np.zeros([shape[a] for a in order], dtype).transpose(np.argsort(order))
         CALLS[name](x, random)
-    warmed: set[launch.Kernel] = set()
-    monkeypatch.setattr(launch, "warm_up", warmed.update)
+    warmed: list[launch.Kernel] = []
+    monkeypatch.setattr(launch, "warm_up", warmed.extend)
     modules = {e.id: import_module(f"specops.{e.id.replace('/', '.')}") for e in entries()}
     (operator,) = [name for name, module in modules.items() if id(module.OPERATOR) in used]
-    assert main(["warmup", operator, "--dtype", dtype]) == 0
+    specops.warm_up(operator, dtype=dtype)
     assert any(used.values())
-    assert set.union(*used.values()) <= warmed
+    assert set.union(*used.values()) <= set(warmed)
+    by_function = warmed.copy()
+    warmed.clear()
+    assert main(["warmup", operator, "--dtype", dtype]) == 0
+    assert warmed == by_function
+
+
+FIRST_CALL = """
+import sys
+import numpy as np
+import specops
+from specops import launch
+
+assert not launch._compiled
+late = [m for m in sys.modules if m.startswith(("specops.ahead", "specops.command"))]
+assert not late, late
+
+compiled = []
+compile_one = launch._compile
+
+def noted(function, kind):
+    compiled.append((function.__name__, kind))
+    compile_one(function, kind)
+
+launch._compile = noted
+assert specops.warm_up("plain/max_unpool", dtype="int8") is None
+ahead = compiled.copy()
+for n in (4, 1 << 20):  # on one thread, and on several
+    specops.max_unpool(np.ones(n, np.int8), np.arange(n), [n])
+assert ahead, "nothing was compiled ahead"
+assert compiled == ahead, compiled[len(ahead):]
+"""
+
+
+def test_a_call_compiles_nothing_more() -> None:
+    """Nor does the import, which leaves what compiles ahead to those who ask for it."""
+    package = str(Path(specops.__file__).parent.parent)
+    done = subprocess.run(
+        [sys.executable, "-c", FIRST_CALL],
+        env={**os.environ, "PYTHONPATH": package, "NUMBA_NUM_THREADS": "2"},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=120,
+    )
+    assert done.returncode == 0, done.stderr
+
+
+def test_each_operator_has_an_example_of_each_data_type(monkeypatch: pytest.MonkeyPatch) -> None:
+    """So that none is passed over in silence."""
+    monkeypatch.setattr(launch, "warm_up", lambda _: None)
+    steps = ahead.steps([e.id for e in entries()], "all")
+    assert {step.entry for step in steps} == set(entries())
+    assert [str(step) for step in steps if not step.compile()] == []
+
+
+@pytest.mark.parametrize(
+    ("dtype", "meant"),
+    [
+        ("float16", ["FLOAT16"]),
+        ("DML_TENSOR_DATA_TYPE_FLOAT16", ["FLOAT16"]),
+        (np.float16, ["FLOAT16"]),
+        (np.dtype("f2"), ["FLOAT16"]),
+        ((np.float64, "Float16", "f8"), ["FLOAT64", "FLOAT16"]),
+        (iter(["int8", "FLOAT32"]), ["FLOAT32"]),  # softmax has no INT8
+        (["all", "float32"], ["FLOAT64", "FLOAT32", "FLOAT16", "BFLOAT16"]),
+        ("all", ["FLOAT64", "FLOAT32", "FLOAT16", "BFLOAT16"]),
+    ],
+)
+def test_data_types(dtype: Any, meant: list[str]) -> None:
+    assert [step.dtype for step in ahead.steps(["plain/softmax"], dtype)] == meant
+
+
+def test_names() -> None:
+    """All of a name, each once; of ONNX the newest version, unless another is named."""
+    steps = ahead.steps(["ARGMAX", "plain/argmax", "onnx/argmax_11"], "float32")
+    ids = ["directml/argmax", "onnx/argmax_13", "plain/argmax", "onnx/argmax_11"]
+    assert [step.entry.id for step in steps] == ids
+    newest = {e.id for e in entries() if e.newest}
+    assert {step.entry.id for step in ahead.steps([], "all")} == newest
+
+
+MISTAKES: list[tuple[list[str], list[str], str]] = [
+    (["argmx"], ["float32"], "no operator 'argmx'; `specops list` names all; did you mean `argmax`?"),
+    (["softmax", "qqqq"], ["float32"], "no operator 'qqqq'; `specops list` names all"),
+    (["softmax"], ["float32", "flot16"], "no data type 'flot16'; there are FLOAT32, "),
+    (["softmax"], ["flot16", "all"], "BFLOAT16, BOOL, all; did you mean `FLOAT16`?"),
+    (["softmax"], ["U3"], "no data type 'U3'; there are FLOAT32, "),
+    (["plain/softmax"], ["bool", "int8"], "has data type BOOL, INT8; they have FLOAT32, FLOAT16, FLOAT64, BFLOAT16"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("operators", "dtypes", "says"), MISTAKES)
+def test_mistakes(
+    operators: list[str],
+    dtypes: list[str],
+    says: str,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """They are told before anything is compiled, and the command tells the same."""
+    monkeypatch.delattr(launch, "warm_up")
+    with pytest.raises(specops.SpecopsError) as caught:
+        specops.warm_up(*operators, dtype=dtypes)
+    assert says in str(caught.value)
+    assert str(pickle.loads(pickle.dumps(caught.value))) == str(caught.value)
+    assert main(["warmup", *operators, "--dtype", *dtypes]) == 2
+    told = capsys.readouterr().err.rstrip().removeprefix("error: ").replace("\n  hint: ", "; ")
+    assert told == str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("operator", "dtype", "says"),
+    [
+        (specops.softmax, "float32", "is given by its name, as 'argmax'; found <function softmax"),
+        (["softmax"], "float32", "is given by its name, as 'argmax'; found ['softmax']"),
+        ("softmax", None, "no data type None; there are FLOAT32, "),
+        ("softmax", [None], "no data type None; there are FLOAT32, "),
+        ("softmax", 5, "no data type 5; there are FLOAT32, "),
+        ("softmax", np.float32(1), "no data type np.float32(1.0); there are FLOAT32, "),
+        ("softmax", np.complex64, "no data type <class 'numpy.complex64'>; there are FLOAT32, "),
+        ("softmax", [], "no data type is named; there are FLOAT32, "),
+    ],
+)
+def test_mistakes_that_no_command_can_make(operator: Any, dtype: Any, says: str) -> None:
+    with pytest.raises(specops.SpecopsError) as caught:
+        specops.warm_up(operator, dtype=dtype)
+    assert says in str(caught.value)

@@ -15,6 +15,7 @@ np.int64(2)
 from specops._version import __version__
 from specops.errors import SpecopsError, ValidationError, Violation
 from specops.launch import get_num_threads, num_threads, set_num_threads
+from specops.operator import warm_up
 from specops.plain.argmax import argmax
 from specops.plain.argmin import argmin
 from specops.plain.average_pool import average_pool
@@ -48,4 +49,5 @@ __all__ = [
     "num_threads",
     "set_num_threads",
     "softmax",
+    "warm_up",
 ]

@@ -1,11 +1,12 @@
-"""An operator that is validated and ready to run many times."""
+"""An operator that is validated and ready to run many times; operators compiled ahead."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Protocol
 
 import numpy as np
+import numpy.typing as npt
 
 from specops import arrays, launch
 from specops.tensor import Tensor
@@ -136,3 +137,32 @@ def _compiled(
     kind: type[CompiledOperator], operator: Operator, values: Mapping[str, Any], described: bool
 ) -> CompiledOperator:
     return kind(operator, values, described=described)
+
+
+def warm_up(*operators: str, dtype: npt.DTypeLike | Iterable[npt.DTypeLike] = "FLOAT32") -> None:
+    """Compile ahead what calls of operators may run, so that none waits for it.
+
+    It does what the command `specops warmup` does, with the same words: whatever the shapes, strides and arguments of a
+    later call, it finds its code compiled. Numba's cache on disk keeps it for other processes.
+
+    Args:
+        operators: names, as "softmax" for all that `specops list` has of this name, "plain/softmax" for the NumPy
+            function alone, or "onnx/softmax_11" for a version that is not the newest. Without a name, all operators,
+            of ONNX in their newest versions.
+        dtype: data type of the first input, or several: FLOAT32, FLOAT16, ..., in any case, or NumPy dtypes; "all"
+            means all that an operator has. An operator is left out of those that it does not have.
+
+    Raises:
+        SpecopsError: a name or a data type stands for nothing, or none of the operators has any of the data types; then
+            nothing is compiled. Or Numba is set up so that nothing can be.
+
+    >>> import numpy as np
+    >>> import specops
+    >>> specops.warm_up("max_unpool", dtype=["float32", np.float16])
+    >>> specops.max_unpool(np.array([5, 7], np.float16), np.array([0, 3]), [4])
+    array([5., 0., 0., 7.], dtype=float16)
+    """
+    from specops import ahead
+
+    for step in ahead.steps(operators, dtype):
+        step.compile()

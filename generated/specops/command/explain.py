@@ -10,7 +10,7 @@ import re
 import sys
 import textwrap
 
-from specops.command.catalogue import LISTED, UsageError, entries, find, near, related
+from specops.command.catalogue import UsageError, entries, find, near, related
 from specops.command.terminal import paint, say
 
 
@@ -21,8 +21,8 @@ def run(options: argparse.Namespace) -> int:
     except UsageError as error:
         if not _rule(options.subject):
             rules = (m for e in entries() for m in re.findall(r"^  ([a-z]\w+) \(", e.page(), re.M))
-            hint = error.hint if error.hint != LISTED else near(options.subject, rules)
-            raise UsageError(error.message, hint or LISTED) from None
+            hint = error.hint or near(options.subject, rules)
+            raise UsageError(error.message, hint) from None
         return 0
     for i, entry in enumerate(found):
         if i:

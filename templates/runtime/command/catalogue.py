@@ -11,15 +11,20 @@ from functools import cache
 from importlib.resources import files
 from typing import Any
 
+from specops.errors import SpecopsError
+
 _FEW = 3  # operators that a hint names
 
 
-class UsageError(Exception):
+class UsageError(SpecopsError):
     """A name that stands for nothing, or options that do not go together; and a hint."""
 
     def __init__(self, message: str, hint: str = "") -> None:
-        super().__init__(message)
+        super().__init__(message, hint)
         self.message, self.hint = message, hint
+
+    def __str__(self) -> str:
+        return f"{self.message}; {self.hint}" if self.hint else self.message
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,8 +89,8 @@ def find(name: str) -> list[Entry]:
     found = [e for e in entries() if e.is_called(name)]
     if not found:
         known = (n for e in entries() for n in e.names)
-        hint = _named(related(name)) or near(name, known) or LISTED
-        raise UsageError(f"there is no operator {name[:60]!r}", hint)
+        hint = _named(related(name)) or near(name, known)
+        raise UsageError(f"there is no operator {name[:60]!r}; `specops list` names all", hint)
     return found
 
 
@@ -107,9 +112,6 @@ def _named(found: list[Entry]) -> str:
     if len(ids) > _FEW:
         return f"{', '.join(ids[:_FEW])} and {len(ids) - _FEW} more have it in their names"
     return f"did you mean {' or '.join(ids)}?" if ids else ""
-
-
-LISTED = "`specops list` names all operators"
 
 
 def near(name: str, known: Iterable[str]) -> str:
