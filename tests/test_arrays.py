@@ -369,7 +369,8 @@ def test_fewest_and_most_dimensions(rank: int) -> None:
     for function in (specops.argmax, specops.argmin):
         found = function(x, keepdims=True)
         assert found == 0 and np.ndim(found) == rank
-    for function in (specops.l1_norm, specops.l2_norm, specops.logsumexp):
+    plain = (specops.sum, specops.mean, specops.prod, specops.max, specops.min)
+    for function in (*plain, specops.l1_norm, specops.l2_norm, specops.logsumexp):
         found = function(x, keepdims=True)
         assert found == x and found.shape == x.shape
     found = specops.max_unpool(x, np.zeros(x.shape, np.int64), x.shape)
@@ -383,6 +384,7 @@ def test_axes_beyond_the_rank() -> None:
     assert refused(lambda: dml.argmax(PAGE, [2])).id == "axes_in_range"
     assert refused(lambda: dml.argmax(PAGE, [1, -1])).id == "axes_unique"
     assert refused(lambda: specops.argmax(np.zeros((2, 0)))).id == "reduced_not_empty"
+    assert refused(lambda: specops.max(np.zeros((2, 0)))).id == "reduced_not_empty"
     assert refused(lambda: dml.argmax(np.zeros((2, 0), np.int8))).id == "sizes_positive"
     for rank in (0, 9):
         with pytest.raises(ValidationError) as caught:

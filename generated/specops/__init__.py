@@ -25,9 +25,14 @@ from specops.plain.l2_norm import l2_norm
 from specops.plain.log_softmax import log_softmax
 from specops.plain.logsumexp import logsumexp
 from specops.plain.lp_pool import lp_pool
+from specops.plain.max import max
 from specops.plain.max_pool import max_pool
 from specops.plain.max_unpool import max_unpool
+from specops.plain.mean import mean
+from specops.plain.min import min
+from specops.plain.prod import prod
 from specops.plain.softmax import softmax
+from specops.plain.sum import sum
 
 __all__ = [
     "SpecopsError",
@@ -44,10 +49,15 @@ __all__ = [
     "log_softmax",
     "logsumexp",
     "lp_pool",
+    "max",
     "max_pool",
     "max_unpool",
+    "mean",
+    "min",
     "num_threads",
+    "prod",
     "set_num_threads",
     "softmax",
+    "sum",
     "warm_up",
 ]

@@ -38,7 +38,17 @@ from stress.draws.common import (
 
 INTEGERS = ["INT32", "UINT32", "INT64", "UINT64"]
 SMALL = ["INT8", "UINT8"]
-PLAIN = {"l1_norm": "l1", "l2_norm": "l2", "logsumexp": "log_sum_exp"}
+PLAIN = {
+    "l1_norm": "l1",
+    "l2_norm": "l2",
+    "logsumexp": "log_sum_exp",
+    "max": "max",
+    "mean": "mean",
+    "min": "min",
+    "prod": "product",
+    "sum": "sum",
+}
+EXTREMES = ("max", "min")
 DIRECTML = {
     "ARGMAX": "argmax",
     "ARGMIN": "argmin",
@@ -81,9 +91,14 @@ def directml_types(function: str) -> list[str]:
     return [name for name in types if name in DRAWN[function]]
 
 
+def plain_types(function: str) -> list[str]:
+    types = [*WIDE_FLOATS, *INTEGERS, *SMALL, "BOOL"] if function in EXTREMES else WIDE_FLOATS
+    return [name for name in types if name in DRAWN[function]]
+
+
 def onnx_types(function: str, opset: int) -> list[str]:
     types = [*FLOATS, "FLOAT64", *INTEGERS]
-    if function in ("max", "min"):
+    if function in EXTREMES:
         types += [*(SMALL if opset >= 12 else []), *(["BOOL"] if opset >= 20 else [])]
     elif function.startswith("log_sum") and opset >= 28:
         types = WIDE_FLOATS
@@ -107,7 +122,9 @@ def valid(random: Random, family: str) -> Call:
     if form == "plain":
         called = drawn_from(random, list(PLAIN))
         computed = PLAIN[called]
-        name = drawn_from(random, [name for name in WIDE_FLOATS if name in DRAWN[computed]])
+        name = drawn_from(random, plain_types(computed))
+        if computed in EXTREMES:  # of nothing there is none
+            shape = tuple(1 if d in axes and n == 0 else n for d, n in enumerate(shape))
         keep, function = bool(random.integers(2)), getattr(specops, called)
         arguments = {"axis": spelled(random, axes, len(shape)), "keepdims": keep}
     elif form in ("onnx", "compiled"):

@@ -123,9 +123,14 @@ from cases import (
     plain_log_softmax,
     plain_logsumexp,
     plain_lp_pool,
+    plain_max,
     plain_max_pool,
     plain_max_unpool,
+    plain_mean,
+    plain_min,
+    plain_prod,
     plain_softmax,
+    plain_sum,
 )
 
 TABLES: tuple[ModuleType, ...] = (
@@ -246,7 +251,12 @@ TABLES: tuple[ModuleType, ...] = (
     plain_log_softmax,
     plain_logsumexp,
     plain_lp_pool,
+    plain_max,
     plain_max_pool,
     plain_max_unpool,
+    plain_mean,
+    plain_min,
+    plain_prod,
     plain_softmax,
+    plain_sum,
 )
