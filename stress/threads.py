@@ -78,7 +78,7 @@ def jobs() -> list[Job]:
         window = [2, 3]
         sizes = [shape[0] - 1, (shape[1] - 3) // step[1] + 1]
         pooled = (
-            oracle.max_pool(x, window, step, [1, 1], [0, 0], sizes, "extreme")
+            oracle.max_pool(x, window, step, [1, 1], [0, 0], sizes, "propagates")
             if shape[0] < 600
             else None
         )

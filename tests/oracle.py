@@ -9,7 +9,7 @@ from collections.abc import Sequence
 import numpy as np
 
 BETTER = ("greater", "less")
-NAN_RULES = ("ignored", "extreme")
+NAN_RULES = ("ignored", "propagates")
 
 
 def numbers(x: np.ndarray) -> np.ndarray:
@@ -24,7 +24,7 @@ def numbers(x: np.ndarray) -> np.ndarray:
 def arg_of_group(group: np.ndarray, better: str, last: bool, nan: str) -> int:
     """Position of the extreme element of a one-dimensional group of at least one element."""
     missing = np.isnan(group) if group.dtype.kind == "f" else np.zeros(group.shape, bool)
-    if missing.any() and nan == "extreme":
+    if missing.any() and nan == "propagates":
         candidates = missing
     elif missing.all():
         return 0
@@ -51,7 +51,7 @@ def arg_reduce(
         better: "greater" for argmax, "less" for argmin.
         last: whether the last of several equal elements wins; -0.0 equals +0.0.
         nan: "ignored": NaN loses to every number, and a group of nothing but NaN gives 0;
-            "extreme": the first (`last`: last) NaN wins.
+            "propagates": the first (`last`: last) NaN wins.
     """
     assert better in BETTER and nan in NAN_RULES
     reduced = sorted(axes)
@@ -133,7 +133,7 @@ def lowest(dtype: np.dtype) -> object:
 def beats(new: float, old: float, nan: str) -> bool:
     """Whether an element that comes later takes the place of the greatest so far."""
     if math.isnan(new):
-        return nan == "extreme" and not math.isnan(old)
+        return nan == "propagates" and not math.isnan(old)
     if math.isnan(old):
         return nan == "ignored"
     return new > old
@@ -160,7 +160,7 @@ def max_pool(
         window, strides, dilations, start_padding: one number for each spatial dimension. Along each, output o looks at
             the inputs o * stride - start_padding + j * dilation for j in 0..window - 1 that exist.
         out_spatial: the output's spatial sizes.
-        nan: "ignored": NaN loses to every number; "extreme": the first NaN wins.
+        nan: "ignored": NaN loses to every number; "propagates": the first NaN wins.
         index_order: "row_major" over all of x, or "column_major": the first spatial dimension counts fastest.
 
     Returns:

@@ -123,7 +123,7 @@ def check_directml(
 
 def check_plain(random: Random, x: np.ndarray, axes: tuple[int, ...], last: bool) -> None:
     """`specops.argmax`: int64, the first or last NaN wins, axes dropped or kept."""
-    expected = arg_reduce(x, axes, "greater", last, "extreme")
+    expected = arg_reduce(x, axes, "greater", last, "propagates")
     keepdims = bool(random.integers(2))
     kept = [n for d, n in enumerate(expected.shape) if keepdims or d not in axes]
     axis: Any = axes
@@ -150,7 +150,7 @@ def check_lowering(
 ) -> None:
     """The kernel behind every dialect: both directions of the search, both rules for NaN."""
     better = str(random.choice(["greater", "less"]))
-    nan = str(random.choice(["ignored", "extreme"]))
+    nan = str(random.choice(["ignored", "propagates"]))
     expected = arg_reduce(x, axes, better, last, nan)
     kernel = ArgReduce(
         better=better,
@@ -382,7 +382,7 @@ def test_large(name: str, shape: tuple[int, ...], axes: tuple[int, ...]) -> None
             packed_values.flat[random.integers(0, packed_values.size, 5)] = np.nan
         x, _ = laid_out(random, packed_values, kind)
         for last in (False, True):
-            expected = arg_reduce(x, axes, "greater", last, "extreme")
+            expected = arg_reduce(x, axes, "greater", last, "propagates")
             found = [specops.argmax(x, axes, keepdims=True, last=last)]
             for threads in (1, 2):
                 with specops.num_threads(threads):
@@ -437,12 +437,12 @@ def test_an_element_that_none_can_beat_ends_the_search(name: str, better: str) -
         elif number % 3 == 2:  # in memory the middle axis is outermost
             x = np.ascontiguousarray(x.swapaxes(0, 1)).swapaxes(0, 1)
         for axes, last in itertools.product([(2,), (0, 2), (0, 1, 2)], [False, True]):
-            expected = arg_reduce(x, axes, better, last, "extreme")
+            expected = arg_reduce(x, axes, better, last, "propagates")
             out = np.empty(expected.shape, np.int64)
             search = ArgReduce(
                 better=better,
                 tie="last" if last else "first",
-                nan="extreme",
+                nan="propagates",
                 axes=axes,
                 input=packed(name, x.shape),
                 output=packed("INT64", expected.shape),
@@ -475,7 +475,7 @@ def test_field_of_a_structured_array(name: str) -> None:
     x = records["x"].view(dtype)
     x[...] = values(random, name, x.shape)
     for axes in ((0,), (1,), (0, 1)):
-        expected = arg_reduce(x, axes, "greater", False, "extreme")
+        expected = arg_reduce(x, axes, "greater", False, "propagates")
         np.testing.assert_array_equal(specops.argmax(x, axes, keepdims=True), expected)
 
 

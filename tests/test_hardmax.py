@@ -257,8 +257,8 @@ def test_marks_of_columns(name: str, past: int, monkeypatch: pytest.MonkeyPatch)
         for kind in ("c", "any", "negative", "groups"):
             out = output(random, shape, x.dtype, "c" if kind == "groups" else kind)
             target = groups if kind == "groups" else out.array
-            operator(name, shape, axes, "extreme")(x, target)
-            expected = hardmax(x, axes, "extreme")
+            operator(name, shape, axes, "propagates")(x, target)
+            expected = hardmax(x, axes, "propagates")
             assert np.array_equal(bits(target), bits(expected)), f"{kind} {shape} {axes}"
             out.check_surroundings()
 
@@ -313,7 +313,7 @@ def test_the_random_cases_are_many() -> None:
 # --- what is easily wrong ---
 
 NAN, INF = float("nan"), float("inf")
-TIES = [  # a group; where the 1 stands with NaN ignored; with NaN extreme
+TIES = [  # a group; where the 1 stands with NaN ignored; where NaN propagates
     ([3, 2, 1, 2, 3], 0, 0),
     ([1, 2, 3, 3, 3], 2, 2),
     ([-0.0, 0.0, -0.0], 0, 0),
@@ -331,12 +331,12 @@ TIES = [  # a group; where the 1 stands with NaN ignored; with NaN extreme
 ]
 
 
-@pytest.mark.parametrize(("group", "ignored", "extreme"), TIES, ids=str)
+@pytest.mark.parametrize(("group", "ignored", "propagated"), TIES, ids=str)
 @pytest.mark.parametrize("name", TYPES)
-def test_ties_and_nan(name: str, group: list[float], ignored: int, extreme: int) -> None:
+def test_ties_and_nan(name: str, group: list[float], ignored: int, propagated: int) -> None:
     """A short group by literals: as a row, a column and both, amid others, forward and from behind."""
     dtype = numpy_type(name)
-    for nan, place in (("ignored", ignored), ("extreme", extreme)):
+    for nan, place in (("ignored", ignored), ("propagates", propagated)):
         one = np.zeros(len(group), dtype)
         one[place] = 1
         for width in (1, 3, 40):
@@ -388,7 +388,7 @@ def test_the_one_may_stand_anywhere(name: str, length: int) -> None:
         (columns, 0, expected.T),
         (columns[::-1], 0, expected.T[::-1]),
     ):
-        np.testing.assert_array_equal(run(name, given, (axis,), "extreme"), wanted)
+        np.testing.assert_array_equal(run(name, given, (axis,), "propagates"), wanted)
 
 
 @pytest.mark.parametrize("name", TYPES)
@@ -410,7 +410,7 @@ def test_elements_apart(name: str) -> None:
             assert np.array_equal(found, np.arange(n) == first[:, None])
             given[1, n // 2] = np.nan
             assert np.array_equal(
-                run(name, given, (1,), "extreme"), hardmax(given, (1,), "extreme")
+                run(name, given, (1,), "propagates"), hardmax(given, (1,), "propagates")
             )
 
 
@@ -514,7 +514,7 @@ def test_the_axis_of_vectors(
     search = lowering.Search(
         better="greater",
         tie="first",
-        nan="extreme",
+        nan="propagates",
         axes=(1,),
         input=packed("FLOAT32", (8, 8)),
         output_bytes=8,
@@ -603,8 +603,8 @@ def test_field_of_a_structured_array(name: str) -> None:
     x, out = records["x"].view(dtype), results["x"].view(dtype)
     x[...] = values(random, name, x.shape)
     for axes in SETS[:3]:
-        operator(name, x.shape, axes, "extreme")(x, out)
-        np.testing.assert_array_equal(out, hardmax(x, axes, "extreme"))
+        operator(name, x.shape, axes, "propagates")(x, out)
+        np.testing.assert_array_equal(out, hardmax(x, axes, "propagates"))
         assert (results["before"] == 3).all() and (results["after"] == 517).all()
 
 

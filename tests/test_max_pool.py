@@ -266,7 +266,7 @@ def test_the_random_cases_are_many() -> None:
 # --- what is easily wrong ---
 
 NAN, INF = float("nan"), float("inf")
-TIES = [  # a window; where its greatest element stands with NaN ignored; with NaN extreme
+TIES = [  # a window; where its greatest element stands with NaN ignored; where NaN propagates
     ([3, 2, 3], 0, 0),
     ([1, 3, 3], 1, 1),
     ([-0.0, 0.0, -0.0], 0, 0),
@@ -282,13 +282,13 @@ TIES = [  # a window; where its greatest element stands with NaN ignored; with N
 ]
 
 
-@pytest.mark.parametrize(("window", "ignored", "extreme"), TIES, ids=str)
+@pytest.mark.parametrize(("window", "ignored", "propagated"), TIES, ids=str)
 @pytest.mark.parametrize("name", FLOAT_TYPES)
-def test_ties_and_nan(name: str, window: list[float], ignored: int, extreme: int) -> None:
+def test_ties_and_nan(name: str, window: list[float], ignored: int, propagated: int) -> None:
     """One window by literals: along each of three dimensions, few and many, channels first and last."""
     random = np.random.default_rng(1)
     dtype = numpy_type(name)
-    for nan, place in (("ignored", ignored), ("extreme", extreme)):
+    for nan, place in (("ignored", ignored), ("propagates", propagated)):
         for axis, channels in itertools.product(range(3), (1, 3, 40)):
             shape = [1, 1, 1]
             shape[axis] = 3
@@ -362,7 +362,7 @@ def test_elements_apart(name: str) -> None:
         x[...] = values(random, name, x.shape)
         for window, stride, padding in (((2, 3), 1, 1), ((3, 3), 2, 0), ((4, 2), 3, 1)):
             windows = simple(x.shape, window, stride, padding)
-            check_pool(random, name, x, windows, "extreme", "row_major", "INT64")
+            check_pool(random, name, x, windows, "propagates", "row_major", "INT64")
 
 
 @pytest.mark.parametrize("name", TYPES)
@@ -402,7 +402,7 @@ def test_windows_side_by_side(name: str) -> None:
             name,
             values(random, name, (3, 2, 70)),
             windows,
-            "extreme",
+            "propagates",
             "row_major",
             "UINT32",
         )
@@ -427,7 +427,13 @@ def test_whole_planes(name: str) -> None:
     ):
         assert windows.operator(name, (2, 5, 7), "ignored", "row_major", None)._reduction is None
         check_pool(
-            random, name, values(random, name, (2, 5, 7)), windows, "extreme", "row_major", "UINT32"
+            random,
+            name,
+            values(random, name, (2, 5, 7)),
+            windows,
+            "propagates",
+            "row_major",
+            "UINT32",
         )
 
 
@@ -590,7 +596,7 @@ def test_planes_of_more_than_65536_elements(name: str) -> None:
                 outputs,
             )
             for order in ORDERS:
-                check_pool(random, name, x, windows, "extreme", order, "INT64")
+                check_pool(random, name, x, windows, "propagates", order, "INT64")
 
 
 @pytest.mark.parametrize(
@@ -709,7 +715,7 @@ def test_many_dimensions() -> None:
             # Gaps along so many dimensions would take gigabytes.
             check_pool(random, name, x, windows, nan, order, "UINT64", "permuted")
         x, _ = laid_out(random, values(random, name, (17,)), "negative")
-        check_pool(random, name, x, simple((17,), (3,), 2, 1), "extreme", "row_major", "INT32")
+        check_pool(random, name, x, simple((17,), (3,), 2, 1), "propagates", "row_major", "INT32")
 
 
 # --- layouts ---
@@ -804,8 +810,8 @@ def test_field_of_a_structured_array(name: str) -> None:
     x, out = records["x"].view(dtype), results["x"].view(dtype)
     x[...] = values(random, name, x.shape)
     windows = simple(x.shape, (3, 3), 1, 1)
-    windows.operator(name, x.shape, "extreme", "row_major", None)(x, out)
-    check_values(out, windows.expected(x, "extreme", "row_major")[0], False)
+    windows.operator(name, x.shape, "propagates", "row_major", None)(x, out)
+    check_values(out, windows.expected(x, "propagates", "row_major")[0], False)
     assert (results["before"] == 3).all() and (results["after"] == 517).all()
 
 
@@ -840,9 +846,9 @@ def test_large(
     x = random.integers(0, 50, shape).astype(numpy_type(name))
     if x.dtype.kind == "f":
         x.flat[random.integers(0, x.size, 20)] = np.nan
-    expected, places = windows.expected(x, "extreme", "row_major")
-    plain = windows.operator(name, shape, "extreme", "row_major", None)
-    indexed = windows.operator(name, shape, "extreme", "row_major", "UINT32")
+    expected, places = windows.expected(x, "propagates", "row_major")
+    plain = windows.operator(name, shape, "propagates", "row_major", None)
+    indexed = windows.operator(name, shape, "propagates", "row_major", "UINT32")
     channels_last = np.moveaxis(np.ascontiguousarray(np.moveaxis(x, 1, -1)), -1, 1)
     for given in (x, channels_last):
         for threads, kind in ((1, "c"), (2, "c"), (8, "any"), (2, "fortran")):

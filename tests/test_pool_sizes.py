@@ -225,7 +225,7 @@ def check(label: str, number: int) -> bool:
         return True
     wanted = oracle.max_pool(
         x, window, [a.stride for a in axes], [a.dilation for a in axes], [a.start for a in axes], counts,
-        "ignored" if dialect == "directml" else "extreme",
+        "ignored" if dialect == "directml" else "propagates",
     )  # fmt: skip
     for one, other in zip(found if indices else [found], wanted, strict=False):
         np.testing.assert_array_equal(one, other, err_msg=told)

@@ -56,7 +56,7 @@ CHANGES = {
         "    value: last\n",
         {"first": [2], "last": [2]},
     ),
-    "nan": ("    value: ignored\n", "    value: extreme\n", {"nan": [1], "all_nan": [1]}),
+    "nan": ("    value: ignored\n", "    value: propagates\n", {"nan": [1], "all_nan": [1]}),
 }
 
 

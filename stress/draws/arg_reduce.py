@@ -42,7 +42,7 @@ def valid(random: Random, family: str) -> Call:
     name = str(random.choice(WIDE_TYPES if form == "plain" else TYPES))
     shape = small_shape(random, 8, 0 if form == "plain" else 1)
     axes, last = random_axes(random, len(shape)), bool(random.integers(2))
-    keepdims, nan, output = True, "extreme", "INT64"
+    keepdims, nan, output = True, "propagates", "INT64"
     arguments: dict[str, Any]
     if form == "plain":
         keepdims = bool(random.integers(2))

@@ -34,7 +34,7 @@ def valid(random: Random, family: str) -> Call:
     batches = 2
     spatial = int(random.choice([1, 2, 2, 3]))
     name = str(random.choice(TYPES))
-    ceil, nan, order, index_type = "", "extreme", "row_major", "INT64"
+    ceil, nan, order, index_type = "", "propagates", "row_major", "INT64"
     indices = bool(random.integers(2))
     if form == "plain":
         batches = int(random.integers(0, 4))

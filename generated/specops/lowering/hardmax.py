@@ -20,8 +20,8 @@ class Hardmax(Search):
 
     Args:
         axes: the reduced axes, in any order, unique; may be empty: each element is its own group.
-        nan: "ignored" (loses to every number; a group of nothing but NaN has its 1 at its first element) or "extreme"
-            (the first NaN has the 1).
+        nan: "ignored" (loses to every number; a group of nothing but NaN has its 1 at its first element) or
+            "propagates" (the first NaN has the 1).
         input, output: tensors of one shape and one type, FLOAT16, BFLOAT16, FLOAT32 or FLOAT64.
     """
 

@@ -64,7 +64,7 @@ class MaxPoolGrad:
         self._width, least, greatest, _, infinity = keys_of(input.dtype)
         width = self._width
         self._plane = input.sizes[len(input.sizes) - len(window) :]
-        self._rule = (0, greatest if nan == "extreme" else least, infinity or 0)
+        self._rule = (0, greatest if nan == "propagates" else least, infinity or 0)
         self._windows = Windows(
             kernel,
             window,

@@ -83,7 +83,7 @@ def lower(
         tie="first",
         # Decided: The page is silent. NumPy's rule, which the ONNX reference follows too;
         # onnxruntime differs from rank 2 on.
-        nan="extreme",
+        nan="propagates",
         input=data,
         output=reduced,
     )

@@ -81,7 +81,7 @@ def lower(
         tie={False: "first", True: "last"}[select_last_index],
         # Decided: The page is silent. NumPy's rule, which the ONNX reference follows too;
         # onnxruntime differs from rank 2 on.
-        nan="extreme",
+        nan="propagates",
         input=data,
         output=reduced,
     )

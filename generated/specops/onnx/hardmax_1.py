@@ -57,7 +57,7 @@ def lower(
         axes=range(axis % rank(input), rank(input)),
         # Decided: The page is silent. NumPy's rule, so that a group always has its 1 where NumPy's
         # argmax points; onnxruntime differs.
-        nan="extreme",
+        nan="propagates",
         input=input,
         output=output,
     )

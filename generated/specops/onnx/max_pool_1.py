@@ -249,7 +249,7 @@ def lower(
         start_padding=start_padding,
         # Decided: The page is silent. NumPy's rule, so that NaN propagates from wherever it stands
         # in a window; the peers disagree.
-        nan="extreme",
+        nan="propagates",
         # Decided: There are no indices here.
         index_order="row_major",
         input=X,

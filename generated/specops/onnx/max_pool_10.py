@@ -347,7 +347,7 @@ def lower(
         start_padding=start_padding,
         # Decided: The page is silent. NumPy's rule, so that NaN propagates from wherever it stands
         # in a window; the peers disagree.
-        nan="extreme",
+        nan="propagates",
         index_order={False: "row_major", True: "column_major"}[storage_order],
         input=X,
         output=Y,

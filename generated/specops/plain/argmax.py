@@ -85,7 +85,7 @@ def lower(
         better="greater",
         tie={False: "first", True: "last"}[last],
         # Decided: NumPy's rule, which its page does not state: the first NaN wins.
-        nan="extreme",
+        nan="propagates",
         input=x,
         output=out,
     )

@@ -71,7 +71,7 @@ def lower(
     return Hardmax(
         axes=axis,
         # Decided: As numpy.argmax does, the first NaN wins.
-        nan="extreme",
+        nan="propagates",
         input=x,
         output=out,
     )

@@ -257,7 +257,7 @@ def lower(
         dilations=dilations,
         start_padding=start_padding,
         # Decided: NumPy's rule for maxima: NaN propagates, and the first NaN of a window is chosen.
-        nan="extreme",
+        nan="propagates",
         index_order="row_major",
         input=x,
         output=out,

@@ -175,8 +175,8 @@ class Search:
     Args:
         better: "greater" or "less".
         tie: which of several equal elements wins, "first" or "last".
-        nan: "ignored" (loses to every number; in a group of nothing but NaN the first wins) or "extreme" (beats every
-            number).
+        nan: "ignored" (loses to every number; in a group of nothing but NaN the first wins) or "propagates" (beats
+            every number).
         axes: the reduced axes, in any order, unique; may be empty.
         input: the tensor.
         output_bytes: bytes of an output element, 2, 4 or 8.
@@ -202,7 +202,7 @@ class Search:
         self._item_size = width // 8
         self._out_size = output_bytes
         self._mark = mark
-        nan_key = greatest if nan == "extreme" else least
+        nan_key = greatest if nan == "propagates" else least
         self._kind = (width, infinity is not None)
         self._rule = (flip if better == "greater" else ~flip, nan_key, infinity or 0)
         # Of booleans True is the greatest, and False, whose key is that of any type's least element, the least.
@@ -611,7 +611,7 @@ class ArgReduce(Search):
     Args:
         better: "greater" or "less".
         tie: which of several equal elements wins, "first" or "last".
-        nan: "ignored" (loses to every number; a group of nothing but NaN gives 0) or "extreme" (beats every number).
+        nan: "ignored" (loses to every number; a group of nothing but NaN gives 0) or "propagates" (beats every number).
         axes: the reduced axes, in any order, unique; may be empty.
         input, output: the tensors; the output, of a 4- or 8-byte integer type, has size 1 along each reduced axis, or
             lacks these axes.

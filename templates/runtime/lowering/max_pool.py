@@ -38,7 +38,8 @@ class MaxPool:
 
     Args:
         window, strides, dilations, start_padding: for each of the last `len(window)` dimensions.
-        nan: "ignored" (loses to every number; a window of nothing but NaN gives NaN) or "extreme" (the first NaN wins).
+        nan: "ignored" (loses to every number; a window of nothing but NaN gives NaN) or "propagates" (the first NaN
+            wins).
         index_order: "row_major", or "column_major" within each spatial plane.
         input: the tensor.
         output: as the input, with the output's spatial sizes, which decide how far windows go.
@@ -62,7 +63,7 @@ class MaxPool:
         if indices is None:
             self._reduction = pooling.reduction(
                 "max",
-                "propagates" if nan == "extreme" else nan,
+                nan,
                 window,
                 strides,
                 dilations,
@@ -93,7 +94,7 @@ class MaxPool:
         )
 
         blank = least if infinity is None else infinity | least
-        nan_key = greatest if nan == "extreme" else least
+        nan_key = greatest if nan == "propagates" else least
         inf = infinity or 0
         self._kind = (width, infinity is not None)
         self._rule = (flip, nan_key, inf)

@@ -137,7 +137,7 @@ class Reduce:
             self._other = ArgReduce(
                 better=better,
                 tie="first",
-                nan="extreme" if nan == "propagates" else nan,
+                nan=nan,
                 axes=axes,
                 input=input,
                 output=output,
