@@ -221,7 +221,7 @@ def test_parts_and_tiles(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_order_of_memory(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Groups that lie within an outer reduced axis, searched part by part in the order of memory, give the same."""
     monkeypatch.setattr(lowering, "LARGE_BYTES", 0)
-    monkeypatch.setattr(lowering, "STREAM_BYTES", 0)
+    monkeypatch.setattr(lowering, "CORE_CACHE_BYTES", 0)
     monkeypatch.setattr(lowering, "UNCACHED_BYTES", 0)
     monkeypatch.setattr(lowering, "RUN_BYTES", 0)
     check_split(name, 2, monkeypatch)

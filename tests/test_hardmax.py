@@ -129,7 +129,7 @@ def test_far_rows(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_order_of_memory(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Groups that lie within an outer reduced axis, searched part by part in the order of memory, give the same."""
     monkeypatch.setattr(lowering, "LARGE_BYTES", 0)
-    monkeypatch.setattr(lowering, "STREAM_BYTES", 0)
+    monkeypatch.setattr(lowering, "CORE_CACHE_BYTES", 0)
     monkeypatch.setattr(lowering, "UNCACHED_BYTES", 0)
     monkeypatch.setattr(lowering, "RUN_BYTES", 0)
     check_split(name, 3, monkeypatch)
@@ -480,7 +480,7 @@ def test_groups_dense_in_another_order(
 @pytest.mark.parametrize("name", TYPES)
 def test_dense_groups_that_overlap(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Of groups that begin within each other the rows are searched in the order of memory, as groups of their own."""
-    monkeypatch.setattr(lowering, "STREAM_BYTES", 0)
+    monkeypatch.setattr(lowering, "CORE_CACHE_BYTES", 0)
     n = 9000  # elements of a row that is no short one
     memory = np.random.default_rng(11).integers(0, 200, 5 * n + 7).astype(numpy_type(name))
     size = memory.itemsize

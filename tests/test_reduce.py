@@ -378,7 +378,7 @@ def test_parts_and_tiles(pair: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(lowering, "PART_BYTES", 48)
     monkeypatch.setattr(lowering, "TILE_BYTES", 256)
     monkeypatch.setattr(lowering, "BESIDE", 12)
-    monkeypatch.setattr(lowering, "STREAM_BYTES", 0)
+    monkeypatch.setattr(lowering, "CORE_CACHE_BYTES", 0)
     monkeypatch.setattr(lowering, "RUN_BYTES", 0)
     monkeypatch.setattr(geometry, "PLANE_BYTES", 0)
     monkeypatch.setattr(geometry, "FEW_ROWS", 0)

@@ -217,11 +217,11 @@ def test_random_cases(name: str, batch: int) -> None:
 def test_parts_and_tiles(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Cut into parts, blocks and tiles of a few elements, over threads, past the cache, small cases give the same."""
     monkeypatch.setattr(lowering, "LARGE_BYTES", 0)
-    monkeypatch.setattr(lowering, "STREAM_BYTES", 0)
-    monkeypatch.setattr(lowering, "STREAM_RUN_BYTES", 0)
+    monkeypatch.setattr(lowering, "PAST_BYTES", 0)
+    monkeypatch.setattr(lowering, "PAST_RUN_BYTES", 0)
     monkeypatch.setattr(lowering, "PART_BYTES", 48)
     monkeypatch.setattr(lowering, "TILE_BYTES", 256)
-    monkeypatch.setattr(lowering, "STREAM_TILE_BYTES", 256)
+    monkeypatch.setattr(lowering, "PAST_TILE_BYTES", 256)
     monkeypatch.setattr(lowering, "LEAST_TILE_BYTES", 128)
     monkeypatch.setattr(lowering, "SCRATCH_BYTES", 1024)
     monkeypatch.setattr(lowering, "BLOCK_BYTES", 256)
@@ -284,8 +284,8 @@ def test_short_runs(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(lowering, "PART_BYTES", (1 << 18, 48)[number // len(LAYOUTS) % 2])
         monkeypatch.setattr(lowering, "TILE_BYTES", (4096, 256)[number % 3 == 0])
         monkeypatch.setattr(lowering, "SCRATCH_BYTES", (1 << 18, 1024)[number % 3 == 0])
-        monkeypatch.setattr(lowering, "STREAM_BYTES", (1 << 24, 0)[number % 5 == 0])
-        monkeypatch.setattr(lowering, "STREAM_RUN_BYTES", (1 << 11, 0)[number % 5 == 0])
+        monkeypatch.setattr(lowering, "PAST_BYTES", (1 << 24, 0)[number % 5 == 0])
+        monkeypatch.setattr(lowering, "PAST_RUN_BYTES", (1 << 11, 0)[number % 5 == 0])
         within = numbers(random, name, (*shape[:-1], shape[-1] + 2))[..., 1:-1]
         x = np.ascontiguousarray(within)
         for given, result in itertools.product((x, x[::-1], within), RESULTS):

@@ -106,7 +106,7 @@ def _write_apart(kind, source, x, step, out, out_step, left, scratch, tops, fact
 
 
 @inlined
-def _write_adjoining(kind, source, stream, x, out, left, scratch, tops, factors, ahead, out_ahead):
+def _write_adjoining(kind, source, past, x, out, left, scratch, tops, factors, ahead, out_ahead):
     """As _write_run, of elements and results that adjoin.
 
     What lies `ahead` bytes further, if that is not None, is fetched, and else what lies `out_ahead` bytes further in
@@ -124,23 +124,23 @@ def _write_adjoining(kind, source, stream, x, out, left, scratch, tops, factors,
     before = -out % vector
     aligned = left >= 4 * lanes and before % size == 0
     if ahead is None:
-        aligned = aligned and stream
+        aligned = aligned and past
     if aligned:
         short = before // size
-    stream = stream and aligned
-    if stream:
+    past = past and aligned
+    if past:
         prefetch(out + out_ahead, 1, 1)
     while left > 0:
         if short == 0:
             for _ in range(left // lanes):
                 value = _value(kind, source, x, None, None, at, scratch, tops, factors)
-                if stream:
+                if past:
                     stream_lanes(kind, out, value)
                 else:
                     store_lanes(kind, out, None, None, value)
                 if ahead is not None:
                     prefetch(x + ahead, 2, 0)
-                elif out_ahead != 0 and not stream:
+                elif out_ahead != 0 and not past:
                     prefetch(out + out_ahead, 1, 1)
                 x += vector
                 out += vector
@@ -159,7 +159,7 @@ def _write_adjoining(kind, source, stream, x, out, left, scratch, tops, factors,
 
 @inlined
 def _write_run(
-    kind, source, stream, x, step, out, out_step, left, scratch, tops, factors, ahead, out_ahead
+    kind, source, past, x, step, out, out_step, left, scratch, tops, factors, ahead, out_ahead
 ):
     """Results of `left` elements, `step` bytes apart, of a group or of a group each.
 
@@ -167,8 +167,6 @@ def _write_run(
     see _write_adjoining.
     """
     if step == item_size(kind) and out_step == item_size(kind):
-        _write_adjoining(
-            kind, source, stream, x, out, left, scratch, tops, factors, ahead, out_ahead
-        )
+        _write_adjoining(kind, source, past, x, out, left, scratch, tops, factors, ahead, out_ahead)
     else:
         _write_apart(kind, source, x, step, out, out_step, left, scratch, tops, factors)

@@ -129,7 +129,7 @@ def _measure_row(kind, axes, x, block, scratch, advance, begin, end, ahead):
 
 
 @inlined
-def _write_row(kind, source, stream, axes, x, out, top, factor, scratch, begin, end, after):
+def _write_row(kind, source, past, axes, x, out, top, factor, scratch, begin, end, after):
     """Results of positions begin to end of one group.
 
     `after`: bytes to where the next group's results begin, or 0 if they stay in the cache; for groups of one run.
@@ -146,7 +146,7 @@ def _write_row(kind, source, stream, axes, x, out, top, factor, scratch, begin, 
         _write_run(
             kind,
             source,
-            stream,
+            past,
             x + offset,
             step,
             out + out_offset,

@@ -290,7 +290,7 @@ def _restore(kind, state, state_bytes, pairs, step, columns):
 
 @helper
 def _write_block(
-    kind, source, stream, tile, step, out_step, table, rows, tops, factors, ahead, later
+    kind, source, past, tile, step, out_step, table, rows, tops, factors, ahead, later
 ):
     """Results of tabled rows of a tile; what is fetched for each is the row tabled at `later`, from `ahead` on."""
     offsets, later_offsets = integers(table), integers(later)
@@ -300,7 +300,7 @@ def _write_block(
         _write_run(
             kind,
             source,
-            stream,
+            past,
             tile.x + row,
             step,
             tile.out + out_row,

@@ -38,7 +38,7 @@ TILE = 4  # `columns`: columns taken together
 KEPT = 5  # number of kept axes
 REDUCED = 6  # number of reduced axes
 TOTAL = 7  # elements of a group
-STREAM = 8  # whether results go past the cache
+PAST = 8  # whether results go past the cache
 NEAR = 9  # `columns`: whether a tile stays in cache
 COPIES = 10  # `columns`: rows of so few columns that so many of them are taken as one
 IN_PLACE = 11  # `rows`: exponentials are kept where results go
@@ -1763,7 +1763,7 @@ def _write_apart(kind, source, x, step, out, out_step, left, scratch, tops, fact
 
 
 @inlined
-def _write_adjoining(kind, source, stream, x, out, left, scratch, tops, factors, ahead, out_ahead):
+def _write_adjoining(kind, source, past, x, out, left, scratch, tops, factors, ahead, out_ahead):
     """As _write_run, of elements and results that adjoin.
 
     What lies `ahead` bytes further, if that is not None, is fetched, and else what lies `out_ahead` bytes further in
@@ -1781,23 +1781,23 @@ def _write_adjoining(kind, source, stream, x, out, left, scratch, tops, factors,
     before = -out % vector
     aligned = left >= 4 * lanes and before % size == 0
     if ahead is None:
-        aligned = aligned and stream
+        aligned = aligned and past
     if aligned:
         short = before // size
-    stream = stream and aligned
-    if stream:
+    past = past and aligned
+    if past:
         prefetch(out + out_ahead, 1, 1)
     while left > 0:
         if short == 0:
             for _ in range(left // lanes):
                 value = _value(kind, source, x, None, None, at, scratch, tops, factors)
-                if stream:
+                if past:
                     stream_lanes(kind, out, value)
                 else:
                     store_lanes(kind, out, None, None, value)
                 if ahead is not None:
                     prefetch(x + ahead, 2, 0)
-                elif out_ahead != 0 and not stream:
+                elif out_ahead != 0 and not past:
                     prefetch(out + out_ahead, 1, 1)
                 x += vector
                 out += vector
@@ -1816,7 +1816,7 @@ def _write_adjoining(kind, source, stream, x, out, left, scratch, tops, factors,
 
 @inlined
 def _write_run(
-    kind, source, stream, x, step, out, out_step, left, scratch, tops, factors, ahead, out_ahead
+    kind, source, past, x, step, out, out_step, left, scratch, tops, factors, ahead, out_ahead
 ):
     """Results of `left` elements, `step` bytes apart, of a group or of a group each.
 
@@ -1824,9 +1824,7 @@ def _write_run(
     see _write_adjoining.
     """
     if step == item_size(kind) and out_step == item_size(kind):
-        _write_adjoining(
-            kind, source, stream, x, out, left, scratch, tops, factors, ahead, out_ahead
-        )
+        _write_adjoining(kind, source, past, x, out, left, scratch, tops, factors, ahead, out_ahead)
     else:
         _write_apart(kind, source, x, step, out, out_step, left, scratch, tops, factors)
 
@@ -2083,7 +2081,7 @@ def _measure_row(kind, axes, x, block, scratch, advance, begin, end, ahead):
 
 
 @inlined
-def _write_row(kind, source, stream, axes, x, out, top, factor, scratch, begin, end, after):
+def _write_row(kind, source, past, axes, x, out, top, factor, scratch, begin, end, after):
     """Results of positions begin to end of one group.
 
     `after`: bytes to where the next group's results begin, or 0 if they stay in the cache; for groups of one run.
@@ -2100,7 +2098,7 @@ def _write_row(kind, source, stream, axes, x, out, top, factor, scratch, begin, 
         _write_run(
             kind,
             source,
-            stream,
+            past,
             x + offset,
             step,
             out + out_offset,
@@ -2366,7 +2364,7 @@ def _restore(kind, state, state_bytes, pairs, step, columns):
 
 @helper
 def _write_block(
-    kind, source, stream, tile, step, out_step, table, rows, tops, factors, ahead, later
+    kind, source, past, tile, step, out_step, table, rows, tops, factors, ahead, later
 ):
     """Results of tabled rows of a tile; what is fetched for each is the row tabled at `later`, from `ahead` on."""
     offsets, later_offsets = integers(table), integers(later)
@@ -2376,7 +2374,7 @@ def _write_block(
         _write_run(
             kind,
             source,
-            stream,
+            past,
             tile.x + row,
             step,
             tile.out + out_row,
@@ -2448,7 +2446,7 @@ def rows(dtype):
     @entry
     def chunk(walk, x, out, partial, begin, end):
         how, kept, reduced = _two_tables(walk, SETTINGS, KEPT, REDUCED)
-        stream = how[STREAM] != 0
+        past = how[PAST] != 0
         axes = kept[1]
         phase, parts, block, n = how[PHASE], how[PARTS], how[BLOCK], how[TOTAL]
         logarithm = how[LOGARITHM] != 0
@@ -2486,11 +2484,11 @@ def rows(dtype):
                     store_double(partial, 2 * item + 1, added)
                     continue
                 factor = _factor(added, logarithm)
-            after = _unravel(kept, axes, group + 1)[1] - out_offset if stream else 0
+            after = _unravel(kept, axes, group + 1)[1] - out_offset if past else 0
             _write_row(
                 kind,
                 source,
-                stream,
+                past,
                 reduced,
                 start,
                 target,
@@ -2501,7 +2499,7 @@ def rows(dtype):
                 stop,
                 after,
             )
-        if stream:
+        if past:
             drain_stores()
         release(scratch)
 
@@ -2557,7 +2555,7 @@ def columns(dtype):
         how, kept, reduced = _two_tables(walk, SETTINGS, KEPT, REDUCED)
         lanes = lane_count(kind)
         phase, parts, block, n = how[PHASE], how[PARTS], how[BLOCK], how[TOTAL]
-        logarithm, stream = how[LOGARITHM] != 0, how[STREAM] != 0
+        logarithm, past = how[LOGARITHM] != 0, how[PAST] != 0
         copies, run = how[COPIES], how[RUN]
         _, step, out_step = _axis(kept, kept[1] - 1)
         share = ceildiv(n, parts)
@@ -2618,7 +2616,7 @@ def columns(dtype):
                 _write_block(
                     kind,
                     source,
-                    stream,
+                    past,
                     tile,
                     step,
                     out_step,
@@ -2629,7 +2627,7 @@ def columns(dtype):
                     ahead,
                     later,
                 )
-        if stream:
+        if past:
             drain_stores()
         release(spare)
 

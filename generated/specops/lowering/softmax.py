@@ -29,10 +29,10 @@ _COMBINE = launch.Kernel(kernel.combine)
 
 SCRATCH_BYTES = 1 << 18  # of a row's exponentials, or of a tile's lanes, which stay in L2
 # Of the exponentials of a row that is one run, as its results are, which stay in the cache.
-RUN_BYTES = 1 << 19
+KEPT_BYTES = 1 << 19
 BLOCK_BYTES = 1 << 14  # of a long row measured together
 TILE_BYTES = 4096  # of one row of a tile,
-STREAM_TILE_BYTES = 8192  # of large outputs: fewer ends (0.8 to 1 of the time)
+PAST_TILE_BYTES = 8192  # of large outputs: fewer ends (0.8 to 1 of the time)
 LEAST_TILE_BYTES = 2048  # narrower ones are slower than idle threads, beyond the cache
 SHARED_TILES = 4  # of columns that stay in cache: narrower tiles are better than split groups
 LEAST_ROWS = 16  # of a tile, where several rows are taken as one
@@ -42,8 +42,8 @@ RUN_VECTORS = 26
 LEAST_RUNS = 16
 RUNS_OF_SQUARE = 1 / 3
 BLOCK_ROWS = 1 << 10  # of a tile, whose offsets are kept together
-STREAM_BYTES = 1 << 24  # of output from which it goes past the cache: see geometry.outgrows
-STREAM_RUN_BYTES = 1 << 11  # a run shorter than this has too many ends
+PAST_BYTES = 1 << 24  # of output from which it goes past the cache: see geometry.outgrows
+PAST_RUN_BYTES = 1 << 11  # a run shorter than this has too many ends
 PART_BYTES = 1 << 18  # a part smaller than this is not worth a thread
 # Of an element, against one in a full vector of contiguous ones:
 NEAR_COST = 1.5  # where elements are picked out of vectors, or adjoin along neither axis and lie nearer along this one;
@@ -139,12 +139,12 @@ class Softmax:
     def _plan(self, strides: tuple[int, ...], out_strides: tuple[int, ...]) -> _Plan:
         kept, reduced, shift, out_shift = self._sides(strides, out_strides)
         groups = geometry.elements(kept)
-        stream = geometry.outgrows(STREAM_BYTES, self._sizes, strides, out_strides, self._item_size)
-        way = self._runs(kept, reduced, stream)
+        past = geometry.outgrows(PAST_BYTES, self._sizes, strides, out_strides, self._item_size)
+        way = self._runs(kept, reduced, past)
         if way is None and self._lanes_across(kept, reduced):
-            way = self._small_planes(kept, reduced) or self._columns(kept, reduced, stream)
+            way = self._small_planes(kept, reduced) or self._columns(kept, reduced, past)
         elif way is None:
-            way = self._rows(kept, reduced, stream)
+            way = self._rows(kept, reduced, past)
         by_rows = way.chunk is _ROWS
         total = geometry.elements(reduced)
         chunk, block, parts = way.chunk, way.block, 1
@@ -170,8 +170,8 @@ class Softmax:
         settings[kernel.REDUCED] = max(1, len(reduced))
         settings[kernel.TOTAL] = total
         # Columns of 16 bits take so long to compute that stores within the cache are no slower.
-        stream = stream and (by_rows or self._item_size != 2)
-        settings[kernel.STREAM] = stream and way.inner_bytes >= STREAM_RUN_BYTES
+        past = past and (by_rows or self._item_size != 2)
+        settings[kernel.PAST] = past and way.inner_bytes >= PAST_RUN_BYTES
         axes = (geometry.table(kept).ravel(), geometry.table(reduced).ravel())
         walk = np.concatenate((settings, *axes))
         second = None
@@ -226,11 +226,11 @@ class Softmax:
         planes = geometry.elements(kept) // columns
         return _Way(_PLANES, planes, 0, columns * size, total, last_columns=last)
 
-    def _columns(self, kept: list[Axis], reduced: list[Axis], stream: bool) -> _Way:
+    def _columns(self, kept: list[Axis], reduced: list[Axis], past: bool) -> _Way:
         size, lane_bytes, lanes = self._item_size, self._lane_bytes, self._lanes
         groups = geometry.elements(kept)
         total = geometry.elements(reduced)
-        widest = (STREAM_TILE_BYTES if stream else TILE_BYTES) // lane_bytes
+        widest = (PAST_TILE_BYTES if past else TILE_BYTES) // lane_bytes
         copies = 1
         if kept and reduced:
             copies = self._copies(kept[-1], reduced[-1], widest, total)
@@ -256,7 +256,7 @@ class Softmax:
         block = min(total, BLOCK_ROWS)
         return _Way(_COLUMNS, items, total * size * tile, tile * size, block, tile, near, copies)
 
-    def _runs(self, kept: list[Axis], reduced: list[Axis], stream: bool) -> _Way | None:
+    def _runs(self, kept: list[Axis], reduced: list[Axis], past: bool) -> _Way | None:
         """Short runs that adjoin, of groups that have many, as columns: 0.1 to 1.1 of the time; or None.
 
         The axes become those of columns, in place.
@@ -268,7 +268,7 @@ class Softmax:
         width, *run_steps = kept[-1]
         total, groups = geometry.elements(reduced[:-1]), geometry.elements(kept)
         adjoin = steps == [size, size] and run_steps == [n * size, n * size]
-        widest = (STREAM_TILE_BYTES if stream else TILE_BYTES) // lane_bytes
+        widest = (PAST_TILE_BYTES if past else TILE_BYTES) // lane_bytes
         # Tiles for both threads, or all groups together, which are then cut into parts.
         together = min(width, widest // n)
         if together < width or total * size * width * n < 2 * PART_BYTES:
@@ -292,12 +292,12 @@ class Softmax:
             run=n,
         )
 
-    def _rows(self, kept: list[Axis], reduced: list[Axis], stream: bool) -> _Way:
+    def _rows(self, kept: list[Axis], reduced: list[Axis], past: bool) -> _Way:
         size, inner = self._item_size, reduced[-1].size
         total = geometry.elements(reduced)
         vectors = total // inner * -(-inner // self._lanes)
-        keeps = self._is_one_run(reduced) and not (stream or self._logarithm)
-        fits = vectors * kernel.VECTOR_BYTES <= (RUN_BYTES if keeps else SCRATCH_BYTES)
+        keeps = self._is_one_run(reduced) and not (past or self._logarithm)
+        fits = vectors * kernel.VECTOR_BYTES <= (KEPT_BYTES if keeps else SCRATCH_BYTES)
         return _Way(
             _ROWS,
             geometry.elements(kept),

@@ -46,7 +46,7 @@ MANY_PART_ITEMS = 64
 SHORT_ROW_BYTES = 1 << 9
 # Rows of so many bytes that lie apart in an output: marks after zeros take 0.5 to 0.9 of the time.
 ZEROS_FIRST_BYTES = range(1 << 7, 1 << 10)
-STREAM_BYTES = 1 << 22  # input that no longer stays in a core's own cache
+CORE_CACHE_BYTES = 1 << 22  # input that no longer stays in a core's own cache
 PAST_BYTES = 1 << 24  # output from which zeros go past the caches: see geometry.outgrows
 PAST_ROW_BYTES = 1 << 13
 # Of outputs that go past the caches only small planes of so many bytes are stored as they are searched: 0.2 to 0.6 of
@@ -512,7 +512,7 @@ class Search:
         if parts == 1 and by_rows:
             # Groups lie within the outermost reduced axis: by its parts, memory is walked in order.
             run_bytes = total * self._item_size // reduced[0].size
-            if run_bytes >= RUN_BYTES and groups * total * self._item_size >= STREAM_BYTES:
+            if run_bytes >= RUN_BYTES and groups * total * self._item_size >= CORE_CACHE_BYTES:
                 parts = max(1, min(reduced[0].size, PARTIALS // groups))
                 split = parts == reduced[0].size
         return -(-total // -(-total // parts)), split

@@ -69,7 +69,7 @@ FEW = 64  # elements of all groups of a tile that are no columns; lanes that are
 PART_BYTES = 1 << 18  # a part smaller than this is not worth a thread
 PART_ITEMS = 64  # items that are enough for any number of threads
 PARTIAL_BYTES = 1 << 19  # of the states of parts
-STREAM_BYTES = 1 << 22  # input that no longer stays in a core's own cache
+CORE_CACHE_BYTES = 1 << 22  # input that no longer stays in a core's own cache
 RUN_BYTES = 1 << 10  # least part of a group that is split for the order of memory
 LARGE_BYTES = 1 << 18  # input from which a second thread pays
 
@@ -374,6 +374,6 @@ class Reduce:
         if parts == 1 and by_rows:
             # Groups lie within the outermost reduced axis: by its parts, memory is walked in order.
             run_bytes = total * self._item_size // reduced[0].size
-            if run_bytes >= RUN_BYTES and groups * total * self._item_size >= STREAM_BYTES:
+            if run_bytes >= RUN_BYTES and groups * total * self._item_size >= CORE_CACHE_BYTES:
                 parts = max(1, min(reduced[0].size, most))
         return -(-total // -(-total // parts))
