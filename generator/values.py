@@ -420,7 +420,7 @@ def _of_output(field: FieldSpec, spec: OperatorSpec) -> list[dict[str, Any]]:
         out.append({"name": name, "annotation": annotation, "default": default, "doc": doc})
 
     if field.optional:
-        add(field.optional, "bool", "False", f"Whether to return {field.name} too.")
+        add(field.optional, "bool", "False", f"Whether to return {_called(field)} too.")
     argument = cases.dtype_argument(field, spec)
     if argument:
         doc = f"Data type of {field.name}: {', '.join(spec.dtypes(field.name))}, or a NumPy dtype."
@@ -432,6 +432,11 @@ def _of_output(field: FieldSpec, spec: OperatorSpec) -> list[dict[str, Any]]:
         doc = f"Sizes of {field.name}, where not those that follow from the other arguments."
         add(field.sizes_argument, "Sequence[int] | None", "None", doc)
     return out
+
+
+def _called(field: FieldSpec) -> str:
+    """An optional output in a sentence; a name that is its flag's too is a noun."""
+    return f"the {field.name}" if field.name == field.optional else field.name
 
 
 def _attributes(ops: Sequence[Operator]) -> list[tuple[str, str]]:
@@ -461,7 +466,7 @@ def _returns(op: Operator) -> str:
         [
             first.doc,
             *(
-                f"Where `{f.optional}` is true, a tuple of this and {f.name}: {f.doc}"
+                f"Where `{f.optional}` is true, a tuple of this and {_called(f)}: {f.doc}"
                 for f in others
             ),
         ]

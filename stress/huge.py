@@ -244,8 +244,8 @@ def unpooling() -> None:
     """float16 [2^31 + 5] from two elements: at their indices, and as gradients of windows that far apart."""
     out = np.empty((1, 1, 1, LONG), np.float16)
     two = np.array([[[[2, 6]]]], np.float16)
-    where = np.array([[[[LONG - 1, 7]]]])
-    specops.max_unpool(two, where, out.shape, out=out)
+    indices = np.array([[[[LONG - 1, 7]]]])
+    specops.max_unpool(two, indices, out.shape, out=out)
     assert out[0, 0, 0, LONG - 1] == 2 and out[0, 0, 0, 7] == 6 and np.count_nonzero(out) == 2
     apart = [1, 2], [1, LONG - 2]
     dml.average_pooling_grad(two, *apart, output_sizes=out.shape, out=out)

@@ -295,7 +295,7 @@ def test_a_data_type_that_is_asked_for_is_a_mistake_of_its_own() -> None:
         ),
         (
             lambda: specops.max_unpool(PAGE.astype(complex), PAGE.astype(">i8"), [1]),
-            ["x data_type", "where byte_order"],
+            ["x data_type", "indices byte_order"],
         ),
         (
             lambda: dml.reduce(PAGE.astype(">i4"), "AVERAGE", axes=[9]),
@@ -519,6 +519,14 @@ def test_parts_of_an_output() -> None:
     assert (told.field, told.found) == ("out", "sizes (-1,)")
     told = refused(lambda: dml.argmax(np.ones((1, 2), np.float32), output_dtype="INT99"))
     assert (told.field, told.found) == ("OutputTensor", "dtype 'INT99'")
+
+
+def test_indices_have_the_name_of_their_flag() -> None:
+    """`indices` asks max_pool for them, and max_unpool takes them under that name."""
+    values, found = specops.max_pool(PAGE, (3, 3), indices=True)
+    back = specops.max_unpool(values, indices=found, output_sizes=PAGE.shape)
+    assert found.tolist() == [[7]] and np.flatnonzero(back).tolist() == [7]
+    assert "indices: Whether to return the indices too." in str(specops.max_pool.__doc__)
 
 
 def test_elements_that_overlap_by_bytes() -> None:

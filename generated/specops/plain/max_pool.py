@@ -12,7 +12,7 @@ Data types:
         UINT32, UINT16, UINT8, BOOL
     out: 1 to 64 dimensions, FLOAT64, FLOAT32, FLOAT16, BFLOAT16, INT64, INT32, INT16, INT8, UINT64,
         UINT32, UINT16, UINT8, BOOL
-    where: 1 to 64 dimensions, INT64
+    indices: 1 to 64 dimensions, INT64
 
 Constraints:
     spatial_dimensions: window_size has at least one entry, and no more than x has dimensions
@@ -234,15 +234,15 @@ def out_sizes(x: Tensor, window_size: tuple[int, ...], windows: tuple[int, ...])
     return [*[x.sizes[d] for d in range(rank(x) - len(window_size))], *windows]
 
 
-def where_sizes(out: Tensor) -> Sequence[int]:
-    """The sizes of where that follow from the other fields."""
+def indices_sizes(out: Tensor) -> Sequence[int]:
+    """The sizes of indices that follow from the other fields."""
     return out.sizes
 
 
 def lower(
     x: Tensor,
     out: Tensor,
-    where: Tensor | None,
+    indices: Tensor | None,
     window_size: tuple[int, ...],
     strides: tuple[int, ...],
     start_padding: tuple[int, ...],
@@ -261,7 +261,7 @@ def lower(
         index_order="row_major",
         input=x,
         output=out,
-        indices=where,
+        indices=indices,
     )
 
 
@@ -280,10 +280,10 @@ OPERATOR = Operator(
             dtype="x.dtype",
         ),
         Field(
-            "where",
+            "indices",
             "output",
             "tensor",
-            sizes=Computed(where_sizes, ("out",)),
+            sizes=Computed(indices_sizes, ("out",)),
             dtype="INT64",
             optional="indices",
         ),
@@ -351,7 +351,7 @@ OPERATOR = Operator(
                         "BOOL",
                     ),
                 ),
-                "where": Allowed(
+                "indices": Allowed(
                     ranks=(1, 64),
                     dtypes=("INT64",),
                 ),
@@ -445,7 +445,7 @@ OPERATOR = Operator(
         ),
     ),
     lower=Computed(
-        lower, ("x", "out", "where", "window_size", "strides", "start_padding", "dilations")
+        lower, ("x", "out", "indices", "window_size", "strides", "start_padding", "dilations")
     ),
     derived={
         "window_reach": Computed(window_reach, ("window_size", "dilations")),
@@ -494,15 +494,15 @@ def max_pool(
             means 1 for each entry of window_size.
         ceil_mode: Round the number of windows up instead of down; the last is dropped if it starts
             in the padding at the end.
-        indices: Whether to return where too.
+        indices: Whether to return the indices too.
         out: Array to write to, or a tuple of one for each output; of the outputs' data types and
             shapes. It may not share memory with an input. None makes new ones, which have the
             memory order of x where they have its dimensions.
 
     Returns:
         One element for each position of the window; the least of the data type where a window holds
-        no element. Where `indices` is true, a tuple of this and where: For each element of out its
-        flat row-major index in x; -1 where a window holds no element.
+        no element. Where `indices` is true, a tuple of this and the indices: For each element of
+        out its flat row-major index in x; -1 where a window holds no element.
 
     Raises:
         ValidationError: the arguments are not allowed; with every violation.
@@ -554,5 +554,5 @@ def _compiled(
             "dilations": dilations,
             "ceil_mode": ceil_mode,
         },
-        {"where": Asked(indices)},
+        {"indices": Asked(indices)},
     )

@@ -10,13 +10,13 @@ https://onnx.ai/onnx/operators/onnx__MaxUnpool.html (onnx 1.23.2)
 Data types:
     x: 0 to 64 dimensions, FLOAT64, FLOAT32, FLOAT16, BFLOAT16, INT64, INT32, INT16, INT8, UINT64,
         UINT32, UINT16, UINT8, BOOL
-    where: 0 to 64 dimensions, INT64, UINT64, UINT32
+    indices: 0 to 64 dimensions, INT64, UINT64, UINT32
     out: 0 to 64 dimensions, FLOAT64, FLOAT32, FLOAT16, BFLOAT16, INT64, INT32, INT16, INT8, UINT64,
         UINT32, UINT16, UINT8, BOOL
 
 Constraints:
-    indices_rank: where and x have the same number of dimensions (I)
-    indices_sizes: where and x have the same sizes (I)
+    same_rank: indices and x have the same number of dimensions (I)
+    same_sizes: indices and x have the same sizes (I)
 
 Decided where the page is silent:
     out_of_bounds: An index that is not in the result writes nothing.
@@ -38,25 +38,25 @@ from specops.tensor import Tensor, rank
 from specops.validation import Allowed, Computed, Field, Operator, Rule, Support
 
 
-def indices_rank(x: Tensor, where: Tensor) -> bool:
-    """where and x have the same number of dimensions.
+def same_rank(x: Tensor, indices: Tensor) -> bool:
+    """indices and x have the same number of dimensions.
 
     Page: I.
     """
-    return rank(where) == rank(x)
+    return rank(indices) == rank(x)
 
 
-def indices_sizes(x: Tensor, where: Tensor) -> bool:
-    """where and x have the same sizes.
+def same_sizes(x: Tensor, indices: Tensor) -> bool:
+    """indices and x have the same sizes.
 
     Page: I.
     """
-    return all(where.sizes[d] == x.sizes[d] for d in range(rank(x)))
+    return all(indices.sizes[d] == x.sizes[d] for d in range(rank(x)))
 
 
 def lower(
     x: Tensor,
-    where: Tensor,
+    indices: Tensor,
     out: Tensor,
 ) -> Callable[..., None]:
     """The kernel for validated values, loaded with its first use."""
@@ -64,7 +64,7 @@ def lower(
 
     return MaxUnpool(
         input=x,
-        indices=where,
+        indices=indices,
         output=out,
     )
 
@@ -76,7 +76,7 @@ OPERATOR = Operator(
     support_place="(decided)",
     fields=(
         Field("x", "input", "tensor"),
-        Field("where", "input", "tensor"),
+        Field("indices", "input", "tensor"),
         Field("out", "output", "tensor", dtype="x.dtype"),
     ),
     support=(
@@ -101,7 +101,7 @@ OPERATOR = Operator(
                         "BOOL",
                     ),
                 ),
-                "where": Allowed(
+                "indices": Allowed(
                     ranks=(0, 64),
                     dtypes=("INT64", "UINT64", "UINT32"),
                 ),
@@ -128,31 +128,31 @@ OPERATOR = Operator(
     ),
     rules=(
         Rule(
-            "indices_rank",
-            field="where",
-            check=indices_rank,
-            allowed="where and x have the same number of dimensions",
+            "same_rank",
+            field="indices",
+            check=same_rank,
+            allowed="indices and x have the same number of dimensions",
             origin="I",
-            reads=("where.sizes", "x.sizes"),
+            reads=("indices.sizes", "x.sizes"),
         ),
         Rule(
-            "indices_sizes",
-            field="where",
-            check=indices_sizes,
-            allowed="where and x have the same sizes",
+            "same_sizes",
+            field="indices",
+            check=same_sizes,
+            allowed="indices and x have the same sizes",
             origin="I",
-            reads=("x.sizes", "where.sizes"),
-            needs=("indices_rank",),
+            reads=("x.sizes", "indices.sizes"),
+            needs=("same_rank",),
         ),
     ),
-    lower=Computed(lower, ("x", "where", "out")),
+    lower=Computed(lower, ("x", "indices", "out")),
     derived={},
 )
 
 
 def max_unpool(
     x: Any,
-    where: Any,
+    indices: Any,
     output_sizes: Sequence[int],
     out: np.ndarray | None = None,
 ) -> Any:
@@ -163,7 +163,7 @@ def max_unpool(
         x: Elements, such as max_pool gives them. A NumPy array of any strides, or an object that
             shares its memory; of FLOAT64, FLOAT32, FLOAT16, BFLOAT16, INT64, INT32, INT16, INT8,
             UINT64, UINT32, UINT16, UINT8, BOOL.
-        where: For each element of x its flat row-major index in the result. An array of INT64,
+        indices: For each element of x its flat row-major index in the result. An array of INT64,
             UINT64, UINT32.
         output_sizes: Sizes of out.
         out: Array to write to, of the output's data type and shape; it may not share memory with an
@@ -182,13 +182,13 @@ def max_unpool(
     >>> import numpy as np
     >>> import specops
     >>> x = np.array([[5, 7], [6, 8]], np.float32)
-    >>> where = np.array([[4, 3], [9, 14]], np.int64)
-    >>> specops.max_unpool(x, where, output_sizes=[4, 4]).tolist()
+    >>> indices = np.array([[4, 3], [9, 14]], np.int64)
+    >>> specops.max_unpool(x, indices, output_sizes=[4, 4]).tolist()
     [[0.0, 0.0, 0.0, 7.0], [5.0, 0.0, 0.0, 0.0], [0.0, 6.0, 0.0, 0.0], [0.0, 0.0, 8.0, 0.0]]
     """
     inputs = (
         arrays.as_array(x, OPERATOR, "x"),
-        arrays.as_array(where, OPERATOR, "where"),
+        arrays.as_array(indices, OPERATOR, "indices"),
     )
     compiled: CompiledOperator = functions.cached(
         _compiled,
@@ -206,7 +206,7 @@ def _compiled(
 ) -> CompiledOperator:
     return functions.compiled(
         OPERATOR,
-        {"x": inputs[0], "where": inputs[1]},
+        {"x": inputs[0], "indices": inputs[1]},
         {},
         {"out": Asked(sizes=output_sizes)},
     )

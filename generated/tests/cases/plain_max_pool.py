@@ -33,7 +33,7 @@ EXAMPLES = [
                 ],
             ),
             "out": ("FLOAT32", [[[[5, 7, 7], [6, 8, 7]]]]),
-            "where": ("INT64", [[[[6, 9, 9], [13, 20, 9]]]]),
+            "indices": ("INT64", [[[[6, 9, 9], [13, 20, 9]]]]),
         },
         "arguments": {
             "window_size": [3, 3],
@@ -52,7 +52,7 @@ EXAMPLES = [
                 [[1, 4, 2, 0, 3, 6], [5, 0, 1, 7, 2, 6], [3, 6, 6, 1, 0, 4], [0, 2, 8, 4, 4, 1]],
             ),
             "out": ("INT32", [[5, 7, 6], [6, 8, 4]]),
-            "where": ("INT64", [[6, 9, 5], [13, 20, 17]]),
+            "indices": ("INT64", [[6, 9, 5], [13, 20, 17]]),
         },
         "arguments": {
             "window_size": [2, 2],
@@ -66,7 +66,7 @@ EXAMPLES = [
         "tensors": {
             "x": ("BOOL", [True, False, False, True]),
             "out": ("BOOL", [True, False, True]),
-            "where": ("INT64", [0, 1, 3]),
+            "indices": ("INT64", [0, 1, 3]),
         },
         "arguments": {"window_size": [2], "ceil_mode": False, "indices": True},
     },
@@ -87,7 +87,7 @@ EXAMPLES = [
                 ],
             ),
             "out": ("FLOAT32", [[[[5, 4, 7, 7, 6], [6, 6, 7, 7, 6], [6, 8, 8, 4, 4]]]]),
-            "where": ("INT64", [[[[6, 1, 9, 9, 5], [13, 13, 9, 9, 11], [13, 20, 20, 21, 17]]]]),
+            "indices": ("INT64", [[[[6, 1, 9, 9, 5], [13, 13, 9, 9, 11], [13, 20, 20, 21, 17]]]]),
         },
         "arguments": {"window_size": [2, 2], "ceil_mode": False, "indices": True},
     },
@@ -96,7 +96,7 @@ EXAMPLES = [
         "tensors": {
             "x": ("FLOAT64", [[[1, 3, 2, 5, 4], [-1, -3, -2, -5, -4]]]),
             "out": ("FLOAT64", [[[3, 5], [-1, -2]]]),
-            "where": ("INT64", [[[1, 3], [5, 7]]]),
+            "indices": ("INT64", [[[1, 3], [5, 7]]]),
         },
         "arguments": {"window_size": [3], "ceil_mode": False, "strides": [2], "indices": True},
     },
@@ -105,7 +105,7 @@ EXAMPLES = [
         "tensors": {
             "x": ("FLOAT16", [[[[[1, 9], [4, 2]], [[8, 0], [3, -6]], [[7, 7], [6, 5]]]]]),
             "out": ("FLOAT16", [[[[[9], [4]], [[8], [6]]]]]),
-            "where": ("INT64", [[[[[1], [2]], [[4], [10]]]]]),
+            "indices": ("INT64", [[[[[1], [2]], [[4], [10]]]]]),
         },
         "arguments": {"window_size": [2, 1, 2], "ceil_mode": False, "indices": True},
     },
@@ -114,7 +114,7 @@ EXAMPLES = [
         "tensors": {
             "x": ("FLOAT32", [[[[-3, -2], [-4, -inf]]]]),
             "out": ("FLOAT32", [[[[-2, -2], [-2, -2]]]]),
-            "where": ("INT64", [[[[1, 1], [1, 1]]]]),
+            "indices": ("INT64", [[[[1, 1], [1, 1]]]]),
         },
         "arguments": {
             "window_size": [2, 2],
@@ -129,7 +129,7 @@ EXAMPLES = [
         "tensors": {
             "x": ("FLOAT32", [[[5, 7]]]),
             "out": ("FLOAT32", [[[-inf, 5, 7, 7, -inf]]]),
-            "where": ("INT64", [[[-1, 0, 1, 1, -1]]]),
+            "indices": ("INT64", [[[-1, 0, 1, 1, -1]]]),
         },
         "arguments": {
             "window_size": [2],
@@ -144,7 +144,7 @@ EXAMPLES = [
         "tensors": {
             "x": ("FLOAT32", [[[]]]),
             "out": ("FLOAT32", [[[-inf, -inf]]]),
-            "where": ("INT64", [[[-1, -1]]]),
+            "indices": ("INT64", [[[-1, -1]]]),
         },
         "arguments": {
             "window_size": [2],
@@ -159,7 +159,7 @@ EXAMPLES = [
         "tensors": {
             "x": ("FLOAT32", [[[1, nan, 3, -inf, nan, nan, 0]]]),
             "out": ("FLOAT32", [[[nan, nan, 3, nan, nan, nan]]]),
-            "where": ("INT64", [[[1, 1, 2, 4, 4, 5]]]),
+            "indices": ("INT64", [[[1, 1, 2, 4, 4, 5]]]),
         },
         "arguments": {"window_size": [2], "ceil_mode": False, "indices": True},
     },
@@ -168,7 +168,7 @@ EXAMPLES = [
         "tensors": {
             "x": ("FLOAT32", [[[[2, 2, 2], [2, 2, 2], [0, 2, 1]]]]),
             "out": ("FLOAT32", [[[[2, 2], [2, 2]]]]),
-            "where": ("INT64", [[[[0, 1], [3, 4]]]]),
+            "indices": ("INT64", [[[[0, 1], [3, 4]]]]),
         },
         "arguments": {"window_size": [2, 2], "ceil_mode": False, "indices": True},
     },
@@ -177,7 +177,7 @@ EXAMPLES = [
         "tensors": {
             "x": ("FLOAT32", [[[[1, 2, 3]], [[6, 5, 4]]], [[[0, 9, 0]], [[-1, -2, -3]]]]),
             "out": ("FLOAT32", [[[[2, 3]], [[6, 5]]], [[[9, 9]], [[-1, -2]]]]),
-            "where": ("INT64", [[[[1, 2]], [[3, 4]]], [[[7, 7]], [[9, 10]]]]),
+            "indices": ("INT64", [[[[1, 2]], [[3, 4]]], [[[7, 7]], [[9, 10]]]]),
         },
         "arguments": {"window_size": [1, 2], "ceil_mode": False, "indices": True},
     },
@@ -223,7 +223,7 @@ EXAMPLES = [
                 ],
             ),
             "out": ("FLOAT32", [[[[8, 4, 8, 6]]]]),
-            "where": ("INT64", [[[[20, 1, 20, 5]]]]),
+            "indices": ("INT64", [[[[20, 1, 20, 5]]]]),
         },
         "arguments": {
             "window_size": [2, 2],
@@ -237,7 +237,7 @@ EXAMPLES = [
         "tensors": {
             "x": ("FLOAT32", [[[1, 5, 2, 4, 3, 0]]]),
             "out": ("FLOAT32", [[[5, 4, 3]]]),
-            "where": ("INT64", [[[1, 3, 4]]]),
+            "indices": ("INT64", [[[1, 3, 4]]]),
         },
         "arguments": {"window_size": [3], "ceil_mode": True, "strides": [2], "indices": True},
     },
@@ -246,7 +246,7 @@ EXAMPLES = [
         "tensors": {
             "x": ("FLOAT32", [[[3, 4]]]),
             "out": ("FLOAT32", [[[4]]]),
-            "where": ("INT64", [[[1]]]),
+            "indices": ("INT64", [[[1]]]),
         },
         "arguments": {"window_size": [3], "ceil_mode": True, "strides": [2], "indices": True},
     },
@@ -255,7 +255,7 @@ EXAMPLES = [
         "tensors": {
             "x": ("FLOAT32", [[[1, 5, 2, 4]]]),
             "out": ("FLOAT32", [[[5]]]),
-            "where": ("INT64", [[[1]]]),
+            "indices": ("INT64", [[[1]]]),
         },
         "arguments": {
             "window_size": [2],
@@ -271,7 +271,7 @@ EXAMPLES = [
         "tensors": {
             "x": ("INT8", [[[-128, -128, -7]]]),
             "out": ("INT8", [[[-128, -128, -7, -7]]]),
-            "where": ("INT64", [[[0, 0, 2, 2]]]),
+            "indices": ("INT64", [[[0, 0, 2, 2]]]),
         },
         "arguments": {
             "window_size": [2],
@@ -286,7 +286,7 @@ EXAMPLES = [
         "tensors": {
             "x": ("UINT8", [[[5, 255]]]),
             "out": ("UINT8", [[[0, 5, 255]]]),
-            "where": ("INT64", [[[-1, 0, 1]]]),
+            "indices": ("INT64", [[[-1, 0, 1]]]),
         },
         "arguments": {
             "window_size": [1],
@@ -313,7 +313,7 @@ EXAMPLES = [
                 ],
             ),
             "out": ("BFLOAT16", [[[[6, 6, 7, 7, 6], [6, 8, 8, 7, 6]]]]),
-            "where": ("INT64", [[[[13, 13, 9, 9, 5], [13, 20, 20, 9, 11]]]]),
+            "indices": ("INT64", [[[[13, 13, 9, 9, 5], [13, 20, 20, 9, 11]]]]),
         },
         "arguments": {"window_size": [3, 2], "ceil_mode": False, "indices": True},
     },
@@ -349,23 +349,23 @@ NEEDS = [
 RANKS = [
     (None, "x", 1, 64),
     (None, "out", 1, 64),
-    (None, "where", 1, 64),
+    (None, "indices", 1, 64),
 ]
 
 # (feature level, tensor, data type, the level from which on it is allowed)
 UNSUPPORTED = [
-    (None, "where", "FLOAT32", None),
-    (None, "where", "FLOAT16", None),
-    (None, "where", "UINT32", None),
-    (None, "where", "UINT16", None),
-    (None, "where", "UINT8", None),
-    (None, "where", "INT32", None),
-    (None, "where", "INT16", None),
-    (None, "where", "INT8", None),
-    (None, "where", "FLOAT64", None),
-    (None, "where", "UINT64", None),
-    (None, "where", "BFLOAT16", None),
-    (None, "where", "BOOL", None),
+    (None, "indices", "FLOAT32", None),
+    (None, "indices", "FLOAT16", None),
+    (None, "indices", "UINT32", None),
+    (None, "indices", "UINT16", None),
+    (None, "indices", "UINT8", None),
+    (None, "indices", "INT32", None),
+    (None, "indices", "INT16", None),
+    (None, "indices", "INT8", None),
+    (None, "indices", "FLOAT64", None),
+    (None, "indices", "UINT64", None),
+    (None, "indices", "BFLOAT16", None),
+    (None, "indices", "BOOL", None),
 ]
 
 # The same by another operator (dialect, module, function, version): the sizes of the input, both calls, and whether

@@ -18,7 +18,7 @@ EXAMPLES = [
         "id": "image",
         "tensors": {
             "x": ("FLOAT32", [[5, 7], [6, 8]]),
-            "where": ("INT64", [[4, 3], [9, 14]]),
+            "indices": ("INT64", [[4, 3], [9, 14]]),
             "out": ("FLOAT32", [[0, 0, 0, 7], [5, 0, 0, 0], [0, 6, 0, 0], [0, 0, 8, 0]]),
         },
         "arguments": {"output_sizes": [4, 4]},
@@ -27,7 +27,7 @@ EXAMPLES = [
         "id": "other_rank",
         "tensors": {
             "x": ("UINT8", [[1, 255]]),
-            "where": ("UINT32", [[2, 0]]),
+            "indices": ("UINT32", [[2, 0]]),
             "out": ("UINT8", [255, 0, 1]),
         },
         "arguments": {"output_sizes": [3]},
@@ -36,7 +36,7 @@ EXAMPLES = [
         "id": "out_of_bounds",
         "tensors": {
             "x": ("BOOL", [True, True, True]),
-            "where": ("INT64", [0, -1, 2]),
+            "indices": ("INT64", [0, -1, 2]),
             "out": ("BOOL", [True, False]),
         },
         "arguments": {"output_sizes": [2]},
@@ -45,31 +45,31 @@ EXAMPLES = [
 
 # Each constraint with the smallest change of the first example that breaks it, and it alone.
 VIOLATIONS = [
-    ("indices_rank", "where", {"where.sizes": [1, 2, 2]}),
-    ("indices_sizes", "where", {"where.sizes": [2, 3]}),
+    ("same_rank", "indices", {"indices.sizes": [1, 2, 2]}),
+    ("same_sizes", "indices", {"indices.sizes": [2, 3]}),
 ]
 # (rule, another rule): where the other is broken, the rule is not asked.
-NEEDS = [("indices_sizes", "indices_rank")]
+NEEDS = [("same_sizes", "same_rank")]
 
 # (feature level, tensor, fewest dimensions, most dimensions)
 RANKS = [
     (None, "x", 0, 64),
-    (None, "where", 0, 64),
+    (None, "indices", 0, 64),
     (None, "out", 0, 64),
 ]
 
 # (feature level, tensor, data type, the level from which on it is allowed)
 UNSUPPORTED = [
-    (None, "where", "FLOAT32", None),
-    (None, "where", "FLOAT16", None),
-    (None, "where", "UINT16", None),
-    (None, "where", "UINT8", None),
-    (None, "where", "INT32", None),
-    (None, "where", "INT16", None),
-    (None, "where", "INT8", None),
-    (None, "where", "FLOAT64", None),
-    (None, "where", "BFLOAT16", None),
-    (None, "where", "BOOL", None),
+    (None, "indices", "FLOAT32", None),
+    (None, "indices", "FLOAT16", None),
+    (None, "indices", "UINT16", None),
+    (None, "indices", "UINT8", None),
+    (None, "indices", "INT32", None),
+    (None, "indices", "INT16", None),
+    (None, "indices", "INT8", None),
+    (None, "indices", "FLOAT64", None),
+    (None, "indices", "BFLOAT16", None),
+    (None, "indices", "BOOL", None),
 ]
 
 # The same by another operator (dialect, module, function, version): the sizes of the input, both calls, and whether
