@@ -72,10 +72,12 @@ RANKS = r"^[0-9]{1,2}\.\.[0-9]{1,2}$"
 OPERATOR_ID = r"^[a-z]+/[a-z][a-z0-9_]*$"
 VERSION = r"^[0-9]+\.[0-9]+\.[0-9]+$"
 LEVEL = r"^[0-9]{1,2}\.[0-9]{1,2}$"
+WORDS = r"^[a-z]+( [a-z]+)*$"
 
 Name = Annotated[str, StringConstraints(max_length=64), AfterValidator(_python_name)]
 Text = Annotated[str, StringConstraints(min_length=1, max_length=400), AfterValidator(_printable)]
 Expression = Annotated[str, StringConstraints(min_length=1, max_length=400)]
+Words = Annotated[str, StringConstraints(pattern=WORDS, max_length=64)]
 Address = Annotated[str, StringConstraints(pattern=ADDRESS, max_length=200)]
 DataType = Annotated[str, _word("data_types"), schema.WordOf("data_types")]
 Level = Annotated[str, _word("feature_levels"), schema.WordOf("feature_levels")]
@@ -206,6 +208,7 @@ class FieldSpec(Strict):
     doc: Text = _key("What it is, in one sentence of our own.")
     length_of: Name | None = _key("This number is the length of that array.", None)
     axes_of: Name | None = _key("This array holds axes of that tensor.", None)
+    one_for_each: Words | None = _key("What this array has one entry for each of, in words.", None)
     default: bool | int | float | str | None = _key(
         "The functions' default; of an array an expression.", None
     )
@@ -223,6 +226,11 @@ class FieldSpec(Strict):
     def chooses_dtype(self) -> bool:
         """Whether an expression gives its data type, rather than a word or a tensor's."""
         return self.dtype is not None and " " in self.dtype
+
+    @property
+    def repeats(self) -> bool:
+        """Whether its default repeats a number, in place of which the functions take another."""
+        return re.fullmatch(r"\[-?\d+ for [^\[\]]+\]", str(self.default)) is not None
 
     @property
     def told(self) -> bool:

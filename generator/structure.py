@@ -18,6 +18,7 @@ from generator.model import (
     OPERATOR_ID,
     RANKS,
     VERSION,
+    WORDS,
     OperatorSpec,
     Spec,
     SpecTree,
@@ -165,6 +166,7 @@ _PATTERNS = {
     OPERATOR_ID: "an operator is a dialect and a name, as in `directml/argmax`",
     VERSION: "a version is three numbers, as in `1.4.0`",
     LEVEL: "a feature level is two numbers, as in `4.1`",
+    WORDS: "words are in small letters, as in `spatial dimension`",
 }
 
 

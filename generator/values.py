@@ -155,12 +155,14 @@ def _field(field: FieldSpec, op: Operator) -> dict[str, Any]:
 def _entry(field: FieldSpec, op: Operator) -> list[str]:
     """The arguments of `Field(...)`, as Python text."""
     out = [f'"{field.name}"', f'"{field.kind}"', f'"{field.type}"']
-    for key in ("length_of", "axes_of"):
+    for key in ("length_of", "axes_of", "one_for_each"):
         if getattr(field, key) is not None:
             out.append(f'{key}="{getattr(field, key)}"')
     if field.name in op.defaults:
         default = op.defaults[field.name]
         out.append(f"default={_computed_text(f'{snake_case(field.name)}_default', default)}")
+        if field.repeats:
+            out.append("repeats=True")
     elif field.default is not None:
         text = f'"{field.default}"' if isinstance(field.default, str) else repr(field.default)
         out.append(f"default={text}")
@@ -366,8 +368,10 @@ def _parameter(
     field = next(iter(having.values()))
     enum = linted.tree.vocabulary.enums.get(field.type)
     doc = [field.doc]
+    types = {**_DESCRIBED, "bool": flags}
     annotations = [
-        flags if f.type == "bool" else _DESCRIBED.get(f.type, "str | int") for f in having.values()
+        "int | Sequence[int]" if f.repeats else types.get(f.type, "str | int")
+        for f in having.values()
     ]
     annotation = " | ".join(dict.fromkeys(annotations))
     default = None if must else f'"{field.default}"' if enum else repr(field.default)
@@ -380,6 +384,8 @@ def _parameter(
             ]
     elif enum:
         doc.append(f"One of {', '.join(enum.values)}.")
+    elif field.repeats:
+        doc.append("An integer stands for every entry.")
     computed = field.type.endswith("[]") and field.axes_of is None
     if not must and (computed or versions > 1):
         annotation, default = f"{annotation} | None", "None"

@@ -377,6 +377,55 @@ def test_fewest_and_most_dimensions(rank: int) -> None:
     assert found == x and found.shape == x.shape
 
 
+@pytest.mark.parametrize("two", [2, np.int8(2), np.array(2)], ids=shown)
+def test_an_integer_for_every_entry(two: Any) -> None:
+    """In place of the number that a default repeats: for each spatial dimension, of ONNX's pads at both its ends."""
+    image, window = np.arange(20, dtype=np.float32).reshape(1, 1, 4, 5), (3, 3)
+    given = {"strides": two, "start_padding": two, "end_padding": two, "dilations": two}
+    for pool in (specops.max_pool, dml.max_pooling2):
+        assert pool(image, window, **given).tolist() == [[[[12, 14, 14], [12, 14, 14]]]]
+    found = onnx.max_pool(image, window, strides=two, pads=two, dilations=two)
+    assert found.tolist() == [[[[12, 14, 14], [12, 14, 14]]]]
+
+
+@pytest.mark.parametrize(
+    "value", [-1, 1 << 32, 1.5, "2", True, [1.5, 2], [[2]], object()], ids=shown
+)
+def test_what_stands_for_no_entry(value: Any) -> None:
+    violation = refused(lambda: specops.max_pool(IMAGE, (2, 2), strides=value))
+    assert (violation.field, violation.id) == ("strides", "field_type")
+    assert violation.allowed.startswith(
+        "an integer or a sequence of at most 64 integers, each from"
+    )
+
+
+@pytest.mark.parametrize(
+    ("field", "call"),
+    [
+        ("window_size", lambda: specops.max_pool(IMAGE, 2, strides=2)),
+        ("WindowSize", lambda: dml.max_pooling2(IMAGE, 2, strides=2)),
+        ("kernel_shape", lambda: onnx.max_pool(IMAGE, 2, strides=2)),
+    ],
+)
+def test_an_integer_does_not_tell_how_many(field: str, call: Any) -> None:
+    """The window says how many spatial dimensions there are, so that it is a sequence."""
+    violation = refused(call)
+    assert (violation.field, violation.id, violation.found) == (field, "field_type", "2")
+    assert (
+        "a sequence of one integer for each spatial dimension, such as (2, 2)" in violation.allowed
+    )
+
+
+def test_where_no_default_repeats_a_number() -> None:
+    """An integer stands for no list of another kind, and for none in a description."""
+    assert refused(lambda: onnx.reduce_sum(PAGE, axes=1)).field == "axes"
+    image, whole = TensorDesc("FLOAT32", [1, 1, 4, 4]), {"WindowSize": [1, 1], "Strides": [1, 1]}
+    desc = dml.MaxPoolingOperatorDesc(
+        InputTensor=image, OutputTensor=image, **whole, StartPadding=0, EndPadding=[0, 0]
+    )
+    assert refused(desc.validate).field == "StartPadding"
+
+
 def test_axes_beyond_the_rank() -> None:
     """Out of range and repeated axes are refused under the ids of their rules."""
     assert refused(lambda: specops.argmax(PAGE, 2)).id == "axis_in_range"

@@ -135,6 +135,7 @@ PARTS: dict[type[BaseModel], tuple[str, tuple[str | int, ...], dict[str, Any], s
             "type": "uint",
             "length_of": "Strides",
             "axes_of": "InputTensor",
+            "one_for_each": "dimension",
             "default": 3,
             "sizes": "[1]",
             "sizes_argument": "shape",

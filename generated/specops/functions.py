@@ -77,7 +77,7 @@ def compiled(
         elif not isinstance(field.default, Computed) or (
             given is not None and given is not field.default
         ):
-            read(field, validation.attribute, field, given)
+            read(field, validation.argument, field, given)
     operator.complete(values, {v.field for v in found})
     for field in operator.fields:
         if field.kind == "output":

@@ -74,6 +74,13 @@ class Fields(Subject):
                 if target is not None:
                     what = "an input" if key == "axes_of" else "a `uint[]`"
                     self.unknown(target, (*path, key), known, f"{what} of this operator")
+            if field.one_for_each is not None and not field.type.endswith("[]"):
+                self.report.add(
+                    "E214",
+                    f"`one_for_each` belongs to an array, and `{field.name}` is none",
+                    self.document.key_span((*path, "one_for_each")),
+                    "not here",
+                )
             self.default(field, (*path, "default"))
 
     def arguments(self) -> None:

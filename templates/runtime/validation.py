@@ -40,10 +40,11 @@ class Computed:
 class Field:
     """One member of an operator's struct.
 
-    `default` is a literal, or of an array a Computed; None where callers must give a value. Of an output, `sizes` and
-    `dtype` (a data type, "x.dtype" for that of an input, or a Computed) say what the functions allocate, and `optional`
-    is their argument that asks for it. An input that is no tensor holds numbers that the other sizes follow from, so
-    that callers tell them as they tell attributes.
+    `default` is a literal, or of an array a Computed; None where callers must give a value. Where it `repeats` a
+    number, the functions take another in its place. Of an output, `sizes` and `dtype` (a data type, "x.dtype" for that
+    of an input, or a Computed) say what the functions allocate, and `optional` is their argument that asks for it. An
+    input that is no tensor holds numbers that the other sizes follow from, so that callers tell them as they tell
+    attributes.
     """
 
     name: str
@@ -51,7 +52,9 @@ class Field:
     type: str  # tensor, uint, uint[], int, int[], float, bool, or an enum of the vocabulary
     length_of: str | None = None
     axes_of: str | None = None
+    one_for_each: str | None = None  # what an array has entries for, in words
     default: Any = None
+    repeats: bool = False
     sizes: Computed | None = None
     dtype: str | Computed | None = None
     optional: str | None = None
@@ -144,12 +147,17 @@ class Operator:
     def complete(self, values: dict[str, Any], given: Container[str]) -> None:
         """Add to inputs and attributes what follows from them; what cannot be computed is left out.
 
-        No default stands in for a field that was `given`, though it may not have been understood.
+        No default stands in for a field that was `given`, though it may not have been understood. An integer in place
+        of an array stands for every entry, of which there are as many as the default has.
         """
         for field in self.fields:
+            number = values.get(field.name)
             absent = field.name not in values and field.name not in given
-            if isinstance(field.default, Computed) and absent:
+            if isinstance(field.default, Computed) and (absent or isinstance(number, int)):
+                values.pop(field.name, None)
                 _compute(values, field.name, field.default)
+                if not absent and field.name in values:
+                    values[field.name] = (number,) * len(values[field.name])
         for field in self.fields:
             if field.length_of in values:
                 values.setdefault(field.name, len(values[field.length_of]))
@@ -365,9 +373,14 @@ def integer(value: object, high: int = _UINT_MAX, low: int = 0) -> int:
     return number
 
 
-def integers(value: object, high: int = _UINT_MAX, low: int = 0) -> tuple[int, ...]:
-    """An array of integers, at most 64 of them."""
-    allowed = f"a sequence of at most {MAX_ENTRIES} integers from {low} to {high}"
+def integers(
+    value: object, high: int = _UINT_MAX, low: int = 0, each: str | None = None
+) -> tuple[int, ...]:
+    """An array of integers, at most 64 of them: one for `each` of something."""
+    what = f"at most {MAX_ENTRIES} integers"
+    if each is not None:
+        what = f"one integer for each {each}, such as (2, 2)"
+    allowed = f"a sequence of {what}, each from {low} to {high}"
     entries = _entries(value)
     if entries is None:
         raise NotUnderstood(value, allowed)
@@ -447,16 +460,27 @@ def attribute(field: Field, value: object) -> Any:
     if field.type == "uint":
         return integer(value)
     if field.type == "uint[]":
-        return integers(value)
+        return integers(value, each=field.one_for_each)
     if field.type == "int":
         return integer(value, _INT_MAX, -_INT_MAX - 1)
     if field.type == "int[]":
-        return integers(value, _INT_MAX, -_INT_MAX - 1)
+        return integers(value, _INT_MAX, -_INT_MAX - 1, field.one_for_each)
     if field.type == "float":
         return number(value)
     if field.type == "bool":
         return boolean(value)
     return enum_value(value, field.type)
+
+
+def argument(field: Field, value: object) -> Any:
+    """The same as functions take it: an integer, too, for an array whose default repeats a number."""
+    if not field.repeats:
+        return attribute(field, value)
+    alone = _entries(value) is None and _index(value) is not None
+    try:
+        return attribute(field, [value])[0] if alone else attribute(field, value)
+    except NotUnderstood as problem:
+        raise NotUnderstood(value, f"an integer or {problem.allowed}") from None
 
 
 def axes(value: object, rank: int) -> tuple[int, ...]:

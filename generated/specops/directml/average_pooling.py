@@ -304,19 +304,27 @@ OPERATOR = Operator(
             dtype="InputTensor.dtype",
         ),
         Field("DimensionCount", "attribute", "uint", length_of="WindowSize"),
-        Field("Strides", "attribute", "uint[]", default=Computed(strides_default, ("WindowSize",))),
-        Field("WindowSize", "attribute", "uint[]"),
+        Field(
+            "Strides",
+            "attribute",
+            "uint[]",
+            default=Computed(strides_default, ("WindowSize",)),
+            repeats=True,
+        ),
+        Field("WindowSize", "attribute", "uint[]", one_for_each="spatial dimension"),
         Field(
             "StartPadding",
             "attribute",
             "uint[]",
             default=Computed(start_padding_default, ("WindowSize",)),
+            repeats=True,
         ),
         Field(
             "EndPadding",
             "attribute",
             "uint[]",
             default=Computed(end_padding_default, ("WindowSize",)),
+            repeats=True,
         ),
         Field("IncludePadding", "attribute", "bool", default=False),
     ),
@@ -532,9 +540,9 @@ class AveragePoolingOperatorDesc(OperatorDesc):
 def average_pooling(
     x: Any,
     window_size: Sequence[int],
-    strides: Sequence[int] | None = None,
-    start_padding: Sequence[int] | None = None,
-    end_padding: Sequence[int] | None = None,
+    strides: int | Sequence[int] | None = None,
+    start_padding: int | Sequence[int] | None = None,
+    end_padding: int | Sequence[int] | None = None,
     include_padding: bool | int = False,
     output_sizes: Sequence[int] | None = None,
     out: np.ndarray | None = None,
@@ -546,11 +554,11 @@ def average_pooling(
             strides, or an object that shares its memory; of FLOAT32, FLOAT16.
         window_size: Entries of the window, for each spatial dimension.
         strides: Elements from one position of the window to the next, for each spatial dimension.
-            None means 1 for each entry of window_size.
-        start_padding: Padding before the first element, for each spatial dimension. None means 0
-            for each entry of window_size.
-        end_padding: Padding behind the last element, for each spatial dimension. None means 0 for
-            each entry of window_size.
+            An integer stands for every entry. None means 1 for each entry of window_size.
+        start_padding: Padding before the first element, for each spatial dimension. An integer
+            stands for every entry. None means 0 for each entry of window_size.
+        end_padding: Padding behind the last element, for each spatial dimension. An integer stands
+            for every entry. None means 0 for each entry of window_size.
         include_padding: Whether padding counts as elements that are 0.
         output_sizes: Sizes of OutputTensor, where not those that follow from the other arguments.
         out: Array to write to, of the output's data type and shape; it may not share memory with an

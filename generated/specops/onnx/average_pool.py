@@ -52,12 +52,13 @@ class AveragePool(VersionedOperator):
             it starts in the padding at the end. None means false. From version 10 on.
         count_include_pad: Whether padding counts as elements that are 0; what lies behind the
             padding never counts. None means false. From version 7 on.
-        dilations: Elements from one entry of a window to the next, for each spatial dimension. None
-            means 1 for each entry of kernel_shape. From version 19 on.
-        pads: Padding before each spatial dimension, then behind each of them. None means `[0 for i
-            in range(len(kernel_shape) + len(kernel_shape))]`.
+        dilations: Elements from one entry of a window to the next, for each spatial dimension. An
+            integer stands for every entry. None means 1 for each entry of kernel_shape. From
+            version 19 on.
+        pads: Padding before each spatial dimension, then behind each of them. An integer stands for
+            every entry. None means `[0 for i in range(len(kernel_shape) + len(kernel_shape))]`.
         strides: Elements from one position of the window to the next, for each spatial dimension.
-            None means 1 for each entry of kernel_shape.
+            An integer stands for every entry. None means 1 for each entry of kernel_shape.
         opset: The operator set, which picks the version in force; None means the newest known.
 
     >>> from specops import onnx as ox
@@ -72,9 +73,9 @@ class AveragePool(VersionedOperator):
         auto_pad: str | int | None = None,
         ceil_mode: bool | int | None = None,
         count_include_pad: bool | int | None = None,
-        dilations: Sequence[int] | None = None,
-        pads: Sequence[int] | None = None,
-        strides: Sequence[int] | None = None,
+        dilations: int | Sequence[int] | None = None,
+        pads: int | Sequence[int] | None = None,
+        strides: int | Sequence[int] | None = None,
         opset: int | None = None,
     ) -> None:
         super().__init__(
@@ -99,9 +100,9 @@ def average_pool(
     auto_pad: str | int | None = None,
     ceil_mode: bool | int | None = None,
     count_include_pad: bool | int | None = None,
-    dilations: Sequence[int] | None = None,
-    pads: Sequence[int] | None = None,
-    strides: Sequence[int] | None = None,
+    dilations: int | Sequence[int] | None = None,
+    pads: int | Sequence[int] | None = None,
+    strides: int | Sequence[int] | None = None,
     opset: int | None = None,
     out: np.ndarray | None = None,
 ) -> np.ndarray:
@@ -118,12 +119,13 @@ def average_pool(
             it starts in the padding at the end. None means false. From version 10 on.
         count_include_pad: Whether padding counts as elements that are 0; what lies behind the
             padding never counts. None means false. From version 7 on.
-        dilations: Elements from one entry of a window to the next, for each spatial dimension. None
-            means 1 for each entry of kernel_shape. From version 19 on.
-        pads: Padding before each spatial dimension, then behind each of them. None means `[0 for i
-            in range(len(kernel_shape) + len(kernel_shape))]`.
+        dilations: Elements from one entry of a window to the next, for each spatial dimension. An
+            integer stands for every entry. None means 1 for each entry of kernel_shape. From
+            version 19 on.
+        pads: Padding before each spatial dimension, then behind each of them. An integer stands for
+            every entry. None means `[0 for i in range(len(kernel_shape) + len(kernel_shape))]`.
         strides: Elements from one position of the window to the next, for each spatial dimension.
-            None means 1 for each entry of kernel_shape.
+            An integer stands for every entry. None means 1 for each entry of kernel_shape.
         opset: The operator set, which picks the version in force; None means the newest known.
         out: Array to write to, of the output's data type and shape; it may not share memory with an
             input. None makes a new one, which has the memory order of x where it has its

@@ -327,10 +327,20 @@ OPERATOR = Operator(
         Field("auto_pad", "attribute", "ONNX_AUTO_PAD", default="NOTSET"),
         Field("ceil_mode", "attribute", "bool", default=False),
         Field("count_include_pad", "attribute", "bool", default=False),
-        Field("kernel_shape", "attribute", "int[]"),
-        Field("pads", "attribute", "int[]", default=Computed(pads_default, ("kernel_shape",))),
+        Field("kernel_shape", "attribute", "int[]", one_for_each="spatial dimension"),
         Field(
-            "strides", "attribute", "int[]", default=Computed(strides_default, ("kernel_shape",))
+            "pads",
+            "attribute",
+            "int[]",
+            default=Computed(pads_default, ("kernel_shape",)),
+            repeats=True,
+        ),
+        Field(
+            "strides",
+            "attribute",
+            "int[]",
+            default=Computed(strides_default, ("kernel_shape",)),
+            repeats=True,
         ),
     ),
     support=(

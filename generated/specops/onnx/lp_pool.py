@@ -42,13 +42,14 @@ class LpPool(VersionedOperator):
             SAME_LOWER fill up. One of NOTSET, SAME_UPPER, SAME_LOWER, VALID. None means NOTSET.
         ceil_mode: Round the number of windows up, where auto_pad is NOTSET; the last is dropped if
             it starts in the padding at the end. None means false. From version 18 on.
-        dilations: Elements from one entry of a window to the next, for each spatial dimension. None
-            means 1 for each entry of kernel_shape. From version 18 on.
+        dilations: Elements from one entry of a window to the next, for each spatial dimension. An
+            integer stands for every entry. None means 1 for each entry of kernel_shape. From
+            version 18 on.
         p: The exponent of the norm. None means 2; before version 2 it means 2.0.
-        pads: Padding before each spatial dimension, then behind each of them. None means `[0 for i
-            in range(len(kernel_shape) + len(kernel_shape))]`.
+        pads: Padding before each spatial dimension, then behind each of them. An integer stands for
+            every entry. None means `[0 for i in range(len(kernel_shape) + len(kernel_shape))]`.
         strides: Elements from one position of the window to the next, for each spatial dimension.
-            None means 1 for each entry of kernel_shape.
+            An integer stands for every entry. None means 1 for each entry of kernel_shape.
         opset: The operator set, which picks the version in force; None means the newest known.
 
     >>> from specops import onnx as ox
@@ -62,10 +63,10 @@ class LpPool(VersionedOperator):
         kernel_shape: Sequence[int],
         auto_pad: str | int | None = None,
         ceil_mode: bool | int | None = None,
-        dilations: Sequence[int] | None = None,
+        dilations: int | Sequence[int] | None = None,
         p: int | float | None = None,
-        pads: Sequence[int] | None = None,
-        strides: Sequence[int] | None = None,
+        pads: int | Sequence[int] | None = None,
+        strides: int | Sequence[int] | None = None,
         opset: int | None = None,
     ) -> None:
         super().__init__(
@@ -89,10 +90,10 @@ def lp_pool(
     kernel_shape: Sequence[int],
     auto_pad: str | int | None = None,
     ceil_mode: bool | int | None = None,
-    dilations: Sequence[int] | None = None,
+    dilations: int | Sequence[int] | None = None,
     p: int | float | None = None,
-    pads: Sequence[int] | None = None,
-    strides: Sequence[int] | None = None,
+    pads: int | Sequence[int] | None = None,
+    strides: int | Sequence[int] | None = None,
     opset: int | None = None,
     out: np.ndarray | None = None,
 ) -> np.ndarray:
@@ -107,13 +108,14 @@ def lp_pool(
             SAME_LOWER fill up. One of NOTSET, SAME_UPPER, SAME_LOWER, VALID. None means NOTSET.
         ceil_mode: Round the number of windows up, where auto_pad is NOTSET; the last is dropped if
             it starts in the padding at the end. None means false. From version 18 on.
-        dilations: Elements from one entry of a window to the next, for each spatial dimension. None
-            means 1 for each entry of kernel_shape. From version 18 on.
+        dilations: Elements from one entry of a window to the next, for each spatial dimension. An
+            integer stands for every entry. None means 1 for each entry of kernel_shape. From
+            version 18 on.
         p: The exponent of the norm. None means 2; before version 2 it means 2.0.
-        pads: Padding before each spatial dimension, then behind each of them. None means `[0 for i
-            in range(len(kernel_shape) + len(kernel_shape))]`.
+        pads: Padding before each spatial dimension, then behind each of them. An integer stands for
+            every entry. None means `[0 for i in range(len(kernel_shape) + len(kernel_shape))]`.
         strides: Elements from one position of the window to the next, for each spatial dimension.
-            None means 1 for each entry of kernel_shape.
+            An integer stands for every entry. None means 1 for each entry of kernel_shape.
         opset: The operator set, which picks the version in force; None means the newest known.
         out: Array to write to, of the output's data type and shape; it may not share memory with an
             input. None makes a new one, which has the memory order of x where it has its

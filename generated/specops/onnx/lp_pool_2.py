@@ -263,11 +263,21 @@ OPERATOR = Operator(
         Field("X", "input", "tensor"),
         Field("Y", "output", "tensor", sizes=Computed(y_sizes, ("X", "windows")), dtype="X.dtype"),
         Field("auto_pad", "attribute", "ONNX_AUTO_PAD", default="NOTSET"),
-        Field("kernel_shape", "attribute", "int[]"),
+        Field("kernel_shape", "attribute", "int[]", one_for_each="spatial dimension"),
         Field("p", "attribute", "int", default=2),
-        Field("pads", "attribute", "int[]", default=Computed(pads_default, ("kernel_shape",))),
         Field(
-            "strides", "attribute", "int[]", default=Computed(strides_default, ("kernel_shape",))
+            "pads",
+            "attribute",
+            "int[]",
+            default=Computed(pads_default, ("kernel_shape",)),
+            repeats=True,
+        ),
+        Field(
+            "strides",
+            "attribute",
+            "int[]",
+            default=Computed(strides_default, ("kernel_shape",)),
+            repeats=True,
         ),
     ),
     support=(

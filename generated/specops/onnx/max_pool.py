@@ -44,14 +44,15 @@ class MaxPool(VersionedOperator):
             SAME_LOWER fill up. One of NOTSET, SAME_UPPER, SAME_LOWER, VALID. None means NOTSET.
         ceil_mode: Round the number of windows up, where auto_pad is NOTSET; the last is dropped if
             it starts in the padding at the end. None means false. From version 10 on.
-        dilations: Elements from one entry of a window to the next, for each spatial dimension. None
-            means 1 for each entry of kernel_shape. From version 10 on.
-        pads: Padding before each spatial dimension, then behind each of them. None means `[0 for i
-            in range(len(kernel_shape) + len(kernel_shape))]`.
+        dilations: Elements from one entry of a window to the next, for each spatial dimension. An
+            integer stands for every entry. None means 1 for each entry of kernel_shape. From
+            version 10 on.
+        pads: Padding before each spatial dimension, then behind each of them. An integer stands for
+            every entry. None means `[0 for i in range(len(kernel_shape) + len(kernel_shape))]`.
         storage_order: Whether indices count each plane column-major, its first dimension fastest,
             instead of row-major. None means false. From version 8 on.
         strides: Elements from one position of the window to the next, for each spatial dimension.
-            None means 1 for each entry of kernel_shape.
+            An integer stands for every entry. None means 1 for each entry of kernel_shape.
         indices: Whether to return Indices too.
         opset: The operator set, which picks the version in force; None means the newest known.
 
@@ -66,10 +67,10 @@ class MaxPool(VersionedOperator):
         kernel_shape: Sequence[int],
         auto_pad: str | int | None = None,
         ceil_mode: bool | int | None = None,
-        dilations: Sequence[int] | None = None,
-        pads: Sequence[int] | None = None,
+        dilations: int | Sequence[int] | None = None,
+        pads: int | Sequence[int] | None = None,
         storage_order: bool | int | None = None,
-        strides: Sequence[int] | None = None,
+        strides: int | Sequence[int] | None = None,
         indices: bool = False,
         opset: int | None = None,
     ) -> None:
@@ -94,10 +95,10 @@ def max_pool(
     kernel_shape: Sequence[int],
     auto_pad: str | int | None = None,
     ceil_mode: bool | int | None = None,
-    dilations: Sequence[int] | None = None,
-    pads: Sequence[int] | None = None,
+    dilations: int | Sequence[int] | None = None,
+    pads: int | Sequence[int] | None = None,
     storage_order: bool | int | None = None,
-    strides: Sequence[int] | None = None,
+    strides: int | Sequence[int] | None = None,
     indices: bool = False,
     opset: int | None = None,
     out: Any = None,
@@ -114,14 +115,15 @@ def max_pool(
             SAME_LOWER fill up. One of NOTSET, SAME_UPPER, SAME_LOWER, VALID. None means NOTSET.
         ceil_mode: Round the number of windows up, where auto_pad is NOTSET; the last is dropped if
             it starts in the padding at the end. None means false. From version 10 on.
-        dilations: Elements from one entry of a window to the next, for each spatial dimension. None
-            means 1 for each entry of kernel_shape. From version 10 on.
-        pads: Padding before each spatial dimension, then behind each of them. None means `[0 for i
-            in range(len(kernel_shape) + len(kernel_shape))]`.
+        dilations: Elements from one entry of a window to the next, for each spatial dimension. An
+            integer stands for every entry. None means 1 for each entry of kernel_shape. From
+            version 10 on.
+        pads: Padding before each spatial dimension, then behind each of them. An integer stands for
+            every entry. None means `[0 for i in range(len(kernel_shape) + len(kernel_shape))]`.
         storage_order: Whether indices count each plane column-major, its first dimension fastest,
             instead of row-major. None means false. From version 8 on.
         strides: Elements from one position of the window to the next, for each spatial dimension.
-            None means 1 for each entry of kernel_shape.
+            An integer stands for every entry. None means 1 for each entry of kernel_shape.
         indices: Whether to return Indices too.
         opset: The operator set, which picks the version in force; None means the newest known.
         out: Array to write to, or a tuple of one for each output; of the outputs' data types and

@@ -378,12 +378,23 @@ OPERATOR = Operator(
             "attribute",
             "int[]",
             default=Computed(dilations_default, ("kernel_shape",)),
+            repeats=True,
         ),
-        Field("kernel_shape", "attribute", "int[]"),
-        Field("pads", "attribute", "int[]", default=Computed(pads_default, ("kernel_shape",))),
+        Field("kernel_shape", "attribute", "int[]", one_for_each="spatial dimension"),
+        Field(
+            "pads",
+            "attribute",
+            "int[]",
+            default=Computed(pads_default, ("kernel_shape",)),
+            repeats=True,
+        ),
         Field("storage_order", "attribute", "bool", default=False),
         Field(
-            "strides", "attribute", "int[]", default=Computed(strides_default, ("kernel_shape",))
+            "strides",
+            "attribute",
+            "int[]",
+            default=Computed(strides_default, ("kernel_shape",)),
+            repeats=True,
         ),
     ),
     support=(

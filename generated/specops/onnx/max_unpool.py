@@ -41,10 +41,10 @@ class MaxUnpool(VersionedOperator):
         output_shape: The sizes of the output; an empty list stands for those that follow from the
             attributes. None means `[]`.
         pads: Padding of the pooling before each spatial dimension, then behind each of them. Where
-            output_shape is given, it only tells how small that may be. None means `[0 for i in
-            range(len(kernel_shape) + len(kernel_shape))]`.
+            output_shape is given, it only tells how small that may be. An integer stands for every
+            entry. None means `[0 for i in range(len(kernel_shape) + len(kernel_shape))]`.
         strides: Elements from one position of the window to the next, for each spatial dimension.
-            None means 1 for each entry of kernel_shape.
+            An integer stands for every entry. None means 1 for each entry of kernel_shape.
         opset: The operator set, which picks the version in force; None means the newest known.
 
     >>> from specops import onnx as ox
@@ -57,8 +57,8 @@ class MaxUnpool(VersionedOperator):
         *,
         kernel_shape: Sequence[int],
         output_shape: Sequence[int] | None = None,
-        pads: Sequence[int] | None = None,
-        strides: Sequence[int] | None = None,
+        pads: int | Sequence[int] | None = None,
+        strides: int | Sequence[int] | None = None,
         opset: int | None = None,
     ) -> None:
         super().__init__(
@@ -79,8 +79,8 @@ def max_unpool(
     i: Any,
     kernel_shape: Sequence[int],
     output_shape: Sequence[int] | None = None,
-    pads: Sequence[int] | None = None,
-    strides: Sequence[int] | None = None,
+    pads: int | Sequence[int] | None = None,
+    strides: int | Sequence[int] | None = None,
     opset: int | None = None,
     out: np.ndarray | None = None,
 ) -> np.ndarray:
@@ -96,10 +96,10 @@ def max_unpool(
         output_shape: The sizes of the output; an empty list stands for those that follow from the
             attributes. None means `[]`.
         pads: Padding of the pooling before each spatial dimension, then behind each of them. Where
-            output_shape is given, it only tells how small that may be. None means `[0 for i in
-            range(len(kernel_shape) + len(kernel_shape))]`.
+            output_shape is given, it only tells how small that may be. An integer stands for every
+            entry. None means `[0 for i in range(len(kernel_shape) + len(kernel_shape))]`.
         strides: Elements from one position of the window to the next, for each spatial dimension.
-            None means 1 for each entry of kernel_shape.
+            An integer stands for every entry. None means 1 for each entry of kernel_shape.
         opset: The operator set, which picks the version in force; None means the newest known.
         out: Array to write to, of the output's data type and shape; it may not share memory with an
             input. None makes a new one, which has the memory order of x where it has its

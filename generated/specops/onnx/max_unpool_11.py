@@ -243,10 +243,20 @@ OPERATOR = Operator(
             sizes=Computed(output_sizes, ("all_sizes",)),
             dtype="X.dtype",
         ),
-        Field("kernel_shape", "attribute", "int[]"),
-        Field("pads", "attribute", "int[]", default=Computed(pads_default, ("kernel_shape",))),
+        Field("kernel_shape", "attribute", "int[]", one_for_each="spatial dimension"),
         Field(
-            "strides", "attribute", "int[]", default=Computed(strides_default, ("kernel_shape",))
+            "pads",
+            "attribute",
+            "int[]",
+            default=Computed(pads_default, ("kernel_shape",)),
+            repeats=True,
+        ),
+        Field(
+            "strides",
+            "attribute",
+            "int[]",
+            default=Computed(strides_default, ("kernel_shape",)),
+            repeats=True,
         ),
     ),
     support=(

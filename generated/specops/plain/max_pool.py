@@ -287,27 +287,34 @@ OPERATOR = Operator(
             dtype="INT64",
             optional="indices",
         ),
-        Field("window_size", "attribute", "uint[]"),
+        Field("window_size", "attribute", "uint[]", one_for_each="spatial dimension"),
         Field(
-            "strides", "attribute", "uint[]", default=Computed(strides_default, ("window_size",))
+            "strides",
+            "attribute",
+            "uint[]",
+            default=Computed(strides_default, ("window_size",)),
+            repeats=True,
         ),
         Field(
             "start_padding",
             "attribute",
             "uint[]",
             default=Computed(start_padding_default, ("window_size",)),
+            repeats=True,
         ),
         Field(
             "end_padding",
             "attribute",
             "uint[]",
             default=Computed(end_padding_default, ("window_size",)),
+            repeats=True,
         ),
         Field(
             "dilations",
             "attribute",
             "uint[]",
             default=Computed(dilations_default, ("window_size",)),
+            repeats=True,
         ),
         Field("ceil_mode", "attribute", "bool", default=False),
     ),
@@ -467,10 +474,10 @@ OPERATOR = Operator(
 def max_pool(
     x: Any,
     window_size: Sequence[int],
-    strides: Sequence[int] | None = None,
-    start_padding: Sequence[int] | None = None,
-    end_padding: Sequence[int] | None = None,
-    dilations: Sequence[int] | None = None,
+    strides: int | Sequence[int] | None = None,
+    start_padding: int | Sequence[int] | None = None,
+    end_padding: int | Sequence[int] | None = None,
+    dilations: int | Sequence[int] | None = None,
     ceil_mode: bool = False,
     indices: bool = False,
     out: Any = None,
@@ -485,13 +492,13 @@ def max_pool(
             UINT32, UINT16, UINT8, BOOL.
         window_size: Entries of the window, for each spatial dimension.
         strides: Elements from one position of the window to the next, for each spatial dimension.
-            None means 1 for each entry of window_size.
-        start_padding: Padding before the first element, for each spatial dimension. None means 0
-            for each entry of window_size.
-        end_padding: Padding behind the last element, for each spatial dimension. None means 0 for
-            each entry of window_size.
-        dilations: Elements from one entry of a window to the next, for each spatial dimension. None
-            means 1 for each entry of window_size.
+            An integer stands for every entry. None means 1 for each entry of window_size.
+        start_padding: Padding before the first element, for each spatial dimension. An integer
+            stands for every entry. None means 0 for each entry of window_size.
+        end_padding: Padding behind the last element, for each spatial dimension. An integer stands
+            for every entry. None means 0 for each entry of window_size.
+        dilations: Elements from one entry of a window to the next, for each spatial dimension. An
+            integer stands for every entry. None means 1 for each entry of window_size.
         ceil_mode: Round the number of windows up instead of down; the last is dropped if it starts
             in the padding at the end.
         indices: Whether to return the indices too.
