@@ -32,7 +32,7 @@ _PYTHON_TYPES = {
     "float": "float",
     "bool": "bool",
 }
-# Where a page has its data types: NumPy's have no such table, what those functions take is decided.
+# Where a page has its data types. NumPy's pages have no such table: what their functions take is decided here.
 _SUPPORT_PLACES = {
     "directml": "Tensor support",
     "onnx": "Type Constraints",

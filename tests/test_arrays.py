@@ -394,9 +394,7 @@ def test_an_integer_for_every_entry(two: Any) -> None:
 def test_what_stands_for_no_entry(value: Any) -> None:
     violation = refused(lambda: specops.max_pool(IMAGE, (2, 2), strides=value))
     assert (violation.field, violation.id) == ("strides", "field_type")
-    assert violation.allowed.startswith(
-        "an integer or a sequence of at most 64 integers, each from"
-    )
+    assert violation.allowed.startswith("an integer or a sequence of at most 64 integers from")
 
 
 @pytest.mark.parametrize(
@@ -411,9 +409,7 @@ def test_an_integer_does_not_tell_how_many(field: str, call: Any) -> None:
     """The window says how many spatial dimensions there are, so that it is a sequence."""
     violation = refused(call)
     assert (violation.field, violation.id, violation.found) == (field, "field_type", "2")
-    assert (
-        "a sequence of one integer for each spatial dimension, such as (2, 2)" in violation.allowed
-    )
+    assert violation.allowed.endswith(", one for each spatial dimension, such as (2, 2)")
 
 
 def test_where_no_default_repeats_a_number() -> None:

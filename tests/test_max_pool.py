@@ -35,6 +35,7 @@ from draw import (
 from oracle import NAN_RULES, lowest, max_pool, numbers
 
 import specops
+from specops.kernels import max_pool as max_pool_kernel
 from specops.lowering import max_pool as max_pool_lowering
 from specops.lowering import pooling
 from specops.lowering.max_pool import MaxPool
@@ -784,6 +785,7 @@ def test_channels_last(name: str, channels: int) -> None:
 def test_indices_past_the_caches(name: str, shift: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Channels last, in whole vectors or not, with indices at multiples of 16 bytes or between."""
     monkeypatch.setattr(max_pool_lowering, "PAST_BYTES", 0)
+    monkeypatch.setattr(pooling, "LARGE_BYTES", 0)
     random = np.random.default_rng(shift)
     for channels in (15, 16, 48):
         x = values(random, name, (2, 7, 6, channels)).transpose(0, 3, 1, 2)
@@ -793,7 +795,10 @@ def test_indices_past_the_caches(name: str, shift: int, monkeypatch: pytest.Monk
         last = [places.shape[d] for d in (0, 2, 3, 1)]
         indices = memory[2 + shift :][: places.size].reshape(last).transpose(0, 3, 1, 2)
         out = np.empty_like(indices, expected.dtype)
-        windows.operator(name, x.shape, "ignored", "row_major", "INT64")(x, out, indices)
+        operator = windows.operator(name, x.shape, "ignored", "row_major", "INT64")
+        plan = operator._plans[x.strides, out.strides, indices.strides]
+        assert plan.walk[max_pool_kernel.PAST] == (channels % 16 == 0)
+        operator(x, out, indices)
         check_values(out, expected, True)
         np.testing.assert_array_equal(indices, places)
         assert {*memory[: 2 + shift], *memory[2 + shift + places.size :]} == {7}

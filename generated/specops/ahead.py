@@ -107,16 +107,17 @@ def _data_types(given: object) -> list[str]:
 
 
 def _is_all(given: object) -> bool:
-    return isinstance(given, str) and given == ALL
+    return isinstance(given, str) and given.casefold() == ALL
 
 
 def _several(given: object) -> list[object]:
     """What is in a collection; of all else, itself."""
     if not isinstance(given, str | bytes | type):
         try:
-            return list(given)  # type: ignore[call-overload, no-any-return]
+            several = iter(given)  # type: ignore[call-overload]
         except TypeError:
-            pass
+            return [given]
+        return list(several)
     return [given]
 
 

@@ -380,10 +380,9 @@ def integers(
     value: object, high: int = _UINT_MAX, low: int = 0, each: str | None = None
 ) -> tuple[int, ...]:
     """An array of integers, at most 64 of them: one for `each` of something."""
-    what = f"at most {MAX_ENTRIES} integers"
+    allowed = f"a sequence of at most {MAX_ENTRIES} integers from {low} to {high}"
     if each is not None:
-        what = f"one integer for each {each}, such as (2, 2)"
-    allowed = f"a sequence of {what}, each from {low} to {high}"
+        allowed += f", one for each {each}, such as (2, 2)"
     entries = _entries(value)
     if entries is None:
         raise NotUnderstood(value, allowed)

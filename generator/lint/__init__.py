@@ -132,5 +132,5 @@ def _todo(document: Document, report: Report) -> None:
     if not places:
         return
     more = ", ".join(str(place.line) for place in places[1:])
-    help = f"more of them are in lines {more}" if more else ""
+    help = f"more of them are in line{'s' * (len(places) > 2)} {more}" if more else ""
     report.add("E250", f"a `{TODO}` is left", places[0], "fill this in", help=help)

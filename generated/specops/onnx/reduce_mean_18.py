@@ -20,8 +20,8 @@ Decided where the page is silent:
     nan: The page is silent. Whatever is computed with NaN is NaN.
     no_elements: Of nothing the result is NaN, or 0 of an integer type.
     integers: The sum of integers wraps around and their mean is cut towards 0.
-    precision: Floats are summed in a wider type, or with the rounding errors beside the sum, and
-        rounded once.
+    precision: Floats are summed in a wider type and rounded once, those of 64 bits with the
+        rounding errors beside the sum, which is rounded before it is divided, and may overflow.
 """
 
 from __future__ import annotations

@@ -21,8 +21,9 @@ Decided where the page is silent:
         them would be a copy, of a type that is the caller's to choose, as x.astype(np.float32).
     axes_empty: An empty list of axes makes each element a group of its own.
     no_elements: Of nothing the result is NaN, without NumPy's warning.
-    precision: The page keeps to the precision of the input. Here floats are summed in a wider type,
-        or with the rounding errors beside the sum, and rounded once.
+    precision: The page keeps to the precision of the input. Here floats are summed in a wider type
+        and rounded once, those of 64 bits with the rounding errors beside the sum, which is rounded
+        before it is divided, and may overflow.
 """
 
 from __future__ import annotations
