@@ -784,7 +784,7 @@ def test_channels_last(name: str, channels: int) -> None:
 @pytest.mark.parametrize("name", ["UINT8", "FLOAT16", "FLOAT32", "INT64"])
 def test_indices_past_the_caches(name: str, shift: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Channels last, in whole vectors or not, with indices at multiples of 16 bytes or between."""
-    monkeypatch.setattr(max_pool_lowering, "PAST_BYTES", 0)
+    monkeypatch.setattr(pooling, "PAST_BYTES", 0)
     monkeypatch.setattr(pooling, "LARGE_BYTES", 0)
     random = np.random.default_rng(shift)
     for channels in (15, 16, 48):

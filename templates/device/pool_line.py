@@ -448,23 +448,27 @@ def copy_rank(_context: Any, target: Any, source: Any, wide: Any, flip: Any) -> 
 
 @intrinsic
 def store_elements(
-    _context: Any, out: Any, plane_out: Any, out_step: Any, runs: Any, rule: Any
+    _context: Any, out: Any, plane_out: Any, out_step: Any, runs: Any, past: Any, rule: Any
 ) -> Any:
-    """Store the elements of runs of outputs, of planes and of runs the given steps (bytes) apart."""
+    """Store the elements of runs of outputs, of planes and of runs the given steps (bytes) apart.
+
+    If `past`, they go past the caches; see drain_stores.
+    """
 
     def codegen(context: Any, builder: Any, signature: Any, values: Any) -> Any:
-        out, plane_out, out_step = values[:3]
+        out, plane_out, out_step, _, past = values[:5]
         order = _rule(builder, signature, values)
 
         def run(plane: Any, number: Any, ranks: Any, first: Any, few: Any) -> None:
             target = _place(builder, out, (plane, plane_out), (number, out_step))
-            _store_lanes(builder, _element_bits(builder, ranks, order), target, first, few)
+            bits = _element_bits(builder, ranks, order)
+            _store_past(builder, bits, target, first, few, past)
 
         _fold_runs(context, builder, _vector(order.flip.type), values[3], run, halves=True)
         return context.get_dummy_value()
 
     i64 = types.int64
-    return types.void(i64, i64, i64, runs, rule), codegen
+    return types.void(i64, i64, i64, runs, types.boolean, rule), codegen
 
 
 @intrinsic
@@ -487,8 +491,7 @@ def store_found(
     rule: Any,
 ) -> Any:
     """Store the elements as store_elements does, and their indices, of `width` bytes: base + i * weight + position, and
-    `plane_base` more in each further plane. The indices alone where `out` is None. If `past`, those of 64
-    bits go past the caches.
+    `plane_base` more in each further plane. The indices alone where `out` is None; they alone go past the caches.
 
     True if there was a NaN: its bits are not in its rank, and the element stored is to be replaced.
     """
@@ -540,10 +543,7 @@ def store_found(
                 back = builder.zext(back, wanted)
             index = builder.sub(builder.add(start, steps), back)
             index = builder.select(padding, ir.Constant(wanted, [-1] * vector.count), index)
-            if integer.width == 64 and few is None:
-                _store_past(builder, index, target, first, past)
-            else:
-                _store_lanes(builder, index, target, first, few)
+            _store_past(builder, index, target, first, few, past)
 
         def run(plane: Any, number: Any, ranks: Any, first: Any, few: Any) -> None:
             key, low = _parts(builder, ranks, bits_type)

@@ -71,7 +71,7 @@ GIVEN = 26  # unpooling: elements that an item reads; 0: all
 STRAY = 27  # unpooling: set to 1 if one of them belongs to another item
 SEVERAL = 28  # gradient: planes of an item, each of them with PITCH side by side
 OUT_DENSE = 29  # gradient: as DENSE, of the output
-PAST = 30  # lines: indices go past the caches
+PAST = 30  # lines, gradients: outputs, or indices where they are wanted, go past the caches
 SETTINGS = 31
 
 BATCH_COLUMNS, COLUMNS, BOX_COLUMNS = 5, 12, 3

@@ -12,7 +12,7 @@ from memory import VECTOR_BYTES, _lanes_from, _pointer, _splat, _stream
 from rank import _width
 
 WIDEST = 2  # registers of a vector of ranks, at most
-PAIR_BYTES = 16  # of two int64: arrays begin at multiples of no more
+PIECE_BYTES = 16  # that go past the caches at once: arrays begin at multiples of no more
 
 
 def _place(builder: Any, address: Any, *steps: tuple[Any, Any]) -> Any:
@@ -128,16 +128,21 @@ def _store_lanes(builder: Any, value: Any, start: Any, first: Any, few: Any) -> 
     _store_few(builder, value, pointer, few)
 
 
-def _store_past(builder: Any, value: Any, start: Any, first: Any, past: Any) -> None:
-    """As _store_lanes of all lanes of a vector of int64; where `past`, past the caches by pairs, if aligned."""
+def _store_past(builder: Any, value: Any, start: Any, first: Any, few: Any, past: Any) -> None:
+    """As _store_lanes; whole vectors, where `past` is True, past the caches by pieces, if these are aligned."""
+    size = value.type.element.width // 8
+    lanes = PIECE_BYTES // size
+    if few is not None or value.type.count < lanes:
+        _store_lanes(builder, value, start, first, few)
+        return
     i64 = first.type
-    place = builder.gep(start, [builder.mul(first, i64(8))])
-    bits = builder.and_(builder.ptrtoint(place, i64), i64(PAIR_BYTES - 1))
+    place = builder.gep(start, [builder.mul(first, i64(size))])
+    bits = builder.and_(builder.ptrtoint(place, i64), i64(PIECE_BYTES - 1))
     past = builder.and_(past, builder.icmp_unsigned("==", bits, i64(0)))
     with builder.if_else(past) as (then, otherwise):
         with then:
-            for lane in range(0, value.type.count, 2):
-                pair = builder.gep(place, [i64(8 * lane)])
-                _stream(builder, _lanes_from(builder, value, lane, 2), pair, PAIR_BYTES)
+            for lane in range(0, value.type.count, lanes):
+                piece = builder.gep(place, [i64(size * lane)])
+                _stream(builder, _lanes_from(builder, value, lane, lanes), piece, PIECE_BYTES)
         with otherwise:
             _store_lanes(builder, value, start, first, None)

@@ -16,9 +16,9 @@ from few_lanes import _load_few, _store_few
 from half import _like, _to_16_bits
 from memory import _load, _pointer, _splat, _store, item_size, load_integer, split, store_integer
 from pool_line import Pieces, Planes, Runs, _fold_runs, rank_size
-from pool_walk import COLUMNS, LANE_OUT, LINE, OUT_STEP, PITCH, SPATIAL
+from pool_walk import COLUMNS, LANE_OUT, LINE, OUT_STEP, PAST, PITCH, SPATIAL
 from rank import _float_of, _may_vanish, _raised, _rank_type, _scalar, _width
-from strips import _after, _place, _runs, _store_lanes, _vector
+from strips import _after, _place, _runs, _store_lanes, _store_past, _vector
 from vectors import _any
 from walk import axis_of
 
@@ -218,13 +218,14 @@ def round_sums(
     line_step: Any,
     count: Any,
     n: Any,
+    past: Any,
     wide: Any,
     kind: Any,
 ) -> Any:
-    """Store the elements nearest to `count` runs of n adjoining sums, which adjoin, too."""
+    """Store the elements nearest to `count` runs of n adjoining sums, which adjoin, too; if `past`, past the caches."""
 
     def codegen(context: Any, builder: Any, _signature: Any, values: Any) -> Any:
-        target, target_step, line, line_step, count, n = values[:6]
+        target, target_step, line, line_step, count, n, past = values[:7]
         element = _rank_type(wide, kind)
         size = n.type(_width(element) // 8)
 
@@ -233,12 +234,13 @@ def round_sums(
                 builder, _place(builder, line, (number, line_step), (first, size)), vector
             )
             place = _place(builder, target, (number, target_step))
-            _store_lanes(builder, _bits_of(context, builder, value, kind), place, first, few)
+            bits = _bits_of(context, builder, value, kind)
+            _store_past(builder, bits, place, first, few, past)
 
         _runs(context, builder, _vector(element), count, n.type(1), n, strip)
         return context.get_dummy_value()
 
-    return types.void(*(types.int64,) * 6, wide, kind), codegen
+    return types.void(*(types.int64,) * 6, types.boolean, wide, kind), codegen
 
 
 @intrinsic
@@ -316,6 +318,7 @@ def store_sums(
     divisor_step: Any,
     scales: Any,
     scale_step: Any,
+    past: Any,
     wide: Any,
     kind: Any,
     power: Any,
@@ -329,7 +332,7 @@ def store_sums(
 
     def codegen(context: Any, builder: Any, _signature: Any, values: Any) -> Any:
         out, plane_out, out_step = values[:3]
-        divisors, divisor_step, scales, scale_step = values[4:8]
+        divisors, divisor_step, scales, scale_step, past = values[4:9]
         element = _rank_type(wide, kind)
         size = out.type(_width(element) // 8)
         doubtful = cgutils.alloca_once_value(builder, ir.IntType(1)(0))
@@ -364,13 +367,14 @@ def store_sums(
                 doubt(value, few, 2)
                 value = _root(builder, value, values[-1], kind)
             target = _place(builder, out, (plane, plane_out), (number, out_step))
-            _store_lanes(builder, _bits_of(context, builder, value, kind), target, first, few)
+            bits = _bits_of(context, builder, value, kind)
+            _store_past(builder, bits, target, first, few, past)
 
         _fold_runs(context, builder, _vector(element), values[3], run, power == types.none)
         return builder.load(doubtful)
 
     i64 = types.int64
-    args = (i64, i64, i64, runs, i64, i64, i64, i64, wide, kind, power, exponent)
+    args = (i64, i64, i64, runs, *(i64,) * 4, types.boolean, wide, kind, power, exponent)
     return types.boolean(*args), codegen
 
 
@@ -441,6 +445,7 @@ def _write_lines(
                 column_step,
                 scales + r * row_step,
                 row_step,
+                plain and how[PAST] != 0,
                 wide,
                 kind,
                 power,

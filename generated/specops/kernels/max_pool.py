@@ -1308,7 +1308,7 @@ def _term(context: Any, builder: Any, bits: Any, element: Any, rule: Any, values
 
 
 WIDEST = 2  # registers of a vector of ranks, at most
-PAIR_BYTES = 16  # of two int64: arrays begin at multiples of no more
+PIECE_BYTES = 16  # that go past the caches at once: arrays begin at multiples of no more
 
 
 def _place(builder: Any, address: Any, *steps: tuple[Any, Any]) -> Any:
@@ -1424,17 +1424,22 @@ def _store_lanes(builder: Any, value: Any, start: Any, first: Any, few: Any) -> 
     _store_few(builder, value, pointer, few)
 
 
-def _store_past(builder: Any, value: Any, start: Any, first: Any, past: Any) -> None:
-    """As _store_lanes of all lanes of a vector of int64; where `past`, past the caches by pairs, if aligned."""
+def _store_past(builder: Any, value: Any, start: Any, first: Any, few: Any, past: Any) -> None:
+    """As _store_lanes; whole vectors, where `past` is True, past the caches by pieces, if these are aligned."""
+    size = value.type.element.width // 8
+    lanes = PIECE_BYTES // size
+    if few is not None or value.type.count < lanes:
+        _store_lanes(builder, value, start, first, few)
+        return
     i64 = first.type
-    place = builder.gep(start, [builder.mul(first, i64(8))])
-    bits = builder.and_(builder.ptrtoint(place, i64), i64(PAIR_BYTES - 1))
+    place = builder.gep(start, [builder.mul(first, i64(size))])
+    bits = builder.and_(builder.ptrtoint(place, i64), i64(PIECE_BYTES - 1))
     past = builder.and_(past, builder.icmp_unsigned("==", bits, i64(0)))
     with builder.if_else(past) as (then, otherwise):
         with then:
-            for lane in range(0, value.type.count, 2):
-                pair = builder.gep(place, [i64(8 * lane)])
-                _stream(builder, _lanes_from(builder, value, lane, 2), pair, PAIR_BYTES)
+            for lane in range(0, value.type.count, lanes):
+                piece = builder.gep(place, [i64(size * lane)])
+                _stream(builder, _lanes_from(builder, value, lane, lanes), piece, PIECE_BYTES)
         with otherwise:
             _store_lanes(builder, value, start, first, None)
 
@@ -1833,23 +1838,27 @@ def copy_rank(_context: Any, target: Any, source: Any, wide: Any, flip: Any) -> 
 
 @intrinsic
 def store_elements(
-    _context: Any, out: Any, plane_out: Any, out_step: Any, runs: Any, rule: Any
+    _context: Any, out: Any, plane_out: Any, out_step: Any, runs: Any, past: Any, rule: Any
 ) -> Any:
-    """Store the elements of runs of outputs, of planes and of runs the given steps (bytes) apart."""
+    """Store the elements of runs of outputs, of planes and of runs the given steps (bytes) apart.
+
+    If `past`, they go past the caches; see drain_stores.
+    """
 
     def codegen(context: Any, builder: Any, signature: Any, values: Any) -> Any:
-        out, plane_out, out_step = values[:3]
+        out, plane_out, out_step, _, past = values[:5]
         order = _rule(builder, signature, values)
 
         def run(plane: Any, number: Any, ranks: Any, first: Any, few: Any) -> None:
             target = _place(builder, out, (plane, plane_out), (number, out_step))
-            _store_lanes(builder, _element_bits(builder, ranks, order), target, first, few)
+            bits = _element_bits(builder, ranks, order)
+            _store_past(builder, bits, target, first, few, past)
 
         _fold_runs(context, builder, _vector(order.flip.type), values[3], run, halves=True)
         return context.get_dummy_value()
 
     i64 = types.int64
-    return types.void(i64, i64, i64, runs, rule), codegen
+    return types.void(i64, i64, i64, runs, types.boolean, rule), codegen
 
 
 @intrinsic
@@ -1872,8 +1881,7 @@ def store_found(
     rule: Any,
 ) -> Any:
     """Store the elements as store_elements does, and their indices, of `width` bytes: base + i * weight + position, and
-    `plane_base` more in each further plane. The indices alone where `out` is None. If `past`, those of 64
-    bits go past the caches.
+    `plane_base` more in each further plane. The indices alone where `out` is None; they alone go past the caches.
 
     True if there was a NaN: its bits are not in its rank, and the element stored is to be replaced.
     """
@@ -1925,10 +1933,7 @@ def store_found(
                 back = builder.zext(back, wanted)
             index = builder.sub(builder.add(start, steps), back)
             index = builder.select(padding, ir.Constant(wanted, [-1] * vector.count), index)
-            if integer.width == 64 and few is None:
-                _store_past(builder, index, target, first, past)
-            else:
-                _store_lanes(builder, index, target, first, few)
+            _store_past(builder, index, target, first, few, past)
 
         def run(plane: Any, number: Any, ranks: Any, first: Any, few: Any) -> None:
             key, low = _parts(builder, ranks, bits_type)
@@ -2045,13 +2050,14 @@ def round_sums(
     line_step: Any,
     count: Any,
     n: Any,
+    past: Any,
     wide: Any,
     kind: Any,
 ) -> Any:
-    """Store the elements nearest to `count` runs of n adjoining sums, which adjoin, too."""
+    """Store the elements nearest to `count` runs of n adjoining sums, which adjoin, too; if `past`, past the caches."""
 
     def codegen(context: Any, builder: Any, _signature: Any, values: Any) -> Any:
-        target, target_step, line, line_step, count, n = values[:6]
+        target, target_step, line, line_step, count, n, past = values[:7]
         element = _rank_type(wide, kind)
         size = n.type(_width(element) // 8)
 
@@ -2060,12 +2066,13 @@ def round_sums(
                 builder, _place(builder, line, (number, line_step), (first, size)), vector
             )
             place = _place(builder, target, (number, target_step))
-            _store_lanes(builder, _bits_of(context, builder, value, kind), place, first, few)
+            bits = _bits_of(context, builder, value, kind)
+            _store_past(builder, bits, place, first, few, past)
 
         _runs(context, builder, _vector(element), count, n.type(1), n, strip)
         return context.get_dummy_value()
 
-    return types.void(*(types.int64,) * 6, wide, kind), codegen
+    return types.void(*(types.int64,) * 6, types.boolean, wide, kind), codegen
 
 
 # Roots of sums, of either width, whose squares are certainly neither lost nor infinite: others but 0 are computed in
@@ -2156,7 +2163,7 @@ GIVEN = 26  # unpooling: elements that an item reads; 0: all
 STRAY = 27  # unpooling: set to 1 if one of them belongs to another item
 SEVERAL = 28  # gradient: planes of an item, each of them with PITCH side by side
 OUT_DENSE = 29  # gradient: as DENSE, of the output
-PAST = 30  # lines: indices go past the caches
+PAST = 30  # lines, gradients: outputs, or indices where they are wanted, go past the caches
 SETTINGS = 31
 
 BATCH_COLUMNS, COLUMNS, BOX_COLUMNS = 5, 12, 3
@@ -3220,8 +3227,8 @@ def _store_outputs(how, spatial, outputs, places, planes, ranks, pieces, spare, 
                 pieces=pieces,
             )
             if wide is None:
-                target = to if direct else spare
-                store_elements(target, planes.out, run_out, joined, rule)
+                target, past = to if direct else spare, direct and how[PAST] != 0
+                store_elements(target, planes.out, run_out, joined, past, rule)
             else:
                 some_nan = store_found(
                     to if direct else spare + n_run * 8,
@@ -3438,7 +3445,7 @@ def _set_finder(finder, how, spatial, windows, planes, plane_step, columns, item
     finder[BATCH] = 1
     finder[WIDTH] = 8
     finder[LANES], finder[LANE_OUT], finder[LANE_INDICES] = columns, item_bytes, 8
-    finder[LANE_WEIGHT] = 0
+    finder[LANE_WEIGHT] = finder[PAST] = 0
     at_once = how[PLANES] if planes > 1 else 1
     finder[PLANES] = at_once
     place = columns
@@ -3582,8 +3589,8 @@ def _zero_block(out, step, n, columns, kind):
 
 
 @helper
-def _write_sums(to, line, runs, run_out, line_step, n, step, spare, wide, kind):
-    """Store the elements nearest to runs of n adjoining sums, `step` bytes apart."""
+def _write_sums(to, line, runs, run_out, line_step, n, step, spare, past, wide, kind):
+    """Store the elements nearest to runs of n adjoining sums, `step` bytes apart; if `past`, past the caches."""
     size = item_size(kind)
     adjoining = step == size
     for r in range(1 if adjoining else runs):
@@ -3594,6 +3601,7 @@ def _write_sums(to, line, runs, run_out, line_step, n, step, spare, wide, kind):
             line_step,
             runs if adjoining else 1,
             n,
+            past and adjoining,
             wide,
             kind,
         )
@@ -3744,9 +3752,12 @@ def gradient(dtype, apart, side_by_side):
                         length,
                         element_out,
                         spare,
+                        how[PAST] != 0,
                         wide,
                         kind,
                     )
+        if how[PAST] != 0:
+            drain_stores()
         release(sums)
 
     return chunk

@@ -59,8 +59,8 @@ class AveragePoolGrad:
         )
         elements = math.prod(output.sizes)
         self._empty = elements == 0
-        moved = (math.prod(input.sizes) + elements) * self._item_bytes
-        self._large = moved >= pooling.LARGE_BYTES
+        self._moved = (math.prod(input.sizes) + elements) * self._item_bytes
+        self._large = self._moved >= pooling.LARGE_BYTES
         self._plans = Plans(self._plan)
 
     def __call__(self, x: Array, out: Array) -> None:
@@ -100,6 +100,7 @@ class AveragePoolGrad:
             how[kernel.BUFFER] = -(-(together * line_bytes + kernel.SLACK_BYTES) // 64) * 64
             spare = max(tile, pitch) * self._item_bytes
             how[kernel.SCRATCH] = 4 * how[kernel.BUFFER] + spare
+            how[kernel.PAST] = pooling.lanes_go_past(kernel, how, self._moved)
             run = _LINES(self._dtype, self._width)
             sets = planes // beside * -(-beside // together)
             items = sets * -(-lanes // pitch) * -(-n // tile) * -(-rows // share)

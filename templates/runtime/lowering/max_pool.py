@@ -18,10 +18,7 @@ _LINES = launch.kernels(kernel.lines)
 _DIRECT = launch.kernels(kernel.direct)
 _PACKED = launch.kernels(kernel.packed)
 
-# Bytes of outputs from which the indices of channels last go past the caches, in 0.75 to 1 of the time, if there are a
-# multiple of PAST_LANES channels; of others, and of channels first, 0.95 to 1.5.
-PAST_BYTES = 1 << 25
-PAST_LANES = 16
+INDICES_PAST = 2  # times as many bytes as of elements from which indices go past the caches
 
 
 def rank_widths(width: int) -> list[int]:
@@ -106,9 +103,9 @@ class MaxPool:
 
         elements = math.prod(output.sizes)
         self._empty = elements == 0
-        written = elements * (width // 8 + index_bytes)
-        self._past = index_bytes == 8 and written >= PAST_BYTES
-        self._large = math.prod(input.sizes) * (width // 8) + written >= pooling.LARGE_BYTES
+        moved = (math.prod(input.sizes) + elements) * (width // 8) + elements * index_bytes
+        self._large = moved >= pooling.LARGE_BYTES
+        self._moved = moved // INDICES_PAST if self._indexed else moved
         self._plans = Plans(self._plan)
 
     def __call__(self, x: Array, out: Array, indices: Array | None = None) -> None:
@@ -140,9 +137,7 @@ class MaxPool:
             run, rule = _PACKED(*self._kind), self._line_rule
         elif walk.rank_bytes:
             run, rule = self._lines(walk.rank_bytes), self._line_rule
-        lanes, pitch = walk.settings[[kernel.LANES, kernel.PITCH]]
-        in_whole_vectors = pitch > 1 and lanes % PAST_LANES == 0 and pitch % PAST_LANES == 0
-        walk.settings[kernel.PAST] = self._past and in_whole_vectors
+        walk.settings[kernel.PAST] = pooling.lanes_go_past(kernel, walk.settings, self._moved)
         walk.settings[kernel.COLUMN_MAJOR] = self._column_major
         walk.settings[kernel.RULE : kernel.RULE + 3] = rule
         walk.settings[kernel.BLANK] = self._blank

@@ -73,8 +73,8 @@ class SumPool:
         )
         elements = math.prod(output.sizes)
         self._empty = elements == 0
-        moved = (math.prod(input.sizes) + elements) * input.numpy_dtype.itemsize
-        self._large = moved >= pooling.LARGE_BYTES
+        self._moved = (math.prod(input.sizes) + elements) * input.numpy_dtype.itemsize
+        self._large = self._moved >= pooling.LARGE_BYTES
         self._plans = Plans(self._plan)
         self._repairs = Plans(self._repair)
 
@@ -109,6 +109,7 @@ class SumPool:
         elif walk.rank_bytes:
             run = _LINES(self._dtype, self._width, self._added)
             walk.settings[kernel.EXPONENT] = self._power
+            walk.settings[kernel.PAST] = pooling.lanes_go_past(kernel, walk.settings, self._moved)
         else:
             return self._direct(walk)
         tables = walk.settings, walk.batch, walk.spatial

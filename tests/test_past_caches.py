@@ -1,0 +1,81 @@
+"""Large results go past the caches: they have the same bits as those that do not, and nothing else is written."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from draw import numpy_type, values
+
+from specops.kernels import max_pool as kernel  # as of all poolings
+from specops.lowering import pooling
+from specops.lowering.average_pool import AveragePool
+from specops.lowering.average_pool_grad import AveragePoolGrad
+from specops.lowering.lp_pool import LpPool
+from specops.lowering.max_pool import MaxPool
+from specops.lowering.max_pool_grad import MaxPoolGrad
+from specops.tensor import Tensor, packed
+
+Sizes = tuple[int, ...]
+BOTH = {"window": (3, 2), "strides": (2, 2), "start_padding": (1, 1)}
+WINDOWS: dict[str, Any] = {**BOTH, "dilations": (1, 1)}
+AVERAGES: dict[str, Any] = {**BOTH, "end_padding": (1, 1), "divisor": "inside"}
+PLANE, POOLED = (7, 6), (4, 4)
+
+# Of the operator, by what is pooled and what that gives; and whether it goes from the latter to the former.
+Make = Callable[[Tensor, Tensor], Any]
+OPERATORS: dict[str, tuple[Make, bool]] = {
+    "max_pool": (
+        lambda x, y: MaxPool(
+            **WINDOWS, nan="ignored", index_order="row_major", input=x, output=y, indices=None
+        ),
+        False,
+    ),
+    "average_pool": (
+        lambda x, y: AveragePool(**AVERAGES, dilations=(1, 1), input=x, output=y),
+        False,
+    ),
+    "lp_pool": (lambda x, y: LpPool(**WINDOWS, p=2, input=x, output=y), False),
+    "average_pool_grad": (lambda x, y: AveragePoolGrad(**AVERAGES, input=y, output=x), True),
+    "max_pool_grad": (
+        lambda x, y: MaxPoolGrad(**WINDOWS, nan="ignored", input=x, gradient=y, output=x),
+        True,
+    ),
+}
+
+
+def channels_last(memory: np.ndarray, plane: Sizes, channels: int) -> np.ndarray:
+    return memory.reshape(2, *plane, channels).transpose(0, 3, 1, 2)
+
+
+@pytest.mark.parametrize("channels", [15, 16, 48])
+@pytest.mark.parametrize("called", OPERATORS)
+@pytest.mark.parametrize("name", ["FLOAT16", "FLOAT32", "FLOAT64"])
+def test_same_bits(name: str, called: str, channels: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With one thread's items on several, at multiples of 16 bytes and between."""
+    monkeypatch.setattr(pooling, "LARGE_BYTES", 0)
+    make, backward = OPERATORS[called]
+    random = np.random.default_rng(channels)
+    x = channels_last(values(random, name, (2, *PLANE, channels)), PLANE, channels)
+    y = channels_last(values(random, name, (2, *POOLED, channels)), POOLED, channels)
+    given, like, plane = ((y,), x, PLANE) if backward else ((x,), y, POOLED)
+    if called == "max_pool_grad":
+        given = (x, y)
+    for shift in (0, 1):
+        found = []
+        for least in (0, 1 << 60):
+            monkeypatch.setattr(pooling, "PAST_BYTES", least)
+            memory = np.full(like.size + 40, 7, numpy_type(name))
+            begin = -(memory.ctypes.data // memory.itemsize) % 16 + 16 + shift
+            out = channels_last(memory[begin:][: like.size], plane, channels)
+            operator = make(packed(name, x.shape), packed(name, y.shape))
+            other = [()] if called == "max_pool" else [a.strides for a in given[1:]]
+            plan = operator._plans[given[0].strides, out.strides, *other]
+            whole = channels % pooling.PAST_LANES == 0 or called == "max_pool_grad"
+            assert plan.walk[kernel.PAST] == (least == 0 and whole)
+            operator(*given, out)
+            found.append(out.tobytes())
+            assert {*memory[:begin], *memory[begin + like.size :]} == {7}
+        assert found[0] == found[1]
