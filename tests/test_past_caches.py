@@ -54,7 +54,7 @@ def channels_last(memory: np.ndarray, plane: Sizes, channels: int) -> np.ndarray
 @pytest.mark.parametrize("called", OPERATORS)
 @pytest.mark.parametrize("name", ["FLOAT16", "FLOAT32", "FLOAT64"])
 def test_same_bits(name: str, called: str, channels: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """With one thread's items on several, at multiples of 16 bytes and between."""
+    """On several threads, into memory at multiples of 16 bytes and between."""
     monkeypatch.setattr(pooling, "LARGE_BYTES", 0)
     make, backward = OPERATORS[called]
     random = np.random.default_rng(channels)

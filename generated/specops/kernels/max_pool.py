@@ -1881,7 +1881,7 @@ def store_found(
     rule: Any,
 ) -> Any:
     """Store the elements as store_elements does, and their indices, of `width` bytes: base + i * weight + position, and
-    `plane_base` more in each further plane. The indices alone where `out` is None; they alone go past the caches.
+    `plane_base` more in each further plane; if `past`, these go past the caches. The indices alone where `out` is None.
 
     True if there was a NaN: its bits are not in its rank, and the element stored is to be replaced.
     """
