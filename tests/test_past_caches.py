@@ -75,6 +75,9 @@ def test_same_bits(name: str, called: str, channels: int, monkeypatch: pytest.Mo
             plan = operator._plans[given[0].strides, out.strides, *other]
             whole = channels % pooling.PAST_LANES == 0 or called == "max_pool_grad"
             assert plan.walk[kernel.PAST] == (least == 0 and whole)
+            wider = channels_last(np.empty(2 * like.size, out.dtype), plane, 2 * channels)
+            gaps = wider[:, :channels].strides
+            assert operator._plans[given[0].strides, gaps, *other].walk[kernel.PAST] == 0
             operator(*given, out)
             found.append(out.tobytes())
             assert {*memory[:begin], *memory[begin + like.size :]} == {7}

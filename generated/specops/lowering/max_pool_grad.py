@@ -8,6 +8,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Sequence
+from functools import partial
 
 from specops import geometry, launch
 from specops.kernels import max_pool as kernel
@@ -87,7 +88,7 @@ class MaxPoolGrad:
         self._sum_bytes = 4 if width == 16 else 8
         moved = (2 * elements + math.prod(gradient.sizes)) * (width // 8)
         self._large = moved >= pooling.LARGE_BYTES
-        self._past = moved >= pooling.PAST_BYTES
+        self._goes_past = partial(pooling.goes_past, moved, input.sizes, item_bytes=width // 8)
         self._plans = Plans(self._plan)
 
     def __call__(self, x: Array, gradient: Array, out: Array) -> None:
@@ -132,7 +133,7 @@ class MaxPoolGrad:
         if walk.rank_bytes:
             find = _POSITIONS(self._width, 8 * walk.rank_bytes)
         how[kernel.FIND] = find.address()
-        how[kernel.PAST] = self._past
+        how[kernel.PAST] = self._goes_past(out_strides) and pitch in (1, lanes)
         lanes_adjoin = pitch == 1 or how[kernel.LANE_OUT] == self._width // 8
         apart = self._may[0] and how[kernel.OUT_DENSE] > 0 and lanes_adjoin
         wide_most = PLACES_IN_BLOCKS if blocks > 1 else PLACES

@@ -26,9 +26,8 @@ TALL_BYTES = 1 << 16  # wanted for lines folded by doubling, of which neighbouri
 LONGEST_LINE = 1 << 17  # allowed for a wide window, in two buffers; half of it in four
 ITEM_BYTES = 1 << 15  # input of an item, roughly
 LARGE_BYTES = 1 << 18  # input and output from which a second thread pays
-# Bytes of inputs and outputs from which the outputs of channels last go past the caches, in 0.65 to 1 of the time, if
-# there are a multiple of PAST_LANES channels; of others, and of channels first, 0.9 to 1.5. Gradients of max pooling go
-# so in any layout, in 0.8 to 0.9.
+# Bytes of inputs and outputs from which outputs go past the caches: those of channels last in 0.65 to 1 of the time, if
+# there are a multiple of PAST_LANES channels, others in 0.9 to 1.5; gradients of max pooling in 0.8 to 0.9.
 PAST_BYTES = 3 << 23
 PAST_LANES = 16
 ROW_BYTES = 32  # of windows that lie side by side along the last axis and are reduced: 0.2 to 0.9 of the time
@@ -52,11 +51,20 @@ def planned(
     return Plan(run, walk, launch.address(walk), items, table)
 
 
-def lanes_go_past(kernel: Any, settings: npt.NDArray[np.int64], moved: int) -> bool:
-    """Whether outputs go past the caches, of so many bytes together with the inputs: see PAST_BYTES."""
+def goes_past(moved: int, sizes: Sequence[int], strides: Strides, item_bytes: int) -> bool:
+    """Whether an output may go past the caches, of so many bytes together with the inputs.
+
+    Not where it has gaps: of a line that is written in parts each waits for memory, up to 10 times as long.
+    """
+    axes = sorted(zip(sizes, strides, strict=True), key=lambda axis: -abs(axis[1]))
+    dense = geometry.merge(axes) == [(math.prod(sizes), item_bytes)]
+    return moved >= PAST_BYTES and dense
+
+
+def lanes_go_past(kernel: Any, settings: npt.NDArray[np.int64]) -> bool:
+    """Whether those of channels last do: all channels of a position at once, in whole vectors."""
     lanes, pitch = settings[[kernel.LANES, kernel.PITCH]]
-    in_whole_vectors = pitch > 1 and lanes % PAST_LANES == 0 and pitch % PAST_LANES == 0
-    return moved >= PAST_BYTES and bool(in_whole_vectors)
+    return bool(pitch > 1 and pitch == lanes and lanes % PAST_LANES == 0)
 
 
 def run(plan: Plan, x: Array, out: Array, other: Array | None = None, *, large: bool) -> None:
