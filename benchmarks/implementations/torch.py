@@ -61,7 +61,7 @@ def _backward(cell: Cell, x: torch.Tensor) -> Callable[[], tuple[torch.Tensor, .
 
 
 def _pooling(cell: Cell, x: torch.Tensor) -> Callable[[], tuple[torch.Tensor, ...]]:
-    """Two forms have no out: norms, and the fast one for maxima along one axis."""
+    """Two forms have no out: norms, and maxima along one axis."""
     dimensions = len(cell.window)
     settings = (cell.window, cell.strides, cell.padding)
     if cell.operator == "lp_pool":  # it has no padding
@@ -72,11 +72,13 @@ def _pooling(cell: Cell, x: torch.Tensor) -> Callable[[], tuple[torch.Tensor, ..
         average: Any = getattr(torch.ops.aten, f"avg_pool{dimensions}d")
         mean = average(x, *settings, False, False)
         return lambda: (average.out(x, *settings, False, False, out=mean),)
+    some = 1 if cell.operator == "max_pool" else 2
     if dimensions == 1:
+        if some == 2:
+            return lambda: functional.max_pool1d(x, *settings, return_indices=True)
         return lambda: (functional.max_pool1d(x, *settings),)
     find: Any = getattr(torch.ops.aten, f"max_pool{dimensions}d_with_indices")
     values, indices = find(x, *settings)
-    some = 1 if cell.operator == "max_pool" else 2
     return lambda: find.out(x, *settings, out=values, indices=indices)[:some]
 
 

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from functools import partial
 
 from specops import geometry, launch
 from specops.kernels import sum_pool as kernel
@@ -63,11 +62,9 @@ class AveragePoolGrad:
         )
         elements = math.prod(output.sizes)
         self._empty = elements == 0
-        moved = (math.prod(input.sizes) + elements) * self._item_bytes
-        self._large = moved >= pooling.LARGE_BYTES
-        self._goes_past = partial(
-            pooling.goes_past, moved, output.sizes, item_bytes=self._item_bytes
-        )
+        self._moved = (math.prod(input.sizes) + elements) * self._item_bytes
+        self._large = self._moved >= pooling.LARGE_BYTES
+        self._output = output
         self._plans = Plans(self._plan)
 
     def __call__(self, x: Array, out: Array) -> None:
@@ -107,8 +104,8 @@ class AveragePoolGrad:
             how[kernel.BUFFER] = -(-(together * line_bytes + kernel.SLACK_BYTES) // 64) * 64
             spare = max(tile, pitch) * self._item_bytes
             how[kernel.SCRATCH] = 4 * how[kernel.BUFFER] + spare
-            past = self._goes_past(out_strides) and pooling.lanes_go_past(kernel, how)
-            how[kernel.PAST] = past
+            past = pooling.goes_past(self._output, out_strides, self._moved)
+            how[kernel.PAST] = past and pooling.lanes_go_past(kernel, how)
             run = _LINES(self._dtype, self._width)
             sets = planes // beside * -(-beside // together)
             items = sets * -(-lanes // pitch) * -(-n // tile) * -(-rows // share)

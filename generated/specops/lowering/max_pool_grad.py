@@ -8,7 +8,6 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Sequence
-from functools import partial
 
 from specops import geometry, launch
 from specops.kernels import max_pool as kernel
@@ -60,7 +59,7 @@ class MaxPoolGrad:
         gradient: Tensor,
         output: Tensor,
     ) -> None:
-        del output  # as the input
+        self._output = output
         self._dtype = input.dtype
         self._width, least, greatest, _, infinity = keys_of(input.dtype)
         width = self._width
@@ -86,9 +85,8 @@ class MaxPoolGrad:
         elements = math.prod(input.sizes)
         self._empty = elements == 0
         self._sum_bytes = 4 if width == 16 else 8
-        moved = (2 * elements + math.prod(gradient.sizes)) * (width // 8)
-        self._large = moved >= pooling.LARGE_BYTES
-        self._goes_past = partial(pooling.goes_past, moved, input.sizes, item_bytes=width // 8)
+        self._moved = (2 * elements + math.prod(gradient.sizes)) * (width // 8)
+        self._large = self._moved >= pooling.LARGE_BYTES
         self._plans = Plans(self._plan)
 
     def __call__(self, x: Array, gradient: Array, out: Array) -> None:
@@ -133,7 +131,8 @@ class MaxPoolGrad:
         if walk.rank_bytes:
             find = _POSITIONS(self._width, 8 * walk.rank_bytes)
         how[kernel.FIND] = find.address()
-        how[kernel.PAST] = self._goes_past(out_strides) and pitch in (1, lanes)
+        past = pooling.goes_past(self._output, out_strides, self._moved)
+        how[kernel.PAST] = past and pitch in (1, lanes)
         lanes_adjoin = pitch == 1 or how[kernel.LANE_OUT] == self._width // 8
         apart = self._may[0] and how[kernel.OUT_DENSE] > 0 and lanes_adjoin
         wide_most = PLACES_IN_BLOCKS if blocks > 1 else PLACES

@@ -54,13 +54,13 @@ def planned(
     return Plan(run, walk, launch.address(walk), items, table)
 
 
-def goes_past(moved: int, sizes: Sequence[int], strides: Strides, item_bytes: int) -> bool:
-    """Whether an output may go past the caches, of so many bytes together with the inputs.
+def goes_past(output: Tensor, strides: Strides, moved: int) -> bool:
+    """Whether an output of these strides may go past the caches; `moved`: its bytes together with the inputs'.
 
     Not where it has gaps: of a line that is written in parts each waits for memory, up to 10 times as long.
     """
-    axes = sorted(zip(sizes, strides, strict=True), key=lambda axis: -abs(axis[1]))
-    dense = geometry.merge(axes) == [(math.prod(sizes), item_bytes)]
+    axes = sorted(zip(output.sizes, strides, strict=True), key=lambda axis: -abs(axis[1]))
+    dense = geometry.merge(axes) == [(math.prod(output.sizes), output.numpy_dtype.itemsize)]
     return moved >= PAST_BYTES and dense
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from functools import partial
 
 from specops import launch
 from specops.kernels import max_pool as kernel
@@ -106,11 +105,7 @@ class MaxPool:
         self._empty = elements == 0
         moved = (math.prod(input.sizes) + elements) * (width // 8) + elements * index_bytes
         self._large = moved >= pooling.LARGE_BYTES
-        self._goes_past = partial(pooling.goes_past, moved, output.sizes, item_bytes=width // 8)
-        if self._indexed:
-            self._goes_past = partial(
-                pooling.goes_past, moved // INDICES_PAST, output.sizes, item_bytes=index_bytes
-            )
+        self._past = (output, moved) if indices is None else (indices, moved // INDICES_PAST)
         self._plans = Plans(self._plan)
 
     def __call__(self, x: Array, out: Array, indices: Array | None = None) -> None:
@@ -142,9 +137,9 @@ class MaxPool:
             run, rule = _PACKED(*self._kind), self._line_rule
         elif walk.rank_bytes:
             run, rule = self._lines(walk.rank_bytes), self._line_rule
-        walk.settings[kernel.PAST] = self._goes_past(index_strides or out_strides) and (
-            pooling.lanes_go_past(kernel, walk.settings)
-        )
+        output, moved = self._past
+        past = pooling.goes_past(output, index_strides or out_strides, moved)
+        walk.settings[kernel.PAST] = past and pooling.lanes_go_past(kernel, walk.settings)
         walk.settings[kernel.COLUMN_MAJOR] = self._column_major
         walk.settings[kernel.RULE : kernel.RULE + 3] = rule
         walk.settings[kernel.BLANK] = self._blank

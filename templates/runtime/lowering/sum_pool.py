@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from functools import partial
 
 import numpy as np
 
@@ -74,10 +73,9 @@ class SumPool:
         )
         elements = math.prod(output.sizes)
         self._empty = elements == 0
-        item_bytes = input.numpy_dtype.itemsize
-        moved = (math.prod(input.sizes) + elements) * item_bytes
-        self._large = moved >= pooling.LARGE_BYTES
-        self._goes_past = partial(pooling.goes_past, moved, output.sizes, item_bytes=item_bytes)
+        self._moved = (math.prod(input.sizes) + elements) * input.numpy_dtype.itemsize
+        self._large = self._moved >= pooling.LARGE_BYTES
+        self._output = output
         self._plans = Plans(self._plan)
         self._repairs = Plans(self._repair)
 
@@ -112,9 +110,8 @@ class SumPool:
         elif walk.rank_bytes:
             run = _LINES(self._dtype, self._width, self._added)
             walk.settings[kernel.EXPONENT] = self._power
-            walk.settings[kernel.PAST] = self._goes_past(out_strides) and (
-                pooling.lanes_go_past(kernel, walk.settings)
-            )
+            past = pooling.goes_past(self._output, out_strides, self._moved)
+            walk.settings[kernel.PAST] = past and pooling.lanes_go_past(kernel, walk.settings)
         else:
             return self._direct(walk)
         tables = walk.settings, walk.batch, walk.spatial
