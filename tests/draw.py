@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from specops import launch
+from specops import geometry, launch
 from specops.kernels import chunks
 from specops.vocabulary import DATA_TYPES
 
@@ -216,6 +216,19 @@ def small_planes(
         yield whole[:, ::-1]
         yield x[::2, :rows, 1:]
         yield x[planes:, 1:, :columns][::-1]
+
+
+def lone_columns(random: Random, name: str) -> Iterator[np.ndarray]:
+    """Few columns of many rows, with gaps between columns or rows: groups along the middle axis."""
+    for channels, taken in (
+        (3, slice(2)),
+        (4, slice(1, 4)),
+        (4, slice(0, 4, 2)),
+        (4, slice(None, None, -2)),
+    ):
+        x = values(random, name, (4, geometry.LONE_ROWS + channels, channels))[..., taken]
+        yield x
+        yield x[::2, ::-1]
 
 
 def random_shape(random: Random, highest: int, lowest: int = 1) -> tuple[int, ...]:

@@ -27,6 +27,7 @@ from draw import (
     check_traced_memory,
     laid_out,
     last_item_first,
+    lone_columns,
     noted,
     numpy_type,
     of_8_mebibytes,
@@ -277,6 +278,19 @@ def test_small_planes(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
                 check_lowering(random, name, x, (1,), last, output_type)
     assert len(taken) >= 100
     assert planes_cut(calls) >= 40 * (numpy_type(name).itemsize >= 4)
+
+
+@pytest.mark.parametrize("name", TYPES)
+def test_lone_columns(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each of few columns is searched down its rows; of one plane and of several together."""
+    monkeypatch.setattr(lowering, "LARGE_BYTES", 0)
+    monkeypatch.setattr(lowering, "PART_BYTES", 48)
+    taken = noted(monkeypatch, lowering, "_ROWS")
+    random = np.random.default_rng(TYPES.index(name))
+    for x in lone_columns(random, name):
+        for axes, last in itertools.product(((1,), (0, 1)), (False, True)):
+            check_lowering(random, name, x, axes, last, "INT64")
+    assert len(taken) == 32
 
 
 @pytest.mark.parametrize("name", TYPES)

@@ -28,6 +28,7 @@ from draw import (
     check_traced_memory,
     laid_out,
     last_item_first,
+    lone_columns,
     noted,
     numpy_type,
     of_8_mebibytes,
@@ -389,6 +390,7 @@ def test_parts_and_tiles(pair: int, monkeypatch: pytest.MonkeyPatch) -> None:
         near_bytes = (0, 1 << 22)[number % 3 == 0]
         monkeypatch.setattr(lowering, "NEAR_BYTES", near_bytes)
         monkeypatch.setattr(lowering, "NARROW_NEAR_BYTES", near_bytes)
+        monkeypatch.setattr(geometry, "LONE_ROWS", (100, 2)[number % 2])
         check_case(pair, number, 1)
 
 
@@ -409,6 +411,24 @@ def test_small_planes(pair: int, monkeypatch: pytest.MonkeyPatch) -> None:
         check_results(name, function, nan, x, (1,), out.array)
         out.check_surroundings()
     assert len(taken) >= 32 and planes_cut(calls) >= 4
+
+
+@pytest.mark.parametrize("pair", range(len(PAIRS)), ids=[" ".join(pair) for pair in PAIRS])
+def test_lone_columns(pair: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each of few columns is folded down its rows; of one plane and of several together."""
+    name, function = PAIRS[pair]
+    monkeypatch.setattr(lowering, "LARGE_BYTES", 0)
+    monkeypatch.setattr(lowering, "PART_BYTES", 48)
+    taken = noted(monkeypatch, lowering, "_ROWS")
+    random = np.random.default_rng(pair)
+    for number, x in enumerate(lone_columns(random, name)):
+        nan = ("ignored", "propagates")[number % 2]
+        axes = ((1,), (0, 1))[number // 2 % 2]
+        out = output(random, reduced_shape(x.shape, axes, True), x.dtype)
+        operator(name, function, x.shape, axes, nan)(x, out.array)
+        check_results(name, function, nan, x, axes, out.array)
+        out.check_surroundings()
+    assert len(taken) == 8
 
 
 RUNS = [  # shapes and axes of groups of several runs: of one element to many vectors, of few groups and of many

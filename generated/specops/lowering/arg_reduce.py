@@ -262,11 +262,7 @@ class Search:
         past = self._mark is not None and geometry.outgrows(
             PAST_BYTES, self._sizes, strides, out_strides, self._item_size
         )
-        if kept and (
-            not reduced
-            or kept[-1].stride < abs(reduced[-1].stride)
-            or self._lanes_across_few(kept, reduced)
-        ):
+        if self._lanes_across(kept, reduced):
             way = self._small_planes(visit, past) or self._columns(visit)
         else:
             way = self._rows(visit)
@@ -407,6 +403,16 @@ class Search:
                 return None
         planes = visit.groups // kept[-1].size
         return _Way(_PLANES, True, planes, 0, last_columns=last)
+
+    def _lanes_across(self, kept: list[Axis], reduced: list[Axis]) -> bool:
+        """Whether lanes lie along the innermost kept axis, not along a reduced one."""
+        if not kept or not reduced:
+            return bool(kept)
+        if geometry.lone_columns(kept, reduced, self._item_size):
+            return False
+        if kept[-1].stride < abs(reduced[-1].stride):
+            return True
+        return self._lanes_across_few(kept, reduced)
 
     def _lanes_across_few(self, kept: list[Axis], reduced: list[Axis]) -> bool:
         """Whether groups, or their runs, are so few elements, and so near, that lanes had better lie along them."""
