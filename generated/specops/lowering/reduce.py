@@ -53,8 +53,8 @@ FAR_BESIDE = 1024  # the same where memory is waited for, 1.2 to 1.4 times as fa
 DOWN_COLUMNS = 64  # the same of converted floats: with states in registers 0.7 to 1 of the time
 DOWN_BYTES = 1 << 14  # of rows that are folded down together
 MANY_ROWS = 8  # fewer are taken as one, whatever joining their states costs
-# Rows of at most so many bytes are taken as one, too, where joining their states costs at most a part of folding them, of
-# what is folded fast: maxima 0.85 to 1 of the time, sums 0.9 to 1; longer rows 1.0 to 1.2.
+# Rows of at most so many bytes are taken as one, too, where joining their states costs at most a part of folding them,
+# of what is folded fast: maxima 0.85 to 1 of the time, sums 0.9 to 1; longer rows 1.0 to 1.2.
 JOINED_BYTES = 1 << 10
 JOINING_PART = 32
 FAR_BYTES = 1 << 24  # input that the caches hold in part
