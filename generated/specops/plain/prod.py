@@ -7,8 +7,8 @@ Page: numpy.prod,
 https://numpy.org/doc/2.4/reference/generated/numpy.prod.html (NumPy 2.4)
 
 Data types:
-    x: 0 to 64 dimensions, FLOAT64, FLOAT32, FLOAT16, BFLOAT16
-    out: 0 to 64 dimensions, FLOAT64, FLOAT32, FLOAT16, BFLOAT16
+    x: 0 to 64 dimensions, FLOAT64, FLOAT32, FLOAT16, BFLOAT16, INT64, UINT64
+    out: 0 to 64 dimensions, FLOAT64, FLOAT32, FLOAT16, BFLOAT16, INT64, UINT64
 
 Constraints:
     axis_in_range: each of axis is less than the number of dimensions of x (axis)
@@ -17,8 +17,9 @@ Constraints:
 Decided where the page is silent:
     axis_unique: A repeated axis names nothing new; NumPy refuses it too.
     nan: The page is silent. Whatever is computed with NaN is NaN.
-    integers: Integers are refused. NumPy's product of narrow ones is of another type. Floats of
-        them would be a copy, of a type that is the caller's to choose, as x.astype(np.float32).
+    integers: Integers of 64 bits wrap around, as NumPy's do. Narrower ones are refused. NumPy's
+        product of them is of another type, which would be a copy that is the caller's to make, as
+        x.astype(np.int64).
     axes_empty: An empty list of axes makes each element a group of its own.
     precision: Floats are multiplied in float64 with the exponent of 2 kept apart, so that nothing
         overflows or vanishes on the way; what is narrower than float64 is rounded to its type once.
@@ -100,11 +101,11 @@ OPERATOR = Operator(
             tensors={
                 "x": Allowed(
                     ranks=(0, 64),
-                    dtypes=("FLOAT64", "FLOAT32", "FLOAT16", "BFLOAT16"),
+                    dtypes=("FLOAT64", "FLOAT32", "FLOAT16", "BFLOAT16", "INT64", "UINT64"),
                 ),
                 "out": Allowed(
                     ranks=(0, 64),
-                    dtypes=("FLOAT64", "FLOAT32", "FLOAT16", "BFLOAT16"),
+                    dtypes=("FLOAT64", "FLOAT32", "FLOAT16", "BFLOAT16", "INT64", "UINT64"),
                 ),
             },
         ),
@@ -142,7 +143,7 @@ def prod(
 
     Args:
         x: Array to reduce. A NumPy array of any strides, or an object that shares its memory; of
-            FLOAT64, FLOAT32, FLOAT16, BFLOAT16.
+            FLOAT64, FLOAT32, FLOAT16, BFLOAT16, INT64, UINT64.
         axis: Axis or axes to reduce; negative ones count from the end, None means all axes.
         keepdims: Keep each reduced axis with size 1.
         out: Array to write to, of the output's data type and shape; it may not share memory with an

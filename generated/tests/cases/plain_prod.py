@@ -57,6 +57,14 @@ EXAMPLES = [
         "arguments": {"axis": [1], "keepdims": False},
     },
     {  # (decided)
+        "id": "int64",
+        "tensors": {
+            "x": ("INT64", [[3, -5, 7], [9223372036854775807, 2, 1]]),
+            "out": ("INT64", [-105, -2]),
+        },
+        "arguments": {"axis": [1], "keepdims": False},
+    },
+    {  # (decided)
         "id": "no_axes",
         "tensors": {
             "x": ("FLOAT32", [[1, -2]]),
@@ -150,8 +158,6 @@ UNSUPPORTED = [
     (None, "x", "INT32", None),
     (None, "x", "INT16", None),
     (None, "x", "INT8", None),
-    (None, "x", "UINT64", None),
-    (None, "x", "INT64", None),
     (None, "x", "BOOL", None),
     (None, "out", "UINT32", None),
     (None, "out", "UINT16", None),
@@ -159,8 +165,6 @@ UNSUPPORTED = [
     (None, "out", "INT32", None),
     (None, "out", "INT16", None),
     (None, "out", "INT8", None),
-    (None, "out", "UINT64", None),
-    (None, "out", "INT64", None),
     (None, "out", "BOOL", None),
 ]
 
