@@ -9,9 +9,9 @@ run: $(VENV)/ready
 	$(BIN)/python -m generator generate
 	$(BIN)/python examples/tour.py
 
-# A file's tests share the kernels that they compile; threads that wait in turns would take the others' time.
+# A file's tests share the kernels that they compile.
 test: lint check
-	OMP_WAIT_POLICY=passive $(BIN)/python -m pytest --numprocesses auto --dist loadfile
+	$(BIN)/python -m pytest --numprocesses auto --dist loadfile
 
 # Everything is checked as it stands: nothing here writes.
 lint: $(VENV)/ready

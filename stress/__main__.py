@@ -12,7 +12,7 @@ VERBS = {
     "calls": "valid and invalid calls of every operator, on memory between guard pages, against the oracle",
     "overlap": "outputs that share memory with an input or another output, in every way",
     "huge": "tensors of more than 2^31 elements, within 8 GiB",
-    "threads": "many threads, thread pools, forks, interrupts, on each threading layer",
+    "threads": "many threads, thread pools, forks, interrupts",
     "cache": "damaged, full, unwritable, contended and outdated caches on disk",
     "specs": "damaged and hostile specs: diagnostics or sound Python, never a traceback, a hang or an injection",
     "mutants": "damaged validators and kernels: the names of those that no test notices",

@@ -80,7 +80,7 @@ def kernel(name: str, options: argparse.Namespace, seconds: float) -> int:
     for option in ("seed", "sample"):
         command += [f"--{option}", str(getattr(options, option))]
     command += ["--seconds", str(seconds)]
-    environment = {**os.environ, "NUMBA_OPT": "0", "OMP_WAIT_POLICY": "passive"}
+    environment = {**os.environ, "NUMBA_OPT": "0"}
     return subprocess.run(command, cwd=PROJECT, env=environment, check=False).returncode
 
 

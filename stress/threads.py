@@ -1,6 +1,6 @@
-"""Many threads, thread pools, forks and interrupts, on each of Numba's threading layers that is there.
+"""Many threads, thread pools, forks and interrupts.
 
-Each scenario runs in a process of its own: nothing may die, hang or differ. `--scenario S --layer L` runs one alone.
+Each scenario runs in a process of its own: nothing may die, hang or differ. `--scenario S` runs one alone.
 """
 
 from __future__ import annotations
@@ -29,7 +29,6 @@ from specops import onnx as ox
 from stress import PROJECT
 
 CALLERS = 32
-NOTE = "Numba: Attempted to fork from a non-main thread"  # which it writes under TBB
 Job = tuple[Callable[[], Any], list[np.ndarray]]  # a call, and its results
 
 
@@ -153,7 +152,7 @@ def nested(seconds: float) -> str:
 
 
 def foreign(seconds: float) -> str:
-    """A parallel Numba kernel of somebody else runs in another thread meanwhile."""
+    """A parallel Numba kernel of somebody else runs in another thread meanwhile, on Numba's own threads."""
     from numba import njit, prange  # noqa: PLC0415 (elsewhere it is not needed)
 
     @njit(parallel=True, nogil=True)
@@ -338,19 +337,15 @@ def compiling(_seconds: float) -> str:
 
 
 def limits(_seconds: float) -> str:
-    """The number of threads follows Numba's variable and setting."""
-    import numba  # noqa: PLC0415
-
+    """The number of threads follows Numba's variable."""
     wanted = int(os.environ["NUMBA_NUM_THREADS"])
     assert specops.get_num_threads() == wanted, specops.get_num_threads()
     before = threading.active_count()
     check_all()
     if wanted == 1:
         assert threading.active_count() == before
-    numba.set_num_threads(1)
-    assert specops.get_num_threads() == 1
-    check_all()
-    numba.set_num_threads(wanted)
+    else:
+        assert threading.active_count() == before + wanted - 1
     with specops.num_threads(99):
         assert specops.get_num_threads() == wanted
     return f"{wanted} threads"
@@ -376,25 +371,8 @@ SHARE = {
 }  # of the time
 
 
-def layers() -> list[str]:
-    """Numba's threading layers that can be loaded."""
-    found = ["workqueue"]
-    for layer, module in (("omp", "omppool"), ("tbb", "tbbpool")):
-        try:
-            importlib.import_module(f"numba.np.ufunc.{module}")
-        except ImportError:
-            continue
-        found.append(layer)
-    return found
-
-
 def arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--seconds", type=float, default=60, help="for the main scenario on each layer"
-    )
-    parser.add_argument(
-        "--layer", choices=["workqueue", "omp", "tbb"], help="all that are there by default"
-    )
+    parser.add_argument("--seconds", type=float, default=60, help="for the main scenario")
     parser.add_argument("--scenario", choices=list(SCENARIOS), help="all by default")
     parser.add_argument("--child", action="store_true", help=argparse.SUPPRESS)
 
@@ -405,19 +383,16 @@ def run(options: argparse.Namespace) -> int:
         signal.signal(signal.SIGINT, signal.default_int_handler)
         print(SCENARIOS[options.scenario](options.seconds), flush=True)
         return 0
-    there = layers()
-    print(f"layers: {', '.join(there)}", flush=True)
     findings = runs = 0
-    for layer in [options.layer] if options.layer else there:
-        for scenario in [options.scenario] if options.scenario else SCENARIOS:
-            for threads in (1, 2, 3) if scenario == "limits" else (4,):
-                findings += one(layer, scenario, threads, options.seconds * SHARE.get(scenario, 0))
-                runs += 1
+    for scenario in [options.scenario] if options.scenario else SCENARIOS:
+        for threads in (1, 2, 3) if scenario == "limits" else (4,):
+            findings += one(scenario, threads, options.seconds * SHARE.get(scenario, 0))
+            runs += 1
     print(f"threads: {runs} scenarios, {findings} findings")
     return findings
 
 
-def one(layer: str, scenario: str, threads: int, seconds: float) -> int:
+def one(scenario: str, threads: int, seconds: float) -> int:
     """One scenario in a process of its own; 1 where it dies, hangs, differs or complains."""
     command = [
         sys.executable,
@@ -429,7 +404,7 @@ def one(layer: str, scenario: str, threads: int, seconds: float) -> int:
         "stress",
     ]
     command += ["threads", "--child", "--scenario", scenario, "--seconds", str(seconds)]
-    environment = {**os.environ, "NUMBA_THREADING_LAYER": layer, "NUMBA_NUM_THREADS": str(threads)}
+    environment = {**os.environ, "NUMBA_NUM_THREADS": str(threads)}
     start, limit = time.monotonic(), 2 * seconds + 300
     with tempfile.TemporaryDirectory() as folder:
         if scenario == "compiling":
@@ -445,15 +420,13 @@ def one(layer: str, scenario: str, threads: int, seconds: float) -> int:
                 check=False,
             )
         except subprocess.TimeoutExpired:
-            print(f"finding: {layer} {scenario} hangs: more than {limit:g} s", flush=True)
+            print(f"finding: {scenario} hangs: more than {limit:g} s", flush=True)
             return 1
-    complaints = [line for line in done.stderr.splitlines() if line and not line.startswith(NOTE)]
+    complaints = [line for line in done.stderr.splitlines() if line]
     # LLVM calls Python back while it compiles; an interrupt that is raised there is only shown.
     if done.returncode or (complaints and scenario != "compiling"):
-        print(f"finding: {layer} {scenario} ended with {done.returncode}")
+        print(f"finding: {scenario} ended with {done.returncode}")
         print(*complaints[-30:], sep="\n", flush=True)
         return 1
-    print(
-        f"{layer} {scenario}: {done.stdout.strip()} ({time.monotonic() - start:.0f} s)", flush=True
-    )
+    print(f"{scenario}: {done.stdout.strip()} ({time.monotonic() - start:.0f} s)", flush=True)
     return 0

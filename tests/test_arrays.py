@@ -1172,20 +1172,6 @@ def test_threads_that_meet_a_damaged_cache_together(monkeypatch: pytest.MonkeyPa
     assert (function.enabled, function.compiled) == (1, 1)
 
 
-@pytest.mark.parametrize(
-    ("layer", "then"), [("omp", "serial"), ("tbb", "serial"), ("workqueue", None)]
-)
-def test_the_layer_of_a_forked_child(
-    layer: str, then: str | None, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """GNU OpenMP kills a child that uses it, and TBB may be in no state to be used: both are left alone there."""
-    monkeypatch.setattr(launch, "threading_layer", lambda: layer)
-    for name, value in (("_layer", None), ("_pool", None), ("_lock", None), ("_compiling", None)):
-        monkeypatch.setattr(launch, name, value)
-    launch._after_fork()
-    assert launch._layer == then
-
-
 def test_signatures_follow_from_widths_alone() -> None:
     """Ranks, layouts, axes, directions and output types compile nothing new."""
     code = """
@@ -1211,38 +1197,20 @@ print("done")
     done(python(code + KERNELS + checks))
 
 
-# Numba brings OpenMP with its wheels for Linux; elsewhere it may be absent.
-LAYERS = ["workqueue", "omp"] if sys.platform == "linux" else ["workqueue"]
-
-
-@pytest.mark.parametrize("layer", LAYERS)
-def test_threading_layers(layer: str) -> None:
-    """Concurrent large calls work on each of Numba's threading layers."""
-    code = (
-        PARALLEL
-        + """
-check()
-with ThreadPoolExecutor(4) as pool:
-    list(pool.map(check, range(40)))
-print("done")
-"""
-    )
-    done(python(code, NUMBA_THREADING_LAYER=layer, NUMBA_NUM_THREADS="2"))
-
-
 def test_fork() -> None:
-    """A child that is forked after a parallel call computes on, on each layer, and so does its parent."""
+    """A child that is forked after a parallel call computes on, with threads of its own, and so does its parent."""
     code = (
         PARALLEL
         + """
-import os
+import os, threading
 check()
 children = []
 for _ in range(3):
     child = os.fork()
     if child == 0:
+        alone = threading.active_count()
         check()
-        os._exit(42)
+        os._exit(42 if (alone, threading.active_count()) == (1, 2) else 1)
     children.append(child)
 codes = [os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) for child in children]
 assert codes == [42] * 3, codes
@@ -1250,28 +1218,27 @@ check()
 print("done")
 """
     )
-    for layer in LAYERS if hasattr(os, "fork") else ():
+    if hasattr(os, "fork"):
         options = ("-W", "ignore::DeprecationWarning")
-        done(python(code, options=options, NUMBA_THREADING_LAYER=layer, NUMBA_NUM_THREADS="2"))
+        done(python(code, options=options, NUMBA_NUM_THREADS="2"))
 
 
 def test_one_thread_starts_none() -> None:
-    """With the limit 1 a large call stays on the caller's thread, and no threading layer is started."""
+    """With the limit 1 a large call stays on the caller's thread; without it another helps."""
     code = (
         PARALLEL
         + """
-import threading, numba
+import threading
 specops.set_num_threads(1)
-before = threading.active_count()
 check()
-assert threading.active_count() == before
-try:
-    numba.threading_layer()
-except ValueError:
-    print("done")
+assert threading.active_count() == 1
+specops.set_num_threads(None)
+check()
+assert threading.active_count() == 2
+print("done")
 """
     )
-    done(python(code))
+    done(python(code, NUMBA_NUM_THREADS="2"))
 
 
 def test_a_processor_without_half_precision() -> None:
@@ -1408,18 +1375,6 @@ def test_a_sequence_that_never_ends() -> None:
 
     with pytest.raises(ValidationError):
         specops.argmax(np.ones(3), Endless())
-
-
-def test_a_threading_layer_that_is_not_there() -> None:
-    """Numba's own complaint becomes the package's error."""
-    code = """
-import numpy as np, specops
-try:
-    specops.argmax(np.zeros((4096, 1000), np.float32), 1)
-except specops.SpecopsError as error:
-    print("done" if "threading layer" in str(error) else error)
-"""
-    done(python(code, NUMBA_THREADING_LAYER="bogus"))
 
 
 @pytest.mark.parametrize(

@@ -2,23 +2,30 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
 import pytest
 from numba import carray, njit, types
+from numba.core import config
 from numba.core.errors import TypingError
 from numba.extending import intrinsic
 
 from specops import launch
 from specops.kernels import chunks, reduce
+from specops.workers import Workers
 
 ITEMS = 1000
+SLOW = 123_456
+LOOKS = 4 * chunks.SPINS
 
 
 @intrinsic
@@ -31,11 +38,14 @@ def pointer(_context, address):
 
 @njit(nogil=True)
 def count(_walk, x, out, other, begin, end):
-    """out[i] += x[i] + other, but for items that are negative."""
+    """out[i] += x[i] + other, but for items that are negative; SLOW takes long."""
     source, target = carray(pointer(x), ITEMS), carray(pointer(out), ITEMS)
     for i in range(begin, end):
         if source[i] < 0:
             raise MemoryError
+        if source[i] == SLOW:
+            for _ in range(LOOKS):
+                chunks.relax()
         target[i] += source[i] + other
 
 
@@ -44,23 +54,25 @@ def kernel() -> launch.Kernel:
     return launch.Kernel(count)
 
 
-@pytest.fixture(params=["one thread", "threads", "workqueue"])
-def layer(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
-    if request.param == "workqueue":
-        monkeypatch.setattr(launch, "_layer", "workqueue")
-    with launch.num_threads(1 if request.param == "one thread" else 2):
-        yield request.param
+@pytest.fixture(params=[1, 2, 5])
+def threads(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[int]:
+    """So many, also on a machine with fewer cores."""
+    monkeypatch.setattr(config, "NUMBA_NUM_THREADS", request.param)
+    monkeypatch.setattr(launch, "_workers", None)
+    yield request.param
+    if launch._workers:
+        assert states(launch._workers) <= {chunks.FREE, chunks.ASLEEP}
 
 
 def run(kernel: launch.Kernel, source: np.ndarray, items: int = ITEMS) -> np.ndarray:
     out = np.zeros(ITEMS, np.int64)
     addresses = launch.address(source), launch.address(out)
-    kernel(0, *addresses, 7, items, large=True, alive=(source, out))
+    kernel(0, *addresses, 7, items, large=True)
     return out
 
 
 @pytest.mark.parametrize("items", [0, 1, 2, 3, 999, ITEMS])
-def test_each_item_once(kernel: launch.Kernel, layer: str, items: int) -> None:
+def test_each_item_once(kernel: launch.Kernel, threads: int, items: int) -> None:
     """No item is left out, none runs twice, and none beyond the last."""
     source = np.arange(ITEMS)
     expected = np.where(source < items, source + 7, 0)
@@ -68,7 +80,7 @@ def test_each_item_once(kernel: launch.Kernel, layer: str, items: int) -> None:
 
 
 @pytest.mark.parametrize("place", [0, 500, ITEMS - 1])
-def test_what_a_chunk_raises(kernel: launch.Kernel, layer: str, place: int) -> None:
+def test_what_a_chunk_raises(kernel: launch.Kernel, threads: int, place: int) -> None:
     """Out of memory, for one, is no result."""
     source = np.arange(ITEMS)
     source[place] = -1
@@ -83,7 +95,7 @@ def greedy(_walk, _x, _out, _other, _begin, _end):
     reduce.release(reduce.allocate(1 << 60))
 
 
-def test_no_memory_for_scratch(layer: str) -> None:
+def test_no_memory_for_scratch(threads: int) -> None:
     """It is said whose memory there is none for, on any threads."""
     with pytest.raises(MemoryError, match="no memory for a thread's scratch"):
         run(launch.Kernel(greedy), np.zeros(ITEMS, np.int64))
@@ -92,7 +104,7 @@ def test_no_memory_for_scratch(layer: str) -> None:
 def test_one_launcher_for_all_kernels(kernel: launch.Kernel) -> None:
     """Only chunks are compiled anew for a kernel: the functions that call them have one signature."""
     run(kernel, np.arange(ITEMS))
-    for function in (chunks.serial, chunks.parallel):
+    for function in (chunks.serial, chunks.parallel, chunks.serve):
         assert len(function.signatures) <= 1
     assert count.signatures == [chunks.SIGNATURE.args]
 
@@ -220,24 +232,104 @@ def test_scratch_memory_is_kept_as_long_as_it_is_used() -> None:
     subprocess.run(command, env=environment, check=True, timeout=300)
 
 
-def test_an_interrupt_waits_for_the_other_threads(monkeypatch: pytest.MonkeyPatch) -> None:
-    """They write to the caller's memory: none is under way, and none begins, when the interrupt is raised."""
-    began: list[int] = []
-    ended: list[int] = []
+# --- the board on which callers and workers find each other ---
 
-    def serial(begin: int, end: int) -> None:
-        began.append(begin)
-        time.sleep(0.1)
-        ended.append(begin)
 
-    def interrupted(_futures: object) -> None:
-        raise KeyboardInterrupt
+def words(workers: Workers) -> np.ndarray:
+    """A board, a row for each worker, after one of its own."""
+    rows = workers.number + 1
+    return np.ctypeslib.as_array(
+        (ctypes.c_int64 * (chunks.LINE * rows)).from_address(workers.board)
+    ).reshape(rows, chunks.LINE)
 
-    monkeypatch.setattr(launch.chunks, "serial", serial)
-    monkeypatch.setattr(launch, "wait", interrupted)
-    with pytest.raises(KeyboardInterrupt):
-        launch._share((), 8, 4, None)
-    known = sorted(ended)
-    assert known and sorted(began) == known
-    time.sleep(0.3)
-    assert sorted(began) == known
+
+def states(workers: Workers | None) -> set[int]:
+    assert workers is not None
+    return set(words(workers)[1:, 0].tolist())
+
+
+@pytest.fixture
+def absent(monkeypatch: pytest.MonkeyPatch) -> Workers:
+    """Six workers that never look into their mailboxes, as if other processes had all cores."""
+    monkeypatch.setattr(config, "NUMBA_NUM_THREADS", 7)
+    monkeypatch.setattr(Workers, "_start", lambda *_: True)
+    workers = Workers(6)
+    monkeypatch.setattr(launch, "_workers", workers)
+    return workers
+
+
+def test_no_worker_comes(kernel: launch.Kernel, absent: Workers) -> None:
+    """The caller does all, and takes the job back: nobody reads it when it is gone."""
+    source = np.arange(ITEMS)
+    np.testing.assert_array_equal(run(kernel, source), source + 7)
+    assert states(absent) == {chunks.FREE}
+
+
+def test_workers_with_other_jobs_are_left_alone(kernel: launch.Kernel, absent: Workers) -> None:
+    mailboxes = words(absent)[1:, 0]
+    others = [64, 64 + chunks.ASLEEP, 64 + chunks.BEGUN, 64 + chunks.AWAITED]
+    mailboxes[1:5] = others
+    run(kernel, np.arange(ITEMS))
+    assert mailboxes.tolist() == [chunks.FREE, *others, chunks.FREE]
+
+
+def test_sleepers_are_woken_by_turns(kernel: launch.Kernel, absent: Workers) -> None:
+    """The caller rings for two, who would ring for others; those for whom nobody did sleep on."""
+    row = words(absent)[1:]
+    row[:, 0] = chunks.ASLEEP
+    with launch.num_threads(5):
+        run(kernel, np.arange(ITEMS))
+    assert row[:, 0].tolist() == [chunks.FREE] * chunks.WAKES + [chunks.ASLEEP] * 4
+    acquire = ctypes.pythonapi.PyThread_acquire_lock
+    rung = [acquire(ctypes.c_void_p(int(bell)), 0) for bell in row[:, chunks.BELL]]
+    assert rung == [1, 1, 0, 0, 0, 0]
+
+
+def test_workers_sleep_and_wake(kernel: launch.Kernel, threads: int) -> None:
+    """Without a job they take no time of a processor; with one they come again."""
+    source = np.arange(ITEMS)
+    for _ in range(3):
+        np.testing.assert_array_equal(run(kernel, source), source + 7)
+        if threads == 1:
+            return
+        deadline = time.monotonic() + 60
+        while states(launch._workers) != {chunks.ASLEEP}:
+            assert time.monotonic() < deadline, "workers do not sleep"
+            time.sleep(0.01)
+
+
+def test_a_caller_waits_for_a_worker_that_takes_long(kernel: launch.Kernel, threads: int) -> None:
+    """It sleeps meanwhile; whoever has the last item, the result is whole."""
+    source = np.arange(ITEMS)
+    source[[0, ITEMS // 2, ITEMS - 1]] = SLOW
+    for _ in range(20):
+        np.testing.assert_array_equal(run(kernel, source), source + 7)
+
+
+def test_many_callers_at_once(kernel: launch.Kernel, threads: int) -> None:
+    """They share the workers, or do without."""
+    source = np.arange(ITEMS)
+
+    def call(_number: int) -> None:
+        np.testing.assert_array_equal(run(kernel, source), source + 7)
+
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(call, range(2000)))
+
+
+def test_no_more_threads_can_be_had(
+    kernel: launch.Kernel, monkeypatch: pytest.MonkeyPatch, threads: int
+) -> None:
+    """Large calls do with those that there are."""
+    start, started = threading.Thread.start, []
+
+    def limited(self: threading.Thread) -> None:
+        if self.name.startswith("specops") and len(started) == 1:
+            raise RuntimeError("can't start new thread")
+        started.extend([self] * self.name.startswith("specops"))
+        start(self)
+
+    monkeypatch.setattr(threading.Thread, "start", limited)
+    source = np.arange(ITEMS)
+    np.testing.assert_array_equal(run(kernel, source), source + 7)
+    assert threads == 1 or launch._workers.number == len(started) == 1

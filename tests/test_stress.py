@@ -234,9 +234,7 @@ def test_huge(scenario: str) -> None:
 
 @pytest.mark.parametrize("scenario", ["callers", "interrupts"])
 def test_threads(scenario: str) -> None:
-    """On the default layer: the tests of arrays have the others."""
-    layer = "omp" if sys.platform == "linux" else "workqueue"
-    assert main(["threads", "--scenario", scenario, "--layer", layer, "--seconds", "2"]) == 0
+    assert main(["threads", "--scenario", scenario, "--seconds", "2"]) == 0
 
 
 def test_cache() -> None:

@@ -9,11 +9,16 @@ from numba import types
 from numba.extending import intrinsic
 
 
+def _is_arm(context: Any) -> bool:
+    """Whether the target is a 64-bit ARM."""
+    triple = context.codegen().magic_tuple()[0]
+    return bool(triple.startswith(("aarch64", "arm64")))
+
+
 def _target_has(context: Any, feature: str, on_arm: bool) -> bool:
     """Whether the target is an x86 with this feature, or a 64-bit ARM if these all have its like."""
-    triple, _name, features = context.codegen().magic_tuple()
-    arm = triple.startswith(("aarch64", "arm64"))
-    return f"+{feature}" in features.split(",") or (on_arm and arm)
+    features = context.codegen().magic_tuple()[2]
+    return f"+{feature}" in features.split(",") or (on_arm and _is_arm(context))
 
 
 def _zen(context: Any) -> int:

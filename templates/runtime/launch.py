@@ -11,47 +11,47 @@ import functools
 import os
 import threading
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor, wait
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any
 
-import numba
 import numpy as np
 import numpy.typing as npt
 from numba.core import config
 from numba.core.caching import NullCache
-from numba.np.ufunc.parallel import threading_layer
 
 from specops import cache
 from specops.errors import SpecopsError
 from specops.kernels import chunks
 from specops.validation import NotUnderstood, integer
+from specops.workers import Workers
 
 MANY_PARTS = 1 << 12  # parts of groups that a second thread joins faster than one
 
 _limit: int | None = None
 _local_limit: ContextVar[int | None] = ContextVar("specops_num_threads", default=None)
+_SIGNATURES = {
+    chunks.serial: chunks.LAUNCH,
+    chunks.parallel: chunks.PARALLEL,
+    chunks.serve: chunks.SERVE,
+}
 _lock = threading.Lock()
 _compiling = threading.Lock()
 _compiled: set[Any] = set()
-_pool: ThreadPoolExecutor | None = None
-_layer: str | None = None  # Numba's, once known; "serial" in a child that must not use it
+_workers: Workers | None = None
 
 
 def get_num_threads() -> int:
     """Threads that a large call may use: the limit set here, and no more than Numba's own."""
     limit = _local_limit.get() or _limit
-    available = 1 if limit == 1 else _available()
+    available = _available()
     return available if limit is None else min(limit, available)
 
 
 def _available() -> int:
-    """Numba's own limit; asking for it starts the threading layer."""
-    try:
-        return int(numba.get_num_threads())
-    except ValueError as error:
-        raise SpecopsError(f"Numba's threading layer cannot start: {error}") from error
+    """Numba's own limit."""
+    return int(getattr(config, "NUMBA_NUM_THREADS"))  # noqa: B009 (Numba sets it at run time)
 
 
 def set_num_threads(n: int | None) -> None:
@@ -101,27 +101,19 @@ class Kernel:
             self._address = compiled.library.get_pointer_to_function(name)
         return self._address
 
-    def __call__(
-        self, walk: int, x: int, out: int, other: int, items: int, *, large: bool, alive: Any
-    ) -> None:
-        """Run all items; on several threads if `large`. `alive` is kept while any thread works.
+    def __call__(self, walk: int, x: int, out: int, other: int, items: int, *, large: bool) -> None:
+        """Run all items; on several threads if `large`. Returns, or raises an interrupt, when none works any more.
 
-        `walk`, `x`, `out` and `other` are addresses.
+        `walk`, `x`, `out` and `other` are addresses; the caller keeps alive what is there.
         """
         chunk = self._address or self.address()
         threads = min(get_num_threads(), items) if large else 1
         if threads <= 1:
             chunks.serial(chunk, walk, x, out, other, 0, items)
             return
-        arguments = (chunk, walk, x, out, other)
-        layer = _layer or _find_layer()
-        if layer == "serial":
-            chunks.serial(*arguments, 0, items)
-        elif layer == "workqueue":
-            _share(arguments, items, threads, alive)
-        else:
-            _ready(chunks.parallel)
-            chunks.parallel(*arguments, items, threads)
+        workers = _workers or _start_workers()
+        addresses = chunk, walk, x, out, other
+        chunks.parallel(*addresses, items, threads, workers.board, workers.number)
 
 
 def kernels(chunk_for: Callable[..., Any]) -> Callable[..., Kernel]:
@@ -138,70 +130,9 @@ def warm_up(ahead: Iterable[Kernel]) -> None:
     """Compile kernels, or load them from the cache, for as many threads as calls may use."""
     for kernel in ahead:
         kernel.address()
-    if get_num_threads() > 1 and (_layer or _find_layer()) not in ("serial", "workqueue"):
+    if get_num_threads() > 1:
         _ready(chunks.parallel)
-
-
-def _share(arguments: tuple[int, ...], items: int, threads: int, alive: Any) -> None:
-    """Items on threads of our own: Numba's workqueue aborts the process on concurrent calls."""
-
-    parts = _Parts()
-
-    def part(task: int, _alive: Any) -> None:
-        with parts.one() as wanted:
-            if wanted:
-                chunks.serial(*arguments, items * task // threads, items * (task + 1) // threads)
-
-    pool = _shared_pool()
-    futures: list[Future[None]] = []
-    interrupt = None
-    try:
-        for task in range(1, threads):
-            try:
-                futures.append(pool.submit(part, task, alive))
-            except RuntimeError:  # the interpreter is shutting down
-                part(task, alive)
-        part(0, alive)
-        wait(futures)
-    finally:
-        # The others still write to the caller's memory: an interrupt that comes here is raised when they have ended.
-        while True:
-            try:
-                parts.end()
-                break
-            except KeyboardInterrupt as error:
-                interrupt = error
-        if interrupt is not None:
-            raise interrupt
-    for future in futures:
-        future.result()
-
-
-class _Parts:
-    """Which parts of a call are under way: an interrupt may have lost the future of one."""
-
-    def __init__(self) -> None:
-        self._running, self._ended = 0, False
-        self._changed = threading.Condition()
-
-    @contextmanager
-    def one(self) -> Iterator[bool]:
-        """Around a part: whether it is still wanted."""
-        with self._changed:
-            wanted = not self._ended
-            self._running += wanted
-        try:
-            yield wanted
-        finally:
-            with self._changed:
-                self._running -= wanted
-                self._changed.notify_all()
-
-    def end(self) -> None:
-        """None begins from now on, and none is under way when this returns."""
-        with self._changed:
-            self._ended = True
-            self._changed.wait_for(lambda: not self._running)
+        _ready(chunks.serve)
 
 
 def _ready(function: Any, kind: tuple[int | str, ...] = ()) -> None:
@@ -234,7 +165,7 @@ def _compile(function: Any, kind: tuple[int | str, ...]) -> None:
         raise SpecopsError(
             "NUMBA_DISABLE_JIT is set, and the kernels cannot run uncompiled; unset it"
         )
-    signature = chunks.LAUNCH if function in (chunks.serial, chunks.parallel) else chunks.SIGNATURE
+    signature = _SIGNATURES.get(function, chunks.SIGNATURE)
     cache.enable(function, kind)
     try:
         function.compile(signature)
@@ -275,37 +206,22 @@ def _choose_address() -> Callable[[npt.NDArray[Any]], int]:
 address = _choose_address()  # of an array's element [0, 0, ..]
 
 
-def _find_layer() -> str:
-    """Start Numba's threading layer (no kernel runs yet) and ask for its name."""
-    global _layer
-    _available()
-    _layer = str(threading_layer())
-    return _layer
-
-
-def _shared_pool() -> ThreadPoolExecutor:
-    global _pool
+def _start_workers() -> Workers:
+    global _workers
+    _ready(chunks.parallel)
+    _ready(chunks.serve)
     with _lock:
-        if _pool is None:
-            workers = max(1, _available() - 1)
-            _pool = ThreadPoolExecutor(workers, thread_name_prefix="specops")
-        return _pool
+        if _workers is None:
+            _workers = Workers(_available() - 1)
+        return _workers
 
 
 def _after_fork() -> None:
-    """In a child: no threads of the parent's live on.
-
-    GNU OpenMP kills a child that uses it again; TBB may be in no state to be used.
-    """
-    global _layer, _pool, _lock, _compiling
+    """In a child, where no threads of the parent's live on."""
+    global _workers, _lock, _compiling
     _lock = threading.Lock()
     _compiling = threading.Lock()
-    _pool = None
-    try:
-        if threading_layer() in ("omp", "tbb"):
-            _layer = "serial"
-    except ValueError:  # no layer was started: the child may start its own
-        pass
+    _workers = None
 
 
 if hasattr(os, "register_at_fork"):

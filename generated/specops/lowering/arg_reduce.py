@@ -227,22 +227,22 @@ class Search:
         zeros, elements, rows, repeated = plan[9:]
         source = launch.address(x) + shift
         target = launch.address(out) + out_shift
-        large, alive = self._large, (x, out, plan)
+        large = self._large
         if zeros is not None:
-            _ZERO(launch.address(zeros), 0, target, 0, elements, large=large, alive=alive)
+            _ZERO(launch.address(zeros), 0, target, 0, elements, large=large)
         if rows is not None:
             places = np.empty(groups * self._item_size, np.uint8)
             at, store = launch.address(places), _MARKED(self._kind[0])
-            run(walk, source, at, 0, items, large=large, alive=(alive, places))
-            store(rows.address, at, target, 0, rows.items, large=large, alive=(alive, places))
+            run(walk, source, at, 0, items, large=large)
+            store(rows.address, at, target, 0, rows.items, large=large)
         elif parts == 1:
-            run(walk, source, target, 0, items, large=large, alive=alive)
+            run(walk, source, target, 0, items, large=large)
         else:
             pairs = np.empty(2 * groups * parts, np.int64)
             partial = launch.address(pairs)
-            run(walk, source, target, partial, items, large=large, alive=(alive, pairs))
+            run(walk, source, target, partial, items, large=large)
             many = groups * parts >= launch.MANY_PARTS
-            _COMBINE(join, 0, target, partial, groups, large=many, alive=(alive, pairs))
+            _COMBINE(join, 0, target, partial, groups, large=many)
         if repeated is not None:
             _spread(out, out[repeated])
 

@@ -76,7 +76,6 @@ def run(plan: Plan, x: Array, out: Array, other: Array | None = None, *, large: 
         0 if other is None else launch.address(other),
         plan.items,
         large=large,
-        alive=(x, out, other, plan),
     )
 
 

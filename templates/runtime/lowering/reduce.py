@@ -201,16 +201,16 @@ class Reduce:
         run, _, walk, shift, out_shift, items, groups, parts, partial_bytes = plan
         source = launch.address(x) + shift
         target = launch.address(out) + out_shift
-        large, alive = self._large, (x, out, plan)
+        large = self._large
         if parts == 1:
-            run(walk, source, target, 0, items, large=large, alive=alive)
+            run(walk, source, target, 0, items, large=large)
             return
         states = np.empty(partial_bytes, np.uint8)
         partial = launch.address(states)
-        run(walk, source, target, partial, items, large=large, alive=(alive, states))
+        run(walk, source, target, partial, items, large=large)
         combine = _COMBINE(*self._fold)
         many = groups * parts >= launch.MANY_PARTS
-        combine(walk, 0, target, partial, groups, large=many, alive=(alive, states))
+        combine(walk, 0, target, partial, groups, large=many)
 
     def kernels(self) -> list[launch.Kernel]:
         """All that calls may run, whatever the strides."""

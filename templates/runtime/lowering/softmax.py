@@ -119,15 +119,14 @@ class Softmax:
         target = launch.address(out) + out_shift
         large = self._large
         if second is None:
-            run(walk, source, target, 0, items, large=large, alive=(x, out, plan))
+            run(walk, source, target, 0, items, large=large)
             return
         pairs = np.empty(2 * groups * parts, np.float64)
         partial = launch.address(pairs)
-        alive = (x, out, plan, pairs)
-        run(walk, source, target, partial, items, large=large, alive=alive)
+        run(walk, source, target, partial, items, large=large)
         many = groups * parts >= launch.MANY_PARTS
-        _COMBINE(walk, 0, 0, partial, groups, large=many, alive=alive)
-        run(launch.address(second), source, target, partial, items, large=large, alive=alive)
+        _COMBINE(walk, 0, 0, partial, groups, large=many)
+        run(launch.address(second), source, target, partial, items, large=large)
 
     def kernels(self) -> list[launch.Kernel]:
         """All that calls may run, whatever the strides."""
