@@ -116,7 +116,8 @@ class Kernel:
             return
         workers = _workers or _start_workers()
         addresses = chunk, walk, x, out, other
-        chunks.parallel(*addresses, items, threads, workers.board, workers.number)
+        if chunks.parallel(*addresses, items, threads, workers.board, workers.number):
+            raise MemoryError("no memory for a thread's scratch")
 
 
 def kernels(chunk_for: Callable[..., Any]) -> Callable[..., Kernel]:

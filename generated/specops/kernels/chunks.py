@@ -17,8 +17,10 @@ from __future__ import annotations
 from typing import Any
 
 from llvmlite import ir
-from numba import njit, types
-from numba.core import cgutils
+from numba import _dynfunc, njit, types, version_info
+from numba.core import cgutils, compiler, compiler_machinery, errors, typed_passes, untyped_passes
+from numba.core import ir as numba_ir
+from numba.core.codegen import JITCodeLibrary
 from numba.extending import intrinsic
 
 SIGNATURE = types.void(*(types.int64,) * 6)  # of a chunk
@@ -195,7 +197,124 @@ def release(_context: Any, function: Any, lock: Any) -> Any:
     return types.void(types.int64, types.int64), codegen
 
 
-PARALLEL = types.void(*LAUNCH.args, types.int64, types.int64)  # of parallel
+class _Library(JITCodeLibrary):
+    """A chunk's code and that of its helpers, optimised once."""
+
+    def _optimize_functions(self, module: Any) -> None:
+        module.data_layout = self._codegen._data_layout
+
+    def _optimize_final_module(self) -> None:
+        passes, builder = self._codegen._module_pass_manager()
+        passes.run(self._final_module, builder)
+
+
+class _Part(_Library):
+    """A helper's code, to become part of a chunk's."""
+
+    def _optimize_final_module(self) -> None:
+        pass
+
+    def _finalize_final_module(self) -> None:
+        self._finalized = True
+
+
+@compiler_machinery.register_pass(mutates_CFG=False, analysis_only=True)
+class _OneType(compiler_machinery.AnalysisPass):
+    """Refuses a variable, or results, of several types: all would have one that holds them, such as a float."""
+
+    _name = f"{__name__}.one_type"
+
+    def __init__(self) -> None:  # abstract there
+        compiler_machinery.AnalysisPass.__init__(self)
+
+    def run_pass(self, state: Any) -> bool:
+        for block in state.func_ir.blocks.values():
+            for assign in block.find_insts(numba_ir.Assign):
+                target = assign.target
+                found, whole = self._type(state, assign.value), state.typemap[target.name]
+                if found is not None and types.unliteral(found) != types.unliteral(whole):
+                    subject = "a value" if target.is_temp else f"`{target.name}`"
+                    text = f"{subject} is {found} here, and {whole} in {state.func_id.func_name}"
+                    raise errors.TypingError(text, assign.loc)
+        return False
+
+    def _type(self, state: Any, value: Any) -> Any:
+        """Of what is assigned; None for what is taken from an iterator or a tuple, which has its own type."""
+        if isinstance(value, numba_ir.Arg):
+            return state.typemap[f"arg.{value.name}"]
+        if isinstance(value, numba_ir.Var):
+            return state.typemap[value.name]
+        if isinstance(value, numba_ir.Const | numba_ir.Global | numba_ir.FreeVar):
+            return state.typingctx.resolve_value_type(value.value)
+        if value.op == "cast":  # of what is returned
+            return state.typemap[value.value.name]
+        if value.op == "build_tuple":
+            return types.BaseTuple.from_types([state.typemap[item.name] for item in value.items])
+        return getattr(state.calltypes.get(value), "return_type", None)
+
+
+@compiler_machinery.register_pass(mutates_CFG=True, analysis_only=False)
+class _Lowering(typed_passes.NativeLowering):
+    """To the code of a chunk."""
+
+    _name = f"{__name__}.chunk_lowering"
+
+    def run_pass(self, state: Any) -> bool:
+        state.library = _Library(state.targetctx.codegen(), state.func_id.func_qualname)
+        state.library.enable_object_caching()
+        return bool(super().run_pass(state))
+
+
+@compiler_machinery.register_pass(mutates_CFG=True, analysis_only=False)
+class _PartLowering(typed_passes.NativeLowering):
+    """To the code of a helper, that callers find by a function which has no machine code."""
+
+    _name = f"{__name__}.helper_lowering"
+
+    def run_pass(self, state: Any) -> bool:
+        library = _Part(state.targetctx.codegen(), state.func_id.func_qualname)
+        state.library, state.flags.no_compile = library, True
+        super().run_pass(state)
+        lowered = state["cr"]
+        module, name = lowered.fndesc.lookup_module(), lowered.fndesc.qualname
+        function = _dynfunc.make_function(module, name, "", 0, lowered.env, (library,))
+        state.targetctx.insert_user_function(function, lowered.fndesc, [library])
+        state["cr"] = lowered._replace(cfunc=function)
+        return True
+
+
+def _pipeline(lowering: Any) -> dict[str, Any]:
+    """The option that makes Numba compile so: of versions whose parts these are; others do it in their own way."""
+
+    class Compiler(compiler.CompilerBase):
+        def define_pipelines(self) -> list[Any]:
+            passes = compiler_machinery.PassManager("specops")
+            for each in (
+                untyped_passes.TranslateByteCode,
+                untyped_passes.FixupArgs,
+                untyped_passes.IRProcessing,
+                untyped_passes.DeadBranchPrune,
+                typed_passes.NopythonTypeInference,
+                _OneType,
+                typed_passes.IRLegalization,
+                lowering,
+                typed_passes.NoPythonBackend,
+            ):
+                passes.add_pass(each, each.__name__)
+            passes.finalize()
+            return [passes]
+
+    return {"pipeline_class": Compiler} if version_info.short == (0, 68) else {}
+
+
+# Called by their addresses or by other compiled code, but for launchers: without entries from Python there is less to
+# compile.
+_OPTIONS: Any = {"error_model": "numpy", "no_cpython_wrapper": True, "no_cfunc_wrapper": True}
+launcher = njit(nogil=True, **_pipeline(_Lowering), **_OPTIONS | {"no_cpython_wrapper": False})
+helper = njit(**_pipeline(_PartLowering), **_OPTIONS)
+
+
+PARALLEL = types.int64(*LAUNCH.args, types.int64, types.int64)  # of parallel
 SERVE = types.void(types.int64, types.int64)  # of serve
 
 WORD = 8  # bytes
@@ -226,13 +345,13 @@ SPINS = 20000  # looks, some 25 ns each, before a caller sleeps until a worker i
 IDLE_SPINS = 60000  # the same of a worker that waits for a job
 
 
-@njit(nogil=True)
+@launcher
 def serial(chunk, walk, x, out, other, begin, end):
     """Items begin to end, in this thread."""
     call(chunk, walk, x, out, other, begin, end)
 
 
-@njit(nogil=True)
+@helper
 def _wake(job):
     """Ring for some of those that sleep while there is a job in their mailbox."""
     board = load(job + WORD * BOARD)
@@ -246,7 +365,7 @@ def _wake(job):
                 return
 
 
-@njit(nogil=True)
+@helper
 def _take_part(job, own):
     """Work until no piece is left: those of one share first, which adjoin, then those of others."""
     _wake(job)
@@ -266,7 +385,7 @@ def _take_part(job, own):
                 store(job + WORD * FAILED, 1)
 
 
-@njit(nogil=True)
+@launcher
 def serve(board, worker):
     """Take part in the jobs that are left for a worker, for ever."""
     row = board + WORD * LINE * worker
@@ -287,7 +406,7 @@ def serve(board, worker):
             relax()
 
 
-@njit(nogil=True)
+@helper
 def _take_back(job, row):
     """Empty a mailbox that has a job; if it has begun, when it is done."""
     spins = 0
@@ -308,9 +427,12 @@ def _take_back(job, row):
             return
 
 
-@njit(nogil=True)
+@launcher
 def parallel(chunk, walk, x, out, other, items, shares, board, workers):
-    """All items, in so many shares (nearly) alike, with the help of workers that have no job."""
+    """All items, in so many shares (nearly) alike, with the help of workers that have no job; 1 if a chunk raised.
+
+    All that a chunk can raise is that there is no memory for a thread's scratch.
+    """
     job = words(LINE * (shares + 1))
     store(job, chunk)
     store(job + WORD, walk)
@@ -330,5 +452,4 @@ def parallel(chunk, walk, x, out, other, items, shares, board, workers):
     _take_part(job, 0)
     for worker in range(1, workers + 1):
         _take_back(job, board + WORD * LINE * worker)
-    if load(job + WORD * FAILED) != 0:
-        raise MemoryError("no memory for a thread's scratch")  # all that a chunk can raise
+    return load(job + WORD * FAILED)
