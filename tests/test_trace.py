@@ -292,10 +292,10 @@ def test_kernels_stand_alone() -> None:
 
 def test_kernels_define_each_name_once_and_use_it() -> None:
     """Helpers of several files are pasted into one: a name of two would replace the first, one of none is noise."""
-    hosts = "".join(
-        p.read_text(encoding="utf-8") for p in (GENERATED / "specops/lowering").glob("*.py")
-    )
-    taken = {*re.findall(r"\bkernel\.(\w+)", hosts)}
+    package = GENERATED / "specops"
+    hosts = [*(package / "lowering").glob("*.py"), package / "launch.py", package / "workers.py"]
+    text = "".join(p.read_text(encoding="utf-8") for p in hosts)
+    taken = {*re.findall(r"\b(?:kernel|chunks)\.(\w+)", text)}
     for path in KERNELS:
         body = ast.parse(path.read_text(encoding="utf-8")).body
         functions = [n for n in body if isinstance(n, ast.FunctionDef | ast.ClassDef)]

@@ -393,7 +393,8 @@ def serve(board, worker):
     while True:
         job = load(row)
         if job > AWAITED and job % 4 == FREE and replace(row, job, job + BEGUN):
-            _take_part(job, worker)  # the same share each time: the core's cache may hold some of it
+            # The same share each time: the core's cache may hold some of it.
+            _take_part(job, worker)
             if not replace(row, job + BEGUN, FREE):
                 # The caller frees the mailbox when it wakes: nobody else is to wait for this lock before.
                 release(load(board + WORD * RELEASE), load(row + WORD * DONE))
