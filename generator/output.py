@@ -11,20 +11,24 @@ import errno
 import hashlib
 import os
 import re
+import secrets
 import stat
-import tempfile
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
-from typing import Literal
+from typing import Literal, TypeVar
 
 MANIFEST = "MANIFEST"
 _TEMPORARY = ".specops-"
-_TEMPORARY_NAME = re.compile(re.escape(_TEMPORARY) + r"[a-z0-9_]{8}")  # as tempfile makes them
+_TEMPORARY_NAME = re.compile(re.escape(_TEMPORARY) + "[0-9a-f]{8}")
+_NEW_FILE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
 
 _EFFECTIVE = os.access in os.supports_effective_ids
-_PASSING = (FileNotFoundError, PermissionError) if os.name == "nt" else (FileNotFoundError,)
+_HELD = (PermissionError,) if os.name == "nt" else ()  # a file that another generator has open
+
+_Result = TypeVar("_Result")
 
 Kind = Literal["stale", "missing", "orphan", "foreign", "edited"]
 
@@ -93,11 +97,15 @@ def read(folder: Path) -> State:
             relative = path.relative_to(folder).as_posix()
             if not _is_hidden(name):
                 with contextlib.suppress(FileNotFoundError):  # removed by another generator
-                    state.texts[relative] = path.read_bytes()
+                    state.texts[relative] = _content(path)
     for line in state.texts.pop(MANIFEST, b"").decode("utf-8", "replace").splitlines():
         digest_, _, path_ = line.partition("  ")
         state.manifest.setdefault(path_, set()).add(digest_)
     return state
+
+
+def _content(path: Path) -> bytes:
+    return _patiently(path.read_bytes, _HELD)
 
 
 def _is_hidden(name: str) -> bool:
@@ -152,7 +160,7 @@ def compare_manifest(folder: Path, wanted: Mapping[str, bytes]) -> list[Differen
     """The manifest where it is not that of the wanted files: without it nobody can tell who edited a file."""
     new = manifest_text({path: {digest(data)} for path, data in wanted.items()})
     path = folder / MANIFEST
-    old = path.read_bytes().decode("utf-8", "replace") if path.is_file() else None
+    old = _content(path).decode("utf-8", "replace") if path.is_file() else None
     if old == new:
         return []
     return [Difference("missing" if old is None else "stale", MANIFEST, old or "", new)]
@@ -209,16 +217,17 @@ def write(
         target = folder / difference.path
         with _told(target):
             if difference.removes:
-                target.unlink(missing_ok=True)
+                _patiently(partial(target.unlink, missing_ok=True), _HELD)
                 _remove_empty(target.parent, folder)
             else:
                 _replace(target, wanted[difference.path])
     text = manifest_text(final).encode()
     with _told(folder / MANIFEST):
-        if not (folder / MANIFEST).is_file() or (folder / MANIFEST).read_bytes() != text:
+        if not (folder / MANIFEST).is_file() or _content(folder / MANIFEST) != text:
             _replace(folder / MANIFEST, text)
     for leftover in filter(_is_temporary, folder.rglob(f"{_TEMPORARY}*")):
-        leftover.unlink(missing_ok=True)
+        with contextlib.suppress(FileNotFoundError, *_HELD):  # the file of another generator
+            leftover.unlink()
 
 
 @contextlib.contextmanager
@@ -231,27 +240,38 @@ def _told(target: Path) -> Iterator[None]:
         raise _error(error.errno or 0, target, "mend this", state) from error
 
 
+def _patiently(act: Callable[[], _Result], passing: tuple[type[OSError], ...]) -> _Result:
+    """Try again, for a moment, where another generator may be in the way."""
+    for attempt in range(9):
+        try:
+            return act()
+        except passing:
+            time.sleep(0.01 * attempt)
+    return act()
+
+
 def _replace(target: Path, data: bytes) -> None:
+    """Another generator may tidy away our temporary file in between, or, on Windows, hold the target."""
+    _patiently(partial(_write_whole, target, data), (FileNotFoundError, *_HELD))
+
+
+def _write_whole(target: Path, data: bytes) -> None:
     """Write beside the target, then rename: readers see the old file or the new one.
 
-    Another generator may tidy away our temporary file in between, or, on Windows, hold the target; then we try again.
+    On Windows tempfile would take a folder that refuses for a name in use, and hardly ever end.
     """
-    for attempt in range(10):
-        temporary = ""
-        try:
-            target.parent.mkdir(parents=True, exist_ok=True)
-            handle, temporary = tempfile.mkstemp(prefix=_TEMPORARY, dir=target.parent)
-            with os.fdopen(handle, "wb") as file:
-                file.write(data)
-            os.chmod(temporary, 0o644)
-            os.replace(temporary, target)
-            return
-        except BaseException as error:
-            with contextlib.suppress(OSError):
-                os.unlink(temporary)
-            if attempt == 9 or not isinstance(error, _PASSING):
-                raise
-            time.sleep(0.01 * attempt)
+    target.parent.mkdir(parents=True, exist_ok=True)
+    temporary = target.parent / f"{_TEMPORARY}{secrets.token_hex(4)}"
+    handle = os.open(temporary, _NEW_FILE, 0o600)
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(data)
+        os.chmod(temporary, 0o644)
+        os.replace(temporary, target)
+    except BaseException:
+        with contextlib.suppress(OSError):
+            os.unlink(temporary)
+        raise
 
 
 def _remove_empty(folder: Path, top: Path) -> None:

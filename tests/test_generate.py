@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import json
 import os
@@ -11,9 +12,11 @@ import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 import trees
@@ -735,6 +738,74 @@ def test_two_generators_at_once(
         assert tree.generated() == new
 
 
+# --- Windows ---------------------------------------------------------------------------------------------------------
+
+
+def held(
+    monkeypatch: pytest.MonkeyPatch, owner: Any, name: str, file: str, times: int = 1 << 30
+) -> list[str]:
+    """Refuse, as Windows does for a file that another process has open, the first calls for such a file; noted."""
+    refused: list[str] = []
+    real = getattr(owner, name)
+
+    def act(path: str | Path, *rest: Any, **options: Any) -> Any:
+        if Path(path).match(file) and len(refused) < times:
+            refused.append(str(path))
+            raise PermissionError(errno.EACCES, "Permission denied", str(path))
+        return real(path, *rest, **options)
+
+    monkeypatch.setattr(owner, name, act)
+    monkeypatch.setattr(output, "_HELD", (PermissionError,))
+    return refused
+
+
+def test_a_folder_that_refuses_each_file(small: Tree, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is told after a few attempts; tempfile would go on for a day on Windows, and is not asked."""
+    refused = held(monkeypatch, os, "open", f"{output._TEMPORARY}*")
+    monkeypatch.setattr(tempfile, "mkstemp", None)
+    result = small("generate")
+    assert result.code == cli.ERRORS
+    assert "error[E302]: generated/MANIFEST: Permission denied" in result.err
+    assert len(refused) == 10
+
+
+def test_files_that_another_generator_reads(
+    generated: Tree, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They are replaced and removed a moment later."""
+    generated.edit(ARGMAX, *SENTENCE)
+    orphan(generated, "specops/old.py")
+    replaced = held(monkeypatch, os, "replace", f"{output._TEMPORARY}*", 3)
+    removed = held(monkeypatch, Path, "unlink", "old.py", 3)
+    result = generated("generate")
+    assert result.code == cli.OK, result.err
+    assert len(replaced) == len(removed) == 3
+    assert generated("check").code == cli.OK
+
+
+@pytest.mark.parametrize("file", ["MANIFEST", "specops/directml/argmax.py"])
+def test_a_file_that_another_generator_replaces(
+    generated: Tree, monkeypatch: pytest.MonkeyPatch, file: str
+) -> None:
+    """It is read a moment later; one that stays closed is an error."""
+    refused = held(monkeypatch, Path, "read_bytes", f"generated/{file}", 3)
+    assert generated("check").code == cli.OK
+    assert len(refused) == 3
+    held(monkeypatch, Path, "read_bytes", f"generated/{file}")
+    assert f"{file}: Permission denied" in generated("check").err
+
+
+def test_a_temporary_file_that_another_generator_writes(
+    generated: Tree, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is left to that one."""
+    name = f"generated/specops/{output._TEMPORARY}0abc12ef"
+    generated.write(name, "half")
+    refused = held(monkeypatch, Path, "unlink", f"{output._TEMPORARY}*")
+    assert generated("generate").code == cli.OK
+    assert len(refused) == 1 and generated.path(name).is_file()
+
+
 # --- determinism -----------------------------------------------------------------------------------------------------
 
 
@@ -866,7 +937,7 @@ def test_golden(
 
 def test_leftovers_are_tidied(generated: Tree) -> None:
     """Temporary files of a run that was killed go with the next run."""
-    generated.write(f"generated/specops/{output._TEMPORARY}abc12_xy", "half")
+    generated.write(f"generated/specops/{output._TEMPORARY}0abc12ef", "half")
     assert generated("check").code == cli.OK
     assert generated("generate").code == cli.OK
     assert not list(generated.root.rglob(f"{output._TEMPORARY}*"))

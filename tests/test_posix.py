@@ -455,6 +455,17 @@ def test_a_tree_that_is_read_only(two_states: States) -> None:  # noqa: F811
     assert tree("generate").code == cli.OK
 
 
+def test_everybody_may_read_what_is_generated(tree: trees.Tree) -> None:
+    """Whatever the user's own files are for."""
+    before = os.umask(0o077)
+    try:
+        assert tree("generate").code == cli.OK
+    finally:
+        os.umask(before)
+    files = [p for p in tree.path("generated").rglob("*") if p.is_file()]
+    assert {p.stat().st_mode & 0o777 for p in files} == {0o644}
+
+
 def as_a_mere_user(act: Callable[[], None], tree: trees.Tree) -> None:
     """Do this in a child process without root's rights, to which all of the tree belongs."""
     child = os.fork()
