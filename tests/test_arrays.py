@@ -985,12 +985,22 @@ def test_a_read_only_cache_folder(tmp_path: Path) -> None:
 # As for another user, also where the user of the tests may write everywhere. No other folder is looked into: the
 # package's may hold what other tests have compiled.
 READ_ONLY = """
-import tempfile
+import os
 from numba.core.caching import CacheImpl, IndexDataCacheFile, UserProvidedCacheLocator
+opened = os.open
 def refused(*_, **__):
     raise PermissionError(13, "Permission denied")
-tempfile.TemporaryFile = IndexDataCacheFile._open_for_write = refused
+def read(path, flags, *rest, **options):
+    return (refused if flags & os.O_CREAT else opened)(path, flags, *rest, **options)
+os.open = read
+IndexDataCacheFile._open_for_write = refused
 CacheImpl._locator_classes = [UserProvidedCacheLocator]
+"""
+# Numba's cache as on Windows, where it says nothing of a refusal.
+WINDOWS = """
+import os, types
+from numba.core import caching
+caching.os = types.SimpleNamespace(**{**vars(os), "name": "nt"})
 """
 
 
@@ -1071,6 +1081,48 @@ def test_a_filled_folder_that_cannot_be_written_to(
     assert result.stderr.count("RuntimeWarning") == 1, result.stderr
     assert f"no folder can be written to: {tmp_path}" in result.stderr
     assert "Permission denied" in result.stderr and "set NUMBA_CACHE_DIR" in result.stderr
+
+
+@pytest.mark.parametrize("before", ["", READ_ONLY], ids=["open", "closed"])
+def test_tempfile_is_not_asked(tmp_path: Path, before: str) -> None:
+    """On Windows it takes a folder that refuses for a name in use, and tries on for a day."""
+    asked = """
+import tempfile
+tempfile.TemporaryFile = tempfile.mkstemp = lambda *_, **__: os._exit(7)
+"""
+    result = python("import os\n" + before + asked + SMALL, NUMBA_CACHE_DIR=str(tmp_path))
+    done(result, SMALL_RESULT)
+    assert ("no folder can be written to" in result.stderr) == bool(before)
+    assert {p.suffix for p in tmp_path.rglob("*") if p.is_file()} == (
+        set() if before else {".nbi", ".nbc"}
+    )
+
+
+@pytest.mark.parametrize("times", [1, 99])
+def test_code_that_windows_refuses_to_keep(tmp_path: Path, times: int) -> None:
+    """Another process may have the file open for a moment; what stays refused is told."""
+    code = f"""
+from specops import cache
+cache._ATTEMPTS = 3
+save = caching.IndexDataCacheFile._save_data
+left = {times}
+def refuse(*rest):
+    global left
+    left -= 1
+    if left >= 0:
+        raise PermissionError(13, "Permission denied")
+    save(*rest)
+caching.IndexDataCacheFile._save_data = refuse
+"""
+    result = python(WINDOWS + code + SMALL, NUMBA_CACHE_DIR=str(tmp_path))
+    done(result, SMALL_RESULT)
+    if times == 1:
+        assert result.stderr == ""
+        result = python(SMALL + KERNELS + NOTHING_COMPILED, NUMBA_CACHE_DIR=str(tmp_path))
+        done(result, SMALL_RESULT)
+    else:
+        assert result.stderr.count("RuntimeWarning") == 1, result.stderr
+        assert f"failed: {tmp_path}" in result.stderr and "Permission denied" in result.stderr
 
 
 def test_a_folder_without_the_code_that_its_index_names(

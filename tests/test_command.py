@@ -442,6 +442,15 @@ def full(*_):
     raise OSError(28, "No space left on device")
 IndexDataCacheFile._save_data = full
 """
+# Numba's cache forgives a refusal there.
+REFUSED_ON_WINDOWS = """
+import os, types
+from numba.core import caching
+def refused(*_):
+    raise PermissionError(13, "Permission denied")
+caching.IndexDataCacheFile._save_data = refused
+caching.os = types.SimpleNamespace(**{**vars(os), "name": "nt"})
+"""
 
 
 def test_warmup(specops_: Run) -> None:
@@ -465,17 +474,22 @@ def test_warmup_leaves_nothing_to_compile(tmp_path: Path) -> None:
     assert files() == before
 
 
-def test_warmup_that_keeps_nothing(
-    specops_: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.mark.parametrize(
+    ("code", "why"),
+    [(FULL_DISK, "No space left on device"), (REFUSED_ON_WINDOWS, "Permission denied")],
+)
+def test_warmup_that_keeps_nothing(tmp_path: Path, code: str, why: str) -> None:
     """What is lost at the end of the process is no success."""
     changes = {"NUMBA_CACHE_DIR": str(tmp_path / "cache"), "NUMBA_NUM_THREADS": "1"}
-    result = started("warmup", "plain/argmax", cwd=tmp_path, code=FULL_DISK, **changes)
+    result = started("warmup", "plain/argmax", cwd=tmp_path, code=code, **changes)
     assert (result.returncode, result.stdout) == (command.INVALID, "")
     first, hint = result.stderr.splitlines()
     assert first.startswith(f"error: compiled, but not kept: {tmp_path / 'cache'}")
-    assert first.endswith(": No space left on device")
+    assert first.endswith(f": {why}")
     assert hint == "  hint: set NUMBA_CACHE_DIR to a folder that can be written to"
+
+
+def test_warmup_tells_why_nothing_is_kept(specops_: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cache, "_lost", "no folder can be written to: /x (Permission denied)")
     result = specops_("warmup", "plain/argmax")
     assert result.code == command.INVALID

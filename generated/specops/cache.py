@@ -12,7 +12,9 @@ from __future__ import annotations
 import glob
 import hashlib
 import os
+import secrets
 import sys
+import time
 import warnings
 from typing import Any
 
@@ -25,6 +27,8 @@ from specops._version import __version__
 
 COMPILED_ANEW = "kernels are compiled anew in each process"
 HINT = "set NUMBA_CACHE_DIR to a folder that can be written to"
+
+_ATTEMPTS = 3 if os.name == "nt" else 1  # to keep code
 
 _refused: dict[str, str] = {}  # folders that cannot be written to: why
 _lost: str | None = None  # why the first function that could not be kept was not
@@ -81,13 +85,24 @@ class _ReadOnly:
     def ensure_cache_path(self: Any) -> None:
         folder = self.get_cache_path()
         try:
-            super().ensure_cache_path()  # type: ignore[misc]
+            _try_out(folder)
         except OSError as error:
             _refused[folder] = _reason(error)
             version = f"py{sys.version_info[0]}{sys.version_info[1]}{getattr(sys, 'abiflags', '')}"
             name = f"*.{self._qualname.replace('<', '').replace('>', '')}-*.{version}.nbi"
             if not glob.glob(name, root_dir=folder):
                 raise
+
+
+def _try_out(folder: str) -> None:
+    """Raise OSError where no file can be made in the folder.
+
+    Numba asks tempfile, which on Windows takes that for a name in use and tries on for a day.
+    """
+    os.makedirs(folder, exist_ok=True)
+    path = os.path.join(folder, f".specops-{secrets.token_hex(8)}")
+    os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
+    os.unlink(path)
 
 
 class _Files(CompileResultCacheImpl):
@@ -122,10 +137,16 @@ class _Cache(FunctionCache):
             _warn(f"damaged files of the cache in {self.cache_path} are replaced: {damage!r}")
 
     def save_overload(self, signature: Any, compiled: Any) -> None:
-        try:
-            super().save_overload(signature, compiled)
-        except Exception as error:
-            not_kept(f"{self.cache_path}: {_reason(error)}")
+        """Numba's own says nothing of a refusal on Windows, as another process may just have the file open."""
+        for left in reversed(range(_ATTEMPTS)):
+            try:
+                self._save_overload(signature, compiled)
+                return
+            except Exception as error:
+                if not (left and isinstance(error, PermissionError)):
+                    not_kept(f"{self.cache_path}: {_reason(error)}")
+                    return
+            time.sleep(0.02)
 
     def _index_key(self, signature: Any, codegen: Any) -> Any:
         """What an entry of the index stands for, beside all that the file's name says.
