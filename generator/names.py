@@ -5,6 +5,9 @@ from __future__ import annotations
 import keyword
 import re
 
+# Windows has no files of these names, whatever their ending.
+_DEVICES = {"con", "prn", "aux", "nul", *(f"{d}{i}" for d in ("com", "lpt") for i in range(10))}
+
 
 def snake_case(name: str) -> str:
     """
@@ -24,12 +27,17 @@ def array_argument(name: str) -> str:
 
 
 def is_module(name: str) -> bool:
-    """Whether a spec may have this name, which becomes that of a module.
+    """Whether a spec may have this name, which becomes that of a module, of ONNX without its version.
 
-    >>> [is_module(name) for name in ("max_pool_10", "class", "2d", "Max")]
-    [True, False, False, False]
+    >>> [is_module(name) for name in ("max_pool_10", "class", "2d", "Max", "aux", "com1_13")]
+    [True, False, False, False, False, False]
     """
-    return re.fullmatch(r"[a-z][a-z0-9_]{0,63}", name) is not None and not keyword.iskeyword(name)
+    module = family(name)
+    return (
+        re.fullmatch(r"[a-z][a-z0-9_]{0,63}", name) is not None
+        and not keyword.iskeyword(module)
+        and module not in _DEVICES
+    )
 
 
 def description_class(name: str) -> str:

@@ -23,7 +23,7 @@ def write(root: Path, name: str, like: str, report: Report) -> None:
     if given not in DIALECTS or not is_module(stem):
         help = (
             f"write it as {dialect}/argmin (dialects: {', '.join(DIALECTS)}; a name of a-z, 0-9 and _,"
-            " and no keyword of Python)"
+            " no keyword of Python, and none that Windows keeps for a device)"
         )
         report.add("E006", f"`{name}` is not a dialect and a name", help=help)
         return

@@ -63,7 +63,8 @@ def load_tree(root: Path, report: Report, without: Collection[str] = ()) -> Spec
             if not is_module(path.stem):
                 report.add(
                     "E105",
-                    f"the file name `{path.name}` becomes a module: use a-z, 0-9 and _, and no keyword",
+                    f"the file name `{path.name}` becomes a module: use a-z, 0-9 and _, no keyword, and no "
+                    "name that Windows keeps for a device",
                     text.span(()),
                 )
             spec = _validate(OperatorSpec, text, words, report)

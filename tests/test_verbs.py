@@ -365,6 +365,7 @@ REFUSED = {
     "../x/y": NOT_A_NAME,
     "directml/a/b": NOT_A_NAME,
     "directml/class": NOT_A_NAME,
+    "directml/aux": NOT_A_NAME,
     "onnx/argmost_1": "cannot begin from directml/argmax",
 }
 
