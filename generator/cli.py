@@ -464,7 +464,7 @@ def _list(options: argparse.Namespace) -> int:
 
 
 def _explain(options: argparse.Namespace) -> int:
-    subject = options.subject.removeprefix("./")
+    subject = options.subject.replace("\\", "/").removeprefix("./")
     text = explain.code(subject)
     if text is None:
         name = structure.operator_id(subject).removeprefix("generated/specops/")

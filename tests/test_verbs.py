@@ -79,6 +79,8 @@ EXPLAINED = {
     ],
     "onnx/softmax": ["(onnx/softmax_1, version 1)", "(onnx/softmax_13, version 13)"],
     "specs/plain/argmax.yaml": ["argmax (plain/argmax)"],
+    r".\specs\plain\argmax.yaml": ["argmax (plain/argmax)"],
+    r"generated\specops\onnx\hardmax.py": ["as generated", "specs/onnx/hardmax_11.yaml"],
     "axes_unique": ["axes_unique of directml/argmax (specs/directml/argmax.yaml:", "broken by"],
     "alignment": ["alignment of each tensor of DirectML (specs/vocabulary.yaml:"],
     "e222": ["E222: `violate` must break its constraint and no other"],
