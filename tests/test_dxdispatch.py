@@ -1002,7 +1002,8 @@ def test_the_model_and_its_files_are_not_overwritten(case: Case) -> None:
 
 OUTSIDE = [
     "../secret", "a/../../secret", "..\\secret", "/etc/passwd", "\\\\server\\share\\x", "C:\\x", "C:x", "file:stream",
-    "", ".", "..", "/", "x\0y", "x\ny", "NUL", "con.txt", "sub/aux.npy", "x.", "x ", "a" * 5000, "\x1b[2J",
+    "", ".", "..", "/", "x\0y", "x\ny", "NUL", "con.txt", "sub/aux.npy", "CONIN$", "conout$.txt", "com\xb9",
+    "x.", "x ", "a" * 5000, "\x1b[2J",
 ]  # fmt: skip
 
 

@@ -11,7 +11,8 @@ from collections.abc import Iterable
 from io import BufferedReader
 from pathlib import Path
 
-_DEVICES = {"con", "prn", "aux", "nul", *(f"{d}{i}" for d in ("com", "lpt") for i in range(10))}
+_DEVICES = {"con", "prn", "aux", "nul", "conin$", "conout$"}
+_DEVICES |= {device + digit for device in ("com", "lpt") for digit in "0123456789\xb9\xb2\xb3"}
 
 _begins = threading.Lock()
 _under_way: set[Path] = set()  # files that are not whole yet
