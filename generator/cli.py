@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import errno
 import io
 import json
 import os
@@ -61,7 +62,8 @@ def _tell(stream: TextIO | None, text: str) -> bool:
     except OSError as error:
         # Else Python tries once more at its end, and fails.
         os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
-        if not isinstance(error, BrokenPipeError):
+        told_by_windows = os.name == "nt" and error.errno == errno.EINVAL
+        if not (told_by_windows or isinstance(error, BrokenPipeError)):
             print(f"error: {error.strerror}: {stream.name}", file=sys.stderr)
             return False
     return True

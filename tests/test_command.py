@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import io
 import json
 import os
 import re
@@ -183,6 +185,24 @@ def test_a_reader_that_has_seen_enough(tmp_path: Path) -> None:
         process.stdout.close()
         assert process.stderr.read() == b""
         assert process.wait(timeout=120) == command.OK
+
+
+@pytest.mark.parametrize(("system", "code"), [(trees.WINDOWS, command.OK), (os, command.INVALID)])
+def test_a_reader_that_has_seen_enough_as_windows_tells_it(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    system: Any,
+    code: int,
+) -> None:
+    monkeypatch.setattr(terminal, "os", system)
+    with trees.Unread((tmp_path / "out").open("wb")) as stream:
+        monkeypatch.setattr(sys, "stdout", stream)
+        assert command.main(["list"]) == code
+    assert bool(capsys.readouterr().err) == (code != command.OK)
+    if code == command.OK:
+        named = OSError(errno.EINVAL, "Invalid argument", "a?b")
+        assert not terminal.is_unread(named)
 
 
 def test_streams_that_the_caller_closed(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -500,3 +520,23 @@ def test_a_closed_stream_is_no_terminal() -> None:
     with open(os.devnull, encoding="utf-8") as stream:
         pass
     assert not terminal.is_terminal(stream)
+
+
+class Console(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+@pytest.mark.parametrize("session", ["", "1"])
+def test_control_sequences_on_windows(monkeypatch: pytest.MonkeyPatch, session: str) -> None:
+    """Terminals that set WT_SESSION obey them; the classic consoles would print them."""
+    monkeypatch.setattr(terminal, "os", trees.WINDOWS)
+    monkeypatch.setenv("WT_SESSION", session)
+    monkeypatch.setenv("TERM", "")
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    monkeypatch.setattr(sys, "stderr", Console())
+    with terminal.Progress(1) as progress:
+        progress.begin("one")
+        terminal.complain("error", "wrong")
+    assert ("\x1b" in sys.stderr.getvalue()) == bool(session)
+    assert terminal.width(sys.stderr) is not None

@@ -6,8 +6,11 @@ import ast
 import dataclasses
 import doctest
 import json
+import os
 import re
+import sys
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -27,6 +30,21 @@ Run = Callable[[list[str]], trees.Result]
 def test_examples_of_names() -> None:
     failed, attempted = doctest.testmod(names)
     assert (failed, attempted > 4) == (0, True)
+
+
+@pytest.mark.parametrize(("system", "code"), [(trees.WINDOWS, cli.OK), (os, cli.ERRORS)])
+def test_a_reader_that_has_seen_enough_as_windows_tells_it(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    system: Any,
+    code: int,
+) -> None:
+    monkeypatch.setattr(cli, "os", system)
+    with trees.Unread((tmp_path / "out").open("wb")) as stream:
+        monkeypatch.setattr(sys, "stdout", stream)
+        assert cli.main(["list", "argmax"]) == code
+    assert bool(capsys.readouterr().err) == (code != cli.OK)
 
 
 # --- list ---

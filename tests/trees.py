@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import io
 import os
 import re
 import shutil
@@ -10,12 +12,23 @@ import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from types import SimpleNamespace
 
 PROJECT = Path(__file__).resolve().parent.parent
 BASE = PROJECT / "tests/diagnostics/base"
 ARGMAX = "specs/directml/argmax.yaml"
 VOCABULARY = "specs/vocabulary.yaml"
 FEW = "argm.*|.*hardmax.*"  # operators of three sources and several versions, equivalent to one another
+WINDOWS = SimpleNamespace(
+    **{**vars(os), "name": "nt"}
+)  # `os` for a module that is to take it for that of Windows
+
+
+class Unread(io.TextIOWrapper):
+    """A stream whose reader has gone, as Windows tells it."""
+
+    def write(self, _text: str) -> int:
+        raise OSError(errno.EINVAL, "Invalid argument")
 
 
 @dataclass(frozen=True)

@@ -20,7 +20,7 @@ from specops import validation
 from specops._version import __version__
 from specops.command import explain, listing, models, warmup
 from specops.command.catalogue import UsageError, near
-from specops.command.terminal import complain, exit_now, say, settle
+from specops.command.terminal import complain, exit_now, is_unread, say, settle
 from specops.errors import SpecopsError
 from specops.vocabulary import DATA_TYPES, FEATURE_LEVELS
 
@@ -71,9 +71,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         except SpecopsError as error:
             complain("error", str(error))
             return INVALID
-        except BrokenPipeError:  # the reader has seen enough
-            return OK
         except OSError as error:
+            if is_unread(error):  # the reader has seen enough
+                return OK
             complain("error", f"{error.strerror or error}: {error.filename or ''}".rstrip(": "))
             return INVALID
         except MemoryError:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import shutil
 import sys
@@ -15,18 +16,21 @@ _bar_stands = False  # on the terminal's last line
 
 
 def is_terminal(stream: TextIO) -> bool:
-    """Whether a person reads the stream, on something that obeys control sequences."""
+    """Whether a person reads the stream."""
     try:
         return stream.isatty() and os.environ.get("TERM") != "dumb"
     except ValueError:  # closed
         return False
 
 
+def obeys(stream: TextIO) -> bool:
+    """Whether it is a terminal that obeys control sequences: the classic consoles of Windows print them."""
+    return is_terminal(stream) and (os.name != "nt" or bool(os.environ.get("WT_SESSION")))
+
+
 def has_colours(stream: TextIO) -> bool:
     """Colours are for terminals, and for nobody who sets NO_COLOR (https://no-color.org)."""
-    if os.name == "nt" and not os.environ.get("WT_SESSION"):
-        return False
-    return is_terminal(stream) and not os.environ.get("NO_COLOR")
+    return obeys(stream) and not os.environ.get("NO_COLOR")
 
 
 def paint(text: str, colour: str, stream: TextIO) -> str:
@@ -62,6 +66,12 @@ def _tell(text: str) -> None:
         print(text, end="", file=sys.stderr, flush=True)
 
 
+def is_unread(error: OSError) -> bool:
+    """Whether the reader of a pipe has gone. Windows says EINVAL, as of a bad name, but then names no file."""
+    unnamed = error.errno == errno.EINVAL and error.filename is None
+    return isinstance(error, BrokenPipeError) or (os.name == "nt" and unnamed)
+
+
 def settle(stream: TextIO) -> None:
     """Write what is left, or drop it: Python tries once more at its end, and changes the exit code where that fails."""
     try:
@@ -93,12 +103,12 @@ def exit_now(code: int) -> NoReturn:
 
 
 class Progress:
-    """A bar on standard error while long work goes on; nothing at all where that is no terminal."""
+    """A bar on standard error while long work goes on; nothing at all where no bar can be erased."""
 
     def __init__(self, total: int) -> None:
         self._total = total
         self._done = 0
-        self._shown = is_terminal(sys.stderr)
+        self._shown = obeys(sys.stderr)
 
     def __enter__(self) -> Progress:
         return self
