@@ -85,7 +85,10 @@ def hardmax(x: np.ndarray, axes: tuple[int, ...], nan: str = "ignored") -> np.nd
 
 
 def wide(x: np.ndarray) -> np.ndarray:
-    """The same values with more bits than the result needs: long double for float64, else float64."""
+    """The same values with more bits than the result needs: long double for float64, else float64.
+
+    Some systems' long double is float64 itself.
+    """
     with np.errstate(invalid="ignore"):  # a signalling NaN becomes a quiet one
         return np.array(numbers(x), np.longdouble if x.dtype == np.float64 else np.float64)
 
@@ -98,7 +101,7 @@ def softmax_of_group(group: np.ndarray, log: bool) -> np.ndarray:
     below = group - top
     powers = np.exp(below)
     others = np.delete(powers, group.argmax())  # the greatest element itself counts 1, exactly
-    rest = others.sum() if group.dtype == np.longdouble else math.fsum(others)
+    rest = math.fsum(others) if group.dtype == np.float64 else others.sum()
     return below - np.log1p(rest) if log else powers / (1 + rest)
 
 

@@ -181,9 +181,12 @@ def test_masked_array(form: Any) -> None:
     assert violation.id == "array" and "filled" in violation.allowed
 
 
+WIDER = ["g"] if np.dtype("g").itemsize > 8 else []  # a long double that is not float64
+
+
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize(
-    "dtype", ["O", "c8", "c16", "U3", "S2", "M8[s]", "m8[s]", "V4", "f4,f4", "g"]
+    "dtype", ["O", "c8", "c16", "U3", "S2", "M8[s]", "m8[s]", "V4", "f4,f4", *WIDER]
 )
 def test_other_data_types(dtype: str, form: Any) -> None:
     """Data types without a meaning here are refused by name."""

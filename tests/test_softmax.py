@@ -11,6 +11,8 @@ float64 2**-53), t = top - x of an element, and T the mean of t over its group, 
   of the type of the computation, exp and the quotient are each rounded to the grid of subnormals: one step of it.
 - The logarithm x - top - log(sum) has, as absolute errors, t * u and log(sum) * u of rounding, (T * u + `CONSTANT`) of
   the sum, and half an ulp of the result.
+- The oracle errs by as much once more where it has no more bits than the computation: for float64 on systems whose long
+  double is no wider.
 """
 
 from __future__ import annotations
@@ -145,6 +147,8 @@ def check_close(
         assert not np.signbit(found[~missing]).any(), "a probability has a sign"
     with np.errstate(invalid="ignore", over="ignore"):
         limit = allowed(name, x, axes, exact, result)
+        if name == "FLOAT64" and exact.dtype == np.float64:
+            limit *= 2
         # What rounds to an infinity may be one; what surely does must be.
         step = ulp(name, np.full_like(exact, greatest(name))) / 2
         may = exact - limit <= -(greatest(name) + step)
@@ -387,8 +391,9 @@ def test_sums_are_1(name: str) -> None:
     for n, scale in itertools.product((1, 2, 17, 1000, 100_003), (1, 10, 100)):
         x = (random.standard_normal((3, n)) * scale).astype(numpy_type(name))
         for given, axis in ((x, 1), (np.ascontiguousarray(x.T), 0)):
-            out = wide(run(name, given, (axis,), "probability"))
-            assert np.abs(out.sum(axis) - 1).max() <= limit
+            out = run(name, given, (axis,), "probability").astype(np.float64)
+            for group in np.moveaxis(out, axis, 1).tolist():
+                assert abs(math.fsum(group) - 1) <= limit
 
 
 @pytest.mark.parametrize("shape", [(2**16,), (2**16, 8), (8, 2**16)], ids=str)

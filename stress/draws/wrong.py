@@ -152,7 +152,9 @@ def wrong_inputs(call: Call, number: int) -> list[Any]:
         np.zeros(x.shape, "S2"),
         np.zeros(x.shape, "M8[s]"),
     ]
-    out += [np.zeros(x.shape, "V4"), np.zeros(x.shape, "f4,f4"), np.zeros(x.shape, np.longdouble)]
+    out += [np.zeros(x.shape, "V4"), np.zeros(x.shape, "f4,f4")]
+    if np.dtype(np.longdouble).itemsize > 8:  # else it is FLOAT64
+        out.append(np.zeros(x.shape, np.longdouble))
     if number:  # its sizes follow from the first one's
         out += [x[None], np.zeros((*x.shape, 2), x.dtype)]
     return out
