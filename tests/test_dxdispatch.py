@@ -1041,12 +1041,6 @@ def test_limits_count_together_and_can_be_raised(case: Case) -> None:
     assert case.refused(content, limits=Limits(1999)).path == "resources.s"
 
 
-def test_a_sparse_file_is_limited(case: Case) -> None:
-    with (case.folder / "big").open("wb") as file:
-        file.truncate(1 << 40)
-    assert "the limit is" in case.refused(with_values({"sourcePath": "big"})).message
-
-
 def test_printing_and_writing_are_limited(case: Case) -> None:
     content = with_values({"value": 0, "valueCount": 1 << 16}, "UINT8")
     content["commands"] *= 2

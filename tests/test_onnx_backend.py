@@ -1063,18 +1063,14 @@ def test_tensors_outside_of_the_folder(tmp_path: Path) -> None:
     (tmp_path / "secret").write_bytes(X.tobytes())
     folder = tmp_path / "model"
     folder.mkdir()
-    (folder / "link").symlink_to(tmp_path / "secret")
-    (folder / "up").symlink_to(tmp_path)
-    inside = [
-        "../model/../secret",
-        "../secret",
-        str(tmp_path / "secret"),
-        "link",
-        "up/secret",
-        ".",
-        "",
-    ]
-    for location in inside:
+    outside = ["../model/../secret", "../secret", str(tmp_path / "secret"), ".", ""]
+    try:
+        (folder / "link").symlink_to(tmp_path / "secret")
+        (folder / "up").symlink_to(tmp_path, target_is_directory=True)
+        outside += ["link", "up/secret"]
+    except OSError:
+        assert os.name == "nt"  # where not everybody may make links
+    for location in outside:
         with pytest.raises(SpecopsError, match="outside the model's folder"):
             backend.prepare(external(folder, location, None))
 
