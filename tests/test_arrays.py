@@ -1257,15 +1257,16 @@ def test_fork() -> None:
     code = (
         PARALLEL
         + """
-import os, threading
+import os
+from specops import launch
 check()
 children = []
 for _ in range(3):
     child = os.fork()
     if child == 0:
-        alone = threading.active_count()
+        alone = launch._workers is None
         check()
-        os._exit(42 if (alone, threading.active_count()) == (1, 2) else 1)
+        os._exit(42 if alone and launch._workers.number == 1 else 1)
     children.append(child)
 codes = [os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) for child in children]
 assert codes == [42] * 3, codes
@@ -1283,13 +1284,13 @@ def test_one_thread_starts_none() -> None:
     code = (
         PARALLEL
         + """
-import threading
+from specops import launch
 specops.set_num_threads(1)
 check()
-assert threading.active_count() == 1
+assert launch._workers is None
 specops.set_num_threads(None)
 check()
-assert threading.active_count() == 2
+assert launch._workers.number == 1
 print("done")
 """
     )

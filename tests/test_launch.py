@@ -6,7 +6,6 @@ import ctypes
 import os
 import subprocess
 import sys
-import threading
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -19,7 +18,7 @@ from numba.core import config
 from numba.core.errors import TypingError
 from numba.extending import intrinsic
 
-from specops import launch
+from specops import launch, workers
 from specops.kernels import chunks, reduce
 from specops.workers import Workers
 
@@ -235,27 +234,27 @@ def test_scratch_memory_is_kept_as_long_as_it_is_used() -> None:
 # --- the board on which callers and workers find each other ---
 
 
-def words(workers: Workers) -> np.ndarray:
+def words(of: Workers) -> np.ndarray:
     """A board, a row for each worker, after one of its own."""
-    rows = workers.number + 1
+    rows = of.most + 1
     return np.ctypeslib.as_array(
-        (ctypes.c_int64 * (chunks.LINE * rows)).from_address(workers.board)
+        (ctypes.c_int64 * (chunks.LINE * rows)).from_address(of.board)
     ).reshape(rows, chunks.LINE)
 
 
-def states(workers: Workers | None) -> set[int]:
-    assert workers is not None
-    return set(words(workers)[1:, 0].tolist())
+def states(of: Workers | None) -> set[int]:
+    assert of is not None
+    return set(words(of)[1:, 0].tolist())
 
 
 @pytest.fixture
 def absent(monkeypatch: pytest.MonkeyPatch) -> Workers:
     """Six workers that never look into their mailboxes, as if other processes had all cores."""
     monkeypatch.setattr(config, "NUMBA_NUM_THREADS", 7)
-    monkeypatch.setattr(Workers, "_start", lambda *_: True)
-    workers = Workers(6)
-    monkeypatch.setattr(launch, "_workers", workers)
-    return workers
+    six = Workers(0, 6)
+    six.number = 6
+    monkeypatch.setattr(launch, "_workers", six)
+    return six
 
 
 def test_no_worker_comes(kernel: launch.Kernel, absent: Workers) -> None:
@@ -273,16 +272,19 @@ def test_workers_with_other_jobs_are_left_alone(kernel: launch.Kernel, absent: W
     assert mailboxes.tolist() == [chunks.FREE, *others, chunks.FREE]
 
 
-def test_sleepers_are_woken_by_turns(kernel: launch.Kernel, absent: Workers) -> None:
+@pytest.mark.parametrize(("wanted", "rung"), [(5, chunks.WAKES), (2, 1)])
+def test_sleepers_are_woken_by_turns(
+    kernel: launch.Kernel, absent: Workers, wanted: int, rung: int
+) -> None:
     """The caller rings for two, who would ring for others; those for whom nobody did sleep on."""
     row = words(absent)[1:]
     row[:, 0] = chunks.ASLEEP
-    with launch.num_threads(5):
+    with launch.num_threads(wanted):
         run(kernel, np.arange(ITEMS))
-    assert row[:, 0].tolist() == [chunks.FREE] * chunks.WAKES + [chunks.ASLEEP] * 4
+    assert row[:, 0].tolist() == [chunks.FREE] * rung + [chunks.ASLEEP] * (6 - rung)
     acquire = ctypes.pythonapi.PyThread_acquire_lock
-    rung = [acquire(ctypes.c_void_p(int(bell)), 0) for bell in row[:, chunks.BELL]]
-    assert rung == [1, 1, 0, 0, 0, 0]
+    open_ = [acquire(ctypes.c_void_p(int(bell)), 0) for bell in row[:, chunks.BELL]]
+    assert open_ == [1] * rung + [0] * (6 - rung)
 
 
 def test_workers_sleep_and_wake(kernel: launch.Kernel, threads: int) -> None:
@@ -306,30 +308,75 @@ def test_a_caller_waits_for_a_worker_that_takes_long(kernel: launch.Kernel, thre
         np.testing.assert_array_equal(run(kernel, source), source + 7)
 
 
+@pytest.mark.parametrize("threads", [3], indirect=True)
 def test_many_callers_at_once(kernel: launch.Kernel, threads: int) -> None:
-    """They share the workers, or do without."""
+    """They share the workers, or do without, for some ten thousand calls."""
     source = np.arange(ITEMS)
+    end = time.monotonic() + 6
+    run(kernel, source)
 
-    def call(_number: int) -> None:
+    def call(seed: int) -> int:
+        random, out = np.random.default_rng(seed), np.empty(ITEMS, np.int64)
+        wrong = 0
+        while time.monotonic() < end:
+            out[:] = 0
+            kernel(0, launch.address(source), launch.address(out), 7, ITEMS, large=True)
+            wrong += not np.array_equal(out, source + 7)
+            if random.random() < 0.01:
+                time.sleep(random.random() * 3e-3)  # workers sleep
+        return wrong
+
+    with ThreadPoolExecutor(4) as pool:
+        assert sum(pool.map(call, range(4))) == 0
+
+
+def limited(start: Callable[..., int], number: int) -> Callable[..., int]:
+    """A system that gives so many threads."""
+    left = list(range(number))
+
+    def begin(*arguments: int) -> int:
+        return start(*arguments) if left and left.pop() >= 0 else workers._NO_THREAD
+
+    return begin
+
+
+def test_threads_that_cannot_be_had(kernel: launch.Kernel, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Large calls do with those that there are, and ask again."""
+    monkeypatch.setattr(config, "NUMBA_NUM_THREADS", 4)
+    monkeypatch.setattr(launch, "_workers", None)
+    start, source, numbers = workers._start, np.arange(ITEMS), []
+    for left in (0, 2, 9):
+        monkeypatch.setattr(workers, "_start", limited(start, left))
         np.testing.assert_array_equal(run(kernel, source), source + 7)
+        numbers.append(launch._workers.number)
+    assert numbers == [0, 2, 3]
 
-    with ThreadPoolExecutor(8) as pool:
-        list(pool.map(call, range(2000)))
 
-
-def test_no_more_threads_can_be_had(
-    kernel: launch.Kernel, monkeypatch: pytest.MonkeyPatch, threads: int
+def test_a_call_while_workers_are_started(
+    kernel: launch.Kernel, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Large calls do with those that there are."""
-    start, started = threading.Thread.start, []
+    """As a signal's handler may make one: it does not wait for what its own thread is about."""
+    monkeypatch.setattr(config, "NUMBA_NUM_THREADS", 2)
+    monkeypatch.setattr(launch, "_workers", None)
+    start, source = workers._start, np.arange(ITEMS)
 
-    def limited(self: threading.Thread) -> None:
-        if self.name.startswith("specops") and len(started) == 1:
-            raise RuntimeError("can't start new thread")
-        started.extend([self] * self.name.startswith("specops"))
-        start(self)
+    def interrupted(*arguments: int) -> int:
+        np.testing.assert_array_equal(run(kernel, source), source + 7)
+        return start(*arguments)
 
-    monkeypatch.setattr(threading.Thread, "start", limited)
-    source = np.arange(ITEMS)
+    monkeypatch.setattr(workers, "_start", interrupted)
     np.testing.assert_array_equal(run(kernel, source), source + 7)
-    assert threads == 1 or launch._workers.number == len(started) == 1
+
+
+@pytest.mark.parametrize(
+    ("text", "cores"), [("max 100000", 99), ("150000 100000", 2), ("50000 100000", 1), ("", 99)]
+)
+def test_cores_that_a_container_has(
+    text: str, cores: int, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    (tmp_path / "cpu.max").write_text(text)
+    monkeypatch.setattr(workers, "_QUOTA", str(tmp_path / "cpu.max"))
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: range(99), raising=False)
+    assert workers._cores() == cores
+    monkeypatch.setattr(workers, "_QUOTA", str(tmp_path / "none"))
+    assert workers._cores() == 99

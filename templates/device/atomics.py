@@ -63,16 +63,6 @@ def add(_context: Any, address: Any, value: Any) -> Any:
 
 
 @intrinsic
-def exchange(_context: Any, address: Any, value: Any) -> Any:
-    """Write a word; what it was before."""
-
-    def codegen(_context: Any, builder: Any, _signature: Any, values: Any) -> Any:
-        return builder.atomic_rmw("xchg", _word(builder, values[0]), values[1], "seq_cst")
-
-    return types.int64(types.int64, types.int64), codegen
-
-
-@intrinsic
 def replace(_context: Any, address: Any, old: Any, new: Any) -> Any:
     """Write `new` where the word is `old`; whether it was."""
 

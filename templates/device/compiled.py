@@ -125,10 +125,8 @@ def _pipeline(lowering: Any) -> dict[str, Any]:
     return {"pipeline_class": Compiler} if version_info.short == (0, 68) else {}
 
 
-# Called by their addresses or by other compiled code, but for launchers: without entries from Python there is less to
-# compile.
+# Called by their addresses or by other compiled code: without entries from Python and C there is less to compile.
 _OPTIONS: Any = {"error_model": "numpy", "no_cpython_wrapper": True, "no_cfunc_wrapper": True}
-launcher = njit(nogil=True, **_pipeline(_Lowering), **_OPTIONS | {"no_cpython_wrapper": False})
 entry = njit(nogil=True, **_pipeline(_Lowering), **_OPTIONS)
 helper = njit(**_pipeline(_PartLowering), **_OPTIONS)
 # LLVM leaves calls of long helpers where they are. These always become part of their callers: for a short row a call
@@ -136,3 +134,7 @@ helper = njit(**_pipeline(_PartLowering), **_OPTIONS)
 inlined = njit(forceinline=True, **_pipeline(_PartLowering), **_OPTIONS)
 # What those call becomes part of them, too, as Numba hands the option on; but not these.
 separate = njit(forceinline=False, **_pipeline(_PartLowering), **_OPTIONS)
+# Called from Python.
+launcher = njit(nogil=True, **_pipeline(_Lowering), **_OPTIONS | {"no_cpython_wrapper": False})
+# What a thread begins with, which calls it as C does.
+starter = njit(**_pipeline(_Lowering), **_OPTIONS | {"no_cfunc_wrapper": False})

@@ -36,10 +36,11 @@ _SIGNATURES = {
     chunks.parallel: chunks.PARALLEL,
     chunks.serve: chunks.SERVE,
 }
-_lock = threading.Lock()
+_lock = threading.RLock()
 _compiling = threading.Lock()
 _compiled: set[Any] = set()
 _workers: Workers | None = None
+_starting = False  # workers
 
 
 def get_num_threads() -> int:
@@ -111,8 +112,13 @@ class Kernel:
         if threads <= 1:
             chunks.serial(chunk, walk, x, out, other, 0, items)
             return
-        workers = _workers or _start_workers()
+        workers = _workers
+        if workers is None or workers.number < workers.most:
+            workers = _helped()
         addresses = chunk, walk, x, out, other
+        if workers is None:
+            chunks.serial(*addresses, 0, items)
+            return
         if chunks.parallel(*addresses, items, threads, workers.board, workers.number):
             raise MemoryError("no memory for a thread's scratch")
 
@@ -207,22 +213,33 @@ def _choose_address() -> Callable[[npt.NDArray[Any]], int]:
 address = _choose_address()  # of an array's element [0, 0, ..]
 
 
-def _start_workers() -> Workers:
-    global _workers
-    _ready(chunks.parallel)
-    _ready(chunks.serve)
+def _helped() -> Workers | None:
+    """The workers, of whom missing ones are started; None for a signal's handler that comes in between."""
+    global _workers, _starting
     with _lock:
-        if _workers is None:
-            _workers = Workers(_available() - 1)
-        return _workers
+        if _starting:
+            return None
+        try:
+            _starting = True
+            if _workers is None:
+                _ready(chunks.parallel)
+                _ready(chunks.serve)
+                serve = chunks.serve.overloads[chunks.SERVE.args]
+                name = serve.fndesc.llvm_cfunc_wrapper_name
+                address = serve.library.get_pointer_to_function(name)
+                _workers = Workers(address, _available() - 1)
+            _workers.start()
+            return _workers
+        finally:
+            _starting = False
 
 
 def _after_fork() -> None:
     """In a child, where no threads of the parent's live on."""
-    global _workers, _lock, _compiling
-    _lock = threading.Lock()
+    global _workers, _starting, _lock, _compiling
+    _lock = threading.RLock()
     _compiling = threading.Lock()
-    _workers = None
+    _workers, _starting = None, False
 
 
 if hasattr(os, "register_at_fork"):

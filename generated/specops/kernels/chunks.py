@@ -307,15 +307,17 @@ def _pipeline(lowering: Any) -> dict[str, Any]:
     return {"pipeline_class": Compiler} if version_info.short == (0, 68) else {}
 
 
-# Called by their addresses or by other compiled code, but for launchers: without entries from Python there is less to
-# compile.
+# Called by their addresses or by other compiled code: without entries from Python and C there is less to compile.
 _OPTIONS: Any = {"error_model": "numpy", "no_cpython_wrapper": True, "no_cfunc_wrapper": True}
-launcher = njit(nogil=True, **_pipeline(_Lowering), **_OPTIONS | {"no_cpython_wrapper": False})
 helper = njit(**_pipeline(_PartLowering), **_OPTIONS)
+# Called from Python.
+launcher = njit(nogil=True, **_pipeline(_Lowering), **_OPTIONS | {"no_cpython_wrapper": False})
+# What a thread begins with, which calls it as C does.
+starter = njit(**_pipeline(_Lowering), **_OPTIONS | {"no_cfunc_wrapper": False})
 
 
 PARALLEL = types.int64(*LAUNCH.args, types.int64, types.int64)  # of parallel
-SERVE = types.void(types.int64, types.int64)  # of serve
+SERVE = types.void(types.int64)  # of serve
 
 WORD = 8  # bytes
 LINE = 16  # words between what different threads write: two cache lines, which are fetched together
@@ -323,9 +325,12 @@ LINE = 16  # words between what different threads write: two cache lines, which 
 # A board: the functions that wait for a lock and that let go of one; from LINE on a row for each worker.
 ACQUIRE = 0
 RELEASE = 1
-# A row: a mailbox; the lock for which the worker waits when it sleeps, and that with which it tells that it is done.
+# A row: a mailbox; the lock for which the worker waits when it sleeps, and that with which it tells that it is done; its
+# number, from 1 on; how often it looks for another job before it sleeps.
 BELL = 1
 DONE = 2
+NUMBER = 3
+PATIENCE = 4
 # A mailbox: the address of a job, 0 if there is none, plus what becomes of it.
 FREE = 0  # the worker will see it
 ASLEEP = 1  # the worker sleeps
@@ -340,9 +345,9 @@ WORKERS = 8
 FAILED = 9
 PIECES = 8  # of a share: a thread that is late, or is stopped, keeps at most one from the others
 
-WAKES = 2  # sleepers that each thread wakes before it works
-SPINS = 20000  # looks, some 25 ns each, before a caller sleeps until a worker is done
-IDLE_SPINS = 60000  # the same of a worker that waits for a job
+WAKES = 2  # sleepers that each thread wakes when it has found work
+SPINS = 20000  # looks, some 25 ns each, before a caller sleeps until a worker is done, or a worker until there is a job
+FEW_SPINS = 1000  # the same of a worker that has no core of its own, or had nothing to do
 
 
 @launcher
@@ -367,43 +372,49 @@ def _wake(job):
 
 @helper
 def _take_part(job, own):
-    """Work until no piece is left: those of one share first, which adjoin, then those of others."""
-    _wake(job)
+    """Work until no piece is left: those of one share first, which adjoin, then those of others; their number."""
     shares, items = load(job + WORD * SHARES), load(job + WORD * ITEMS)
     chunk, walk, x = load(job), load(job + WORD), load(job + 2 * WORD)
     out, other = load(job + 3 * WORD), load(job + 4 * WORD)
     pieces = PIECES * shares
+    done = 0
     for number in range(own, own + shares):
         share = number % shares
         while True:
             taken = add(job + WORD * LINE * (share + 1), 1)
             if taken >= PIECES:
                 break
+            if done == 0:
+                _wake(job)
+            done += 1
             piece = share * PIECES + taken
             begin, end = items * piece // pieces, items * (piece + 1) // pieces
             if begin < end and _fails(chunk, walk, x, out, other, begin, end) != 0:
                 store(job + WORD * FAILED, 1)
+    return done
 
 
-@launcher
-def serve(board, worker):
+@starter
+def serve(row):
     """Take part in the jobs that are left for a worker, for ever."""
-    row = board + WORD * LINE * worker
-    spins = 0
+    worker = load(row + WORD * NUMBER)
+    board = row - WORD * LINE * worker
+    patience = load(row + WORD * PATIENCE)
+    left = patience
     while True:
         job = load(row)
         if job > AWAITED and job % 4 == FREE and replace(row, job, job + BEGUN):
             # The same share each time: the core's cache may hold some of it.
-            _take_part(job, worker)
+            done = _take_part(job, worker)
             if not replace(row, job + BEGUN, FREE):
                 # The caller frees the mailbox when it wakes: nobody else is to wait for this lock before.
                 release(load(board + WORD * RELEASE), load(row + WORD * DONE))
-            spins = 0
-        elif spins >= IDLE_SPINS and replace(row, FREE, ASLEEP):
+            left = patience if done > 0 else min(patience, FEW_SPINS)
+        elif left <= 0 and replace(row, FREE, ASLEEP):
             acquire(load(board + WORD * ACQUIRE), load(row + WORD * BELL))
-            spins = 0
+            left = min(patience, FEW_SPINS)
         else:
-            spins += 1
+            left -= 1
             relax()
 
 

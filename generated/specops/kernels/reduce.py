@@ -161,8 +161,7 @@ def _pipeline(lowering: Any) -> dict[str, Any]:
     return {"pipeline_class": Compiler} if version_info.short == (0, 68) else {}
 
 
-# Called by their addresses or by other compiled code, but for launchers: without entries from Python there is less to
-# compile.
+# Called by their addresses or by other compiled code: without entries from Python and C there is less to compile.
 _OPTIONS: Any = {"error_model": "numpy", "no_cpython_wrapper": True, "no_cfunc_wrapper": True}
 entry = njit(nogil=True, **_pipeline(_Lowering), **_OPTIONS)
 helper = njit(**_pipeline(_PartLowering), **_OPTIONS)
