@@ -13,6 +13,7 @@ VERBS = {
     "overlap": "outputs that share memory with an input or another output, in every way",
     "huge": "tensors of more than 2^31 elements, within 8 GiB",
     "threads": "many threads, thread pools, forks, interrupts",
+    "board": "all interleavings of callers and of the threads that help them, in a model",
     "cache": "damaged, full, unwritable, contended and outdated caches on disk",
     "specs": "damaged and hostile specs: diagnostics or sound Python, never a traceback, a hang or an injection",
     "mutants": "damaged validators and kernels: the names of those that no test notices",

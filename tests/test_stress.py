@@ -5,13 +5,14 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from typing import Any
 
 import llvmlite.binding
 import numpy as np
 import pytest
 import trees
 
-from stress import calls, draws, overlap
+from stress import board, calls, draws, overlap
 from stress.__main__ import VERBS, main
 from stress.draws import average_pool, reduce
 from stress.draws.common import Call
@@ -235,6 +236,49 @@ def test_huge(scenario: str) -> None:
 @pytest.mark.parametrize("scenario", ["callers", "interrupts"])
 def test_threads(scenario: str) -> None:
     assert main(["threads", "--scenario", scenario, "--seconds", "2"]) == 0
+
+
+def test_board() -> None:
+    assert main(["board"]) == 0
+
+
+class FreesFirst(board.Model):
+    """A worker frees its mailbox, then tells a caller that waits."""
+
+    def serve(self, at_work: Any, number: int, at: Any) -> Any:
+        for after, then in super().serve(at_work, number, at):
+            if then.at == "tell":
+                rows = list(after.rows)
+                rows[number - self.callers] = (board.NOBODY, board.FREE)
+                yield after._replace(rows=tuple(rows)), then
+            else:
+                yield after, then
+
+
+class WakesNobody(board.Model):
+    """A caller leaves a sleeper for awake."""
+
+    def call(self, at_work: Any, number: int, at: Any) -> Any:
+        for after, then in super().call(at_work, number, at):
+            rows = [(o, board.FREE if o == number + 1 else state) for o, state in after.rows]
+            yield (after._replace(rows=tuple(rows)) if at.at == "back" else after), then
+
+
+class WaitsForNone(board.Model):
+    """A caller returns though a worker has begun."""
+
+    def call(self, at_work: Any, number: int, at: Any) -> Any:
+        for after, then in super().call(at_work, number, at):
+            if then.at == "await":
+                yield at_work, at._replace(worker=at.worker + 1)
+            else:
+                yield after, then
+
+
+@pytest.mark.parametrize("broken", [FreesFirst, WakesNobody, WaitsForNone])
+def test_the_model_of_the_board_finds(broken: type[board.Model]) -> None:
+    with pytest.raises(board.Wrong):
+        broken(1, 2, 2, 1, 1).states()
 
 
 def test_cache() -> None:
