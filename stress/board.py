@@ -206,11 +206,11 @@ class Model:
 
 
 SIZES = [(1, 2, 2, 1, 2), (2, 1, 2, 2, 1), (2, 2, 1, 1, 1), (3, 1, 1, 2, 1), (1, 3, 1, 1, 1)]
-LARGE = [(2, 2, 2, 1, 1), (3, 1, 2, 2, 1)]
+LARGE = [(2, 2, 2, 1, 2), (2, 2, 2, 2, 1), (2, 2, 3, 1, 1), (3, 1, 2, 2, 1), (3, 2, 1, 1, 1)]
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--large", action="store_true", help="some minutes more, some gigabytes")
+    parser.add_argument("--large", action="store_true", help="two minutes more")
 
 
 def run(options: argparse.Namespace) -> int:

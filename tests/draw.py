@@ -34,7 +34,7 @@ def numpy_type(name: str) -> np.dtype:
 def last_item_first(patch: pytest.MonkeyPatch) -> None:
     """Kernels run item by item, the last one first: what an item does to another's part of the output is seen."""
 
-    def run(self: launch.Kernel, *arguments: Any, large: bool, alive: Any) -> None:
+    def run(self: launch.Kernel, *arguments: Any, large: bool) -> None:
         *addresses, items = arguments
         for item in reversed(range(items)):
             chunks.serial(self.address(), *addresses, item, item + 1)
