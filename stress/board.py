@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Iterator
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 FREE, ASLEEP, BEGUN, AWAITED = range(4)
 NOBODY = 0
@@ -50,7 +50,7 @@ class Wrong(Exception):
     pass
 
 
-def _with(of: tuple, place: int, value: object) -> tuple:  # type: ignore[type-arg]
+def _with(of: tuple[Any, ...], place: int, value: object) -> tuple[Any, ...]:
     return (*of[:place], value, *of[place + 1 :])
 
 

@@ -19,9 +19,8 @@ BASE = PROJECT / "tests/diagnostics/base"
 ARGMAX = "specs/directml/argmax.yaml"
 VOCABULARY = "specs/vocabulary.yaml"
 FEW = "argm.*|.*hardmax.*"  # operators of three sources and several versions, equivalent to one another
-WINDOWS = SimpleNamespace(
-    **{**vars(os), "name": "nt"}
-)  # `os` for a module that is to take it for that of Windows
+# `os` for a module that is to take it for that of Windows.
+WINDOWS = SimpleNamespace(**{**vars(os), "name": "nt"})
 
 
 class Unread(io.TextIOWrapper):

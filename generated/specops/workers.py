@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import os
+from typing import Any
 
 import numpy as np
 
@@ -73,17 +74,16 @@ def _cores() -> int:
     """The cores that this process may use at once."""
     affinity = getattr(os, "sched_getaffinity", None)
     cores = len(affinity(0)) if affinity else os.cpu_count() or 1
-    with contextlib.suppress(
-        OSError, ValueError
-    ):  # no container of Linux, or one without a limit: "max"
+    # Elsewhere than in a container of Linux there is no such file; one without a limit says "max".
+    with contextlib.suppress(OSError, ValueError):
         with open(_QUOTA, encoding="ascii") as file:
             quota, period = map(int, file.read().split())
         cores = min(cores, -(-quota // period))
     return cores
 
 
-def _address(function: object) -> int:
-    return ctypes.cast(function, ctypes.c_void_p).value or 0  # type: ignore[arg-type]
+def _address(function: Any) -> int:
+    return ctypes.cast(function, ctypes.c_void_p).value or 0
 
 
 def _locked() -> int:
