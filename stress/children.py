@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import contextlib
 import mmap
 import os
 import resource
@@ -13,7 +14,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
-MEMORY = 3 << 30  # bytes of address space
+MEMORY = 3 << 30  # bytes of address space, beside what the parent has
 BATCH = 200  # cases of one child, after which its parent hears of them
 SLACK = 10  # others may compute on this machine
 PROCESSORS = (
@@ -84,7 +85,7 @@ def _child(
 ) -> None:
     code = 1
     try:
-        resource.setrlimit(resource.RLIMIT_AS, (memory, memory))
+        _limit(memory)
         with results.open("a", encoding="utf-8") as file:
             for number in numbers:
                 if time.monotonic() > end:
@@ -142,8 +143,16 @@ def apart(
 def _alone(run: Callable[[int], bool], number: int, seconds: int, memory: int) -> None:
     status = 1
     try:
-        resource.setrlimit(resource.RLIMIT_AS, (memory, memory))
+        _limit(memory)
         resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds))
         status = 0 if run(number) else 1
     finally:
         os._exit(status)
+
+
+def _limit(memory: int) -> None:
+    """So many bytes of address space more than this process has: in a long run of tests that alone is gigabytes."""
+    with contextlib.suppress(OSError):  # elsewhere than on Linux the limit does without
+        pages = Path("/proc/self/statm").read_text(encoding="ascii").split()[0]
+        memory += int(pages) * mmap.PAGESIZE
+    resource.setrlimit(resource.RLIMIT_AS, (memory, memory))

@@ -90,6 +90,20 @@ def test_children_apart(monkeypatch: pytest.MonkeyPatch) -> None:
     assert not dict(children.apart(run, range(9), 1, end=0))
 
 
+def test_children_hunger_beside_their_parent() -> None:
+    """However large the process has become that they are forked from."""
+
+    def run(number: int) -> bool:
+        return bool(bytearray(number << 20))
+
+    found = dict(children.apart(run, [64, 256], 10, memory=128 << 20))
+    assert found == {64: True, 256: False}
+    said = [
+        outcome for _, outcome in children.outcomes(lambda _: str(run(64)), 2, 10, memory=128 << 20)
+    ]
+    assert said == ["True", "True"]
+
+
 CODE = """
 def used(builder, x, n):
     prefetch(x + 1)
