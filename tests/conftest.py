@@ -71,6 +71,31 @@ def small(tmp_path: Path, run: Callable[[list[str]], trees.Result]) -> trees.Tre
 
 
 @pytest.fixture
+def two_states(
+    generated: trees.Tree,
+) -> tuple[trees.Tree, dict[str, bytes], dict[str, bytes]]:
+    """A tree in its old state whose specs and templates ask for a new one that differs in several files.
+
+    Two operators are enough for that, and quick.
+    """
+    kept = (trees.ARGMAX, "specs/plain/argmax.yaml")
+    for path in generated.path("specs").glob("*/*.yaml"):
+        if path.relative_to(generated.root).as_posix() not in kept:
+            path.unlink()
+    text = generated.text("specs/plain/argmax.yaml")
+    start, end = text.index("equivalences:\n"), text.index("silent:\n")
+    generated.write("specs/plain/argmax.yaml", text[:start] + text[end:])
+    assert generated("generate").code == cli.OK
+    old = generated.generated()
+    generated.edit(trees.ARGMAX, *trees.SENTENCE)
+    generated.edit(trees.ARGMAX, "id: columns", "id: each_column")
+    generated.edit("templates/runtime/errors.py", "from __future__", "# more\nfrom __future__")
+    generated.write("templates/runtime/extra/new.py", '"""New."""\n')
+    generated.path("specs/plain/argmax.yaml").rename(generated.path("specs/plain/arg_max.yaml"))
+    return generated, old, {}
+
+
+@pytest.fixture
 def expect(request: pytest.FixtureRequest) -> Callable[[Path, str], None]:
     """Compares a text with a file; `--accept` writes the file instead."""
 

@@ -2,46 +2,30 @@
 
 from __future__ import annotations
 
-import errno
 import hashlib
 import json
 import os
-import random
 import re
 import shutil
-import signal
 import subprocess
 import sys
-import tempfile
-import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 import trees
-from trees import ARGMAX, PROJECT, Tree
+from trees import ARGMAX, PROJECT, SENTENCE, Tree, clear_error, orphan
 
 from generator import cli, lint, output, plan, structure
 from generator.diagnostics import Report
 
 VALIDATOR = "generated/specops/directml/argmax.py"
 CASES = "generated/tests/cases/directml_argmax.py"
-# A change of the spec that leaves it good.
-SENTENCE = ("doc: Tensor to search.", "doc: Tensor to look through.")
 
 
 def times(tree: Tree) -> dict[str, int]:
     folder = tree.root / "generated"
     return {p.as_posix(): p.stat().st_mtime_ns for p in folder.rglob("*") if p.is_file()}
-
-
-def orphan(tree: Tree, path: str) -> None:
-    """A file that the generator once made, and that no spec asks for."""
-    text, manifest = "x = 1\n", "generated/MANIFEST"
-    tree.write(f"generated/{path}", text)
-    listed = tree.text(manifest) if tree.path(manifest).is_file() else ""
-    tree.write(manifest, f"{listed}{output.digest(text.encode())}  {path}\n")
 
 
 # --- what is written -------------------------------------------------------------------------------------------------
@@ -495,12 +479,6 @@ def test_a_bug_of_the_generator(tree: Tree, monkeypatch: pytest.MonkeyPatch) -> 
 # --- files and folders that cannot be written ------------------------------------------------------------------------
 
 
-def clear_error(result: trees.Result) -> None:
-    assert result.code == cli.ERRORS
-    assert result.err.startswith("error[E302]: ")
-    assert "Traceback" not in result.said
-
-
 def test_a_file_where_a_folder_should_be(tree: Tree) -> None:
     """It is an orphan, and goes before the folder is made."""
     orphan(tree, "specops")
@@ -584,226 +562,6 @@ def test_a_folder_that_cannot_be_written(
     now = generated.generated()
     assert {path for path in now if now[path] != before.get(path)} == {"MANIFEST"}
     assert generated("generate").code == cli.OK
-
-
-# --- interruption ----------------------------------------------------------------------------------------------------
-
-
-def old_or_new(tree: Tree, old: dict[str, bytes], new: dict[str, bytes]) -> None:
-    now = tree.generated()
-    now = {path: data for path, data in now.items() if not Path(path).name.startswith(".specops-")}
-    for path in (old.keys() | new.keys()) - {"MANIFEST"}:
-        assert now.get(path) in (old.get(path), new.get(path)), f"{path} is neither old nor new"
-    assert now.keys() <= old.keys() | new.keys()
-
-
-@pytest.fixture
-def two_states(generated: Tree) -> tuple[Tree, dict[str, bytes], dict[str, bytes]]:
-    """A tree in its old state whose specs and templates ask for a new one that differs in several files.
-
-    Two operators are enough for that, and quick.
-    """
-    kept = (ARGMAX, "specs/plain/argmax.yaml")
-    for path in generated.path("specs").glob("*/*.yaml"):
-        if path.relative_to(generated.root).as_posix() not in kept:
-            path.unlink()
-    text = generated.text("specs/plain/argmax.yaml")
-    start, end = text.index("equivalences:\n"), text.index("silent:\n")
-    generated.write("specs/plain/argmax.yaml", text[:start] + text[end:])
-    assert generated("generate").code == cli.OK
-    old = generated.generated()
-    generated.edit(ARGMAX, *SENTENCE)
-    generated.edit(ARGMAX, "id: columns", "id: each_column")
-    generated.edit("templates/runtime/errors.py", "from __future__", "# more\nfrom __future__")
-    generated.write("templates/runtime/extra/new.py", '"""New."""\n')
-    generated.path("specs/plain/argmax.yaml").rename(generated.path("specs/plain/arg_max.yaml"))
-    return generated, old, {}
-
-
-def test_interruption_at_every_write(
-    two_states: tuple[Tree, dict[str, bytes], dict[str, bytes]], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Stopped at the n-th write, for every n: each file is whole, and a later run with other specs mends all."""
-    tree, old, _ = two_states
-    start = tree.root.parent / "start"
-    shutil.copytree(tree.root / "generated", start)
-    assert tree("generate").code == cli.OK
-    new = tree.generated()
-    assert len({p for p in new if new[p] != old.get(p)}) >= 8
-    spec = tree.text(ARGMAX)
-    later = spec.replace("look through", "read through").replace("each_column", "every_column")
-    real = {name: getattr(os, name) for name in ("replace", "unlink")}
-    n = 0
-    while True:
-        shutil.rmtree(tree.root / "generated")
-        shutil.copytree(start, tree.root / "generated")
-        tree.write(ARGMAX, spec)
-        calls = 0
-
-        def stop(*arguments: str, _n: int = n) -> None:
-            nonlocal calls
-            calls += 1
-            if calls > _n:
-                raise KeyboardInterrupt
-            real["replace"](*arguments)
-
-        with monkeypatch.context() as patch:
-            patch.setattr(os, "replace", stop)
-            result = tree("generate")
-        if calls <= n:
-            assert result.code == cli.OK
-            break
-        assert result.code == cli.ERRORS
-        assert "interrupted" in result.err
-        old_or_new(tree, old, new)
-        differences = tree("check")
-        assert differences.code == cli.DIFFERENCES
-        assert "edited by hand" not in differences.out
-        tree.write(ARGMAX, later)
-        mended = tree("generate")
-        assert mended.code == cli.OK, mended.err
-        assert tree("check").code == cli.OK
-        assert not list(tree.root.rglob(".specops-*"))
-        n += 1
-    assert n >= 9, "the manifest twice and seven files"
-
-
-def test_killed_while_writing(two_states: tuple[Tree, dict[str, bytes], dict[str, bytes]]) -> None:
-    """A real SIGKILL, at the start of the run's writing or a moment later."""
-    tree, old, _ = two_states
-    start = tree.root.parent / "start"
-    shutil.copytree(tree.root / "generated", start)
-    assert tree("generate").code == cli.OK
-    new = tree.generated()
-    spec = tree.text(ARGMAX)
-    random_ = random.Random(7)
-    # Writing is made slow, so that the signal falls into it.
-    slow = (
-        "import os, sys, time\nreal = os.replace\n"
-        "def replace(*a):\n    time.sleep(0.01)\n    real(*a)\n    time.sleep(0.01)\n"
-        "os.replace = replace\nfrom generator.cli import main\n"
-        "print('ready', flush=True)\nsys.exit(main(sys.argv[1:]))\n"
-    )
-    killed = 0
-    for _ in range(5):
-        shutil.rmtree(tree.root / "generated")
-        shutil.copytree(start, tree.root / "generated")
-        tree.write(ARGMAX, spec)
-        with subprocess.Popen(
-            [sys.executable, "-c", slow, "generate", "--root", str(tree.root)],
-            cwd=PROJECT,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-        ) as process:
-            assert process.stdout is not None
-            process.stdout.readline()
-            manifest = tree.path("generated/MANIFEST")
-            before = manifest.read_bytes()
-            while manifest.read_bytes() == before and process.poll() is None:
-                time.sleep(0.001)
-            time.sleep(random_.random() * 0.2)
-            process.kill()
-            process.wait()
-            killed += process.returncode == -signal.SIGKILL if os.name == "posix" else 1
-        old_or_new(tree, old, new)
-        tree.write(ARGMAX, spec.replace("look through", "read through"))
-        mended = tree("generate")
-        assert mended.code == cli.OK, mended.err
-        assert tree("check").code == cli.OK
-        assert not list(tree.root.rglob(".specops-*"))
-    assert killed >= 1
-
-
-def test_two_generators_at_once(
-    two_states: tuple[Tree, dict[str, bytes], dict[str, bytes]],
-) -> None:
-    """Two runs in the same folder both succeed and leave what one run leaves."""
-    tree, _, _ = two_states
-    start = tree.root.parent / "start"
-    shutil.copytree(tree.root / "generated", start)
-    assert tree("generate").code == cli.OK
-    new = tree.generated()
-    for _ in range(3):
-        shutil.rmtree(tree.root / "generated")
-        shutil.copytree(start, tree.root / "generated")
-        command = [sys.executable, "-m", "generator", "generate", "--root", str(tree.root)]
-        both = [
-            subprocess.Popen(
-                command, cwd=PROJECT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-            )
-            for _ in range(2)
-        ]
-        ends = [process.communicate(timeout=60) for process in both]
-        assert [process.returncode for process in both] == [cli.OK, cli.OK], ends
-        assert tree.generated() == new
-
-
-# --- Windows ---------------------------------------------------------------------------------------------------------
-
-
-def held(
-    monkeypatch: pytest.MonkeyPatch, owner: Any, name: str, file: str, times: int = 1 << 30
-) -> list[str]:
-    """Refuse, as Windows does for a file that another process has open, the first calls for such a file; noted."""
-    refused: list[str] = []
-    real = getattr(owner, name)
-
-    def act(path: str | Path, *rest: Any, **options: Any) -> Any:
-        if Path(path).match(file) and len(refused) < times:
-            refused.append(str(path))
-            raise PermissionError(errno.EACCES, "Permission denied", str(path))
-        return real(path, *rest, **options)
-
-    monkeypatch.setattr(owner, name, act)
-    monkeypatch.setattr(output, "_HELD", (PermissionError,))
-    return refused
-
-
-def test_a_folder_that_refuses_each_file(small: Tree, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It is told after a few attempts; tempfile would go on for a day on Windows, and is not asked."""
-    refused = held(monkeypatch, os, "open", f"{output._TEMPORARY}*")
-    monkeypatch.setattr(tempfile, "mkstemp", None)
-    result = small("generate")
-    assert result.code == cli.ERRORS
-    assert "error[E302]: generated/MANIFEST: Permission denied" in result.err
-    assert len(refused) == 10
-
-
-def test_files_that_another_generator_reads(
-    generated: Tree, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """They are replaced and removed a moment later."""
-    generated.edit(ARGMAX, *SENTENCE)
-    orphan(generated, "specops/old.py")
-    replaced = held(monkeypatch, os, "replace", f"{output._TEMPORARY}*", 3)
-    removed = held(monkeypatch, Path, "unlink", "old.py", 3)
-    result = generated("generate")
-    assert result.code == cli.OK, result.err
-    assert len(replaced) == len(removed) == 3
-    assert generated("check").code == cli.OK
-
-
-@pytest.mark.parametrize("file", ["MANIFEST", "specops/directml/argmax.py"])
-def test_a_file_that_another_generator_replaces(
-    generated: Tree, monkeypatch: pytest.MonkeyPatch, file: str
-) -> None:
-    """It is read a moment later; one that stays closed is an error."""
-    refused = held(monkeypatch, Path, "read_bytes", f"generated/{file}", 3)
-    assert generated("check").code == cli.OK
-    assert len(refused) == 3
-    held(monkeypatch, Path, "read_bytes", f"generated/{file}")
-    assert f"{file}: Permission denied" in generated("check").err
-
-
-def test_a_temporary_file_that_another_generator_writes(
-    generated: Tree, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """It is left to that one."""
-    name = f"generated/specops/{output._TEMPORARY}0abc12ef"
-    generated.write(name, "half")
-    refused = held(monkeypatch, Path, "unlink", f"{output._TEMPORARY}*")
-    assert generated("generate").code == cli.OK
-    assert len(refused) == 1 and generated.path(name).is_file()
 
 
 # --- determinism -----------------------------------------------------------------------------------------------------

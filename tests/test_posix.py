@@ -22,7 +22,7 @@ import test_dxdispatch
 import trees
 from test_command import ARGMAX, environment, started
 from test_dxdispatch import Case, with_values, writing
-from test_generate import clear_error, old_or_new, two_states  # noqa: F401
+from trees import clear_error
 
 from generator import cli, output
 
@@ -423,7 +423,7 @@ def test_an_end_at_every_step(end: Any, tmp_path: Path, monkeypatch: pytest.Monk
     assert n >= 20
 
 
-def test_files_that_may_not_grow(two_states: States) -> None:  # noqa: F811
+def test_files_that_may_not_grow(two_states: States) -> None:
     """A real limit of the system in place of a full disk: larger files fail, and keep what they had."""
     tree, old, _ = two_states
     folder = tree.root / "generated"
@@ -449,7 +449,7 @@ def test_files_that_may_not_grow(two_states: States) -> None:  # noqa: F811
     assert now != new
 
 
-def test_a_tree_that_is_read_only(two_states: States) -> None:  # noqa: F811
+def test_a_tree_that_is_read_only(two_states: States) -> None:
     """A clear error, and nothing has changed; root may write anywhere, so a mere user tries it."""
     tree, _, _ = two_states
     before = tree.generated()
@@ -495,7 +495,7 @@ def as_a_mere_user(act: Callable[[], None], tree: trees.Tree) -> None:
 
 
 @pytest.mark.parametrize("mode", [0o555, 0o000])
-def test_a_folder_that_is_closed(two_states: States, mode: int) -> None:  # noqa: F811
+def test_a_folder_that_is_closed(two_states: States, mode: int) -> None:
     """One of many, in a tree that is open otherwise: nothing is written, and what cannot be read is not missing."""
     tree, _, _ = two_states
     before = tree.generated()
@@ -525,7 +525,7 @@ def test_a_link_to_nowhere_is_no_empty_folder(tree: trees.Tree) -> None:
 
 
 @pytest.mark.parametrize("mode", [0o000, 0o311])
-def test_specs_that_cannot_be_listed(two_states: States, mode: int) -> None:  # noqa: F811
+def test_specs_that_cannot_be_listed(two_states: States, mode: int) -> None:
     """They are not gone: nothing of theirs is removed."""
     tree, _, _ = two_states
     before = tree.generated()
@@ -581,7 +581,7 @@ def test_names_of_files_that_are_no_text(tree: trees.Tree, format: str) -> None:
     ],
 )
 def test_a_reader_that_has_seen_enough(
-    two_states: States,  # noqa: F811
+    two_states: States,
     arguments: list[str],
     code: int,
 ) -> None:
@@ -601,7 +601,7 @@ def test_a_reader_that_has_seen_enough(
     os.close(theirs)
 
 
-def test_output_that_cannot_be_written(two_states: States, tmp_path: Path) -> None:  # noqa: F811
+def test_output_that_cannot_be_written(two_states: States, tmp_path: Path) -> None:
     """Nobody takes what was not written for good."""
     command = [sys.executable, "-m", "generator", "list", "--root", str(two_states[0].root)]
     with (tmp_path / "out").open("wb") as file:

@@ -14,11 +14,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from types import SimpleNamespace
 
+from generator import cli, output
+
 PROJECT = Path(__file__).resolve().parent.parent
 BASE = PROJECT / "tests/diagnostics/base"
 ARGMAX = "specs/directml/argmax.yaml"
 VOCABULARY = "specs/vocabulary.yaml"
 FEW = "argm.*|.*hardmax.*"  # operators of three sources and several versions, equivalent to one another
+# A change of the spec that leaves it good.
+SENTENCE = ("doc: Tensor to search.", "doc: Tensor to look through.")
 # `os` for a module that is to take it for that of Windows.
 WINDOWS = SimpleNamespace(**{**vars(os), "name": "nt"})
 
@@ -123,3 +127,27 @@ def run_generated(root: Path, *arguments: str, timeout: float = 300) -> Result:
         "PYTHONDONTWRITEBYTECODE": "1",
     }
     return spawn(*arguments, cwd=root, environment=environment, timeout=timeout)
+
+
+def orphan(tree: Tree, path: str) -> None:
+    """A file that the generator once made, and that no spec asks for."""
+    text, manifest = "x = 1\n", "generated/MANIFEST"
+    tree.write(f"generated/{path}", text)
+    listed = tree.text(manifest) if tree.path(manifest).is_file() else ""
+    tree.write(manifest, f"{listed}{output.digest(text.encode())}  {path}\n")
+
+
+def clear_error(result: Result) -> None:
+    """An error of the writing, told without a traceback."""
+    assert result.code == cli.ERRORS
+    assert result.err.startswith("error[E302]: ")
+    assert "Traceback" not in result.said
+
+
+def old_or_new(tree: Tree, old: dict[str, bytes], new: dict[str, bytes]) -> None:
+    """Each file is as in one of two states."""
+    now = tree.generated()
+    now = {path: data for path, data in now.items() if not Path(path).name.startswith(".specops-")}
+    for path in (old.keys() | new.keys()) - {"MANIFEST"}:
+        assert now.get(path) in (old.get(path), new.get(path)), f"{path} is neither old nor new"
+    assert now.keys() <= old.keys() | new.keys()
