@@ -205,7 +205,7 @@ class MaxUnpoolingOperatorDesc(OperatorDesc):
     Attributes:
         InputTensor: Elements, such as a max pooling gives them.
         IndicesTensor: For each element of InputTensor its index in OutputTensor, counted row-major
-            through all dimensions.
+            through all dimensions; one that is not there writes nothing, of equal ones any wins.
         OutputTensor: The elements at their indices; 0 where there is none.
 
     >>> from specops.directml import MaxUnpoolingOperatorDesc, TensorDesc
@@ -238,7 +238,8 @@ def max_unpooling(
             that shares its memory; of FLOAT32, FLOAT16, INT64, INT32, INT16, INT8, UINT64, UINT32,
             UINT16, UINT8.
         indices: For each element of InputTensor its index in OutputTensor, counted row-major
-            through all dimensions. An array of UINT64, UINT32.
+            through all dimensions; one that is not there writes nothing, of equal ones any wins. An
+            array of UINT64, UINT32.
         output_sizes: Sizes of OutputTensor.
         out: Array to write to, of the output's data type and shape; it may not share memory with an
             input. None makes a new one, which has the memory order of x where it has its

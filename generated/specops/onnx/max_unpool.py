@@ -90,8 +90,8 @@ def max_unpool(
     Args:
         x: Elements, such as MaxPool gives them, as (N x C x H x W). A NumPy array of any strides,
             or an object that shares its memory; of FLOAT64, FLOAT32, FLOAT16, BFLOAT16.
-        i: For each element of X its index in the output, counted row-major through all dimensions.
-            An array of INT64.
+        i: For each element of X its index in the output, counted row-major through all dimensions;
+            one that is not there writes nothing, of equal ones any wins. An array of INT64.
         kernel_shape: Entries of the window of the pooling, for each spatial dimension.
         output_shape: The sizes of the output; an empty list stands for those that follow from the
             attributes. None means `[]`.

@@ -163,8 +163,8 @@ def max_unpool(
         x: Elements, such as max_pool gives them. A NumPy array of any strides, or an object that
             shares its memory; of FLOAT64, FLOAT32, FLOAT16, BFLOAT16, INT64, INT32, INT16, INT8,
             UINT64, UINT32, UINT16, UINT8, BOOL.
-        indices: For each element of x its flat row-major index in the result. An array of INT64,
-            UINT64, UINT32.
+        indices: For each element of x its flat row-major index in the result; one outside it writes
+            nothing, of equal ones any wins. An array of INT64, UINT64, UINT32.
         output_sizes: Sizes of out.
         out: Array to write to, of the output's data type and shape; it may not share memory with an
             input. None makes a new one, which has the memory order of x where it has its
