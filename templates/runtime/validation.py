@@ -451,7 +451,7 @@ def feature_level(value: object) -> str | None:
         level = value.removeprefix("DML_FEATURE_LEVEL_").replace("_", ".")
         if level in FEATURE_LEVELS:
             return level
-    raise NotUnderstood(value, f"one of the strings {', '.join(FEATURE_LEVELS)}")
+    raise NotUnderstood(value, ", ".join(FEATURE_LEVELS))
 
 
 def attribute(field: Field, value: object) -> Any:
