@@ -22,23 +22,32 @@ from generator import cli, output
 # --- interruption ----------------------------------------------------------------------------------------------------
 
 
+def brought_up(tree: Tree) -> tuple[Path, dict[str, bytes]]:
+    """A copy of generated/ in its old state, and what the new one is, in which the tree is left."""
+    start = tree.root.parent / "start"
+    shutil.copytree(tree.root / "generated", start)
+    assert tree("generate").code == cli.OK
+    return start, tree.generated()
+
+
+def begin_again(tree: Tree, start: Path) -> None:
+    shutil.rmtree(tree.root / "generated")
+    shutil.copytree(start, tree.root / "generated")
+
+
 def test_interruption_at_every_write(
     two_states: tuple[Tree, dict[str, bytes], dict[str, bytes]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Stopped at the n-th write, for every n: each file is whole, and a later run with other specs mends all."""
     tree, old, _ = two_states
-    start = tree.root.parent / "start"
-    shutil.copytree(tree.root / "generated", start)
-    assert tree("generate").code == cli.OK
-    new = tree.generated()
+    start, new = brought_up(tree)
     assert len({p for p in new if new[p] != old.get(p)}) >= 8
     spec = tree.text(ARGMAX)
     later = spec.replace("look through", "read through").replace("each_column", "every_column")
-    real = {name: getattr(os, name) for name in ("replace", "unlink")}
+    replace = os.replace
     n = 0
     while True:
-        shutil.rmtree(tree.root / "generated")
-        shutil.copytree(start, tree.root / "generated")
+        begin_again(tree, start)
         tree.write(ARGMAX, spec)
         calls = 0
 
@@ -47,7 +56,7 @@ def test_interruption_at_every_write(
             calls += 1
             if calls > _n:
                 raise KeyboardInterrupt
-            real["replace"](*arguments)
+            replace(*arguments)
 
         with monkeypatch.context() as patch:
             patch.setattr(os, "replace", stop)
@@ -73,10 +82,7 @@ def test_interruption_at_every_write(
 def test_killed_while_writing(two_states: tuple[Tree, dict[str, bytes], dict[str, bytes]]) -> None:
     """A real SIGKILL, at the start of the run's writing or a moment later."""
     tree, old, _ = two_states
-    start = tree.root.parent / "start"
-    shutil.copytree(tree.root / "generated", start)
-    assert tree("generate").code == cli.OK
-    new = tree.generated()
+    start, new = brought_up(tree)
     spec = tree.text(ARGMAX)
     random_ = random.Random(7)
     # Writing is made slow, so that the signal falls into it.
@@ -88,8 +94,7 @@ def test_killed_while_writing(two_states: tuple[Tree, dict[str, bytes], dict[str
     )
     killed = 0
     for _ in range(5):
-        shutil.rmtree(tree.root / "generated")
-        shutil.copytree(start, tree.root / "generated")
+        begin_again(tree, start)
         tree.write(ARGMAX, spec)
         with subprocess.Popen(
             [sys.executable, "-c", slow, "generate", "--root", str(tree.root)],
@@ -121,13 +126,9 @@ def test_two_generators_at_once(
 ) -> None:
     """Two runs in the same folder both succeed and leave what one run leaves."""
     tree, _, _ = two_states
-    start = tree.root.parent / "start"
-    shutil.copytree(tree.root / "generated", start)
-    assert tree("generate").code == cli.OK
-    new = tree.generated()
+    start, new = brought_up(tree)
     for _ in range(3):
-        shutil.rmtree(tree.root / "generated")
-        shutil.copytree(start, tree.root / "generated")
+        begin_again(tree, start)
         command = [sys.executable, "-m", "generator", "generate", "--root", str(tree.root)]
         both = [
             subprocess.Popen(
