@@ -42,7 +42,7 @@ CODES = {
     "E223": "Data that does not fit its data type or is not rectangular, or a change that does not fit the field.",
     "E224": "An example, or a call of an equivalence, that an operator's own tables or sizes do not allow.",
     "E225": "An expression that has no value for an example, though this satisfies all constraints.",
-    "E226": "A table that has a data type for which the kernel has no code.",
+    "E226": "Data types that tables and constraints let through, and for which the kernel has no code.",
     "E230": "A newer feature level never removes a data type, and only dialects with levels name them.",
     "E231": "Tables stand newest first; the oldest is of the level that introduced the operator. Where an attribute"
     " chooses among them, each of its values has exactly one group of tables. Ranks go up to 64.",

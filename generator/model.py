@@ -128,11 +128,18 @@ class EnumEntry(Strict):
     empty: Name | None = _key("The value that an empty text stands for.", None)
 
 
+# Of tensors of a kernel: the data types that it may have, or the tensor whose data type it has.
+TensorTypes = dict[Name, Name | Annotated[list[Name], Field(min_length=1)]]
+
+
 class Parameter(Strict):
     """What a kernel can be told: one of some values, or an expression."""
 
     doc: Text
     values: dict[Name, Text] | None = None
+    dtypes: dict[Name, TensorTypes] = _key(
+        "For values that take other data types: what replaces entries of the kernel's `dtypes`.", {}
+    )
     expression: Literal["ints", "number"] | None = None
 
 
@@ -146,8 +153,10 @@ class KernelEntry(Strict):
     inputs: list[Name]
     outputs: list[Name]
     exact: bool = _key("Whether results are exact, or right but for the rounding of the data type.")
-    dtypes: dict[Name, Annotated[list[Name], Field(min_length=1)]] = _key(
-        "The data types that a tensor may have; one that is not named may have any.", {}
+    dtypes: TensorTypes = _key(
+        "The data types that a tensor may have, or the tensor whose data type it has; one that is not named may have"
+        " any.",
+        {},
     )
     parameters: dict[Name, Parameter]
 

@@ -142,6 +142,13 @@ def test_tables_turn_red(sabotaged: Tree, name: str) -> None:
 TYPES_4_1 = "dtypes: [FLOAT32, FLOAT16, INT64, INT32, INT16, INT8, UINT64, UINT32, UINT16, UINT8]"
 
 # name: (file, old, new, code)
+SAME_DTYPE = """\
+  - id: same_dtype
+    use: same_dtype(OutputTensor, InputTensor)
+    field: OutputTensor
+    page: Tensor constraints
+    violate: {OutputTensor.dtype: FLOAT16}
+"""
 RED_LINT = {
     "a data type dropped from the newest table": (
         ARGMAX,
@@ -166,6 +173,18 @@ RED_LINT = {
         f"ranks: 1..8\n      {TYPES_4_1}",
         f"ranks: 3..8\n      {TYPES_4_1}",
         "E224",
+    ),
+    "a result set free from its input's data type": (
+        "specs/directml/activation_hardmax1.yaml",
+        SAME_DTYPE,
+        "",
+        "E226",
+    ),
+    "a function set free from its input's data type": (
+        "specs/plain/hardmax.yaml",
+        "dtype: x.dtype",
+        "dtype: FLOAT32",
+        "E226",
     ),
     "a constraint weakened": (
         ARGMAX,

@@ -9,6 +9,7 @@ from generator.diagnostics import Note, Report, Span
 from generator.lint.entries import check_origin, check_unique
 from generator.lint.equivalences import Equivalences, check_calls
 from generator.lint.fields import Fields
+from generator.lint.kernel_types import KernelTypes
 from generator.lint.naming import Naming
 from generator.lint.rules import Rules
 from generator.lint.semantics import Semantics
@@ -34,7 +35,9 @@ class Linted:
 
 def lint(tree: SpecTree, report: Report) -> Linted:
     """Check all specs; findings go to the report."""
+    start = report.count
     check_vocabulary(tree, report)
+    kernels_sound = report.count == start
     tensor_rules = resolve.tensor_rules(tree, report)
     remembered: dict[tuple[str, Tensor], bool] = {}
     operators, sound = [], []
@@ -44,6 +47,8 @@ def lint(tree: SpecTree, report: Report) -> Linted:
         operator = resolve.operator(source, tree, report)
         _spec(operator, tree, report)
         if report.count == before and len(tensor_rules) == len(tree.vocabulary.tensor_constraints):
+            if kernels_sound:
+                KernelTypes(operator, tree, report).check()
             SelfTest(operator, tree, tensor_rules, remembered, report).run()
         operators.append(operator)
         if report.count == before:

@@ -1,4 +1,4 @@
-"""The tables of data types: complete, of sound levels, and such as the kernel takes."""
+"""The tables of data types: complete and of sound levels."""
 
 from __future__ import annotations
 
@@ -65,7 +65,6 @@ class Tables(Subject):
                             self.document.span((*path, name, "dtypes", j)),
                             "again",
                         )
-                    self.taken_by_kernel(name, dtype, (*path, name, "dtypes", j))
         for group in {str(row.when): row.when for row in self.spec.support}.values():
             self.levels(
                 [
@@ -75,26 +74,6 @@ class Tables(Subject):
                 ]
             )
         self.choices_of_tables()
-
-    def taken_by_kernel(self, tensor: str, dtype: str, path: KeyPath) -> None:
-        """A kernel has no code for a data type that it does not take."""
-        name = self.spec.semantics.kernel
-        kernel = self.vocabulary.kernels.get(name)
-        if kernel is None:
-            return  # told with the semantics
-        pairs = [
-            (field.name, argument)
-            for kind, arguments in (("input", kernel.inputs), ("output", kernel.outputs))
-            for field, argument in zip(self.spec.tensors(kind), arguments, strict=False)
-        ]
-        allowed = kernel.dtypes.get(dict(pairs).get(tensor, ""), [dtype])
-        if dtype not in allowed:
-            self.report.add(
-                "E226",
-                f"kernel {name} does not take {dtype} as {dict(pairs)[tensor]}",
-                self.document.span(path),
-                f"it takes {', '.join(allowed)}",
-            )
 
     def when(self, row: model.SupportRow, path: KeyPath) -> None:
         """The attribute that chooses among tables, and its values."""

@@ -7,7 +7,7 @@ import re
 from generator import expr
 from generator.diagnostics import Report, suggestion
 from generator.lint.entries import check_needs, check_origin, check_own, check_unique
-from generator.model import SpecTree
+from generator.model import KernelEntry, SpecTree, TensorTypes
 from generator.source import KeyPath
 
 # NumPy's types, with those of ml_dtypes: their kind and their bytes.
@@ -92,31 +92,61 @@ def check_vocabulary(tree: SpecTree, report: Report) -> None:
                 tree.document.key_span(("kernels", name)),
                 "again",
             )
-        for tensor, dtypes in kernel.dtypes.items():
-            at: KeyPath = ("kernels", name, "dtypes", tensor)
-            if tensor not in arguments:
-                report.add(
-                    "E203",
-                    f"`{tensor}` is not a tensor of kernel `{name}`",
-                    tree.document.key_span(at),
-                    "unknown name",
-                    help=suggestion(tensor, [*kernel.inputs, *kernel.outputs]),
-                )
-            for i, dtype in enumerate(dtypes):
-                if dtype not in tree.vocabulary.data_types:
-                    report.add(
-                        "E103",
-                        f"`{dtype}` is not a data type",
-                        tree.document.span((*at, i)),
-                        "unknown value",
-                        help=suggestion(dtype, tree.vocabulary.data_types),
-                    )
+        _tensor_types(tree, kernel, kernel.dtypes, ("kernels", name, "dtypes"), report)
         for parameter, entry in kernel.parameters.items():
             if (entry.values is None) == (entry.expression is None):
                 report.add(
                     "E212",
                     f"parameter `{parameter}` needs one of `values` and `expression`",
                     tree.document.key_span(("kernels", name, "parameters", parameter)),
+                )
+            for value, dtypes in entry.dtypes.items():
+                at: KeyPath = ("kernels", name, "parameters", parameter, "dtypes", value)
+                if value not in (entry.values or {}):
+                    report.add(
+                        "E203",
+                        f"`{value}` is not a value of `{parameter}`",
+                        tree.document.key_span(at),
+                        "unknown name",
+                        help=suggestion(value, entry.values or {}),
+                    )
+                _tensor_types(tree, kernel, dtypes, at, report)
+
+
+def _tensor_types(
+    tree: SpecTree, kernel: KernelEntry, dtypes: TensorTypes, path: KeyPath, report: Report
+) -> None:
+    """They name tensors of the kernel, and data types or another tensor that has these."""
+    tensors = [*kernel.inputs, *kernel.outputs]
+    for tensor, taken in dtypes.items():
+        at: KeyPath = (*path, tensor)
+        if tensor not in tensors:
+            report.add(
+                "E203",
+                f"`{tensor}` is not a tensor of the kernel",
+                tree.document.key_span(at),
+                "unknown name",
+                help=suggestion(tensor, tensors),
+            )
+        if isinstance(taken, str):
+            known = [t for t in tensors if t != tensor and not isinstance(dtypes.get(t), str)]
+            if taken not in known:
+                report.add(
+                    "E203",
+                    f"`{taken}` is not a tensor whose data types are told",
+                    tree.document.span(at),
+                    "unknown name",
+                    help=suggestion(taken, known),
+                )
+            continue
+        for i, dtype in enumerate(taken):
+            if dtype not in tree.vocabulary.data_types:
+                report.add(
+                    "E103",
+                    f"`{dtype}` is not a data type",
+                    tree.document.span((*at, i)),
+                    "unknown value",
+                    help=suggestion(dtype, tree.vocabulary.data_types),
                 )
 
 

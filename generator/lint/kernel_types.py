@@ -1,0 +1,126 @@
+"""The data types that tables and constraints let through: a kernel has no code for others."""
+
+from __future__ import annotations
+
+import itertools
+import re
+from collections.abc import Iterator, Mapping
+from types import SimpleNamespace
+from typing import Any
+
+from generator import model, names
+from generator.lint.subject import Subject
+
+
+class KernelTypes(Subject):
+    """Asked of sound specs only, for it evaluates their constraints."""
+
+    def check(self) -> None:
+        self.kernel = self.vocabulary.kernels[self.spec.semantics.kernel]
+        arguments = (
+            *zip(self.spec.tensors("input"), self.kernel.inputs, strict=False),
+            *zip(self.spec.tensors("output"), self.kernel.outputs, strict=False),
+        )
+        self.arguments = {field.name: argument for field, argument in arguments}
+        told: set[str] = set()  # one finding for each tensor
+        for i, row in enumerate(self.spec.support):
+            for attributes in self.chosen(row):
+                self.table(i, row, attributes, told)
+
+    def chosen(self, row: model.SupportRow) -> Iterator[dict[str, Any]]:
+        """The values of the attributes that choose what the kernel takes, as far as a table is for them."""
+        meanings = self.spec.semantics.meanings
+        fields = {m.by for p, m in meanings.items() if m.by and self.kernel.parameters[p].dtypes}
+        values = {name: self.choices(self.spec.field(name).type) for name in sorted(fields)}
+        values |= row.when or {}
+        for combination in itertools.product(*values.values()):
+            attributes: dict[str, Any] = dict(zip(values, combination, strict=True))
+            for name, value in attributes.items():
+                if self.spec.field(name).type == "bool":
+                    attributes[name] = value == "true"
+            yield attributes
+
+    def kernel_dtypes(self, attributes: Mapping[str, Any]) -> dict[str, str | list[str]]:
+        """What the kernel takes: of its tensors the data types, or the tensor whose type it is."""
+        taken = dict(self.kernel.dtypes)
+        for name, meaning in self.spec.semantics.meanings.items():
+            value = meaning.value
+            if meaning.by is not None and meaning.by in attributes:
+                value = (meaning.values or {})[names.yaml_word(attributes[meaning.by])]
+            taken |= self.kernel.parameters[name].dtypes.get(value or "", {})
+        return taken
+
+    def table(
+        self, index: int, row: model.SupportRow, attributes: Mapping[str, Any], told: set[str]
+    ) -> None:
+        taken = self.kernel_dtypes(attributes)
+        tables = {name: row.tensors[name].dtypes for name in self.arguments}
+        for combination in itertools.product(*tables.values()):
+            dtypes = dict(zip(tables, combination, strict=True))
+            of_argument = {self.arguments[name]: dtype for name, dtype in dtypes.items()}
+            for name, dtype in dtypes.items():
+                allowed = taken.get(self.arguments[name], [dtype])
+                if isinstance(allowed, str):
+                    good = dtype == of_argument.get(allowed, dtype)
+                else:
+                    good = dtype in allowed
+                if good or name in told:
+                    continue
+                if self.excluded(attributes, dtypes):
+                    break
+                told.add(name)
+                self.refuse(index, name, dtype, dtypes, attributes, allowed)
+
+    def excluded(self, attributes: Mapping[str, Any], dtypes: Mapping[str, str]) -> bool:
+        """Whether no call has these: by a constraint of data types alone, or by what the functions make."""
+        values = {**attributes, **{n: SimpleNamespace(dtype=t) for n, t in dtypes.items()}}
+        known = {*attributes, *(f"{name}.dtype" for name in dtypes)}
+        data_types = self.vocabulary.data_types
+        for name, derived in self.operator.derived.items():
+            if known.issuperset(derived.reads):
+                values[name] = derived.evaluate(values, data_types)
+                known.add(name)
+        if self.operator.source.dialect != "directml":
+            for field in self.spec.tensors("output"):
+                like = re.fullmatch(r"(\w+)\.dtype", field.dtype or "")
+                if like and dtypes[field.name] != dtypes[like[1]]:
+                    return True
+        return any(
+            known.issuperset(rule.require.reads) and not rule.require.holds(values, data_types)
+            for rule in self.operator.rules
+        )
+
+    def refuse(
+        self,
+        index: int,
+        name: str,
+        dtype: str,
+        dtypes: Mapping[str, str],
+        attributes: Mapping[str, Any],
+        allowed: str | list[str],
+    ) -> None:
+        path = ("support", index, name, "dtypes")
+        span = self.document.span(
+            (*path, self.spec.support[index].tensors[name].dtypes.index(dtype))
+        )
+        where = "".join(f", where {n} is {v}" for n, v in attributes.items())
+        argument, kernel = self.arguments[name], self.spec.semantics.kernel
+        if isinstance(allowed, list):
+            self.report.add(
+                "E226",
+                f"kernel {kernel} does not take {dtype} as {argument}{where}",
+                span,
+                f"it takes {', '.join(allowed)}",
+            )
+            return
+        other = next(n for n, a in self.arguments.items() if a == allowed)
+        follow = f"add the constraint `use: same_dtype({name}, {other})`"
+        if self.operator.source.dialect != "directml":
+            follow = f"give the field `dtype: {other}.dtype`"
+        self.report.add(
+            "E226",
+            f"kernel {kernel} does not take {dtype} as {argument} beside {dtypes[other]} as {allowed}{where}",
+            span,
+            f"{argument} has the data type of {allowed}",
+            help=f"{follow}, or narrow the tables",
+        )
