@@ -442,7 +442,7 @@ def test_channels_last_in_memory(name: str) -> None:
             assert np.array_equal(specops.argmax(x, axis=axis), wanted), f"{x.shape} {axis}"
 
 
-@pytest.mark.parametrize("part_bytes", [48, 1 << 18])
+@pytest.mark.parametrize("part_bytes", [48, 400, 1 << 18])
 @pytest.mark.parametrize("name", [*TYPES, "INT64", "UINT8"])
 def test_groups_dense_in_another_order(
     name: str, part_bytes: int, monkeypatch: pytest.MonkeyPatch
@@ -475,6 +475,24 @@ def test_groups_dense_in_another_order(
                 for nan in NAN_RULES:
                     found = run(name, x, (1, 2, 3), nan)
                     assert np.array_equal(found, hardmax(x, (1, 2, 3), nan)), f"{text} {nan}"
+
+
+@pytest.mark.parametrize("flip", list(itertools.product((1, -1), repeat=2)))
+def test_the_one_that_is_preferred_to_many_others(
+    flip: tuple[int, int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """At each place of a group's parts, also the first and the last: many in the middle column are as great."""
+    monkeypatch.setattr(lowering, "PART_BYTES", 200)
+    memory = np.zeros((200, 3), np.uint8)
+    memory[:, 1] = 1
+    x = memory[:: flip[0], :: flip[1]].T
+    middle = np.flatnonzero(x)
+    for place in range(x.size):
+        before = x.flat[place]
+        x.flat[place] = 1
+        assert specops.argmax(x, axis=(0, 1)) == min(place, middle[0])
+        assert specops.argmax(x, axis=(0, 1), last=True) == max(place, middle[-1])
+        x.flat[place] = before
 
 
 @pytest.mark.parametrize("name", TYPES)

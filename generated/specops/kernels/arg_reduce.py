@@ -73,7 +73,8 @@ PAIR_BYTES = 16
 SHORT_BYTES = 127 * 64  # of a row searched without blocks: numbers of its vectors fit a byte
 BLOCK_BYTES = 4096  # scanned for its greatest key before the position matters
 LEAST_PACKED = 48  # elements of a run that had better be packed: fewer take up to 1.4 times as long
-TIE_ELEMENTS = 512  # of a dense group, for each of several greatest elements that are compared
+TIES = 64  # greatest elements of a dense group that are compared, whatever its size
+TIE_ELEMENTS = 512  # of it, for each further one
 RUN_ELEMENTS = 4  # loaded one by one while a short run is searched
 BLOCK_ROWS = 1024  # rows of columns whose numbers fit the keys
 BYTE_ROWS = 256  # of 8 bits
@@ -2133,29 +2134,54 @@ def _row(how, reduced, x, rule, begin, end):
 
 
 @helper
-def _first_of_key(how, preferred, x, key, limit, rule):
-    """Index of the first of a group's elements, in the order of preference, whose key is `key`; and whether it is found.
+def _first_of_key(how, preferred, x, key, limit, rule, begin, end):
+    """Index of the first element, in the order of preference, whose key is `key`; and whether it is found.
 
-    No more than `limit` elements are looked at.
+    Of a dense group's places `begin` to `end` in memory; about `limit` elements are looked at.
     """
     _, step, weight = _axis(preferred, preferred[1] - 1)
     x += how[PREFERRED_AT]
-    position = 0
-    while position < limit:
-        offset, index, count = _run_at(preferred, position, limit)
-        for i in range(count):
+    size = item_size(rule.flip)
+    volume = _volume(preferred)
+    position = looked = 0
+    while position < volume and looked < limit:
+        offset, index, count = _run_at(preferred, position, volume)
+        position += count
+        # The elements of this run that lie within the part: those before it, and those before its end.
+        place = (how[PREFERRED_AT] + offset) // size
+        before, until = begin - place, end - place
+        if step < 0:
+            before, until = 1 - until, 1 - before
+        apart = abs(step) // size
+        first = ceildiv(before, apart) if before > 0 else 0
+        stop = least(count, ceildiv(until, apart)) if until > 0 else 0
+        for i in range(first, stop):
             if np.int64(load_key(x + offset, i * step, rule)) == key:
                 return how[PREFERRED_INDEX] + index + i * weight, True
-        position += count
+        looked += 1 + stop - least(first, stop)
     return 0, False
+
+
+@helper
+def _compare_ties(how, reduced, x, key, place, last, index, most, rule):
+    """Go on from one of several elements of a key, by place and index, to at most so many others; the preferred one."""
+    size = item_size(rule.flip)
+    while most > 0 and place < last:
+        most -= 1
+        place += 1
+        place += place_in_run(x + place * size, last - place + 1, key, False, rule)
+        other = _unravel(reduced, reduced[1], place)[1]
+        if (other < index) != (how[LAST] != 0):
+            index = other
+    return place, index
 
 
 @helper
 def _dense_row(how, reduced, preferred, x, rule, begin, end):
     """As _row, of a group that is `DENSE`: 0.01 to 0.3 of the time of short runs; and whether the index was found.
 
-    Of several greatest elements a few are compared; of more, one is soon met in the order of preference, which leads
-    out of a part of a group, though. If not, all runs are searched: by then that takes twice as long at most.
+    Of several greatest elements a few are compared; of more, one is soon met in the order of preference, if they are
+    not all at its end. Then more are compared, and in the end all runs searched: that takes twice as long at most.
     """
     size = item_size(rule.flip)
     block = BLOCK_BYTES // size
@@ -2170,21 +2196,17 @@ def _dense_row(how, reduced, preferred, x, rule, begin, end):
             last = start
     first += place_in_run(x + first * size, least(end - first, block), best, False, rule)
     last += place_in_run(x + last * size, least(end - last, block), best, True, rule)
-    place = first
-    index = _unravel(reduced, reduced[1], place)[1]
-    for _ in range(1 + (end - begin) // TIE_ELEMENTS):
-        if place >= last:  # greater only if another thread changed the input meanwhile
-            return best, how[BASE] + index, True
-        place += 1
-        place += place_in_run(x + place * size, last - place + 1, best, False, rule)
-        other = _unravel(reduced, reduced[1], place)[1]
-        if (other < index) != (how[LAST] != 0):
-            index = other
-    if end - begin == _volume(reduced):
-        limit = least(RUN_ELEMENTS * ceildiv(end, _entry(reduced, reduced[1] - 1, 0)), end)
-        index, found = _first_of_key(how, preferred, x, best, limit, rule)
-        return best, index, found
-    return best, index, False
+    index = _unravel(reduced, reduced[1], first)[1]
+    place, index = _compare_ties(how, reduced, x, best, first, last, index, TIES, rule)
+    if place < last:
+        runs = ceildiv(end - begin, _entry(reduced, reduced[1] - 1, 0))
+        limit = least(RUN_ELEMENTS * runs, end - begin)
+        met, found = _first_of_key(how, preferred, x, best, limit, rule, begin, end)
+        if found:
+            return best, met, True
+        more = (end - begin) // TIE_ELEMENTS
+        place, index = _compare_ties(how, reduced, x, best, place, last, index, more, rule)
+    return best, how[BASE] + index, place >= last
 
 
 @helper
