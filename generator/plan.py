@@ -284,7 +284,7 @@ def _catalogue(linted: Linted) -> File:
         )
     lines = ",\n".join(json.dumps(record) for record in records)
     text = f"[\n{lines}\n]\n"
-    return File("specops/command/catalogue.json", ("specs/",), "", {}, (), text, "plan.py")
+    return File("specops/catalogue.json", ("specs/",), "", {}, (), text, "plan.py")
 
 
 # --- one operator ---
@@ -297,7 +297,7 @@ def _operator(operator: Operator, linted: Linted) -> Iterator[File]:
     template = f"{dialect}/{'version' if dialect == 'onnx' else 'operator'}.py.jinja"
     yield File(f"specops/{dialect}/{name}.py", sources, template, laid_out, users)
     text = f"{page.operator(operator, linted)}\n"
-    shown = f"specops/command/pages/{dialect}_{name}.txt"
+    shown = f"specops/pages/{dialect}_{name}.txt"
     yield File(shown, sources, "", {}, users, text, "page.py")
     table = {"op": laid_out["op"], "caller": cases.caller(operator)}
     yield File(f"tests/cases/{dialect}_{name}.py", sources, "cases.py.jinja", table, users)

@@ -18,9 +18,9 @@ import trees
 
 import specops
 from specops import cache, dxdispatch
+from specops.catalogue import entries, find
 from specops.command import main as command
 from specops.command import terminal
-from specops.command.catalogue import entries, find
 from specops.dxdispatch import ModelError
 
 GALLERY = trees.PROJECT / "examples" / "models"
@@ -247,7 +247,7 @@ def test_an_interrupt_while_llvm_compiles(specops_: Run, tmp_path: Path) -> None
 def test_outside_the_checkout(tmp_path: Path) -> None:
     result = started("explain", "directml/argmax", cwd=tmp_path)
     assert result.returncode == 0 and result.stderr == ""
-    page = PACKAGE / "command" / "pages" / "directml_argmax.txt"
+    page = PACKAGE / "pages" / "directml_argmax.txt"
     assert result.stdout == page.read_text(encoding="utf-8")
 
 

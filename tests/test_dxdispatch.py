@@ -1260,5 +1260,5 @@ def test_a_new_directml_operator_is_found(generated: trees.Tree) -> None:
     assert generated("generate").code == 0
     registry = generated.text("generated/specops/directml/registry.py")
     assert '"DML_OPERATOR_ARGMOST": ArgmostOperatorDesc' in registry
-    assert generated.path("generated/specops/command/pages/directml_argmost.txt").is_file()
-    assert "directml/argmost" in generated.text("generated/specops/command/catalogue.json")
+    assert generated.path("generated/specops/pages/directml_argmost.txt").is_file()
+    assert "directml/argmost" in generated.text("generated/specops/catalogue.json")

@@ -76,9 +76,9 @@ def test_dry_run_writes_nothing(generated: Tree) -> None:
     assert result.code == cli.OK
     *listed, summary = result.out.splitlines()
     assert listed == [
-        "stale: generated/specops/command/pages/directml_argmax.txt",
         "stale: generated/specops/directml/argmax.py",
         "orphan: generated/specops/old.py",
+        "stale: generated/specops/pages/directml_argmax.txt",
         "missing: generated/specops/py.typed",
         "edited: generated/specops/tensor.py",
     ]
@@ -141,7 +141,7 @@ def test_partial_generate(generated: Tree) -> None:
     assert "2 updated" in generated("generate", "directml/argmax").out
     after = generated.generated()
     assert {p for p in after if after[p] != before[p]} == {
-        "specops/command/pages/directml_argmax.txt",
+        "specops/pages/directml_argmax.txt",
         "specops/directml/argmax.py",
         "MANIFEST",
     }
@@ -195,8 +195,8 @@ GENERATE = "run `python -m generator generate` and commit the result"
 
 def test_check_stale(generated: Tree) -> None:
     generated.edit(ARGMAX, *SENTENCE)
-    page = "generated/specops/command/pages/directml_argmax.txt"
-    out = red(generated, VALIDATOR, "is out of date", GENERATE, page)
+    page = "generated/specops/pages/directml_argmax.txt"
+    out = red(generated, page, "is out of date", GENERATE, VALIDATOR)
     assert "+++ from specs/directml/argmax.yaml" in out
     assert "-        InputTensor: Tensor to search." in out
     assert "+        InputTensor: Tensor to look through." in out
@@ -235,8 +235,8 @@ def test_check_hand_edited(generated: Tree) -> None:
 
 # A file that no template makes, with the module that does.
 WITHOUT_TEMPLATE = {
-    "generated/specops/command/pages/directml_argmax.txt": "generator/page.py",
-    "generated/specops/command/catalogue.json": "generator/plan.py",
+    "generated/specops/pages/directml_argmax.txt": "generator/page.py",
+    "generated/specops/catalogue.json": "generator/plan.py",
     "generated/spec.schema.json": "generator/model.py",
     "generated/vocabulary.schema.json": "generator/model.py",
 }
@@ -552,7 +552,7 @@ def test_a_folder_that_cannot_be_written(
         patch.setattr(os, "replace", fail)
         result = generated("generate")
     clear_error(result)
-    first = "generated/specops/command/pages/directml_argmax.txt"
+    first = "generated/specops/directml/argmax.py"
     said, help, _ = result.err.split("\n", 2)
     assert said.startswith(f"error[E302]: {first}: {error.strerror}")
     assert help == (

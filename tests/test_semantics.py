@@ -158,7 +158,7 @@ def test_kernel(generated: Tree) -> None:
 # --- the rest of a spec ----------------------------------------------------------------------------------------------
 
 VALIDATOR = "generated/specops/directml/argmax.py"
-PAGE = "generated/specops/command/pages/directml_argmax.txt"
+PAGE = "generated/specops/pages/directml_argmax.txt"
 TABLE = "generated/tests/cases/directml_argmax.py"
 
 

@@ -17,7 +17,7 @@ import pytest
 import specops
 from specops import ahead, launch
 from specops import directml as dml
-from specops.command.catalogue import entries
+from specops.catalogue import entries
 from specops.command.main import main
 from specops.operator import CompiledOperator
 

@@ -18,6 +18,17 @@ class SpecopsError(Exception):
     """The root of all errors that this package raises on purpose."""
 
 
+class UsageError(SpecopsError):
+    """A name that stands for nothing, or options that do not go together; and a hint."""
+
+    def __init__(self, message: str, hint: str = "") -> None:
+        super().__init__(message, hint)
+        self.message, self.hint = message, hint
+
+    def __str__(self) -> str:
+        return f"{self.message}; {self.hint}" if self.hint else self.message
+
+
 class Unsupported(SpecopsError):
     """A model, or a device, that asks for what this package does not have.
 

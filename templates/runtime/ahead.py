@@ -8,8 +8,8 @@ from importlib import import_module
 from typing import Any
 
 from specops import functions
-from specops.command.catalogue import Entry, UsageError, entries, find, near
-from specops.errors import ValidationError
+from specops.catalogue import Entry, entries, find, near
+from specops.errors import UsageError, ValidationError
 from specops.functions import Asked
 from specops.operator import CompiledOperator
 from specops.validation import NotUnderstood, Operator, data_type

@@ -10,8 +10,9 @@ import json
 import sys
 from itertools import groupby
 
-from specops.command.catalogue import Entry, UsageError, entries, find, related
+from specops.catalogue import Entry, entries, find, related
 from specops.command.terminal import paint, say, width
+from specops.errors import UsageError
 
 _HEADS = ("operator", "since", "summary")
 

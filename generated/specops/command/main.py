@@ -18,10 +18,10 @@ from typing import Any, NoReturn
 
 from specops import validation
 from specops._version import __version__
+from specops.catalogue import near
 from specops.command import explain, listing, models, warmup
-from specops.command.catalogue import UsageError, near
 from specops.command.terminal import complain, exit_now, is_unread, say, settle
-from specops.errors import SpecopsError
+from specops.errors import SpecopsError, UsageError
 from specops.vocabulary import DATA_TYPES, FEATURE_LEVELS
 
 OK, INVALID, USAGE, BUG, INTERRUPTED = 0, 1, 2, 3, 130

@@ -7,8 +7,9 @@ import re
 import sys
 import textwrap
 
-from specops.command.catalogue import UsageError, entries, find, near, related
+from specops.catalogue import entries, find, near, related
 from specops.command.terminal import paint, say
+from specops.errors import UsageError
 
 
 def run(options: argparse.Namespace) -> int:

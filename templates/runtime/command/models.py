@@ -11,11 +11,11 @@ from dataclasses import asdict
 from typing import TextIO
 
 from specops import dxdispatch
-from specops.command.catalogue import UsageError
 from specops.command.interrupt import ends_at_signals
 from specops.command.terminal import Progress, complain, counted, erase, exit_now, paint, say
 from specops.dxdispatch import Limits, ModelError, Problem, Timing, files
 from specops.dxdispatch.model import Dispatch
+from specops.errors import UsageError
 
 
 def run(options: argparse.Namespace) -> int:

@@ -1,4 +1,4 @@
-"""The operators that were generated, as the command names them."""
+"""The operators that were generated, by all their names."""
 
 from __future__ import annotations
 
@@ -11,20 +11,9 @@ from functools import cache
 from importlib.resources import files
 from typing import Any
 
-from specops.errors import SpecopsError
+from specops.errors import UsageError
 
 _FEW = 3  # operators that a hint names
-
-
-class UsageError(SpecopsError):
-    """A name that stands for nothing, or options that do not go together; and a hint."""
-
-    def __init__(self, message: str, hint: str = "") -> None:
-        super().__init__(message, hint)
-        self.message, self.hint = message, hint
-
-    def __str__(self) -> str:
-        return f"{self.message}; {self.hint}" if self.hint else self.message
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,13 +61,13 @@ class Entry:
     def page(self) -> str:
         """All that is known of it, as text."""
         file = f"{self.id.replace('/', '_')}.txt"
-        return (files("specops.command") / "pages" / file).read_text(encoding="utf-8")
+        return (files("specops") / "pages" / file).read_text(encoding="utf-8")
 
 
 @cache
 def entries() -> tuple[Entry, ...]:
     """All operators, in the order of their ids."""
-    text = (files("specops.command") / "catalogue.json").read_text(encoding="utf-8")
+    text = (files("specops") / "catalogue.json").read_text(encoding="utf-8")
     return tuple(
         Entry(**{**record, "calls": tuple(record["calls"])}) for record in json.loads(text)
     )
