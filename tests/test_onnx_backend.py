@@ -11,7 +11,7 @@ import sys
 import unittest
 import warnings
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -688,6 +688,12 @@ def constant(opset: int = 17, **attributes: Any) -> onnx.ModelProto:
     return model_of([helper.make_node("Constant", [], ["y"], **attributes)], [], ["y"], opset)
 
 
+def typed(number: int, field: str, element: int) -> Callable[[], onnx.ModelProto]:
+    """A model with an initializer whose second element may not fit its data type."""
+    content = {"dims": [2], "data_type": number, "raw_data": None, field: [0, element]}
+    return lambda: tensor_with(**content)
+
+
 def segment() -> onnx.ModelProto:
     model = tensor_with()
     model.graph.initializer[0].segment.begin = 0
@@ -769,6 +775,31 @@ INVALID: list[tuple[str, Any, str]] = [
     ("list", lambda: tensor_with(raw_data=None, float_data=[1.0]), "has 1 elements in float_data"),
     ("no data", lambda: tensor_with(raw_data=None), "has 0 elements in float_data"),
     ("segment", segment, "is a segment of a tensor"),
+    (
+        "too large",
+        typed(TensorProto.UINT8, "int32_data", 300),
+        'initializer "w" has 300 in int32_data; elements of UINT8 are 0 to 255',
+    ),
+    (
+        "too small",
+        typed(TensorProto.INT16, "int32_data", -32769),
+        "has -32769 in int32_data; elements of INT16 are -32768 to 32767",
+    ),
+    (
+        "unsigned",
+        typed(TensorProto.UINT32, "uint64_data", 2**32),
+        "has 4294967296 in uint64_data; elements of UINT32 are 0 to 4294967295",
+    ),
+    (
+        "bits",
+        typed(TensorProto.FLOAT16, "int32_data", 0x13C00),
+        "has 80896 in int32_data; bits of FLOAT16 are 0 to 65535",
+    ),
+    (
+        "bits below 0",
+        typed(TensorProto.BFLOAT16, "int32_data", -1),
+        "has -1 in int32_data; bits of BFLOAT16 are 0 to 65535",
+    ),
     (
         "output's type",
         lambda: model_of([], [value("x")], [value("x", TensorProto.INT8)]),

@@ -287,8 +287,8 @@ class _Reader:
         domain = _domain(proto.domain)
         function = (domain, proto.op_type) in functions or bool(getattr(proto, "overload", ""))
         inputs, outputs = tuple(map(_text, proto.input)), tuple(map(_text, proto.output))
-        name, operator = _text(proto.name), _text(proto.op_type)
-        node = Node(index, name, domain, operator, inputs, outputs, {}, function)
+        label, operator = _text(proto.name), _text(proto.op_type)
+        node = Node(index, label, domain, operator, inputs, outputs, {}, function)
         attributes: dict[str, Attribute] = {}
         for attribute in proto.attribute:
             name = _text(attribute.name)
@@ -360,9 +360,17 @@ class _Reader:
             )
         wide = {"float_data": np.float32, "double_data": np.float64, "uint64_data": np.uint64}
         array = np.array(elements, wide.get(field, np.int64))
-        if name in _BITS:
-            array = array.astype(np.uint16).view(dtype)
-        array = array.astype(dtype, copy=False).reshape(shape)
+        stored = np.dtype(np.uint16) if name in _BITS else dtype
+        if stored.kind in "iu":
+            limits = np.iinfo(stored)
+            beyond = array[(array < limits.min) | (array > limits.max)]
+            if beyond.size:
+                what = "bits of" if name in _BITS else "elements of"
+                raise self.invalid(
+                    f"{where} has {beyond[0]} in {field}; {what} {name} are {limits.min} to {limits.max}"
+                )
+        array = array.astype(stored, copy=False)
+        array = array.view(dtype).reshape(shape)
         array.flags.writeable = False
         return array
 
