@@ -784,7 +784,9 @@ def test_int64_and_the_feature_level() -> None:
     for level in ("4.1", "4_1", "DML_FEATURE_LEVEL_4_1", "6.4"):
         assert desc.compile(level)(np.arange(4)).tolist() == [3]
     for level in ("2.1", "9.9", 4.1, 3, "", b"4.1", [], True):
-        assert refused(lambda level=level: desc.validate(level)).id == "feature_level"
+        violation = refused(lambda level=level: desc.validate(level))
+        assert violation.id == "feature_level"
+        assert ('the strings "1.0", ' in violation.allowed) == (not isinstance(level, str))
 
 
 def test_errors_are_pickled() -> None:

@@ -688,6 +688,8 @@ def test_feature_level(case: Case) -> None:
     assert case.refused(content, feature_level="4_0").id == "supported_data_type"
     with pytest.raises(SpecopsError, match="no feature level"):
         dxdispatch.check(case.file, feature_level="9.9")
+    with pytest.raises(SpecopsError, match=r'level 4\.1; there are the strings "1\.0", "2\.0", '):
+        dxdispatch.check(case.file, feature_level=4.1)  # type: ignore[arg-type]
 
 
 def test_unknown_fields_are_ignored_with_a_warning(case: Case) -> None:

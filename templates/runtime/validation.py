@@ -451,7 +451,9 @@ def feature_level(value: object) -> str | None:
         level = value.removeprefix("DML_FEATURE_LEVEL_").replace("_", ".")
         if level in FEATURE_LEVELS:
             return level
-    raise NotUnderstood(value, ", ".join(FEATURE_LEVELS))
+        raise NotUnderstood(value, ", ".join(FEATURE_LEVELS))
+    strings = ", ".join(f'"{level}"' for level in FEATURE_LEVELS)
+    raise NotUnderstood(value, f"the strings {strings}")
 
 
 def attribute(field: Field, value: object) -> Any:
