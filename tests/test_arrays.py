@@ -110,6 +110,13 @@ class Attached:
         return 1, 0
 
 
+class Graded(Attached):
+    """A tensor of torch that requires a gradient: its `__array__` knows nothing of copies."""
+
+    def __array__(self, dtype: Any = None) -> np.ndarray:
+        raise RuntimeError("detach it first")
+
+
 class Interface:
     """An object with NumPy's array interface."""
 
@@ -558,6 +565,10 @@ def test_what_another_library_says() -> None:
     assert violation.found == "a value of type Attached (detach it first)"
     assert "numpy.asarray" not in violation.allowed
     assert "numpy.asarray" in refused(lambda: specops.argmax([1, 2])).allowed  # type: ignore[arg-type]
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        violation = refused(lambda: specops.argmax(Graded()))
+    assert violation.found == "a value of type Graded (detach it first)" and not told
 
 
 def test_parts_of_an_output() -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import inspect
+
 import numpy as np
 
 from specops.errors import SpecopsError, ValidationError, Violation
@@ -50,8 +52,17 @@ def _array_interface(value: object) -> np.ndarray | None:
     names = ("__array__", "__array_interface__", "__array_struct__")
     if not any(hasattr(value, name) for name in names):
         return None
-    array = np.asarray(value, copy=False)
+    array = np.asarray(value, copy=False if _takes_copy(value) else None)
     return array if type(array) is np.ndarray else np.asarray(array)
+
+
+def _takes_copy(value: object) -> bool:
+    """Whether `__array__` can be asked not to copy; of one that cannot, NumPy would warn the caller."""
+    try:
+        parameters = inspect.signature(value.__array__).parameters  # type: ignore[attr-defined]
+    except Exception:  # there is none, or it does not tell
+        return True
+    return "copy" in parameters or any(p.kind is p.VAR_KEYWORD for p in parameters.values())
 
 
 def _buffer(value: object) -> np.ndarray | None:
