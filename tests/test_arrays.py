@@ -853,20 +853,28 @@ def test_the_limit_of_threads() -> None:
             assert specops.get_num_threads() == all_of_them
         with ThreadPoolExecutor(1) as pool:  # another thread has a context of its own
             assert pool.submit(specops.get_num_threads).result() == all_of_them
+    kept = specops.num_threads(1)
+    for _ in range(2):
+        with kept, specops.num_threads(None):
+            assert specops.get_num_threads() == all_of_them
+            with kept:
+                assert specops.get_num_threads() == 1
+            assert specops.get_num_threads() == all_of_them
+    assert kept(specops.get_num_threads)() == 1
     try:
         specops.set_num_threads(1)
         assert specops.get_num_threads() == 1
+        with specops.num_threads(10**6):  # a block's own limit may be more
+            assert specops.get_num_threads() == all_of_them
         with ThreadPoolExecutor(1) as pool:
             assert pool.submit(specops.get_num_threads).result() == 1
     finally:
         specops.set_num_threads(None)
     assert specops.get_num_threads() == all_of_them
-    for wrong in (0, -1, True, 1.0, "1", None):
-        with pytest.raises(SpecopsError), specops.num_threads(wrong):  # type: ignore[arg-type]
-            pass
     for wrong in (0, -1, True, 1.0, "1"):
-        with pytest.raises(SpecopsError):
-            specops.set_num_threads(wrong)  # type: ignore[arg-type]
+        for limit in (specops.num_threads, specops.set_num_threads):
+            with pytest.raises(SpecopsError, match=r"it must be an integer from 1 to \d+, or None"):
+                limit(wrong)  # type: ignore[arg-type]
     assert specops.get_num_threads() == all_of_them
 
 

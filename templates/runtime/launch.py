@@ -10,9 +10,9 @@ import ctypes
 import functools
 import os
 import threading
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import ContextDecorator
 from contextvars import ContextVar
 from typing import Any
 
@@ -30,7 +30,8 @@ from specops.workers import Workers
 MANY_PARTS = 1 << 12  # parts of groups that a second thread joins faster than one
 
 _limit: int | None = None
-_local_limit: ContextVar[int | None] = ContextVar("specops_num_threads", default=None)
+# Of the blocks of `num_threads` around a call, the innermost last.
+_local_limits: ContextVar[tuple[int | None, ...]] = ContextVar("specops_num_threads", default=())
 _SIGNATURES = {
     chunks.serial: chunks.LAUNCH,
     chunks.parallel: chunks.PARALLEL,
@@ -45,7 +46,8 @@ _starting = False  # workers
 
 def get_num_threads() -> int:
     """Threads that a large call may use: the limit set here, and no more than Numba's own."""
-    limit = _local_limit.get() or _limit
+    local = _local_limits.get()
+    limit = local[-1] if local else _limit
     available = _available()
     return available if limit is None else min(limit, available)
 
@@ -56,26 +58,36 @@ def _available() -> int:
 
 
 def set_num_threads(n: int | None) -> None:
-    """Limit the threads of every call in this process; 1 means serial, None means Numba's own limit."""
+    """Limit the threads of every call in this process that is not in a block of `num_threads`.
+
+    1 means serial, None means Numba's own limit.
+    """
     global _limit
-    _limit = None if n is None else _checked(n)
+    _limit = _checked(n)
 
 
-@contextmanager
-def num_threads(n: int) -> Iterator[None]:
-    """Limit the threads of the calls made in this block, in this thread or task only."""
-    token = _local_limit.set(_checked(n))
+class num_threads(ContextDecorator):
+    """Limit the threads of the calls made in this block, in this thread or task only.
+
+    It holds in place of the process's limit, be it less or more, and of those of blocks around it. 1 means serial, None
+    means Numba's own limit. It may be kept and used for many blocks.
+    """
+
+    def __init__(self, n: int | None) -> None:
+        self._limit = _checked(n)
+
+    def __enter__(self) -> None:
+        _local_limits.set((*_local_limits.get(), self._limit))
+
+    def __exit__(self, *_error: object) -> None:
+        _local_limits.set(_local_limits.get()[:-1])
+
+
+def _checked(n: int | None) -> int | None:
     try:
-        yield
-    finally:
-        _local_limit.reset(token)
-
-
-def _checked(n: int) -> int:
-    try:
-        return integer(n, low=1)
+        return None if n is None else integer(n, low=1)
     except NotUnderstood as problem:
-        message = f"the number of threads is {problem.found}; it must be {problem.allowed}"
+        message = f"the number of threads is {problem.found}; it must be {problem.allowed}, or None"
         raise SpecopsError(message) from None
 
 
