@@ -984,6 +984,18 @@ except specops.SpecopsError as error:
     done(python(code, NUMBA_DISABLE_JIT="1"))
 
 
+@pytest.mark.parametrize("number", ["0", "-3"])
+def test_a_number_of_threads_that_numba_refuses(number: str) -> None:
+    code = """
+try:
+    import specops
+except Exception as error:
+    print(type(error).__name__, error)
+"""
+    told = f"SpecopsError Numba cannot be imported: NUMBA_NUM_THREADS is {number}; it must be at"
+    assert told in python(code, NUMBA_NUM_THREADS=number).stdout
+
+
 def test_a_cache_folder_that_cannot_be_made(tmp_path: Path) -> None:
     """Where the folder that is named is a file, one warning says why, and where code is kept, if it is."""
     file = tmp_path / "file"

@@ -21,11 +21,21 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from numba.core import config
+
+from specops.errors import SpecopsError
+
+try:
+    from numba.core import config
+except ValueError as error:
+    if "Number of threads" not in str(error):
+        raise
+    found = os.environ.get("NUMBA_NUM_THREADS")
+    raise SpecopsError(
+        f"Numba cannot be imported: NUMBA_NUM_THREADS is {found}; it must be at least 1, or not be set"
+    ) from error
 from numba.core.caching import NullCache
 
 from specops import cache
-from specops.errors import SpecopsError
 from specops.kernels import chunks
 from specops.validation import NotUnderstood, integer
 from specops.workers import Workers
