@@ -31,6 +31,9 @@ class Asked:
     sizes: object = None
 
 
+_UNASKED = Asked(wanted=False)
+
+
 def compiled(
     operator: Operator,
     inputs: Mapping[str, tuple[np.dtype, tuple[int, ...]]],
@@ -142,9 +145,6 @@ def _without_echoes(
         return v.id != "field_type" and not wrong[part(v)].isdisjoint(sources)
 
     return [v for v in found if not follows(v)]
-
-
-_UNASKED = Asked(wanted=False)
 
 
 def _output(

@@ -96,9 +96,9 @@ class Graph:
         read = {n for step in self._steps_to_run for n in step.inputs.values()} | {*self.outputs}
         self.numbers = {n for step in self._steps_to_run for n in step.numbers.values()}
         self.constants = {n: a for n, a in self.constants.items() if n in read | self.numbers}
-        self._forget()
+        self._make_cache()
 
-    def _forget(self) -> None:
+    def _make_cache(self) -> None:
         self._plan = lru_cache(maxsize=_MAX_PLANS)(self._compile)
 
     def __getstate__(self) -> dict[str, Any]:
@@ -106,7 +106,7 @@ class Graph:
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         vars(self).update(state)
-        self._forget()
+        self._make_cache()
 
     def plan(
         self, shapes: Mapping[str, Shape], numbers: Mapping[str, Numbers] = MappingProxyType({})
