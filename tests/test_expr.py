@@ -266,6 +266,7 @@ def test_all_fields_are_read() -> None:
 # --- the same meaning twice ------------------------------------------------------------------------------------------
 
 FUNCTIONS = {name: getattr(runtime, name) for name in expr.FUNCTIONS if hasattr(runtime, name)}
+FUNCTIONS["bytes"] = runtime.item_bytes
 FUNCTIONS |= {"all": all, "any": any, "len": len, "range": range, "min": min, "max": max}
 
 

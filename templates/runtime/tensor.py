@@ -42,7 +42,9 @@ def packed_strides(sizes: Sequence[int]) -> tuple[int, ...]:
 def packed(dtype: str, sizes: tuple[int, ...]) -> Tensor:
     """A row-major tensor without gaps."""
     strides = packed_strides(sizes)
-    return Tensor(dtype, sizes, strides, len(sizes), buffer_bytes(sizes, strides, bytes(dtype)))
+    return Tensor(
+        dtype, sizes, strides, len(sizes), buffer_bytes(sizes, strides, item_bytes(dtype))
+    )
 
 
 def buffer_bytes(sizes: Sequence[int], strides: Sequence[int], item: int) -> int:
@@ -77,14 +79,14 @@ def greatest(dtype: str) -> int:
     return int(np.iinfo(DATA_TYPES[dtype].numpy).max)
 
 
-def bytes(dtype: str) -> int:
-    """The size of one element."""
+def item_bytes(dtype: str) -> int:
+    """The size of one element; `bytes` in the language."""
     return DATA_TYPES[dtype].numpy.itemsize
 
 
 def implied_bytes(tensor: Tensor) -> int:
     """The least size of the buffer that holds the tensor: a multiple of 4."""
-    return buffer_bytes(tensor.sizes, tensor.strides, bytes(tensor.dtype))
+    return buffer_bytes(tensor.sizes, tensor.strides, item_bytes(tensor.dtype))
 
 
 def distinct_addresses(tensor: Tensor) -> bool:

@@ -164,7 +164,9 @@ def read_tensor(
     if len(found) > before:
         return None
     strides = tensor.packed_strides(sizes) if strides is None else strides
-    total = tensor.buffer_bytes(sizes, strides, tensor.bytes(dtype)) if total is None else total
+    total = (
+        tensor.buffer_bytes(sizes, strides, tensor.item_bytes(dtype)) if total is None else total
+    )
     return Tensor(
         dtype, sizes, strides, len(sizes) if count is None else count, total, alignment, flags
     )
