@@ -435,26 +435,28 @@ def _optional(operator: Operator) -> list[str]:
 
 def _lacking(node: Node, opsets: Mapping[str, int]) -> str | None:
     """Why this package does not have a node's operator; None where it has."""
-    name = quoted(node.operator)
-    opset = opsets.get(node.domain)
-    version = "" if opset is None else newest_version(node, opset)
-    at = f"{version}of domain {quoted(node.domain)}"
-    if opset is not None:
-        at += f" at operator set {opset}"
     if node.function:
-        return f"{name} {at} is a function of the model"
+        return f"{_in_full(node, opsets)} is a function of the model"
     if node.domain != _DOMAIN:
-        return f"operator {name} {at} is of another domain than {_DOMAIN}"
+        return f"operator {_in_full(node, opsets)} is of another domain than {_DOMAIN}"
     if any(a.kind in ("GRAPH", "GRAPHS") for a in node.attributes.values()):
-        return f"operator {name} {at} has a subgraph"
+        return f"operator {_in_full(node, opsets)} has a subgraph"
     if node.operator in _BUILT_IN:
         return None
     if node.operator not in OPERATORS:
-        return f"operator {name} {at} is not supported"
+        return f"operator {_in_full(node, opsets)} is not supported"
     first = min(OPERATORS[node.operator].operators)
     if opsets.get(_DOMAIN, 0) < first:
-        return f"operator {name} {at} is there from {first} on"
+        return f"operator {_in_full(node, opsets)} is there from {first} on"
     return None
+
+
+def _in_full(node: Node, opsets: Mapping[str, int]) -> str:
+    """A node's operator with its version, its domain and the operator set; onnx takes its time to tell the version."""
+    opset = opsets.get(node.domain)
+    version = "" if opset is None else newest_version(node, opset)
+    at = "" if opset is None else f" at operator set {opset}"
+    return f"{quoted(node.operator)} {version}of domain {quoted(node.domain)}{at}"
 
 
 _KINDS = {
