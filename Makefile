@@ -1,4 +1,4 @@
-# make run: set up, regenerate, run all page examples.   make test: set up, all that CI runs.
+# make run: set up, regenerate, run all page examples.   make test: set up, all checks and tests.
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
