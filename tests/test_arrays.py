@@ -747,6 +747,19 @@ def test_the_memory_order_of_new_outputs() -> None:
         assert [found.strides[a] for a in long] == [wanted.strides[a] for a in long]
 
 
+@pytest.mark.parametrize("axis", [0, 1, -1, (0, 2), (1, -1), ()], ids=str)
+@pytest.mark.parametrize("keepdims", [False, True], ids=["dropped", "kept"])
+def test_the_memory_order_of_reductions(axis: Any, keepdims: bool) -> None:
+    """As NumPy's functions choose it: that of the input's axes which are left."""
+    x = np.arange(120, dtype=np.float32).reshape(2, 3, 4, 5)
+    for given in (x, x.T, x.transpose(0, 2, 3, 1), x[:, ::-1, ::2].transpose(2, 0, 3, 1)):
+        found, wanted = (f(given, axis, keepdims=keepdims) for f in (specops.sum, np.sum))
+        long = [a for a, n in enumerate(wanted.shape) if n > 1]
+        assert [found.strides[a] for a in long] == [wanted.strides[a] for a in long]
+        np.testing.assert_array_equal(found, wanted)
+    assert specops.sum(np.zeros((3, 0, 4, 5)).T, 2).tolist() == np.zeros((5, 4, 3)).tolist()
+
+
 # --- errors ---
 
 

@@ -38,12 +38,17 @@ class CompiledOperator:
     ) -> None:
         """From the validated value of each field; None for an optional output that is not there.
 
-        Outputs that it makes have the described strides or, where nobody described any, the input's memory order.
+        Outputs that it makes have the described strides or, where nobody described any, the memory order of the
+        input's axes that are left.
         """
         self._operator, self._values, self._described = operator, values, described
         tensors = [(f, values[f.name]) for f in operator.fields if f.type == "tensor"]
         self._inputs = {f.name: t for f, t in tensors if f.kind == "input" and t is not None}
         self._outputs = {f.name: t for f, t in tensors if f.kind == "output" and t is not None}
+        axes = next((values[f.name] for f in operator.fields if f.axes_of is not None), ())
+        rank = len(next(iter(self._inputs.values())).sizes)
+        # Of the input, what an output without the reduced axes has the memory order of.
+        self._remaining = tuple(0 if axis in axes else slice(None) for axis in range(rank))
         self._kernel: Lowered = operator.lower(values)
 
     def __reduce__(self) -> tuple[Callable[..., CompiledOperator], tuple[Any, ...]]:
@@ -130,6 +135,8 @@ class CompiledOperator:
         """The array to write to: the caller's, or a new one."""
         if out is None:
             like = None if self._described else sources[0]
+            if like is not None and 1 < len(tensor.sizes) < like.ndim and like.size:
+                like = like[self._remaining]
             return arrays.allocate(tensor, self._operator.name, field, like)
         array = arrays.check_output(out, sources, results, self._operator, field)
         arrays.check(array, tensor, self._operator, field)
