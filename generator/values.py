@@ -362,7 +362,8 @@ def parameters(ops: Sequence[Operator], linted: Linted) -> list[dict[str, Any]]:
                     "doc": doc,
                 }
             )
-    return required + others + [p for f in spec.tensors("output") for p in _of_output(f, spec)]
+    asked = [p for i, f in enumerate(spec.tensors("output")) for p in _of_output(f, i, spec)]
+    return required + others + asked
 
 
 def _parameter(
@@ -422,8 +423,8 @@ def _default_doc(text: str) -> str:
     return f"`{text}`" if text.startswith("[") else text
 
 
-def _of_output(field: FieldSpec, spec: OperatorSpec) -> list[dict[str, Any]]:
-    """What callers may ask of an output."""
+def _of_output(field: FieldSpec, position: int, spec: OperatorSpec) -> list[dict[str, Any]]:
+    """What callers may ask of an output, by its position among the outputs."""
     out = []
 
     def add(name: str, annotation: str, default: str, doc: str) -> None:
@@ -434,10 +435,10 @@ def _of_output(field: FieldSpec, spec: OperatorSpec) -> list[dict[str, Any]]:
     argument = cases.dtype_argument(field, spec)
     if argument:
         doc = f"Data type of {field.name}: {', '.join(spec.dtypes(field.name))}, or a NumPy dtype."
-        default = f'"{field.dtype}"'
-        if field.chooses_dtype:
-            default, doc = "None", f"{doc} None means what follows from the other arguments."
-        add(argument, "Any", default, doc)
+        own = "what follows from the other arguments" if field.chooses_dtype else field.dtype
+        add(argument, "Any", "None", f"{doc} None means that of `out`; without it, {own}.")
+        at = f", {position}" if position else ""
+        out[-1]["passed"] = f"functions.output_dtype({argument}, out{at})"
     if field.sizes_argument and field.sizes:
         doc = f"Sizes of {field.name}, where not those that follow from the other arguments."
         add(field.sizes_argument, "Sequence[int] | None", "None", doc)

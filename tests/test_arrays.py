@@ -476,7 +476,7 @@ def test_directions_of_any_form() -> None:
 
 
 @pytest.mark.parametrize(
-    "dtype", [None, "FLOAT33", ">i4", 3, "", {}, {"a": 1}, [("a",)], object(), "i4,i4"], ids=shown
+    "dtype", ["FLOAT33", ">i4", 3, "", {}, {"a": 1}, [("a",)], object(), "i4,i4"], ids=shown
 )
 def test_data_types_that_are_none(dtype: Any) -> None:
     """What names no data type is refused as such."""
@@ -492,6 +492,26 @@ def test_data_types_of_any_form() -> None:
         assert violation.id == "supported_data_type"
 
 
+def test_the_data_type_of_an_output_is_that_of_its_array() -> None:
+    """Where no other is asked for; one output's array or a tuple of several."""
+    for dtype in (np.int64, np.uint64, np.int32, np.uint32):
+        out = np.zeros((1, 3), dtype)
+        assert dml.argmax(PAGE, 0, out=out) is out and out.tolist() == [[1, 2, 1]]
+        kept = out.view(Lies)
+        assert dml.reduce(PAGE, "ARGMAX", 0, out=kept) is kept
+    violation = refused(
+        lambda: dml.argmax(PAGE, 0, output_dtype="UINT32", out=np.zeros((1, 3), int))
+    )
+    assert (violation.id, violation.allowed) == ("data_type", "dtype uint32")
+    image = np.zeros((1, 1, 6, 8), np.float32)
+    outs = np.zeros((1, 1, 3, 4), np.float32), np.zeros((1, 1, 3, 4), np.uint64)
+    assert dml.max_pooling2(image, [2, 2], strides=[2, 2], indices=True, out=outs) is outs
+    assert outs[1][0, 0, 1].tolist() == [16, 18, 20, 22]
+    for wrong in (outs[0], outs[:1]):
+        call = lambda: dml.max_pooling2(image, [2, 2], strides=[2, 2], indices=True, out=wrong)  # noqa: B023, E731
+        assert refused(call).id == "output_count"
+
+
 # --- outputs ---
 
 
@@ -504,7 +524,7 @@ OUTPUTS: dict[str, tuple[Callable[[np.ndarray], Any], str]] = {
     "masked": (lambda x: np.ma.zeros((1, 3), np.uint32), "array"),
     "read-only": (lambda x: np.broadcast_to(np.zeros((), np.uint32), (1, 3)), "writable"),
     "frozen": (lambda x: np.frombuffer(bytes(12), np.uint32).reshape(1, 3), "writable"),
-    "dtype": (lambda x: np.zeros((1, 3), np.int32), "data_type"),
+    "dtype": (lambda x: np.zeros((1, 3), np.float16), "supported_data_type"),
     "byte order": (lambda x: np.zeros((1, 3), np.dtype(np.uint32).newbyteorder()), "byte_order"),
     "object": (lambda x: np.zeros((1, 3), object), "data_type"),
     "shape": (lambda x: np.zeros((3, 1), np.uint32), "shape"),
@@ -530,6 +550,7 @@ def test_refused_outputs(kind: str) -> None:
     out = make(x)
     before = np.array(out, copy=True)
     assert refused(lambda: dml.argmax(x, [0], out=out)).id == id
+    id = id.removeprefix("supported_")  # of a description it is one that fits another
     compiled = ArgmaxOperatorDesc(
         InputTensor=TensorDesc("FLOAT32", [3, 3]),
         OutputTensor=TensorDesc("UINT32", [1, 3]),

@@ -16,8 +16,6 @@ from specops.errors import ValidationError, Violation
 from specops.operator import CompiledOperator
 from specops.validation import Computed, Field, NotUnderstood, Operator
 
-_OWN = object()
-
 
 @dataclass(frozen=True)
 class Asked:
@@ -27,7 +25,7 @@ class Asked:
     """
 
     wanted: object = True
-    dtype: object = _OWN
+    dtype: object = None
     sizes: object = None
 
 
@@ -118,7 +116,7 @@ def _without_echoes(
     def own(name: str, part: str) -> Any:
         """How a part of an output follows from other fields; None where it is asked for or does not."""
         asked = getattr(outputs.get(name, _UNASKED), part)
-        if name not in allocated or (asked is not _OWN and asked is not None):
+        if name not in allocated or asked is not None:
             return None
         return getattr(allocated[name], part)
 
@@ -160,8 +158,7 @@ def _output(
     """
     if field.optional is not None and not validation.boolean(asked.wanted):
         return None
-    computed = isinstance(field.dtype, Computed)
-    if asked.dtype is not _OWN and not (computed and asked.dtype is None):
+    if asked.dtype is not None:
         dtype = _read("dtype", validation.data_type, asked.dtype, allowed)
     else:
         dtype = _own_dtype(field, values)
@@ -229,6 +226,17 @@ def cached(make: Any, inputs: Sequence[np.ndarray], *arguments: Any) -> Any:
     except TypeError:
         return make.__wrapped__(described, *arguments)
     return make(described, *key)
+
+
+def output_dtype(asked: object, out: Any, position: int = 0) -> object:
+    """The data type that is asked of an output; where none is, that of the array at its position in `out`."""
+    if asked is not None or out is None:
+        return asked
+    several = out if type(out) in (tuple, list) else (out,)
+    if position < len(several) and issubclass(type(several[position]), np.ndarray):
+        # Of a derived class, which may say of itself what is not so, as NumPy has it.
+        return arrays.named(np.asarray(several[position]).dtype)
+    return None
 
 
 def unwrapped(result: Any) -> Any:

@@ -102,8 +102,7 @@ def wrong_arguments(call: Call, name: str) -> list[Any]:
     if name in ("output_dtype", "indices_dtype"):
         if name == "indices_dtype" and not call.outputs[1:]:
             return []
-        out = [*JUNK[:-2], "float32", "uint8", ">i4", 3]
-        return out if "function" in call.arguments else [*out, None]
+        return [*JUNK[:-2], "float32", "uint8", ">i4", 3]
     if name == "opset":
         return [*NUMBERS, 0, 10**6, -1, True]
     if name == "auto_pad":

@@ -302,7 +302,7 @@ def argmin(
     x: Any,
     axes: int | Sequence[int] | None = None,
     axis_direction: str | int = "INCREASING",
-    output_dtype: Any = "UINT32",
+    output_dtype: Any = None,
     out: np.ndarray | None = None,
 ) -> np.ndarray:
     """Index of the least element along one or more axes.
@@ -316,6 +316,7 @@ def argmin(
         axis_direction: Which of several equal elements wins, the first (INCREASING) or the last
             (DECREASING). One of INCREASING, DECREASING.
         output_dtype: Data type of OutputTensor: INT64, INT32, UINT64, UINT32, or a NumPy dtype.
+            None means that of `out`; without it, UINT32.
         out: Array to write to, of the output's data type and shape; it may not share memory with an
             input. None makes a new one, which has the memory order of x where it has its
             dimensions.
@@ -341,7 +342,7 @@ def argmin(
         inputs,
         axes,
         axis_direction,
-        output_dtype,
+        functions.output_dtype(output_dtype, out),
     )
     result: np.ndarray = compiled(*inputs, out=out)
     return result

@@ -722,7 +722,7 @@ def max_pooling1(
     end_padding: int | Sequence[int] | None = None,
     output_sizes: Sequence[int] | None = None,
     indices: bool = False,
-    indices_dtype: Any = "UINT32",
+    indices_dtype: Any = None,
     out: Any = None,
 ) -> Any:
     """Greatest element within each position of a window that slides over the input, and its index.
@@ -740,7 +740,8 @@ def max_pooling1(
             for every entry. None means 0 for each entry of window_size.
         output_sizes: Sizes of OutputTensor, where not those that follow from the other arguments.
         indices: Whether to return OutputIndicesTensor too.
-        indices_dtype: Data type of OutputIndicesTensor: UINT64, UINT32, or a NumPy dtype.
+        indices_dtype: Data type of OutputIndicesTensor: UINT64, UINT32, or a NumPy dtype. None
+            means that of `out`; without it, UINT32.
         out: Array to write to, or a tuple of one for each output; of the outputs' data types and
             shapes. It may not share memory with an input. None makes new ones, which have the
             memory order of x where they have its dimensions.
@@ -772,7 +773,7 @@ def max_pooling1(
         end_padding,
         output_sizes,
         indices,
-        indices_dtype,
+        functions.output_dtype(indices_dtype, out, 1),
     )
     return compiled(*inputs, out=out)
 

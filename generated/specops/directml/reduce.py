@@ -689,8 +689,8 @@ def reduce(
             of its own. An integer or a sequence of them; negative ones count from the end; None
             means all axes.
         output_dtype: Data type of OutputTensor: INT64, INT32, UINT64, UINT32, FLOAT32, FLOAT16,
-            INT16, INT8, UINT16, UINT8, or a NumPy dtype. None means what follows from the other
-            arguments.
+            INT16, INT8, UINT16, UINT8, or a NumPy dtype. None means that of `out`; without it, what
+            follows from the other arguments.
         out: Array to write to, of the output's data type and shape; it may not share memory with an
             input. None makes a new one, which has the memory order of x where it has its
             dimensions.
@@ -716,7 +716,7 @@ def reduce(
         inputs,
         function,
         axes,
-        output_dtype,
+        functions.output_dtype(output_dtype, out),
     )
     result: np.ndarray = compiled(*inputs, out=out)
     return result
