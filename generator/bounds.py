@@ -113,7 +113,7 @@ def _call(
         return Bound(_end(node.args[-1], names), 32, steps)
     if name == "product":
         return Bound(1, entries * bits, steps + entries)
-    if name in ("rank", "len", "bytes"):
+    if name in ("rank", "len", "item_bytes"):
         return Bound(1, 32, steps)
     if name == "implied_bytes":
         return Bound(1, 2 * BITS + 16, steps + ARRAY)

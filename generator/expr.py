@@ -45,7 +45,7 @@ FUNCTIONS: dict[str, tuple[tuple[Type, ...], Type]] = {
     "all": (("bools",), "bool"),
     "any": (("bools",), "bool"),
     "greatest": (("dtype",), "int"),
-    "bytes": (("dtype",), "int"),
+    "item_bytes": (("dtype",), "int"),
     "implied_bytes": (("tensor",), "int"),
     "distinct_addresses": (("tensor",), "bool"),
     "power_of_two": (("int",), "bool"),
@@ -160,7 +160,7 @@ class Expr:
 
     def functions(self) -> set[str]:
         """The functions that it calls, but for those that Python has."""
-        return {name for name in self.calls() if not hasattr(builtins, name) or name == "bytes"}
+        return {name for name in self.calls() if not hasattr(builtins, name)}
 
     def names(self) -> list[str]:
         """The fields that occur, in the order of their first occurrence in `reads`."""
@@ -729,7 +729,7 @@ class _Evaluator:
                 if entry.kind not in ("signed", "unsigned"):
                     raise ArithmeticError(f"{value} has no greatest integer")
                 return 2 ** (8 * entry.bytes - (entry.kind == "signed")) - 1
-            case "bytes":
+            case "item_bytes":
                 return self.data_types[value].bytes
             case "implied_bytes":
                 return implied_bytes(value.sizes, value.strides, self.data_types[value.dtype].bytes)

@@ -230,14 +230,11 @@ def _escaped(char: str) -> str:
 
 
 def imported(names: list[str], module: str) -> str:
-    """An import statement as a formatter would lay it out; each name with an alias has one of its own."""
-    alone = [f"from {module} import {name}" for name in names if " as " in name]
-    names = [name for name in names if " as " not in name]
+    """An import statement as a formatter would lay it out."""
     line = f"from {module} import {', '.join(names)}"
     if len(line) <= layout.WIDTH:
-        return "\n".join([line, *alone])
-    lines = [f"from {module} import (", *(f"    {name}," for name in names), ")"]
-    return "\n".join([*lines, *alone])
+        return line
+    return "\n".join([f"from {module} import (", *(f"    {name}," for name in names), ")"])
 
 
 def names(values: Sequence[str]) -> str:

@@ -273,12 +273,8 @@ def rule(found: Rule, op: Operator | None = None, only: str | None = None) -> di
 
 
 def functions(expressions: Iterable[Expr]) -> list[str]:
-    """What to import of specops.tensor for the functions that expressions call.
-
-    `bytes` alone has another name there, for Python has one of this name.
-    """
-    called = set().union(*(e.functions() for e in expressions))
-    return sorted("item_bytes as bytes" if name == "bytes" else name for name in called)
+    """The functions of specops.tensor that expressions call."""
+    return sorted(set().union(*(e.functions() for e in expressions)))
 
 
 # --- the kernel ---

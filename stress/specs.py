@@ -101,9 +101,9 @@ EXPRESSIONS = [
     "all(" + " and ".join(["1 == 1"] * 40) + " for a in Axes)", "len([*Axes, *Axes, *Axes]) > 0",
     "product([" + ", ".join(["*Axes"] * 20) + "]) > 0", "any(True for i in range(0))", "1 is 1", "1 <> 2",
     "1 == 1 #", "1 == 1\n", "\uff11 == 1", "rank(InputTensor) in Axes", "InputTensor == InputTensor", "Axes[-1] == 0",
-    "Axes[9] == 0", 'greatest("X") == 1', 'bytes("UINT4") == 1', "greatest(AxisDirection) == 1",
-    "bytes(InputTensor.flags) == 1", 'bytes("FLOAT32" if rank(InputTensor) == 1 else "Y") == 1',
-    'InputTensor.dtype == "Y"', "greatest(Axes) == 1", "bytes(Axes) == 1",
+    "Axes[9] == 0", 'greatest("X") == 1', 'item_bytes("UINT4") == 1', "greatest(AxisDirection) == 1",
+    "item_bytes(InputTensor.flags) == 1", 'item_bytes("FLOAT32" if rank(InputTensor) == 1 else "Y") == 1',
+    'InputTensor.dtype == "Y"', "greatest(Axes) == 1", "item_bytes(Axes) == 1",
 ]  # fmt: skip
 
 VALUES: list[Any] = [
@@ -490,8 +490,8 @@ class Code:
 # The language of expressions, and what a changed spec may bring into use.
 _EXPRESSIONS = Code.of(
     [
-        "rank(t), len(a), range(1), min(1, 2), max(1, 2), unique(a), product(a), all(a), any(a), greatest(t), bytes(t)",
-        "implied_bytes(t), distinct_addresses(t), power_of_two(1), windows_hold_input(a)",
+        "rank(t), len(a), range(1), min(1, 2), max(1, 2), unique(a), product(a), all(a), any(a), greatest(t)",
+        "item_bytes(t), implied_bytes(t), distinct_addresses(t), power_of_two(1), windows_hold_input(a)",
         "1 + 1 - 1 * 1 // 1 % 1, -1, not a, a and b or c, a == b != c < d <= e > f >= g, a in b, a not in b",
         "a if b else c, [*a, b], [a for b in c if d], (a for b in c), a[0], a.b, 'a', float(nan), float(inf)",
     ]

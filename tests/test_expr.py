@@ -50,7 +50,7 @@ ACCEPTED = [
     ('x.dtype == "FLOAT32" or y.dtype != "INT8"', "bool"),
     ('mode == "SAME_UPPER"', "bool"),
     ("product(x.sizes[a] for a in axes) - 1 <= greatest(y.dtype)", "bool"),
-    ('bytes("INT8") + bytes("FLOAT32" if flag else x.dtype)', "int"),
+    ('item_bytes("INT8") + item_bytes("FLOAT32" if flag else x.dtype)', "int"),
     ('("INT8" if flag else x.dtype) == "INT8" and "INT8" == x.dtype == y.dtype', "bool"),
     ('mode == "INT8" and mode == ("INT8" if flag else "NONE")', "bool"),
     ("x.total_bytes >= implied_bytes(x) and distinct_addresses(x)", "bool"),
@@ -83,12 +83,12 @@ def test_accepted(text: str, type_: str) -> None:
 REFUSED = {
     # No word where a data type is needed.
     'greatest("X") == 1': "E203",
-    'bytes("UINT4") == 1': "E203",
+    'item_bytes("UINT4") == 1': "E203",
     "greatest(mode) == 1": "E204",
-    "bytes(x.flags) == 1": "E204",
-    "bytes(x) == 1": "E204",
-    "bytes(4) == 1": "E204",
-    'bytes("FLOAT32" if flag else "Y") == 1': "E203",
+    "item_bytes(x.flags) == 1": "E204",
+    "item_bytes(x) == 1": "E204",
+    "item_bytes(4) == 1": "E204",
+    'item_bytes("FLOAT32" if flag else "Y") == 1': "E203",
     'x.dtype == "UINT4"': "E203",
     '"UINT4" == x.dtype': "E203",
     '(x.dtype if flag else "UINT4") == "INT8"': "E203",
@@ -266,7 +266,6 @@ def test_all_fields_are_read() -> None:
 # --- the same meaning twice ------------------------------------------------------------------------------------------
 
 FUNCTIONS = {name: getattr(runtime, name) for name in expr.FUNCTIONS if hasattr(runtime, name)}
-FUNCTIONS["bytes"] = runtime.item_bytes
 FUNCTIONS |= {"all": all, "any": any, "len": len, "range": range, "min": min, "max": max}
 
 
@@ -311,7 +310,7 @@ class Writer:
             lambda d: f"rank({self.tensor()})",
             lambda d: self.random.choice(self.variables or ["count"]),
             lambda d: f"{self.tensor()}.{self.random.choice(['total_bytes', 'alignment'])}",
-            lambda d: f"{self.random.choice(['greatest', 'bytes'])}({self.tensor()}.dtype)",
+            lambda d: f"{self.random.choice(['greatest', 'item_bytes'])}({self.tensor()}.dtype)",
         ]
         if depth <= 0:
             return leaf
@@ -472,10 +471,10 @@ def test_agree(text: str, data_types: dict[str, Any]) -> None:
 
 
 def test_agree_on_data_types(data_types: dict[str, Any]) -> None:
-    """`greatest` and `bytes` know the same of each data type, also where there is no greatest integer."""
+    """`greatest` and `item_bytes` know the same of each data type, also where there is no greatest integer."""
     for name in data_types:
         values = {"x": runtime.packed(name, (2, 3))}
-        for text in ("greatest(x.dtype)", "bytes(x.dtype)", "implied_bytes(x)"):
+        for text in ("greatest(x.dtype)", "item_bytes(x.dtype)", "implied_bytes(x)"):
             parsed = expr.parse(text, FIELDS, "int", DATA_TYPES)
             a = by_linter(parsed, values, data_types)
             b = by_python(compile(text, "constraint", "eval"), values)

@@ -80,7 +80,7 @@ def greatest(dtype: str) -> int:
 
 
 def item_bytes(dtype: str) -> int:
-    """The size of one element; `bytes` in the language."""
+    """The size of one element."""
     return DATA_TYPES[dtype].numpy.itemsize
 
 

@@ -9,8 +9,15 @@ https://learn.microsoft.com/windows/win32/api/directml/ns-directml-dml_buffer_te
 
 from __future__ import annotations
 
-from specops.tensor import Tensor, distinct_addresses, implied_bytes, power_of_two, product, rank
-from specops.tensor import item_bytes as bytes
+from specops.tensor import (
+    Tensor,
+    distinct_addresses,
+    implied_bytes,
+    item_bytes,
+    power_of_two,
+    product,
+    rank,
+)
 from specops.validation import Rule
 
 
@@ -67,7 +74,7 @@ def alignment_covers_element(tensor: Tensor) -> bool:
 
     Page: GuaranteedBaseOffsetAlignment.
     """
-    return tensor.alignment == 0 or tensor.alignment >= bytes(tensor.dtype)
+    return tensor.alignment == 0 or tensor.alignment >= item_bytes(tensor.dtype)
 
 
 def output_overlap(tensor: Tensor) -> bool:
