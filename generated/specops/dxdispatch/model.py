@@ -19,7 +19,7 @@ from specops.dxdispatch.files import Refused
 from specops.dxdispatch.nodes import Items, Node
 from specops.dxdispatch.operators import BindPoint, Dispatchable, dispatchable
 from specops.dxdispatch.problems import Report, did_you_mean
-from specops.dxdispatch.values import DATA_TYPES, Initial, Wrong
+from specops.dxdispatch.values import BUFFER_TYPES, Initial, Wrong
 
 MAX_ENTRIES = 500  # resources, and dispatchables, so that checking them ends soon
 _UINT32, _UINT64 = 2**32 - 1, 2**64 - 1
@@ -59,7 +59,7 @@ class Resource:
     @property
     def count(self) -> int:
         """Elements that were filled."""
-        return 0 if self.dtype is None else self.initial.nbytes // DATA_TYPES[self.dtype].itemsize
+        return 0 if self.dtype is None else self.initial.nbytes // BUFFER_TYPES[self.dtype].itemsize
 
 
 @dataclass(frozen=True)
@@ -251,7 +251,7 @@ class Reader:
         named = node.get("initialValuesDataType")
         if named is not None and named.value not in ("UNKNOWN", "DML_TENSOR_DATA_TYPE_UNKNOWN"):
             try:
-                dtype = initial.data_type(named.value)
+                dtype = initial.buffer_type(named.value)
             except Wrong as error:
                 self._report.error(named, f"found {named.kind()}; {error}")
         values = node.get("initialValues")
@@ -305,7 +305,7 @@ class Reader:
                 if dtype is not None:
                     return self._repeated(node, kinds[0], dtype), dtype
                 parent = node.parent or node
-                allowed = ", ".join(DATA_TYPES)
+                allowed = ", ".join(BUFFER_TYPES)
                 self._report.error(parent, f"initialValuesDataType is missing; allowed: {allowed}")
                 return None, None
         forms = "an array, or an object with exactly one of value, valueStart and sourcePath"
@@ -343,7 +343,7 @@ class Reader:
                 fine = False
                 continue
             try:
-                dtype = initial.data_type(kind.value)
+                dtype = initial.buffer_type(kind.value)
                 if dtype == "FLOAT16":
                     raise Wrong("DxDispatch has no FLOAT16 in lists of typed values")
             except Wrong as error:
@@ -392,7 +392,7 @@ class Reader:
             if text.lower().endswith(".npy"):
                 with files.open_regular(path) as file:
                     own, count, begin = npy.header(file, size)
-                size = count * DATA_TYPES[own].itemsize
+                size = count * BUFFER_TYPES[own].itemsize
                 if dtype not in (None, own):
                     self._report.error(place, f"{text} has {own}, initialValuesDataType is {dtype}")
                     return None, dtype
@@ -404,7 +404,7 @@ class Reader:
             self._report.error(place, message, hint)
             return None, dtype
         if dtype is None:
-            allowed = ", ".join(DATA_TYPES)
+            allowed = ", ".join(BUFFER_TYPES)
             message = f"raw bytes need initialValuesDataType; allowed: {allowed}"
             self._report.error(node.parent or node, message)
             return None, None
@@ -514,7 +514,7 @@ class Reader:
                     place, found, "write it under another name than .npy, as raw bytes"
                 )
                 return None
-            whole = resource.bytes // DATA_TYPES[resource.dtype].itemsize
+            whole = resource.bytes // BUFFER_TYPES[resource.dtype].itemsize
             if math.prod(sizes) > whole:
                 found = f"{math.prod(sizes)} elements; the buffer holds {whole}"
                 self._report.error(node.get("dimensions") or node, found)
@@ -634,7 +634,7 @@ class Reader:
         if resource is None:
             return None
         if size == 0 and resource.dtype is not None:
-            size = DATA_TYPES[resource.dtype].itemsize
+            size = BUFFER_TYPES[resource.dtype].itemsize
         begin = offset * size
         if begin % point.alignment:
             found = f"{point.name} begins at byte {begin}; allowed: a multiple of {point.alignment}"

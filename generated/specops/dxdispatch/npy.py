@@ -13,11 +13,11 @@ from typing import BinaryIO
 import numpy as np
 
 from specops.dxdispatch.files import Refused
-from specops.dxdispatch.values import DATA_TYPES
+from specops.dxdispatch.values import BUFFER_TYPES
 
 _MAGIC = b"\x93NUMPY"
 _LONGEST_HEADER = 4096  # of a file of one array of numbers
-_NAMES = {dtype: name for name, dtype in DATA_TYPES.items()}
+_NAMES = {dtype: name for name, dtype in BUFFER_TYPES.items()}
 
 
 def header(file: BinaryIO, size: int) -> tuple[str, int, int]:
@@ -40,7 +40,7 @@ def header(file: BinaryIO, size: int) -> tuple[str, int, int]:
     except Exception:  # a damaged header can be anything
         raise Refused("a damaged .npy header") from None
     if dtype not in _NAMES or not dtype.isnative:
-        raise Refused(f"data type {descr}", f"DxDispatch reads {', '.join(DATA_TYPES)}")
+        raise Refused(f"data type {descr}", f"DxDispatch reads {', '.join(BUFFER_TYPES)}")
     if not sized or fortran not in (True, False):
         raise Refused("a damaged .npy header")
     if fortran and sum(n > 1 for n in shape) > 1:

@@ -13,7 +13,7 @@ from specops.directml.registry import OPERATORS
 from specops.directml.tensor_rules import TENSOR_RULES
 from specops.dxdispatch.nodes import Items, Node
 from specops.dxdispatch.problems import Report, did_you_mean
-from specops.dxdispatch.values import DATA_TYPES
+from specops.dxdispatch.values import BUFFER_TYPES
 from specops.errors import ValidationError, Violation
 from specops.operator import CompiledOperator
 from specops.validation import Field, NotUnderstood, enum_value
@@ -192,7 +192,7 @@ def _tensor(node: Node) -> Any:
     for name, value in values.items():
         is_name = isinstance(value, str)
         if name == "DataType":
-            is_name = is_name and value.removeprefix("DML_TENSOR_DATA_TYPE_") in DATA_TYPES
+            is_name = is_name and value.removeprefix("DML_TENSOR_DATA_TYPE_") in BUFFER_TYPES
         if is_name != (name in ("DataType", "Flags")) and not isinstance(value, list):
             values[name] = _Raw(node.value[name])
     if isinstance(values.get("Flags"), list):
@@ -262,7 +262,7 @@ def _violation(violation: Violation, desc: Node, type: Node, report: Report) -> 
         place = inner.get(member or _ABOUT.get(violation.id, "")) or inner
     allowed = violation.allowed
     if member == "DataType" and violation.id == "field_type":
-        allowed = ", ".join(DATA_TYPES)
+        allowed = ", ".join(BUFFER_TYPES)
     hint = f"{violation.page} [{violation.id}]"
     if violation.id == "field_type" and violation.found in ("None", "a value of type NoneType"):
         lost = violation.field if node is None or not member else member

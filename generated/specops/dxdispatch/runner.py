@@ -18,7 +18,7 @@ from specops.dxdispatch import files, npy, text
 from specops.dxdispatch.files import Refused
 from specops.dxdispatch.model import Bound, Dispatch, Model, Print, Resource, WriteFile
 from specops.dxdispatch.problems import printable
-from specops.dxdispatch.values import DATA_TYPES
+from specops.dxdispatch.values import BUFFER_TYPES
 from specops.errors import SpecopsError
 
 Bytes = npt.NDArray[np.uint8]
@@ -107,7 +107,7 @@ class Runner:
     def _values(self, resource: Resource) -> npt.NDArray[Any]:
         """The elements that were filled at the beginning, without the bytes behind them."""
         assert resource.dtype is not None
-        dtype = DATA_TYPES[resource.dtype]
+        dtype = BUFFER_TYPES[resource.dtype]
         return self._buffers[resource.name][: resource.count * dtype.itemsize].view(dtype)
 
     # --- dispatch ---
@@ -205,7 +205,7 @@ class Runner:
         data = self._buffers[command.resource.name]
         if command.is_npy:
             assert command.resource.dtype is not None
-            dtype = DATA_TYPES[command.resource.dtype]
+            dtype = BUFFER_TYPES[command.resource.dtype]
             shape = command.dimensions or (data.size // dtype.itemsize,)
             yield npy.prefix(dtype, shape)
             data = data[: int(np.prod(shape, dtype=np.int64)) * dtype.itemsize]

@@ -15,7 +15,7 @@ import numpy.typing as npt
 from specops.dxdispatch.files import Refused, open_regular
 
 # The data types of buffers; the 4-bit ones are no data there either.
-DATA_TYPES: dict[str, np.dtype] = {
+BUFFER_TYPES: dict[str, np.dtype] = {
     name: np.dtype(name.lower())
     for name in (
         "FLOAT64", "FLOAT32", "FLOAT16", "INT64", "INT32", "INT16", "INT8",
@@ -33,16 +33,16 @@ class Wrong(Exception):
     """A value that is none of its data type."""
 
 
-def data_type(name: object) -> str:
+def buffer_type(name: object) -> str:
     """The suffix of a data type's name; raises Wrong."""
-    if isinstance(name, str) and name.removeprefix("DML_TENSOR_DATA_TYPE_") in DATA_TYPES:
+    if isinstance(name, str) and name.removeprefix("DML_TENSOR_DATA_TYPE_") in BUFFER_TYPES:
         return name.removeprefix("DML_TENSOR_DATA_TYPE_")
-    raise Wrong(f"allowed: {', '.join(DATA_TYPES)}")
+    raise Wrong(f"allowed: {', '.join(BUFFER_TYPES)}")
 
 
 def scalar(value: object, name: str) -> Any:
     """One value of a data type; raises Wrong."""
-    dtype = DATA_TYPES[name]
+    dtype = BUFFER_TYPES[name]
     if dtype.kind == "f":
         if isinstance(value, str) and value.lower() in _WORDS:
             number = float(value)
@@ -64,14 +64,14 @@ def _finite(value: Any, name: str) -> float:
             number = float(value)
         except OverflowError:
             number = float("inf")
-        if np.isinf(np.asarray(number).astype(DATA_TYPES[name])):
+        if np.isinf(np.asarray(number).astype(BUFFER_TYPES[name])):
             raise Wrong(f'too large for {name}; "inf" stands for infinity')
     return number
 
 
 def numbers(values: list[Any], name: str) -> npt.NDArray[Any]:
     """The entries of an array; raises Wrong where one of them is none, for `scalar` to find which."""
-    dtype = DATA_TYPES[name]
+    dtype = BUFFER_TYPES[name]
     kinds = set(map(type, values))
     try:
         if dtype.kind == "f" and kinds <= {int, float}:
