@@ -176,6 +176,8 @@ def _entry(field: FieldSpec, op: Operator) -> list[str]:
         out.append(f'dtype="{field.dtype}"')
     if field.optional is not None:
         out.append(f'optional="{field.optional}"')
+    if field.sizes_argument is not None:
+        out.append(f'sizes_argument="{field.sizes_argument}"')
     return out
 
 

@@ -473,6 +473,12 @@ def test_directions_of_any_form() -> None:
         assert dml.argmax(x, 0, first).tolist() == [0]
         assert dml.argmax(x, 0, last).tolist() == [2]
     assert dml.argmax(x, 0, "DML_AXIS_DIRECTION_DECREASING").tolist() == [2]
+    for word in ("decreasing", "Decreasing"):
+        violation = refused(lambda word=word: dml.argmax(x, 0, word))
+        assert violation.allowed == "INCREASING, DECREASING; in capitals, DECREASING"
+    for word in ("up", "", "DML_AXIS_DIRECTION_"):
+        violation = refused(lambda word=word: dml.argmax(x, 0, word))
+        assert violation.allowed == "INCREASING, DECREASING"
 
 
 @pytest.mark.parametrize(
@@ -596,7 +602,9 @@ def test_parts_of_an_output() -> None:
     """Sizes and data types of outputs are arguments of their own."""
     one = np.ones(2)
     told = refused(lambda: specops.max_unpool(one, np.array([0, 1]), [-1]))
-    assert (told.field, told.found) == ("out", "sizes (-1,)")
+    assert (told.field, told.found) == ("out", "output_sizes = (-1,)")
+    told = refused(lambda: specops.max_unpool(one, np.array([0, 1]), 4))  # type: ignore[arg-type]
+    assert (told.field, told.found) == ("out", "output_sizes = 4")
     told = refused(lambda: dml.argmax(np.ones((1, 2), np.float32), output_dtype="INT99"))
     assert (told.field, told.found) == ("OutputTensor", "dtype 'INT99'")
 

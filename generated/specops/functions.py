@@ -163,7 +163,8 @@ def _output(
     else:
         dtype = _own_dtype(field, values)
     if asked.sizes is not None or field.sizes is None:
-        return tensor.packed(dtype, _read("sizes", validation.integers, asked.sizes))
+        part = f"{field.sizes_argument} ="
+        return tensor.packed(dtype, _read(part, validation.integers, asked.sizes))
     try:
         if unread.isdisjoint(f"{name}.sizes" for name in field.sizes.reads):
             return tensor.packed(dtype, tuple(field.sizes(values)))

@@ -45,9 +45,9 @@ class Field:
 
     `default` is a literal, or of an array a Computed; None where callers must give a value. Where it `repeats` a
     number, the functions take another in its place. Of an output, `sizes` and `dtype` (a data type, "x.dtype" for that
-    of an input, or a Computed) say what the functions allocate, and `optional` is their argument that asks for it. An
-    input that is no tensor holds numbers that the other sizes follow from, so that callers tell them as they tell
-    attributes.
+    of an input, or a Computed) say what the functions allocate, `optional` is their argument that asks for it, and
+    `sizes_argument` the one that asks for its sizes. An input that is no tensor holds numbers that the other sizes
+    follow from, so that callers tell them as they tell attributes.
     """
 
     name: str
@@ -61,6 +61,7 @@ class Field:
     sizes: Computed | None = None
     dtype: str | Computed | None = None
     optional: str | None = None
+    sizes_argument: str | None = None
 
     @property
     def told(self) -> bool:
@@ -425,7 +426,10 @@ def enum_value(value: object, name: str) -> str:
     for suffix, code in values.items():
         if code == number:
             return suffix
-    raise NotUnderstood(value, ", ".join(values))
+    allowed = ", ".join(values)
+    if isinstance(value, str) and value.upper() in values:
+        allowed += f"; in capitals, {value.upper()}"
+    raise NotUnderstood(value, allowed)
 
 
 def data_type(value: object, allowed: Sequence[str] = tuple(DATA_TYPES)) -> str:

@@ -303,6 +303,7 @@ OPERATOR = Operator(
             "tensor",
             sizes=Computed(output_gradient_tensor_sizes, ("InputGradientTensor", "least_sizes")),
             dtype="InputGradientTensor.dtype",
+            sizes_argument="output_sizes",
         ),
         Field("DimensionCount", "attribute", "uint", length_of="WindowSize"),
         Field(

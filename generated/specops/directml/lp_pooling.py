@@ -306,6 +306,7 @@ OPERATOR = Operator(
             "tensor",
             sizes=Computed(output_tensor_sizes, ("InputTensor", "fewest_windows")),
             dtype="InputTensor.dtype",
+            sizes_argument="output_sizes",
         ),
         Field("DimensionCount", "attribute", "uint", length_of="WindowSize"),
         Field(

@@ -356,6 +356,7 @@ OPERATOR = Operator(
             "tensor",
             sizes=Computed(output_tensor_sizes, ("InputTensor", "fewest_windows")),
             dtype="InputTensor.dtype",
+            sizes_argument="output_sizes",
         ),
         Field(
             "OutputIndicesTensor",

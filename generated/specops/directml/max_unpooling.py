@@ -102,7 +102,13 @@ OPERATOR = Operator(
     fields=(
         Field("InputTensor", "input", "tensor"),
         Field("IndicesTensor", "input", "tensor"),
-        Field("OutputTensor", "output", "tensor", dtype="InputTensor.dtype"),
+        Field(
+            "OutputTensor",
+            "output",
+            "tensor",
+            dtype="InputTensor.dtype",
+            sizes_argument="output_sizes",
+        ),
     ),
     support=(
         Support(

@@ -77,7 +77,7 @@ OPERATOR = Operator(
     fields=(
         Field("x", "input", "tensor"),
         Field("indices", "input", "tensor"),
-        Field("out", "output", "tensor", dtype="x.dtype"),
+        Field("out", "output", "tensor", dtype="x.dtype", sizes_argument="output_sizes"),
     ),
     support=(
         Support(
