@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import itertools
 import math
 import textwrap
 import traceback
@@ -60,20 +61,18 @@ class Renderer:
                 reason = getattr(error, "msg", str(error))
                 report.add("E402", f"cannot read this template: {reason}", span)
                 continue
-            skipped = [
-                n
-                for n in tree.body
-                if isinstance(n, ast.Import | ast.ImportFrom)
-                or isinstance(getattr(n, "value", None), ast.Constant)
-            ]
-            last = max(
-                (
-                    n.end_lineno or 0
-                    for n in skipped
-                    if not isinstance(n, ast.Assign | ast.AnnAssign)
-                ),
-                default=0,
-            )
+            head = list(itertools.takewhile(_of_head, tree.body))
+            for late in filter(_of_head, tree.body[len(head) :]):
+                span = self.place(f"templates/device/{path.name}", late.lineno, report)
+                help = "kernels are given what stands below the docstring and the imports"
+                report.add(
+                    "E402",
+                    "an import or a text that stands alone, below code",
+                    span,
+                    "move it to the imports, or make it a comment",
+                    help=help,
+                )
+            last = head[-1].end_lineno or 0 if head else 0
             out[path.stem] = "\n".join(text.split("\n")[last:]).strip("\n")
         return out
 
@@ -155,6 +154,13 @@ class Renderer:
             text = report.lines[name][line - 1] if line <= len(report.lines[name]) else ""
             return Span(name, line, len(text) - len(text.lstrip()) + 1, max(1, len(text.strip())))
         return Span(name, line, 1)
+
+
+def _of_head(node: ast.stmt) -> bool:
+    """Whether it is a docstring or an import."""
+    if isinstance(node, ast.Expr):
+        return isinstance(node.value, ast.Constant)
+    return isinstance(node, ast.Import | ast.ImportFrom)
 
 
 def header(file: File) -> str:
