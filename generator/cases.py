@@ -156,6 +156,7 @@ def _call(
         "arguments": arguments,
         "several": len(outputs) > 1,
         "exact": exact,
+        "rounded": not exact and data_types[outputs[0][0]].kind == "float",
         "expected": expected,
         # Whether a docstring can show it: finite numbers, of NumPy's types, a tensor on a line.
         "plain": all(

@@ -693,6 +693,20 @@ def test_golden(
     assert sorted(trees.contents(golden / "generated")) == sorted(own)
 
 
+def test_integers_are_shown_as_they_are(tree: Tree) -> None:
+    """Only floats of a kernel that rounds are shown rounded."""
+    text = (PROJECT / "specs/plain/mean.yaml").read_text(encoding="utf-8")
+    text = re.sub(r"\[FLOAT64.*?\]", "[INT32]", text)
+    data = "x: {dtype: INT32, data: [[1, -2, 3], [6, 4, -1]]}, axis: [1]"
+    result = "out: {dtype: INT32, data: [0, 3]}"
+    example = f"  - {{id: rows, page: a, given: {{{data}}}, expect: {{{result}}}}}\n"
+    text = text[: text.index("  - id: rows\n")] + example + text[text.index("\nsilent:") :]
+    tree.write("specs/plain/mean.yaml", text)
+    assert tree("generate").code == cli.OK
+    module = tree.text("generated/specops/plain/mean.py")
+    assert ">>> specops.mean(x, axis=[1]).tolist()\n    [0, 3]\n" in module
+
+
 def test_leftovers_are_tidied(generated: Tree) -> None:
     """Temporary files of a run that was killed go with the next run."""
     generated.write(f"generated/specops/{output._TEMPORARY}0abc12ef", "half")
