@@ -19,9 +19,9 @@ from pathlib import Path
 from typing import Any, NamedTuple, TextIO
 
 from generator import compare, explain, imports, lint, output, plan, skeleton, structure
-from generator.diagnostics import Diagnostic, Report, Span, annotation, escaped, suggestion
+from generator.diagnostics import Report, Span, annotation, escaped, suggestion
 from generator.lint import Linted
-from generator.model import DIALECTS
+from generator.model import DIALECTS, SpecTree
 from generator.names import stands_for
 from generator.output import Difference
 from generator.plan import File
@@ -209,6 +209,12 @@ def linted(options: argparse.Namespace) -> Linted:
     fail(report, options)
     assert tree is not None
     result = lint.lint(tree, report)
+    _check_hosts(tree, options, report)
+    fail(report, options)
+    return result
+
+
+def _check_hosts(tree: SpecTree, options: argparse.Namespace, report: Report) -> None:
     for kernel in tree.vocabulary.kernels:
         host = f"runtime/lowering/{kernel}.py"
         if not (_templates(options) / host).is_file():
@@ -218,8 +224,52 @@ def linted(options: argparse.Namespace) -> Linted:
                 tree.document.key_span(("kernels", kernel)),
                 "the host's side of this kernel",
             )
-    fail(report, options)
-    return result
+
+
+class Sound(NamedTuple):
+    """The specs without errors, the files that are left out for theirs, and all these errors."""
+
+    specs: Linted
+    left_out: list[str]
+    told: Report
+
+
+def sound(options: argparse.Namespace, names: list[str]) -> Sound:
+    """The specs below --root that have no errors.
+
+    What does not go away with a spec, as an error of the vocabulary, ends the run, with errors of those of the `names`.
+    """
+    left_out: set[str] = set()
+    told = Report()
+    while True:
+        report = Report()
+        tree = structure.load_tree(options.root, report, left_out)
+        specs = lint.lint(tree, report) if tree is not None else None
+        if specs is not None and not report:
+            return Sound(specs, sorted(left_out), told)
+        found = {d.span.file for d in report.diagnostics if d.span is not None} - left_out
+        told.lines |= report.lines
+        if not found:
+            fail(_joined(_of(names, told), report), options)
+        left_out |= found
+        told = _joined(told, report)
+
+
+def _joined(*reports: Report) -> Report:
+    """All that these tell, once."""
+    told = list(dict.fromkeys(d for r in reports for d in r.diagnostics))
+    lines = {file: text for r in reports for file, text in r.lines.items()}
+    return Report(told, lines, len(told))
+
+
+def _of(names: list[str], report: Report) -> Report:
+    """What is told of the specs that these names mean."""
+    told = [
+        d
+        for d in report.diagnostics
+        if d.span and any(stands_for(n, structure.operator_id(d.span.file)) for n in names)
+    ]
+    return Report(told, report.lines, len(told))
 
 
 def readable(options: argparse.Namespace, names: list[str]) -> Linted:
@@ -227,33 +277,25 @@ def readable(options: argparse.Namespace, names: list[str]) -> Linted:
 
     Where one of the `names` means only specs with errors, or none is left, the run ends with these errors.
     """
-    unfinished: set[str] = set()
-    told: list[Diagnostic] = []
-    lines: dict[str, list[str]] = {}
-    while True:
-        report = Report()
-        tree = structure.load_tree(options.root, report, unfinished)
-        specs = lint.lint(tree, report) if tree is not None else None
-        if specs is not None and not report:
-            break
-        found = {d.span.file for d in report.diagnostics if d.span is not None} - unfinished
-        if not found:  # what does not go away with a file, as of the vocabulary
-            fail(report, options)
-        unfinished |= found
-        told += report.diagnostics
-        lines |= report.lines
+    specs, left_out, told = sound(options, names)
     ids = [o.id for o in specs.operators]
     meant = [n for n in names if not any(stands_for(n, i) for i in ids)]
-    asked = [
-        d
-        for d in told
-        if not ids
-        or (d.span and any(stands_for(n, structure.operator_id(d.span.file)) for n in meant))
-    ]
-    fail(Report(asked, lines, len(asked)), options)
-    for file in sorted(unfinished):
+    fail(_of(meant, told) if ids else told, options)
+    for file in left_out:
         warning = f"warning: {escaped(file)} has errors and is left out"
         print(f"{warning}; `python -m generator lint` shows them", file=sys.stderr)
+    return specs
+
+
+def linted_by_name(options: argparse.Namespace) -> Linted:
+    """The specs without errors, or the end of the run with errors of those that are named; others are counted."""
+    specs, left_out, told = sound(options, options.operators)
+    report = _of(options.operators, told)
+    _check_hosts(specs.tree, options, report)
+    fail(report, options)
+    if left_out:
+        others = f"{_count(len(left_out), 'other file')} below specs/ with errors"
+        print(f"warning: {others}; `python -m generator lint` shows them", file=sys.stderr)
     return specs
 
 
@@ -444,7 +486,7 @@ def _difference(difference: Difference, files: Mapping[str, File]) -> dict[str, 
 
 
 def _lint(options: argparse.Namespace) -> int:
-    specs = linted(options)
+    specs = linted_by_name(options) if options.operators else linted(options)
     ids = chosen(specs, options)
     operators = [o for o in specs.operators if o.id in ids]
     constraints = sum(len(o.rules) for o in operators)

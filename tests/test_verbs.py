@@ -309,6 +309,26 @@ def test_an_unfinished_spec_that_is_asked_for_shows_its_errors(tree: Tree) -> No
         assert "no operator" not in result.err
 
 
+def test_lint_of_a_name_tells_of_it_alone(tree: Tree) -> None:
+    """Drafts of others hide neither its errors nor those of the vocabulary, and are counted."""
+    assert tree("new", "directml/argmost", "--like", "directml/argmax").code == cli.OK
+    tree.write("specs/plain/broken.yaml", "operator: [")
+    counted = "warning: 2 other files below specs/ with errors; `python -m generator lint` shows"
+    good = tree("lint", "argmin")
+    assert (good.code, good.err.count("\n")) == (cli.OK, 1) and counted in good.err
+    assert re.match(r"\d specs ok", good.out)
+    tree.edit("specs/plain/argmin.yaml", "use: all_in_range(axis, ", "use: all_in_range(axes, ")
+    result = tree("lint", "argmin")
+    assert result.code == cli.ERRORS
+    assert re.findall(r"error\[\w+\]: .*", result.err) == [
+        "error[E203]: `axes` is not a field of this operator"
+    ]
+    tree.edit("specs/vocabulary.yaml", "kind: bool, numpy: bool", "kind: bool, numpy: int8")
+    result = tree("lint", "argmin")
+    assert result.err.count("error[E203]") == result.err.count("error[E215]") == 1
+    assert result.err.count("error[") == 2
+
+
 def test_a_draft_hides_no_mistake(tree: Tree) -> None:
     """All that is still to do is one error, with its lines, and others stand beside it."""
     assert tree("new", "directml/argmost", "--like", "directml/argmax").code == cli.OK
