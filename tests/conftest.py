@@ -73,8 +73,8 @@ def small(tmp_path: Path, run: Callable[[list[str]], trees.Result]) -> trees.Tre
 @pytest.fixture
 def two_states(
     generated: trees.Tree,
-) -> tuple[trees.Tree, dict[str, bytes], dict[str, bytes]]:
-    """A tree in its old state whose specs and templates ask for a new one that differs in several files.
+) -> tuple[trees.Tree, dict[str, bytes]]:
+    """A tree whose specs and templates ask for a state that differs in several files from what it has, and this.
 
     Two operators are enough for that, and quick.
     """
@@ -92,7 +92,7 @@ def two_states(
     generated.edit("templates/runtime/errors.py", "from __future__", "# more\nfrom __future__")
     generated.write("templates/runtime/extra/new.py", '"""New."""\n')
     generated.path("specs/plain/argmax.yaml").rename(generated.path("specs/plain/arg_max.yaml"))
-    return generated, old, {}
+    return generated, old
 
 
 @pytest.fixture

@@ -36,10 +36,10 @@ def begin_again(tree: Tree, start: Path) -> None:
 
 
 def test_interruption_at_every_write(
-    two_states: tuple[Tree, dict[str, bytes], dict[str, bytes]], monkeypatch: pytest.MonkeyPatch
+    two_states: tuple[Tree, dict[str, bytes]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Stopped at the n-th write, for every n: each file is whole, and a later run with other specs mends all."""
-    tree, old, _ = two_states
+    tree, old = two_states
     start, new = brought_up(tree)
     assert len({p for p in new if new[p] != old.get(p)}) >= 8
     spec = tree.text(ARGMAX)
@@ -79,9 +79,9 @@ def test_interruption_at_every_write(
     assert n >= 9, "the manifest twice and seven files"
 
 
-def test_killed_while_writing(two_states: tuple[Tree, dict[str, bytes], dict[str, bytes]]) -> None:
+def test_killed_while_writing(two_states: tuple[Tree, dict[str, bytes]]) -> None:
     """A real SIGKILL, at the start of the run's writing or a moment later."""
-    tree, old, _ = two_states
+    tree, old = two_states
     start, new = brought_up(tree)
     spec = tree.text(ARGMAX)
     random_ = random.Random(7)
@@ -122,10 +122,10 @@ def test_killed_while_writing(two_states: tuple[Tree, dict[str, bytes], dict[str
 
 
 def test_two_generators_at_once(
-    two_states: tuple[Tree, dict[str, bytes], dict[str, bytes]],
+    two_states: tuple[Tree, dict[str, bytes]],
 ) -> None:
     """Two runs in the same folder both succeed and leave what one run leaves."""
-    tree, _, _ = two_states
+    tree, _ = two_states
     start, new = brought_up(tree)
     for _ in range(3):
         begin_again(tree, start)

@@ -277,7 +277,7 @@ def test_the_time_limit_leaves_no_half_of_a_file(tmp_path: Path) -> None:
 
 # --- generated/ ---
 
-States = tuple[trees.Tree, dict[str, bytes], dict[str, bytes]]
+States = tuple[trees.Tree, dict[str, bytes]]
 
 
 @pytest.mark.parametrize(
@@ -425,7 +425,7 @@ def test_an_end_at_every_step(end: Any, tmp_path: Path, monkeypatch: pytest.Monk
 
 def test_files_that_may_not_grow(two_states: States) -> None:
     """A real limit of the system in place of a full disk: larger files fail, and keep what they had."""
-    tree, old, _ = two_states
+    tree, old = two_states
     folder = tree.root / "generated"
     done = subprocess.run(
         [sys.executable, "-m", "generator", "generate", "--root", str(tree.root)],
@@ -451,7 +451,7 @@ def test_files_that_may_not_grow(two_states: States) -> None:
 
 def test_a_tree_that_is_read_only(two_states: States) -> None:
     """A clear error, and nothing has changed; root may write anywhere, so a mere user tries it."""
-    tree, _, _ = two_states
+    tree, _ = two_states
     before = tree.generated()
     for path in [tree.root / "generated", *(tree.root / "generated").rglob("*")]:
         path.chmod(0o555 if path.is_dir() else 0o444)
@@ -497,7 +497,7 @@ def as_a_mere_user(act: Callable[[], None], tree: trees.Tree) -> None:
 @pytest.mark.parametrize("mode", [0o555, 0o000])
 def test_a_folder_that_is_closed(two_states: States, mode: int) -> None:
     """One of many, in a tree that is open otherwise: nothing is written, and what cannot be read is not missing."""
-    tree, _, _ = two_states
+    tree, _ = two_states
     before = tree.generated()
     closed = tree.path("generated/specops/plain")
 
@@ -527,7 +527,7 @@ def test_a_link_to_nowhere_is_no_empty_folder(tree: trees.Tree) -> None:
 @pytest.mark.parametrize("mode", [0o000, 0o311])
 def test_specs_that_cannot_be_listed(two_states: States, mode: int) -> None:
     """They are not gone: nothing of theirs is removed."""
-    tree, _, _ = two_states
+    tree, _ = two_states
     before = tree.generated()
 
     def act() -> None:
@@ -586,7 +586,7 @@ def test_a_reader_that_has_seen_enough(
     code: int,
 ) -> None:
     """The exit code is that of a run whose reader sees all, and nothing is said of the pipe."""
-    tree, _, _ = two_states
+    tree, _ = two_states
     tree.path("specs/plain/arg_max.yaml").rename(tree.path("specs/plain/argmax.yaml"))
     command = [sys.executable, "-m", "generator", *arguments, "--root", str(tree.root)]
     ours, theirs = os.pipe()
