@@ -14,7 +14,7 @@ import os
 import sys
 import time
 import traceback
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple, TextIO
 
@@ -322,6 +322,17 @@ def named(ids: list[str], names: list[str], options: argparse.Namespace) -> list
     return out
 
 
+def clashes(files: Sequence[File]) -> Report:
+    """Specs whose modules would take the place of others."""
+    report = Report()
+    for file, path in plan.clashes(files):
+        source = Span(file.sources[0], 1, 1)
+        report.add(
+            "E105", f"generated/{path} has another meaning", source, help="name the spec otherwise"
+        )
+    return report
+
+
 def rendered(specs: Linted, options: argparse.Namespace) -> dict[File, bytes]:
     """Every file of generated/ but the manifest."""
     report = Report()
@@ -329,12 +340,7 @@ def rendered(specs: Linted, options: argparse.Namespace) -> dict[File, bytes]:
     fail(report, options)
     out = {}
     files = plan.files(specs, renderer.templates)
-    for file, path in plan.clashes(files):
-        source = Span(file.sources[0], 1, 1)
-        report.add(
-            "E105", f"generated/{path} has another meaning", source, help="name the spec otherwise"
-        )
-    fail(report, options)
+    fail(clashes(files), options)
     texts = {}
     for file in files:
         text = renderer.render(file, report)
@@ -487,6 +493,8 @@ def _difference(difference: Difference, files: Mapping[str, File]) -> dict[str, 
 
 def _lint(options: argparse.Namespace) -> int:
     specs = linted_by_name(options) if options.operators else linted(options)
+    clashing = clashes(plan.files(specs, _templates(options)))
+    fail(_of(options.operators, clashing) if options.operators else clashing, options)
     ids = chosen(specs, options)
     operators = [o for o in specs.operators if o.id in ids]
     constraints = sum(len(o.rules) for o in operators)

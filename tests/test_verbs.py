@@ -543,6 +543,29 @@ def test_names_that_would_hide_another(small: Tree, name: str) -> None:
     assert result.err.count("error[") == 1
 
 
+@pytest.mark.parametrize(
+    ("name", "like", "operator"),
+    [
+        ("plain/onnx", "plain/argmax", "argmax"),
+        ("plain/tensor", "plain/argmax", "argmax"),
+        ("onnx/backend_1", "onnx/hardmax_1", "Hardmax"),
+        ("directml/registry", "directml/argmax", "DML_OPERATOR_ARGMAX"),
+    ],
+)
+def test_lint_refuses_names_of_modules(tree: Tree, name: str, like: str, operator: str) -> None:
+    """The package has modules of these names already: `generate` would refuse them, too."""
+    text = tree.text(f"specs/{like}.yaml").replace(
+        f"operator: {operator}\n", f"operator: {operator}X\n"
+    )
+    tree.write(f"specs/{name}.yaml", text)
+    result = tree("lint")
+    assert result.code == cli.ERRORS
+    assert re.match(r"error\[E105\]: generated/specops/\S+ has another meaning\n", result.err)
+    assert f"--> specs/{name}.yaml:1:1" in result.err and "name the spec otherwise" in result.err
+    assert tree("lint", name).err == result.err
+    assert tree("lint", "argmin").code == cli.OK
+
+
 def test_the_checks_of_the_runtime_are_known() -> None:
     """The linter keeps their ids from constraints."""
     found = set()
