@@ -428,3 +428,24 @@ def test_small_planes_between_forbidden_pages() -> None:
             np.testing.assert_array_equal(
                 many, specops.max_pool(given, [size, size], indices=True, **arguments)
             )
+
+
+@pytest.mark.parametrize("name", ["float16", "float32", "float64"])
+def test_windows_beyond_the_input_beside_forbidden_pages(name: str) -> None:
+    """Of windows that lie wholly in the padding nothing is read: their places in memory may be nobody's."""
+    arena, dtype = Arena(), np.dtype(name)
+    for n, padding, upper, step in itertools.product(
+        (1, 3, 40), (1, 5, 900), (False, True), (-1, 1)
+    ):
+        row = n * dtype.itemsize
+        x = arena.place((1, 2, 4, n), (8 * row, 4 * row, row, step * dtype.itemsize), dtype, upper)
+        assert x is not None
+        x[...] = 1
+        arguments: dict[str, Any] = {"kernel_shape": [2, 1], "pads": [0, padding, 0, 0]}
+        arguments["strides"] = [1, n + padding]
+        for found in ox.max_pool(x, indices=True, opset=10, **arguments):
+            assert found.shape == (1, 2, 3, 1)
+            assert (found == (-1 if found.dtype == np.int64 else -np.inf)).all()
+        assert (ox.max_pool(x, opset=10, **arguments) == -np.inf).all()
+        assert (ox.average_pool(x, count_include_pad=1, **arguments) == 0).all()
+        assert (ox.lp_pool(x, **arguments) == 0).all()

@@ -2541,7 +2541,8 @@ def _rank_item(
     elif how[WIDTH] == 0 and lanes == pitch and step == pitch * item_bytes:
         runs, n = 1, places * pitch
     source += window.offset + (span.start + span.low) * step
-    done = 0
+    # Of lines of nothing but padding nothing is read: not even `source` need be memory of the input.
+    done = 0 if places > 0 else line_rows.count
     while done < line_rows.count:
         row, inside, alike = _rows_inside(
             row_axis,
