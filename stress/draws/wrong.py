@@ -46,6 +46,8 @@ FLAGS = [
     "include_padding",
     "IncludePadding",
 ]
+# Arguments whose number may stand for that of each spatial dimension.
+ALL_DIMENSIONS = ["strides", "dilations", "pads", "start_padding", "end_padding"]
 NUMBERS = [*JUNK, 2**70, -(2**70)]
 
 
@@ -116,7 +118,9 @@ def wrong_arguments(call: Call, name: str) -> list[Any]:
     if name == "indices":
         return [*NUMBERS, 2]
     count = len(value)
-    out = [*NUMBERS, [3] * (count + 1), 1, [1] * 65]
+    out = [*NUMBERS, [3] * (count + 1), [1] * 65]
+    if name not in ALL_DIMENSIONS:
+        out.append(1)
     if count:
         out += [[-1] * count, [2**70] * count, [0.5] * count]
     if name in ("output_sizes", "output_shape"):
