@@ -68,18 +68,19 @@ def test_list(run: Run) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "ids"),
+    ("name", "files"),
     [
-        ("directml/argmax", ["directml/argmax"]),
-        ("onnx/hardmax", ["onnx/hardmax_1", "onnx/hardmax_11", "onnx/hardmax_13"]),
-        ("hardmax_11", ["onnx/hardmax_11"]),
-        ("hardmax", ["onnx/hardmax_1", "onnx/hardmax_11", "onnx/hardmax_13", "plain/hardmax"]),
+        ("directml/argmax", r"directml/argmax"),
+        ("onnx/hardmax", r"onnx/hardmax_\d+"),
+        ("hardmax_11", r"onnx/hardmax_11"),
+        ("hardmax", r"(onnx/hardmax_\d+|(plain|directml)/hardmax)"),
     ],
 )
-def test_list_of_a_name(run: Run, name: str, ids: list[str]) -> None:
+def test_list_of_a_name(run: Run, name: str, files: str) -> None:
     """A name without its dialect or its version stands for all of them."""
     rows = json.loads(run(["list", name, "--format", "json"]).out)
-    assert [row["operator"] for row in rows] == ids
+    ids = [f"{p.parent.name}/{p.stem}" for p in (PROJECT / "specs").glob("*/*.yaml")]
+    assert rows and {row["operator"] for row in rows} == {i for i in ids if re.fullmatch(files, i)}
     assert all(row["examples"] > 0 and row["tests"] > row["examples"] for row in rows)
 
 
