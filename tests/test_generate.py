@@ -356,7 +356,7 @@ def test_generate_refuses_to_remove_a_hand_edit(generated: Tree) -> None:
     assert generated("check").code == cli.OK
 
 
-@pytest.mark.parametrize("verb", ["generate", "check", "lint"])
+@pytest.mark.parametrize("verb", ["generate", "check"])
 def test_an_error_in_any_spec_stops_all(generated: Tree, verb: str) -> None:
     """With one bad spec nothing is written, also nothing of the good ones, and also with a good one's name."""
     generated.edit(ARGMAX, *SENTENCE)
