@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 import re
+import unicodedata
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -26,6 +27,8 @@ KeyPath = tuple[str | int, ...]
 _C_LOADER = getattr(yaml, "CLoader", None)
 
 _OTHER_BREAK = re.compile("[\r\x85\u2028\u2029]")  # "\r\n" is "\n" by now
+# In front of a comment; texts are ASCII.
+_OTHER_BLANK = re.compile("^[^#\n]*?([\u00a0\u1680\u2000-\u200a\u202f\u205f\u3000])", re.MULTILINE)
 _INT = re.compile(r"[-+]?(0|[1-9][0-9]*)\Z")
 _HEX = re.compile(r"0x[0-9a-fA-F]+\Z")
 _FLOAT = re.compile(r"[-+]?([0-9]+\.[0-9]*|\.[0-9]+|[0-9]+(?=[eE]))([eE][-+]?[0-9]+)?\Z")
@@ -86,11 +89,13 @@ def load(path: Path, name: str, report: Report) -> Document | None:
     try:
         text = raw.decode("utf-8").replace("\r\n", "\n")
     except UnicodeDecodeError as error:
-        line = raw.count(b"\n", 0, error.start) + 1
+        report.lines[name] = raw.decode("utf-8", "replace").replace("\r\n", "\n").split("\n")
+        before = raw[: error.start].decode("utf-8")
         report.add(
             "E005",
             f"byte {error.start} is not UTF-8",
-            Span(name, line, 1),
+            _place(name, before, len(before)),
+            "here",
             help="save the file as UTF-8",
         )
         return None
@@ -107,6 +112,16 @@ def parse(text: str, name: str, report: Report, *, loader: Any = _C_LOADER) -> D
             _place(name, text, other.start()),
             "here",
             help="YAML begins a new line here and many editors do not: write a plain line end, or none",
+        )
+        return None
+    if blank := _OTHER_BLANK.search(text):
+        called = unicodedata.name(blank[1]).lower()
+        report.add(
+            "E001",
+            f"a blank that is none to YAML: {called}, U+{ord(blank[1]):04X}",
+            _place(name, text, blank.start(1)),
+            "here",
+            help="write a plain blank",
         )
         return None
     before, kept = report.count, len(report.diagnostics)
