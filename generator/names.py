@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import keyword
+import math
 import re
 
 # Windows has no files of these names, whatever their ending.
@@ -77,9 +78,13 @@ def stands_for(name: str, id: str) -> bool:
 
 
 def yaml_word(value: object) -> str:
-    """A scalar as YAML writes it.
+    """A scalar, or a list of them, as YAML writes it.
 
-    >>> yaml_word(True)
-    'true'
+    >>> yaml_word([True, float("nan"), "a"])
+    '[true, .nan, a]'
     """
+    if isinstance(value, list | tuple):
+        return f"[{', '.join(map(yaml_word, value))}]"
+    if isinstance(value, float) and not math.isfinite(value):
+        return f"{value}".replace("nan", ".nan").replace("inf", ".inf")
     return str(value).lower() if isinstance(value, bool) else str(value)

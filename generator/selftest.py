@@ -13,6 +13,7 @@ from typing import Any
 from generator import bounds, expr, model, structure
 from generator.diagnostics import Note, Report, Span, suggestion
 from generator.model import Example, SpecTree, TensorConstraint
+from generator.names import yaml_word
 from generator.resolve import Operator, Rule
 from generator.source import Document, KeyPath
 
@@ -333,9 +334,17 @@ class SelfTest:
             "unsigned": integer and low <= data <= high,  # type: ignore[operator]
         }[entry.kind]
         if not good:
-            self.report.add(
-                "E223", f"`{data}` is not a value of {dtype}", self.document.span(path), "here"
-            )
+            label, help = "here", ""
+            if isinstance(data, str):
+                label = "a text"
+                word = data.lower().strip("+-.")
+                special = entry.kind == "float" and word in ("nan", "inf", "infinity")
+                kind = "true or false" if entry.kind == "bool" else "a number"
+                help = "write .nan, .inf or -.inf" if special else f"write {kind}, without quotes"
+            elif integer and entry.kind in ("signed", "unsigned"):
+                label = f"from {low} to {high}"
+            message = f"`{yaml_word(data)[:40]}` is not a value of {dtype}"
+            self.report.add("E223", message, self.document.span(path), label, help=help)
         return good
 
     def finite(self, data: Any, dtype: str) -> bool:
@@ -368,12 +377,11 @@ class SelfTest:
         else:
             good = enum is not None and isinstance(given, str) and given in enum.values
         if not good:
-            shown = list(given) if isinstance(given, tuple) else given
             self.report.add(
                 "E104",
                 f"expected {field.type} for `{field.name}`",
                 self.document.span(path),
-                f"found `{shown}`",
+                f"found `{yaml_word(given)[:40]}`",
                 help=suggestion(str(given), enum.values) if enum else "",
             )
         return given
@@ -444,15 +452,22 @@ class SelfTest:
             if tensor is None or table is None:
                 continue
             support = table.tensors[field.name]
-            if (
-                tensor.dtype not in support.dtypes
-                or not support.low <= len(tensor.sizes) <= support.high
-            ):
+            at: KeyPath = (*path, "expect" if field.kind == "output" else "given", field.name)
+            rank, found = len(tensor.sizes), f"example `{example.id}`: {field.name}"
+            newest = "the newest table of `support` has"
+            if tensor.dtype not in support.dtypes:
                 self.report.add(
                     "E224",
-                    f"example `{example.id}`: {field.name} is {tensor.dtype} of rank {len(tensor.sizes)}",
-                    span,
-                    "not in the newest table of `support`",
+                    f"{found} is {tensor.dtype}",
+                    self.document.span((*at, "dtype")),
+                    f"{newest} {', '.join(support.dtypes)}",
+                )
+            if not support.low <= rank <= support.high:
+                self.report.add(
+                    "E224",
+                    f"{found} is of rank {rank}",
+                    self.document.span((*at, "data")),
+                    f"{newest} {support.ranks}",
                 )
             free = field.sizes_argument is not None
             if field.name in self.operator.sizes and not free and not self.report:
@@ -486,21 +501,25 @@ class SelfTest:
         broken = self.broken(values)
         others = [id for id in broken if id != rule.id]
         if rule.id not in broken:
+            first_one = f"it changes the first example, `{self.spec.examples[0].id}`"
+            help = first_one if document is self.document else ""
+            if others:
+                help = "choose a change that keeps these: a rule is not asked where one that it needs failed"
             self.report.add(
                 "E221",
                 f"`violate` does not break `{rule.id}`",
                 span,
-                "this case still satisfies the constraint",
-                help=f"it changes the first example, `{self.spec.examples[0].id}`"
-                if document is self.document
-                else "",
+                f"it breaks {', '.join(others)} instead"
+                if others
+                else "this case still satisfies the constraint",
+                help=help,
             )
-        if others:
+        elif others:
             help = "change one thing at a time, so that the generated test proves which check fired"
             own = [r.id for r in self.operator.rules]
             ids = own if rule.id in own else [r.id for r, _ in self.tensor_rules]
             later = ids[ids.index(rule.id) :]
-            below = [f"`{id}`" for id in others if rule.id in broken and id in later]
+            below = [f"`{id}`" for id in others if id in later]
             if below:
                 help += f"; or add `needs: [{rule.id}]` to {', '.join(below)}"
             self.report.add(
@@ -560,7 +579,7 @@ class SelfTest:
 
     def typed(self, value: Any, like: Any, target: str, type_: str) -> Any:
         if target.endswith(".dtype") and value not in self.data_types:
-            raise ValueError(f"`{value}` is not a data type")
+            raise ValueError(f"`{yaml_word(value)[:40]}` is not a data type")
         low, high = RANGES.get(type_, (0, 0))
         numbers = isinstance(value, tuple) and all(
             type(v) is int and low <= v <= high for v in value
@@ -568,10 +587,8 @@ class SelfTest:
         if isinstance(value, tuple) and len(value) > expr.MAX_ENTRIES:
             raise ValueError(f"an array has at most {expr.MAX_ENTRIES} entries")
         if type(value) is not type(like) or (isinstance(like, tuple) and not numbers):
-            shown = list(value) if isinstance(value, tuple) else value
-            raise ValueError(
-                f"`{target}` is {_WRITTEN.get(type(like), 'a tensor')}; found `{shown}`"
-            )
+            written = _WRITTEN.get(type(like), "a tensor")
+            raise ValueError(f"`{target}` is {written}; found `{yaml_word(value)[:40]}`")
         if type(value) is int and type_ in RANGES and not low <= value <= high:
             raise ValueError(f"`{target}` goes from {low} to {high}")
         return value

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Collection
 from pathlib import Path
 from typing import Any
@@ -25,7 +26,7 @@ from generator.model import (
     TensorData,
     Vocabulary,
 )
-from generator.names import is_module
+from generator.names import is_module, yaml_word
 from generator.source import Document, KeyPath
 
 VOCABULARY = "specs/vocabulary.yaml"
@@ -163,7 +164,7 @@ _EXPECTED = {
 }
 _PATTERNS = {
     RANKS: "ranks are two numbers, as in `1..8`",
-    ADDRESS: "an address begins with https:// and has no blanks",
+    ADDRESS: "an address begins with https:// and has no blanks, quotes, backslashes or braces",
     OPERATOR_ID: "an operator is a dialect and a name, as in `directml/argmax`",
     VERSION: "a version is three numbers, as in `1.4.0`",
     LEVEL: "a feature level is two numbers, as in `4.1`",
@@ -241,7 +242,7 @@ def _wrong_value(error: Any, document: Document, report: Report) -> None:
         report.add("E106", error["msg"], span, f"found {found}")
     elif kind == "string_pattern_mismatch":
         message = _PATTERNS.get(context["pattern"], "this text has not the right form")
-        number = context["pattern"] == RANKS and str(error["input"]).isdigit()
+        number = context["pattern"] == RANKS and re.fullmatch("[0-9]{1,2}", str(error["input"]))
         help = "write {0}..{0}".format(error["input"]) if number else ""
         report.add("E106", message, span, f"found {found}", help=help)
     elif kind == "string_too_long":
@@ -256,7 +257,7 @@ def _wrong_value(error: Any, document: Document, report: Report) -> None:
         help = f'quote it: "{found.strip("`")}"' if quotable else ""
         if path[-1:] == ("ranks",) and type(error["input"]) is int:
             help = "write {0}..{0}".format(error["input"])
-        if kind == "int_type" and isinstance(error["input"], str) and error["input"].isdigit():
+        if kind == "int_type" and re.fullmatch("[0-9]{1,40}", str(error["input"])):
             help = f"write it without quotes: {error['input']}"
         report.add("E104", f"expected {expected}", span, f"found {found}", help=help)
 
@@ -266,8 +267,7 @@ def _found(value: object) -> str:
         return "a mapping" if isinstance(value, dict) else "a list"
     if value is None:
         return "nothing"
-    text = str(value).lower() if isinstance(value, bool) else str(value)
-    shown = "".join(c if c.isprintable() else ascii(c)[1:-1] for c in text[:40])
+    shown = "".join(c if c.isprintable() else ascii(c)[1:-1] for c in yaml_word(value)[:40])
     return f"`{shown}`"
 
 
