@@ -67,7 +67,8 @@ def _word(section: str) -> AfterValidator:
     return AfterValidator(check)
 
 
-ADDRESS = r"^https://[A-Za-z0-9./_#-]+$"
+# What a URL is made of, without the quote that a docstring or a text could end in.
+ADDRESS = r"^https://[A-Za-z0-9._~:/?#\[\]@!$&()*+,;=%-]+$"
 RANKS = r"^[0-9]{1,2}\.\.[0-9]{1,2}$"
 OPERATOR_ID = r"^[a-z]+/[a-z][a-z0-9_]*$"
 VERSION = r"^[0-9]+\.[0-9]+\.[0-9]+$"

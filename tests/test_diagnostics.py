@@ -193,6 +193,20 @@ def test_json_and_github(tmp_path: Path, run: Run) -> None:
     )
 
 
+def test_addresses(small: trees.Tree) -> None:
+    """What URLs are made of, but nothing that ends a docstring, and no link of Markdown is ended either."""
+    base = "https://learn.microsoft.com/x"
+    (old,) = re.findall("address: (https://.*dml_argmax.*)", small.text(trees.ARGMAX))
+    small.edit(trees.ARGMAX, old, f"{base}_(y)?view=directml-1&a=%20~b:c")
+    assert small("generate").code == cli.OK
+    assert f"]({base}_%28y%29?view=directml-1&a=%20~b:c)" in small.text("generated/DECIDED.md")
+    assert f"Page: {base}_(y)?view=" in small.text("generated/specops/directml/argmax.py")
+    good = small.text(trees.ARGMAX)
+    for bad in ("'", "\\", "{", "}", " y"):
+        small.write(trees.ARGMAX, good.replace(f"{base}_(y)", f"{base}{bad}y"))
+        assert "error[E106]: an address begins with https://" in small("lint").err, bad
+
+
 def test_github_escapes() -> None:
     """A percent sign or a line break of a spec or of a file's name cannot end GitHub's command."""
     report = Report()
