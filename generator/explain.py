@@ -35,7 +35,7 @@ CODES = {
     "E212": "Exactly one of two keys must be given.",
     "E213": "`needs` names rules above this one; they decide whether this one has a meaning.",
     "E214": "A field whose kind, type and keys do not fit together.",
-    "E215": "An entry of the vocabulary that contradicts itself.",
+    "E215": "An entry of the vocabulary that contradicts itself or another one.",
     "E220": "An example, and each call of an equivalence, must satisfy every constraint; one of the two is wrong.",
     "E221": "`violate` must break its constraint: it becomes the constraint's negative test.",
     "E222": "`violate` must break its constraint and no other, so that the test proves which check fired.",
@@ -43,7 +43,7 @@ CODES = {
     "E224": "An example, or a call of an equivalence, that an operator's own tables or sizes do not allow.",
     "E225": "An expression that has no value for an example, though this satisfies all constraints.",
     "E226": "Data types that tables and constraints let through, and for which the kernel has no code.",
-    "E230": "A newer feature level never removes a data type, and only dialects with levels name them.",
+    "E230": "A newer feature level never removes a data type or a rank, and only dialects with levels name them.",
     "E231": "Tables stand newest first; the oldest is of the level that introduced the operator. Where an attribute"
     " chooses among them, each of its values has exactly one group of tables. Ranks go up to 64.",
     "E250": "A skeleton has a TODO for all that must be filled in.",

@@ -18,6 +18,16 @@ class Naming(Subject):
 
     def name(self) -> None:
         """The command line calls an operator by what stands behind these prefixes, too."""
+        if self.operator.source.dialect == "directml" and not self.spec.operator.startswith(
+            "DML_OPERATOR_"
+        ):
+            self.report.add(
+                "E105",
+                f"`{self.spec.operator}` does not begin with DML_OPERATOR_",
+                self.document.span(("operator",)),
+                help="write the name in DML_OPERATOR_TYPE, as DML_OPERATOR_ARGMAX",
+            )
+            return
         short = self.spec.operator.removeprefix("DML_OPERATOR_").removeprefix("DML_")
         if not short[:1].isalpha():
             self.report.add(

@@ -123,6 +123,17 @@ class Tables(Subject):
                     "newest first",
                 )
             for name in older.tensors.keys() & newer.tensors.keys():
+                was, now = older.tensors[name], newer.tensors[name]
+                if now.low <= now.high and (was.low < now.low or was.high > now.high):
+                    still = Note(self.document.span(("support", j, name, "ranks")), "still here")
+                    self.report.add(
+                        "E230",
+                        f"{name} loses ranks at level {newer.since}",
+                        self.document.span(("support", i, name, "ranks")),
+                        f"level {older.since} has {was.ranks}",
+                        notes=[still],
+                        help="a newer level never removes a rank",
+                    )
                 for k, dtype in enumerate(older.tensors[name].dtypes):
                     if dtype not in newer.tensors[name].dtypes:
                         still = Note(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 
 from generator import expr
@@ -64,6 +65,16 @@ def check_vocabulary(tree: SpecTree, report: Report) -> None:
                 f"{name} is not what NumPy calls {data_type.numpy}",
                 tree.document.span(("data_types", name, "numpy")),
                 f"that is {kind}, of {size} bytes",
+            )
+    levels = [(n, _numbers(e.directml)) for n, e in tree.vocabulary.feature_levels.items()]
+    for (older, before), (newer, version) in itertools.pairwise(levels):
+        if version < before:
+            report.add(
+                "E215",
+                f"level {newer} came before level {older}",
+                tree.document.span(("feature_levels", newer, "directml")),
+                "an older DirectML",
+                help="levels stand oldest first, and each came with the same DirectML or a newer one",
             )
     for name, enum in tree.vocabulary.enums.items():
         numbers = list(enum.values.values())
@@ -148,6 +159,10 @@ def _tensor_types(
                     "unknown value",
                     help=suggestion(dtype, tree.vocabulary.data_types),
                 )
+
+
+def _numbers(version: str) -> list[int]:
+    return [int(part) for part in version.split(".")]
 
 
 def _shared(tree: SpecTree, report: Report) -> None:
