@@ -168,10 +168,16 @@ RED_LINT = {
         "dtypes: [FLOAT16, ",
         "E224",
     ),
-    "a rank dropped that an example has": (
+    "a rank dropped that an older level has": (
         ARGMAX,
         f"ranks: 1..8\n      {TYPES_4_1}",
         f"ranks: 3..8\n      {TYPES_4_1}",
+        "E230",
+    ),
+    "a rank dropped that an example has": (
+        ARGMAX,
+        "ranks: 1..8",
+        "ranks: 3..8",
         "E224",
     ),
     "a result set free from its input's data type": (
