@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import array
+import collections
 import copy
 import itertools
 import os
@@ -13,7 +14,7 @@ import subprocess
 import sys
 import time
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from types import FunctionType, SimpleNamespace
@@ -513,6 +514,8 @@ def test_the_data_type_of_an_output_is_that_of_its_array() -> None:
     outs = np.zeros((1, 1, 3, 4), np.float32), np.zeros((1, 1, 3, 4), np.uint64)
     assert dml.max_pooling2(image, [2, 2], strides=[2, 2], indices=True, out=outs) is outs
     assert outs[1][0, 0, 1].tolist() == [16, 18, 20, 22]
+    named = collections.namedtuple("named", "elements indices")(*outs)
+    assert dml.max_pooling2(image, [2, 2], strides=[2, 2], indices=True, out=named) is named
     for wrong in (outs[0], outs[:1]):
         call = lambda: dml.max_pooling2(image, [2, 2], strides=[2, 2], indices=True, out=wrong)  # noqa: B023, E731
         assert refused(call).id == "output_count"
@@ -786,6 +789,15 @@ def test_the_memory_order_of_reductions(axis: Any, keepdims: bool) -> None:
         long = [a for a, n in enumerate(wanted.shape) if n > 1]
         assert [found.strides[a] for a in long] == [wanted.strides[a] for a in long]
         np.testing.assert_array_equal(found, wanted)
+        if axis != ():  # which ONNX reads as all
+            summed = onnx.reduce_sum(given, np.ravel(axis), keepdims=int(keepdims))
+            assert summed.strides == found.strides
+        if isinstance(axis, int):
+            searched = onnx.argmax(given, axis=axis, keepdims=int(keepdims))
+            wanted = np.argmax(given, axis, keepdims=keepdims)
+            long = [a for a, n in enumerate(wanted.shape) if n > 1]
+            assert [searched.strides[a] for a in long] == [2 * found.strides[a] for a in long]
+            np.testing.assert_array_equal(searched, wanted)
     assert specops.sum(np.zeros((3, 0, 4, 5)).T, 2).tolist() == np.zeros((5, 4, 3)).tolist()
 
 
@@ -885,6 +897,11 @@ def test_compiled_operators_pass_to_another_process() -> None:
 # --- threads ---
 
 
+def limited() -> Iterator[None]:
+    with specops.num_threads(1):
+        yield
+
+
 def test_the_limit_of_threads() -> None:
     """Process-wide and local limits nest; wrong numbers are refused."""
     all_of_them = specops.get_num_threads()
@@ -903,6 +920,12 @@ def test_the_limit_of_threads() -> None:
                 assert specops.get_num_threads() == 1
             assert specops.get_num_threads() == all_of_them
     assert kept(specops.get_num_threads)() == 1
+    suspended = limited()
+    next(suspended)
+    with specops.num_threads(None):  # not the block that ends next
+        suspended.close()
+        assert specops.get_num_threads() == all_of_them
+    assert specops.get_num_threads() == all_of_them
     try:
         specops.set_num_threads(1)
         assert specops.get_num_threads() == 1

@@ -797,6 +797,11 @@ INVALID: list[tuple[str, Any, str]] = [
         "has 4294967296 in uint64_data; elements of UINT32 are 0 to 4294967295",
     ),
     (
+        "no truth value",
+        typed(TensorProto.BOOL, "int32_data", -1),
+        "has -1 in int32_data; elements of BOOL are 0 to 1",
+    ),
+    (
         "bits",
         typed(TensorProto.FLOAT16, "int32_data", 0x13C00),
         "has 80896 in int32_data; bits of FLOAT16 are 0 to 65535",

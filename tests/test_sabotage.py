@@ -241,6 +241,35 @@ def test_lint_turns_red(sabotaged: Tree, name: str) -> None:
     assert f"error[{code}]: " in result.err, result.err
 
 
+POOLING = "specs/directml/max_pooling2.yaml"
+# A result's data type that follows only where indices are wanted; a derived value that most data types have not.
+WITH_INDICES = """\
+  - id: same_dtype
+    require: OutputTensor.dtype == InputTensor.dtype and OutputIndicesTensor.dtype != "INT8"
+    allowed: OutputTensor and InputTensor have the same data type
+"""
+GREATEST = """\
+derived:
+  - {name: top, value: greatest(InputTensor.dtype), doc: The greatest number.}
+"""
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "code"),
+    [
+        (SAME_DTYPE[: SAME_DTYPE.index("    field")], WITH_INDICES, "E226"),
+        ("derived:\n", GREATEST, "E225"),
+    ],
+    ids=["an absent output", "no value"],
+)
+def test_what_proves_data_types(whole: Tree, old: str, new: str, code: str) -> None:
+    """A constraint proves nothing where a tensor that it reads may be absent; an expression may have no value."""
+    replace(whole, POOLING, old, new)
+    result = whole("lint", "directml/max_pooling2")
+    assert result.code == cli.ERRORS
+    assert f"error[{code}]: " in result.err, result.err
+
+
 # What is consistently gone from a spec leaves no trace in it: then the floors of test_trace.py are red.
 GONE = {
     "a constraint": ("  - id: index_fits\n", "\nsemantics:"),

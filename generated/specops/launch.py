@@ -43,8 +43,8 @@ from specops.workers import Workers
 MANY_PARTS = 1 << 12  # parts of groups that a second thread joins faster than one
 
 _limit: int | None = None
-# Of the blocks of `num_threads` around a call, the innermost last.
-_local_limits: ContextVar[tuple[int | None, ...]] = ContextVar("specops_num_threads", default=())
+# Those around a call, the innermost last.
+_blocks: ContextVar[tuple[num_threads, ...]] = ContextVar("specops_num_threads", default=())
 _SIGNATURES = {
     chunks.serial: chunks.LAUNCH,
     chunks.parallel: chunks.PARALLEL,
@@ -59,8 +59,8 @@ _starting = False  # workers
 
 def get_num_threads() -> int:
     """Threads that a large call may use: the limit set here, and no more than Numba's own."""
-    local = _local_limits.get()
-    limit = local[-1] if local else _limit
+    blocks = _blocks.get()
+    limit = blocks[-1].limit if blocks else _limit
     available = _available()
     return available if limit is None else min(limit, available)
 
@@ -87,13 +87,18 @@ class num_threads(ContextDecorator):
     """
 
     def __init__(self, n: int | None) -> None:
-        self._limit = _checked(n)
+        self.limit = _checked(n)
 
     def __enter__(self) -> None:
-        _local_limits.set((*_local_limits.get(), self._limit))
+        _blocks.set((*_blocks.get(), self))
 
     def __exit__(self, *_error: object) -> None:
-        _local_limits.set(_local_limits.get()[:-1])
+        blocks = _blocks.get()
+        # Not always the last: a generator that is closed within another block ends its own.
+        for i in reversed(range(len(blocks))):
+            if blocks[i] is self:
+                _blocks.set(blocks[:i] + blocks[i + 1 :])
+                break
 
 
 def _checked(n: int | None) -> int | None:

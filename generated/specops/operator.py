@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import cached_property
 from typing import Any, Protocol
 
 import numpy as np
@@ -45,10 +46,6 @@ class CompiledOperator:
         tensors = [(f, values[f.name]) for f in operator.fields if f.type == "tensor"]
         self._inputs = {f.name: t for f, t in tensors if f.kind == "input" and t is not None}
         self._outputs = {f.name: t for f, t in tensors if f.kind == "output" and t is not None}
-        axes = next((values[f.name] for f in operator.fields if f.axes_of is not None), ())
-        rank = len(next(iter(self._inputs.values())).sizes)
-        # Of the input, what an output without the reduced axes has the memory order of.
-        self._remaining = tuple(0 if axis in axes else slice(None) for axis in range(rank))
         self._kernel: Lowered = operator.lower(values)
 
     def __reduce__(self) -> tuple[Callable[..., CompiledOperator], tuple[Any, ...]]:
@@ -110,6 +107,13 @@ class CompiledOperator:
         """
         launch.warm_up(self._kernel.kernels())
 
+    @cached_property
+    def _left(self) -> tuple[int | slice, ...]:
+        """Of the input of a reduction, what its axes that are left index."""
+        reduction: Any = self._kernel
+        rank = len(next(iter(self._inputs.values())).sizes)
+        return tuple(0 if axis in reduction.axes else slice(None) for axis in range(rank))
+
     def _several(self, out: Any) -> Sequence[Any]:
         """One entry for each output: an array to write to, or None."""
         count = len(self._outputs)
@@ -136,7 +140,7 @@ class CompiledOperator:
         if out is None:
             like = None if self._described else sources[0]
             if like is not None and 1 < len(tensor.sizes) < like.ndim and like.size:
-                like = like[self._remaining]
+                like = like[self._left]
             return arrays.allocate(tensor, self._operator.name, field, like)
         array = arrays.check_output(out, sources, results, self._operator, field)
         arrays.check(array, tensor, self._operator, field)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import re
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from types import SimpleNamespace
 from typing import Any
 
@@ -43,11 +44,12 @@ class KernelTypes(Subject):
     def kernel_dtypes(self, attributes: Mapping[str, Any]) -> dict[str, str | list[str]]:
         """What the kernel takes: of its tensors the data types, or the tensor whose type it is."""
         taken = dict(self.kernel.dtypes)
-        for name, meaning in self.spec.semantics.meanings.items():
+        for name, parameter in self.kernel.parameters.items():
+            meaning = self.spec.semantics.meanings[name]
             value = meaning.value
             if meaning.by is not None and meaning.by in attributes:
                 value = (meaning.values or {})[names.yaml_word(attributes[meaning.by])]
-            taken |= self.kernel.parameters[name].dtypes.get(value or "", {})
+            taken |= parameter.dtypes.get(value or "", {})
         return taken
 
     def table(
@@ -66,25 +68,31 @@ class KernelTypes(Subject):
                     good = dtype in allowed
                 if good or name in told:
                     continue
-                if self.excluded(attributes, dtypes):
-                    break
-                told.add(name)
-                self.refuse(index, name, dtype, dtypes, attributes, allowed)
+                if not self.excluded(attributes, dtypes, name):
+                    told.add(name)
+                    self.refuse(index, name, dtype, dtypes, attributes, allowed)
 
-    def excluded(self, attributes: Mapping[str, Any], dtypes: Mapping[str, str]) -> bool:
-        """Whether no call has these: by a constraint of data types alone, or by what the functions make."""
-        values = {**attributes, **{n: SimpleNamespace(dtype=t) for n, t in dtypes.items()}}
-        known = {*attributes, *(f"{name}.dtype" for name in dtypes)}
+    def excluded(
+        self, attributes: Mapping[str, Any], dtypes: Mapping[str, str], tensor: str
+    ) -> bool:
+        """Whether no call with this tensor has these: by a constraint of data types alone, or by what functions make.
+
+        A constraint is not asked where a tensor that it reads is absent.
+        """
+        there = {f.name for f in self.spec.tensors() if f.optional is None or f.name == tensor}
+        values = {**attributes, **{n: SimpleNamespace(dtype=dtypes[n]) for n in there}}
+        known = {*attributes, *(f"{name}.dtype" for name in there)}
         data_types = self.vocabulary.data_types
         for name, derived in self.operator.derived.items():
             if known.issuperset(derived.reads):
-                values[name] = derived.evaluate(values, data_types)
-                known.add(name)
+                # What has no value is told by the spec's test of itself.
+                with suppress(IndexError, ArithmeticError):
+                    values[name] = derived.evaluate(values, data_types)
+                    known.add(name)
         if self.operator.source.dialect != "directml":
-            for field in self.spec.tensors("output"):
-                like = re.fullmatch(r"(\w+)\.dtype", field.dtype or "")
-                if like and dtypes[field.name] != dtypes[like[1]]:
-                    return True
+            like = re.fullmatch(r"(\w+)\.dtype", self.spec.field(tensor).dtype or "")
+            if like and dtypes[tensor] != dtypes[like[1]]:
+                return True
         return any(
             known.issuperset(rule.require.reads) and not rule.require.holds(values, data_types)
             for rule in self.operator.rules
@@ -103,7 +111,7 @@ class KernelTypes(Subject):
         span = self.document.span(
             (*path, self.spec.support[index].tensors[name].dtypes.index(dtype))
         )
-        where = "".join(f", where {n} is {v}" for n, v in attributes.items())
+        where = "".join(f", where {n} is {names.yaml_word(v)}" for n, v in attributes.items())
         argument, kernel = self.arguments[name], self.spec.semantics.kernel
         if isinstance(allowed, list):
             self.report.add(
@@ -115,7 +123,11 @@ class KernelTypes(Subject):
             return
         other = next(n for n, a in self.arguments.items() if a == allowed)
         follow = f"add the constraint `use: same_dtype({name}, {other})`"
-        if self.operator.source.dialect != "directml":
+        if attributes:
+            follow = (
+                f"let a constraint of data types and these attributes alone require it{where[1:]}"
+            )
+        elif self.operator.source.dialect != "directml" and self.spec.field(name).kind == "output":
             follow = f"give the field `dtype: {other}.dtype`"
         self.report.add(
             "E226",

@@ -103,7 +103,7 @@ def check_vocabulary(tree: SpecTree, report: Report) -> None:
                 tree.document.key_span(("kernels", name)),
                 "again",
             )
-        _tensor_types(tree, kernel, kernel.dtypes, ("kernels", name, "dtypes"), report)
+        _tensor_types(tree, kernel, kernel.dtypes, {}, ("kernels", name, "dtypes"), report)
         for parameter, entry in kernel.parameters.items():
             if (entry.values is None) == (entry.expression is None):
                 report.add(
@@ -121,14 +121,20 @@ def check_vocabulary(tree: SpecTree, report: Report) -> None:
                         "unknown name",
                         help=suggestion(value, entry.values or {}),
                     )
-                _tensor_types(tree, kernel, dtypes, at, report)
+                _tensor_types(tree, kernel, dtypes, kernel.dtypes, at, report)
 
 
 def _tensor_types(
-    tree: SpecTree, kernel: KernelEntry, dtypes: TensorTypes, path: KeyPath, report: Report
+    tree: SpecTree,
+    kernel: KernelEntry,
+    dtypes: TensorTypes,
+    beside: TensorTypes,
+    path: KeyPath,
+    report: Report,
 ) -> None:
-    """They name tensors of the kernel, and data types or another tensor that has these."""
+    """They name tensors of the kernel, and data types or another tensor that has these; `beside`: what they replace."""
     tensors = [*kernel.inputs, *kernel.outputs]
+    whole = {**beside, **dtypes}
     for tensor, taken in dtypes.items():
         at: KeyPath = (*path, tensor)
         if tensor not in tensors:
@@ -140,7 +146,7 @@ def _tensor_types(
                 help=suggestion(tensor, tensors),
             )
         if isinstance(taken, str):
-            known = [t for t in tensors if t != tensor and not isinstance(dtypes.get(t), str)]
+            known = [t for t in tensors if t != tensor and not isinstance(whole.get(t), str)]
             if taken not in known:
                 report.add(
                     "E203",

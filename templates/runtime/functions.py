@@ -230,7 +230,7 @@ def output_dtype(asked: object, out: Any, position: int = 0) -> object:
     """The data type that is asked of an output; where none is, that of the array at its position in `out`."""
     if asked is not None or out is None:
         return asked
-    several = out if type(out) in (tuple, list) else (out,)
+    several = out if isinstance(out, tuple | list) else (out,)
     if position < len(several) and issubclass(type(several[position]), np.ndarray):
         # Of a derived class, which may say of itself what is not so, as NumPy has it.
         return arrays.named(np.asarray(several[position]).dtype)

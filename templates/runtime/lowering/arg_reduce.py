@@ -196,7 +196,7 @@ class Search:
         mark: int | None = None,
     ) -> None:
         self._sizes = input.sizes
-        self._axes = frozenset(axes)
+        self.axes = frozenset(axes)
         self._last = tie == "last"
         width, least, greatest, flip, infinity = keys_of(input.dtype)
         self._item_size = width // 8
@@ -333,13 +333,13 @@ class Search:
         shift = out_shift = base = 0
         dropped = len(out_strides) < len(strides)
         remaining = iter(out_strides)
-        order = sorted(self._axes)
+        order = sorted(self.axes)
         weights = geometry.index_weights([self._sizes[a] for a in order])
         weight_of = dict(zip(order, weights, strict=True))
         kept, marked = [], []
         repeated: list[slice] = []
         for a, (n, stride) in enumerate(zip(self._sizes, strides, strict=True)):
-            if a in self._axes:
+            if a in self.axes:
                 if not dropped:
                     marked.append(Axis(n, next(remaining), weight_of[a]))
                     repeated.append(slice(None))

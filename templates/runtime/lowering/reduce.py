@@ -132,6 +132,7 @@ class Reduce:
     def __init__(
         self, *, function: str, nan: str, axes: Sequence[int], input: Tensor, output: Tensor
     ) -> None:
+        self.axes = frozenset(axes)
         self._other: ArgReduce | None = None
         if function in _INDICES:
             # Only here: a sum need not wait for the kernels of searches.
@@ -148,7 +149,6 @@ class Reduce:
             )
             return
         self._sizes = input.sizes
-        self._axes = frozenset(axes)
         self._item_size = input.numpy_dtype.itemsize
         fold, finish, empty = _FUNCTIONS[function]
         width, least, greatest, flip, infinity = keys_of(input.dtype)
@@ -171,7 +171,7 @@ class Reduce:
         self._state_bytes = state.state_bytes
         flip = ~flip if function == "min" else flip
         nan_key = greatest if nan == "propagates" else least
-        self._total = math.prod(n for a, n in enumerate(self._sizes) if a in self._axes)
+        self._total = math.prod(n for a, n in enumerate(self._sizes) if a in self.axes)
         self._rule = (flip, nan_key, infinity or 0, finish, self._total, unsigned)
         input_bytes = math.prod(self._sizes) * self._item_size
         self._large = input_bytes >= LARGE_BYTES
@@ -266,7 +266,7 @@ class Reduce:
         remaining = iter(out_strides)
         sides: tuple[list[Axis], list[Axis]] = ([], [])
         for a, (n, stride) in enumerate(zip(self._sizes, strides, strict=True)):
-            reduces = a in self._axes
+            reduces = a in self.axes
             out_stride = 0 if reduces and dropped else next(remaining)
             axis = Axis(n, stride, 0 if reduces else out_stride)
             once = reduces and stride == 0 and self._fold[1] == "greatest"

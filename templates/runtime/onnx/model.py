@@ -358,13 +358,14 @@ class _Reader:
         wide = {"float_data": np.float32, "double_data": np.float64, "uint64_data": np.uint64}
         array = np.array(elements, wide.get(field, np.int64))
         stored = np.dtype(np.uint16) if name in _BITS else dtype
-        if stored.kind in "iu":
-            limits = np.iinfo(stored)
-            beyond = array[(array < limits.min) | (array > limits.max)]
+        if stored.kind in "biu":
+            limits = np.iinfo(stored) if stored.kind != "b" else None
+            low, high = (limits.min, limits.max) if limits else (0, 1)
+            beyond = array[(array < low) | (array > high)]
             if beyond.size:
                 what = "bits of" if name in _BITS else "elements of"
                 raise self.invalid(
-                    f"{where} has {beyond[0]} in {field}; {what} {name} are {limits.min} to {limits.max}"
+                    f"{where} has {beyond[0]} in {field}; {what} {name} are {low} to {high}"
                 )
         array = array.astype(stored, copy=False)
         array = array.view(dtype).reshape(shape)
