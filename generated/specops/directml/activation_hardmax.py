@@ -236,8 +236,7 @@ def activation_hardmax(
         x: Tensor to read; only its last two sizes may differ from 1. A NumPy array of any strides,
             or an object that shares its memory; of FLOAT32, FLOAT16.
         out: Array to write to, of the output's data type and shape; it may not share memory with an
-            input. None makes a new one, which has the memory order of x where it has its
-            dimensions.
+            input. None makes a new one, in the memory order of x as far as it has its dimensions.
 
     Returns:
         One 1 in each group, zeros elsewhere.

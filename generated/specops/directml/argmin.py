@@ -318,8 +318,7 @@ def argmin(
         output_dtype: Data type of OutputTensor: INT64, INT32, UINT64, UINT32, or a NumPy dtype.
             None means that of `out`; without it, UINT32.
         out: Array to write to, of the output's data type and shape; it may not share memory with an
-            input. None makes a new one, which has the memory order of x where it has its
-            dimensions.
+            input. None makes a new one, in the memory order of x as far as it has its dimensions.
 
     Returns:
         One index for each reduced group; the rank is preserved.

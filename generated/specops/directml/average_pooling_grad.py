@@ -567,8 +567,7 @@ def average_pooling_grad(
         output_sizes: Sizes of OutputGradientTensor, where not those that follow from the other
             arguments.
         out: Array to write to, of the output's data type and shape; it may not share memory with an
-            input. None makes a new one, which has the memory order of x where it has its
-            dimensions.
+            input. None makes a new one, in the memory order of x as far as it has its dimensions.
 
     Returns:
         For each element of the pooling's input the sum of its shares in the gradients of its

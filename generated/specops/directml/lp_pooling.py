@@ -574,8 +574,7 @@ def lp_pooling(
         p: The exponent of the norm, usually 1 or 2.
         output_sizes: Sizes of OutputTensor, where not those that follow from the other arguments.
         out: Array to write to, of the output's data type and shape; it may not share memory with an
-            input. None makes a new one, which has the memory order of x where it has its
-            dimensions.
+            input. None makes a new one, in the memory order of x as far as it has its dimensions.
 
     Returns:
         One norm for each position of the window.

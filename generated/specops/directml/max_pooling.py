@@ -606,8 +606,7 @@ def max_pooling(
             for every entry. None means 0 for each entry of window_size.
         output_sizes: Sizes of OutputTensor, where not those that follow from the other arguments.
         out: Array to write to, of the output's data type and shape; it may not share memory with an
-            input. None makes a new one, which has the memory order of x where it has its
-            dimensions.
+            input. None makes a new one, in the memory order of x as far as it has its dimensions.
 
     Returns:
         One element for each position of the window.

@@ -762,8 +762,8 @@ def max_pooling2(
         indices_dtype: Data type of OutputIndicesTensor: UINT64, UINT32, or a NumPy dtype. None
             means that of `out`; without it, UINT32.
         out: Array to write to, or a tuple of one for each output; of the outputs' data types and
-            shapes. It may not share memory with an input. None makes new ones, which have the
-            memory order of x where they have its dimensions.
+            shapes. It may not share memory with an input. None makes new ones, in the memory order
+            of x as far as they have its dimensions.
 
     Returns:
         One element for each position of the window. Where `indices` is true, a tuple of this and

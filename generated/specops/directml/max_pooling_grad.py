@@ -697,8 +697,7 @@ def max_pooling_grad(
         dilations: Elements from one entry of a window to the next, for each spatial dimension. An
             integer stands for every entry. None means 1 for each entry of window_size.
         out: Array to write to, of the output's data type and shape; it may not share memory with an
-            input. None makes a new one, which has the memory order of x where it has its
-            dimensions.
+            input. None makes a new one, in the memory order of x as far as it has its dimensions.
 
     Returns:
         For each element of InputTensor the sum of the gradients of those windows whose greatest

@@ -248,8 +248,7 @@ def max_unpooling(
             array of UINT64, UINT32.
         output_sizes: Sizes of OutputTensor.
         out: Array to write to, of the output's data type and shape; it may not share memory with an
-            input. None makes a new one, which has the memory order of x where it has its
-            dimensions.
+            input. None makes a new one, in the memory order of x as far as it has its dimensions.
 
     Returns:
         The elements at their indices; 0 where there is none.

@@ -692,8 +692,7 @@ def reduce(
             INT16, INT8, UINT16, UINT8, or a NumPy dtype. None means that of `out`; without it, what
             follows from the other arguments.
         out: Array to write to, of the output's data type and shape; it may not share memory with an
-            input. None makes a new one, which has the memory order of x where it has its
-            dimensions.
+            input. None makes a new one, in the memory order of x as far as it has its dimensions.
 
     Returns:
         One number for each reduced group; the rank is preserved.

@@ -82,8 +82,7 @@ def argmin(
             false. From version 12 on.
         opset: The operator set, which picks the version in force; None means the newest known.
         out: Array to write to, of the output's data type and shape; it may not share memory with an
-            input. None makes a new one, which has the memory order of x where it has its
-            dimensions.
+            input. None makes a new one, in the memory order of x as far as it has its dimensions.
 
     Returns:
         One index for each group; the reduced axis has size 1, or is dropped where keepdims is 0.

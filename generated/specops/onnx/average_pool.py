@@ -128,8 +128,7 @@ def average_pool(
             An integer stands for every entry. None means 1 for each entry of kernel_shape.
         opset: The operator set, which picks the version in force; None means the newest known.
         out: Array to write to, of the output's data type and shape; it may not share memory with an
-            input. None makes a new one, which has the memory order of x where it has its
-            dimensions.
+            input. None makes a new one, in the memory order of x as far as it has its dimensions.
 
     Returns:
         One average for each position of the window.

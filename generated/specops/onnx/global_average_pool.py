@@ -66,8 +66,7 @@ def global_average_pool(
             BFLOAT16.
         opset: The operator set, which picks the version in force; None means the newest known.
         out: Array to write to, of the output's data type and shape; it may not share memory with an
-            input. None makes a new one, which has the memory order of x where it has its
-            dimensions.
+            input. None makes a new one, in the memory order of x as far as it has its dimensions.
 
     Returns:
         One average for each channel of each batch; spatial dimensions have size 1.

@@ -71,8 +71,7 @@ def global_lp_pool(
         p: The exponent of the norm. None means 2; before version 2 it means 2.0.
         opset: The operator set, which picks the version in force; None means the newest known.
         out: Array to write to, of the output's data type and shape; it may not share memory with an
-            input. None makes a new one, which has the memory order of x where it has its
-            dimensions.
+            input. None makes a new one, in the memory order of x as far as it has its dimensions.
 
     Returns:
         One norm for each channel of each batch; spatial dimensions have size 1.

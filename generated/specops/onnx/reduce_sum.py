@@ -83,8 +83,7 @@ def reduce_sum(
             is a group of its own. None means false. From version 13 on.
         opset: The operator set, which picks the version in force; None means the newest known.
         out: Array to write to, of the output's data type and shape; it may not share memory with an
-            input. None makes a new one, which has the memory order of x where it has its
-            dimensions.
+            input. None makes a new one, in the memory order of x as far as it has its dimensions.
 
     Returns:
         One element for each group; reduced axes have size 1, or are dropped where keepdims is 0.

@@ -72,8 +72,7 @@ def softmax(
             before version 13 it means 1.
         opset: The operator set, which picks the version in force; None means the newest known.
         out: Array to write to, of the output's data type and shape; it may not share memory with an
-            input. None makes a new one, which has the memory order of x where it has its
-            dimensions.
+            input. None makes a new one, in the memory order of x as far as it has its dimensions.
 
     Returns:
         Numbers from 0 to 1 that add up to 1 in each group.

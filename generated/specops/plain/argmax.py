@@ -187,8 +187,7 @@ def argmax(
         keepdims: Keep each reduced axis with size 1.
         last: Take the last of several equal elements instead of the first.
         out: Array to write to, of the output's data type and shape; it may not share memory with an
-            input. None makes a new one, which has the memory order of x where it has its
-            dimensions.
+            input. None makes a new one, in the memory order of x as far as it has its dimensions.
 
     Returns:
         One index for each reduced group; reduced axes are dropped unless `keepdims`.

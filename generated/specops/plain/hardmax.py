@@ -138,8 +138,7 @@ def hardmax(
         axis: Axis or axes along which a group lies; negative ones count from the end, None means
             all axes.
         out: Array to write to, of the output's data type and shape; it may not share memory with an
-            input. None makes a new one, which has the memory order of x where it has its
-            dimensions.
+            input. None makes a new one, in the memory order of x as far as it has its dimensions.
 
     Returns:
         One 1 in each group, zeros elsewhere.

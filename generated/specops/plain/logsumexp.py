@@ -148,8 +148,7 @@ def logsumexp(
         axis: Axis or axes to reduce; negative ones count from the end, None means all axes.
         keepdims: Keep each reduced axis with size 1.
         out: Array to write to, of the output's data type and shape; it may not share memory with an
-            input. None makes a new one, which has the memory order of x where it has its
-            dimensions.
+            input. None makes a new one, in the memory order of x as far as it has its dimensions.
 
     Returns:
         One logarithm for each group; reduced axes are dropped unless `keepdims`.

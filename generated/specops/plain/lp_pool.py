@@ -465,8 +465,7 @@ def lp_pool(
             in the padding at the end.
         p: The exponent of the norm, at least 1.
         out: Array to write to, of the output's data type and shape; it may not share memory with an
-            input. None makes a new one, which has the memory order of x where it has its
-            dimensions.
+            input. None makes a new one, in the memory order of x as far as it has its dimensions.
 
     Returns:
         One norm for each position of the window.

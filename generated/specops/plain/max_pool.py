@@ -503,8 +503,8 @@ def max_pool(
             in the padding at the end.
         indices: Whether to return the indices too.
         out: Array to write to, or a tuple of one for each output; of the outputs' data types and
-            shapes. It may not share memory with an input. None makes new ones, which have the
-            memory order of x where they have its dimensions.
+            shapes. It may not share memory with an input. None makes new ones, in the memory order
+            of x as far as they have its dimensions.
 
     Returns:
         One element for each position of the window; the least of the data type where a window holds
