@@ -798,6 +798,8 @@ def test_the_memory_order_of_reductions(axis: Any, keepdims: bool) -> None:
             long = [a for a, n in enumerate(wanted.shape) if n > 1]
             assert [searched.strides[a] for a in long] == [2 * found.strides[a] for a in long]
             np.testing.assert_array_equal(searched, wanted)
+    flat = specops.max_unpool(np.ones((2, 3), np.float32), np.arange(6).reshape(2, 3), (6,))
+    assert flat.tolist() == [1] * 6, "of fewer dimensions without a reduction"
     assert specops.sum(np.zeros((3, 0, 4, 5)).T, 2).tolist() == np.zeros((5, 4, 3)).tolist()
 
 

@@ -106,10 +106,10 @@ class CompiledOperator:
 
     @cached_property
     def _left(self) -> tuple[int | slice, ...]:
-        """Of the input of a reduction, what its axes that are left index."""
-        reduction: Any = self._kernel
+        """Of the input, what the axes index that a reduction leaves."""
+        reduced = getattr(self._kernel, "axes", ())
         rank = len(next(iter(self._inputs.values())).sizes)
-        return tuple(0 if axis in reduction.axes else slice(None) for axis in range(rank))
+        return tuple(0 if axis in reduced else slice(None) for axis in range(rank))
 
     def _several(self, out: Any) -> Sequence[Any]:
         """One entry for each output: an array to write to, or None."""

@@ -220,8 +220,7 @@ def argmin_small(
         axes: Axes to reduce. An integer or a sequence of them; negative ones count from the end;
             None means all axes.
         out: Array to write to, of the output's data type and shape; it may not share memory with an
-            input. None makes a new one, which has the memory order of x where it has its
-            dimensions.
+            input. None makes a new one, in the memory order of x as far as it has its dimensions.
 
     Returns:
         Receives one index for each reduced group.
