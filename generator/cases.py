@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import re
 import struct
 from typing import Any
 
@@ -77,7 +76,7 @@ def _example(example: Example, operator: Operator, linted: Linted) -> dict[str, 
 
 def dtype_argument(field: FieldSpec, spec: OperatorSpec) -> str:
     """The argument that chooses an output's data type; none where it follows or has no choice."""
-    if re.fullmatch(r"\w+\.dtype", str(field.dtype)) or len(spec.dtypes(field.name)) == 1:
+    if field.dtype_of or len(spec.dtypes(field.name)) == 1:
         return ""
     return f"{field.optional or 'output'}_dtype"
 

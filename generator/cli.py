@@ -248,7 +248,6 @@ def sound(options: argparse.Namespace, names: list[str]) -> Sound:
         if specs is not None and not report:
             return Sound(specs, sorted(left_out), told)
         found = {d.span.file for d in report.diagnostics if d.span is not None} - left_out
-        told.lines |= report.lines
         if not found:
             fail(_joined(_of(names, told), report), options)
         left_out |= found

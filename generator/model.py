@@ -238,6 +238,12 @@ class FieldSpec(Strict):
         return self.dtype is not None and " " in self.dtype
 
     @property
+    def dtype_of(self) -> str:
+        """The tensor whose data type it has; empty where it has another."""
+        tensor, _, part = (self.dtype or "").partition(".")
+        return tensor if part == "dtype" and tensor.isidentifier() else ""
+
+    @property
     def repeats(self) -> bool:
         """Whether its default repeats a number, in place of which the functions take another."""
         return re.fullmatch(r"\[-?\d+ for [^\[\]]+\]", str(self.default)) is not None

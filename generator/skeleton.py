@@ -11,7 +11,7 @@ import yaml
 
 from generator import source
 from generator.diagnostics import Report, Span
-from generator.lint import TODO
+from generator.lint.subject import TODO
 from generator.model import DIALECTS
 from generator.names import family, is_module
 

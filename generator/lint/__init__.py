@@ -13,6 +13,7 @@ from generator.lint.kernel_types import KernelTypes
 from generator.lint.naming import Naming
 from generator.lint.rules import Rules
 from generator.lint.semantics import Semantics
+from generator.lint.subject import TODO
 from generator.lint.tables import Tables
 from generator.lint.vocabulary import check_vocabulary
 from generator.lint.words import Words
@@ -20,8 +21,6 @@ from generator.model import SpecTree, TensorConstraint
 from generator.resolve import Operator, Rule
 from generator.selftest import SelfTest, Tensor
 from generator.source import Document, KeyPath
-
-TODO = "TODO"
 
 
 @dataclass(frozen=True)

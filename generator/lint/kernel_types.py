@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import itertools
-import re
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from types import SimpleNamespace
 from typing import Any
 
-from generator import model, names
+from generator import model
 from generator.lint.subject import Subject
 
 
@@ -28,32 +27,28 @@ class KernelTypes(Subject):
             for attributes in self.chosen(row):
                 self.table(i, row, attributes, told)
 
-    def chosen(self, row: model.SupportRow) -> Iterator[dict[str, Any]]:
-        """The values of the attributes that choose what the kernel takes, as far as a table is for them."""
+    def chosen(self, row: model.SupportRow) -> Iterator[dict[str, str]]:
+        """The values, in words, of the attributes that choose what the kernel takes, as far as a table is for them."""
         meanings = self.spec.semantics.meanings
         fields = {m.by for p, m in meanings.items() if m.by and self.kernel.parameters[p].dtypes}
         values = {name: self.choices(self.spec.field(name).type) for name in sorted(fields)}
         values |= row.when or {}
         for combination in itertools.product(*values.values()):
-            attributes: dict[str, Any] = dict(zip(values, combination, strict=True))
-            for name, value in attributes.items():
-                if self.spec.field(name).type == "bool":
-                    attributes[name] = value == "true"
-            yield attributes
+            yield dict(zip(values, combination, strict=True))
 
-    def kernel_dtypes(self, attributes: Mapping[str, Any]) -> dict[str, str | list[str]]:
+    def kernel_dtypes(self, attributes: Mapping[str, str]) -> dict[str, str | list[str]]:
         """What the kernel takes: of its tensors the data types, or the tensor whose type it is."""
         taken = dict(self.kernel.dtypes)
         for name, parameter in self.kernel.parameters.items():
             meaning = self.spec.semantics.meanings[name]
             value = meaning.value
             if meaning.by is not None and meaning.by in attributes:
-                value = (meaning.values or {})[names.yaml_word(attributes[meaning.by])]
+                value = (meaning.values or {})[attributes[meaning.by]]
             taken |= parameter.dtypes.get(value or "", {})
         return taken
 
     def table(
-        self, index: int, row: model.SupportRow, attributes: Mapping[str, Any], told: set[str]
+        self, index: int, row: model.SupportRow, attributes: Mapping[str, str], told: set[str]
     ) -> None:
         taken = self.kernel_dtypes(attributes)
         tables = {name: row.tensors[name].dtypes for name in self.arguments}
@@ -73,14 +68,16 @@ class KernelTypes(Subject):
                     self.refuse(index, name, dtype, dtypes, attributes, allowed)
 
     def excluded(
-        self, attributes: Mapping[str, Any], dtypes: Mapping[str, str], tensor: str
+        self, attributes: Mapping[str, str], dtypes: Mapping[str, str], tensor: str
     ) -> bool:
         """Whether no call with this tensor has these: by a constraint of data types alone, or by what functions make.
 
         A constraint is not asked where a tensor that it reads is absent.
         """
         there = {f.name for f in self.spec.tensors() if f.optional is None or f.name == tensor}
-        values = {**attributes, **{n: SimpleNamespace(dtype=dtypes[n]) for n in there}}
+        values: dict[str, Any] = {n: SimpleNamespace(dtype=dtypes[n]) for n in there}
+        for name, word in attributes.items():
+            values[name] = word == "true" if self.spec.field(name).type == "bool" else word
         known = {*attributes, *(f"{name}.dtype" for name in there)}
         data_types = self.vocabulary.data_types
         for name, derived in self.operator.derived.items():
@@ -90,8 +87,8 @@ class KernelTypes(Subject):
                     values[name] = derived.evaluate(values, data_types)
                     known.add(name)
         if self.operator.source.dialect != "directml":
-            like = re.fullmatch(r"(\w+)\.dtype", self.spec.field(tensor).dtype or "")
-            if like and dtypes[tensor] != dtypes[like[1]]:
+            like = self.spec.field(tensor).dtype_of
+            if like and dtypes[tensor] != dtypes[like]:
                 return True
         return any(
             known.issuperset(rule.require.reads) and not rule.require.holds(values, data_types)
@@ -104,14 +101,14 @@ class KernelTypes(Subject):
         name: str,
         dtype: str,
         dtypes: Mapping[str, str],
-        attributes: Mapping[str, Any],
+        attributes: Mapping[str, str],
         allowed: str | list[str],
     ) -> None:
         path = ("support", index, name, "dtypes")
         span = self.document.span(
             (*path, self.spec.support[index].tensors[name].dtypes.index(dtype))
         )
-        where = "".join(f", where {n} is {names.yaml_word(v)}" for n, v in attributes.items())
+        where = "".join(f", where {n} is {v}" for n, v in attributes.items())
         argument, kernel = self.arguments[name], self.spec.semantics.kernel
         if isinstance(allowed, list):
             self.report.add(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from generator import names
-from generator.lint.subject import BUILTINS, MODULE_NAMES, Subject
+from generator.lint.subject import BUILTINS, MODULE_NAMES, TODO, Subject
 
 # Of builtins, as functions.
 _NUMPY_NAMES = {"abs", "all", "any", "max", "min", "pow", "round", "sum"}
@@ -18,7 +18,7 @@ class Naming(Subject):
 
     def name(self) -> None:
         """The command line calls an operator by what stands behind these prefixes, too."""
-        name = self.spec.operator.removeprefix("TODO_")  # of a draft that is told of
+        name = self.spec.operator.removeprefix(f"{TODO}_")  # of a draft that is told of
         if self.operator.source.dialect == "directml" and not name.startswith("DML_OPERATOR_"):
             self.report.add(
                 "E105",

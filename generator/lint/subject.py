@@ -13,6 +13,8 @@ from generator.model import SpecTree
 from generator.resolve import Operator
 from generator.source import KeyPath
 
+TODO = "TODO"  # in a draft
+
 # Names with a meaning in generated modules, besides Python's own and the functions of expressions.
 MODULE_NAMES = {
     "Allowed", "Any", "Asked", "Callable", "ClassVar", "CompiledOperator", "Computed", "Field", "OPERATOR", "Operator",

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import itertools
 import re
+from collections.abc import Collection
 
 from generator import expr
-from generator.diagnostics import Report, suggestion
+from generator.diagnostics import Report, Span, suggestion
 from generator.lint.entries import check_needs, check_origin, check_own, check_unique
 from generator.model import KernelEntry, SpecTree, TensorTypes
 from generator.source import KeyPath
@@ -42,19 +43,9 @@ def check_vocabulary(tree: SpecTree, report: Report) -> None:
         places: list[tuple[str, KeyPath]] = [(constraint.field, (*path, "field"))]
         places += [(key, (*path, "violate", key)) for key in constraint.violate]
         for part, place in places:
-            if part not in expr.ATTRIBUTES:
-                span = (
-                    tree.document.key_span(place)
-                    if place[-1] == part
-                    else tree.document.span(place)
-                )
-                report.add(
-                    "E203",
-                    f"`{part}` is not a part of a tensor",
-                    span,
-                    "unknown name",
-                    help=suggestion(part, expr.ATTRIBUTES),
-                )
+            is_key = place[-1] == part
+            span = tree.document.key_span(place) if is_key else tree.document.span(place)
+            _known(part, expr.ATTRIBUTES, "a part of a tensor", span, report)
     _shared(tree, report)
     for name, data_type in tree.vocabulary.data_types.items():
         own = (data_type.kind, data_type.bytes)
@@ -113,14 +104,8 @@ def check_vocabulary(tree: SpecTree, report: Report) -> None:
                 )
             for value, dtypes in entry.dtypes.items():
                 at: KeyPath = ("kernels", name, "parameters", parameter, "dtypes", value)
-                if value not in (entry.values or {}):
-                    report.add(
-                        "E203",
-                        f"`{value}` is not a value of `{parameter}`",
-                        tree.document.key_span(at),
-                        "unknown name",
-                        help=suggestion(value, entry.values or {}),
-                    )
+                span = tree.document.key_span(at)
+                _known(value, entry.values or (), f"a value of `{parameter}`", span, report)
                 _tensor_types(tree, kernel, dtypes, kernel.dtypes, at, report)
 
 
@@ -137,24 +122,11 @@ def _tensor_types(
     whole = {**beside, **dtypes}
     for tensor, taken in dtypes.items():
         at: KeyPath = (*path, tensor)
-        if tensor not in tensors:
-            report.add(
-                "E203",
-                f"`{tensor}` is not a tensor of the kernel",
-                tree.document.key_span(at),
-                "unknown name",
-                help=suggestion(tensor, tensors),
-            )
+        _known(tensor, tensors, "a tensor of the kernel", tree.document.key_span(at), report)
         if isinstance(taken, str):
-            known = [t for t in tensors if t != tensor and not isinstance(whole.get(t), str)]
-            if taken not in known:
-                report.add(
-                    "E203",
-                    f"`{taken}` is not a tensor whose data types are told",
-                    tree.document.span(at),
-                    "unknown name",
-                    help=suggestion(taken, known),
-                )
+            told = [t for t in tensors if t != tensor and not isinstance(whole.get(t), str)]
+            what = "a tensor whose data types are told"
+            _known(taken, told, what, tree.document.span(at), report)
             continue
         for i, dtype in enumerate(taken):
             if dtype not in tree.vocabulary.data_types:
@@ -165,6 +137,13 @@ def _tensor_types(
                     "unknown value",
                     help=suggestion(dtype, tree.vocabulary.data_types),
                 )
+
+
+def _known(name: str, known: Collection[str], what: str, span: Span, report: Report) -> None:
+    """Tell of a name that is not one of the known."""
+    if name not in known:
+        message = f"`{name}` is not {what}"
+        report.add("E203", message, span, "unknown name", help=suggestion(name, known))
 
 
 def _numbers(version: str) -> list[int]:
@@ -188,11 +167,5 @@ def _shared(tree: SpecTree, report: Report) -> None:
         for word, brace in re.findall(r"\{([^{}]*)\}|([{}])", shared.allowed):
             if brace:
                 report.add("E203", f"a `{brace}` stands alone", span, "braces hold a parameter")
-            elif word not in shared.parameters:
-                report.add(
-                    "E203",
-                    f"`{word}` is not a parameter of `{name}`",
-                    span,
-                    "unknown name",
-                    help=suggestion(word, shared.parameters),
-                )
+            else:
+                _known(word, shared.parameters, f"a parameter of `{name}`", span, report)
