@@ -151,6 +151,7 @@ def laid_out(random: Random, x: np.ndarray, kind: str) -> tuple[np.ndarray, np.n
 PLANES = [  # small ones: how many, their rows, and columns around a vector's
     (3, 2, 4),
     (70, 3, 12),
+    (70, 1, 12),
     (4, 7, 16),
     (2, 9, 5),
     (3, 33, 17),
@@ -165,6 +166,7 @@ LONG_PLANES = [  # of few rows, that are cut as of 256 bytes: the last piece who
     (2, 3, 300),
     (2, 4, 197),
     (1, 3, 70),
+    (2, 1, 300),  # of groups of one element
 ]
 
 

@@ -259,7 +259,8 @@ class Reduce:
     ) -> tuple[list[Axis], list[Axis], int, int]:
         """Kept and reduced axes by memory, all strides positive, and by how many bytes input and output begin later.
 
-        Axes along which elements repeat go outside; of repeated elements one is as great as all.
+        Axes along which elements repeat go outside; of repeated elements one is as great as all. Groups of one element
+        are columns of one row.
         """
         shift = out_shift = 0
         dropped = len(out_strides) < len(strides)
@@ -280,17 +281,17 @@ class Reduce:
             geometry.coalesce(sorted(side, key=lambda axis: -axis.stride or -math.inf))
             for side in sides
         )
-        return kept, reduced, shift, out_shift
+        return kept, reduced or [Axis(1, 0, 0)], shift, out_shift
 
     def _lanes_across(self, kept: list[Axis], reduced: list[Axis]) -> bool:
         """Whether lanes lie along the innermost kept axis, which another may become, not along a reduced one."""
         if geometry.lone_columns(kept, reduced, self._item_size):
             return False
-        columns = bool(kept) and (not reduced or kept[-1].stride < reduced[-1].stride)
+        total = geometry.elements(reduced)
+        columns = bool(kept) and (total == 1 or kept[-1].stride < reduced[-1].stride)
         small = columns and geometry.small_planes(kept, reduced, self._item_size)
         if small and kept[-1].size >= self._least_columns:
             return True
-        total = geometry.elements(reduced)
         if kept and (total <= self._most_short if not columns else kept[-1].size * total <= FEW):
             # Lanes along another axis, if one is long: accesses one by one cost less than a vector for each group.
             near = kept if columns or total <= SHORT else kept[-1:]
@@ -338,7 +339,7 @@ class Reduce:
         narrow = self._converts and stride == size and width <= DOWN_COLUMNS
         if size == 4 and (self._near or DOWN_COLUMNS % width):
             narrow = False  # 1.0 to 1.3 of the time
-        if stride == size and reduced and reduced[-1].stride == width * size:
+        if stride == size and reduced[-1].stride == width * size:
             n, row_bytes, _ = reduced[-1]
             most = DOWN_COLUMNS if narrow else self._beside
             beside = -(-n // -(-n * width // most))

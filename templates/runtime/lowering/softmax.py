@@ -163,7 +163,7 @@ class Softmax:
         settings[kernel.LAST_COLUMNS] = way.last_columns
         settings[kernel.RUN] = way.run
         settings[kernel.KEPT] = max(1, len(kept))
-        settings[kernel.REDUCED] = max(1, len(reduced))
+        settings[kernel.REDUCED] = len(reduced)
         settings[kernel.TOTAL] = total
         # Columns of 16 bits take so long to compute that stores within the cache are no slower.
         past = past and (by_rows or self._item_size != 2)
@@ -192,6 +192,7 @@ class Softmax:
     ) -> tuple[list[Axis], list[Axis], int, int]:
         """Kept and reduced axes by memory, no input stride negative, and by how many bytes both arrays begin later.
 
+        Groups of one element are columns of one row.
         Axes along which elements repeat go where they are in the output: 0.05 to 0.2 of the time.
         """
         shift = out_shift = 0
@@ -210,7 +211,7 @@ class Softmax:
             geometry.coalesce(sorted(side, key=lambda axis: -(axis.stride or abs(axis.second))))
             for side in sides
         )
-        return kept, reduced, shift, out_shift
+        return kept, reduced or [Axis(1, 0, 0)], shift, out_shift
 
     def _small_planes(self, kept: list[Axis], reduced: list[Axis]) -> _Way | None:
         """Lanes along the innermost kept axis, where groups are columns of planes small or cut; None elsewhere."""
@@ -228,7 +229,7 @@ class Softmax:
         total = geometry.elements(reduced)
         widest = (PAST_TILE_BYTES if past else TILE_BYTES) // lane_bytes
         copies = 1
-        if kept and reduced:
+        if kept:
             copies = self._copies(kept[-1], reduced[-1], widest, total)
             kept[-1] = kept[-1]._replace(size=kept[-1].size * copies)
             n, stride, out_stride = reduced[-1]
@@ -333,8 +334,8 @@ class Softmax:
 
     def _lanes_across(self, kept: list[Axis], reduced: list[Axis]) -> bool:
         """Whether vectors lie along the innermost kept axis, not along the innermost reduced one."""
-        if not kept or not reduced:
-            return not reduced
+        if not kept:
+            return False
 
         total = geometry.elements(reduced)
         copies = self._copies(kept[-1], reduced[-1], TILE_BYTES // self._lane_bytes, total)
