@@ -264,6 +264,24 @@ def test_narrow_columns(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("name", TYPES)
+def test_columns_out_of_order(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Interleaved groups in another order than that of the index: along all, some or none of the axes rows are one."""
+    monkeypatch.setattr(lowering, "LARGE_BYTES", 0)
+    monkeypatch.setattr(lowering, "PART_BYTES", 96)
+    taken = noted(monkeypatch, lowering, "_COLUMNS")
+    random = np.random.default_rng(TYPES.index(name))
+    item = numpy_type(name).itemsize
+    for shape in ((2, 3, 50), (3, 50, 4), (2, 20, 30), (3, 4, 5, 6), (2, 3, 2, 3, 2, 3)):
+        for joined, last in itertools.product((1, 60 * item, 1 << 13), (False, True)):
+            monkeypatch.setattr(lowering, "JOINED_BYTES", joined)
+            x = np.asfortranarray(values(random, name, shape))
+            tied = np.asfortranarray(np.zeros(shape) + (random.random(shape) < 0.1)).astype(x.dtype)
+            for given in (x, x[:, ::-1], x[..., ::-1], tied, tied[:, ::-1, ::-1]):
+                check_lowering(random, name, given, tuple(range(1, x.ndim)), last, "INT64")
+    assert len(taken) == 150
+
+
+@pytest.mark.parametrize("name", TYPES)
 def test_small_planes(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Columns of planes of few elements, or of few rows, with outputs of any width and layout."""
     monkeypatch.setattr(lowering, "LARGE_BYTES", 0)

@@ -10,7 +10,7 @@ Elements are compared by order keys (`flip` turns the order round, `nan_key` ran
 in bytes, so that only the element's width, and whether it is a float, make a new compiled version. Chunks are apart because
 a call needs one of them: a third of the time to compile.
 
-    walk     the settings below, then five tables of axes, whose lengths are among the settings
+    walk     the settings below, then six tables of axes, whose lengths are among the settings
       kept     (size, input stride, output stride), one row at least
       reduced  (size, input stride, index weight), one row at least, visited in this order; the first element
                visited of several equal ones wins, or, where `ORDERED` is 0, the least (`LAST`: greatest) index
@@ -18,6 +18,7 @@ a call needs one of them: a third of the time to compile.
       zeros    (size, output stride, index weight) of the reduced axes in the order of memory, where a group's elements
                are stored as soon as it is searched, see `STORED`; with ZEROS_FIRST weights of 0
       preferred  (size, input stride, index weight) of the reduced axes in the order of preference, see `DENSE`
+      beside   the same of those along which rows are taken as one, see `BESIDE`
     partial  (key, index) of each group, part by part, where groups are split into parts; a search whose outputs have
              PAIR_BYTES stores such pairs there, too
 """
@@ -49,8 +50,8 @@ KEPT = 10  # lengths of the tables
 REDUCED = 11
 MARKS = 12
 ZEROS = 13
-BESIDE = 14  # columns: rows that adjoin in memory and are taken as one; the innermost reduced axis counts such rows
-OVERLAP = 15  # rows that the last of them shares with the one before it
+DENSE = 14  # rows: length of `preferred`, where all elements of a group adjoin, though not in the order of the index
+BESIDE = 15  # columns: length of `beside`; such rows adjoin in memory, and reduced axes count what is taken as one
 ZERO_ROWS = 16  # columns: rows that adjoin in the output and are stored at once; BY_ROWS in the order of the index
 PAST = 17  # zeros, and marks that are stored with them, go past the caches
 PART_WEIGHT = 18  # what is added to the index from one part to the next
@@ -59,10 +60,11 @@ STORED = 20  # how elements of the input's shape are stored: one of the followin
 RULE = 21  # flip, nan_key and inf
 UNCACHED = 24  # columns: input that no cache holds
 LAST_COLUMNS = 25  # planes: columns of the last of those that one is cut into; others have the innermost kept axis
-DENSE = 26  # rows: length of `preferred`, where all elements of a group adjoin, though not in the order of the index
-PREFERRED_AT = 27  # bytes from a group's first element to the first of `preferred`
-PREFERRED_INDEX = 28  # the index of that
-SETTINGS = 29
+PREFERRED_AT = 26  # bytes from a group's first element to the first of `preferred`
+PREFERRED_INDEX = 27  # the index of that
+OVERLAP = 28  # bytes that the last row of an innermost axis begins before the end of that before it
+OVERLAP_INDEX = 29  # the same in the index
+SETTINGS = 30
 
 ZEROS_FIRST = 0  # zeros, then marks
 BY_ROWS = 1  # rows of columns, of marks and zeros
@@ -2050,11 +2052,13 @@ def _tables(walk):
 
 
 @helper
-def _preferred(walk):
-    """The table behind these: of groups that are `DENSE`."""
+def _more_tables(walk):
+    """The tables behind these: preferred and beside."""
     how = integers(walk)
     rows = how[KEPT] + how[REDUCED] + how[MARKS] + how[ZEROS]
-    return integers(walk + 8 * SETTINGS + AXIS_BYTES * rows), how[DENSE]
+    preferred = walk + 8 * SETTINGS + AXIS_BYTES * rows
+    beside = preferred + AXIS_BYTES * how[DENSE]
+    return (integers(preferred), how[DENSE]), (integers(beside), how[BESIDE])
 
 
 @helper
@@ -2286,7 +2290,6 @@ def _list_rows(offsets, indices, how, reduced, position, stop):
     How many they are. The last one is listed several times, up to a multiple of FOLD.
     """
     n, step, weight = _axis(reduced, reduced[1] - 1)
-    beside, overlap = how[BESIDE], how[OVERLAP]
     rows = 0
     while position < stop and (how[ORDERED] != 0 or rows == 0):
         offset, index, count = _run_at(reduced, position, stop)
@@ -2296,9 +2299,9 @@ def _list_rows(offsets, indices, how, reduced, position, stop):
             indices[rows + r] = index + r * weight
         rows += count
         position += count
-        if overlap > 0 and position % n == 0:
-            offsets[rows - 1] -= overlap * (step // beside)
-            indices[rows - 1] -= overlap * (weight // beside)
+        if position % n == 0:
+            offsets[rows - 1] -= how[OVERLAP]
+            indices[rows - 1] -= how[OVERLAP_INDEX]
     for r in range(rows, rows + -rows % FOLD):
         offsets[r] = offsets[rows - 1]
         indices[r] = indices[rows - 1]
@@ -2342,14 +2345,21 @@ def _later_winners(keys, winners, best, where, indices, columns, ordered, last, 
 
 
 @helper
-def _join_row(keys, winners, first, columns, weight, last):
-    """Join the winners of columns from `first` on, `weight` further on in the index, to the first ones."""
-    for d in range(columns):
-        c = first + d
-        key, index = keys[c], winners[c] + weight
-        better = _better(key, index, keys, winners, d, last)
-        keys[d] = key if better else keys[d]
-        winners[d] = index if better else winners[d]
+def _join_rows(keys, winners, beside, columns, last):
+    """Join the winners of the rows that were taken as one, along the axes `beside`, to those of the first."""
+    weight = _entry(beside, beside[1] - 1, 2)
+    rows = _volume(beside)
+    row = 1
+    while row < rows:
+        _, further, count = _run_at(beside, row, rows)
+        for c in range(row * columns, (row + count) * columns, columns):
+            for d in range(columns):
+                key, index = keys[c + d], winners[c + d] + further
+                better = _better(key, index, keys, winners, d, last)
+                keys[d] = key if better else keys[d]
+                winners[d] = index if better else winners[d]
+            further += weight
+        row += count
 
 
 @helper
@@ -2453,7 +2463,7 @@ def rows(width, is_float, one_hot):
             out = partial
         parts, width, mark = how[PARTS], how[WIDTH], how[MARK]
         contiguous, dense = how[CONTIGUOUS] != 0, how[DENSE] != 0
-        preferred = _preferred(walk)
+        preferred, _ = _more_tables(walk)
         blanks, past = how[BLANKS] != 0, how[PAST] != 0
         volume = _volume(zeros)
         total = _volume(reduced)
@@ -2552,7 +2562,8 @@ def columns(width, is_float, one_hot):
         tile, parts, width, mark = how[TILE], how[PARTS], how[WIDTH], how[MARK]
         last, ordered, blanks = how[LAST] != 0, how[ORDERED] != 0, how[BLANKS] != 0
         contiguous = how[CONTIGUOUS] != 0
-        beside = how[BESIDE]
+        _, beside_axes = _more_tables(walk)
+        beside = _volume(beside_axes)
         block = BYTE_ROWS if size == 1 else BLOCK_ROWS
         line, table = aligned(tile * size), 8 * (block + FOLD + ROWS_AHEAD)
         best_at = allocate(3 * line + 2 * table + 16 * tile + MORE_PLACES)
@@ -2569,8 +2580,6 @@ def columns(width, is_float, one_hot):
         groups = _volume(kept)
         whole = groups // across * tiles
         _, row_step, weight = _axis(reduced, reduced[1] - 1)
-        # From one of the rows beside each other to the next, at ascending addresses.
-        beside_weight = weight // beside if row_step > 0 else -(weight // beside)
         total = _volume(reduced)
         stored, past = how[STORED], how[PAST] != 0
         volume = _volume(zeros)
@@ -2653,8 +2662,8 @@ def columns(width, is_float, one_hot):
                     _later_winners(
                         keys, winners, best_at, where_at, indices, wide, ordered, last, rule
                     )
-            for row in range(1, beside):
-                _join_row(keys, winners, row * columns, columns, row * beside_weight, last)
+            if beside > 1:
+                _join_rows(keys, winners, beside_axes, columns, last)
             if one_hot and stored == BY_ROWS:
                 if not first:
                     _list_places(places, keys, winners, columns, blanks, rule)

@@ -37,6 +37,7 @@ TILE_BYTES = 1 << 12
 FAR_TILE_BYTES = 1 << 14
 FAR_STEP = 1 << 12
 BESIDE = 400  # columns that narrow rows taken as one have, at most, about
+JOINED_BYTES = 1 << 13  # of rows along whole axes taken as one, so that the others are in order: 0.1 to 0.7 of the time
 PART_BYTES = 1 << 18  # a part smaller than this is not worth a thread
 PARTIALS = 1 << 15  # (key, index) pairs, half a MiB
 PLACES_BYTES = 1 << 19  # of indices that are found before marks are stored
@@ -107,7 +108,6 @@ class _Visit:
     kept: list[Axis]
     marked: list[Axis]  # the reduced axes of an output that has them
     reduced: list[Axis]
-    ordered: bool  # whether reduced elements come in the order of preference
     shift: int  # as of _Plan
     out_shift: int
     base: int  # index of the first element visited
@@ -121,6 +121,12 @@ class _Visit:
     def total(self) -> int:
         """Steps along the reduced axes."""
         return geometry.elements(self.reduced)
+
+    @property
+    def ordered(self) -> bool:
+        """Whether reduced elements come in the order of preference."""
+        weights = [abs(axis.second) for axis in self.reduced]
+        return weights == sorted(weights, reverse=True)
 
     def turn(self, i: int) -> None:
         """Walk a reduced axis from its other end."""
@@ -140,7 +146,7 @@ class _Preferred(NamedTuple):
 class _Way(NamedTuple):
     """How groups are searched: by rows, by small planes, or by columns.
 
-    Of columns `tile` together, `beside` rows taken as one.
+    Of columns `tile` together, rows along the axes `beside` taken as one.
     """
 
     search: Callable[..., launch.Kernel]
@@ -151,8 +157,8 @@ class _Way(NamedTuple):
     preferred: _Preferred | None = None  # of dense groups
     tile: int = 1
     row_bytes: int = 0  # of columns, adjoining ones that an item reads
-    beside: int = 1
-    overlap: int = 0
+    beside: tuple[Axis, ...] = ()
+    overlap: tuple[int, int] = (0, 0)  # of the last of such rows with that before it, in bytes and in the index
     last_columns: int = 1  # of the last plane of each row of planes
 
 
@@ -275,6 +281,7 @@ class Search:
         if search is _ROWS and way.contiguous and short and whole and not marks.past:
             search = _SHORT
         preferred = geometry.table(way.preferred.axes) if way.preferred else _NO_AXES
+        beside = geometry.table(way.beside) if way.beside else _NO_AXES
         settings = {
             kernel.CONTIGUOUS: way.contiguous,
             kernel.LAST: self._last,
@@ -289,8 +296,8 @@ class Search:
             kernel.WIDTH: self._out_size,
             kernel.BLANKS: self._blanks,
             kernel.MARK: self._mark or 0,
-            kernel.BESIDE: way.beside,
-            kernel.OVERLAP: way.overlap,
+            kernel.OVERLAP: way.overlap[0],
+            kernel.OVERLAP_INDEX: way.overlap[1],
             kernel.ZERO_ROWS: marks.zero_rows,
             kernel.PAST: marks.past,
             kernel.STORED: marks.stored,
@@ -299,7 +306,7 @@ class Search:
             kernel.LAST_COLUMNS: way.last_columns,
         }
         tables = geometry.table(kept), geometry.table(reduced), marks.marks, marks.zeros
-        walk = joining = self._walk(settings, *tables, preferred)
+        walk = joining = self._walk(settings, *tables, preferred, beside)
         if split:
             pair = kernel.PAIR_BYTES
             weights = geometry.index_weights([axis.size for axis in kept])
@@ -310,7 +317,7 @@ class Search:
             places.append(Axis(parts, reduced[0].stride, pair * groups))
             settings |= {kernel.PARTS: 1, kernel.WIDTH: pair}
             kept_table = geometry.table(geometry.coalesce(geometry.by_memory(places)))
-            walk = self._walk(settings, kept_table, geometry.table(runs), _NO_AXES, _NO_AXES)
+            walk = self._walk(settings, kept_table, geometry.table(runs))
         one_hot = self._mark is not None and not marks.after and not split
         return _Plan(
             search(*self._kind, one_hot),
@@ -369,7 +376,6 @@ class Search:
             geometry.coalesce(geometry.by_memory(kept)),
             marked,
             reduced,
-            reduced == varying,
             shift,
             out_shift,
             base,
@@ -440,22 +446,12 @@ class Search:
         contiguous = kept[-1].stride == size
         far = self._far and bool(reduced) and abs(reduced[-1].stride) >= FAR_STEP
         tile = self._tile(across, FAR_TILE_BYTES if far else TILE_BYTES)
-        beside, overlap = 1, 0
-        if contiguous and reduced and abs(reduced[-1].stride) == across * size:
-            n, stride, weight = reduced[-1]
-            # So many that joining their winners takes as long as folding all rows: 0.2 to 0.9 of the time of BESIDE.
-            worth = math.isqrt(visit.total // across)
-            beside = max(1, min(worth, -(-n // -(-n * across // BESIDE))))
-        if beside > 1:
-            tile = across * beside
-            taken = -(-n // beside)
-            overlap = taken * beside - n
-            reduced[-1] = Axis(taken, stride * beside, weight * beside)
-            if stride < 0:  # the one at the lowest address comes first
-                visit.shift += stride * (beside - 1)
-                visit.base += weight * (beside - 1)
+        beside, overlap = self._beside(visit) if contiguous and reduced else ((), (0, 0))
+        wide = across * geometry.elements(beside)
+        if beside:
+            tile = wide
         items = visit.groups // across * -(-across // tile)
-        row_bytes = size * min(across * beside, tile)
+        row_bytes = size * min(wide, tile)
         part_bytes = visit.total * row_bytes
         return _Way(
             _COLUMNS,
@@ -467,6 +463,41 @@ class Search:
             beside=beside,
             overlap=overlap,
         )
+
+    def _beside(self, visit: _Visit) -> tuple[tuple[Axis, ...], tuple[int, int]]:
+        """The axes along which rows that adjoin are taken as one, and how these overlap in the end.
+
+        Whole axes, until the others are in the order of preference, and a part of the next: these are cut off.
+        """
+        size, reduced = self._item_size, visit.reduced
+        columns = visit.kept[-1].size
+        axes: list[Axis] = []
+
+        def adjoins() -> bool:
+            return abs(reduced[-1].stride) == columns * size
+
+        while not visit.ordered and adjoins() and reduced[-1].size * columns * size <= JOINED_BYTES:
+            if reduced[-1].stride < 0:
+                visit.turn(-1)
+            axes.insert(0, reduced.pop())
+            columns *= axes[0].size
+        overlap = 0, 0
+        if adjoins():
+            n, stride, weight = reduced[-1]
+            # So many that joining their winners takes as long as folding all rows: 0.2 to 0.9 of the time of BESIDE.
+            worth = math.isqrt((visit.total if visit.ordered else n) // columns)
+            taken_as_one = min(worth, -(-n // -(-n * columns // BESIDE)))
+            if taken_as_one > 1:
+                taken = -(-n // taken_as_one)
+                shared = taken * taken_as_one - n
+                overlap = shared * stride, shared * weight
+                reduced[-1] = Axis(taken, stride * taken_as_one, weight * taken_as_one)
+                if stride < 0:  # the one at the lowest address comes first
+                    visit.shift += stride * (taken_as_one - 1)
+                    visit.base += weight * (taken_as_one - 1)
+                    stride, weight = -stride, -weight
+                axes.insert(0, Axis(taken_as_one, stride, weight))
+        return tuple(axes), overlap
 
     def _tile(self, columns: int, most: int) -> int:
         """Columns of a tile of at most so many bytes: all tiles alike, of whole lines."""
@@ -557,7 +588,7 @@ class Search:
         long = columns or (group and group[-1].size * size >= PAST_ROW_BYTES)
         if not split and (not self._large or (alike and (long or not past))):
             zero_rows = 1
-            if way.beside > 1 and group[-1].stride == across[-1].stride * across[-1].size:
+            if way.beside and group[-1].stride == across[-1].stride * across[-1].size:
                 zero_rows = group.pop().size
             return _Marks(marks, geometry.table(group), zero_rows, past)
         by_rows = any(axis in across and axis.stride == size for axis in everything[-1:])
@@ -605,8 +636,7 @@ class Search:
         how = np.zeros(kernel.SETTINGS, np.int64)
         for place, value in settings.items():
             how[place] = value
-        how[kernel.KEPT : kernel.ZEROS + 1] = [len(table) for table in tables[:4]]
-        how[kernel.DENSE] = sum(len(table) for table in tables[4:])
+        how[kernel.KEPT : kernel.KEPT + len(tables)] = [len(table) for table in tables]
         how[kernel.RULE : kernel.RULE + 3] = self._rule
         return np.concatenate((how, *(table.ravel() for table in tables)))
 
