@@ -151,7 +151,6 @@ def laid_out(random: Random, x: np.ndarray, kind: str) -> tuple[np.ndarray, np.n
 PLANES = [  # small ones: how many, their rows, and columns around a vector's
     (3, 2, 4),
     (70, 3, 12),
-    (70, 1, 12),
     (4, 7, 16),
     (2, 9, 5),
     (3, 33, 17),
