@@ -478,6 +478,8 @@ def test_directions_of_any_form() -> None:
     for word in ("decreasing", "Decreasing"):
         violation = refused(lambda word=word: dml.argmax(x, 0, word))
         assert violation.allowed == "INCREASING, DECREASING; in capitals, DECREASING"
+    violation = refused(partial(dml.argmax, x, 0, "DML_AXIS_DIRECTION_decreasing"))
+    assert violation.allowed.endswith("; in capitals, DML_AXIS_DIRECTION_DECREASING")
     for word in ("up", "", "DML_AXIS_DIRECTION_"):
         violation = refused(lambda word=word: dml.argmax(x, 0, word))
         assert violation.allowed == "INCREASING, DECREASING"
@@ -611,6 +613,32 @@ def test_parts_of_an_output() -> None:
     assert (told.field, told.found) == ("out", "output_sizes = 4")
     told = refused(lambda: dml.argmax(np.ones((1, 2), np.float32), output_dtype="INT99"))
     assert (told.field, told.found) == ("OutputTensor", "dtype 'INT99'")
+    told = refused(partial(dml.argmax, np.ones(2, np.float32), output_dtype="Int32"))
+    assert told.allowed == "INT64, INT32, UINT64, UINT32; in capitals, INT32"
+
+
+def test_sizes_of_an_output_have_the_name_of_their_argument() -> None:
+    """Nobody gave OutputTensor; where nobody gave output_sizes, its sizes have their own name."""
+    x = np.ones((1, 1, 4, 4), np.float32)
+    told = refused(partial(dml.max_unpooling, x, x.astype(np.uint32), [2, 1, 8, 8]))
+    assert told.found == "output_sizes = [2, 1, 8, 8], InputTensor.sizes = [1, 1, 4, 4]"
+    told = refused(partial(dml.max_unpooling, x, x.astype(np.uint32), [1, 1, 0, 8]))
+    assert told.found == "output_sizes = [1, 1, 0, 8]"
+    told = refused(partial(dml.max_pooling, x, [2, 2], output_sizes=[1, 1, 9, 9]))
+    assert "output_sizes = [1, 1, 9, 9]" in told.found and "OutputTensor" not in told.found
+
+
+def test_out_of_a_data_type_that_no_tensor_has() -> None:
+    """All that the output may have are named, not only the one that it has if none is asked."""
+    told = refused(partial(dml.argmax, np.ones(2, np.float32), out=np.zeros(1, np.complex64)))
+    assert (told.field, told.found) == ("OutputTensor", "dtype complex64")
+    assert told.allowed == "one of INT64, INT32, UINT64, UINT32"
+    told = refused(
+        partial(dml.reduce, np.ones(2, np.float32), "SUM", out=np.zeros(1, np.complex64))
+    )
+    assert told.allowed == "one of FLOAT32, FLOAT16, INT64, INT32, UINT64, UINT32"
+    told = refused(partial(dml.argmax, np.ones(2, np.float32), out=np.zeros(1, ">i4")))
+    assert told.id == "byte_order"
 
 
 def test_indices_have_the_name_of_their_flag() -> None:

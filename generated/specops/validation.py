@@ -139,9 +139,10 @@ class Operator:
     tensor_rules: tuple[Rule, ...] = ()
     tensor_page: str = ""
 
-    def data_types(self, name: str) -> tuple[str, ...]:
-        """Those that a tensor may have in general; all, where there is no table."""
-        listed = [dtype for table in self.support for dtype in table.tensors[name].dtypes]
+    def data_types(self, name: str, values: Mapping[str, Any] | None = None) -> tuple[str, ...]:
+        """Those that a tensor may have at any level, with these attributes if given; all, where there is no table."""
+        tables = [t for t in self.support if values is None or t.holds(values)] or self.support
+        listed = [dtype for table in tables for dtype in table.tensors[name].dtypes]
         return tuple(dict.fromkeys(listed or DATA_TYPES))
 
     def told(self) -> Iterator[Field]:
@@ -417,19 +418,21 @@ def enum_value(value: object, name: str) -> str:
     values = ENUMS[name]
     if isinstance(value, str) and not value and name in EMPTY:
         return EMPTY[name]
-    if isinstance(value, str):
-        one = name.removesuffix("S")  # of DML_TENSOR_FLAGS: DML_TENSOR_FLAG_NONE
-        for prefix in (f"{name}_", f"{one}_"):
-            if value.removeprefix(prefix) in values:
-                return value.removeprefix(prefix)
+    one = name.removesuffix("S")  # of DML_TENSOR_FLAGS: DML_TENSOR_FLAG_NONE
+    for prefix in (f"{name}_", f"{one}_"):
+        if isinstance(value, str) and value.removeprefix(prefix) in values:
+            return value.removeprefix(prefix)
     number = _index(value)
     for suffix, code in values.items():
         if code == number:
             return suffix
-    allowed = ", ".join(values)
-    if isinstance(value, str) and value.upper() in values:
-        allowed += f"; in capitals, {value.upper()}"
-    raise NotUnderstood(value, allowed)
+    raise NotUnderstood(value, ", ".join(values) + _in_capitals(value, values, f"{one}_"))
+
+
+def _in_capitals(value: object, names: Iterable[str], prefix: str) -> str:
+    """A hint for a name, with or without its prefix, whose letters are not all capitals."""
+    name = value.upper() if isinstance(value, str) else ""
+    return f"; in capitals, {name}" if name.removeprefix(prefix) in names else ""
 
 
 def data_type(value: object, allowed: Sequence[str] = tuple(DATA_TYPES)) -> str:
@@ -437,13 +440,15 @@ def data_type(value: object, allowed: Sequence[str] = tuple(DATA_TYPES)) -> str:
 
     `allowed` are those that the message names where the value is none.
     """
-    if isinstance(value, str) and value.removeprefix("DML_TENSOR_DATA_TYPE_") in DATA_TYPES:
-        return value.removeprefix("DML_TENSOR_DATA_TYPE_")
+    prefix = "DML_TENSOR_DATA_TYPE_"
+    if isinstance(value, str) and value.removeprefix(prefix) in DATA_TYPES:
+        return value.removeprefix(prefix)
     if value is not None and not isinstance(value, np.generic):  # a scalar is no data type
         try:
             dtype = np.dtype(value)  # type: ignore[call-overload]
         except Exception:  # a class may raise what it likes
-            raise NotUnderstood(value, ", ".join(allowed)) from None
+            hint = _in_capitals(value, allowed, prefix)
+            raise NotUnderstood(value, ", ".join(allowed) + hint) from None
         for name, entry in DATA_TYPES.items():
             if entry.numpy == dtype and dtype.isnative:
                 return name

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -83,10 +84,12 @@ def named(dtype: np.dtype) -> str | None:
     return _NAMES.get(native(dtype))
 
 
-def no_data_type(dtype: np.dtype, operator: Operator, field: str) -> Violation:
+def no_data_type(
+    dtype: np.dtype, operator: Operator, field: str, allowed: Sequence[str]
+) -> Violation:
     """What is told of a data type that the vocabulary does not have."""
-    allowed = f"one of {', '.join(operator.data_types(field))}"
-    return operator.violation("data_type", field, f"dtype {dtype}", allowed)
+    text = f"one of {', '.join(allowed)}"
+    return operator.violation("data_type", field, f"dtype {dtype}", text)
 
 
 def byte_order(dtype: np.dtype, operator: Operator, field: str) -> Violation:

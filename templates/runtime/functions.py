@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -65,7 +65,8 @@ def compiled(
     for name, (dtype, shape) in inputs.items():
         known = arrays.named(dtype)
         if known is None:
-            found.append(arrays.no_data_type(dtype, operator, name))
+            allowed = operator.data_types(name)
+            found.append(arrays.no_data_type(dtype, operator, name, allowed))
             unread.add(f"{name}.dtype")
         values[name] = tensor.packed(known or operator.data_types(name)[0], shape)
     for field in operator.told():
@@ -80,8 +81,11 @@ def compiled(
     for field in operator.fields:
         if field.kind == "output":
             asked = outputs.get(field.name, _UNASKED)
-            allowed = operator.data_types(field.name)
-            read(field, _output, field, values, asked, allowed, unread)
+            allowed = operator.data_types(field.name, values)
+            if isinstance(asked.dtype, np.dtype) and arrays.named(asked.dtype) is None:
+                found.append(arrays.no_data_type(asked.dtype, operator, field.name, allowed))
+            else:
+                read(field, _output, field, values, asked, allowed, unread)
     unread |= {f.name for f in operator.fields if f.name not in values}
     found += operator.violations(values, None, frozenset(unread))
     if unread and not found:
@@ -91,7 +95,8 @@ def compiled(
         if not dtype.isnative and name not in refused and f"{name}.dtype" not in unread:
             found.append(arrays.byte_order(dtype, operator, name))
     if found:
-        raise ValidationError(_without_echoes(found, operator, outputs))
+        told = _without_echoes(found, operator, outputs)
+        raise ValidationError(_as_given(v, operator, outputs) for v in told)
     return CompiledOperator(operator, values, described=False)
 
 
@@ -140,6 +145,15 @@ def _without_echoes(
         return v.id != "field_type" and not wrong[part(v)].isdisjoint(sources)
 
     return [v for v in found if not follows(v)]
+
+
+def _as_given(v: Violation, operator: Operator, outputs: Mapping[str, Asked]) -> Violation:
+    """With sizes of outputs, where a caller asks for some, by the name of the argument that asks."""
+    for field in operator.fields:
+        if field.sizes_argument and outputs.get(field.name, _UNASKED).sizes is not None:
+            found = v.found.replace(f"{field.name}.sizes =", f"{field.sizes_argument} =")
+            v = replace(v, found=found)
+    return v
 
 
 def _output(
@@ -227,13 +241,17 @@ def cached(make: Any, inputs: Sequence[np.ndarray], *arguments: Any) -> Any:
 
 
 def output_dtype(asked: object, out: Any, position: int = 0) -> object:
-    """The data type that is asked of an output; where none is, that of the array at its position in `out`."""
+    """The data type that is asked of an output; where none is, that of the array at its position in `out`.
+
+    Its name, or one without a name itself, which is refused.
+    """
     if asked is not None or out is None:
         return asked
     several = out if isinstance(out, tuple | list) else (out,)
     if position < len(several) and issubclass(type(several[position]), np.ndarray):
         # Of a derived class, which may say of itself what is not so, as NumPy has it.
-        return arrays.named(np.asarray(several[position]).dtype)
+        dtype = np.asarray(several[position]).dtype
+        return arrays.named(dtype) or dtype
     return None
 
 
