@@ -10,6 +10,7 @@ import math
 import tracemalloc
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pytest
@@ -34,6 +35,8 @@ from oracle import numbers
 from test_max_pool import LARGE, USUAL, Windows, random_windows, simple
 
 import specops
+from specops.kernels import max_pool
+from specops.kernels import sum_pool as sum_pool_kernel
 from specops.lowering import pooling, sum_pool
 from specops.lowering.average_pool import AveragePool
 from specops.lowering.lp_pool import LpPool
@@ -503,6 +506,15 @@ def test_each_width_of_a_window(window: int) -> None:
         check_pool(random, name, x, Pooling(windows, (0, 0), "inside"))
         last = np.ascontiguousarray(np.moveaxis(np.repeat(x[None], 3, 1), 1, -1))
         check_pool(random, name, np.moveaxis(last, -1, 1), Pooling(windows, (0, 0), p=1))
+
+
+@pytest.mark.parametrize("kernel", [max_pool, sum_pool_kernel])
+def test_axes_are_in_the_order_of_the_kernels(kernel: Any) -> None:
+    """The host's fields and the kernels' columns are the same, in number and order."""
+    for i, name in enumerate(pooling.SpatialAxis._fields):
+        assert getattr(kernel, name.upper()) == i
+    assert len(pooling.SpatialAxis._fields) == kernel.COLUMNS
+    assert len(pooling.BatchAxis._fields) == kernel.BATCH_COLUMNS
 
 
 @pytest.mark.parametrize("tall_bytes", [pooling.TALL_BYTES, 4096])

@@ -15,7 +15,7 @@ from specops.lowering import pooling
 from specops.lowering.keys import keys_of
 from specops.lowering.max_pool import rank_widths
 from specops.lowering.plans import Plans
-from specops.lowering.pooling import Array, Plan, Strides, Windows, planned
+from specops.lowering.pooling import Array, Plan, SpatialAxis, Strides, Windows, planned
 from specops.tensor import Tensor
 
 _GRADIENT = launch.kernels(kernel.gradient)
@@ -115,9 +115,9 @@ class MaxPoolGrad:
         block = min(plane, max(1, most // (self._sum_bytes * pitch)))
         how[kernel.BLOCK] = block
         how[kernel.OUT_DENSE] = self._out_step(walk.spatial)
-        windows = max(1, math.prod(axis[kernel.OUT_SIZE] for axis in walk.spatial))
+        windows = max(1, math.prod(axis.out_size for axis in walk.spatial))
         small = PLANE_BYTES // (self._sum_bytes * block * pitch)
-        beside = walk.batch[-1][0]
+        beside = walk.batch[-1].size
         together = max(1, min(kernel.FOUND // (windows * pitch), small, beside))
         how[kernel.SEVERAL] = together
         blocks = 1
@@ -125,7 +125,7 @@ class MaxPoolGrad:
             step = max(1, min(n, block))
             block //= step
             blocks *= -(-n // step)
-        planes = math.prod(axis[0] for axis in walk.batch)
+        planes = math.prod(axis.size for axis in walk.batch)
         sets = planes // beside * -(-beside // together) * -(-lanes // pitch)
         find = _DIRECT(self._width, True)
         if walk.rank_bytes:
@@ -142,7 +142,7 @@ class MaxPoolGrad:
         run = _GRADIENT(self._dtype, bool(apart), bool(side_by_side))
         return planned(run, sets * blocks, how, walk.batch, walk.spatial)
 
-    def _out_step(self, spatial: list[tuple[int, ...]]) -> int:
+    def _out_step(self, spatial: list[SpatialAxis]) -> int:
         """Bytes from one position of a plane to the next in the output, where one step serves; else 0."""
-        merged = geometry.merge((axis[kernel.SIZE], axis[kernel.OUT_STEP]) for axis in spatial)
+        merged = geometry.merge((axis.size, axis.out_step) for axis in spatial)
         return merged[0][1] if len(merged) == 1 else 0

@@ -134,6 +134,43 @@ def reduction_kernels(function: str, dtype: str) -> list[launch.Kernel]:
     return Reduce(function=function, nan="propagates", axes=(0,), input=one, output=one).kernels()
 
 
+class BatchAxis(NamedTuple):
+    """An axis of planes, in the order of the kernels' table `batch`: its size, and what one step along it adds."""
+
+    size: int
+    step: int  # bytes of the input
+    out_step: int  # bytes of the output
+    index_step: int  # bytes of the indices, or of the third array that there is
+    weight: int  # positions
+
+
+class SpatialAxis(NamedTuple):
+    """An axis that windows move along, in the order of the kernels' table `spatial`."""
+
+    size: int
+    out_size: int
+    window: int
+    stride: int
+    dilation: int
+    padding: int
+    step: int  # as those of a BatchAxis
+    out_step: int
+    index_step: int
+    weight: int
+    low: int  # positions from low to high - 1 count in the divisor of an average
+    high: int
+
+    @property
+    def reach(self) -> int:
+        """Positions from the first of a window to the last."""
+        return (self.window - 1) * self.dilation
+
+    @property
+    def side(self) -> Side:
+        """The same of a plane that is packed."""
+        return Side(*self[:6], self.low, self.high)
+
+
 class Walk(NamedTuple):
     """What a chunk is told.
 
@@ -144,8 +181,8 @@ class Walk(NamedTuple):
 
     rank_bytes: int
     settings: npt.NDArray[np.int64]
-    batch: list[tuple[int, ...]]
-    spatial: list[tuple[int, ...]]
+    batch: list[BatchAxis]
+    spatial: list[SpatialAxis]
     items: int
     table: npt.NDArray[np.int64] | None = None
 
@@ -206,60 +243,62 @@ class Windows:
         kernel, first, size = self._kernel, self._batch, self._item_bytes
         index_strides = index_strides or (0,) * len(out_strides)
         weights = geometry.index_weights(self._sizes)
-        axes = list(zip(self._sizes, strides, out_strides, index_strides, weights, strict=True))
+        steps = zip(self._sizes, strides, out_strides, index_strides, weights, strict=True)
+        axes = [BatchAxis(*axis) for axis in steps]
         batch = axes[:first]
+        along = zip(
+            axes[first:], self._out_sizes[first:], self._windows, self._counted, strict=True
+        )
         spatial = [
-            (n, self._out_sizes[first + i], *self._windows[i], *steps, *self._counted[i])
-            for i, (n, *steps) in enumerate(axes[first:])
+            SpatialAxis(axis.size, out_size, *window, *axis[1:], low, high)
+            for axis, out_size, window, (low, high) in along
         ]
         if len(spatial) == 1:  # lines are along the last of two axes
-            spatial.insert(0, (1, 1, 1, 1, 1, 0, 0, 0, 0, max(1, self._plane), 0, 1))
+            weight = max(1, self._plane)
+            spatial.insert(0, SpatialAxis(1, 1, 1, 1, 1, 0, 0, 0, 0, weight, low=0, high=1))
         packed = self._packed(spatial, strides, out_strides) if self._packs else None
         if packed is not None:
             return packed
         how = np.zeros(kernel.SETTINGS, np.int64)
         how[kernel.WIDTH] = self._index_bytes
         how[kernel.PLANE] = self._plane
-        dense = geometry.merge([(n, step, weight) for n, step, _, _, weight in axes[first:]])
+        dense = geometry.merge((axis.size, axis.step, axis.weight) for axis in axes[first:])
         if not dense:
             how[kernel.DENSE] = size
         elif len(dense) == 1 and dense[0][2] == 1:
             how[kernel.DENSE] = dense[0][1]
 
-        n, step = spatial[-1][0], spatial[-1][6]
-        lane: tuple[int, ...] = (1, 0, 0, 0, 0)
-        if step != size or n == 1:
+        lane = BatchAxis(1, 0, 0, 0, 0)
+        if spatial[-1].step != size or spatial[-1].size == 1:
             for axis in batch:
-                if axis[0] > 1 and axis[1] == size:
+                if axis.size > 1 and axis.step == size:
                     lane = axis
                     batch.remove(axis)
                     break
-        merged = geometry.merge(batch)
+        merged = [BatchAxis(*axis) for axis in geometry.merge(batch)]
         for rank in self._ranks if by_lines else ():
             items = self._set_lines(how, rank, lane, merged, spatial)
             if items > 0:
                 break
         else:
             rank = 0
-            if lane[0] > 1:
+            if lane.size > 1:
                 merged.append(lane)
             share = max(1, ITEM_BYTES // size)
             how[kernel.ROWS] = share
-            planes = math.prod(axis[0] for axis in merged)
-            items = planes * -(-math.prod(axis[1] for axis in spatial) // share)
-        merged = merged or [(1, 0, 0, 0, 0)]
+            planes = math.prod(axis.size for axis in merged)
+            items = planes * -(-math.prod(axis.out_size for axis in spatial) // share)
+        merged = merged or [BatchAxis(1, 0, 0, 0, 0)]
         how[kernel.BATCH] = len(merged)
         how[kernel.SPATIAL] = len(spatial)
         return Walk(rank, how, merged, spatial, items)
 
     def _packed(
-        self, spatial: list[tuple[int, ...]], strides: Strides, out_strides: Strides
+        self, spatial: list[SpatialAxis], strides: Strides, out_strides: Strides
     ) -> Walk | None:
         """The walk for small planes whose ranks are packed; None for others, and where they do not adjoin."""
         kernel, size, rank = self._kernel, self._item_bytes, self._ranks[0]
-        *outer, rows, columns = (
-            Side(*axis[: kernel.STEP], *axis[kernel.LOW :]) for axis in spatial
-        )
+        *outer, rows, columns = (axis.side for axis in spatial)
         lanes, plane = kernel.VECTOR_BYTES // rank, rows.ranks * columns.ranks
         # As many vectors as rows have otherwise, or fewer: 0.2 to 1 of the time.
         few = plane <= lanes * rows.out_size * -(-columns.out_size // lanes)
@@ -287,25 +326,25 @@ class Windows:
         how[kernel.BATCH], how[kernel.SPATIAL] = 1, 2
         plane_bytes = size * rows.size * columns.size
         out_bytes = size * rows.out_size * columns.out_size
-        batch: list[tuple[int, ...]] = [(planes, plane_bytes, out_bytes, 0, 0)]
+        batch = [BatchAxis(planes, plane_bytes, out_bytes, 0, 0)]
         return Walk(rank, how, batch, spatial, -(-planes // together), table.words)
 
     def _set_lines(
         self,
         how: npt.NDArray[np.int64],
         rank: int,
-        lane: tuple[int, ...],
-        merged: list[tuple[int, ...]],
-        spatial: list[tuple[int, ...]],
+        lane: BatchAxis,
+        merged: list[BatchAxis],
+        spatial: list[SpatialAxis],
     ) -> int:
         """Set how lines of such ranks are taken together; returns how many items that makes, 0 if such do not serve."""
         kernel, size = self._kernel, self._item_bytes
-        out_n, window, stride, dilation = spatial[-1][1:5]
-        reach = (window - 1) * dilation
+        last = spatial[-1]
+        out_n, stride, reach = last.out_size, last.stride, last.reach
         if (reach + 1) * rank * self._buffers > 2 * LONGEST_LINE:
             return 0
         line = (out_n - 1) * stride + 1 + reach
-        pitch = max(1, min(lane[0], LINE_BYTES // (rank * min(line, 2 * reach + 1))))
+        pitch = max(1, min(lane.size, LINE_BYTES // (rank * min(line, 2 * reach + 1))))
         fits = max(LINE_BYTES // (rank * pitch), 2 * reach + 1)
         tile = max(1, min(out_n, (fits - 1 - reach) // stride + 1))
         tile = -(-out_n // -(-out_n // tile))  # of one width, not a narrow one at the end
@@ -315,15 +354,16 @@ class Windows:
             held = kernel.farthest(8 * rank, 8 * size)
             if self._positions(spatial, tile, share) > held:
                 return 0
-        planes = math.prod(axis[0] for axis in merged)
-        rows = math.prod(axis[1] for axis in spatial[:-1])
+        planes = math.prod(axis.size for axis in merged)
+        rows = math.prod(axis.out_size for axis in spatial[:-1])
         plane_bytes, together = count * line * rank, 1
-        beside = merged[-1][0] if merged else 1
+        beside = merged[-1].size if merged else 1
         if pitch == 1 and tile == out_n and share == rows and planes > 1:
             plane_bytes += kernel.GAP_BYTES
             together = max(1, min(beside, LINE_BYTES // plane_bytes))
-        blocks = -(-spatial[-2][1] // share) * (rows // max(1, spatial[-2][1]))
-        how[kernel.LANES : kernel.LANE_WEIGHT + 1] = (lane[0], pitch, *lane[2:])
+        out_rows = spatial[-2].out_size
+        blocks = -(-out_rows // share) * (rows // max(1, out_rows))
+        how[kernel.LANES : kernel.LANE_WEIGHT + 1] = (lane.size, pitch, *lane[2:])
         how[kernel.TILE] = tile
         how[kernel.ROWS] = share
         how[kernel.LINE] = line
@@ -333,33 +373,31 @@ class Windows:
         spare = max(tile, pitch) * (size + 8 if self._index_bytes else size)
         how[kernel.SCRATCH] = self._buffers * how[kernel.BUFFER] + spare + kernel.VECTOR_BYTES
         sets = planes // beside * -(-beside // together)
-        return sets * -(-lane[0] // pitch) * -(-out_n // tile) * blocks
+        return sets * -(-lane.size // pitch) * -(-out_n // tile) * blocks
 
-    def _positions(self, spatial: list[tuple[int, ...]], tile: int, share: int) -> int:
+    @staticmethod
+    def _positions(spatial: list[SpatialAxis], tile: int, share: int) -> int:
         """How many positions an item has from its first element to its last, at most."""
-        kernel = self._kernel
         outputs = [*(1 for _ in spatial[2:]), share, tile]
         positions = 1
         for count, axis in zip(outputs, spatial, strict=True):
-            reach = (axis[kernel.WINDOW] - 1) * axis[kernel.DILATION]
-            last = (count - 1) * axis[kernel.STRIDE] + reach
-            positions += min(axis[kernel.SIZE] - 1, last) * axis[kernel.WEIGHT]
+            last = (count - 1) * axis.stride + axis.reach
+            positions += min(axis.size - 1, last) * axis.weight
         return positions
 
-    def _share_rows(self, axis: tuple[int, ...], line_bytes: int) -> tuple[bool, int, int]:
+    def _share_rows(self, axis: SpatialAxis, line_bytes: int) -> tuple[bool, int, int]:
         """Whether to fold rows of input by doubling, output rows of an item, and lines in memory meanwhile."""
-        _, rows, window, stride, dilation, *_ = axis
-        reach = (window - 1) * dilation
+        rows, stride, reach = axis.out_size, axis.stride, axis.reach
         share = min(rows, (TALL_BYTES // line_bytes - 1 - reach) // stride + 1)
         if share > 0 and self._by_doubling(axis, share):
             return True, share, (share - 1) * stride + 1 + reach
         share = max(1, min(rows, LINE_BYTES // line_bytes))
         return False, share, share
 
-    def _by_doubling(self, axis: tuple[int, ...], share: int) -> bool:
+    def _by_doubling(self, axis: SpatialAxis, share: int) -> bool:
         """Whether so many rows of outputs are had by folding rows of input by doubling, not by joining all of each."""
-        _, _, window, stride, dilation, *_ = axis
-        count = (share - 1) * stride + 1 + (window - 1) * dilation
+        window, stride = axis.window, axis.stride
+        count = (share - 1) * stride + 1 + axis.reach
         # A rank with its position takes longer to make than to read: of rows that move together each is made once.
         made_once = self._index_bytes > 0 and stride == 1 and count < share * window
         return made_once or count * (1 + window.bit_length()) < share * window

@@ -10,7 +10,16 @@ from specops.kernels import sum_pool as kernel
 from specops.lowering import pooling
 from specops.lowering.average_pool import counted
 from specops.lowering.plans import Plans
-from specops.lowering.pooling import Array, Plan, Strides, Walk, Windows, planned
+from specops.lowering.pooling import (
+    Array,
+    BatchAxis,
+    Plan,
+    SpatialAxis,
+    Strides,
+    Walk,
+    Windows,
+    planned,
+)
 from specops.lowering.sum_pool import sum_width, sum_widths
 from specops.tensor import Tensor
 
@@ -81,9 +90,9 @@ class AveragePoolGrad:
         how = walk.settings
         if self._whole(walk.spatial):
             return self._of_whole(walk)
-        planes = math.prod(axis[0] for axis in walk.batch)
-        rows = math.prod(axis[0] for axis in walk.spatial[:-1])
-        n, _, window = walk.spatial[-1][:3]
+        planes = math.prod(axis.size for axis in walk.batch)
+        rows = math.prod(axis.size for axis in walk.spatial[:-1])
+        n, window = walk.spatial[-1].size, walk.spatial[-1].window
         if walk.rank_bytes:
             rank, lanes = self._width // 8, int(how[kernel.LANES])
             line_ranks = pooling.LINE_BYTES // rank
@@ -91,7 +100,7 @@ class AveragePoolGrad:
             tile = max(1, min(n, max(line_ranks // pitch, 2 * window - 1) - window + 1))
             share = max(1, pooling.ITEM_BYTES // (tile * pitch * self._item_bytes))
             line_bytes = (tile + window - 1) * pitch * rank
-            together, beside = 1, walk.batch[-1][0]
+            together, beside = 1, walk.batch[-1].size
             if pitch == 1 and tile == n and share >= rows:
                 plane_bytes = rows * n * self._item_bytes
                 together = min(pooling.LINE_BYTES // line_bytes, pooling.ITEM_BYTES // plane_bytes)
@@ -111,12 +120,11 @@ class AveragePoolGrad:
             items = planes * -(-rows * n // int(how[kernel.ROWS]))
         return planned(run, items, how, walk.batch, walk.spatial)
 
-    def _whole(self, spatial: list[tuple[int, ...]]) -> bool:
+    def _whole(self, spatial: list[SpatialAxis]) -> bool:
         """Whether each plane has one window, which holds all its elements, and these adjoin."""
-        for n, out_n, window, _, _, padding, *_ in spatial:
-            if out_n != 1 or window - padding < n:
-                return False
-        steps = [(axis[kernel.SIZE], axis[kernel.OUT_STEP]) for axis in spatial]
+        if any(axis.out_size != 1 or axis.window - axis.padding < axis.size for axis in spatial):
+            return False
+        steps = [(axis.size, axis.out_step) for axis in spatial]
         elements = math.prod(n for n, _ in steps)
         return geometry.merge(steps) in ([], [(elements, self._item_bytes)])
 
@@ -125,10 +133,11 @@ class AveragePoolGrad:
         how, batch = walk.settings, walk.batch
         lanes = int(how[kernel.LANES])
         if lanes > 1:
-            batch = [*batch, (lanes, self._item_bytes, int(how[kernel.LANE_OUT]), 0, 0)]
-        elements = math.prod(axis[kernel.SIZE] for axis in walk.spatial)
+            lane = BatchAxis(lanes, self._item_bytes, int(how[kernel.LANE_OUT]), 0, 0)
+            batch = [*batch, lane]
+        elements = math.prod(axis.size for axis in walk.spatial)
         share = max(1, pooling.ITEM_BYTES // (elements * self._item_bytes))
         how[kernel.BATCH] = len(batch)
         how[kernel.PLANE], how[kernel.ROWS] = elements, share
-        items = -(-math.prod(axis[0] for axis in batch) // share)
+        items = -(-math.prod(axis.size for axis in batch) // share)
         return planned(_WHOLE(self._dtype, self._width), items, how, batch, walk.spatial)

@@ -12,7 +12,7 @@ from specops import geometry, launch
 from specops.kernels import max_pool as kernel
 from specops.lowering import pooling
 from specops.lowering.plans import Plans
-from specops.lowering.pooling import Array, Plan, Strides, planned
+from specops.lowering.pooling import Array, BatchAxis, Plan, Strides, planned
 from specops.tensor import Tensor
 
 _UNPOOL = launch.kernels(kernel.unpool)
@@ -76,15 +76,15 @@ class MaxUnpool:
         axes = [
             geometry.Axis(*axis) for axis in zip(self._sizes, strides, index_strides, strict=True)
         ]
-        given = [(n, step, 0, index_step, 0) for n, step, index_step in geometry.coalesce(axes)]
-        places = list(zip(self._out_sizes, out_strides, strict=True))
-        taken = [(n, step, 0, 0, 0) for n, step in geometry.merge(places)]
-        given, taken = given or [(1, 0, 0, 0, 0)], taken or [(1, self._item_bytes, 0, 0, 0)]
+        merged = geometry.coalesce(axes) or [geometry.Axis(1, 0, 0)]
+        given = [BatchAxis(n, step, 0, index_step, 0) for n, step, index_step in merged]
+        places = geometry.merge(zip(self._out_sizes, out_strides, strict=True))
+        taken = [BatchAxis(n, step, 0, 0, 0) for n, step in places or [(1, self._item_bytes)]]
         how = np.zeros(kernel.SETTINGS, np.int64)
         how[kernel.BATCH], how[kernel.SPATIAL] = len(given), len(taken)
         how[kernel.WIDTH] = self._index_bytes
         how[kernel.PLANE] = self._elements
-        how[kernel.DENSE] = taken[0][1] if len(taken) == 1 else 0
+        how[kernel.DENSE] = taken[0].step if len(taken) == 1 else 0
 
         def shared_by(share: int, elements: int) -> Plan:
             """Items of so many positions, each of which reads so many elements."""
