@@ -226,14 +226,14 @@ def planned(random: Random, compiled: CompiledOperator) -> None:
         return  # nor is any so large, even where its strides are 0
     if any(0 in sizes for sizes, _ in everything):
         return
-    kernel: Any = compiled._kernel
-    if isinstance(kernel, Reduce) and kernel._other is not None:
-        kernel = kernel._other
-    if isinstance(kernel, MaxPool) and len(compiled._outputs) == 1:
+    lowered: Any = compiled._lowered
+    if isinstance(lowered, Reduce) and lowered._other is not None:
+        lowered = lowered._other
+    if isinstance(lowered, MaxPool) and len(compiled._outputs) == 1:
         steps.append(())  # no indices
-    elif isinstance(kernel, MaxPoolGrad):
+    elif isinstance(lowered, MaxPoolGrad):
         steps = [steps[0], steps[2], steps[1]]
-    kernel._plan(*steps)
+    lowered._plan(*steps)
 
 
 def node(random: Random, family: str) -> str:

@@ -103,7 +103,7 @@ def used(monkeypatch: pytest.MonkeyPatch) -> Used:
     def checked(self: CompiledOperator, *inputs: Any, out: Any = None) -> Any:
         kernels.clear()
         result = call(self, *inputs, out=out)
-        assert kernels <= set(self._kernel.kernels())
+        assert kernels <= set(self._lowered.kernels())
         operators.setdefault(id(self._operator), set()).update(kernels)
         return result
 

@@ -18,7 +18,7 @@ from specops.validation import Operator
 
 
 class Lowered(Protocol):
-    """The host's side of a kernel, for fixed data types, shapes and attributes."""
+    """An operator's host side, for fixed data types, shapes and attributes: one of the classes of `lowering`."""
 
     def __call__(self, *arrays: np.ndarray) -> None:
         """Compute the outputs, the last of the arrays, from the inputs."""
@@ -46,7 +46,7 @@ class CompiledOperator:
         tensors = [(f, values[f.name]) for f in operator.fields if f.type == "tensor"]
         self._inputs = {f.name: t for f, t in tensors if f.kind == "input" and t is not None}
         self._outputs = {f.name: t for f, t in tensors if f.kind == "output" and t is not None}
-        self._kernel: Lowered = operator.lower(values)
+        self._lowered: Lowered = operator.lower(values)
 
     def __reduce__(self) -> tuple[Callable[..., CompiledOperator], tuple[Any, ...]]:
         # By what it was made of: another process has its kernels elsewhere.
@@ -91,13 +91,13 @@ class CompiledOperator:
         if len(self._outputs) == 1:
             ((field, tensor),) = self._outputs.items()
             result = self._result(out, sources, (), field, tensor)
-            self._kernel(*sources, result)
+            self._lowered(*sources, result)
             return result if out is None else out
         results: list[np.ndarray] = []
         asked = self._several(out)
         for array, (field, tensor) in zip(asked, self._outputs.items(), strict=True):
             results.append(self._result(array, sources, tuple(results), field, tensor))
-        self._kernel(*sources, *results)
+        self._lowered(*sources, *results)
         return tuple(results) if any(array is None for array in asked) else out
 
     def warm_up(self) -> None:
@@ -105,12 +105,12 @@ class CompiledOperator:
 
         It is what calls of other strides and shapes may run, too: of a pooling more than its own shape needs.
         """
-        launch.warm_up(self._kernel.kernels())
+        launch.warm_up(self._lowered.kernels())
 
     @cached_property
     def _left(self) -> tuple[int | slice, ...]:
         """Of the input, what the axes index that a reduction leaves."""
-        reduced = getattr(self._kernel, "axes", ())
+        reduced = getattr(self._lowered, "axes", ())
         rank = len(next(iter(self._inputs.values())).sizes)
         return tuple(0 if axis in reduced else slice(None) for axis in range(rank))
 

@@ -19,7 +19,7 @@ from specops.lowering.pooling import (
     Plan,
     SpatialAxis,
     Strides,
-    Walk,
+    WalkParts,
     Windows,
     planned,
 )
@@ -131,7 +131,7 @@ class AveragePoolGrad:
         elements = math.prod(n for n, _ in steps)
         return geometry.merge(steps) in ([], [(elements, self._item_bytes)])
 
-    def _of_whole(self, walk: Walk) -> Plan:
+    def _of_whole(self, walk: WalkParts) -> Plan:
         """The plan for that: 0.03 to 0.2 of the time of lines."""
         how, batch = walk.settings, walk.batch
         lanes = int(how[kernel.LANES])

@@ -37,7 +37,7 @@ ROW_BYTES = 32  # of windows that lie side by side along the last axis and are r
 
 
 class Plan(NamedTuple):
-    """The walk for one set of strides."""
+    """The walk for one set of strides, and the kernel that it is for."""
 
     run: launch.Kernel
     walk: npt.NDArray[np.int64]
@@ -171,8 +171,8 @@ class SpatialAxis(NamedTuple):
         return Side(*self[:6], self.low, self.high)
 
 
-class Walk(NamedTuple):
-    """What a chunk is told.
+class WalkParts(NamedTuple):
+    """What a walk is made of: callers fill in settings that are their own, then `planned` joins the parts.
 
     Args:
         rank_bytes: of a rank in a line, 0 where it may not work by lines.
@@ -238,8 +238,8 @@ class Windows:
         index_strides: Strides = (),
         *,
         by_lines: bool = True,
-    ) -> Walk:
-        """The walk for arrays of these strides; without lines where a line would be too long or no rank serves."""
+    ) -> WalkParts:
+        """A walk for arrays of these strides; without lines where a line would be too long or no rank serves."""
         kernel, first, size = self._kernel, self._batch, self._item_bytes
         index_strides = index_strides or (0,) * len(out_strides)
         weights = geometry.index_weights(self._sizes)
@@ -291,12 +291,12 @@ class Windows:
         merged = merged or [BatchAxis(1, 0, 0, 0, 0)]
         how[kernel.BATCH] = len(merged)
         how[kernel.SPATIAL] = len(spatial)
-        return Walk(rank, how, merged, spatial, items)
+        return WalkParts(rank, how, merged, spatial, items)
 
     def _packed(
         self, spatial: list[SpatialAxis], strides: Strides, out_strides: Strides
-    ) -> Walk | None:
-        """The walk for small planes whose ranks are packed; None for others, and where they do not adjoin."""
+    ) -> WalkParts | None:
+        """A walk for small planes whose ranks are packed; None for others, and where they do not adjoin."""
         kernel, size, rank = self._kernel, self._item_bytes, self._ranks[0]
         *outer, rows, columns = (axis.side for axis in spatial)
         lanes, plane = kernel.VECTOR_BYTES // rank, rows.ranks * columns.ranks
@@ -327,7 +327,7 @@ class Windows:
         plane_bytes = size * rows.size * columns.size
         out_bytes = size * rows.out_size * columns.out_size
         batch = [BatchAxis(planes, plane_bytes, out_bytes, 0, 0)]
-        return Walk(rank, how, batch, spatial, -(-planes // together), table.words)
+        return WalkParts(rank, how, batch, spatial, -(-planes // together), table.words)
 
     def _set_lines(
         self,

@@ -22,7 +22,7 @@ OWN_ELEMENTS = 1 << 12  # of the output, wanted for planes of their own that are
 
 
 class _Plan(NamedTuple):
-    """Walks for one set of strides."""
+    """Both plans for one set of strides."""
 
     alone: Plan | None  # each item reads its own elements; None where there are no planes alike
     shared: Plan  # each reads all

@@ -1,4 +1,4 @@
-"""Walks that were planned for an operator, by the strides of its arrays."""
+"""What was planned for an operator, by the strides of its arrays."""
 
 from __future__ import annotations
 

@@ -12,7 +12,7 @@ from specops.kernels import sum_pool as kernel
 from specops.lowering import pooling
 from specops.lowering.plane_tables import packs
 from specops.lowering.plans import Plans
-from specops.lowering.pooling import Array, Plan, Strides, Walk, Windows, planned
+from specops.lowering.pooling import Array, Plan, Strides, WalkParts, Windows, planned
 from specops.tensor import Tensor
 
 _LINES = launch.kernels(kernel.lines)
@@ -125,7 +125,7 @@ class SumPool:
             walk.settings[setting] = np.float64(limit ** (2 / self._power)).view(np.int64)
         return self._direct(walk)
 
-    def _direct(self, walk: Walk) -> Plan:
+    def _direct(self, walk: WalkParts) -> Plan:
         walk.settings[kernel.POWER] = np.float64(self._power).view(np.int64)
         return planned(_DIRECT(self._dtype), walk.items, walk.settings, walk.batch, walk.spatial)
 
