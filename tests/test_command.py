@@ -110,6 +110,8 @@ MISTAKES: list[tuple[list[str], int, str, str]] = [
     (["list", "argmx"], 2, "there is no operator 'argmx'", "did you mean `argmax`?"),
     (["list", "qqqq"], 2, "there is no operator 'qqqq'; `specops list` names all", ""),
     (["explain", "harmax"], 2, "there is no operator 'harmax'", "did you mean `hardmax`?"),
+    (["explain", "lp_pool_12"], 2, "no operator 'lp_pool_12'", "its versions are `onnx/lp_pool_1`, `onnx/lp_pool_2`, "),
+    (["explain", "onnx/Softmax_9"], 2, "no operator", "are `onnx/softmax_1`, `onnx/softmax_11`, `onnx/softmax_13`"),
     (["explain", "softmax1"], 2, "no operator 'softmax1'", "`directml/activation_softmax1`?"),
     (["explain", "maxpooling"], 2, "no operator 'maxpooling'", "`directml/max_pooling`, `directml/max_pooling1`"),
     (["explain", "directml"], 2, "no operator 'directml'", "more have it in their names"),

@@ -81,7 +81,7 @@ def find(name: str) -> list[Entry]:
     found = [e for e in entries() if e.is_called(name)]
     if not found:
         known = (n for e in entries() for n in e.names)
-        hint = _named(related(name)) or near(name, known)
+        hint = _versions(name) or _named(related(name)) or near(name, known)
         raise UsageError(f"there is no operator {name[:60]!r}; `specops list` names all", hint)
     return found
 
@@ -91,6 +91,16 @@ def related(name: str) -> list[Entry]:
     part = _folded(name)
     longer = (e for e in entries() if e.newest and part and not e.is_called(name))
     return [e for e in longer if part in _folded(f"{e.dialect}/{e.name} {e.operator}")]
+
+
+def _versions(name: str) -> str:
+    """A hint that names all versions of an ONNX operator; empty where the name is not one's with a number."""
+    own, _, number = name.casefold().rpartition("_")
+    found = [e.id for e in entries() if e.dialect == "onnx" and own in (e.name, f"onnx/{e.name}")]
+    if not number.isdecimal() or not found:
+        return ""
+    found.sort(key=lambda id: int(id.rpartition("_")[2]))
+    return f"its versions are {', '.join(f'`{id}`' for id in found)}"
 
 
 def _folded(name: str) -> str:
