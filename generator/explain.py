@@ -22,7 +22,8 @@ CODES = {
     " that it cannot have.",
     "E101": "A key that a spec does not have at this place.",
     "E102": "A key that a spec must have at this place.",
-    "E103": "A word that is not one of the allowed ones; the vocabulary lists data types, levels, enums and kernels.",
+    "E103": "A word that is not one of the allowed ones; the vocabulary lists data types, those of each dialect,"
+    " levels, enums and kernels.",
     "E104": "A value of another type than the spec needs, as the number 3.0 where a level \"3.0\" is a string.",
     "E105": "A name that cannot be a name in Python: letters, digits and _ only, and no keyword.",
     "E106": "A text or list that is too long, too short, or has characters that cannot stand in a docstring.",
@@ -45,7 +46,7 @@ CODES = {
     "E226": "Data types that tables and constraints let through, and for which the kernel has no code.",
     "E230": "A newer feature level never removes a data type or a rank, and only dialects with levels name them.",
     "E231": "Tables stand newest first; the oldest is of the level that introduced the operator. Where an attribute"
-    " chooses among them, each of its values has exactly one group of tables. Ranks go up to 64.",
+    " chooses among them, each of its values has exactly one group of tables. Ranks are those of the dialect.",
     "E250": "A skeleton has a TODO for all that must be filled in.",
     "E301": "A generated file was edited by hand: the template or module that makes it is the place for the change. Or"
     " a file is in generated/ that its MANIFEST does not list: it may be yours.",

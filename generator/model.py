@@ -25,8 +25,6 @@ from pydantic_core import PydanticCustomError
 from generator import schema
 from generator.source import Document
 
-DIALECTS = ("directml", "onnx", "plain")
-
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]*\Z")
 
 
@@ -115,6 +113,39 @@ class DataTypeEntry(Strict):
     ]  # fmt: skip
 
 
+class Ranked(Strict):
+    """A range of numbers of dimensions, both ends in it."""
+
+    ranks: Annotated[str, StringConstraints(pattern=RANKS)]
+
+    @property
+    def low(self) -> int:
+        return int(self.ranks.split("..")[0])
+
+    @property
+    def high(self) -> int:
+        return int(self.ranks.split("..")[1])
+
+
+class DialectEntry(Ranked):
+    """What a tensor of a dialect may be at most."""
+
+    dtypes: Annotated[list[Name], Field(min_length=1)]
+
+
+class Dialects(Strict):
+    directml: DialectEntry
+    onnx: DialectEntry
+    plain: DialectEntry
+
+    def of(self, dialect: str) -> DialectEntry:
+        entry: DialectEntry = getattr(self, dialect)
+        return entry
+
+
+DIALECTS = tuple(Dialects.model_fields)
+
+
 class LevelEntry(Strict):
     directml: Annotated[str, StringConstraints(pattern=VERSION)]
 
@@ -188,6 +219,7 @@ class TensorConstraint(Strict):
 
 class Vocabulary(Strict):
     data_types: dict[Name, DataTypeEntry]
+    dialects: Dialects
     feature_levels: dict[Annotated[str, StringConstraints(pattern=LEVEL)], LevelEntry]
     enums: dict[Name, EnumEntry]
     kernels: dict[Name, KernelEntry]
@@ -262,17 +294,8 @@ class Derived(Strict):
     doc: Text
 
 
-class TensorSupport(Strict):
-    ranks: Annotated[str, StringConstraints(pattern=RANKS)]
+class TensorSupport(Ranked):
     dtypes: Annotated[list[DataType], Field(min_length=1)]
-
-    @property
-    def low(self) -> int:
-        return int(self.ranks.split("..")[0])
-
-    @property
-    def high(self) -> int:
-        return int(self.ranks.split("..")[1])
 
 
 class SupportRow(BaseModel):

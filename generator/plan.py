@@ -148,6 +148,7 @@ def _vocabulary(vocabulary: Vocabulary) -> dict[str, Any]:
             }
             for name, e in vocabulary.data_types.items()
         ],
+        "directml_types": tuple(vocabulary.dialects.directml.dtypes),
         "feature_levels": {level: e.directml for level, e in vocabulary.feature_levels.items()},
         "newest_opset": vocabulary.opsets.newest,
         "enums": {name: e.values for name, e in vocabulary.enums.items()},

@@ -428,7 +428,7 @@ BAD_RESOURCES = [
     ({"initialValues": {"value": 1, "valueCount": 1}}, "", "initialValuesDataType is missing"),
     ({"initialValues": {"sourcePath": "raw"}}, "", "initialValuesDataType"),
     ({"initialValuesDataType": "FLOAT32"}, "", "initialValues is missing"),
-    ({"initialValuesDataType": "float32", "initialValues": [1]}, ".initialValuesDataType", "FLOAT64, FLOAT32"),
+    ({"initialValuesDataType": "float32", "initialValues": [1]}, ".initialValuesDataType", "FLOAT32, FLOAT16"),
     ({"initialValuesDataType": "UINT4", "initialValues": [1]}, ".initialValuesDataType", "allowed"),
     ({"initialValues": [{"type": "FLOAT16", "value": 1}]}, ".initialValues[0].type", "FLOAT16"),
     ({"initialValues": [{"type": "UINT8", "value": 256}]}, ".initialValues[0].value", "255"),

@@ -35,6 +35,21 @@ DATA_TYPES = {
     "BOOL": DataType("bool", np.dtype(np.bool_)),
 }
 
+# Those of DML_TENSOR_DATA_TYPE.
+DIRECTML_TYPES = (
+    "FLOAT32",
+    "FLOAT16",
+    "UINT32",
+    "UINT16",
+    "UINT8",
+    "INT32",
+    "INT16",
+    "INT8",
+    "FLOAT64",
+    "UINT64",
+    "INT64",
+)
+
 # Each feature level with the first version of DirectML that has it.
 FEATURE_LEVELS = {
     "1.0": "1.0.0",

@@ -1,10 +1,10 @@
-"""The tables of data types: complete and of sound levels."""
+"""The tables of data types: complete, of what the dialect has, and of sound levels."""
 
 from __future__ import annotations
 
 import itertools
 
-from generator import expr, model
+from generator import model
 from generator.diagnostics import Note
 from generator.lint.subject import Subject
 from generator.source import KeyPath
@@ -43,28 +43,8 @@ class Tables(Subject):
                     "not here",
                 )
             for name, support in row.tensors.items():
-                if support.low > support.high:
-                    self.report.add(
-                        "E231",
-                        f"`{support.ranks}` is empty",
-                        self.document.span((*path, name, "ranks")),
-                        "from .. to",
-                    )
-                elif support.high > expr.MAX_ENTRIES:
-                    self.report.add(
-                        "E231",
-                        f"`{support.ranks}` goes beyond {expr.MAX_ENTRIES}",
-                        self.document.span((*path, name, "ranks")),
-                        f"an array has at most {expr.MAX_ENTRIES} dimensions",
-                    )
-                for j, dtype in enumerate(support.dtypes):
-                    if dtype in support.dtypes[:j]:
-                        self.report.add(
-                            "E211",
-                            f"`{dtype}` stands twice",
-                            self.document.span((*path, name, "dtypes", j)),
-                            "again",
-                        )
+                self.ranks(support, (*path, name, "ranks"))
+                self.dtypes(support, (*path, name, "dtypes"))
         for group in {str(row.when): row.when for row in self.spec.support}.values():
             self.levels(
                 [
@@ -74,6 +54,39 @@ class Tables(Subject):
                 ]
             )
         self.choices_of_tables()
+
+    def ranks(self, support: model.TensorSupport, path: KeyPath) -> None:
+        """Some, and all of them ranks of the dialect."""
+        dialect = self.operator.source.dialect
+        allowed = self.vocabulary.dialects.of(dialect)
+        span = self.document.span(path)
+        if support.low > support.high:
+            self.report.add("E231", f"`{support.ranks}` is empty", span, "from .. to")
+        elif support.low < allowed.low or support.high > allowed.high:
+            self.report.add(
+                "E231",
+                f"`{support.ranks}` goes beyond the ranks of {dialect}",
+                span,
+                f"{dialect} has {allowed.ranks}",
+                help=f"narrow the table; `dialects` in {self.shared.file} says what {dialect} has",
+            )
+
+    def dtypes(self, support: model.TensorSupport, path: KeyPath) -> None:
+        """Each once, and one of the dialect."""
+        dialect = self.operator.source.dialect
+        allowed = self.vocabulary.dialects.of(dialect).dtypes
+        for i, dtype in enumerate(support.dtypes):
+            span = self.document.span((*path, i))
+            if dtype in support.dtypes[:i]:
+                self.report.add("E211", f"`{dtype}` stands twice", span, "again")
+            elif dtype not in allowed:
+                self.report.add(
+                    "E103",
+                    f"`{dtype}` is not a data type of {dialect}",
+                    span,
+                    f"{dialect} has {', '.join(allowed)}",
+                    help=f"leave it out; `dialects` in {self.shared.file} says what {dialect} has",
+                )
 
     def when(self, row: model.SupportRow, path: KeyPath) -> None:
         """The attribute that chooses among tables, and its values."""

@@ -9,7 +9,7 @@ from collections.abc import Collection
 from generator import expr
 from generator.diagnostics import Report, Span, suggestion
 from generator.lint.entries import check_needs, check_origin, check_own, check_unique
-from generator.model import KernelEntry, SpecTree, TensorTypes
+from generator.model import DIALECTS, KernelEntry, SpecTree, TensorTypes
 from generator.source import KeyPath
 
 # NumPy's types, with those of ml_dtypes: their kind and their bytes.
@@ -47,6 +47,7 @@ def check_vocabulary(tree: SpecTree, report: Report) -> None:
             span = tree.document.key_span(place) if is_key else tree.document.span(place)
             _known(part, expr.ATTRIBUTES, "a part of a tensor", span, report)
     _shared(tree, report)
+    _dialects(tree, report)
     for name, data_type in tree.vocabulary.data_types.items():
         own = (data_type.kind, data_type.bytes)
         kind, size = _NUMPY_TYPES.get(data_type.numpy, own)
@@ -128,15 +129,33 @@ def _tensor_types(
             what = "a tensor whose data types are told"
             _known(taken, told, what, tree.document.span(at), report)
             continue
-        for i, dtype in enumerate(taken):
-            if dtype not in tree.vocabulary.data_types:
-                report.add(
-                    "E103",
-                    f"`{dtype}` is not a data type",
-                    tree.document.span((*at, i)),
-                    "unknown value",
-                    help=suggestion(dtype, tree.vocabulary.data_types),
-                )
+        _data_types(taken, at, tree, report)
+
+
+def _data_types(dtypes: list[str], path: KeyPath, tree: SpecTree, report: Report) -> None:
+    for i, dtype in enumerate(dtypes):
+        if dtype not in tree.vocabulary.data_types:
+            report.add(
+                "E103",
+                f"`{dtype}` is not a data type",
+                tree.document.span((*path, i)),
+                "unknown value",
+                help=suggestion(dtype, tree.vocabulary.data_types),
+            )
+
+
+def _dialects(tree: SpecTree, report: Report) -> None:
+    """Each dialect's data types are known, and an array can have its ranks."""
+    for dialect in DIALECTS:
+        entry, path = tree.vocabulary.dialects.of(dialect), ("dialects", dialect)
+        _data_types(entry.dtypes, (*path, "dtypes"), tree, report)
+        if not entry.low <= entry.high <= expr.MAX_ENTRIES:
+            report.add(
+                "E231",
+                f"`{entry.ranks}` is no range of ranks",
+                tree.document.span((*path, "ranks")),
+                f"from .. to; an array has at most {expr.MAX_ENTRIES} dimensions",
+            )
 
 
 def _known(name: str, known: Collection[str], what: str, span: Span, report: Report) -> None:

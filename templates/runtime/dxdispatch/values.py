@@ -10,15 +10,10 @@ import numpy as np
 import numpy.typing as npt
 
 from specops.dxdispatch.files import Refused, open_regular
+from specops.vocabulary import DATA_TYPES, DIRECTML_TYPES
 
 # The data types of buffers; the 4-bit ones are no data there either.
-BUFFER_TYPES: dict[str, np.dtype] = {
-    name: np.dtype(name.lower())
-    for name in (
-        "FLOAT64", "FLOAT32", "FLOAT16", "INT64", "INT32", "INT16", "INT8",
-        "UINT64", "UINT32", "UINT16", "UINT8",
-    )
-}  # fmt: skip
+BUFFER_TYPES = {name: DATA_TYPES[name].numpy for name in DIRECTML_TYPES}
 
 _WORDS = ("nan", "inf", "-inf")
 _BLOCK = 1 << 20  # elements or bytes written at a time
