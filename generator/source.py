@@ -21,6 +21,7 @@ from generator.diagnostics import Note, Report, Span
 MAX_BYTES = 1 << 18
 MAX_DEPTH = 40
 MAX_ENTRIES = 256  # of a list or a mapping
+MAX_WHOLE, MAX_DECIMAL = 40, 400  # characters of a number, without and with a point or an exponent
 
 KeyPath = tuple[str | int, ...]
 
@@ -249,13 +250,22 @@ class _Builder:
         text = event.value
         if text in _WORDS:
             return _WORDS[text]
-        if _INT.match(text) and len(text) <= 40:
-            return int(text)
-        if _HEX.match(text) and len(text) <= 40:
-            return int(text, 16)
         if text in _SPECIAL:
             return _SPECIAL[text]
-        if _FLOAT.match(text) and len(text) <= 400:
+        whole = bool(_INT.match(text) or _HEX.match(text))
+        decimal = bool(_FLOAT.match(text))
+        if (whole or decimal) and len(text) > (limit := MAX_WHOLE if whole else MAX_DECIMAL):
+            self.report.add(
+                "E223",
+                f"a number of {len(text)} characters, `{text[:40]}...`",
+                self.place(event),
+                "too long",
+                help=f"a {'whole' if whole else 'decimal'} number has at most {limit} characters",
+            )
+            return text
+        if whole:
+            return int(text, 16 if _HEX.match(text) else 10)
+        if decimal:
             number = float(text)
             if math.isinf(number):
                 self.report.add(
