@@ -17,7 +17,7 @@ def missing(files: Sequence[File], texts: Mapping[str, str]) -> Iterator[tuple[s
     modules = dict(_modules(texts))
     told: set[str] = set()
     for file in files:
-        text = file.text if file.text is not None and file.path.endswith(".py") else ""
+        text = file.text() if file.text is not None and file.path.endswith(".py") else ""
         for found in _IMPORT.finditer(text):
             module, names = found.groups()
             wanted = [module]

@@ -1,23 +1,30 @@
-"""From linted specs to the list of files to generate, each with ready values for its template.
+"""From linted specs to the list of files to generate, each with the making of its template's values.
 
-Which files there are is decided here, what they say in values.py; a template only lays out what it is given.
+Which files there are is decided here, what they say in values.py; a template only lays out what it is given. Values are
+made when a file is rendered: to lint takes the paths alone.
 """
 
 from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache, partial
 from itertools import groupby
 from pathlib import Path
 from typing import Any
+
+from pydantic import BaseModel
 
 from generator import cases, page, schema, values
 from generator.lint import Linted
 from generator.model import DIALECTS, OperatorSpec, Vocabulary
 from generator.names import description_class, family, natural
 from generator.resolve import Operator
+
+Values = Callable[[], dict[str, Any]]
+Text = Callable[[], str]
 
 
 @dataclass(frozen=True, eq=False)
@@ -27,9 +34,9 @@ class File:
     path: str  # below generated/
     sources: tuple[str, ...]  # specs it follows from; none where it follows from its template alone
     template: str
-    values: dict[str, Any]
+    values: Values
     operators: tuple[str, ...]  # "directml/argmax"; empty where the file belongs to all
-    text: str | None = None
+    text: Text | None = None
     module: str = ""  # of the generator, that makes the text where there is no template
 
     @property
@@ -41,18 +48,21 @@ class File:
 def files(linted: Linted, templates: Path) -> list[File]:
     """All files of generated/ but the manifest, sorted by path."""
     out = [*_verbatim(templates), *_kernels(templates), *_shared(linted)]
+    # Once of each operator: several files have them.
+    made = {o.id: cache(partial(values.operator, o, linted)) for o in linted.operators}
     for dialect in DIALECTS:
         operators = [o for o in linted.operators if o.source.dialect == dialect]
         for operator in operators:
-            out += _operator(operator, linted)
+            out += _operator(operator, made[operator.id], linted)
         if dialect == "onnx":
-            out += [_versions(group, linted) for group in _families(operators)]
+            out += [_versions(group, made[group[-1].id], linted) for group in _families(operators)]
             out.append(_onnx_registry(operators))
         if operators or dialect == "plain":
             out.append(_package(dialect, operators))
         if dialect == "directml":
             out.append(_directml_registry(operators))
-    out.append(_catalogue(linted))
+    catalogue = partial(_catalogue, linted, made)
+    out.append(File("specops/catalogue.json", ("specs/",), "", dict, (), catalogue, "plan.py"))
     return sorted(out, key=lambda f: f.path)
 
 
@@ -80,7 +90,7 @@ def _verbatim(templates: Path) -> Iterator[File]:
                 name = path.relative_to(templates / folder).as_posix()
                 # What is no text is no Python either, and is told as such.
                 text = path.read_bytes().decode("utf-8", "surrogateescape").replace("\r\n", "\n")
-                yield File(f"{target}/{name}", (), f"{folder}/{name}", {}, (), text)
+                yield File(f"{target}/{name}", (), f"{folder}/{name}", dict, (), partial(str, text))
 
 
 def _files_below(folder: Path) -> list[Path]:
@@ -97,43 +107,51 @@ def _kernels(templates: Path) -> Iterator[File]:
     """Each kernel; several operators, and several of their `semantics`, may run on one."""
     for path in _files_below(templates / "kernels"):
         if path.name.endswith(".py.jinja"):
-            yield File(f"specops/kernels/{path.stem}", (), f"kernels/{path.name}", {}, ())
+            yield File(f"specops/kernels/{path.stem}", (), f"kernels/{path.name}", dict, ())
 
 
 def _shared(linted: Linted) -> Iterator[File]:
     vocabulary = linted.tree.vocabulary
     source = ("specs/vocabulary.yaml",)
-    words = vocabulary.words()
     for name, model in (("spec", OperatorSpec), ("vocabulary", Vocabulary)):
-        document = {
-            "$schema": "https://json-schema.org/draft/2020-12/schema",
-            "$comment": "Generated from generator/model.py and specs/vocabulary.yaml: python -m generator generate",
-            **schema.of(model, words),
-        }
-        text = json.dumps(document, indent=1) + "\n"
+        text = partial(_schema, model, vocabulary)
         sources = source if name == "spec" else ()
-        yield File(f"{name}.schema.json", sources, "", {}, (), text, "model.py")
-    yield File("specops/vocabulary.py", source, "vocabulary.py.jinja", _vocabulary(vocabulary), ())
-    rules = [values.rule(rule, only=constraint.only) for rule, constraint in linted.tensor_rules]
-    tensors = {
-        "rules": rules,
-        "functions": values.functions(r.require for r, _ in linted.tensor_rules),
-        "page": vocabulary.tensor_page,
-    }
-    yield File(
-        "specops/directml/tensor_rules.py", source, "directml/tensor_rules.py.jinja", tensors, ()
-    )
-    decided = [_decisions(o) for o in linted.operators]
-    of_tensors = [{"id": r.id, "text": r.decided} for r, _ in linted.tensor_rules if r.decided]
-    lists = {"operators": decided, "tensors": of_tensors}
-    yield File("DECIDED.md", ("specs/",), "decided.md.jinja", lists, ())
+        yield File(f"{name}.schema.json", sources, "", dict, (), text, "model.py")
+    shared = partial(_vocabulary, vocabulary)
+    yield File("specops/vocabulary.py", source, "vocabulary.py.jinja", shared, ())
+    template = "directml/tensor_rules.py.jinja"
+    tensors = partial(_tensor_rules, linted)
+    yield File("specops/directml/tensor_rules.py", source, template, tensors, ())
+    yield File("DECIDED.md", ("specs/",), "decided.md.jinja", partial(_decided, linted), ())
     everything = [
         {"dialect": o.source.dialect, "name": o.source.name}
         for o in sorted(linted.operators, key=lambda o: natural(o.id))
     ]
-    yield File(
-        "tests/cases/__init__.py", ("specs/",), "cases_init.py.jinja", {"operators": everything}, ()
-    )
+    template = "cases_init.py.jinja"
+    listed = {"operators": everything}
+    yield File("tests/cases/__init__.py", ("specs/",), template, lambda: listed, ())
+
+
+def _schema(model: type[BaseModel], vocabulary: Vocabulary) -> str:
+    document = {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "$comment": "Generated from generator/model.py and specs/vocabulary.yaml: python -m generator generate",
+        **schema.of(model, vocabulary.words()),
+    }
+    return json.dumps(document, indent=1) + "\n"
+
+
+def _tensor_rules(linted: Linted) -> dict[str, Any]:
+    return {
+        "rules": [values.rule(rule, only=c.only) for rule, c in linted.tensor_rules],
+        "functions": values.functions(r.require for r, _ in linted.tensor_rules),
+        "page": linted.tree.vocabulary.tensor_page,
+    }
+
+
+def _decided(linted: Linted) -> dict[str, Any]:
+    of_tensors = [{"id": r.id, "text": r.decided} for r, _ in linted.tensor_rules if r.decided]
+    return {"operators": [_decisions(o) for o in linted.operators], "tensors": of_tensors}
 
 
 def _vocabulary(vocabulary: Vocabulary) -> dict[str, Any]:
@@ -207,7 +225,7 @@ def _package(dialect: str, operators: list[Operator]) -> File:
     exports = [name for m in members for name in m["names"]] + _FIXED_EXPORTS[dialect]
     listed = {"members": members, "exports": sorted(exports, key=_export_order)}
     path = "specops/__init__.py" if dialect == "plain" else f"specops/{dialect}/__init__.py"
-    return File(path, (f"specs/{dialect}/",), f"{dialect}/init.py.jinja", listed, ())
+    return File(path, (f"specs/{dialect}/",), f"{dialect}/init.py.jinja", lambda: listed, ())
 
 
 def _onnx_registry(operators: list[Operator]) -> File:
@@ -217,8 +235,9 @@ def _onnx_registry(operators: list[Operator]) -> File:
         name = family(group[-1].source.name)
         title = group[-1].spec.operator
         members.append({"module": name, "constant": name.upper(), "operator": title})
-    values = {"members": members}
-    return File("specops/onnx/registry.py", ("specs/onnx/",), "onnx/registry.py.jinja", values, ())
+    listed = {"members": members}
+    template = "onnx/registry.py.jinja"
+    return File("specops/onnx/registry.py", ("specs/onnx/",), template, lambda: listed, ())
 
 
 def _export_order(name: str) -> tuple[bool, str]:
@@ -229,21 +248,20 @@ def _export_order(name: str) -> tuple[bool, str]:
 def _directml_registry(operators: list[Operator]) -> File:
     """Each DirectML operator by its name, so that models find it."""
     modules = {o.source.name: description_class(o.source.name) for o in operators}
+    members = {**modules, "descriptor": "OperatorDesc"}
     listed = {
-        "members": sorted(
-            {**modules, "descriptor": "OperatorDesc"}.items(), key=lambda m: natural(m[0])
-        ),
+        "members": sorted(members.items(), key=lambda m: natural(m[0])),
         "operators": [(o.spec.operator, modules[o.source.name]) for o in operators],
     }
     template = "directml/registry.py.jinja"
     path = "specops/directml/registry.py"
-    return File(path, ("specs/directml/",), template, listed, ())
+    return File(path, ("specs/directml/",), template, lambda: listed, ())
 
 
 # --- what the installed command knows ---
 
 
-def _catalogue(linted: Linted) -> File:
+def _catalogue(linted: Linted, made: Mapping[str, Values]) -> str:
     """All operators, with the calls that compile their kernels: an example of each combination of attributes."""
     newest = {
         group[-1].id
@@ -252,7 +270,7 @@ def _catalogue(linted: Linted) -> File:
     records = []
     for o in sorted(linted.operators, key=lambda o: natural(o.id)):
         calls: list[dict[str, Any]] = []
-        for example in cases.tables(o, linted)["examples"]:
+        for example in made[o.id]()["examples"]:
             inputs = {f.name: example["tensors"][f.name][0] for f in o.spec.tensors("input")}
             call = {
                 "inputs": {n: [dtype, list(example["sizes"][n])] for n, dtype in inputs.items()},
@@ -284,24 +302,27 @@ def _catalogue(linted: Linted) -> File:
             }
         )
     lines = ",\n".join(json.dumps(record) for record in records)
-    text = f"[\n{lines}\n]\n"
-    return File("specops/catalogue.json", ("specs/",), "", {}, (), text, "plan.py")
+    return f"[\n{lines}\n]\n"
 
 
 # --- one operator ---
 
 
-def _operator(operator: Operator, linted: Linted) -> Iterator[File]:
+def _operator(operator: Operator, made: Values, linted: Linted) -> Iterator[File]:
     dialect, name = operator.source.dialect, operator.source.name
-    laid_out = {"op": values.operator(operator, linted)}
     sources, users = (operator.source.file,), (operator.id,)
     template = f"{dialect}/{'version' if dialect == 'onnx' else 'operator'}.py.jinja"
-    yield File(f"specops/{dialect}/{name}.py", sources, template, laid_out, users)
-    text = f"{page.operator(operator, linted)}\n"
+    yield File(f"specops/{dialect}/{name}.py", sources, template, lambda: {"op": made()}, users)
     shown = f"specops/pages/{dialect}_{name}.txt"
-    yield File(shown, sources, "", {}, users, text, "page.py")
-    table = {"op": laid_out["op"], "caller": cases.caller(operator)}
-    yield File(f"tests/cases/{dialect}_{name}.py", sources, "cases.py.jinja", table, users)
+    text = partial(_page, operator, linted)
+    yield File(shown, sources, "", dict, users, text, "page.py")
+    table = f"tests/cases/{dialect}_{name}.py"
+    caller = cases.caller(operator)
+    yield File(table, sources, "cases.py.jinja", lambda: {"op": made(), "caller": caller}, users)
+
+
+def _page(operator: Operator, linted: Linted) -> str:
+    return f"{page.operator(operator, linted)}\n"
 
 
 def _families(operators: Sequence[Operator]) -> Iterator[list[Operator]]:
@@ -311,12 +332,12 @@ def _families(operators: Sequence[Operator]) -> Iterator[list[Operator]]:
         yield list(group)
 
 
-def _versions(group: list[Operator], linted: Linted) -> File:
+def _versions(group: list[Operator], newest: Values, linted: Linted) -> File:
     name = family(group[-1].source.name)
     return File(
         f"specops/onnx/{name}.py",
         tuple(o.source.file for o in group),
         "onnx/operator.py.jinja",
-        {"op": values.versions(group, linted)},
+        lambda: {"op": values.versions(group, newest(), linted)},
         tuple(o.id for o in group),
     )

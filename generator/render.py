@@ -80,13 +80,15 @@ class Renderer:
         """The file's text; None with the reasons in the report."""
         name = f"templates/{file.template}"
         if file.text is not None:
+            text = file.text()
             if not file.path.endswith(".py"):
-                return self.decoded(file.text, name, report)
-            good = self.parses(file.text, file, name, report)
-            return f"{header(file)}\n{file.text}" if good else None
+                return self.decoded(text, name, report)
+            good = self.parses(text, file, name, report)
+            return f"{header(file)}\n{text}" if good else None
+        values = file.values()  # an error here is none of the template
         try:
             text = self.environment.get_template(file.template).render(
-                header=header(file), **file.values
+                header=header(file), **values
             )
         except jinja2.TemplateNotFound as error:
             span = self.line(error, report) or Span(name)

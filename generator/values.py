@@ -102,9 +102,8 @@ def operator(op: Operator, linted: Linted) -> dict[str, Any]:
     return values
 
 
-def versions(ops: Sequence[Operator], linted: Linted) -> dict[str, Any]:
-    """An ONNX operator in all its versions, oldest first. What is said of it is said of the newest."""
-    newest = operator(ops[-1], linted)
+def versions(ops: Sequence[Operator], newest: dict[str, Any], linted: Linted) -> dict[str, Any]:
+    """An ONNX operator in all its versions, oldest first. What is said of it are the values of the newest."""
     spec = ops[-1].spec
     return {
         **newest,

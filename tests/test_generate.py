@@ -11,13 +11,15 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 import trees
 from trees import ARGMAX, PROJECT, SENTENCE, Tree, clear_error, orphan
 
-from generator import cli, lint, output, plan, structure
+from generator import cases, cli, lint, output, plan, structure
 from generator.diagnostics import Report
+from generator.resolve import Operator
 
 VALIDATOR = "generated/specops/directml/argmax.py"
 CASES = "generated/tests/cases/directml_argmax.py"
@@ -262,6 +264,23 @@ def test_each_place_for_a_change_is_there() -> None:
     assert tree is not None
     files = plan.files(lint.lint(tree, report), PROJECT / "templates")
     assert [f.path for f in files if not (PROJECT / f.origin).is_file()] == []
+
+
+def test_case_tables_are_made_once(tree: Tree, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Several files have those of an operator; to lint needs none."""
+    made: list[str] = []
+    tables = cases.tables
+
+    def counted(operator: Operator, linted: lint.Linted) -> dict[str, list[Any]]:
+        made.append(operator.id)
+        return tables(operator, linted)
+
+    monkeypatch.setattr(cases, "tables", counted)
+    assert tree("lint").code == 0
+    assert made == []
+    assert tree("generate").code == 0
+    assert made
+    assert len(made) == len(set(made))
 
 
 def test_check_hand_edited_with_manifest(generated: Tree) -> None:
