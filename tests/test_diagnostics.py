@@ -236,6 +236,30 @@ def test_all_errors_at_once_sorted_by_place(tmp_path: Path, run: Run) -> None:
     assert [r["code"] for r in records] == ["E203", "E203", "E203", "E103"] * 2 + ["E203"]
 
 
+@pytest.mark.parametrize(
+    ("code", "old", "new"),
+    [
+        ("E221", "violate: {Axes: [2]}", "violate: {Axes: [1]}"),
+        ("E224", "data: [[1, 0]]", "data: [[1, 0, 0]]"),
+        (
+            "E231",
+            "    InputTensor: {ranks",
+            "    when: {AxisDirection: [INCREASING]}\n    InputTensor: {ranks",
+        ),
+    ],
+)
+def test_mistakes_of_one_spec_hide_none_of_another(
+    code: str, old: str, new: str, tmp_path: Path, run: Run
+) -> None:
+    tree = trees.Tree(shutil.copytree(BASE, tmp_path / "tree"), run)
+    tree.write(trees.ARGMAX, tree.text(trees.ARGMAX).replace(old, new))
+    argmin = tree.text(trees.ARGMAX).replace("_ARGMAX\n", "_ARGMIN\n", 1)
+    tree.write("specs/directml/argmin.yaml", argmin)
+    records = json.loads(tree("lint", "--format", "json").out)
+    files = [r["file"] for r in records if r["code"] == code]
+    assert files == [trees.ARGMAX, "specs/directml/argmin.yaml"]
+
+
 def test_what_has_no_value_is_told_once(tmp_path: Path, run: Run) -> None:
     """However many examples lack it."""
     tree = trees.Tree(shutil.copytree(BASE, tmp_path / "tree"), run)

@@ -30,6 +30,7 @@ class Subject:
     def __init__(self, operator: Operator, tree: SpecTree, report: Report) -> None:
         self.operator, self.spec, self.document = operator, operator.spec, operator.source.document
         self.vocabulary, self.shared, self.report = tree.vocabulary, tree.document, report
+        self.start = report.count  # what is told beyond these is of this check
         self.names = [f.name for f in self.spec.fields]
         self.specs = tree.specs
 

@@ -113,7 +113,7 @@ class Tables(Subject):
             self.report.add("E212", "all tables have `when` of one attribute, or none has", span)
             return
         name = named[0]
-        if not name or self.report:
+        if not name or self.report.count > self.start:
             return
         taken = [value for when in groups.values() for value in (when or {})[name]]
         for value in self.choices(self.spec.field(name).type):
