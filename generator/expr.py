@@ -80,7 +80,6 @@ _COMPARE: dict[type, Callable[[Any, Any], bool]] = {
 _EQUALITY = (ast.Eq, ast.NotEq)
 
 MAX_LOOPS = 2
-MAX_ENTRIES = bounds.ARRAY
 MAX_NODES = 200
 MAX_INTEGER = 2**127
 

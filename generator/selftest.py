@@ -360,10 +360,10 @@ class SelfTest:
                 type(g) is int and low <= g <= high for g in given
             )
             given = tuple(given) if isinstance(given, list) else given
-            if good and len(given) > expr.MAX_ENTRIES:
+            if good and len(given) > bounds.ARRAY:
                 self.report.add(
                     "E223",
-                    f"an array has at most {expr.MAX_ENTRIES} entries",
+                    f"an array has at most {bounds.ARRAY} entries",
                     self.document.span(path),
                     f"{len(given)} entries",
                 )
@@ -586,8 +586,8 @@ class SelfTest:
         numbers = isinstance(value, tuple) and all(
             type(v) is int and low <= v <= high for v in value
         )
-        if isinstance(value, tuple) and len(value) > expr.MAX_ENTRIES:
-            raise ValueError(f"an array has at most {expr.MAX_ENTRIES} entries")
+        if isinstance(value, tuple) and len(value) > bounds.ARRAY:
+            raise ValueError(f"an array has at most {bounds.ARRAY} entries")
         if type(value) is not type(like) or (isinstance(like, tuple) and not numbers):
             written = _WRITTEN.get(type(like), "a tensor")
             raise ValueError(f"`{target}` is {written}; found `{yaml_word(value)[:40]}`")

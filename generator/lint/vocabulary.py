@@ -6,7 +6,7 @@ import itertools
 import re
 from collections.abc import Collection
 
-from generator import expr
+from generator import bounds, expr
 from generator.diagnostics import Report, Span, suggestion
 from generator.lint.entries import check_needs, check_origin, check_own, check_unique
 from generator.model import DIALECTS, KernelEntry, SpecTree, TensorTypes
@@ -25,6 +25,11 @@ _NUMPY_TYPES = {
 
 
 def check_vocabulary(tree: SpecTree, report: Report) -> None:
+    for check in (_tensor_rules, _shared, _dialects, _numpy_types, _levels, _enums, _kernels):
+        check(tree, report)
+
+
+def _tensor_rules(tree: SpecTree, report: Report) -> None:
     ids: dict[str, KeyPath] = {}
     for i, constraint in enumerate(tree.vocabulary.tensor_constraints):
         path: KeyPath = ("tensor_constraints", i)
@@ -46,8 +51,10 @@ def check_vocabulary(tree: SpecTree, report: Report) -> None:
             is_key = place[-1] == part
             span = tree.document.key_span(place) if is_key else tree.document.span(place)
             _known(part, expr.ATTRIBUTES, "a part of a tensor", span, report)
-    _shared(tree, report)
-    _dialects(tree, report)
+
+
+def _numpy_types(tree: SpecTree, report: Report) -> None:
+    """A data type has the kind and the bytes of what NumPy calls it."""
     for name, data_type in tree.vocabulary.data_types.items():
         own = (data_type.kind, data_type.bytes)
         kind, size = _NUMPY_TYPES.get(data_type.numpy, own)
@@ -58,6 +65,10 @@ def check_vocabulary(tree: SpecTree, report: Report) -> None:
                 tree.document.span(("data_types", name, "numpy")),
                 f"that is {kind}, of {size} bytes",
             )
+
+
+def _levels(tree: SpecTree, report: Report) -> None:
+    """Oldest first, as the versions of DirectML that brought them."""
     levels = [(n, _numbers(e.directml)) for n, e in tree.vocabulary.feature_levels.items()]
     for (older, before), (newer, version) in itertools.pairwise(levels):
         if version < before:
@@ -68,6 +79,10 @@ def check_vocabulary(tree: SpecTree, report: Report) -> None:
                 "an older DirectML",
                 help="levels stand oldest first, and each came with the same DirectML or a newer one",
             )
+
+
+def _enums(tree: SpecTree, report: Report) -> None:
+    """Each value has a number of its own, and an empty text stands for one of them."""
     for name, enum in tree.vocabulary.enums.items():
         numbers = list(enum.values.values())
         for i, (value, number) in enumerate(enum.values.items()):
@@ -86,6 +101,10 @@ def check_vocabulary(tree: SpecTree, report: Report) -> None:
                 "unknown value",
                 help=suggestion(enum.empty, enum.values),
             )
+
+
+def _kernels(tree: SpecTree, report: Report) -> None:
+    """Tensors and parameters have names of their own; parameters and data types are told as far as they must be."""
     for name, kernel in tree.vocabulary.kernels.items():
         arguments = [*kernel.inputs, *kernel.outputs, *kernel.parameters]
         for argument in sorted({a for a in arguments if arguments.count(a) > 1}):
@@ -149,12 +168,12 @@ def _dialects(tree: SpecTree, report: Report) -> None:
     for dialect in DIALECTS:
         entry, path = tree.vocabulary.dialects.of(dialect), ("dialects", dialect)
         _data_types(entry.dtypes, (*path, "dtypes"), tree, report)
-        if not entry.low <= entry.high <= expr.MAX_ENTRIES:
+        if not entry.low <= entry.high <= bounds.ARRAY:
             report.add(
                 "E231",
                 f"`{entry.ranks}` is no range of ranks",
                 tree.document.span((*path, "ranks")),
-                f"from .. to; an array has at most {expr.MAX_ENTRIES} dimensions",
+                f"from .. to; an array has at most {bounds.ARRAY} dimensions",
             )
 
 
