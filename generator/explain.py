@@ -8,6 +8,7 @@ from typing import Any
 
 from generator import cases, output, page, structure
 from generator.lint import Linted
+from generator.model import DIALECTS
 from generator.names import stands_for
 from generator.plan import File
 from generator.resolve import Operator, Rule
@@ -149,6 +150,7 @@ def vocabulary(specs: Linted) -> str:
     words = specs.tree.vocabulary
     parts: dict[str, Iterable[str]] = {
         "data types": words.data_types,
+        **{f"data types of {d}": words.dialects.of(d).dtypes for d in DIALECTS},
         "feature levels": words.feature_levels,
         "enums": words.enums,
         "kernels": words.kernels,

@@ -183,7 +183,12 @@ class _Builder:
             if isinstance(event, yaml.DocumentStartEvent):
                 self.documents += 1
                 if self.documents > 1:
-                    self.report.add("E003", "more than one document in a file", self.place(event))
+                    self.report.add(
+                        "E003",
+                        "more than one document in a file",
+                        self.place(event),
+                        help="leave out this `---`, or make what follows a file of its own",
+                    )
                     break
             elif isinstance(event, yaml.AliasEvent):
                 self.report.add(

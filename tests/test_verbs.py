@@ -87,7 +87,12 @@ def test_list_of_a_name(run: Run, name: str, files: str) -> None:
 # --- explain ---
 
 EXPLAINED = {
-    "specs/vocabulary.yaml": ["FLOAT16, ", "arg_reduce, ", "sizes_positive"],
+    "specs/vocabulary.yaml": [
+        "FLOAT16, ",
+        "data types of directml",
+        "arg_reduce, ",
+        "sizes_positive",
+    ],
     "directml/max_pooling2": [
         "DML_OPERATOR_MAX_POOLING2 (directml/max_pooling2, since feature level 2.1)",
         "OutputIndicesTensor",
