@@ -23,6 +23,7 @@ from pydantic import (
 from pydantic_core import PydanticCustomError
 
 from generator import schema
+from generator.field_types import FIELD_TYPES
 from generator.source import Document
 
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]*\Z")
@@ -82,7 +83,6 @@ DataType = Annotated[str, _word("data_types"), schema.WordOf("data_types")]
 Level = Annotated[str, _word("feature_levels"), schema.WordOf("feature_levels")]
 FieldType = Annotated[str, _word("field_types"), schema.WordOf("field_types")]
 Kernel = Annotated[str, _word("kernels"), schema.WordOf("kernels")]
-FIELD_TYPES = ("tensor", "uint", "uint[]", "int", "int[]", "float", "bool")
 FieldKind = Literal["input", "output", "attribute"]
 
 

@@ -14,6 +14,7 @@ from generator import expr
 from generator.bounds import Bound
 from generator.diagnostics import Report, suggestion
 from generator.expr import Expr, ExpressionError
+from generator.field_types import field_type
 from generator.model import Constraint, OperatorSpec, Spec, SpecTree, TensorConstraint
 from generator.source import Document, KeyPath
 
@@ -55,20 +56,9 @@ class Operator:
         return f"{self.source.dialect}/{self.source.name}"
 
 
-_TYPES = {
-    "tensor": "tensor",
-    "uint": "int",
-    "uint[]": "ints",
-    "int": "int",
-    "int[]": "ints",
-    "float": "float",
-    "bool": "bool",
-}
-
-
 def scope(spec: OperatorSpec) -> dict[str, str]:
     """The type of each field in expressions; an enum's value is a word."""
-    return {f.name: _TYPES.get(f.type, "str") for f in spec.fields}
+    return {f.name: field_type(f.type).expression for f in spec.fields}
 
 
 def tensor_rules(tree: SpecTree, report: Report) -> tuple[tuple[Rule, TensorConstraint], ...]:

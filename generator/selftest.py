@@ -12,12 +12,12 @@ from typing import Any
 
 from generator import bounds, expr, model, structure
 from generator.diagnostics import Note, Report, Span, suggestion
+from generator.field_types import field_type
 from generator.model import Example, SpecTree, TensorConstraint
 from generator.names import yaml_word
 from generator.resolve import Operator, Rule
 from generator.source import Document, KeyPath
 
-_UNSIGNED, _SIGNED = (0, 2**32 - 1), (-(2**63), 2**63 - 1)
 # From these on a number rounds to infinity.
 _OVERFLOW = {
     "float16": 65520.0,
@@ -33,7 +33,6 @@ _WRITTEN = {
     str: "a word",
     type(None): "not there",
 }
-RANGES = {"uint": _UNSIGNED, "uint[]": _UNSIGNED, "int": _SIGNED, "int[]": _SIGNED}
 
 
 @dataclass(frozen=True)
@@ -354,7 +353,7 @@ class SelfTest:
 
     def attribute(self, field: model.FieldSpec, given: Any, path: KeyPath) -> object:
         enum = self.tree.vocabulary.enums.get(field.type)
-        low, high = RANGES.get(field.type, (0, 0))
+        low, high = field_type(field.type).range or (0, 0)
         if field.type.endswith("[]"):
             good = isinstance(given, list) and all(
                 type(g) is int and low <= g <= high for g in given
@@ -368,7 +367,7 @@ class SelfTest:
                     f"{len(given)} entries",
                 )
                 return None
-        elif field.type in RANGES:
+        elif field_type(field.type).range is not None:
             good = type(given) is int and low <= given <= high
         elif field.type == "bool":
             good = isinstance(given, bool)
@@ -582,7 +581,8 @@ class SelfTest:
     def typed(self, value: Any, like: Any, target: str, type_: str) -> Any:
         if target.endswith(".dtype") and value not in self.data_types:
             raise ValueError(f"`{yaml_word(value)[:40]}` is not a data type")
-        low, high = RANGES.get(type_, (0, 0))
+        allowed = field_type(type_).range
+        low, high = allowed or (0, 0)
         numbers = isinstance(value, tuple) and all(
             type(v) is int and low <= v <= high for v in value
         )
@@ -591,7 +591,7 @@ class SelfTest:
         if type(value) is not type(like) or (isinstance(like, tuple) and not numbers):
             written = _WRITTEN.get(type(like), "a tensor")
             raise ValueError(f"`{target}` is {written}; found `{yaml_word(value)[:40]}`")
-        if type(value) is int and type_ in RANGES and not low <= value <= high:
+        if type(value) is int and allowed is not None and not low <= value <= high:
             raise ValueError(f"`{target}` goes from {low} to {high}")
         return value
 

@@ -8,30 +8,12 @@ from typing import Any
 
 from generator import cases, layout
 from generator.expr import Expr
+from generator.field_types import field_type
 from generator.lint import Linted
 from generator.model import FieldSpec, OperatorSpec, SupportRow
 from generator.names import array_argument, description_class, family, snake_case, yaml_word
 from generator.resolve import Operator, Rule
 
-# How a field is typed in a description, in the rules' functions, and as an argument.
-_DESCRIBED = {
-    "tensor": "TensorDesc",
-    "uint": "int",
-    "uint[]": "Sequence[int]",
-    "int": "int",
-    "int[]": "Sequence[int]",
-    "float": "float",
-    "bool": "bool | int",
-}
-_PYTHON_TYPES = {
-    "tensor": "Tensor",
-    "uint": "int",
-    "uint[]": "tuple[int, ...]",
-    "int": "int",
-    "int[]": "tuple[int, ...]",
-    "float": "float",
-    "bool": "bool",
-}
 # Where a page has its data types. NumPy's pages have no such table: what their functions take is decided here.
 _SUPPORT_PLACES = {
     "directml": "Tensor support",
@@ -144,7 +126,7 @@ def _field(field: FieldSpec, op: Operator) -> dict[str, Any]:
     return {
         "name": field.name,
         "doc": field.doc,
-        "annotation": _DESCRIBED.get(field.type, "str | int")
+        "annotation": field_type(field.type).arguments
         + (" | None" if field.length_of or field.optional else ""),
         "absent": bool(field.length_of or field.optional),
         "entry": _entry(field, op),
@@ -222,7 +204,7 @@ def _function(name: str, expression: Expr, op: Operator, doc: str) -> dict[str, 
 def _parameters(op: Operator, names: Iterable[str]) -> list[tuple[str, str]]:
     """The fields and derived values of these names with their Python types, in the struct's order."""
     names = set(names)
-    fields = [(f.name, _PYTHON_TYPES.get(f.type, "str")) for f in op.spec.fields if f.name in names]
+    fields = [(f.name, field_type(f.type).rules) for f in op.spec.fields if f.name in names]
     derived = [(n, _EXPRESSION_TYPES[e.type]) for n, e in op.derived.items() if n in names]
     return fields + derived
 
@@ -370,9 +352,9 @@ def _parameter(
     field = next(iter(having.values()))
     enum = linted.tree.vocabulary.enums.get(field.type)
     doc = [field.doc]
-    types = {**_DESCRIBED, "bool": flags}
+    types = {"bool": flags}
     annotations = [
-        "int | Sequence[int]" if f.repeats else types.get(f.type, "str | int")
+        "int | Sequence[int]" if f.repeats else types.get(f.type, field_type(f.type).arguments)
         for f in having.values()
     ]
     annotation = " | ".join(dict.fromkeys(annotations))

@@ -6,17 +6,11 @@ import math
 
 from generator import model, names
 from generator.diagnostics import Note, suggestion
+from generator.field_types import field_type
 from generator.lint.subject import Subject
-from generator.selftest import RANGES
 from generator.source import KeyPath
 
 _ARGUMENTS = {"compiled", "inputs", "opset", "out", "output_dtype", "self", "x"}
-_DEFAULTS = {
-    "bool": "true or false",
-    "uint": "a whole number",
-    "int": "a whole number",
-    "float": "a number with a point",
-}
 
 
 class Fields(Subject):
@@ -145,17 +139,14 @@ class Fields(Subject):
             return
         enum = self.vocabulary.enums.get(field.type)
         known = list(enum.values) if enum else []
-        types = {"bool": bool, "uint": int, "int": int, "float": float}
-        of_type = types.get(field.type, str if enum else None)
+        type_ = field_type(field.type)
         finite = not isinstance(field.default, float) or math.isfinite(field.default)
-        wrong = type(field.default) is not of_type or not finite
-        if type(field.default) is int and field.type in RANGES:
-            low, high = RANGES[field.type]
+        wrong = type(field.default) is not type_.default or not finite
+        if type(field.default) is int and type_.range is not None:
+            low, high = type_.range
             wrong = wrong or not low <= field.default <= high
         if wrong or (enum and field.default not in known):
-            help = suggestion(str(field.default), known) or _DEFAULTS.get(
-                field.type, "leave it out"
-            )
+            help = suggestion(str(field.default), known) or type_.written or "leave it out"
             self.report.add(
                 "E103",
                 f"`{names.yaml_word(field.default)}` is not a value of {field.type}",

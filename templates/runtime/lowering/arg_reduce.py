@@ -37,7 +37,8 @@ TILE_BYTES = 1 << 12
 FAR_TILE_BYTES = 1 << 14
 FAR_STEP = 1 << 12
 BESIDE = 400  # columns that narrow rows taken as one have, at most, about
-JOINED_BYTES = 1 << 13  # of rows along whole axes taken as one, so that the others are in order: 0.1 to 0.7 of the time
+# Of rows along whole axes that are taken as one, so that the others are in order: 0.1 to 0.7 of the time.
+JOINED_BYTES = 1 << 13
 PART_BYTES = 1 << 18  # a part smaller than this is not worth a thread
 PARTIALS = 1 << 15  # (key, index) pairs, half a MiB
 PLACES_BYTES = 1 << 19  # of indices that are found before marks are stored
@@ -158,7 +159,7 @@ class _Way(NamedTuple):
     tile: int = 1
     row_bytes: int = 0  # of columns, adjoining ones that an item reads
     beside: tuple[Axis, ...] = ()
-    overlap: tuple[int, int] = (0, 0)  # of the last of such rows with that before it, in bytes and in the index
+    overlap: tuple[int, int] = (0, 0)  # of the last such row with the one before: bytes, index
     last_columns: int = 1  # of the last plane of each row of planes
 
 
