@@ -81,7 +81,7 @@ Words = Annotated[str, StringConstraints(pattern=WORDS, max_length=64)]
 Address = Annotated[str, StringConstraints(pattern=ADDRESS, max_length=200)]
 DataType = Annotated[str, _word("data_types"), schema.WordOf("data_types")]
 Level = Annotated[str, _word("feature_levels"), schema.WordOf("feature_levels")]
-FieldType = Annotated[str, _word("field_types"), schema.WordOf("field_types")]
+FieldTypeName = Annotated[str, _word("field_types"), schema.WordOf("field_types")]
 Kernel = Annotated[str, _word("kernels"), schema.WordOf("kernels")]
 FieldKind = Literal["input", "output", "attribute"]
 
@@ -172,7 +172,7 @@ class Parameter(Strict):
     dtypes: dict[Name, TensorTypes] = _key(
         "For values that take other data types: what replaces entries of the kernel's `dtypes`.", {}
     )
-    expression: Literal["ints", "number"] | None = None
+    expression: Literal["axes", "ints", "number"] | None = None
 
 
 class KernelEntry(Strict):
@@ -246,7 +246,7 @@ class FieldSpec(Strict):
 
     name: Name = _key("The page's name of the field.")
     kind: FieldKind
-    type: FieldType
+    type: FieldTypeName
     doc: Text = _key("What it is, in one sentence of our own.")
     length_of: Name | None = _key("This number is the length of that array.", None)
     axes_of: Name | None = _key("This array holds axes of that tensor.", None)

@@ -141,7 +141,7 @@ def operator(source: Spec, tree: SpecTree, report: Report) -> Operator:
     for name, meaning in spec.semantics.meanings.items():
         parameter = kernel.parameters.get(name)
         if parameter is not None and parameter.expression is not None and meaning.value is not None:
-            want = parameter.expression
+            want = "ints" if parameter.expression == "axes" else parameter.expression
             _keep(meanings, name, parse(meaning.value, known, want, "semantics", name, "value"))
     return Operator(source, tuple(rules), defaults, derived, sizes, dtypes, meanings)
 

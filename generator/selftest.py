@@ -102,7 +102,7 @@ class SelfTest:
         self.remembered = remembered
         self.tensor_rules = tensor_rules if operator.source.dialect == "directml" else ()
         self.budget = expr.Budget()
-        self.without_value: set[KeyPath] = set()
+        self.told: set[KeyPath] = set()  # expressions, of an example above
 
     def run(self) -> None:
         try:
@@ -410,15 +410,17 @@ class SelfTest:
             if name in present
         ]
         places += [(("semantics", name), e) for name, e in self.operator.meanings.items()]
+        found: dict[KeyPath, Any] = {}
         for path, expression in places:
             try:
-                expression.evaluate(values, self.data_types, self.budget)
+                found[path] = expression.evaluate(values, self.data_types, self.budget)
             except (KeyError, IndexError, ArithmeticError):
                 missing.append(path)
+        self.axes(example, values, found, span)
         for path in missing:
-            if path in self.without_value:
+            if path in self.told:
                 continue  # told of an example above
-            self.without_value.add(path)
+            self.told.add(path)
             above = "a default is computed from fields above it; " if path[-1] == "default" else ""
             self.report.add(
                 "E225",
@@ -427,6 +429,32 @@ class SelfTest:
                 "cannot be computed",
                 notes=[Note(span, "the example")],
                 help=f"{above}an index, a divisor or a name may be wrong",
+            )
+
+    def axes(
+        self,
+        example: Example,
+        values: dict[str, Any],
+        found: Mapping[KeyPath, Any],
+        span: Span,
+    ) -> None:
+        """What a kernel takes as axes are some of its first input's, each once."""
+        first = self.spec.tensors("input")[0].name
+        rank = len(values[first].sizes)
+        parameters = self.tree.vocabulary.kernels[self.spec.semantics.kernel].parameters
+        for name, parameter in parameters.items():
+            path: KeyPath = ("semantics", name)
+            axes = list(found.get(path, ()) if parameter.expression == "axes" else ())
+            if path in self.told or sorted(set(axes) & set(range(rank))) == sorted(axes):
+                continue
+            self.told.add(path)
+            self.report.add(
+                "E225",
+                f"these are no axes of `{first}` for example `{example.id}`",
+                self.document.key_span(path),
+                f"{axes}, of {rank} dimensions",
+                notes=[Note(span, "the example")],
+                help="axes are counted from 0, and none stands twice",
             )
 
     def example(self, example: Example, values: dict[str, Any], path: KeyPath) -> None:

@@ -225,6 +225,23 @@ def test_byte_order_of_another_data_type() -> None:
     assert violation.allowed == "dtype float32"
 
 
+def test_data_types_of_onnx() -> None:
+    """What is wrong with an array's data type is told as in the other dialects."""
+    x = PAGE.astype(PAGE.dtype.newbyteorder())
+    for call in (lambda: onnx.softmax(x), lambda: onnx.Softmax().compile(x.dtype, x.shape)):
+        violation = refused(call)
+        assert violation.id == "byte_order" and 'newbyteorder("=")' in violation.allowed
+    violation = refused(lambda: onnx.softmax(PAGE.astype(object)))
+    assert (violation.id, violation.found) == ("data_type", "dtype object")
+
+
+def test_data_types_of_an_output_that_nobody_asks_for() -> None:
+    x = PAGE.reshape(1, 1, 3, 3)
+    for dtype in (np.dtype("c8"), "c8"):
+        values = dml.max_pooling2(x, [2, 2], indices=False, indices_dtype=dtype)
+        assert values.shape == (1, 1, 2, 2)
+
+
 def test_byte_order_of_an_output() -> None:
     """A copy of an output would not be written to: its data type is told instead."""
     out = np.empty((), np.dtype(np.int64).newbyteorder())

@@ -62,7 +62,9 @@ class Tables(Subject):
         span = self.document.span(path)
         if support.low > support.high:
             self.report.add("E231", f"`{support.ranks}` is empty", span, "from .. to")
-        elif support.low < allowed.low or support.high > allowed.high:
+        elif allowed.low <= allowed.high and not (
+            allowed.low <= support.low and support.high <= allowed.high
+        ):
             self.report.add(
                 "E231",
                 f"`{support.ranks}` goes beyond the ranks of {dialect}",
@@ -75,11 +77,12 @@ class Tables(Subject):
         """Each once, and one of the dialect."""
         dialect = self.operator.source.dialect
         allowed = self.vocabulary.dialects.of(dialect).dtypes
+        sound = set(allowed) <= set(self.vocabulary.data_types)  # else that is told
         for i, dtype in enumerate(support.dtypes):
             span = self.document.span((*path, i))
             if dtype in support.dtypes[:i]:
                 self.report.add("E211", f"`{dtype}` stands twice", span, "again")
-            elif dtype not in allowed:
+            elif sound and dtype not in allowed:
                 self.report.add(
                     "E103",
                     f"`{dtype}` is not a data type of {dialect}",

@@ -153,7 +153,9 @@ def _tensor_types(
 
 def _data_types(dtypes: list[str], path: KeyPath, tree: SpecTree, report: Report) -> None:
     for i, dtype in enumerate(dtypes):
-        if dtype not in tree.vocabulary.data_types:
+        if dtype in dtypes[:i]:
+            report.add("E211", f"`{dtype}` stands twice", tree.document.span((*path, i)), "again")
+        elif dtype not in tree.vocabulary.data_types:
             report.add(
                 "E103",
                 f"`{dtype}` is not a data type",

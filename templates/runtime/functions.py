@@ -82,8 +82,9 @@ def compiled(
         if field.kind == "output":
             asked = outputs.get(field.name, _UNASKED)
             allowed = operator.data_types(field.name, values)
-            if isinstance(asked.dtype, np.dtype) and arrays.named(asked.dtype) is None:
-                found.append(arrays.no_data_type(asked.dtype, operator, field.name, allowed))
+            wanted, wished = field.optional is None or asked.wanted is True, asked.dtype
+            if wanted and isinstance(wished, np.dtype) and arrays.named(wished) is None:
+                found.append(arrays.no_data_type(wished, operator, field.name, allowed))
             else:
                 read(field, _output, field, values, asked, allowed, unread)
     unread |= {f.name for f in operator.fields if f.name not in values}

@@ -450,7 +450,7 @@ class Search:
         contiguous = kept[-1].stride == size
         far = self._far and bool(reduced) and abs(reduced[-1].stride) >= FAR_STEP
         tile = self._tile(across, FAR_TILE_BYTES if far else TILE_BYTES)
-        beside, overlap = self._beside(visit) if contiguous and reduced else ((), (0, 0))
+        beside, overlap = self._cut_beside(visit) if contiguous and reduced else ((), (0, 0))
         wide = across * geometry.elements(beside)
         if beside:
             tile = wide
@@ -468,10 +468,10 @@ class Search:
             overlap=overlap,
         )
 
-    def _beside(self, visit: _Visit) -> tuple[tuple[Axis, ...], tuple[int, int]]:
-        """The axes along which rows that adjoin are taken as one, and how these overlap in the end.
+    def _cut_beside(self, visit: _Visit) -> tuple[tuple[Axis, ...], tuple[int, int]]:
+        """Cut off the axes along which rows that adjoin are taken as one; which these are, and how such rows overlap.
 
-        Whole axes, until the others are in the order of preference, and a part of the next: these are cut off.
+        Whole axes, until the others are in the order of preference, and a part of the next, which leaves that order.
         """
         size, reduced = self._item_size, visit.reduced
         columns = visit.kept[-1].size

@@ -117,8 +117,11 @@ class VersionedOperator:
                 )
             own, sizes = described
             try:
-                numpy_dtype = DATA_TYPES[validation.data_type(own, operator.data_types(name))].numpy
-                inputs[name] = (numpy_dtype, validation.integers(sizes, np.iinfo(np.int64).max))
+                if not isinstance(
+                    own, np.dtype
+                ):  # of an array: what is wrong with it is told below
+                    own = DATA_TYPES[validation.data_type(own, operator.data_types(name))].numpy
+                inputs[name] = (own, validation.integers(sizes, np.iinfo(np.int64).max))
             except NotUnderstood as problem:
                 raise operator.refusal("field_type", name, problem.found, problem.allowed) from None
         return functions.compiled(operator, inputs, self._attributes, self._outputs)
