@@ -13,16 +13,8 @@ from specops.kernels import sum_pool as kernel
 from specops.lowering import pooling
 from specops.lowering.average_pool import counted
 from specops.lowering.plans import Plans
-from specops.lowering.pooling import (
-    Array,
-    BatchAxis,
-    Plan,
-    SpatialAxis,
-    Strides,
-    WalkParts,
-    Windows,
-    planned,
-)
+from specops.lowering.pool_axes import BatchAxis, SpatialAxis
+from specops.lowering.pooling import Array, Plan, Strides, WalkParts, Windows, planned
 from specops.lowering.sum_pool import sum_width, sum_widths
 from specops.tensor import Tensor
 

@@ -15,7 +15,8 @@ from specops import geometry, launch
 from specops.kernels import max_pool as kernel
 from specops.lowering import pooling
 from specops.lowering.plans import Plans
-from specops.lowering.pooling import Array, BatchAxis, Plan, Strides, planned
+from specops.lowering.pool_axes import BatchAxis
+from specops.lowering.pooling import Array, Plan, Strides, planned
 from specops.tensor import Tensor
 
 _UNPOOL = launch.kernels(kernel.unpool)

@@ -12,60 +12,14 @@ import numpy as np
 import numpy.typing as npt
 from numba.core.registry import cpu_target
 
+from specops.lowering.pool_axes import SpatialAxis
+
 
 @functools.cache
 def packs() -> bool:
     """Whether the code may move lanes of any width together and apart; elsewhere that is done one by one."""
     _, _, features = cpu_target.target_context.codegen().magic_tuple()
     return {"+avx512vbmi2", "+avx512bw", "+avx512vl"} <= set(features.split(","))
-
-
-class Side(NamedTuple):
-    """One of the two spatial axes of a plane."""
-
-    size: int
-    out_size: int
-    window: int
-    stride: int
-    dilation: int
-    padding: int
-    low: int  # positions from low to high - 1 count in the divisor of an average
-    high: int
-
-    @property
-    def reach(self) -> int:
-        """Ranks from the first of a window to the last."""
-        return (self.window - 1) * self.dilation
-
-    @property
-    def ranks(self) -> int:
-        """From one row, or plane, to the next: what a window has behind a row is the padding before the next.
-
-        >>> Side(5, 5, 3, 1, 1, 1, 0, 5).ranks, Side(5, 5, 3, 1, 1, 0, 0, 5).ranks
-        (6, 7)
-        """
-        last = (self.out_size - 1) * self.stride
-        return max(self.padding + self.size, last + 1, last + self.reach + 1 - self.padding)
-
-    @property
-    def elements(self) -> slice:
-        """Which ranks those of the input are."""
-        return slice(self.padding, self.padding + self.size)
-
-    @property
-    def windows(self) -> slice:
-        """At which ranks windows begin."""
-        return slice(0, (self.out_size - 1) * self.stride + 1, self.stride)
-
-    def divisors(self) -> npt.NDArray[np.int64]:
-        """Of each window, the positions that count.
-
-        >>> Side(5, 3, 3, 2, 2, 2, 0, 5).divisors().tolist()
-        [2, 3, 2]
-        """
-        start = np.arange(self.out_size) * self.stride - self.padding
-        before, end = (-((start - edge) // self.dilation) for edge in (self.low, self.high))
-        return np.asarray(np.maximum(np.minimum(end, self.window) - np.maximum(before, 0), 0))
 
 
 class PlaneTable(NamedTuple):
@@ -77,8 +31,8 @@ class PlaneTable(NamedTuple):
 
 @functools.lru_cache(maxsize=64)
 def plane_table(
-    rows: Side,
-    columns: Side,
+    rows: SpatialAxis,
+    columns: SpatialAxis,
     kept: int,
     planes: int,
     lanes: int,

@@ -12,7 +12,8 @@ from specops.lowering import pooling
 from specops.lowering.keys import keys_of
 from specops.lowering.max_pool import rank_widths
 from specops.lowering.plans import Plans
-from specops.lowering.pooling import Array, Plan, SpatialAxis, Strides, Windows, planned
+from specops.lowering.pool_axes import SpatialAxis
+from specops.lowering.pooling import Array, Plan, Strides, Windows, planned
 from specops.tensor import Tensor
 
 _GRADIENT = launch.kernels(kernel.gradient)

@@ -11,7 +11,8 @@ import numpy as np
 import numpy.typing as npt
 
 from specops import geometry, launch
-from specops.lowering.plane_tables import Side, plane_table
+from specops.lowering.plane_tables import plane_table
+from specops.lowering.pool_axes import BatchAxis, SpatialAxis
 from specops.tensor import Tensor, packed
 
 if TYPE_CHECKING:
@@ -129,43 +130,6 @@ def reduction_kernels(function: str, dtype: str) -> list[launch.Kernel]:
 
     one = packed(dtype, (1,))
     return Reduce(function=function, nan="propagates", axes=(0,), input=one, output=one).kernels()
-
-
-class BatchAxis(NamedTuple):
-    """An axis of planes, in the order of the kernels' table `batch`: its size, and what one step along it adds."""
-
-    size: int
-    step: int  # bytes of the input
-    out_step: int  # bytes of the output
-    index_step: int  # bytes of the indices, or of the third array that there is
-    weight: int  # positions
-
-
-class SpatialAxis(NamedTuple):
-    """An axis that windows move along, in the order of the kernels' table `spatial`."""
-
-    size: int
-    out_size: int
-    window: int
-    stride: int
-    dilation: int
-    padding: int
-    step: int  # as those of a BatchAxis
-    out_step: int
-    index_step: int
-    weight: int
-    low: int  # positions from low to high - 1 count in the divisor of an average
-    high: int
-
-    @property
-    def reach(self) -> int:
-        """Positions from the first of a window to the last."""
-        return (self.window - 1) * self.dilation
-
-    @property
-    def side(self) -> Side:
-        """The same of a plane that is packed."""
-        return Side(*self[:6], self.low, self.high)
 
 
 class WalkParts(NamedTuple):
@@ -295,7 +259,7 @@ class Windows:
     ) -> WalkParts | None:
         """A walk for small planes whose ranks are packed; None for others, and where they do not adjoin."""
         kernel, size, rank = self._kernel, self._item_bytes, self._ranks[0]
-        *outer, rows, columns = (axis.side for axis in spatial)
+        *outer, rows, columns = spatial
         lanes, plane = kernel.VECTOR_BYTES // rank, rows.ranks * columns.ranks
         # As many vectors as rows have otherwise, or fewer: 0.2 to 1 of the time.
         few = plane <= lanes * rows.out_size * -(-columns.out_size // lanes)

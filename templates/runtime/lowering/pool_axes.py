@@ -1,0 +1,71 @@
+"""The axes of what is pooled, in the order of the pooling kernels' tables."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+
+class BatchAxis(NamedTuple):
+    """An axis of planes, as in the table `batch`: its size, and what one step along it adds."""
+
+    size: int
+    step: int  # bytes of the input
+    out_step: int  # bytes of the output
+    index_step: int  # bytes of the indices, or of the third array that there is
+    weight: int  # positions
+
+
+class SpatialAxis(NamedTuple):
+    """An axis that windows move along, as in the table `spatial`."""
+
+    size: int
+    out_size: int
+    window: int
+    stride: int
+    dilation: int
+    padding: int
+    step: int  # as those of a BatchAxis
+    out_step: int
+    index_step: int
+    weight: int
+    low: int  # positions from low to high - 1 count in the divisor of an average
+    high: int
+
+    @property
+    def reach(self) -> int:
+        """Positions from the first of a window to the last."""
+        return (self.window - 1) * self.dilation
+
+    @property
+    def ranks(self) -> int:
+        """From one packed row, or plane, to the next: what a window has behind a row is the padding before the next.
+
+        >>> axis = SpatialAxis(5, 5, 3, 1, 1, 1, 4, 4, 0, 1, 0, 5)
+        >>> axis.ranks, axis._replace(padding=0).ranks
+        (6, 7)
+        """
+        last = (self.out_size - 1) * self.stride
+        return max(self.padding + self.size, last + 1, last + self.reach + 1 - self.padding)
+
+    @property
+    def elements(self) -> slice:
+        """Which ranks those of the input are."""
+        return slice(self.padding, self.padding + self.size)
+
+    @property
+    def windows(self) -> slice:
+        """At which ranks windows begin."""
+        return slice(0, (self.out_size - 1) * self.stride + 1, self.stride)
+
+    def divisors(self) -> npt.NDArray[np.int64]:
+        """Of each window, the positions that count.
+
+        >>> SpatialAxis(5, 3, 3, 2, 2, 2, 4, 4, 0, 1, 0, 5).divisors().tolist()
+        [2, 3, 2]
+        """
+        start = np.arange(self.out_size) * self.stride - self.padding
+        before, end = (-((start - edge) // self.dilation) for edge in (self.low, self.high))
+        return np.asarray(np.maximum(np.minimum(end, self.window) - np.maximum(before, 0), 0))
