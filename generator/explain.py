@@ -43,9 +43,9 @@ CODES = {
     "E222": "`violate` must break its constraint and no other, so that the test proves which check fired.",
     "E223": "Data that does not fit its data type or is not rectangular, or a change that does not fit the field.",
     "E224": "An example, or a call of an equivalence, that an operator's own tables or sizes do not allow.",
-    "E225": "An expression that has no value for an example, or none that the kernel can take, though the example"
-    " satisfies all constraints.",
+    "E225": "An expression that has no value for an example, though the example satisfies all constraints.",
     "E226": "Data types that tables and constraints let through, and for which the kernel has no code.",
+    "E227": "Sizes, axes or windows that constraints let through, and by which the kernel would reach beyond a tensor.",
     "E230": "A newer feature level never removes a data type or a rank, and only dialects with levels name them.",
     "E231": "Tables stand newest first; the oldest is of the level that introduced the operator. Where an attribute"
     " chooses among them, each of its values has exactly one group of tables. Ranks are those of the dialect.",

@@ -191,6 +191,10 @@ class KernelEntry(Strict):
         {},
     )
     parameters: dict[Name, Parameter]
+    requires: list[Expression] = _key(
+        "What must hold of tensors and parameters, or the kernel would reach beyond them: shared constraints.",
+        [],
+    )
 
 
 class SharedConstraint(Strict):

@@ -35,6 +35,20 @@ class Rule:
 
 
 @dataclass(frozen=True)
+class Requirement:
+    """What a kernel needs to hold of its tensors and parameters: a shared constraint over their names."""
+
+    constraint: str
+    arguments: tuple[str, ...]
+    require: Expr
+    allowed: str
+
+
+# Of each kernel, each behind those that it needs.
+Requirements = Mapping[str, tuple[Requirement, ...]]
+
+
+@dataclass(frozen=True)
 class Operator:
     """A spec with its resolved expressions: what values.py makes values for templates of."""
 
@@ -80,6 +94,25 @@ def tensor_rules(tree: SpecTree, report: Report) -> tuple[tuple[Rule, TensorCons
                 (_rule(constraint, constraint.field, require, constraint.allowed, path), constraint)
             )
     return tuple(out)
+
+
+def requirements(tree: SpecTree, report: Report) -> Requirements:
+    """What the kernels need. What cannot be resolved is in the report and left out."""
+    out: dict[str, tuple[Requirement, ...]] = {}
+    for name, kernel in tree.vocabulary.kernels.items():
+        told = {p: e.expression for p, e in kernel.parameters.items() if e.expression}
+        names = {p: "ints" if type == "axes" else str(type) for p, type in told.items()}
+        names |= dict.fromkeys((*kernel.inputs, *kernel.outputs), "tensor")
+        found = []
+        for i, text in enumerate(kernel.requires):
+            path: KeyPath = ("kernels", name, "requires", i)
+            what = f"a tensor of kernel `{name}`, nor a parameter that takes an expression"
+            used = _use(text, path, names, what, tree.document, tree, report)
+            call = _call(text)
+            if used is not None and call is not None:
+                found.append(Requirement(call[0], tuple(call[1]), *used))
+        out[name] = tuple(found)
+    return out
 
 
 def operator(source: Spec, tree: SpecTree, report: Report) -> Operator:
@@ -231,30 +264,37 @@ def _constraint(
             if require is not None and constraint.allowed is not None
             else None
         )
-    return _use(constraint, (*path, "use"), names, signed, bounds, document, tree, report)
+    used = _use(
+        constraint.use or "",
+        (*path, "use"),
+        names,
+        "a field of this operator",
+        document,
+        tree,
+        report,
+        signed,
+        bounds,
+    )
+    return (used[0], constraint.allowed or used[1]) if used else None
 
 
 def _use(
-    constraint: Constraint,
+    text: str,
     path: KeyPath,
-    names: dict[str, str],
-    signed: Container[str],
-    bounds: Mapping[str, Bound],
+    names: Mapping[str, str],
+    what: str,
     document: Document,
     tree: SpecTree,
     report: Report,
+    signed: Container[str] = (),
+    bounds: Mapping[str, Bound] | None = None,
 ) -> tuple[Expr, str] | None:
-    text = constraint.use or ""
+    """A shared constraint over `names`, each of them `what`: what must hold, and what is allowed in words."""
     span = document.span(path)
     call = _call(text)
     if call is None:
-        report.add(
-            "E201",
-            "cannot read `use`",
-            span,
-            "here",
-            help="write it as `use: same_rank(InputTensor, OutputTensor)`",
-        )
+        help = "write its name and what it is about, as in `same_rank(InputTensor, OutputTensor)`"
+        report.add("E201", "cannot read this use of a shared constraint", span, "here", help=help)
         return None
     name, arguments = call
     shared = tree.vocabulary.constraints.get(name)
@@ -283,7 +323,7 @@ def _use(
             place = document.within(path, text.index(argument), len(argument))
             report.add(
                 "E203",
-                f"`{argument}` is not a field of this operator",
+                f"`{argument}` is not {what}",
                 place,
                 "unknown name",
                 help=suggestion(argument, names),
@@ -293,7 +333,7 @@ def _use(
     try:
         types = {p: names[a] for p, a in bound.items()}
         negative = {p for p, a in bound.items() if a in signed}
-        taken = {p: bounds[a] for p, a in bound.items() if a in bounds}
+        taken = {p: bounds[a] for p, a in bound.items() if bounds and a in bounds}
         require = expr.parse(
             shared.require, types, "bool", tree.vocabulary.data_types, negative, taken
         )
@@ -304,7 +344,7 @@ def _use(
             return None  # told in the vocabulary
         report.add(
             "E204",
-            f"`{name}` does not fit these fields: {error.message}",
+            f"`{name}` does not fit its arguments: {error.message}",
             span,
             "used here",
             help=f"`{name}` requires {shared.require}",
@@ -318,7 +358,7 @@ def _use(
             "E204", message, place, "used here", help="rename the loop variable in the vocabulary"
         )
         return None
-    return require.rename(bound), constraint.allowed or _fill(shared.allowed, bound)
+    return require.rename(bound), _fill(shared.allowed, bound)
 
 
 def _fill(sentence: str, bound: Mapping[str, str]) -> str:

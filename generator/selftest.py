@@ -6,7 +6,7 @@ An example must satisfy every constraint; a constraint must be broken by its own
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -15,7 +15,7 @@ from generator.diagnostics import Note, Report, Span, suggestion
 from generator.field_types import field_type
 from generator.model import Example, SpecTree, TensorConstraint
 from generator.names import yaml_word
-from generator.resolve import Operator, Rule
+from generator.resolve import Operator, Requirement, Rule
 from generator.source import Document, KeyPath
 
 # From these on a number rounds to infinity.
@@ -90,6 +90,7 @@ class SelfTest:
         operator: Operator,
         tree: SpecTree,
         tensor_rules: tuple[tuple[Rule, TensorConstraint], ...],
+        requirements: tuple[Requirement, ...],
         remembered: dict[tuple[str, Tensor], bool],
         report: Report,
         document: Document | None = None,
@@ -99,6 +100,7 @@ class SelfTest:
         self.tree, self.report = tree, report
         self.start = report.count  # what is told beyond these is of this spec
         self.data_types = tree.vocabulary.data_types
+        self.requirements = requirements
         self.remembered = remembered
         self.tensor_rules = tensor_rules if operator.source.dialect == "directml" else ()
         self.budget = expr.Budget()
@@ -410,13 +412,11 @@ class SelfTest:
             if name in present
         ]
         places += [(("semantics", name), e) for name, e in self.operator.meanings.items()]
-        found: dict[KeyPath, Any] = {}
         for path, expression in places:
             try:
-                found[path] = expression.evaluate(values, self.data_types, self.budget)
+                expression.evaluate(values, self.data_types, self.budget)
             except (KeyError, IndexError, ArithmeticError):
                 missing.append(path)
-        self.axes(example, values, found, span)
         for path in missing:
             if path in self.told:
                 continue  # told of an example above
@@ -431,31 +431,35 @@ class SelfTest:
                 help=f"{above}an index, a divisor or a name may be wrong",
             )
 
-    def axes(
-        self,
-        example: Example,
-        values: dict[str, Any],
-        found: Mapping[KeyPath, Any],
-        span: Span,
-    ) -> None:
-        """What a kernel takes as axes are some of its first input's, each once."""
-        first = self.spec.tensors("input")[0].name
-        rank = len(values[first].sizes)
-        parameters = self.tree.vocabulary.kernels[self.spec.semantics.kernel].parameters
-        for name, parameter in parameters.items():
-            path: KeyPath = ("semantics", name)
-            axes = list(found.get(path, ()) if parameter.expression == "axes" else ())
-            if path in self.told or sorted(set(axes) & set(range(rank))) == sorted(axes):
+    def required(self, example: Example, values: dict[str, Any], span: Span) -> None:
+        """What the kernel needs holds of an example's tensors, and of what it is told."""
+        kernel = self.tree.vocabulary.kernels[self.spec.semantics.kernel]
+        told = {
+            name: expression.evaluate(values, self.data_types, self.budget)
+            for name, expression in self.operator.meanings.items()
+        }
+        arguments = dict(told)
+        for kind, names in (("input", kernel.inputs), ("output", kernel.outputs)):
+            for name, field in zip(names, self.spec.tensors(kind), strict=False):
+                arguments[name] = values[field.name]
+        for requirement in self.requirements:
+            given = {name: arguments.get(name) for name in requirement.arguments}
+            if None in given.values():
+                continue  # about a tensor that is absent
+            if requirement.require.holds(given, self.data_types, self.budget):
                 continue
-            self.told.add(path)
+            shown = [f"{name} {_shown(value)}" for name, value in given.items()]
             self.report.add(
-                "E225",
-                f"these are no axes of `{first}` for example `{example.id}`",
-                self.document.key_span(path),
-                f"{axes}, of {rank} dimensions",
+                "E227",
+                f"kernel {self.spec.semantics.kernel} cannot compute example `{example.id}`",
+                self.document.key_span(
+                    ("semantics", next((n for n in given if n in told), "kernel"))
+                ),
+                ", ".join(shown),
                 notes=[Note(span, "the example")],
-                help="axes are counted from 0, and none stands twice",
+                help=f"it requires that {requirement.allowed}",
             )
+            return
 
     def example(self, example: Example, values: dict[str, Any], path: KeyPath) -> None:
         span = self.document.span((*path, "id"))
@@ -509,6 +513,8 @@ class SelfTest:
                         span,
                         f"`sizes` of the field gives {list(inferred)}",
                     )
+        if self.report.count == self.start:
+            self.required(example, values, span)
 
     def rule_span(self, rule: Rule) -> Span:
         """Where the rule's expression stands; a tensor's rule stands in the vocabulary."""
@@ -680,6 +686,12 @@ def tensor_patches(
             if constraint.only in (None, field.kind) and field.name in present:
                 patch = {f"{field.name}.{key}": value for key, value in rule.violate.items()}
                 yield rule, field.name, patch
+
+
+def _shown(value: Any) -> str:
+    """What a kernel is given, in a message: of a tensor its sizes."""
+    found = value.sizes if isinstance(value, Tensor) else value
+    return str(list(found) if isinstance(found, Sequence) else found)
 
 
 def make_tensor(

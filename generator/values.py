@@ -263,6 +263,35 @@ def functions(expressions: Iterable[Expr]) -> list[str]:
 # --- the kernel ---
 
 
+def requirements(linted: Linted) -> dict[str, Any]:
+    """What the kernels require: constraints as functions, and for each kernel those that it names."""
+    kernels = {
+        kernel: [[f"_{r.constraint}", _tuple(r.arguments), f'"{r.allowed}"'] for r in required]
+        for kernel, required in linted.requirements.items()
+    }
+    used = {r.constraint: r for required in linted.requirements.values() for r in required}
+    shared = linted.tree.vocabulary.constraints
+    constraints = []
+    for name in (n for n in shared if n in used):
+        parameters = shared[name].parameters
+        require = used[name].require.rename(
+            dict(zip(used[name].arguments, parameters, strict=True))
+        )
+        tensors = {read.split(".")[0] for read in require.reads if "." in read}
+        types = ["Tensor" if p in tensors else "Sequence[int]" for p in parameters]
+        sentence = re.sub("[{}]", "", shared[name].allowed)
+        constraints.append(
+            {
+                "name": f"_{name}",
+                "parameters": list(zip(parameters, types, strict=True)),
+                "sentence": f"Whether {sentence}.",
+                "body": "\n".join(require.statement("return", layout.WITHIN)),
+            }
+        )
+    called = functions(r.require for r in used.values())
+    return {"constraints": constraints, "kernels": kernels, "functions": called}
+
+
 def _lowered(op: Operator, linted: Linted) -> list[dict[str, Any]]:
     """The kernel's parameters and tensors: each with the Python text of its value and the reason."""
     out = []

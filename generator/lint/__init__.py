@@ -18,7 +18,7 @@ from generator.lint.tables import Tables
 from generator.lint.vocabulary import check_vocabulary
 from generator.lint.words import Words
 from generator.model import SpecTree, TensorConstraint
-from generator.resolve import Operator, Rule
+from generator.resolve import Operator, Requirements, Rule
 from generator.selftest import SelfTest, Tensor
 from generator.source import Document, KeyPath
 
@@ -29,6 +29,7 @@ class Linted:
 
     tree: SpecTree
     tensor_rules: tuple[tuple[Rule, TensorConstraint], ...]
+    requirements: Requirements
     operators: tuple[Operator, ...]
 
 
@@ -37,6 +38,7 @@ def lint(tree: SpecTree, report: Report) -> Linted:
     start = report.count
     check_vocabulary(tree, report)
     tensor_rules = resolve.tensor_rules(tree, report)
+    requirements = resolve.requirements(tree, report)
     vocabulary_sound = report.count == start
     remembered: dict[tuple[str, Tensor], bool] = {}
     operators, sound = [], []
@@ -47,14 +49,15 @@ def lint(tree: SpecTree, report: Report) -> Linted:
         _spec(operator, tree, report)
         if report.count == before and vocabulary_sound:
             KernelTypes(operator, tree, report).check()
-            SelfTest(operator, tree, tensor_rules, remembered, report).run()
+            required = requirements[source.spec.semantics.kernel]
+            SelfTest(operator, tree, tensor_rules, required, remembered, report).run()
         operators.append(operator)
         if report.count == before:
             sound.append(operator)
     _families(sound, report)
     if not report:
         check_calls(operators, tree, tensor_rules, report)
-    return Linted(tree, tensor_rules, tuple(operators))
+    return Linted(tree, tensor_rules, requirements, tuple(operators))
 
 
 def _spec(operator: Operator, tree: SpecTree, report: Report) -> None:

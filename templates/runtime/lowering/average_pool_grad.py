@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from specops import geometry, launch
 from specops.kernels import sum_pool as kernel
-from specops.lowering import pooling
+from specops.lowering import pooling, requirements
 from specops.lowering.average_pool import counted
 from specops.lowering.plans import Plans
 from specops.lowering.pool_axes import BatchAxis, SpatialAxis
@@ -41,6 +41,15 @@ class AveragePoolGrad:
         input: Tensor,
         output: Tensor,
     ) -> None:
+        requirements.check(
+            "average_pool_grad",
+            window=window,
+            strides=strides,
+            start_padding=start_padding,
+            end_padding=end_padding,
+            input=input,
+            output=output,
+        )
         self._dtype = input.dtype
         self._item_bytes = input.numpy_dtype.itemsize
         holders = math.prod(-(-w // s) for w, s in zip(window, strides, strict=True))
@@ -60,6 +69,7 @@ class AveragePoolGrad:
         )
         elements = math.prod(output.sizes)
         self._empty = elements == 0
+        self._no_windows = math.prod(input.sizes) == 0
         self._moved = (math.prod(input.sizes) + elements) * self._item_bytes
         self._large = self._moved >= pooling.LARGE_BYTES
         self._output = output
@@ -68,6 +78,9 @@ class AveragePoolGrad:
     def __call__(self, x: Array, out: Array) -> None:
         """Write the input's gradient to `out` from that of the output, `x`, at any strides."""
         if self._empty:
+            return
+        if self._no_windows:
+            out[...] = 0
             return
         pooling.run(self._plans[x.strides, out.strides], x, out, large=self._large)
 

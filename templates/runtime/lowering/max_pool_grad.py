@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 from specops import geometry, launch
 from specops.kernels import max_pool as kernel
-from specops.lowering import pooling
+from specops.lowering import pooling, requirements
 from specops.lowering.keys import keys_of
 from specops.lowering.max_pool import rank_widths
 from specops.lowering.plans import Plans
@@ -57,6 +57,16 @@ class MaxPoolGrad:
         gradient: Tensor,
         output: Tensor,
     ) -> None:
+        requirements.check(
+            "max_pool_grad",
+            window=window,
+            strides=strides,
+            dilations=dilations,
+            start_padding=start_padding,
+            input=input,
+            gradient=gradient,
+            output=output,
+        )
         self._output = output
         self._dtype = input.dtype
         self._width, least, greatest, _, infinity = keys_of(input.dtype)
@@ -82,6 +92,7 @@ class MaxPoolGrad:
         self._may = apart, self._places <= most
         elements = math.prod(input.sizes)
         self._empty = elements == 0
+        self._no_windows = math.prod(gradient.sizes) == 0
         self._sum_bytes = 4 if width == 16 else 8
         self._moved = (2 * elements + math.prod(gradient.sizes)) * (width // 8)
         self._large = self._moved >= pooling.LARGE_BYTES
@@ -90,6 +101,9 @@ class MaxPoolGrad:
     def __call__(self, x: Array, gradient: Array, out: Array) -> None:
         """Write the gradient of `x` to `out` from that of its pooled windows; any strides."""
         if self._empty:
+            return
+        if self._no_windows:
+            out[...] = 0
             return
         plan = self._plans[x.strides, out.strides, gradient.strides]
         pooling.run(plan, x, out, gradient, large=self._large)
