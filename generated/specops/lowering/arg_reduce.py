@@ -638,12 +638,12 @@ class Search:
         self, settings: dict[int, int], *tables: npt.NDArray[np.int64]
     ) -> npt.NDArray[np.int64]:
         """The block that tells the kernel what to do: settings, then the tables of axes."""
-        how = np.zeros(kernel.SETTINGS, np.int64)
+        block = np.zeros(kernel.SETTINGS, np.int64)
         for place, value in settings.items():
-            how[place] = value
-        how[kernel.KEPT : kernel.KEPT + len(tables)] = [len(table) for table in tables]
-        how[kernel.RULE : kernel.RULE + 3] = self._rule
-        return np.concatenate((how, *(table.ravel() for table in tables)))
+            block[place] = value
+        block[kernel.KEPT : kernel.KEPT + len(tables)] = [len(table) for table in tables]
+        block[kernel.RULE : kernel.RULE + 3] = self._rule
+        return np.concatenate((block, *(table.ravel() for table in tables)))
 
 
 class ArgReduce(Search):

@@ -95,14 +95,14 @@ class AveragePoolGrad:
 
     def _plan(self, strides: Strides, out_strides: Strides) -> Plan:
         walk = self._windows.walk(strides, out_strides)
-        how = walk.settings
+        settings = walk.settings
         if self._whole(walk.spatial):
             return self._of_whole(walk)
         planes = math.prod(axis.size for axis in walk.batch)
         rows = math.prod(axis.size for axis in walk.spatial[:-1])
         n, window = walk.spatial[-1].size, walk.spatial[-1].window
         if walk.rank_bytes:
-            rank, lanes = self._width // 8, int(how[kernel.LANES])
+            rank, lanes = self._width // 8, int(settings[kernel.LANES])
             line_ranks = pooling.LINE_BYTES // rank
             pitch = max(1, min(lanes, line_ranks // min(n + window - 1, 2 * window - 1)))
             tile = max(1, min(n, max(line_ranks // pitch, 2 * window - 1) - window + 1))
@@ -113,20 +113,20 @@ class AveragePoolGrad:
                 plane_bytes = rows * n * self._item_bytes
                 together = min(pooling.LINE_BYTES // line_bytes, pooling.ITEM_BYTES // plane_bytes)
                 together = max(1, min(together, beside))
-            how[kernel.PITCH], how[kernel.TILE], how[kernel.ROWS] = pitch, tile, share
-            how[kernel.PLANES] = together
-            how[kernel.BUFFER] = -(-(together * line_bytes + kernel.SLACK_BYTES) // 64) * 64
+            settings[[kernel.PITCH, kernel.TILE, kernel.ROWS]] = pitch, tile, share
+            settings[kernel.PLANES] = together
+            settings[kernel.BUFFER] = -(-(together * line_bytes + kernel.SLACK_BYTES) // 64) * 64
             spare = max(tile, pitch) * self._item_bytes
-            how[kernel.SCRATCH] = 4 * how[kernel.BUFFER] + spare
+            settings[kernel.SCRATCH] = 4 * settings[kernel.BUFFER] + spare
             past = pooling.goes_past(self._output, out_strides, self._moved)
-            how[kernel.PAST] = past and pooling.lanes_go_past(kernel, how)
+            settings[kernel.PAST] = past and pooling.lanes_go_past(kernel, settings)
             run = _LINES(self._dtype, self._width)
             sets = planes // beside * -(-beside // together)
             items = sets * -(-lanes // pitch) * -(-n // tile) * -(-rows // share)
         else:
             run = _DIRECT(self._dtype)
-            items = planes * -(-rows * n // int(how[kernel.ROWS]))
-        return planned(run, items, how, walk.batch, walk.spatial)
+            items = planes * -(-rows * n // int(settings[kernel.ROWS]))
+        return planned(run, items, settings, walk.batch, walk.spatial)
 
     def _whole(self, spatial: list[SpatialAxis]) -> bool:
         """Whether each plane has one window, which holds all its elements, and these adjoin."""
@@ -138,14 +138,14 @@ class AveragePoolGrad:
 
     def _of_whole(self, walk: WalkParts) -> Plan:
         """The plan for that: 0.03 to 0.2 of the time of lines."""
-        how, batch = walk.settings, walk.batch
-        lanes = int(how[kernel.LANES])
+        settings, batch = walk.settings, walk.batch
+        lanes = int(settings[kernel.LANES])
         if lanes > 1:
-            lane = BatchAxis(lanes, self._item_bytes, int(how[kernel.LANE_OUT]), 0, 0)
+            lane = BatchAxis(lanes, self._item_bytes, int(settings[kernel.LANE_OUT]), 0, 0)
             batch = [*batch, lane]
         elements = math.prod(axis.size for axis in walk.spatial)
         share = max(1, pooling.ITEM_BYTES // (elements * self._item_bytes))
-        how[kernel.BATCH] = len(batch)
-        how[kernel.PLANE], how[kernel.ROWS] = elements, share
+        settings[kernel.BATCH] = len(batch)
+        settings[kernel.PLANE], settings[kernel.ROWS] = elements, share
         items = -(-math.prod(axis.size for axis in batch) // share)
-        return planned(_WHOLE(self._dtype, self._width), items, how, batch, walk.spatial)
+        return planned(_WHOLE(self._dtype, self._width), items, settings, batch, walk.spatial)

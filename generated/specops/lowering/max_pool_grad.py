@@ -120,21 +120,21 @@ class MaxPoolGrad:
 
     def _plan(self, strides: Strides, out_strides: Strides, gradient_strides: Strides) -> Plan:
         walk = self._windows.walk(strides, out_strides, gradient_strides)
-        how = walk.settings
+        settings = walk.settings
         if not walk.rank_bytes:
-            how[kernel.LANES] = how[kernel.PITCH] = 1
-        lanes, pitch = int(how[kernel.LANES]), int(how[kernel.PITCH])
-        how[kernel.RULE : kernel.RULE + 3] = self._rule
+            settings[kernel.LANES] = settings[kernel.PITCH] = 1
+        lanes, pitch = int(settings[kernel.LANES]), int(settings[kernel.PITCH])
+        settings[kernel.RULE : kernel.RULE + 3] = self._rule
         plane = math.prod(self._plane)
         most = SUM_BYTES if pitch == 1 else SIDE_BY_SIDE_BYTES
         block = min(plane, max(1, most // (self._sum_bytes * pitch)))
-        how[kernel.BLOCK] = block
-        how[kernel.OUT_DENSE] = self._out_step(walk.spatial)
+        settings[kernel.BLOCK] = block
+        settings[kernel.OUT_DENSE] = self._out_step(walk.spatial)
         windows = max(1, math.prod(axis.out_size for axis in walk.spatial))
         small = PLANE_BYTES // (self._sum_bytes * block * pitch)
         beside = walk.batch[-1].size
         together = max(1, min(kernel.FOUND // (windows * pitch), small, beside))
-        how[kernel.SEVERAL] = together
+        settings[kernel.SEVERAL] = together
         blocks = 1
         for n in reversed(self._plane):
             step = max(1, min(n, block))
@@ -145,17 +145,17 @@ class MaxPoolGrad:
         find = _DIRECT(self._width, True)
         if walk.rank_bytes:
             find = _POSITIONS(self._width, 8 * walk.rank_bytes)
-        how[kernel.FIND] = find.address()
+        settings[kernel.FIND] = find.address()
         past = pooling.goes_past(self._output, out_strides, self._moved)
-        how[kernel.PAST] = past and pitch in (1, lanes)
-        lanes_adjoin = pitch == 1 or how[kernel.LANE_OUT] == self._width // 8
-        apart = self._may[0] and how[kernel.OUT_DENSE] > 0 and lanes_adjoin
+        settings[kernel.PAST] = past and pitch in (1, lanes)
+        lanes_adjoin = pitch == 1 or settings[kernel.LANE_OUT] == self._width // 8
+        apart = self._may[0] and settings[kernel.OUT_DENSE] > 0 and lanes_adjoin
         wide_most = PLACES_IN_BLOCKS if blocks > 1 else PLACES
         most_places = PLACES_16 if self._width == 16 else wide_most
-        gradients_adjoin = how[kernel.LANE_INDICES] == self._width // 8
+        gradients_adjoin = settings[kernel.LANE_INDICES] == self._width // 8
         side_by_side = self._places <= most_places and pitch > 1 and gradients_adjoin
         run = _GRADIENT(self._dtype, bool(apart), bool(side_by_side))
-        return planned(run, sets * blocks, how, walk.batch, walk.spatial)
+        return planned(run, sets * blocks, settings, walk.batch, walk.spatial)
 
     def _out_step(self, spatial: list[SpatialAxis]) -> int:
         """Bytes from one position of a plane to the next in the output, where one step serves; else 0."""

@@ -85,17 +85,17 @@ class MaxUnpool:
         given = [BatchAxis(n, step, 0, index_step, 0) for n, step, index_step in merged]
         places = geometry.merge(zip(self._out_sizes, out_strides, strict=True))
         taken = [BatchAxis(n, step, 0, 0, 0) for n, step in places or [(1, self._item_bytes)]]
-        how = np.zeros(kernel.SETTINGS, np.int64)
-        how[kernel.BATCH], how[kernel.SPATIAL] = len(given), len(taken)
-        how[kernel.WIDTH] = self._index_bytes
-        how[kernel.PLANE] = self._elements
-        how[kernel.DENSE] = taken[0].step if len(taken) == 1 else 0
+        settings = np.zeros(kernel.SETTINGS, np.int64)
+        settings[kernel.BATCH], settings[kernel.SPATIAL] = len(given), len(taken)
+        settings[kernel.WIDTH] = self._index_bytes
+        settings[kernel.PLANE] = self._elements
+        settings[kernel.DENSE] = taken[0].step if len(taken) == 1 else 0
 
         def shared_by(share: int, elements: int) -> Plan:
             """Items of so many positions, each of which reads so many elements."""
-            how[kernel.ROWS], how[kernel.GIVEN] = share, elements
+            settings[kernel.ROWS], settings[kernel.GIVEN] = share, elements
             items = -(-self._elements // share)
-            return planned(_UNPOOL(8 * self._item_bytes), items, how, given, taken)
+            return planned(_UNPOOL(8 * self._item_bytes), items, settings, given, taken)
 
         alone, planes = None, self._planes
         if planes > 1:

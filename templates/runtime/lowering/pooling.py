@@ -201,44 +201,19 @@ class Windows:
         by_lines: bool = True,
     ) -> WalkParts:
         """A walk for arrays of these strides; without lines where a line would be too long or no rank serves."""
-        kernel, first, size = self._kernel, self._batch, self._item_bytes
-        index_strides = index_strides or (0,) * len(out_strides)
-        weights = geometry.index_weights(self._sizes)
-        steps = zip(self._sizes, strides, out_strides, index_strides, weights, strict=True)
-        axes = [BatchAxis(*axis) for axis in steps]
-        batch = axes[:first]
-        along = zip(
-            axes[first:], self._out_sizes[first:], self._windows, self._counted, strict=True
-        )
-        spatial = [
-            SpatialAxis(axis.size, out_size, *window, *axis[1:], low, high)
-            for axis, out_size, window, (low, high) in along
-        ]
-        if len(spatial) == 1:  # lines are along the last of two axes
-            weight = max(1, self._plane)
-            spatial.insert(0, SpatialAxis(1, 1, 1, 1, 1, 0, 0, 0, 0, weight, low=0, high=1))
+        kernel, size = self._kernel, self._item_bytes
+        batch, spatial = self._axes(strides, out_strides, index_strides)
         packed = self._packed(spatial, strides, out_strides) if self._packs else None
         if packed is not None:
             return packed
-        how = np.zeros(kernel.SETTINGS, np.int64)
-        how[kernel.WIDTH] = self._index_bytes
-        how[kernel.PLANE] = self._plane
-        dense = geometry.merge((axis.size, axis.step, axis.weight) for axis in axes[first:])
-        if not dense:
-            how[kernel.DENSE] = size
-        elif len(dense) == 1 and dense[0][2] == 1:
-            how[kernel.DENSE] = dense[0][1]
-
-        lane = BatchAxis(1, 0, 0, 0, 0)
-        if spatial[-1].step != size or spatial[-1].size == 1:
-            for axis in batch:
-                if axis.size > 1 and axis.step == size:
-                    lane = axis
-                    batch.remove(axis)
-                    break
+        settings = np.zeros(kernel.SETTINGS, np.int64)
+        settings[kernel.WIDTH] = self._index_bytes
+        settings[kernel.PLANE] = self._plane
+        settings[kernel.DENSE] = self._dense_step(spatial)
+        lane = self._take_lane(batch, spatial[-1])
         merged = [BatchAxis(*axis) for axis in geometry.merge(batch)]
         for rank in self._ranks if by_lines else ():
-            items = self._set_lines(how, rank, lane, merged, spatial)
+            items = self._set_lines(settings, rank, lane, merged, spatial)
             if items > 0:
                 break
         else:
@@ -246,13 +221,51 @@ class Windows:
             if lane.size > 1:
                 merged.append(lane)
             share = max(1, ITEM_BYTES // size)
-            how[kernel.ROWS] = share
+            settings[kernel.ROWS] = share
             planes = math.prod(axis.size for axis in merged)
             items = planes * -(-math.prod(axis.out_size for axis in spatial) // share)
         merged = merged or [BatchAxis(1, 0, 0, 0, 0)]
-        how[kernel.BATCH] = len(merged)
-        how[kernel.SPATIAL] = len(spatial)
-        return WalkParts(rank, how, merged, spatial, items)
+        settings[kernel.BATCH] = len(merged)
+        settings[kernel.SPATIAL] = len(spatial)
+        return WalkParts(rank, settings, merged, spatial, items)
+
+    def _axes(
+        self, strides: Strides, out_strides: Strides, index_strides: Strides
+    ) -> tuple[list[BatchAxis], list[SpatialAxis]]:
+        """Those of planes, and those that windows move along: two at least, for lines are along the last of two."""
+        index_strides = index_strides or (0,) * len(out_strides)
+        weights = geometry.index_weights(self._sizes)
+        steps = zip(self._sizes, strides, out_strides, index_strides, weights, strict=True)
+        axes = [BatchAxis(*axis) for axis in steps]
+        first = self._batch
+        along = zip(
+            axes[first:], self._out_sizes[first:], self._windows, self._counted, strict=True
+        )
+        spatial = [
+            SpatialAxis(axis.size, out_size, *window, *axis[1:], low, high)
+            for axis, out_size, window, (low, high) in along
+        ]
+        if len(spatial) == 1:
+            weight = max(1, self._plane)
+            spatial.insert(0, SpatialAxis(1, 1, 1, 1, 1, 0, 0, 0, 0, weight, low=0, high=1))
+        return axes[:first], spatial
+
+    def _dense_step(self, spatial: list[SpatialAxis]) -> int:
+        """Bytes from one position of a plane to the next in the input, where one step serves; else 0."""
+        dense = geometry.merge((axis.size, axis.step, axis.weight) for axis in spatial)
+        if not dense:
+            return self._item_bytes
+        (_, step, weight), *more = dense
+        return step if not more and weight == 1 else 0
+
+    def _take_lane(self, batch: list[BatchAxis], last: SpatialAxis) -> BatchAxis:
+        """The batch axis whose elements adjoin, taken out of `batch`, where those of the last axis do not."""
+        if last.step != self._item_bytes or last.size == 1:
+            for axis in batch:
+                if axis.size > 1 and axis.step == self._item_bytes:
+                    batch.remove(axis)
+                    return axis
+        return BatchAxis(1, 0, 0, 0, 0)
 
     def _packed(
         self, spatial: list[SpatialAxis], strides: Strides, out_strides: Strides
@@ -276,23 +289,23 @@ class Windows:
             # plane is written than is kept, and must not reach the next one.
             kept = rows.out_size
         table = plane_table(rows, columns, kept, together, lanes, size, self._sums)
-        how = np.zeros(kernel.SETTINGS, np.int64)
-        how[kernel.LINE] = columns.ranks
-        how[kernel.PLANE] = plane
-        how[kernel.PLANES] = together
-        how[kernel.TALL] = self._by_doubling(spatial[-2], rows.out_size)
-        how[kernel.KEPT] = kept * columns.ranks if kept < rows.ranks else 0
-        how[kernel.BUFFER] = table.ranks * rank + kernel.SLACK_BYTES
-        how[kernel.TABLE_AT] = launch.address(table.words)
-        how[kernel.BATCH], how[kernel.SPATIAL] = 1, 2
+        settings = np.zeros(kernel.SETTINGS, np.int64)
+        settings[kernel.LINE] = columns.ranks
+        settings[kernel.PLANE] = plane
+        settings[kernel.PLANES] = together
+        settings[kernel.TALL] = self._by_doubling(spatial[-2], rows.out_size)
+        settings[kernel.KEPT] = kept * columns.ranks if kept < rows.ranks else 0
+        settings[kernel.BUFFER] = table.ranks * rank + kernel.SLACK_BYTES
+        settings[kernel.TABLE_AT] = launch.address(table.words)
+        settings[kernel.BATCH], settings[kernel.SPATIAL] = 1, 2
         plane_bytes = size * rows.size * columns.size
         out_bytes = size * rows.out_size * columns.out_size
         batch = [BatchAxis(planes, plane_bytes, out_bytes, 0, 0)]
-        return WalkParts(rank, how, batch, spatial, -(-planes // together), table.words)
+        return WalkParts(rank, settings, batch, spatial, -(-planes // together), table.words)
 
     def _set_lines(
         self,
-        how: npt.NDArray[np.int64],
+        settings: npt.NDArray[np.int64],
         rank: int,
         lane: BatchAxis,
         merged: list[BatchAxis],
@@ -324,15 +337,17 @@ class Windows:
             together = max(1, min(beside, LINE_BYTES // plane_bytes))
         out_rows = spatial[-2].out_size
         blocks = -(-out_rows // share) * (rows // max(1, out_rows))
-        how[kernel.LANES : kernel.LANE_WEIGHT + 1] = (lane.size, pitch, *lane[2:])
-        how[kernel.TILE] = tile
-        how[kernel.ROWS] = share
-        how[kernel.LINE] = line
-        how[kernel.TALL] = tall
-        how[kernel.PLANES] = together
-        how[kernel.BUFFER] = -(-(together * plane_bytes + kernel.SLACK_BYTES) // 64) * 64
+        settings[kernel.LANES : kernel.LANE_WEIGHT + 1] = (lane.size, pitch, *lane[2:])
+        settings[kernel.TILE] = tile
+        settings[kernel.ROWS] = share
+        settings[kernel.LINE] = line
+        settings[kernel.TALL] = tall
+        settings[kernel.PLANES] = together
+        settings[kernel.BUFFER] = -(-(together * plane_bytes + kernel.SLACK_BYTES) // 64) * 64
         spare = max(tile, pitch) * (size + 8 if self._index_bytes else size)
-        how[kernel.SCRATCH] = self._buffers * how[kernel.BUFFER] + spare + kernel.VECTOR_BYTES
+        settings[kernel.SCRATCH] = (
+            self._buffers * settings[kernel.BUFFER] + spare + kernel.VECTOR_BYTES
+        )
         sets = planes // beside * -(-beside // together)
         return sets * -(-lane.size // pitch) * -(-out_n // tile) * blocks
 

@@ -229,20 +229,20 @@ class Reduce:
         else:
             way = self._runs(kept, reduced) or self._rows(kept, reduced)
         parts = self._parts(kept, reduced, way)
-        how = np.zeros(kernel.SETTINGS, np.int64)
-        how[kernel.PARTS] = parts
-        how[kernel.TILE] = way.tile
-        how[kernel.BESIDE] = way.beside
-        how[kernel.LAST] = way.last
-        how[kernel.SEVERAL] = way.several
-        how[kernel.UNCACHED] = self._uncached
-        how[kernel.NEAR] = self._near_rows if way.fold is _ROWS else self._near
-        how[kernel.LAST_COLUMNS] = way.last_columns
-        how[kernel.DOWN] = way.down
+        settings = np.zeros(kernel.SETTINGS, np.int64)
+        settings[kernel.PARTS] = parts
+        settings[kernel.TILE] = way.tile
+        settings[kernel.BESIDE] = way.beside
+        settings[kernel.LAST] = way.last
+        settings[kernel.SEVERAL] = way.several
+        settings[kernel.UNCACHED] = self._uncached
+        settings[kernel.NEAR] = self._near_rows if way.fold is _ROWS else self._near
+        settings[kernel.LAST_COLUMNS] = way.last_columns
+        settings[kernel.DOWN] = way.down
         tables = [geometry.table(kept), geometry.table(reduced)]
-        how[[kernel.KEPT, kernel.REDUCED]] = [len(table) for table in tables]
-        how[kernel.RULE :] = self._rule
-        walk = np.concatenate((how, *(table.ravel() for table in tables)))
+        settings[[kernel.KEPT, kernel.REDUCED]] = [len(table) for table in tables]
+        settings[kernel.RULE :] = self._rule
+        walk = np.concatenate((settings, *(table.ravel() for table in tables)))
         return _Plan(
             way.fold(*self._fold),
             walk,
