@@ -162,12 +162,12 @@ def _parser() -> argparse.ArgumentParser:
     explain = verb(
         "explain",
         _explain,
-        "what is known of an operator, a code, a constraint or a file",
+        "what is known of an operator, a kernel, a code, a constraint or a file",
         operators=False,
     )
     explain.add_argument(
         "subject",
-        help="argmax, directml/argmax, E222, axes_in_range, or a file below specs/ or generated/",
+        help="argmax, directml/argmax, kernels/reduce, E222, axes_in_range, or a file below specs/ or generated/",
     )
     new = verb(
         "new", _new, "a skeleton of a spec, with a to-do for all that differs", operators=False
@@ -522,6 +522,7 @@ def _explain(options: argparse.Namespace) -> int:
         specs = readable(options, [name])
         asked = name if subject.startswith("specs/") else subject
         text = explain.operators(specs, asked) or explain.constraint(specs, subject)
+        text = text or explain.kernel(specs, subject)
         if subject == structure.VOCABULARY:
             text = explain.vocabulary(specs)
     if text is None:

@@ -1,4 +1,4 @@
-"""What is known, as text for a terminal: operators, constraints, codes of diagnostics, generated files."""
+"""What is known, as text for a terminal: operators, constraints, kernels, codes of diagnostics, generated files."""
 
 from __future__ import annotations
 
@@ -101,7 +101,8 @@ def subjects(specs: Linted) -> list[str]:
     own += [e.id for o in specs.operators for e in o.spec.errata]
     rules = [r.id for o in specs.operators for r in o.rules] + [r.id for r, _ in specs.tensor_rules]
     names = [o.source.name for o in specs.operators] + [o.id for o in specs.operators]
-    return list(dict.fromkeys([*names, *rules, *own, *CODES]))
+    kernels = [f"kernels/{name}" for name in specs.tree.vocabulary.kernels]
+    return list(dict.fromkeys([*names, *rules, *own, *kernels, *CODES]))
 
 
 def code(subject: str) -> str | None:
@@ -144,6 +145,12 @@ def constraint(specs: Linted, subject: str) -> str | None:
             out += [f"{subject} of each tensor of DirectML (specs/vocabulary.yaml:{line})"]
             out += _rule(r)
     return "\n".join(out) or None
+
+
+def kernel(specs: Linted, subject: str) -> str | None:
+    """The page of a kernel; "kernels/reduce" is one whose name operators have, too."""
+    name = subject.removeprefix("kernels/")
+    return page.kernel(name, specs) if name in specs.tree.vocabulary.kernels else None
 
 
 def vocabulary(specs: Linted) -> str:

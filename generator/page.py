@@ -1,4 +1,4 @@
-"""All that is known of one operator, as a page for a terminal."""
+"""All that is known of one operator, or of one kernel, as a page for a terminal."""
 
 from __future__ import annotations
 
@@ -63,6 +63,35 @@ def operator(o: Operator, specs: Linted) -> str:
                 f"printed {erratum.printed}; right is {erratum.right}",
             )
     return "\n".join(out)
+
+
+def kernel(name: str, specs: Linted) -> str:
+    """What it computes, what it can be told and what it requires: for the `semantics` of a spec."""
+    entry = specs.tree.vocabulary.kernels[name]
+    results = "exact" if entry.exact else "right but for the rounding of their data type"
+    out = [f"kernel {name}, with results that are {results}", f"  {entry.doc}", "", "Tensors"]
+    for kind, tensors in (("input", entry.inputs), ("output", entry.outputs)):
+        for tensor in tensors:
+            out += item(f"{tensor} ({kind})", _types(entry.dtypes.get(tensor)))
+    out += ["", "Parameters"] if entry.parameters else []
+    for parameter, told in entry.parameters.items():
+        given = f"expression: {told.expression}" if told.expression else "one of its values"
+        out += item(f"{parameter} ({given})", told.doc)
+        for value, meaning in (told.values or {}).items():
+            taken = [f"{t}: {_types(dtypes)}" for t, dtypes in told.dtypes.get(value, {}).items()]
+            out += textwrap.indent("\n".join(item(value, meaning, *taken)), "    ").split("\n")
+    out += ["", "Requires"]
+    for r in specs.requirements[name]:
+        out += item(f"{r.constraint}({', '.join(r.arguments)})", f"{r.allowed}.")
+    users = [o.id for o in specs.operators if o.spec.semantics.kernel == name]
+    return "\n".join([*out, "", *item("Used by", ", ".join(users) or "no operator")])
+
+
+def _types(dtypes: str | list[str] | None) -> str:
+    """Data types of a kernel's tensor as the vocabulary has them."""
+    if isinstance(dtypes, str):
+        return f"that of {dtypes}"
+    return ", ".join(dtypes or ["any data type"])
 
 
 def _data(value: Any) -> str:

@@ -107,6 +107,20 @@ EXPLAINED = {
     r"generated\specops\onnx\hardmax.py": ["as generated", "specs/onnx/hardmax_11.yaml"],
     "axes_unique": ["axes_unique of directml/argmax (specs/directml/argmax.yaml:", "broken by"],
     "alignment": ["alignment of each tensor of DirectML (specs/vocabulary.yaml:"],
+    "arg_reduce": [
+        "kernel arg_reduce, with results that are exact",
+        "UINT32, UINT64, INT32, INT64",
+        "axes (expression: axes)",
+        "first\n          the first in row-major order",
+        "left_sizes(output, input, axes)",
+        "plain/argmax, plain/argmin",
+    ],
+    "kernels/reduce": [
+        "that of input",
+        "output: UINT32, UINT64, INT32, INT64",
+        "directml/reduce, ",
+    ],
+    "kernels/max_unpool": ["any data type"],
     "e222": ["E222: `violate` must break its constraint and no other"],
     "generated/specops/onnx/hardmax.py": [
         "as generated",
