@@ -981,6 +981,19 @@ def test_without_a_folder_nothing_is_written(case: Case) -> None:
     assert dxdispatch.check(case.file) == []
 
 
+@pytest.mark.parametrize("place", ["output", "output/a"])
+def test_a_file_in_place_of_a_folder(case: Case, place: str) -> None:
+    """It is told before anything runs, with the file that is in the way."""
+    case.output.rmdir()
+    file = case.folder.parent / place
+    file.parent.mkdir(exist_ok=True)
+    file.write_bytes(b"")
+    problem = case.refused(writing("a/y.bin"), output_folder=case.output)
+    assert problem.path == "commands[0].targetPath"
+    assert problem.message == f'"a/y.bin" cannot be written: {file.resolve()} is no folder'
+    assert "--output-path" in problem.hint
+
+
 def test_a_file_is_replaced_not_followed(case: Case, tmp_path: Path) -> None:
     """A link in the output folder to a file in it is followed; a hard link's other name keeps its content."""
     other = tmp_path / "other"

@@ -91,6 +91,10 @@ def target(folder: Path, text: str) -> Path:
         raise Refused(f'"{text}" cannot be written: {_reason(error)}') from None
     if is_folder:
         raise Refused(f'"{text}" is a folder')
+    for above in path.parents:
+        if os.path.exists(above) and not os.path.isdir(above):
+            hint = "rename it, or name another folder with --output-path, or output_folder"
+            raise Refused(f'"{text}" cannot be written: {above} is no folder', hint)
     return path
 
 
