@@ -942,9 +942,10 @@ def writing(path: str, resource: str = "y", **more: Any) -> dict[str, Any]:
     return model(commands=[{"type": "writeFile", "resource": resource, "targetPath": path, **more}])
 
 
-def test_write_raw(case: Case) -> None:
-    """The whole buffer, with the bytes behind the values."""
-    content = writing("deep/er/h.dat", "h")
+@pytest.mark.parametrize("path", ["deep/er/h.dat", "deep\\er\\h.dat", "./deep//er/h.dat"])
+def test_write_raw(case: Case, path: str) -> None:
+    """The whole buffer, with the bytes behind the values; it is told under the name that the file has."""
+    content = writing(path, "h")
     content["resources"]["h"] = {"initialValuesDataType": "FLOAT16", "initialValues": [1, 2, 3]}
     lines = case.run(content)
     target = case.output / "deep" / "er" / "h.dat"

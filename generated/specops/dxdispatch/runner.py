@@ -197,8 +197,8 @@ class Runner:
         except Refused as error:
             report = self._model.report
             raise report.failure(command.node, error.message, error.hint) from None
-        name, path = printable(command.resource.name), printable(str(folder / command.path))
-        self._line(f"Resource '{name}' written to '{path}'")
+        name, path = command.resource.name, folder / files.relative(command.path)
+        self._line(f"Resource '{printable(name)}' written to '{printable(str(path))}'")
 
     def _content(self, command: WriteFile) -> Iterator[bytes | memoryview]:
         """The whole buffer, or in a .npy file with dimensions, so many elements of it."""
