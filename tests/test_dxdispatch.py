@@ -860,18 +860,18 @@ def test_owned_by_dml_is_bound_in_one_place(case: Case) -> None:
 
 BAD_COMMANDS = [
     ({"type": "dispatch"}, "", "dispatchable is missing"),
-    ({"type": "dispatch", "dispatchable": "op"}, "", "bindings: is missing"),
+    ({"type": "dispatch", "dispatchable": "op"}, "", "bindings is missing"),
     ({"type": "dispatch", "dispatchable": "po", "bindings": {}}, ".dispatchable", "no dispatchable"),
     ({"type": "dispatch", "dispatchable": [], "bindings": {}}, ".dispatchable", "no dispatchable"),
-    ({"type": "dispatch", "dispatchable": "op", "bindings": []}, ".bindings", "an object"),
+    ({"type": "dispatch", "dispatchable": "op", "bindings": []}, ".bindings", "found an array; allowed: an object"),
     ({"type": "print"}, "", "resource is missing"),
     ({"type": "print", "resource": "z"}, ".resource", "no resource"),
     ({"type": "print", "resource": "y", "verbose": 1}, ".verbose", "true or false"),
     ({"type": "prnt", "resource": "y"}, ".type", "dispatch, print, writeFile"),
     ({"resource": "y"}, "", "type"),
-    ({"type": 7}, ".type", "a string"),
+    ({"type": 7}, ".type", "found 7; allowed: a string"),
     ("print", "", "an object"),
-    ({"type": "writeFile", "resource": "y"}, "", "targetPath"),
+    ({"type": "writeFile", "resource": "y"}, "", "targetPath is missing"),
     ({"type": "writeFile", "resource": "z", "targetPath": "z"}, ".resource", "no resource"),
     ({"type": "writeFile", "resource": "y", "targetPath": "y.png"}, ".targetPath", "images"),
     ({"type": "writeFile", "resource": "y", "targetPath": "y.npy", "dimensions": [3]}, ".dimensions", "3 elements"),
@@ -885,6 +885,20 @@ def test_commands_that_are_none(case: Case, command: Any, place: str, says: str)
     content = model(commands=[*model()["commands"], command])
     problem = case.refused(content, output_folder=case.output)
     assert problem.path == f"commands[2]{place}" and says in problem.message
+    assert not re.match(r"\w+: ", problem.message)  # the path names it already
+
+
+@pytest.mark.parametrize(
+    ("section", "allowed"),
+    [("resources", "an object"), ("dispatchables", "an object"), ("commands", "an array")],
+)
+def test_sections_that_are_none(case: Case, section: str, allowed: str) -> None:
+    content: dict[str, Any] = {"resources": {}, "dispatchables": {}, "commands": []}
+    problem = case.refused({**content, section: 7})
+    assert (problem.path, problem.message) == (section, f"found 7; allowed: {allowed}")
+    del content[section]
+    problem = case.refused(content)
+    assert (problem.path, problem.message) == ("", f"{section} is missing; allowed: {allowed}")
 
 
 def test_printing_values_of_several_types(case: Case) -> None:

@@ -162,8 +162,7 @@ class Reader:
                 read(key, node)
         commands = root.get("commands")
         if commands is None or not isinstance(commands.value, Items):
-            found = "is missing" if commands is None else f"found {commands.kind()}"
-            self._report.error(commands or root, f"commands: {found}; allowed: an array")
+            self._refuse(root, "commands", "an array")
             return
         for node in commands.value:
             command = self._command(node)
@@ -172,12 +171,17 @@ class Reader:
 
     # --- shared ---
 
+    def _refuse(self, node: Node, name: str, allowed: str, hint: str = "") -> None:
+        """An error for a member that is missing or is not what is allowed; of one that is there, its path names it."""
+        member = node.get(name)
+        found = f"{name} is missing" if member is None else f"found {member.kind()}"
+        self._report.error(member or node, f"{found}; allowed: {allowed}", hint)
+
     def _section(self, root: Node, name: str) -> dict[str, Node]:
         node = root.get(name)
         if node is None or not isinstance(node.value, dict):
-            found = "is missing" if node is None else f"found {node.kind()}"
             hint = "" if node else did_you_mean(name, root.value)
-            self._report.error(node or root, f"{name}: {found}; allowed: an object", hint)
+            self._refuse(root, name, "an object", hint)
             return {}
         return node.value
 
@@ -195,22 +199,18 @@ class Reader:
     def _integer(self, node: Node, name: str, high: int, default: int | None) -> int | None:
         """An integer member; None, with an error, where it is none or missing without a default."""
         member = node.get(name)
-        if member is None:
-            if default is None:
-                self._report.error(node, f"{name} is missing; allowed: an integer from 0 to {high}")
+        if member is None and default is not None:
             return default
-        if type(member.value) is int and 0 <= member.value <= high:
+        if member is not None and type(member.value) is int and 0 <= member.value <= high:
             return member.value
-        found = f"found {member.kind()}; allowed: an integer from 0 to {high}"
-        self._report.error(member, found)
+        self._refuse(node, name, f"an integer from 0 to {high}")
         return None
 
     def _text(self, node: Node, name: str) -> str | None:
         member = node.get(name)
         if member is not None and isinstance(member.value, str):
             return member.value
-        found = "is missing" if member is None else f"found {member.kind()}"
-        self._report.error(member or node, f"{name}: {found}; allowed: a string")
+        self._refuse(node, name, "a string")
         return None
 
     def _named(self, section: str, node: Node, what: str) -> Any:
@@ -547,8 +547,7 @@ class Reader:
         made: Dispatchable | None = self._named("dispatchables", named, "dispatchable")
         bindings = node.get("bindings")
         if bindings is None or not isinstance(bindings.value, dict):
-            found = "is missing" if bindings is None else f"found {bindings.kind()}"
-            self._report.error(bindings or node, f"bindings: {found}; allowed: an object")
+            self._refuse(node, "bindings", "an object")
             return None
         if made is None:
             return None
