@@ -215,6 +215,16 @@ def test_byte_order(form: Any) -> None:
     assert np.asarray(form(hint)).ravel().tolist() == [7]
 
 
+def test_data_types_are_those_of_the_chosen_function() -> None:
+    """Of a function that is none, those of all are told, and the function too."""
+    told = refused(lambda: dml.reduce(PAGE.astype(complex), "SUM"))
+    assert told.allowed == "one of FLOAT32, FLOAT16, INT64, INT32, UINT64, UINT32"
+    with pytest.raises(ValidationError) as caught:
+        dml.reduce(PAGE.astype(complex), "TOTAL")
+    assert [v.field for v in caught.value.violations] == ["Function", "InputTensor"]
+    assert "INT8" in caught.value.violations[1].allowed
+
+
 def test_byte_order_of_another_data_type() -> None:
     """Where the native order would be refused next, the data type is the mistake."""
     x = PAGE.astype(">f8")

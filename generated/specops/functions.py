@@ -68,8 +68,6 @@ def compiled(
     for name, (dtype, shape) in inputs.items():
         known = arrays.named(dtype)
         if known is None:
-            allowed = operator.data_types(name)
-            found.append(arrays.no_data_type(dtype, operator, name, allowed))
             unread.add(f"{name}.dtype")
         values[name] = tensor.packed(known or operator.data_types(name)[0], shape)
     for field in operator.told():
@@ -81,6 +79,10 @@ def compiled(
         ):
             read(field, validation.argument, field, given)
     operator.complete(values, {v.field for v in found})
+    for name, (dtype, _) in inputs.items():
+        if f"{name}.dtype" in unread:  # told here, for attributes choose what is allowed
+            allowed = operator.data_types(name, values)
+            found.append(arrays.no_data_type(dtype, operator, name, allowed))
     for field in operator.fields:
         if field.kind == "output":
             asked = outputs.get(field.name, _UNASKED)
