@@ -512,12 +512,23 @@ def test_directions_of_any_form() -> None:
         assert violation.allowed == "INCREASING, DECREASING"
 
 
-@pytest.mark.parametrize(
-    "dtype", ["FLOAT33", ">i4", 3, "", {}, {"a": 1}, [("a",)], object(), "i4,i4"], ids=shown
-)
+@pytest.mark.parametrize("dtype", ["FLOAT33", 3, "", {"a": 1}, [("a",)], object()], ids=shown)
 def test_data_types_that_are_none(dtype: Any) -> None:
     """What names no data type is refused as such."""
     assert refused(lambda: dml.argmax(PAGE, 0, output_dtype=dtype)).id == "field_type"
+
+
+@pytest.mark.parametrize("dtype", ["c8", "i4,i4", ">i4"])
+def test_data_types_that_no_tensor_has(dtype: str) -> None:
+    """They are told as of an array, in whatever form they are given."""
+    array = np.zeros((3, 1), dtype)
+    told = refused(lambda: dml.argmax(PAGE, 1, out=array))
+    assert told.id == ("byte_order" if dtype == ">i4" else "data_type")
+    of_an_input = refused(lambda: onnx.softmax(array))
+    for form in (dtype, array.dtype, array.dtype.type if dtype == "c8" else array.dtype):
+        assert refused(lambda form=form: dml.argmax(PAGE, 1, output_dtype=form)) == told
+        call = partial(onnx.Softmax().compile, form, array.shape)
+        assert refused(call) == of_an_input
 
 
 def test_data_types_of_any_form() -> None:

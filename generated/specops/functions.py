@@ -87,9 +87,10 @@ def compiled(
         if field.kind == "output":
             asked = outputs.get(field.name, _UNASKED)
             allowed = operator.data_types(field.name, values)
-            wanted, wished = field.optional is None or asked.wanted is True, asked.dtype
-            if wanted and isinstance(wished, np.dtype) and arrays.named(wished) is None:
-                found.append(arrays.no_data_type(wished, operator, field.name, allowed))
+            wanted = field.optional is None or asked.wanted is True
+            wrong = _wrong_dtype(asked.dtype, operator, field.name, allowed) if wanted else None
+            if wrong is not None:
+                found.append(wrong)
             else:
                 read(field, _output, field, values, asked, allowed, unread)
     unread |= {f.name for f in operator.fields if f.name not in values}
@@ -160,6 +161,19 @@ def _as_given(v: Violation, operator: Operator, outputs: Mapping[str, Asked]) ->
             found = v.found.replace(f"{field.name}.sizes =", f"{field.sizes_argument} =")
             v = replace(v, found=found)
     return v
+
+
+def _wrong_dtype(
+    wished: object, operator: Operator, field: str, allowed: Sequence[str]
+) -> Violation | None:
+    """What is told of a data type that NumPy has and no tensor; None of all else, which `_output` reads."""
+    try:
+        dtype = validation.numpy_dtype(wished, allowed)
+    except NotUnderstood:
+        return None
+    if arrays.named(dtype) is None:
+        return arrays.no_data_type(dtype, operator, field, allowed)
+    return None if dtype.isnative else arrays.byte_order(dtype, operator, field)
 
 
 def _output(

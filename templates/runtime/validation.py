@@ -437,19 +437,25 @@ def data_type(value: object, allowed: Sequence[str] = tuple(DATA_TYPES)) -> str:
 
     `allowed` are those that the message names where the value is none.
     """
+    dtype = numpy_dtype(value, allowed)
+    for name, entry in DATA_TYPES.items():
+        if entry.numpy == dtype and dtype.isnative:
+            return name
+    raise NotUnderstood(value, ", ".join(allowed))
+
+
+def numpy_dtype(value: object, allowed: Sequence[str] = tuple(DATA_TYPES)) -> np.dtype:
+    """The same as NumPy's dtype, which may be one that the vocabulary does not have."""
     prefix = "DML_TENSOR_DATA_TYPE_"
     if isinstance(value, str) and value.removeprefix(prefix) in DATA_TYPES:
-        return value.removeprefix(prefix)
+        return DATA_TYPES[value.removeprefix(prefix)].numpy
     if value is not None and not isinstance(value, np.generic):  # a scalar is no data type
         try:
-            dtype = np.dtype(value)  # type: ignore[call-overload]
+            return np.dtype(value)  # type: ignore[call-overload, no-any-return]
         except Exception:  # a class may raise what it likes
-            hint = _in_capitals(value, allowed, prefix)
-            raise NotUnderstood(value, ", ".join(allowed) + hint) from None
-        for name, entry in DATA_TYPES.items():
-            if entry.numpy == dtype and dtype.isnative:
-                return name
-    raise NotUnderstood(value, ", ".join(allowed))
+            pass
+    hint = _in_capitals(value, allowed, prefix)
+    raise NotUnderstood(value, ", ".join(allowed) + hint)
 
 
 def feature_level(value: object) -> str | None:

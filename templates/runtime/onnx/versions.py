@@ -12,7 +12,7 @@ from specops.errors import ValidationError, Violation
 from specops.functions import Asked
 from specops.operator import CompiledOperator
 from specops.validation import NotUnderstood, Operator
-from specops.vocabulary import DATA_TYPES, NEWEST_OPSET
+from specops.vocabulary import NEWEST_OPSET
 
 
 class Versions:
@@ -114,11 +114,9 @@ class VersionedOperator:
                 )
             own, sizes = described
             try:
-                if not isinstance(
-                    own, np.dtype
-                ):  # of an array: what is wrong with it is told below
-                    own = DATA_TYPES[validation.data_type(own, operator.data_types(name))].numpy
-                inputs[name] = (own, validation.integers(sizes, np.iinfo(np.int64).max))
+                # Where it is none that a tensor has, that is told below, as of an array.
+                dtype = validation.numpy_dtype(own, operator.data_types(name))
+                inputs[name] = (dtype, validation.integers(sizes, np.iinfo(np.int64).max))
             except NotUnderstood as problem:
                 raise operator.refusal("field_type", name, problem.found, problem.allowed) from None
         return functions.compiled(operator, inputs, self._attributes, self._outputs)
