@@ -817,6 +817,24 @@ INVALID: list[tuple[str, Any, str]] = [
         'output "x" is said to be INT8, but is FLOAT32',
     ),
     (
+        "output's size",
+        lambda: model_of(
+            [helper.make_node("Softmax", ["x"], ["y"])],
+            [value("x", FLOAT, [2, 3])],
+            [value("y", FLOAT, ["n", 4])],
+        ),
+        'output "y" is said to be [n, 4], but is [2, 3]',
+    ),
+    (
+        "output's rank",
+        lambda: model_of(
+            [helper.make_node("Softmax", ["x"], ["y"])],
+            [value("x", FLOAT, [2, 3])],
+            [value("y", FLOAT, [6])],
+        ),
+        'output "y" is said to be [6], but is [2, 3]',
+    ),
+    (
         "default's type",
         lambda: model_of(
             [], [value("w", TensorProto.INT8)], ["w"], 17, [numpy_helper.from_array(X, "w")]
@@ -841,6 +859,13 @@ def test_invalid_models(make: Any, message: str) -> None:
     assert not isinstance(caught.value, Unsupported | ValidationError)
     assert message in str(caught.value)
     assert backend.is_compatible(model) is False
+
+
+def test_shapes_of_outputs_of_inputs_without_all_sizes() -> None:
+    """Nothing follows for them before a run, which gives what it gives, as in onnxruntime."""
+    softmax = helper.make_node("Softmax", ["x"], ["y"])
+    model = model_of([softmax], [value("x", FLOAT, ["n", 3])], [value("y", FLOAT, [1, 3])])
+    assert backend.run_model(model, [X]).y.shape == (2, 3)
 
 
 def typed_softmax() -> onnx.ModelProto:

@@ -73,13 +73,7 @@ class PreparedModel(base.BackendRep):
         self.optional_input_names = tuple(n for n in graph.inputs if n not in graph.required)
         self.output_names = graph.outputs
         self._outputs: Any = base.namedtupledict("Outputs", graph.outputs)
-        sizes = {n: graph.inputs[n].sizes or () for n in graph.required}
-        if (
-            not graph.numbers.intersection(graph.required)
-            and all(graph.inputs[n].sizes is not None for n in graph.required)
-            and all(isinstance(size, int) for shape in sizes.values() for size in shape)
-        ):
-            graph.plan(sizes)  # type: ignore[arg-type]  # all are integers
+        graph.compile_ahead()
 
     def __reduce__(self) -> tuple[type[PreparedModel], tuple[Graph]]:
         return type(self), (self._graph,)
@@ -210,7 +204,8 @@ class Backend(base.Backend):
     def prepare(cls, model: Any, device: str = "CPU", **kwargs: Any) -> PreparedModel:
         """Check a model, once for many runs.
 
-        The shapes that a model gives of its outputs are not compared with those that follow from its inputs.
+        The shapes that a model gives of its outputs are compared with those that follow from its inputs where it gives
+        all sizes of these; elsewhere they are not.
 
         Args:
             model: a path, bytes, an open binary file, or an onnx.ModelProto. Tensors that are stored in other files are

@@ -84,6 +84,7 @@ class Graph:
         self.subject = model.subject
         self.inputs = {value.name: value for value in model.inputs}
         self.outputs = tuple(value.name for value in model.outputs)
+        self._declared = model.outputs
         self._violations: list[Violation] = []
         self.required = tuple(n for n in self.inputs if n not in model.constants)
         steps, self.constants = self._steps(model)
@@ -115,7 +116,24 @@ class Graph:
 
         Of an input that is not given, those of its initializer.
         """
-        return self._plan(tuple(shapes.items()), tuple(numbers.items()))
+        return self._plan(tuple(shapes.items()), tuple(numbers.items()))[0]
+
+    def compile_ahead(self) -> None:
+        """Compile for the shapes that a model gives of its inputs, if it does; then its outputs' must be right."""
+        sizes = {n: self.inputs[n].sizes or () for n in self.required}
+        if (
+            self.numbers.intersection(self.required)
+            or any(self.inputs[n].sizes is None for n in self.required)
+            or not all(isinstance(size, int) for shape in sizes.values() for size in shape)
+        ):
+            return
+        _, shapes = self._plan(tuple(sizes.items()), ())
+        for value in self._declared:
+            if not _fits(shapes[value.name], value.sizes):
+                said, found = shown(value), list(shapes[value.name])
+                raise self.invalid(
+                    f"output {quoted(value.name)} is said to be {said}, but is {found}"
+                )
 
     def invalid(self, problem: str) -> SpecopsError:
         return SpecopsError(f"{self.subject} is not valid: {problem}")
@@ -387,7 +405,8 @@ class Graph:
 
     def _compile(
         self, shapes: tuple[tuple[str, Shape], ...], numbers: tuple[tuple[str, Numbers], ...]
-    ) -> tuple[Call, ...]:
+    ) -> tuple[tuple[Call, ...], dict[str, Shape]]:
+        """The calls, and the shapes of the model's outputs."""
         known = {n: (a.dtype, a.shape) for n, a in self.constants.items()}
         told: dict[str, object] = {n: a for n, a in self.constants.items() if n in self.numbers}
         told.update(numbers)
@@ -419,7 +438,7 @@ class Graph:
             calls.append(Call(compiled, tuple(step.inputs.values()), names, step.last))
         if found:
             raise ValidationError(found)
-        return tuple(calls)
+        return tuple(calls), {name: known[name][1] for name in self.outputs}
 
 
 def _ends(step: Step) -> tuple[tuple[str, ...], tuple[str, ...]]:
@@ -493,7 +512,7 @@ def _fits(shape: Sequence[int], sizes: Sequence[int | str | None] | None) -> boo
 
 
 def shown(value: Value) -> str:
-    """The shape that a model gives an input."""
+    """The shape that a model gives an input or output."""
     if value.sizes is None:
         return "of any shape"
     return f"[{', '.join('?' if s is None else str(s) for s in value.sizes)}]"
