@@ -642,6 +642,26 @@ def test_what_another_library_says() -> None:
     assert violation.found == "a value of type Graded (detach it first)" and not told
 
 
+def test_what_to_do_with_tensors_of_torch() -> None:
+    """NumPy knows nothing of their bfloat16, and an output is a NumPy array; both share the memory."""
+
+    def refuse(*_: Any, **__: Any) -> Any:
+        raise RuntimeError("Unsupported dtype in DLTensor.")
+
+    of_torch = {"__module__": "torch", "__dlpack__": refuse, "dtype": "torch.bfloat16"}
+    tensor = type("Tensor", (), of_torch)()
+    shared = "detach().view(torch.int16).numpy().view(ml_dtypes.bfloat16)"
+    violation = refused(lambda: specops.softmax(tensor))
+    assert violation.allowed.endswith(f"that shares its memory: use x.{shared}")
+    violation = refused(lambda: specops.softmax(PAGE, out=tensor))
+    assert violation.allowed == f"a NumPy array to write to: use out.{shared}"
+    tensor = type("Tensor", (), {**of_torch, "dtype": "torch.float32"})()
+    violation = refused(lambda: specops.softmax(PAGE, out=tensor))
+    assert violation.allowed == "a NumPy array to write to: use out.detach().numpy()"
+    violation = refused(lambda: specops.softmax(PAGE, out=[1]))  # type: ignore[arg-type]
+    assert violation.allowed == "a NumPy array to write to"
+
+
 def test_parts_of_an_output() -> None:
     """Sizes and data types of outputs are arguments of their own."""
     one = np.ones(2)

@@ -41,8 +41,17 @@ def as_array(value: object, operator: Operator, field: str) -> np.ndarray:
     allowed = "a NumPy array, or an object that shares its memory: use numpy.asarray(x)"
     if why:
         found += f" ({why})"
-        allowed = "a NumPy array, or an object that shares its memory"
+        allowed = f"a NumPy array, or an object that shares its memory{_of_torch(value, 'x')}"
     raise operator.refusal("array", field, found, allowed)
+
+
+def _of_torch(tensor: object, name: str) -> str:
+    """A hint what gives an array over the memory of a tensor of torch; empty for all else."""
+    if type(tensor).__module__ != "torch":
+        return ""
+    if str(getattr(tensor, "dtype", "")) == "torch.bfloat16":  # torch has no NumPy array of it
+        return f": use {name}.detach().view(torch.int16).numpy().view(ml_dtypes.bfloat16)"
+    return f": use {name}.detach().numpy()"
 
 
 def _dlpack(value: object) -> np.ndarray | None:
@@ -124,7 +133,8 @@ def check_output(
         known = issubclass(type(array), np.ndarray) and not isinstance(array, np.ma.MaskedArray)
         if not isinstance(array, np.ndarray) or not known:
             found = f"a value of type {type(array).__name__}"
-            raise operator.refusal("array", field, found, "a NumPy array to write to")
+            allowed = f"a NumPy array to write to{_of_torch(array, 'out')}"
+            raise operator.refusal("array", field, found, allowed)
         # A derived class may say of itself what is not so.
         array = np.ndarray.view(array, np.ndarray)
     flags = array.flags
