@@ -662,6 +662,13 @@ def test_what_to_do_with_tensors_of_torch() -> None:
     assert violation.allowed == "a NumPy array to write to"
 
 
+@pytest.mark.parametrize("function", [dml.argmax, onnx.softmax, specops.softmax])
+def test_docstrings_tell_the_names_that_violations_have(function: Any) -> None:
+    field = refused(lambda: function(PAGE.astype(complex))).field
+    told = f"by the page's names: x is {field}." in " ".join(function.__doc__.split())
+    assert told == (field != "x")
+
+
 def test_parts_of_an_output() -> None:
     """Sizes and data types of outputs are arguments of their own."""
     one = np.ones(2)

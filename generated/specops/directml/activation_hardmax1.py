@@ -272,7 +272,8 @@ def activation_hardmax1(
         One 1 in each group, zeros elsewhere.
 
     Raises:
-        ValidationError: the arguments are not allowed; with every violation.
+        ValidationError: the arguments are not allowed; with every violation, by the page's names: x
+            is InputTensor.
         SpecopsError: there is no memory for the output.
 
     Page: https://learn.microsoft.com/windows/ai/directml/api/ns-directml-dml_activation_hardmax1_operator_desc

@@ -268,7 +268,8 @@ def activation_softmax1(
         Numbers from 0 to 1 that add up to 1 in each group.
 
     Raises:
-        ValidationError: the arguments are not allowed; with every violation.
+        ValidationError: the arguments are not allowed; with every violation, by the page's names: x
+            is InputTensor.
         SpecopsError: there is no memory for the output.
 
     Page: https://learn.microsoft.com/windows/ai/directml/api/ns-directml-dml_activation_softmax1_operator_desc

@@ -574,7 +574,8 @@ def average_pooling_grad(
         windows.
 
     Raises:
-        ValidationError: the arguments are not allowed; with every violation.
+        ValidationError: the arguments are not allowed; with every violation, by the page's names: x
+            is InputGradientTensor.
         SpecopsError: there is no memory for the output.
 
     Page: https://learn.microsoft.com/windows/win32/api/directml/ns-directml-dml_average_pooling_grad_operator_desc

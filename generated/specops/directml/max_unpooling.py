@@ -254,7 +254,8 @@ def max_unpooling(
         The elements at their indices; 0 where there is none.
 
     Raises:
-        ValidationError: the arguments are not allowed; with every violation.
+        ValidationError: the arguments are not allowed; with every violation, by the page's names: x
+            is InputTensor, indices is IndicesTensor.
         SpecopsError: there is no memory for the output.
 
     Page: https://learn.microsoft.com/windows/win32/api/directml/ns-directml-dml_max_unpooling_operator_desc

@@ -698,7 +698,8 @@ def reduce(
         One number for each reduced group; the rank is preserved.
 
     Raises:
-        ValidationError: the arguments are not allowed; with every violation.
+        ValidationError: the arguments are not allowed; with every violation, by the page's names: x
+            is InputTensor.
         SpecopsError: there is no memory for the output.
 
     Page: https://learn.microsoft.com/windows/win32/api/directml/ns-directml-dml_reduce_operator_desc

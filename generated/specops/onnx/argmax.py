@@ -88,7 +88,8 @@ def argmax(
         One index for each group; the reduced axis has size 1, or is dropped where keepdims is 0.
 
     Raises:
-        ValidationError: the arguments are not allowed; with every violation.
+        ValidationError: the arguments are not allowed; with every violation, by the page's names: x
+            is data.
         SpecopsError: there is no memory for the output.
 
     Page: https://onnx.ai/onnx/operators/onnx__ArgMax.html

@@ -134,7 +134,8 @@ def average_pool(
         One average for each position of the window.
 
     Raises:
-        ValidationError: the arguments are not allowed; with every violation.
+        ValidationError: the arguments are not allowed; with every violation, by the page's names: x
+            is X.
         SpecopsError: there is no memory for the output.
 
     Page: https://onnx.ai/onnx/operators/onnx__AveragePool.html

@@ -72,7 +72,8 @@ def global_max_pool(
         One element for each channel of each batch; spatial dimensions have size 1.
 
     Raises:
-        ValidationError: the arguments are not allowed; with every violation.
+        ValidationError: the arguments are not allowed; with every violation, by the page's names: x
+            is X.
         SpecopsError: there is no memory for the output.
 
     Page: https://onnx.ai/onnx/operators/onnx__GlobalMaxPool.html

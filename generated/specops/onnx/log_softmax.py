@@ -78,7 +78,8 @@ def log_softmax(
         Natural logarithms of the softmax, 0 or less.
 
     Raises:
-        ValidationError: the arguments are not allowed; with every violation.
+        ValidationError: the arguments are not allowed; with every violation, by the page's names: x
+            is input.
         SpecopsError: there is no memory for the output.
 
     Page: https://onnx.ai/onnx/operators/onnx__LogSoftmax.html

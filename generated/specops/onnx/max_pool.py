@@ -136,7 +136,8 @@ def max_pool(
         index in X, counted through all dimensions; -1 where a window holds no element.
 
     Raises:
-        ValidationError: the arguments are not allowed; with every violation.
+        ValidationError: the arguments are not allowed; with every violation, by the page's names: x
+            is X.
         SpecopsError: there is no memory for the output.
 
     Page: https://onnx.ai/onnx/operators/onnx__MaxPool.html

@@ -108,7 +108,8 @@ def max_unpool(
         The elements at their indices; 0 where there is none.
 
     Raises:
-        ValidationError: the arguments are not allowed; with every violation.
+        ValidationError: the arguments are not allowed; with every violation, by the page's names: x
+            is X, i is I.
         SpecopsError: there is no memory for the output.
 
     Page: https://onnx.ai/onnx/operators/onnx__MaxUnpool.html

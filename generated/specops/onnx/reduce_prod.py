@@ -90,7 +90,8 @@ def reduce_prod(
         One element for each group; reduced axes have size 1, or are dropped where keepdims is 0.
 
     Raises:
-        ValidationError: the arguments are not allowed; with every violation.
+        ValidationError: the arguments are not allowed; with every violation, by the page's names: x
+            is data.
         SpecopsError: there is no memory for the output.
 
     Page: https://onnx.ai/onnx/operators/onnx__ReduceProd.html

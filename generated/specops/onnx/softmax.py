@@ -78,7 +78,8 @@ def softmax(
         Numbers from 0 to 1 that add up to 1 in each group.
 
     Raises:
-        ValidationError: the arguments are not allowed; with every violation.
+        ValidationError: the arguments are not allowed; with every violation, by the page's names: x
+            is input.
         SpecopsError: there is no memory for the output.
 
     Page: https://onnx.ai/onnx/operators/onnx__Softmax.html
