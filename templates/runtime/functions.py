@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -91,7 +91,12 @@ def compiled(
             else:
                 read(field, _output, field, values, asked, allowed, unread)
     unread |= {f.name for f in operator.fields if f.name not in values}
-    found += operator.violations(values, None, frozenset(unread))
+    told_as = {
+        f"{f.name}.sizes": f.sizes_argument
+        for f in operator.fields
+        if f.sizes_argument and outputs.get(f.name, _UNASKED).sizes is not None
+    }
+    found += operator.violations(values, None, frozenset(unread), told_as)
     if unread and not found:
         found = [operator.not_computable(min(unread).partition(".")[0])]
     refused = {v.field for v in found if v.id == "supported_data_type"}
@@ -99,8 +104,7 @@ def compiled(
         if not dtype.isnative and name not in refused and f"{name}.dtype" not in unread:
             found.append(arrays.byte_order(dtype, operator, name))
     if found:
-        told = _without_echoes(found, operator, outputs)
-        raise ValidationError(_as_given(v, operator, outputs) for v in told)
+        raise ValidationError(_without_echoes(found, operator, outputs))
     return CompiledOperator(operator, values, described=False)
 
 
@@ -149,15 +153,6 @@ def _without_echoes(
         return v.id != "field_type" and not wrong[part(v)].isdisjoint(sources)
 
     return [v for v in found if not follows(v)]
-
-
-def _as_given(v: Violation, operator: Operator, outputs: Mapping[str, Asked]) -> Violation:
-    """With sizes of outputs, where a caller asks for some, by the name of the argument that asks."""
-    for field in operator.fields:
-        if field.sizes_argument and outputs.get(field.name, _UNASKED).sizes is not None:
-            found = v.found.replace(f"{field.name}.sizes =", f"{field.sizes_argument} =")
-            v = replace(v, found=found)
-    return v
 
 
 def _wrong_dtype(

@@ -11,6 +11,7 @@ import operator as python_operator
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -180,19 +181,23 @@ class Operator:
         values: Mapping[str, Any],
         feature_level: str | None = None,
         unknown: frozenset[str] = frozenset(),
+        told_as: Mapping[str, str] = MappingProxyType({}),
     ) -> list[Violation]:
         """Every rule that the values break.
 
         `unknown` are fields whose value could not be understood, and parts of tensors, as "x.dtype" or "x.sizes", that
-        are not known.
+        are not known; `told_as` are the names of the parts of tensors that callers gave by names of their own.
         """
         found: list[Violation] = []
         unreadable = {*unknown, *(name for name in self.derived if name not in values)}
         for field in self.fields:
-            parts = {f"{field.name}.dtype", f"{field.name}.sizes"}
-            known = isinstance(values.get(field.name), Tensor) and parts.isdisjoint(unknown)
-            if field.type == "tensor" and known:
-                self._tensor(field, values[field.name], unreadable, found)
+            name, tensor = field.name, values.get(field.name)
+            known = unknown.isdisjoint({f"{name}.dtype", f"{name}.sizes"})
+            if isinstance(tensor, Tensor) and known:
+                for rule in broken_rules(self.tensor_rules, tensor, field.kind):
+                    unreadable.add(f"{name}.{rule.field}")
+                    page = self.tensor_page
+                    found.append(rule_violation(rule, tensor, name, self.name, page, told_as))
         self._support(values, feature_level, unreadable, found)
         for name, computed in self.derived.items():
             if any(read in unreadable or f"{read}.sizes" in unreadable for read in computed.reads):
@@ -207,7 +212,7 @@ class Operator:
                 unsettled.add(rule.id)
             elif not rule.holds(values):
                 unsettled.add(rule.id)
-                shown = _shown(self._sources(rule.reads, values), values)
+                shown = _shown(self._sources(rule.reads, values), values, told_as)
                 found.append(self.violation(rule.id, rule.field, shown, rule.allowed, rule.origin))
         lost = [name for name in self.derived if name not in values]
         if lost and not found and not unknown:
@@ -231,13 +236,6 @@ class Operator:
     def not_computable(self, name: str) -> Violation:
         """A value that nothing gives, though no rule says why: it may not pass for all that."""
         return self.violation("not_computable", name, "no value", "fields that give one")
-
-    def _tensor(
-        self, field: Field, tensor: Tensor, unreadable: set[str], found: list[Violation]
-    ) -> None:
-        for rule in broken_rules(self.tensor_rules, tensor, field.kind):
-            unreadable.add(f"{field.name}.{rule.field}")
-            found.append(rule_violation(rule, tensor, field.name, self.name, self.tensor_page))
 
     def _support(
         self,
@@ -298,9 +296,17 @@ def broken_rules(rules: Iterable[Rule], tensor: Tensor, kind: str | None = None)
             yield rule
 
 
-def rule_violation(rule: Rule, tensor: Tensor, field: str, operator: str, page: str) -> Violation:
+def rule_violation(
+    rule: Rule,
+    tensor: Tensor,
+    field: str,
+    operator: str,
+    page: str,
+    told_as: Mapping[str, str] = MappingProxyType({}),
+) -> Violation:
     """What a tensor that breaks a rule is told."""
-    shown = _shown(rule.reads, {"tensor": tensor}).replace("tensor.", f"{field}.")
+    reads = [f"{field}{read.removeprefix('tensor')}" for read in rule.reads]
+    shown = _shown(reads, {field: tensor}, told_as)
     return Violation(rule.id, operator, field, shown, rule.allowed, f"{page} {rule.origin}")
 
 
@@ -321,13 +327,14 @@ def _covers(unreadable: set[str], read: str) -> bool:
     return read in unreadable or read.split(".", maxsplit=1)[0] in unreadable
 
 
-def _shown(reads: Sequence[str], values: Mapping[str, Any]) -> str:
+def _shown(reads: Sequence[str], values: Mapping[str, Any], told_as: Mapping[str, str]) -> str:
     """What was found, as "Axes = [2], InputTensor.sizes = [3, 3]"."""
     parts = []
     for read in reads:
         name, _, attribute = read.partition(".")
         value = getattr(values[name], attribute) if attribute else values[name]
-        parts.append(f"{read} = {list(value) if isinstance(value, tuple) else value}")
+        shown = list(value) if isinstance(value, tuple) else value
+        parts.append(f"{told_as.get(read, read)} = {shown}")
     return ", ".join(parts)
 
 
