@@ -49,7 +49,8 @@ def _printable(text: str) -> str:
 def _python_name(name: str) -> str:
     if not _NAME.match(name) or keyword.iskeyword(name) or len(name) > 64:
         raise PydanticCustomError(
-            "identifier", "a name has letters, digits and _, and is no Python keyword"
+            "identifier",
+            "a name has letters, digits and _, a letter first, and is no Python keyword",
         )
     return name
 

@@ -8,6 +8,11 @@ import re
 
 # Windows has no files of these names, whatever their ending.
 _DEVICES = {"con", "prn", "aux", "nul", *(f"{d}{i}" for d in ("com", "lpt") for i in range(10))}
+# What `is_module` asks, in words.
+MODULE_NAME = (
+    "up to 64 of a-z, 0-9 and _, a letter first, no keyword of Python, and no name that Windows"
+    " keeps for a device"
+)
 
 
 def snake_case(name: str) -> str:

@@ -13,27 +13,29 @@ from generator import source
 from generator.diagnostics import Report, Span
 from generator.lint.subject import TODO
 from generator.model import DIALECTS
-from generator.names import family, is_module
+from generator.names import MODULE_NAME, family, is_module
 
 
 def write(root: Path, name: str, like: str, report: Report) -> None:
     """Write the skeleton, begun from the operator `like`. Never over a file that is there."""
     dialect = like.split("/", maxsplit=1)[0]
+    ending = like.removeprefix(family(like)) if dialect == "onnx" else ""
     given, _, stem = name.partition("/")
     if given not in DIALECTS or not is_module(stem):
-        help = (
-            f"write it as {dialect}/argmin (dialects: {', '.join(DIALECTS)}; a name of a-z, 0-9 and _,"
-            " no keyword of Python, and none that Windows keeps for a device)"
-        )
+        help = f"write it as {dialect}/argmin{ending} (dialects: {', '.join(DIALECTS)}; a name of {MODULE_NAME})"
         report.add("E006", f"`{name}` is not a dialect and a name", help=help)
         return
     if given != dialect:
         message = f"`{name}` cannot begin from {like}: the dialects say different things"
-        report.add("E006", message)
+        help = (
+            f"name an operator of {given} behind --like, or write the new name as {dialect}/{stem}"
+        )
+        report.add("E006", message, help=help)
         return
     version = re.search(r"_([1-9][0-9]*)$", stem)
     if dialect == "onnx" and version is None:
-        help = f"write it as {name}{like.removeprefix(family(like))}"
+        digits = name.removeprefix(family(name)).lstrip("_0") or ending.lstrip("_")
+        help = f"write it as {family(name).rstrip('_')}_{digits}"
         report.add("E006", f"`{name}` does not end in its version", help=help)
         return
     source_name = f"specs/{like}.yaml"

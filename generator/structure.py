@@ -26,7 +26,7 @@ from generator.model import (
     TensorData,
     Vocabulary,
 )
-from generator.names import is_module, yaml_word
+from generator.names import MODULE_NAME, is_module, yaml_word
 from generator.source import Document, KeyPath
 
 VOCABULARY = "specs/vocabulary.yaml"
@@ -64,8 +64,7 @@ def load_tree(root: Path, report: Report, without: Collection[str] = ()) -> Spec
             if not is_module(path.stem):
                 report.add(
                     "E105",
-                    f"the file name `{path.name}` becomes a module: use a-z, 0-9 and _, no keyword, and no "
-                    "name that Windows keeps for a device",
+                    f"the file name `{path.name}` becomes a module: use {MODULE_NAME}",
                     text.span(()),
                 )
             spec = _validate(OperatorSpec, text, words, report)

@@ -426,7 +426,9 @@ REFUSED = {
     "directml/a/b": NOT_A_NAME,
     "directml/class": NOT_A_NAME,
     "directml/aux": NOT_A_NAME,
-    "onnx/argmost_1": "cannot begin from directml/argmax",
+    "directml/_x": f"{NOT_A_NAME} (dialects: directml, onnx, plain; a name of {names.MODULE_NAME})\n",
+    "onnx/argmost_1": "cannot begin from directml/argmax: the dialects say different things\n"
+    "  = help: name an operator of onnx behind --like, or write the new name as directml/argmost_1\n",
 }
 
 
@@ -440,14 +442,30 @@ def test_new_refuses_other_names(tree: Tree, name: str) -> None:
     assert trees.contents(tree.root / "specs") == before
 
 
-@pytest.mark.parametrize("name", ["onnx/argmost", "onnx/argmost_0", "onnx/argmost_013"])
-def test_new_needs_the_version(tree: Tree, name: str) -> None:
+@pytest.mark.parametrize(
+    ("name", "advised"),
+    [
+        ("onnx/argmost", "onnx/argmost_13"),
+        ("onnx/argmost_", "onnx/argmost_13"),
+        ("onnx/argmost_0", "onnx/argmost_13"),
+        ("onnx/argmost_027", "onnx/argmost_27"),
+        ("onnx/arg_l2", "onnx/arg_l2_13"),
+    ],
+)
+def test_new_needs_the_version(tree: Tree, name: str, advised: str) -> None:
     result = tree("new", name, "--like", "onnx/argmax_13")
     assert result.code == cli.ERRORS
     assert result.err == (
-        f"error[E006]: `{name}` does not end in its version\n  = help: write it as {name}_13\n\n"
+        f"error[E006]: `{name}` does not end in its version\n  = help: write it as {advised}\n\n"
     )
     assert not tree.path(f"specs/{name}.yaml").exists()
+    assert tree("new", advised, "--like", "onnx/argmax_13").code == cli.OK
+
+
+def test_new_advises_a_version_of_onnx(tree: Tree) -> None:
+    """Also where the dialect is missing."""
+    result = tree("new", "argmost_27", "--like", "onnx/argmax_13")
+    assert "write it as onnx/argmin_13 (" in result.err
 
 
 def test_new_leaves_no_result_of_the_other(whole: Tree) -> None:
