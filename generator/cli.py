@@ -44,7 +44,7 @@ def main(arguments: list[str]) -> int:
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="backslashreplace")  # names of files may be any bytes
     parser = _parser()
-    options = parser.parse_args(arguments)
+    options = parser.parse_args(arguments, argparse.Namespace(root=PROJECT, format="text"))
     out, errors = io.StringIO(), io.StringIO()
     with contextlib.redirect_stdout(out), contextlib.redirect_stderr(errors):
         code = _run(options, parser)
@@ -75,6 +75,7 @@ def _run(options: argparse.Namespace, parser: argparse.ArgumentParser) -> int:
         parser.print_help()
         return OK
     try:
+        _check_root(options)
         code: int = options.run(options)
         return code
     except Stop as stop:
@@ -89,6 +90,14 @@ def _run(options: argparse.Namespace, parser: argparse.ArgumentParser) -> int:
         traceback.print_exc()
         print("error: this is a bug of the generator, not of your spec", file=sys.stderr)
         return BUG
+
+
+def _check_root(options: argparse.Namespace) -> None:
+    report = Report()
+    if not (options.root / "specs").is_dir():
+        help = "`--root` names the folder that holds specs/"
+        report.add("E005", f"there is no folder `{options.root / 'specs'}`", help=help)
+    fail(report, options)
 
 
 def _of_system(error: OSError, root: Path) -> Report:
@@ -110,7 +119,18 @@ def _of_system(error: OSError, root: Path) -> Report:
 
 
 def _parser() -> argparse.ArgumentParser:
+    # Before the verb or behind it: without defaults here, a verb leaves what was given before it.
+    everywhere = argparse.ArgumentParser(add_help=False, argument_default=argparse.SUPPRESS)
+    everywhere.add_argument(
+        "--root", type=Path, help="the folder with specs/ (default: this project)"
+    )
+    everywhere.add_argument(
+        "--format",
+        choices=("text", "json", "github"),
+        help="for people, for programs, or as annotations of GitHub",
+    )
     parser = argparse.ArgumentParser(
+        parents=[everywhere],
         prog="python -m generator",
         description="Specs go through templates into generated/.",
         epilog="Exit codes: 0 fine, 1 differences, 2 errors in specs or templates, 3 a bug of the generator.",
@@ -118,19 +138,8 @@ def _parser() -> argparse.ArgumentParser:
     verbs = parser.add_subparsers(dest="verb", metavar="VERB")
 
     def verb(name: str, run: Any, help: str, operators: bool = True) -> argparse.ArgumentParser:
-        sub = verbs.add_parser(name, help=help, description=help[0].upper() + help[1:] + ".")
-        sub.add_argument(
-            "--root",
-            type=Path,
-            default=PROJECT,
-            help="the folder with specs/ (default: this project)",
-        )
-        sub.add_argument(
-            "--format",
-            choices=("text", "json", "github"),
-            default="text",
-            help="for people, for programs, or as annotations of GitHub",
-        )
+        description = help[0].upper() + help[1:] + "."
+        sub = verbs.add_parser(name, parents=[everywhere], help=help, description=description)
         if operators:
             sub.add_argument(
                 "operators",

@@ -545,12 +545,6 @@ def test_a_folder_where_a_file_should_be(generated: Tree, way: str) -> None:
         assert (generated.generated(), times(generated)) == (before, at)
 
 
-def test_no_specs(tmp_path: Path, run: Callable[[list[str]], trees.Result]) -> None:
-    result = run(["generate", "--root", str(tmp_path / "nowhere")])
-    assert result.code == cli.ERRORS
-    assert "specs/vocabulary.yaml" in result.err
-
-
 @pytest.mark.parametrize(
     "error", [PermissionError(13, "Permission denied"), OSError(28, "No space left")]
 )

@@ -138,6 +138,28 @@ def test_explain(run: Run, subject: str) -> None:
         assert text in result.out
 
 
+def test_options_stand_before_the_verb_or_behind_it(run: Run, tmp_path: Path) -> None:
+    """Behind it counts, where both are given."""
+    root, format = ["--root", str(trees.BASE)], ["--format", "json"]
+    good = run(["list", *root, *format])
+    assert [r["operator"] for r in json.loads(good.out)] == ["directml/argmax"]
+    assert run([*root, *format, "list"]) == run([*root, "list", *format]) == good
+    assert run(["--root", str(tmp_path), "--format", "github", "list", *root, *format]) == good
+
+
+@pytest.mark.parametrize(
+    "verb", [["generate"], ["lint"], ["new", "plain/x", "--like", "plain/max"]]
+)
+def test_a_root_without_specs_is_named(run: Run, verb: list[str], tmp_path: Path) -> None:
+    for root in (tmp_path, tmp_path / "nowhere"):
+        result = run([*verb, "--root", str(root)])
+        assert (result.code, result.out) == (cli.ERRORS, "")
+        assert result.err == (
+            f"error[E005]: there is no folder `{root / 'specs'}`\n"
+            "  = help: `--root` names the folder that holds specs/\n\n"
+        )
+
+
 def test_explain_what_nobody_knows(run: Run) -> None:
     result = run(["explain", "onnx/hardmax_12"])
     assert result.code == cli.ERRORS
