@@ -236,7 +236,7 @@ def _check_hosts(tree: SpecTree, options: argparse.Namespace, report: Report) ->
 
 
 class Sound(NamedTuple):
-    """The specs without errors, the files that are left out for theirs, and all these errors."""
+    """The specs without errors, the files that are left out for theirs, and all these errors with all files' lines."""
 
     specs: Linted
     left_out: list[str]
@@ -255,7 +255,7 @@ def sound(options: argparse.Namespace, names: list[str]) -> Sound:
         tree = structure.load_tree(options.root, report, left_out)
         specs = lint.lint(tree, report) if tree is not None else None
         if specs is not None and not report:
-            return Sound(specs, sorted(left_out), told)
+            return Sound(specs, sorted(left_out), _joined(told, report))
         found = {d.span.file for d in report.diagnostics if d.span is not None} - left_out
         if not found:
             fail(_joined(_of(names, told), report), options)
@@ -334,10 +334,9 @@ def clashes(files: Sequence[File]) -> Report:
     """Specs whose modules would take the place of others."""
     report = Report()
     for file, path in plan.clashes(files):
-        source = Span(file.sources[0], 1, 1)
-        report.add(
-            "E105", f"generated/{path} has another meaning", source, help="name the spec otherwise"
-        )
+        source = file.sources[0]
+        help = f"name {source} otherwise"
+        report.add("E105", f"generated/{path} has another meaning", Span(source), help=help)
     return report
 
 

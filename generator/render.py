@@ -129,13 +129,9 @@ class Renderer:
             line = getattr(error, "lineno", 1) or 1
             shown = text.split("\n")[line - 1].strip() if line <= text.count("\n") else ""
             # A template's lines are others than those of its output.
-            span = Span(name, 1, 1) if file.text is None else self.place(name, line, report)
-            report.add(
-                "E404",
-                f"the template's output is not Python: {error} at `{shown}`",
-                span,
-                f"while rendering {file.path}",
-            )
+            span = Span(name) if file.text is None else self.place(name, line, report)
+            message = f"generated/{file.path}, made by {name}, is not Python: {error} at `{shown}`"
+            report.add("E404", message, span)
             return False
         return True
 

@@ -77,15 +77,15 @@ def load(path: Path, name: str, report: Report) -> Document | None:
     """Read one YAML file; `name` is how messages call it. None when it could not be read: the report says why."""
     try:
         if path.exists() and not path.is_file():  # a pipe would keep us waiting
-            report.add("E005", f"`{name}` is not a regular file", Span(name, 1, 1))
+            report.add("E005", f"`{name}` is not a regular file", Span(name))
             return None
         with path.open("rb") as file:
             raw = file.read(MAX_BYTES + 1)
     except OSError as error:
-        report.add("E005", f"cannot read `{name}`: {error.strerror}", Span(name, 1, 1))
+        report.add("E005", f"cannot read `{name}`: {error.strerror}", Span(name))
         return None
     if len(raw) > MAX_BYTES:
-        report.add("E005", f"`{name}` has more than {MAX_BYTES} bytes", Span(name, 1, 1))
+        report.add("E005", f"`{name}` has more than {MAX_BYTES} bytes", Span(name))
         return None
     try:
         text = raw.decode("utf-8").replace("\r\n", "\n")
@@ -208,7 +208,8 @@ class _Builder:
             if self.report.full or self.too_many(event):
                 break
         if self.documents == 0:
-            self.report.add("E001", "the file is empty", Span(self.document.file, 1, 1))
+            file = self.document.file
+            self.report.add("E001", f"`{file}` is empty", Span(file))
         return self.document
 
     def too_many(self, event: Any) -> bool:

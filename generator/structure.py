@@ -91,7 +91,7 @@ def _files(folder: Path, name: str, report: Report) -> list[Path]:
         report.add(
             "E005",
             f"cannot read the folder `{name}`: {error.strerror}",
-            Span(name, 1, 1),
+            Span(name),
             help="make it a folder that you may read, or remove it if its operators are to go",
         )
         return []
@@ -107,7 +107,7 @@ def _unread(root: Path, read: set[Path], report: Report) -> None:
                 report.add(
                     "E005",
                     f"`{file}` is not read",
-                    Span(file, 1, 1),
+                    Span(file),
                     help=f"a spec is specs/DIALECT/name.yaml, the dialect one of {', '.join(DIALECTS)};"
                     " move, rename or remove the file",
                 )

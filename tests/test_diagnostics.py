@@ -95,7 +95,7 @@ def test_every_code_has_a_case() -> None:
 
 @pytest.mark.parametrize("name", CASES)
 def test_form(name: str) -> None:
-    """Lower case, no full stop, one line for each sentence, and a caret that lies on the line it marks."""
+    """Lower case, no full stop, one line for each sentence, and a caret that lies on the text it marks."""
     text = (FOLDER / f"{name}.txt").read_text(encoding="utf-8")
     assert text.startswith("error[")
     for line in text.splitlines():
@@ -104,6 +104,7 @@ def test_form(name: str) -> None:
         assert not head.endswith(".")
         assert not re.match(r"[A-Z][a-z]+ ", head), "lower case"
     for shown, marks in re.findall(r"^ *\d+ \| (.*)\n *\| ( *[\^-]+)", text, re.MULTILINE):
+        assert shown
         assert len(marks) <= max(len(shown), marks.index(marks.strip()[0]) + 1)
 
 

@@ -371,6 +371,13 @@ def test_lint_of_a_name_tells_of_it_alone(tree: Tree) -> None:
     assert result.err.count("error[") == 2
 
 
+def test_lint_of_a_name_shows_the_line_of_a_kernel(tree: Tree) -> None:
+    tree.path("templates/runtime/lowering/arg_reduce.py").unlink()
+    result = tree("lint", "argmin")
+    assert result.code == cli.ERRORS
+    assert re.search(r"\n *\d+ \|   arg_reduce:\n", result.err)
+
+
 def test_a_draft_hides_no_mistake(tree: Tree) -> None:
     """All that is still to do is one error, with its lines, and others stand beside it."""
     assert tree("new", "directml/argmost", "--like", "directml/argmax").code == cli.OK
@@ -621,7 +628,7 @@ def test_lint_refuses_names_of_modules(tree: Tree, name: str, like: str, operato
     result = tree("lint")
     assert result.code == cli.ERRORS
     assert re.match(r"error\[E105\]: generated/specops/\S+ has another meaning\n", result.err)
-    assert f"--> specs/{name}.yaml:1:1" in result.err and "name the spec otherwise" in result.err
+    assert f"help: name specs/{name}.yaml otherwise\n" in result.err
     assert tree("lint", name).err == result.err
     assert tree("lint", "argmin").code == cli.OK
 
