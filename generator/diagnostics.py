@@ -129,6 +129,10 @@ class Report:
             out.append(f"{gutter} = help: {escaped(d.help)}")
         return "\n".join(out) + "\n"
 
+    def marked(self, span: Span) -> str:
+        """The text of a place, letter by letter."""
+        return self._line(span)[span.column - 1 :][: span.length]
+
     def _line(self, span: Span) -> str:
         lines = self.lines.get(span.file, [])
         return lines[span.line - 1] if 0 < span.line <= len(lines) else ""

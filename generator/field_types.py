@@ -26,6 +26,11 @@ class FieldType(NamedTuple):
     written: str = ""
     range: tuple[int, int] | None = None
 
+    @property
+    def allowed(self) -> str:
+        """Such a default in words, with its range."""
+        return self.written + (" from {} to {}".format(*self.range) if self.range else "")
+
 
 _INTS = FieldType("ints", "tuple[int, ...]", "Sequence[int]")
 _INT = FieldType("int", "int", "int", int, "a whole number")

@@ -266,7 +266,8 @@ class _Builder:
                 f"a number of {len(text)} characters, `{text[:40]}...`",
                 self.place(event),
                 "too long",
-                help=f"a {'whole' if whole else 'decimal'} number has at most {limit} characters",
+                help=f"a {'whole' if whole else 'decimal'} number has at most {limit} characters;"
+                " quote it if a text is meant",
             )
             return text
         if whole:
@@ -279,7 +280,7 @@ class _Builder:
                     f"`{text[:40]}` is beyond all numbers",
                     self.place(event),
                     "too great",
-                    help="write .inf if infinity is meant",
+                    help="write .inf if infinity is meant; quote it if a text is meant",
                 )
             return number
         if _AMBIGUOUS.match(text):

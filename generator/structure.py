@@ -253,7 +253,7 @@ def _wrong_value(error: Any, document: Document, report: Report) -> None:
     else:
         expected = _EXPECTED.get(kind, error["msg"].removeprefix("Input should be "))
         quotable = kind == "string_type" and type(error["input"]) in (int, float, bool)
-        help = f'quote it: "{found.strip("`")}"' if quotable else ""
+        help = f'quote it: "{report.marked(span)}"' if quotable else ""
         if path[-1:] == ("ranks",) and type(error["input"]) is int:
             help = "write {0}..{0}".format(error["input"])
         if kind == "int_type" and re.fullmatch("[0-9]{1,40}", str(error["input"])):

@@ -146,7 +146,7 @@ class Fields(Subject):
             low, high = type_.range
             wrong = wrong or not low <= field.default <= high
         if wrong or (enum and field.default not in known):
-            help = suggestion(str(field.default), known) or type_.written or "leave it out"
+            help = suggestion(str(field.default), known) or type_.allowed or "leave it out"
             self.report.add(
                 "E103",
                 f"`{names.yaml_word(field.default)}` is not a value of {field.type}",
