@@ -85,11 +85,13 @@ def stands_for(name: str, id: str) -> bool:
 def yaml_word(value: object) -> str:
     """A scalar, or a list of them, as YAML writes it.
 
-    >>> yaml_word([True, float("nan"), "a"])
-    '[true, .nan, a]'
+    >>> yaml_word([True, None, float("nan"), "a"])
+    '[true, null, .nan, a]'
     """
     if isinstance(value, list | tuple):
         return f"[{', '.join(map(yaml_word, value))}]"
     if isinstance(value, float) and not math.isfinite(value):
         return f"{value}".replace("nan", ".nan").replace("inf", ".inf")
+    if value is None:
+        return "null"
     return str(value).lower() if isinstance(value, bool) else str(value)

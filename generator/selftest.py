@@ -337,11 +337,13 @@ class SelfTest:
         }[entry.kind]
         if not good:
             label, help = "here", ""
-            if isinstance(data, str):
+            kind = "true or false" if entry.kind == "bool" else "a number"
+            if data is None:
+                label, help = "found nothing", f"write {kind}"
+            elif isinstance(data, str):
                 label = "a text"
                 word = data.lower().strip("+-.")
                 special = entry.kind == "float" and word in ("nan", "inf", "infinity")
-                kind = "true or false" if entry.kind == "bool" else "a number"
                 help = "write .nan, .inf or -.inf" if special else f"write {kind}, without quotes"
             elif integer and entry.kind in ("signed", "unsigned"):
                 label = f"from {low} to {high}"
