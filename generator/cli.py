@@ -539,7 +539,7 @@ def _explain(options: argparse.Namespace) -> int:
         if text is None:
             report = Report()
             known = explain.subjects(specs) + list(paths)
-            report.add("E006", f"nothing is known of `{subject}`", help=suggestion(subject, known))
+            report.add("E006", f"nothing is known of `{subject}`", help=suggestion(asked, known))
             fail(report, options)
     print(text)
     return OK

@@ -157,13 +157,22 @@ def escaped(text: str) -> str:
 
 
 def suggestion(word: str, known: Iterable[str]) -> str:
-    """`did you mean ...?` where one of the known words is close, else the known words."""
+    """`did you mean ...?` where one of the known words is close, else the known words.
+
+    What stands before a slash chooses among the same names only: a dialect would make unlike names alike.
+    """
     known = list(known)
-    close = difflib.get_close_matches(word, known, n=1)
+    close = difflib.get_close_matches(_name(word), dict.fromkeys(map(_name, known)), n=1)
     if close:
-        return f"did you mean `{close[0]}`?"
+        same = [k for k in known if _name(k) == close[0]]
+        nearest = difflib.get_close_matches(word, same, n=1, cutoff=0)
+        return f"did you mean `{nearest[0]}`?"
     shown = ", ".join(f"`{k}`" for k in known[:20])
     return f"known here: {shown}" + (", ..." if len(known) > 20 else "") if known else ""
+
+
+def _name(word: str) -> str:
+    return word.rpartition("/")[2]
 
 
 def _record(d: Diagnostic) -> dict[str, object]:

@@ -161,9 +161,20 @@ def test_a_root_without_specs_is_named(run: Run, verb: list[str], tmp_path: Path
 
 
 def test_explain_what_nobody_knows(run: Run) -> None:
-    result = run(["explain", "onnx/hardmax_12"])
-    assert result.code == cli.ERRORS
-    assert "did you mean `onnx/hardmax_11`?" in result.err or "onnx/hardmax_1" in result.err
+    """Its name is compared, and of those that have the nearest one the dialect or folder."""
+    for subject, meant in {
+        "onnx/hardmax_12": "onnx/hardmax_1",
+        "directml/sofmax": "plain/softmax",
+        "sofmax": "softmax",
+        "directm/argmax": "directml/argmax",
+        "directml/argmx": "directml/argmax",
+        "specs/directml/argmx.yaml": "directml/argmax",
+        "generated/specops/directml/argmx.py": "generated/specops/directml/argmax.py",
+    }.items():
+        result = run(["explain", subject])
+        assert result.code == cli.ERRORS
+        assert result.err.endswith(f"help: did you mean `{meant}`?\n\n"), subject
+    assert "known here: `" in run(["explain", "directml/foo"]).err
 
 
 # --- diff ---
