@@ -10,7 +10,7 @@ from generator import layout
 from generator.expr import Expr
 from generator.lint import Linted
 from generator.model import Equivalence, Example, FieldSpec, OperatorSpec
-from generator.names import array_argument, family, snake_case
+from generator.names import array_argument, snake_case
 from generator.resolve import Operator
 from generator.selftest import complete, make_tensor, tensor_patches
 
@@ -266,4 +266,4 @@ def nan_rule(operator: Operator) -> str | None:
 def caller(operator: Operator) -> tuple[str, str, str, int | None]:
     """How tests reach an operator: its dialect, its module, its function and its version."""
     source, version = operator.source, operator.spec.since_version
-    return (source.dialect, source.name, family(source.name) if version else source.name, version)
+    return (source.dialect, source.name, source.family, version)

@@ -24,6 +24,7 @@ from pydantic_core import PydanticCustomError
 
 from generator import schema
 from generator.field_types import FIELD_TYPES
+from generator.names import family
 from generator.source import Document
 
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]*\Z")
@@ -463,6 +464,11 @@ class Spec:
     @property
     def file(self) -> str:
         return self.document.file
+
+    @property
+    def family(self) -> str:
+        """Its name, of ONNX that of all versions."""
+        return family(self.name) if self.dialect == "onnx" else self.name
 
 
 @dataclass(frozen=True)

@@ -20,7 +20,7 @@ from pydantic import BaseModel
 from generator import cases, page, schema, values
 from generator.lint import Linted
 from generator.model import DIALECTS, OperatorSpec, Vocabulary
-from generator.names import description_class, family, natural
+from generator.names import description_class, natural
 from generator.resolve import Operator
 
 Values = Callable[[], dict[str, Any]]
@@ -215,7 +215,7 @@ def _package(dialect: str, operators: list[Operator]) -> File:
     members = []
     if dialect == "onnx":
         for group in _families(operators):
-            name = family(group[-1].source.name)
+            name = group[-1].source.family
             members.append({"module": name, "names": [group[-1].spec.operator, name]})
     else:
         for o in operators:
@@ -235,7 +235,7 @@ def _onnx_registry(operators: list[Operator]) -> File:
     """The module that finds an operator's versions by its ONNX name."""
     members = []
     for group in _families(operators):
-        name = family(group[-1].source.name)
+        name = group[-1].source.family
         title = group[-1].spec.operator
         members.append({"module": name, "constant": name.upper(), "operator": title})
     listed = {"members": members}
@@ -330,13 +330,13 @@ def _page(operator: Operator, linted: Linted) -> str:
 
 def _families(operators: Sequence[Operator]) -> Iterator[list[Operator]]:
     """All versions of each ONNX operator, oldest first."""
-    order = sorted(operators, key=lambda o: (family(o.source.name), o.spec.since_version or 0))
-    for _, group in groupby(order, key=lambda o: family(o.source.name)):
+    order = sorted(operators, key=lambda o: (o.source.family, o.spec.since_version or 0))
+    for _, group in groupby(order, key=lambda o: o.source.family):
         yield list(group)
 
 
 def _versions(group: list[Operator], newest: Values, linted: Linted) -> File:
-    name = family(group[-1].source.name)
+    name = group[-1].source.family
     return File(
         f"specops/onnx/{name}.py",
         tuple(o.source.file for o in group),

@@ -11,7 +11,7 @@ from generator.expr import Expr
 from generator.field_types import field_type
 from generator.lint import Linted
 from generator.model import FieldSpec, OperatorSpec, SupportRow
-from generator.names import array_argument, description_class, family, snake_case, yaml_word
+from generator.names import array_argument, description_class, snake_case, yaml_word
 from generator.resolve import Operator, Rule
 
 # Where a page has its data types. NumPy's pages have no such table: what their functions take is decided here.
@@ -89,7 +89,7 @@ def versions(ops: Sequence[Operator], newest: dict[str, Any], linted: Linted) ->
     spec = ops[-1].spec
     return {
         **newest,
-        "name": family(ops[-1].source.name),
+        "name": ops[-1].source.family,
         "class_name": spec.operator,
         "title": spec.operator,
         "compiled": _compiled(newest),

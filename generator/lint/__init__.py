@@ -77,13 +77,12 @@ def _spec(operator: Operator, tree: SpecTree, report: Report) -> None:
 
 def _families(operators: list[Operator], report: Report) -> None:
     """All versions of an ONNX operator have its one name; otherwise each operator has its own name and class."""
-    first: dict[str, Operator] = {}  # of each family
+    first: dict[tuple[str, str], Operator] = {}  # of each family
     named: dict[tuple[str, str], Operator] = {}
     classes: dict[str, Operator] = {}
     for operator in operators:
-        dialect, name = operator.source.dialect, operator.source.name
-        family = names.family(name) if dialect == "onnx" else operator.id
-        known = first.setdefault(family, operator)
+        dialect = operator.source.dialect
+        known = first.setdefault((dialect, operator.source.family), operator)
         if known.spec.operator != operator.spec.operator:
             _again(
                 operator,
@@ -99,7 +98,7 @@ def _families(operators: list[Operator], report: Report) -> None:
             message = f"`{operator.spec.operator}` is also the name of {other.id}"
             _again(operator, other, message, report)
         elif dialect == "directml":
-            made = names.description_class(name)
+            made = names.description_class(operator.source.name)
             other = classes.setdefault(made, operator)
             if other is not operator:
                 message = f"`{made}` is also the class of {other.id}"

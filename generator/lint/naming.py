@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from generator import names
 from generator.lint.subject import BUILTINS, MODULE_NAMES, TODO, Subject
 
 # Of builtins, as functions.
@@ -38,8 +37,7 @@ class Naming(Subject):
 
     def function(self) -> None:
         """The file's name becomes a function's, beside what its module calls."""
-        source = self.operator.source
-        name = names.family(source.name) if source.dialect == "onnx" else source.name
+        name = self.operator.source.family
         called = set().union(*(expression.calls() for expression, _ in self.expressions()))
         if name in called | {*self.functions()} | MODULE_NAMES | _PACKAGE_NAMES | (
             BUILTINS - _NUMPY_NAMES
@@ -82,5 +80,5 @@ class Naming(Subject):
                     "E105",
                     f"the file name `{source.name}.yaml` does not end in the version",
                     self.document.span(("since_version",)),
-                    help=f"name it {names.family(source.name)}{ending}.yaml",
+                    help=f"name it {source.family}{ending}.yaml",
                 )
