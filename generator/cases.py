@@ -12,7 +12,8 @@ from generator.lint import Linted
 from generator.model import Equivalence, Example, FieldSpec, OperatorSpec
 from generator.names import array_argument, snake_case
 from generator.resolve import Operator
-from generator.selftest import complete, make_tensor, tensor_patches
+from generator.selftest import complete, tensor_patches
+from generator.tensors import make_tensor
 
 
 def tables(operator: Operator, linted: Linted) -> dict[str, list[Any]]:

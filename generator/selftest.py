@@ -5,25 +5,20 @@ An example must satisfy every constraint; a constraint must be broken by its own
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
-from generator import bounds, expr, model, structure
-from generator.diagnostics import Note, Report, Span, suggestion
+from generator import bounds, expr, model
+from generator.diagnostics import Note, Report, Span
 from generator.field_types import field_type
+from generator.given import Given
 from generator.model import Example, SpecTree, TensorConstraint
 from generator.names import yaml_word
 from generator.resolve import Operator, Requirement, Rule
 from generator.source import Document, KeyPath
+from generator.tensors import Tensor, make_tensor
 
-# From these on a number rounds to infinity.
-_OVERFLOW = {
-    "float16": 65520.0,
-    "bfloat16": 2.0**128 - 2.0**119,
-    "float32": 2.0**128 - 2.0**103,
-}
 # How a value is written, by its type in Python.
 _WRITTEN = {
     tuple: "a list of whole numbers",
@@ -33,19 +28,6 @@ _WRITTEN = {
     str: "a word",
     type(None): "not there",
 }
-
-
-@dataclass(frozen=True)
-class Tensor:
-    """A tensor as constraints see it."""
-
-    dtype: str
-    sizes: tuple[int, ...]
-    strides: tuple[int, ...]
-    dimension_count: int
-    total_bytes: int
-    alignment: int = 0
-    flags: str = "NONE"
 
 
 def complete(
@@ -100,6 +82,7 @@ class SelfTest:
         self.tree, self.report = tree, report
         self.start = report.count  # what is told beyond these is of this spec
         self.data_types = tree.vocabulary.data_types
+        self.given = Given(operator, tree, self.document, report)
         self.requirements = requirements
         self.remembered = remembered
         self.tensor_rules = tensor_rules if operator.source.dialect == "directml" else ()
@@ -123,7 +106,7 @@ class SelfTest:
     def examples(self) -> None:
         first: dict[str, Any] | None = None
         for i, example in enumerate(self.spec.examples):
-            values = self.values(example, ("examples", i))
+            values = self.given.example(example, ("examples", i))
             if values is None:
                 return
             first = first or values
@@ -135,58 +118,6 @@ class SelfTest:
         for rule, _, patch in tensor_patches(self.operator, self.tensor_rules):
             self.violate(rule, first, patch, self.tree.document)
 
-    def values(self, example: Example, path: KeyPath) -> dict[str, Any] | None:
-        """What an example gives, and literal defaults; None, with reasons in the report, where it is no good."""
-        before = self.report.count
-        values: dict[str, Any] = {}
-        names = {f.name for f in self.spec.fields}
-        for part in ("given", "expect"):
-            for name in getattr(example, part):
-                good = [
-                    f.name for f in self.spec.fields if (f.kind == "output") == (part == "expect")
-                ]
-                if name not in good:
-                    message = (
-                        f"`{name}` is not a field of this operator"
-                        if name not in names
-                        else f"`{name}` does not belong in `{part}`"
-                    )
-                    self.report.add(
-                        "E203",
-                        message,
-                        self.document.key_span((*path, part, name)),
-                        "here",
-                        help=suggestion(name, good),
-                    )
-        for field in self.spec.fields:
-            part = "expect" if field.kind == "output" else "given"
-            place: KeyPath = (*path, part, field.name)
-            given = getattr(example, part).get(field.name)
-            if field.type != "tensor":
-                continue
-            if given is not None:
-                values[field.name] = self.tensor(given, place)
-            elif field.optional is not None:
-                values[field.name] = None
-            else:
-                self.missing(field.name, (*path, part))
-        values |= self.attributes(example.given, (*path, "given"))
-        return values if self.report.count == before else None
-
-    def attributes(self, given: Mapping[str, Any], path: KeyPath) -> dict[str, Any]:
-        """The attributes that are given at `path`, and literal defaults of the others; what is wrong is reported."""
-        values: dict[str, Any] = {}
-        for field in self.spec.fields:
-            if field.type == "tensor":
-                continue
-            if given.get(field.name) is not None:
-                values[field.name] = self.attribute(field, given[field.name], (*path, field.name))
-            elif not self.computed(field):
-                if field.default is None:
-                    self.missing(field.name, path)
-                values[field.name] = field.default
-        return values
-
     def call(
         self, given: Mapping[str, Any], sizes: tuple[int, ...], path: KeyPath
     ) -> model.TensorSupport | None:
@@ -195,7 +126,7 @@ class SelfTest:
         What the first input may be, in such a call; None where the operator does not allow it.
         """
         before = self.report.count
-        values = self.attributes(given, path)
+        values = self.given.attributes(given, path)
         if self.report.count != before:
             return None
         table = next(row for row in self.spec.support if row.holds(values))
@@ -276,119 +207,8 @@ class SelfTest:
                 return str(values[source].dtype)
         return table.tensors[field.name].dtypes[0]
 
-    def missing(self, name: str, path: KeyPath) -> None:
-        self.report.add("E102", f"`{name}` is missing", self.document.key_span(path), "in here")
-
-    def computed(self, field: model.FieldSpec) -> bool:
-        """Whether other fields give its value where it is left out."""
-        return field.length_of is not None or field.name in self.operator.defaults
-
     def complete(self, values: dict[str, Any]) -> dict[str, Any]:
         return complete(self.operator, values, self.data_types, self.budget)
-
-    def tensor(self, given: object, path: KeyPath) -> Tensor | None:
-        data = given
-        if not isinstance(given, model.TensorData):
-            data = structure.validate_tensor(
-                given, path, self.document, self.tree.vocabulary, self.report
-            )
-        if not isinstance(data, model.TensorData):
-            return None
-        sizes = self.shape(data.data, (*path, "data"))
-        if sizes is None or not self.representable(data.data, data.dtype, (*path, "data")):
-            return None
-        return make_tensor(data.dtype, sizes, self.data_types)
-
-    def shape(self, data: object, path: KeyPath) -> tuple[int, ...] | None:
-        if not isinstance(data, list):
-            return ()
-        inner = [self.shape(d, (*path, i)) for i, d in enumerate(data)]
-        if None in inner:
-            return None
-        for i, shape in enumerate(inner):
-            if shape != inner[0]:
-                self.report.add(
-                    "E223",
-                    "the data is not rectangular",
-                    self.document.span((*path, i)),
-                    "differs from the first",
-                )
-                return None
-        first = inner[0] if inner else ()
-        assert first is not None
-        return (len(data), *first)
-
-    def representable(self, data: object, dtype: str, path: KeyPath) -> bool:
-        if isinstance(data, list):
-            return all(self.representable(d, dtype, (*path, i)) for i, d in enumerate(data))
-        entry = self.data_types[dtype]
-        integer = isinstance(data, int) and not isinstance(data, bool)
-        bits = 8 * entry.bytes
-        low, high = (
-            (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1)
-            if entry.kind == "signed"
-            else (0, 2**bits - 1)
-        )
-        good = {
-            "float": (integer or isinstance(data, float)) and self.finite(data, entry.numpy),
-            "bool": isinstance(data, bool),
-            "signed": integer and low <= data <= high,  # type: ignore[operator]
-            "unsigned": integer and low <= data <= high,  # type: ignore[operator]
-        }[entry.kind]
-        if not good:
-            label, help = "here", ""
-            kind = "true or false" if entry.kind == "bool" else "a number"
-            if data is None:
-                label, help = "found nothing", f"write {kind}"
-            elif isinstance(data, str):
-                label = "a text"
-                word = data.lower().strip("+-.")
-                special = entry.kind == "float" and word in ("nan", "inf", "infinity")
-                help = "write .nan, .inf or -.inf" if special else f"write {kind}, without quotes"
-            elif integer and entry.kind in ("signed", "unsigned"):
-                label = f"from {low} to {high}"
-            message = f"`{yaml_word(data)[:40]}` is not a value of {dtype}"
-            self.report.add("E223", message, self.document.span(path), label, help=help)
-        return good
-
-    def finite(self, data: Any, dtype: str) -> bool:
-        """Whether a number that is written as a finite one is finite in its type."""
-        return not abs(data) >= _OVERFLOW.get(dtype, math.inf) or data in (math.inf, -math.inf)
-
-    def attribute(self, field: model.FieldSpec, given: Any, path: KeyPath) -> object:
-        enum = self.tree.vocabulary.enums.get(field.type)
-        low, high = field_type(field.type).range or (0, 0)
-        if field.type.endswith("[]"):
-            good = isinstance(given, list) and all(
-                type(g) is int and low <= g <= high for g in given
-            )
-            given = tuple(given) if isinstance(given, list) else given
-            if good and len(given) > bounds.ARRAY:
-                self.report.add(
-                    "E223",
-                    f"an array has at most {bounds.ARRAY} entries",
-                    self.document.span(path),
-                    f"{len(given)} entries",
-                )
-                return None
-        elif field_type(field.type).range is not None:
-            good = type(given) is int and low <= given <= high
-        elif field.type == "bool":
-            good = isinstance(given, bool)
-        elif field.type == "float":
-            real = isinstance(given, int | float) and not isinstance(given, bool)
-            good = real and math.isfinite(given)
-        else:
-            good = enum is not None and isinstance(given, str) and given in enum.values
-        if not good:
-            self.report.add(
-                "E104",
-                f"expected {field.type} for `{field.name}`",
-                self.document.span(path),
-                f"found `{yaml_word(given)[:40]}`",
-                help=suggestion(str(given), enum.values) if enum else "",
-            )
-        return given
 
     def computable(self, example: Example, values: dict[str, Any], span: Span) -> None:
         """Of what satisfies all constraints, each expression must have a value."""
@@ -694,12 +514,3 @@ def _shown(value: Any) -> str:
     """What a kernel is given, in a message: of a tensor its sizes."""
     found = value.sizes if isinstance(value, Tensor) else value
     return str(list(found) if isinstance(found, Sequence) else found)
-
-
-def make_tensor(
-    dtype: str, sizes: tuple[int, ...], data_types: Mapping[str, model.DataTypeEntry]
-) -> Tensor:
-    """A packed tensor."""
-    strides = tuple(math.prod(sizes[i + 1 :]) for i in range(len(sizes)))
-    total = expr.implied_bytes(sizes, strides, data_types[dtype].bytes)
-    return Tensor(dtype, sizes, strides, len(sizes), total)

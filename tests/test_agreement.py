@@ -19,7 +19,7 @@ from typing import Any
 import pytest
 import trees
 
-from generator import lint, selftest, structure
+from generator import lint, structure, tensors
 from generator.diagnostics import Report
 from generator.selftest import SelfTest
 from specops import ValidationError
@@ -37,7 +37,7 @@ def specs() -> dict[str, SelfTest]:
     assert tree is not None
     linted = lint.lint(tree, report)
     assert not report
-    return {o.id: SelfTest(o, tree, linted.tensor_rules, {}, report) for o in linted.operators}
+    return {o.id: SelfTest(o, tree, linted.tensor_rules, (), {}, report) for o in linted.operators}
 
 
 LABELS = sorted(
@@ -79,7 +79,7 @@ def change(random_: random.Random, test: SelfTest, values: dict[str, Any]) -> di
     if test.operator.rules and random_.random() < 0.4:
         rule = random_.choice(test.operator.rules)
         return dict(rule.violate)
-    if isinstance(value, selftest.Tensor):
+    if isinstance(value, tensors.Tensor):
         if test.tensor_rules and random_.random() < 0.3:
             rule, _ = random_.choice(test.tensor_rules)
             return {f"{field.name}.{key}": new for key, new in rule.violate.items()}
@@ -140,7 +140,7 @@ def check(label: str, case: int) -> list[str]:
     dialect, name = label.split("/")
     operator = importlib.import_module(f"specops.{dialect}.{name}").OPERATOR
     i = random_.randrange(len(test.spec.examples)) if random_.random() < 0.5 else 0
-    first = test.values(test.spec.examples[i], ("examples", i))
+    first = test.given.example(test.spec.examples[i], ("examples", i))
     assert first is not None
     patch = waiting(random_, test, case // 3) if case % 3 == 0 else {}
     for _ in range(0 if patch else random_.choice((1, 1, 2, 2, 3, 4))):
@@ -151,7 +151,7 @@ def check(label: str, case: int) -> list[str]:
         return []
     expected = test.broken(values)
     given = {
-        f.name: Tensor(**vars(v)) if isinstance(v, selftest.Tensor) else v
+        f.name: Tensor(**vars(v)) if isinstance(v, tensors.Tensor) else v
         for f in test.spec.fields
         if (v := values.get(f.name, first)) is not first
     }
@@ -178,7 +178,7 @@ def test_data_types(label: str) -> None:
     test = specs()[label]
     dialect, name = label.split("/")
     operator = importlib.import_module(f"specops.{dialect}.{name}").OPERATOR
-    example = test.values(test.spec.examples[0], ("examples", 0))
+    example = test.given.example(test.spec.examples[0], ("examples", 0))
     assert example is not None
     tensors = {f.name: example.get(f.name) for f in operator.fields if f.type == "tensor"}
     inputs = {

@@ -15,7 +15,7 @@ import pytest
 import trees
 from trees import PROJECT, VOCABULARY, Tree
 
-from generator import cli, expr, selftest, structure
+from generator import cli, expr, structure, tensors
 from generator.diagnostics import Report
 from generator.expr import ExpressionError
 from specops import tensor as runtime
@@ -394,7 +394,7 @@ class Writer:
 def some_tensor(random_: random.Random, data_types: dict[str, Any]) -> Any:
     sizes = tuple(random_.choice((1, 1, 2, 3, 5)) for _ in range(random_.randrange(4)))
     dtype = random_.choice(["INT8", "UINT16", "INT32", "UINT64"])
-    made = selftest.make_tensor(dtype, sizes, data_types)
+    made = tensors.make_tensor(dtype, sizes, data_types)
     strides = tuple(random_.choice((s, s, 0, 1)) for s in made.strides)
     return runtime.Tensor(
         dtype, sizes, strides, len(sizes), made.total_bytes, random_.choice((0, 4))
@@ -485,7 +485,7 @@ def test_agree_on_tensors(data_types: dict[str, Any]) -> None:
     """A packed tensor of the linter is that of the package."""
     for sizes in ((), (0,), (5,), (2, 3), (1, 0, 7), (4, 1, 1, 3)):
         for name in data_types:
-            a, b = selftest.make_tensor(name, sizes, data_types), runtime.packed(name, sizes)
+            a, b = tensors.make_tensor(name, sizes, data_types), runtime.packed(name, sizes)
             assert vars(a) == vars(b)
 
 
@@ -544,7 +544,7 @@ def test_rename() -> None:
 )
 def test_limits(text: str, result: bool, data_types: dict[str, Any]) -> None:
     """An index outside its array, a division by zero and a number beyond 128 bits make a constraint false."""
-    x = selftest.make_tensor("INT8", (1, 2), data_types)
+    x = tensors.make_tensor("INT8", (1, 2), data_types)
     values = {"x": x, "axes": (1,) * 64, "flag": True}
     parsed = expr.parse(text, FIELDS, "bool", DATA_TYPES)
     assert parsed.holds(values, data_types) is result

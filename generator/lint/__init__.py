@@ -19,8 +19,9 @@ from generator.lint.vocabulary import check_vocabulary
 from generator.lint.words import Words
 from generator.model import SpecTree, TensorConstraint
 from generator.resolve import Operator, Requirements, Rule
-from generator.selftest import SelfTest, Tensor
+from generator.selftest import SelfTest
 from generator.source import Document, KeyPath
+from generator.tensors import Tensor
 
 
 @dataclass(frozen=True)

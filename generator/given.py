@@ -1,0 +1,197 @@
+"""What a spec gives as values, of an example or a call: read, and checked field by field."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+from generator import bounds, model, structure
+from generator.diagnostics import Report, suggestion
+from generator.field_types import field_type
+from generator.model import Example, SpecTree
+from generator.names import yaml_word
+from generator.resolve import Operator
+from generator.source import Document, KeyPath
+from generator.tensors import Tensor, make_tensor
+
+# From these on a number rounds to infinity.
+_OVERFLOW = {
+    "float16": 65520.0,
+    "bfloat16": 2.0**128 - 2.0**119,
+    "float32": 2.0**128 - 2.0**103,
+}
+
+
+class Given:
+    """Values of an operator's fields as a document has them; what is wrong with them goes to the report."""
+
+    def __init__(
+        self, operator: Operator, tree: SpecTree, document: Document, report: Report
+    ) -> None:
+        self.operator, self.spec = operator, operator.spec
+        self.tree, self.document, self.report = tree, document, report
+        self.data_types = tree.vocabulary.data_types
+
+    def example(self, example: Example, path: KeyPath) -> dict[str, Any] | None:
+        """What an example gives, and literal defaults; None, with reasons in the report, where it is no good."""
+        before = self.report.count
+        values: dict[str, Any] = {}
+        names = {f.name for f in self.spec.fields}
+        for part in ("given", "expect"):
+            for name in getattr(example, part):
+                good = [
+                    f.name for f in self.spec.fields if (f.kind == "output") == (part == "expect")
+                ]
+                if name not in good:
+                    message = (
+                        f"`{name}` is not a field of this operator"
+                        if name not in names
+                        else f"`{name}` does not belong in `{part}`"
+                    )
+                    self.report.add(
+                        "E203",
+                        message,
+                        self.document.key_span((*path, part, name)),
+                        "here",
+                        help=suggestion(name, good),
+                    )
+        for field in self.spec.fields:
+            part = "expect" if field.kind == "output" else "given"
+            place: KeyPath = (*path, part, field.name)
+            given = getattr(example, part).get(field.name)
+            if field.type != "tensor":
+                continue
+            if given is not None:
+                values[field.name] = self.tensor(given, place)
+            elif field.optional is not None:
+                values[field.name] = None
+            else:
+                self.missing(field.name, (*path, part))
+        values |= self.attributes(example.given, (*path, "given"))
+        return values if self.report.count == before else None
+
+    def attributes(self, given: Mapping[str, Any], path: KeyPath) -> dict[str, Any]:
+        """The attributes that are given at `path`, and literal defaults of the others; what is wrong is reported."""
+        values: dict[str, Any] = {}
+        for field in self.spec.fields:
+            if field.type == "tensor":
+                continue
+            if given.get(field.name) is not None:
+                values[field.name] = self.attribute(field, given[field.name], (*path, field.name))
+            elif not self.computed(field):
+                if field.default is None:
+                    self.missing(field.name, path)
+                values[field.name] = field.default
+        return values
+
+    def missing(self, name: str, path: KeyPath) -> None:
+        self.report.add("E102", f"`{name}` is missing", self.document.key_span(path), "in here")
+
+    def computed(self, field: model.FieldSpec) -> bool:
+        """Whether other fields give its value where it is left out."""
+        return field.length_of is not None or field.name in self.operator.defaults
+
+    def tensor(self, given: object, path: KeyPath) -> Tensor | None:
+        data = given
+        if not isinstance(given, model.TensorData):
+            data = structure.validate_tensor(
+                given, path, self.document, self.tree.vocabulary, self.report
+            )
+        if not isinstance(data, model.TensorData):
+            return None
+        sizes = self.shape(data.data, (*path, "data"))
+        if sizes is None or not self.representable(data.data, data.dtype, (*path, "data")):
+            return None
+        return make_tensor(data.dtype, sizes, self.data_types)
+
+    def shape(self, data: object, path: KeyPath) -> tuple[int, ...] | None:
+        if not isinstance(data, list):
+            return ()
+        inner = [self.shape(d, (*path, i)) for i, d in enumerate(data)]
+        if None in inner:
+            return None
+        for i, shape in enumerate(inner):
+            if shape != inner[0]:
+                self.report.add(
+                    "E223",
+                    "the data is not rectangular",
+                    self.document.span((*path, i)),
+                    "differs from the first",
+                )
+                return None
+        first = inner[0] if inner else ()
+        assert first is not None
+        return (len(data), *first)
+
+    def representable(self, data: object, dtype: str, path: KeyPath) -> bool:
+        if isinstance(data, list):
+            return all(self.representable(d, dtype, (*path, i)) for i, d in enumerate(data))
+        entry = self.data_types[dtype]
+        integer = isinstance(data, int) and not isinstance(data, bool)
+        bits = 8 * entry.bytes
+        low, high = (
+            (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1)
+            if entry.kind == "signed"
+            else (0, 2**bits - 1)
+        )
+        good = {
+            "float": (integer or isinstance(data, float)) and self.finite(data, entry.numpy),
+            "bool": isinstance(data, bool),
+            "signed": integer and low <= data <= high,  # type: ignore[operator]
+            "unsigned": integer and low <= data <= high,  # type: ignore[operator]
+        }[entry.kind]
+        if not good:
+            label, help = "here", ""
+            kind = "true or false" if entry.kind == "bool" else "a number"
+            if data is None:
+                label, help = "found nothing", f"write {kind}"
+            elif isinstance(data, str):
+                label = "a text"
+                word = data.lower().strip("+-.")
+                special = entry.kind == "float" and word in ("nan", "inf", "infinity")
+                help = "write .nan, .inf or -.inf" if special else f"write {kind}, without quotes"
+            elif integer and entry.kind in ("signed", "unsigned"):
+                label = f"from {low} to {high}"
+            message = f"`{yaml_word(data)[:40]}` is not a value of {dtype}"
+            self.report.add("E223", message, self.document.span(path), label, help=help)
+        return good
+
+    def finite(self, data: Any, dtype: str) -> bool:
+        """Whether a number that is written as a finite one is finite in its type."""
+        return not abs(data) >= _OVERFLOW.get(dtype, math.inf) or data in (math.inf, -math.inf)
+
+    def attribute(self, field: model.FieldSpec, given: Any, path: KeyPath) -> object:
+        enum = self.tree.vocabulary.enums.get(field.type)
+        low, high = field_type(field.type).range or (0, 0)
+        if field.type.endswith("[]"):
+            good = isinstance(given, list) and all(
+                type(g) is int and low <= g <= high for g in given
+            )
+            given = tuple(given) if isinstance(given, list) else given
+            if good and len(given) > bounds.ARRAY:
+                self.report.add(
+                    "E223",
+                    f"an array has at most {bounds.ARRAY} entries",
+                    self.document.span(path),
+                    f"{len(given)} entries",
+                )
+                return None
+        elif field_type(field.type).range is not None:
+            good = type(given) is int and low <= given <= high
+        elif field.type == "bool":
+            good = isinstance(given, bool)
+        elif field.type == "float":
+            real = isinstance(given, int | float) and not isinstance(given, bool)
+            good = real and math.isfinite(given)
+        else:
+            good = enum is not None and isinstance(given, str) and given in enum.values
+        if not good:
+            self.report.add(
+                "E104",
+                f"expected {field.type} for `{field.name}`",
+                self.document.span(path),
+                f"found `{yaml_word(given)[:40]}`",
+                help=suggestion(str(given), enum.values) if enum else "",
+            )
+        return given
