@@ -531,6 +531,12 @@ def test_data_types_that_no_tensor_has(dtype: str) -> None:
         assert refused(call) == of_an_input
 
 
+def test_byte_order_of_a_data_type_that_an_output_may_not_have() -> None:
+    """The native order would be refused next."""
+    told = refused(lambda: dml.argmax(PAGE, 1, output_dtype=">f4"))
+    assert (told.id, told.found) == ("data_type", "dtype >f4")
+
+
 def test_data_types_of_any_form() -> None:
     """Full name, suffix and NumPy's dtypes; those that the page does not list are refused."""
     for dtype in ("INT64", "DML_TENSOR_DATA_TYPE_INT64", "int64", np.int64, np.dtype("i8"), int):

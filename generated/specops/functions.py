@@ -166,9 +166,12 @@ def _wrong_dtype(
         dtype = validation.numpy_dtype(wished, allowed)
     except NotUnderstood:
         return None
-    if arrays.named(dtype) is None:
-        return arrays.no_data_type(dtype, operator, field, allowed)
-    return None if dtype.isnative else arrays.byte_order(dtype, operator, field)
+    name = arrays.named(dtype)
+    if name is not None and dtype.isnative:
+        return None
+    if name in allowed:
+        return arrays.byte_order(dtype, operator, field)
+    return arrays.no_data_type(dtype, operator, field, allowed)
 
 
 def _output(
