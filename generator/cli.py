@@ -538,7 +538,7 @@ def _explain(options: argparse.Namespace) -> int:
         text = explain.file(paths[subject], options.root) if subject in paths else None
         if text is None:
             report = Report()
-            known = explain.subjects(specs) + list(paths)
+            known = explain.subjects(specs, asked) + list(paths)
             report.add("E006", f"nothing is known of `{subject}`", help=suggestion(asked, known))
             fail(report, options)
     print(text)

@@ -60,6 +60,9 @@ CODES = {
 }  # fmt: skip
 
 
+_KERNELS = "kernels/"  # before the name of a kernel, which operators may have, too
+
+
 def rows(specs: Linted, operators: list[Operator]) -> list[dict[str, Any]]:
     """One record for each operator, for `list`."""
     out = []
@@ -95,13 +98,15 @@ def table(records: list[dict[str, Any]]) -> str:
     )
 
 
-def subjects(specs: Linted) -> list[str]:
-    """All that `explain` knows by name, for suggestions."""
+def subjects(specs: Linted, subject: str) -> list[str]:
+    """All that `explain` knows by name, for suggestions for `subject`."""
+    kernels = list(specs.tree.vocabulary.kernels)
+    if subject.startswith(_KERNELS):
+        return [_KERNELS + name for name in kernels]
     own = [d.id for o in specs.operators for d in o.spec.silent]
     own += [e.id for o in specs.operators for e in o.spec.errata]
     rules = [r.id for o in specs.operators for r in o.rules] + [r.id for r, _ in specs.tensor_rules]
     names = [o.source.name for o in specs.operators] + [o.id for o in specs.operators]
-    kernels = [f"kernels/{name}" for name in specs.tree.vocabulary.kernels]
     return list(dict.fromkeys([*names, *rules, *own, *kernels, *CODES]))
 
 
@@ -149,7 +154,7 @@ def constraint(specs: Linted, subject: str) -> str | None:
 
 def kernel(specs: Linted, subject: str) -> str | None:
     """The page of a kernel; "kernels/reduce" is one whose name operators have, too."""
-    name = subject.removeprefix("kernels/")
+    name = subject.removeprefix(_KERNELS)
     return page.kernel(name, specs) if name in specs.tree.vocabulary.kernels else None
 
 

@@ -80,11 +80,14 @@ def kernel(name: str, specs: Linted) -> str:
         for value, meaning in (told.values or {}).items():
             taken = [f"{t}: {_types(dtypes)}" for t, dtypes in told.dtypes.get(value, {}).items()]
             out += textwrap.indent("\n".join(item(value, meaning, *taken)), "    ").split("\n")
-    out += ["", "Requires"]
+    out += ["", "Requires"] if specs.requirements[name] else []
     for r in specs.requirements[name]:
         out += item(f"{r.constraint}({', '.join(r.arguments)})", f"{r.allowed}.")
     users = [o.id for o in specs.operators if o.spec.semantics.kernel == name]
-    return "\n".join([*out, "", *item("Used by", ", ".join(users) or "no operator")])
+    used = textwrap.wrap(
+        ", ".join(users) or "no operator", WIDTH, initial_indent="  ", subsequent_indent="  "
+    )
+    return "\n".join([*out, "", "Used by", *used])
 
 
 def _types(dtypes: str | list[str] | None) -> str:

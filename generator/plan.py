@@ -121,7 +121,7 @@ def _shared(linted: Linted) -> Iterator[File]:
     yield File("specops/vocabulary.py", source, "vocabulary.py.jinja", shared, ())
     template = "requirements.py.jinja"
     required = partial(values.requirements, linted)
-    yield File("specops/lowering/requirements.py", source, template, required, ())
+    yield File("specops/requirements.py", source, template, required, ())
     template = "directml/tensor_rules.py.jinja"
     tensors = partial(_tensor_rules, linted)
     yield File("specops/directml/tensor_rules.py", source, template, tensors, ())

@@ -15,7 +15,14 @@ from generator.bounds import Bound
 from generator.diagnostics import Report, suggestion
 from generator.expr import Expr, ExpressionError
 from generator.field_types import field_type
-from generator.model import Constraint, OperatorSpec, Spec, SpecTree, TensorConstraint
+from generator.model import (
+    Constraint,
+    KernelEntry,
+    OperatorSpec,
+    Spec,
+    SpecTree,
+    TensorConstraint,
+)
 from generator.source import Document, KeyPath
 
 
@@ -35,8 +42,8 @@ class Rule:
 
 
 @dataclass(frozen=True)
-class Requirement:
-    """What a kernel needs to hold of its tensors and parameters: a shared constraint over their names."""
+class Use:
+    """A shared constraint over some names: those of an operator's fields, or of a kernel's tensors and parameters."""
 
     constraint: str
     arguments: tuple[str, ...]
@@ -44,8 +51,8 @@ class Requirement:
     allowed: str
 
 
-# Of each kernel, each behind those that it needs.
-Requirements = Mapping[str, tuple[Requirement, ...]]
+# What each kernel requires, each behind those that it needs.
+Requirements = Mapping[str, tuple[Use, ...]]
 
 
 @dataclass(frozen=True)
@@ -96,22 +103,24 @@ def tensor_rules(tree: SpecTree, report: Report) -> tuple[tuple[Rule, TensorCons
     return tuple(out)
 
 
+def kernel_scope(kernel: KernelEntry) -> dict[str, str]:
+    """The type of each tensor of a kernel, and of each parameter that takes an expression, in what it requires."""
+    told = {p: e.expression for p, e in kernel.parameters.items() if e.expression}
+    types = {p: "ints" if type == "axes" else str(type) for p, type in told.items()}
+    return types | dict.fromkeys((*kernel.inputs, *kernel.outputs), "tensor")
+
+
 def requirements(tree: SpecTree, report: Report) -> Requirements:
     """What the kernels need. What cannot be resolved is in the report and left out."""
-    out: dict[str, tuple[Requirement, ...]] = {}
+    out: dict[str, tuple[Use, ...]] = {}
     for name, kernel in tree.vocabulary.kernels.items():
-        told = {p: e.expression for p, e in kernel.parameters.items() if e.expression}
-        names = {p: "ints" if type == "axes" else str(type) for p, type in told.items()}
-        names |= dict.fromkeys((*kernel.inputs, *kernel.outputs), "tensor")
-        found = []
-        for i, text in enumerate(kernel.requires):
-            path: KeyPath = ("kernels", name, "requires", i)
-            what = f"a tensor of kernel `{name}`, nor a parameter that takes an expression"
-            used = _use(text, path, names, what, tree.document, tree, report)
-            call = _call(text)
-            if used is not None and call is not None:
-                found.append(Requirement(call[0], tuple(call[1]), *used))
-        out[name] = tuple(found)
+        names = kernel_scope(kernel)
+        what = f"a tensor of kernel `{name}`, nor a parameter that takes an expression"
+        uses = [
+            _use(text, ("kernels", name, "requires", i), names, what, tree.document, tree, report)
+            for i, text in enumerate(kernel.requires)
+        ]
+        out[name] = tuple(use for use in uses if use is not None)
     return out
 
 
@@ -275,7 +284,7 @@ def _constraint(
         signed,
         bounds,
     )
-    return (used[0], constraint.allowed or used[1]) if used else None
+    return (used.require, constraint.allowed or used.allowed) if used else None
 
 
 def _use(
@@ -288,8 +297,8 @@ def _use(
     report: Report,
     signed: Container[str] = (),
     bounds: Mapping[str, Bound] | None = None,
-) -> tuple[Expr, str] | None:
-    """A shared constraint over `names`, each of them `what`: what must hold, and what is allowed in words."""
+) -> Use | None:
+    """The shared constraint that `text` names, over `names`, each of them `what`."""
     span = document.span(path)
     call = _call(text)
     if call is None:
@@ -358,7 +367,7 @@ def _use(
             "E204", message, place, "used here", help="rename the loop variable in the vocabulary"
         )
         return None
-    return require.rename(bound), _fill(shared.allowed, bound)
+    return Use(name, tuple(arguments), require.rename(bound), _fill(shared.allowed, bound))
 
 
 def _fill(sentence: str, bound: Mapping[str, str]) -> str:

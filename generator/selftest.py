@@ -15,7 +15,7 @@ from generator.field_types import field_type
 from generator.given import Given
 from generator.model import Example, SpecTree, TensorConstraint
 from generator.names import yaml_word
-from generator.resolve import Operator, Requirement, Rule
+from generator.resolve import Operator, Rule, Use
 from generator.source import Document, KeyPath
 from generator.tensors import Tensor, make_tensor
 
@@ -72,7 +72,7 @@ class SelfTest:
         operator: Operator,
         tree: SpecTree,
         tensor_rules: tuple[tuple[Rule, TensorConstraint], ...],
-        requirements: tuple[Requirement, ...],
+        requirements: tuple[Use, ...],
         remembered: dict[tuple[str, Tensor], bool],
         report: Report,
         document: Document | None = None,
@@ -279,7 +279,7 @@ class SelfTest:
                 ),
                 ", ".join(shown),
                 notes=[Note(span, "the example")],
-                help=f"it requires that {requirement.allowed}",
+                help=f"it requires that {requirement.allowed}; correct what it is told, or let a constraint require it",
             )
             return
 

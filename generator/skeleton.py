@@ -27,9 +27,9 @@ def write(root: Path, name: str, like: str, report: Report) -> None:
         return
     if given != dialect:
         message = f"`{name}` cannot begin from {like}: the dialects say different things"
-        help = (
-            f"name an operator of {given} behind --like, or write the new name as {dialect}/{stem}"
-        )
+        missing = "" if re.search(r"_[1-9][0-9]*$", stem) else ending
+        other = f"{dialect}/{stem}{missing}"
+        help = f"name an operator of {given} behind --like, or write the new name as {other}"
         report.add("E006", message, help=help)
         return
     version = re.search(r"_([1-9][0-9]*)$", stem)

@@ -7,12 +7,12 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from generator import cases, layout
-from generator.expr import Expr
+from generator.expr import Expr, parse
 from generator.field_types import field_type
 from generator.lint import Linted
 from generator.model import FieldSpec, OperatorSpec, SupportRow
 from generator.names import array_argument, description_class, snake_case, yaml_word
-from generator.resolve import Operator, Rule
+from generator.resolve import Operator, Rule, kernel_scope
 
 # Where a page has its data types. NumPy's pages have no such table: what their functions take is decided here.
 _SUPPORT_PLACES = {
@@ -21,6 +21,7 @@ _SUPPORT_PLACES = {
     "plain": "(decided)",
 }
 _EXPRESSION_TYPES = {"int": "int", "ints": "tuple[int, ...]", "bool": "bool"}
+_REQUIRED_TYPES = {"tensor": "Tensor", "ints": "Sequence[int]", "number": "float"}
 _RETURNED = {"int": "int", "ints": "Sequence[int]", "bool": "bool", "dtype": "str"}
 
 
@@ -265,31 +266,30 @@ def functions(expressions: Iterable[Expr]) -> list[str]:
 
 def requirements(linted: Linted) -> dict[str, Any]:
     """What the kernels require: constraints as functions, and for each kernel those that it names."""
-    kernels = {
-        kernel: [[f"_{r.constraint}", _tuple(r.arguments), f'"{r.allowed}"'] for r in required]
-        for kernel, required in linted.requirements.items()
-    }
-    used = {r.constraint: r for required in linted.requirements.values() for r in required}
-    shared = linted.tree.vocabulary.constraints
-    constraints = []
-    for name in (n for n in shared if n in used):
-        parameters = shared[name].parameters
-        require = used[name].require.rename(
-            dict(zip(used[name].arguments, parameters, strict=True))
-        )
-        tensors = {read.split(".")[0] for read in require.reads if "." in read}
-        types = ["Tensor" if p in tensors else "Sequence[int]" for p in parameters]
-        sentence = re.sub("[{}]", "", shared[name].allowed)
+    vocabulary = linted.tree.vocabulary
+    kernels: dict[str, list[list[str]]] = {}
+    types: dict[str, list[str]] = {}  # of the parameters of each constraint
+    for kernel, required in linted.requirements.items():
+        known = kernel_scope(vocabulary.kernels[kernel])
+        kernels[kernel] = [
+            [f"_{use.constraint}", _tuple(use.arguments), f'"{use.allowed}"'] for use in required
+        ]
+        types |= {use.constraint: [known[name] for name in use.arguments] for use in required}
+    constraints, requires = [], []
+    for name in (n for n in vocabulary.constraints if n in types):
+        shared = vocabulary.constraints[name]
+        scope = dict(zip(shared.parameters, types[name], strict=True))
+        requires.append(parse(shared.require, scope, "bool", vocabulary.data_types))
+        sentence = re.sub("[{}]", "", shared.allowed)
         constraints.append(
             {
                 "name": f"_{name}",
-                "parameters": list(zip(parameters, types, strict=True)),
+                "parameters": [(p, _REQUIRED_TYPES[type]) for p, type in scope.items()],
                 "sentence": f"Whether {sentence}.",
-                "body": "\n".join(require.statement("return", layout.WITHIN)),
+                "body": "\n".join(requires[-1].statement("return", layout.WITHIN)),
             }
         )
-    called = functions(r.require for r in used.values())
-    return {"constraints": constraints, "kernels": kernels, "functions": called}
+    return {"constraints": constraints, "kernels": kernels, "functions": functions(requires)}
 
 
 def _lowered(op: Operator, linted: Linted) -> list[dict[str, Any]]:

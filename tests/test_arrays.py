@@ -654,18 +654,22 @@ def test_what_to_do_with_tensors_of_torch() -> None:
     def refuse(*_: Any, **__: Any) -> Any:
         raise RuntimeError("Unsupported dtype in DLTensor.")
 
-    of_torch = {"__module__": "torch", "__dlpack__": refuse, "dtype": "torch.bfloat16"}
-    tensor = type("Tensor", (), of_torch)()
+    parts = {"device": "cpu", "layout": "torch.strided", "dtype": "torch.bfloat16"}
+    of_torch = {"__module__": "torch", "__dlpack__": refuse, **parts}
+    kind = type("Tensor", (), of_torch)
+    tensor = kind()
     shared = "detach().view(torch.int16).numpy().view(ml_dtypes.bfloat16)"
     violation = refused(lambda: specops.softmax(tensor))
     assert violation.allowed.endswith(f"that shares its memory: use x.{shared}")
     violation = refused(lambda: specops.softmax(PAGE, out=tensor))
     assert violation.allowed == f"a NumPy array to write to: use out.{shared}"
-    tensor = type("Tensor", (), {**of_torch, "dtype": "torch.float32"})()
+    tensor = type("Parameter", (kind,), {"dtype": "torch.float32"})()
     violation = refused(lambda: specops.softmax(PAGE, out=tensor))
     assert violation.allowed == "a NumPy array to write to: use out.detach().numpy()"
-    violation = refused(lambda: specops.softmax(PAGE, out=[1]))  # type: ignore[arg-type]
-    assert violation.allowed == "a NumPy array to write to"
+    others = [{"device": "cuda:0"}, {"layout": "torch.sparse_coo"}, {"dtype": "torch.float8_e5m2"}]
+    for out in [1], type("dtype", (), of_torch)(), *(type("T", (kind,), o)() for o in others):
+        violation = refused(lambda out=out: specops.softmax(PAGE, out=out))
+        assert violation.allowed == "a NumPy array to write to"
 
 
 @pytest.mark.parametrize("function", [dml.argmax, onnx.softmax, specops.softmax])

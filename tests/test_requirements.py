@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -11,6 +11,7 @@ import pytest
 from trees import PROJECT
 
 from generator.diagnostics import Report
+from generator.resolve import requirements
 from generator.structure import load_tree
 from specops.errors import SpecopsError
 from specops.lowering.arg_reduce import ArgReduce
@@ -23,6 +24,7 @@ from specops.lowering.max_pool_grad import MaxPoolGrad
 from specops.lowering.max_unpool import MaxUnpool
 from specops.lowering.reduce import Reduce
 from specops.lowering.softmax import Softmax
+from specops.requirements import lowered
 from specops.tensor import Tensor, packed
 from specops.vocabulary import DATA_TYPES
 from stress.memory import Arena
@@ -72,10 +74,10 @@ CALLS: dict[str, tuple[Any, dict[str, Any], dict[str, tuple[int, ...]]]] = {
 }
 
 
-def lowered(kernel: str, told: dict[str, Any], sizes: dict[str, tuple[int, ...]]) -> Any:
+def made(kernel: str, told: dict[str, Any], sizes: dict[str, tuple[int, ...]]) -> Any:
     """The kernel's host side for float32 tensors of these sizes."""
-    made, _, _ = CALLS[kernel]
-    return made(**told, **tensors(kernel, sizes))
+    host, _, _ = CALLS[kernel]
+    return lowered("OPERATOR", kernel, host, **told, **tensors(kernel, sizes))
 
 
 def tensors(kernel: str, sizes: dict[str, tuple[int, ...]]) -> dict[str, Tensor]:
@@ -83,60 +85,101 @@ def tensors(kernel: str, sizes: dict[str, tuple[int, ...]]) -> dict[str, Tensor]
     return {n: packed("INT64" if n in indices else "FLOAT32", s) for n, s in sizes.items()}
 
 
-def wrong_calls() -> dict[str, Callable[[], Any]]:
-    """One change of a good call each."""
-    calls: dict[str, Callable[[], Any]] = {}
-
-    def add(kernel: str, name: str, value: Any) -> None:
-        _, told, sizes = CALLS[kernel]
-        changed = {**told, name: value} if name in told else told
-        other = {**sizes, name: value} if name in sizes else sizes
-        calls[f"{kernel} {name} {value}"] = lambda: lowered(kernel, changed, other)
-
+def wrong_calls() -> Iterator[tuple[str, str, dict[str, Any]]]:
+    """Kernels, what each requires, and changes of its good call that break this and nothing that stands before it."""
+    beyond = "each of axes is from 0 on and less than the number of dimensions of input"
     for kernel, (_, told, sizes) in CALLS.items():
         if "axes" in told:
             rank = len(sizes["input"])
-            for axes in ([rank], [-1], [1, 1]):
-                add(kernel, "axes", axes)
+            yield kernel, beyond, {"axes": [rank]}
+            yield kernel, beyond, {"axes": [-1]}
+            yield kernel, "no value of axes is repeated", {"axes": [1, 1]}
         if "window" in told:
-            for name in set(told) & {*WINDOWS, *END}:
-                add(kernel, name, told[name][:1])
-                add(kernel, name, [*told[name], 1])
-                add(kernel, name, [-1, 1])
-                if name in ("strides", "dilations"):
-                    add(kernel, name, [1, 0])
-        for name, own in sizes.items():
-            if (kernel, name) != ("max_unpool", "output"):
-                add(kernel, name, (own[0] + 1, *own[1:]))
-                add(kernel, name, (*own, 1))
-    for kernel in ("max_pool", "average_pool_grad", "max_pool_grad"):
-        add(kernel, "window", [0, 1])
-    add("reduce", "output", (2, 3, 1))
-    add("reduce", "output", (3, 4))
-    return calls
+            yield from wrong_windows(kernel, told)
+    for kernel in ("arg_reduce", "reduce"):
+        all_or_others = "output has the dimensions of input, all of them or all but axes"
+        yield kernel, all_or_others, {"output": (2, 3, 1, 4)}
+        yield kernel, all_or_others, {"output": (2,)}
+        kept = "where output has all dimensions of input, it has its sizes, with 1 for each of axes"
+        for wrong in ((2, 3, 1), (2, 3, 4), (2, 1, 5), (1, 1, 4)):
+            yield kernel, kept, {"output": wrong}
+        left = "where output lacks axes, it has the other sizes of input"
+        for wrong in ((2, 3), (3, 4), (2, 5)):
+            yield kernel, left, {"output": wrong}
+    like = [("hardmax", "output", "input"), ("softmax", "output", "input")]
+    like += [("max_pool_grad", "output", "input"), ("max_unpool", "indices", "input")]
+    for kernel, one, other in [*like, ("max_pool", "indices", "output")]:
+        own = CALLS[kernel][2][one]
+        ranks = f"{one} and {other} have the same number of dimensions"
+        yield kernel, ranks, {one: (*own, 1)}
+        yield kernel, ranks, {one: own[1:]}
+        for axis, n in enumerate(own):
+            changed = {one: (*own[:axis], n + 1, *own[axis + 1 :])}
+            yield kernel, f"{one} and {other} have the same sizes", changed
 
 
-WRONG = wrong_calls()
+def wrong_windows(kernel: str, told: dict[str, Any]) -> Iterator[tuple[str, str, dict[str, Any]]]:
+    lists = [name for name in told if name in {*WINDOWS, *END}]
+    yield kernel, "window has at least one entry", {name: [] for name in lists}
+    for name in lists[1:]:
+        for wrong in (told[name][:1], [*told[name], 1]):
+            yield kernel, f"{name} has one entry for each of window", {name: wrong}
+        if name.endswith("padding"):
+            yield kernel, f"none of {name} is negative", {name: [0, -1]}
+        else:
+            yield kernel, f"each of {name} is at least 1", {name: [1, 0]}
+    many = "window has at most one entry for each dimension of input"
+    yield kernel, many, {name: [1] * 5 for name in lists}
+    if kernel in ("average_pool", "lp_pool"):
+        yield kernel, "none of window is negative", {"window": [2, -1]}
+    else:
+        yield kernel, "each of window is at least 1", {"window": [2, 0]}
+    pooled = "gradient" if kernel == "max_pool_grad" else "output"
+    own = CALLS[kernel][2][pooled]
+    ranks = f"{pooled} and input have the same number of dimensions"
+    yield kernel, ranks, {pooled: (*own, 1)}
+    yield kernel, ranks, {pooled: own[1:]}
+    batch = "but for the last dimensions, one for each of window, {} has the sizes of input"
+    for wrong in ((3, 3, *own[2:]), (2, 4, *own[2:])):
+        yield kernel, batch.format(pooled), {pooled: wrong}
+
+
+WRONG = list(wrong_calls())
 
 
 @pytest.mark.parametrize("kernel", CALLS)
 def test_good_calls_are_taken(kernel: str) -> None:
     _, told, sizes = CALLS[kernel]
-    lowered(kernel, told, sizes)
+    made(kernel, told, sizes)
 
 
-@pytest.mark.parametrize("name", sorted(WRONG))
-def test_what_a_kernel_cannot_compute_is_refused(name: str) -> None:
-    kernel, _ = name.split(maxsplit=1)
-    with pytest.raises(SpecopsError, match=f"^kernel {kernel} requires that "):
-        WRONG[name]()
+@pytest.mark.parametrize(
+    ("kernel", "required", "changes"), WRONG, ids=[f"{k} {c}" for k, _, c in WRONG]
+)
+def test_what_a_kernel_cannot_compute_is_refused(
+    kernel: str, required: str, changes: dict[str, Any]
+) -> None:
+    _, told, sizes = CALLS[kernel]
+    with pytest.raises(SpecopsError) as caught:
+        made(
+            kernel,
+            {n: changes.get(n, v) for n, v in told.items()},
+            {n: changes.get(n, v) for n, v in sizes.items()},
+        )
+    message = str(caught.value)
+    assert message.startswith(f"OPERATOR: kernel {kernel} requires that {required}; found ")
+    assert any(f"{name} {list(value)}" in message for name, value in changes.items())
 
 
-def test_each_kernel_is_here() -> None:
+def test_each_requirement_is_here() -> None:
     report = Report()
     tree = load_tree(PROJECT, report)
     assert tree is not None
-    assert list(CALLS) == list(tree.vocabulary.kernels)
+    required = requirements(tree, report)
+    found = {kernel: [use.allowed for use in uses] for kernel, uses in required.items()}
+    assert list(CALLS) == list(found)
+    for kernel, allowed in found.items():
+        assert set(allowed) == {words for other, words, _ in WRONG if other == kernel}, kernel
 
 
 def sizes_of(pick: random.Random, rank: int) -> tuple[list[int], list[int]]:
@@ -178,13 +221,14 @@ def test_poolings_stay_in_their_memory(kernel: str) -> None:
             dtype = DATA_TYPES[tensor.dtype].numpy
             given.append(arenas[name].place_packed(tensor.sizes, dtype, upper))
             given[-1][...] = np.arange(given[-1].size).reshape(tensor.sizes) % 97
-        lowered(kernel, told, sizes)(*given)
+        made(kernel, told, sizes)(*given)
 
 
+@pytest.mark.parametrize("pooled", [(2, 3, 4, 0), (2, 3, 0, 0), (2, 3, 0, 5)], ids=str)
 @pytest.mark.parametrize("kernel", ["average_pool_grad", "max_pool_grad"])
-def test_no_windows_give_no_gradient(kernel: str) -> None:
+def test_no_windows_give_no_gradient(kernel: str, pooled: tuple[int, ...]) -> None:
     _, told, sizes = CALLS[kernel]
-    none = {n: (2, 3, 0, 5) if own == POOLED else own for n, own in sizes.items()}
+    none = {n: pooled if own == POOLED else own for n, own in sizes.items()}
     given = [np.ones(own, np.float32) for own in none.values()]
-    lowered(kernel, told, none)(*given)
+    made(kernel, told, none)(*given)
     assert not given[-1].any()

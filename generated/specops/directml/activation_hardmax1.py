@@ -121,8 +121,12 @@ def lower(
 ) -> Callable[..., None]:
     """The kernel for validated values, loaded with its first use."""
     from specops.lowering.hardmax import Hardmax
+    from specops.requirements import lowered
 
-    return Hardmax(
+    return lowered(
+        "DML_OPERATOR_ACTIVATION_HARDMAX1",
+        "hardmax",
+        Hardmax,
         axes=Axes,
         # Decided: The page is silent. Its arg-max compares, and Direct3D compares false with NaN;
         # DirectML is reported to ignore it (webnn#811).

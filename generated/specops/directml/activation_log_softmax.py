@@ -98,8 +98,12 @@ def lower(
 ) -> Callable[..., None]:
     """The kernel for validated values, loaded with its first use."""
     from specops.lowering.softmax import Softmax
+    from specops.requirements import lowered
 
-    return Softmax(
+    return lowered(
+        "DML_OPERATOR_ACTIVATION_LOG_SOFTMAX",
+        "softmax",
+        Softmax,
         axes=[rank(InputTensor) - 1],
         result="logarithm",
         # Decided: The page is silent. The formula with the greatest element subtracted gives NaN

@@ -95,8 +95,12 @@ def lower(
 ) -> Callable[..., None]:
     """The kernel for validated values, loaded with its first use."""
     from specops.lowering.softmax import Softmax
+    from specops.requirements import lowered
 
-    return Softmax(
+    return lowered(
+        "DML_OPERATOR_ACTIVATION_SOFTMAX",
+        "softmax",
+        Softmax,
         axes=[rank(InputTensor) - 1],
         result="probability",
         # Decided: The page is silent. The formula with the greatest element subtracted gives NaN

@@ -116,8 +116,12 @@ def lower(
 ) -> Callable[..., None]:
     """The kernel for validated values, loaded with its first use."""
     from specops.lowering.softmax import Softmax
+    from specops.requirements import lowered
 
-    return Softmax(
+    return lowered(
+        "DML_OPERATOR_ACTIVATION_SOFTMAX1",
+        "softmax",
+        Softmax,
         axes=Axes,
         result="probability",
         # Decided: The page is silent. The formula with the greatest element subtracted gives NaN

@@ -126,8 +126,12 @@ def lower(
 ) -> Callable[..., None]:
     """The kernel for validated values, loaded with its first use."""
     from specops.lowering.arg_reduce import ArgReduce
+    from specops.requirements import lowered
 
-    return ArgReduce(
+    return lowered(
+        "DML_OPERATOR_ARGMIN",
+        "arg_reduce",
+        ArgReduce,
         axes=Axes,
         better="less",
         tie={"INCREASING": "first", "DECREASING": "last"}[AxisDirection],

@@ -276,8 +276,12 @@ def lower(
 ) -> Callable[..., None]:
     """The kernel for validated values, loaded with its first use."""
     from specops.lowering.average_pool import AveragePool
+    from specops.requirements import lowered
 
-    return AveragePool(
+    return lowered(
+        "DML_OPERATOR_AVERAGE_POOLING",
+        "average_pool",
+        AveragePool,
         window=WindowSize,
         strides=Strides,
         dilations=no_dilations,

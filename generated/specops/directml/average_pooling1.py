@@ -306,8 +306,12 @@ def lower(
 ) -> Callable[..., None]:
     """The kernel for validated values, loaded with its first use."""
     from specops.lowering.average_pool import AveragePool
+    from specops.requirements import lowered
 
-    return AveragePool(
+    return lowered(
+        "DML_OPERATOR_AVERAGE_POOLING1",
+        "average_pool",
+        AveragePool,
         window=WindowSize,
         strides=Strides,
         dilations=Dilations,

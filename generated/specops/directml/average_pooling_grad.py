@@ -278,8 +278,12 @@ def lower(
 ) -> Callable[..., None]:
     """The kernel for validated values, loaded with its first use."""
     from specops.lowering.average_pool_grad import AveragePoolGrad
+    from specops.requirements import lowered
 
-    return AveragePoolGrad(
+    return lowered(
+        "DML_OPERATOR_AVERAGE_POOLING_GRAD",
+        "average_pool_grad",
+        AveragePoolGrad,
         window=WindowSize,
         strides=Strides,
         start_padding=StartPadding,

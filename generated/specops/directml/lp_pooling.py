@@ -281,8 +281,12 @@ def lower(
 ) -> Callable[..., None]:
     """The kernel for validated values, loaded with its first use."""
     from specops.lowering.lp_pool import LpPool
+    from specops.requirements import lowered
 
-    return LpPool(
+    return lowered(
+        "DML_OPERATOR_LP_POOLING",
+        "lp_pool",
+        LpPool,
         window=WindowSize,
         strides=Strides,
         dilations=no_dilations,

@@ -314,8 +314,12 @@ def lower(
 ) -> Callable[..., None]:
     """The kernel for validated values, loaded with its first use."""
     from specops.lowering.lp_pool import LpPool
+    from specops.requirements import lowered
 
-    return LpPool(
+    return lowered(
+        "DML_OPERATOR_LP_POOLING1",
+        "lp_pool",
+        LpPool,
         window=WindowSize,
         strides=Strides,
         dilations=Dilations,

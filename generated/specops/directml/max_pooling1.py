@@ -327,8 +327,12 @@ def lower(
 ) -> Callable[..., None]:
     """The kernel for validated values, loaded with its first use."""
     from specops.lowering.max_pool import MaxPool
+    from specops.requirements import lowered
 
-    return MaxPool(
+    return lowered(
+        "DML_OPERATOR_MAX_POOLING1",
+        "max_pool",
+        MaxPool,
         window=WindowSize,
         strides=Strides,
         dilations=no_dilations,

@@ -328,8 +328,12 @@ def lower(
 ) -> Callable[..., None]:
     """The kernel for validated values, loaded with its first use."""
     from specops.lowering.max_pool_grad import MaxPoolGrad
+    from specops.requirements import lowered
 
-    return MaxPoolGrad(
+    return lowered(
+        "DML_OPERATOR_MAX_POOLING_GRAD",
+        "max_pool_grad",
+        MaxPoolGrad,
         window=WindowSize,
         strides=Strides,
         dilations=Dilations,

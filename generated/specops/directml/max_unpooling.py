@@ -86,8 +86,12 @@ def lower(
 ) -> Callable[..., None]:
     """The kernel for validated values, loaded with its first use."""
     from specops.lowering.max_unpool import MaxUnpool
+    from specops.requirements import lowered
 
-    return MaxUnpool(
+    return lowered(
+        "DML_OPERATOR_MAX_UNPOOLING",
+        "max_unpool",
+        MaxUnpool,
         input=InputTensor,
         indices=IndicesTensor,
         output=OutputTensor,

@@ -216,8 +216,12 @@ def lower(
 ) -> Callable[..., None]:
     """The kernel for validated values, loaded with its first use."""
     from specops.lowering.reduce import Reduce
+    from specops.requirements import lowered
 
-    return Reduce(
+    return lowered(
+        "DML_OPERATOR_REDUCE",
+        "reduce",
+        Reduce,
         axes=Axes,
         function={
             "ARGMAX": "argmax",

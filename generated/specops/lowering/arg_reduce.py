@@ -16,7 +16,6 @@ import numpy.typing as npt
 from specops import geometry, launch
 from specops.geometry import Axis
 from specops.kernels import arg_reduce as kernel
-from specops.lowering import requirements
 from specops.lowering.keys import keys_of
 from specops.lowering.plans import Plans
 from specops.tensor import Tensor
@@ -661,7 +660,6 @@ class ArgReduce(Search):
     def __init__(
         self, *, better: str, tie: str, nan: str, axes: Sequence[int], input: Tensor, output: Tensor
     ) -> None:
-        requirements.check("arg_reduce", axes=axes, input=input, output=output)
         super().__init__(
             better=better,
             tie=tie,

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from specops.lowering import requirements
 from specops.lowering.sum_pool import SumPool
 from specops.tensor import Tensor
 
@@ -35,16 +34,6 @@ class AveragePool(SumPool):
         input: Tensor,
         output: Tensor,
     ) -> None:
-        requirements.check(
-            "average_pool",
-            window=window,
-            strides=strides,
-            dilations=dilations,
-            start_padding=start_padding,
-            end_padding=end_padding,
-            input=input,
-            output=output,
-        )
         super().__init__(
             window=window,
             strides=strides,

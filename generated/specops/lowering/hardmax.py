@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from specops.lowering import requirements
 from specops.lowering.arg_reduce import Search
 from specops.tensor import Tensor
 
@@ -27,7 +26,6 @@ class Hardmax(Search):
     """
 
     def __init__(self, *, axes: Sequence[int], nan: str, input: Tensor, output: Tensor) -> None:
-        requirements.check("hardmax", axes=axes, input=input, output=output)
         super().__init__(
             better="greater",
             tie="first",

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 from specops import launch
 from specops.kernels import max_pool as kernel
-from specops.lowering import pooling, requirements
+from specops.lowering import pooling
 from specops.lowering.keys import keys_of
 from specops.lowering.plane_tables import packs
 from specops.lowering.plans import Plans
@@ -59,16 +59,6 @@ class MaxPool:
         output: Tensor,
         indices: Tensor | None,
     ) -> None:
-        requirements.check(
-            "max_pool",
-            window=window,
-            strides=strides,
-            dilations=dilations,
-            start_padding=start_padding,
-            input=input,
-            output=output,
-            indices=indices,
-        )
         self._reduction = None
         if indices is None:
             self._reduction = pooling.reduction(

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 from specops import geometry, launch
 from specops.kernels import max_pool as kernel
-from specops.lowering import pooling, requirements
+from specops.lowering import pooling
 from specops.lowering.keys import keys_of
 from specops.lowering.max_pool import rank_widths
 from specops.lowering.plans import Plans
@@ -60,16 +60,6 @@ class MaxPoolGrad:
         gradient: Tensor,
         output: Tensor,
     ) -> None:
-        requirements.check(
-            "max_pool_grad",
-            window=window,
-            strides=strides,
-            dilations=dilations,
-            start_padding=start_padding,
-            input=input,
-            gradient=gradient,
-            output=output,
-        )
         self._output = output
         self._dtype = input.dtype
         self._width, least, greatest, _, infinity = keys_of(input.dtype)

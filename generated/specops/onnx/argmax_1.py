@@ -76,8 +76,12 @@ def lower(
 ) -> Callable[..., None]:
     """The kernel for validated values, loaded with its first use."""
     from specops.lowering.arg_reduce import ArgReduce
+    from specops.requirements import lowered
 
-    return ArgReduce(
+    return lowered(
+        "ArgMax-1",
+        "arg_reduce",
+        ArgReduce,
         axes=[reduced_axis],
         better="greater",
         # Decided: The page of this version is silent. ONNX's own implementation and onnxruntime

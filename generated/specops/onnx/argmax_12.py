@@ -74,8 +74,12 @@ def lower(
 ) -> Callable[..., None]:
     """The kernel for validated values, loaded with its first use."""
     from specops.lowering.arg_reduce import ArgReduce
+    from specops.requirements import lowered
 
-    return ArgReduce(
+    return lowered(
+        "ArgMax-12",
+        "arg_reduce",
+        ArgReduce,
         axes=[reduced_axis],
         better="greater",
         tie={False: "first", True: "last"}[select_last_index],

@@ -74,8 +74,12 @@ def lower(
 ) -> Callable[..., None]:
     """The kernel for validated values, loaded with its first use."""
     from specops.lowering.arg_reduce import ArgReduce
+    from specops.requirements import lowered
 
-    return ArgReduce(
+    return lowered(
+        "ArgMin-11",
+        "arg_reduce",
+        ArgReduce,
         axes=[reduced_axis],
         better="less",
         # Decided: The page of this version is silent. ONNX's own implementation and onnxruntime

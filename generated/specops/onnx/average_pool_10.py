@@ -303,8 +303,12 @@ def lower(
 ) -> Callable[..., None]:
     """The kernel for validated values, loaded with its first use."""
     from specops.lowering.average_pool import AveragePool
+    from specops.requirements import lowered
 
-    return AveragePool(
+    return lowered(
+        "AveragePool-10",
+        "average_pool",
+        AveragePool,
         window=kernel_shape,
         strides=strides,
         dilations=no_dilations,

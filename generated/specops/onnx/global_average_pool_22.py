@@ -42,8 +42,12 @@ def lower(
 ) -> Callable[..., None]:
     """The kernel for validated values, loaded with its first use."""
     from specops.lowering.reduce import Reduce
+    from specops.requirements import lowered
 
-    return Reduce(
+    return lowered(
+        "GlobalAveragePool-22",
+        "reduce",
+        Reduce,
         axes=spatial_axes,
         function="mean",
         # Decided: The page is silent. Whatever is computed with NaN is NaN.

@@ -70,8 +70,12 @@ def lower(
 ) -> Callable[..., None]:
     """The kernel for validated values, loaded with its first use."""
     from specops.lowering.lp_pool import LpPool
+    from specops.requirements import lowered
 
-    return LpPool(
+    return lowered(
+        "GlobalLpPool-2",
+        "lp_pool",
+        LpPool,
         window=spatial_sizes,
         strides=ones,
         dilations=ones,

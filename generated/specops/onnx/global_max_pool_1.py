@@ -41,8 +41,12 @@ def lower(
 ) -> Callable[..., None]:
     """The kernel for validated values, loaded with its first use."""
     from specops.lowering.reduce import Reduce
+    from specops.requirements import lowered
 
-    return Reduce(
+    return lowered(
+        "GlobalMaxPool-1",
+        "reduce",
+        Reduce,
         axes=spatial_axes,
         function="max",
         # Decided: The page is silent. As for MaxPool.

@@ -51,8 +51,12 @@ def lower(
 ) -> Callable[..., None]:
     """The kernel for validated values, loaded with its first use."""
     from specops.lowering.hardmax import Hardmax
+    from specops.requirements import lowered
 
-    return Hardmax(
+    return lowered(
+        "Hardmax-11",
+        "hardmax",
+        Hardmax,
         axes=range(axis % rank(input), rank(input)),
         # Decided: The page is silent. NumPy's rule, so that a group always has its 1 where NumPy's
         # argmax points; onnxruntime differs.

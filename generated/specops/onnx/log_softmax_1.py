@@ -55,8 +55,12 @@ def lower(
 ) -> Callable[..., None]:
     """The kernel for validated values, loaded with its first use."""
     from specops.lowering.softmax import Softmax
+    from specops.requirements import lowered
 
-    return Softmax(
+    return lowered(
+        "LogSoftmax-1",
+        "softmax",
+        Softmax,
         axes=range(axis % rank(input), rank(input)),
         result="logarithm",
         # Decided: The page is silent. The formula with the greatest element subtracted gives NaN

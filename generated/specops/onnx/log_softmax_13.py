@@ -53,8 +53,12 @@ def lower(
 ) -> Callable[..., None]:
     """The kernel for validated values, loaded with its first use."""
     from specops.lowering.softmax import Softmax
+    from specops.requirements import lowered
 
-    return Softmax(
+    return lowered(
+        "LogSoftmax-13",
+        "softmax",
+        Softmax,
         axes=[axis % rank(input)],
         result="logarithm",
         # Decided: The page is silent. The formula with the greatest element subtracted gives NaN

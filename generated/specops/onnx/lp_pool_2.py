@@ -242,8 +242,12 @@ def lower(
 ) -> Callable[..., None]:
     """The kernel for validated values, loaded with its first use."""
     from specops.lowering.lp_pool import LpPool
+    from specops.requirements import lowered
 
-    return LpPool(
+    return lowered(
+        "LpPool-2",
+        "lp_pool",
+        LpPool,
         window=kernel_shape,
         strides=strides,
         dilations=no_dilations,

@@ -241,8 +241,12 @@ def lower(
 ) -> Callable[..., None]:
     """The kernel for validated values, loaded with its first use."""
     from specops.lowering.max_pool import MaxPool
+    from specops.requirements import lowered
 
-    return MaxPool(
+    return lowered(
+        "MaxPool-1",
+        "max_pool",
+        MaxPool,
         window=kernel_shape,
         strides=strides,
         dilations=no_dilations,

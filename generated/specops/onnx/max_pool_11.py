@@ -339,8 +339,12 @@ def lower(
 ) -> Callable[..., None]:
     """The kernel for validated values, loaded with its first use."""
     from specops.lowering.max_pool import MaxPool
+    from specops.requirements import lowered
 
-    return MaxPool(
+    return lowered(
+        "MaxPool-11",
+        "max_pool",
+        MaxPool,
         window=kernel_shape,
         strides=strides,
         dilations=dilations,

@@ -219,8 +219,12 @@ def lower(
 ) -> Callable[..., None]:
     """The kernel for validated values, loaded with its first use."""
     from specops.lowering.max_unpool import MaxUnpool
+    from specops.requirements import lowered
 
-    return MaxUnpool(
+    return lowered(
+        "MaxUnpool-9",
+        "max_unpool",
+        MaxUnpool,
         input=X,
         indices=I,
         output=output,

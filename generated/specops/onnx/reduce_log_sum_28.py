@@ -76,8 +76,12 @@ def lower(
 ) -> Callable[..., None]:
     """The kernel for validated values, loaded with its first use."""
     from specops.lowering.reduce import Reduce
+    from specops.requirements import lowered
 
-    return Reduce(
+    return lowered(
+        "ReduceLogSum-28",
+        "reduce",
+        Reduce,
         axes=reduced_axes,
         function="log_sum",
         # Decided: The page is silent. Whatever is computed with NaN is NaN.

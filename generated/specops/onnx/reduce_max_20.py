@@ -77,8 +77,12 @@ def lower(
 ) -> Callable[..., None]:
     """The kernel for validated values, loaded with its first use."""
     from specops.lowering.reduce import Reduce
+    from specops.requirements import lowered
 
-    return Reduce(
+    return lowered(
+        "ReduceMax-20",
+        "reduce",
+        Reduce,
         axes=reduced_axes,
         function="max",
         # Decided: The page is silent. NumPy's rule. onnxruntime's ReduceMax keeps NaN only at some

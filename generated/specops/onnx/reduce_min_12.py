@@ -74,8 +74,12 @@ def lower(
 ) -> Callable[..., None]:
     """The kernel for validated values, loaded with its first use."""
     from specops.lowering.reduce import Reduce
+    from specops.requirements import lowered
 
-    return Reduce(
+    return lowered(
+        "ReduceMin-12",
+        "reduce",
+        Reduce,
         axes=reduced_axes,
         function="min",
         # Decided: The page is silent. NumPy's rule.

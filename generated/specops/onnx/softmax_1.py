@@ -56,8 +56,12 @@ def lower(
 ) -> Callable[..., None]:
     """The kernel for validated values, loaded with its first use."""
     from specops.lowering.softmax import Softmax
+    from specops.requirements import lowered
 
-    return Softmax(
+    return lowered(
+        "Softmax-1",
+        "softmax",
+        Softmax,
         axes=range(axis % rank(input), rank(input)),
         result="probability",
         # Decided: The page is silent. The formula with the greatest element subtracted gives NaN

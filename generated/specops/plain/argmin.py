@@ -79,8 +79,12 @@ def lower(
 ) -> Callable[..., None]:
     """The kernel for validated values, loaded with its first use."""
     from specops.lowering.arg_reduce import ArgReduce
+    from specops.requirements import lowered
 
-    return ArgReduce(
+    return lowered(
+        "argmin",
+        "arg_reduce",
+        ArgReduce,
         axes=axis,
         better="less",
         tie={False: "first", True: "last"}[last],

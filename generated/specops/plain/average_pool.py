@@ -240,8 +240,12 @@ def lower(
 ) -> Callable[..., None]:
     """The kernel for validated values, loaded with its first use."""
     from specops.lowering.average_pool import AveragePool
+    from specops.requirements import lowered
 
-    return AveragePool(
+    return lowered(
+        "average_pool",
+        "average_pool",
+        AveragePool,
         window=window_size,
         strides=strides,
         dilations=dilations,

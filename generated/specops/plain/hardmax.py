@@ -67,8 +67,12 @@ def lower(
 ) -> Callable[..., None]:
     """The kernel for validated values, loaded with its first use."""
     from specops.lowering.hardmax import Hardmax
+    from specops.requirements import lowered
 
-    return Hardmax(
+    return lowered(
+        "hardmax",
+        "hardmax",
+        Hardmax,
         axes=axis,
         # Decided: As numpy.argmax does, the first NaN wins.
         nan="propagates",

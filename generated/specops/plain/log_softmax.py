@@ -70,8 +70,12 @@ def lower(
 ) -> Callable[..., None]:
     """The kernel for validated values, loaded with its first use."""
     from specops.lowering.softmax import Softmax
+    from specops.requirements import lowered
 
-    return Softmax(
+    return lowered(
+        "log_softmax",
+        "softmax",
+        Softmax,
         axes=axis,
         result="logarithm",
         # Decided: The page is silent. The formula with the greatest element subtracted gives NaN

@@ -248,8 +248,12 @@ def lower(
 ) -> Callable[..., None]:
     """The kernel for validated values, loaded with its first use."""
     from specops.lowering.lp_pool import LpPool
+    from specops.requirements import lowered
 
-    return LpPool(
+    return lowered(
+        "lp_pool",
+        "lp_pool",
+        LpPool,
         window=window_size,
         strides=strides,
         dilations=dilations,

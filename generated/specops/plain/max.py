@@ -74,8 +74,12 @@ def lower(
 ) -> Callable[..., None]:
     """The kernel for validated values, loaded with its first use."""
     from specops.lowering.reduce import Reduce
+    from specops.requirements import lowered
 
-    return Reduce(
+    return lowered(
+        "max",
+        "reduce",
+        Reduce,
         axes=axis,
         function="max",
         nan="propagates",

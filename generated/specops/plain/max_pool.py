@@ -250,8 +250,12 @@ def lower(
 ) -> Callable[..., None]:
     """The kernel for validated values, loaded with its first use."""
     from specops.lowering.max_pool import MaxPool
+    from specops.requirements import lowered
 
-    return MaxPool(
+    return lowered(
+        "max_pool",
+        "max_pool",
+        MaxPool,
         window=window_size,
         strides=strides,
         dilations=dilations,

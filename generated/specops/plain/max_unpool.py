@@ -61,8 +61,12 @@ def lower(
 ) -> Callable[..., None]:
     """The kernel for validated values, loaded with its first use."""
     from specops.lowering.max_unpool import MaxUnpool
+    from specops.requirements import lowered
 
-    return MaxUnpool(
+    return lowered(
+        "max_unpool",
+        "max_unpool",
+        MaxUnpool,
         input=x,
         indices=indices,
         output=out,

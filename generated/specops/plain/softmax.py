@@ -71,8 +71,12 @@ def lower(
 ) -> Callable[..., None]:
     """The kernel for validated values, loaded with its first use."""
     from specops.lowering.softmax import Softmax
+    from specops.requirements import lowered
 
-    return Softmax(
+    return lowered(
+        "softmax",
+        "softmax",
+        Softmax,
         axes=axis,
         result="probability",
         # Decided: The page is silent. The formula with the greatest element subtracted gives NaN

@@ -67,8 +67,12 @@ def lower(
 ) -> Callable[..., None]:
     """The kernel for validated values, loaded with its first use."""
     from specops.lowering.reduce import Reduce
+    from specops.requirements import lowered
 
-    return Reduce(
+    return lowered(
+        "sum",
+        "reduce",
+        Reduce,
         axes=axis,
         function="sum",
         # Decided: The page is silent. Whatever is computed with NaN is NaN.

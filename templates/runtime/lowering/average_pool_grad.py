@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from specops import geometry, launch
 from specops.kernels import sum_pool as kernel
-from specops.lowering import pooling, requirements
+from specops.lowering import pooling
 from specops.lowering.average_pool import counted
 from specops.lowering.plans import Plans
 from specops.lowering.pool_axes import BatchAxis, SpatialAxis
@@ -41,15 +41,6 @@ class AveragePoolGrad:
         input: Tensor,
         output: Tensor,
     ) -> None:
-        requirements.check(
-            "average_pool_grad",
-            window=window,
-            strides=strides,
-            start_padding=start_padding,
-            end_padding=end_padding,
-            input=input,
-            output=output,
-        )
         self._dtype = input.dtype
         self._item_bytes = input.numpy_dtype.itemsize
         holders = math.prod(-(-w // s) for w, s in zip(window, strides, strict=True))

@@ -10,7 +10,7 @@ import numpy as np
 
 from specops import geometry, launch
 from specops.kernels import max_pool as kernel
-from specops.lowering import pooling, requirements
+from specops.lowering import pooling
 from specops.lowering.plans import Plans
 from specops.lowering.pool_axes import BatchAxis
 from specops.lowering.pooling import Array, Plan, Strides, planned
@@ -43,7 +43,6 @@ class MaxUnpool:
     """
 
     def __init__(self, *, input: Tensor, indices: Tensor, output: Tensor) -> None:
-        requirements.check("max_unpool", input=input, indices=indices)
         self._sizes, self._out_sizes = input.sizes, output.sizes
         self._item_bytes = input.numpy_dtype.itemsize
         self._index_bytes = indices.numpy_dtype.itemsize

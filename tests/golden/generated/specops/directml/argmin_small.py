@@ -81,8 +81,12 @@ def lower(
 ) -> Callable[..., None]:
     """The kernel for validated values, loaded with its first use."""
     from specops.lowering.arg_reduce import ArgReduce
+    from specops.requirements import lowered
 
-    return ArgReduce(
+    return lowered(
+        "DML_OPERATOR_ARGMIN_SMALL",
+        "arg_reduce",
+        ArgReduce,
         axes=Axes,
         better="less",
         tie={"INCREASING": "first", "DECREASING": "last"}[AxisDirection],
@@ -226,7 +230,8 @@ def argmin_small(
         Receives one index for each reduced group.
 
     Raises:
-        ValidationError: the arguments are not allowed; with every violation.
+        ValidationError: the arguments are not allowed; with every violation, by the page's names: x
+            is InputTensor.
         SpecopsError: there is no memory for the output.
 
     Page: https://learn.microsoft.com/windows/win32/api/directml/ns-directml-dml_argmin_operator_desc

@@ -3,16 +3,18 @@
 # Regenerate with: python -m generator generate
 """What each kernel requires of its tensors, and of what it is told, so that it reaches beyond none of them.
 
-The rules of an operator make it hold. Where a spec forgets one, that is found here, before its kernel runs.
+The rules of an operator make it hold. Where its spec lacks one, that is found here, before the kernel runs.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
 
 from specops.errors import SpecopsError
 from specops.tensor import Tensor, rank, unique
+
+Lowered = TypeVar("Lowered")
 
 
 def _same_rank(one: Tensor, other: Tensor) -> bool:
@@ -28,6 +30,11 @@ def _same_sizes(one: Tensor, other: Tensor) -> bool:
 def _same_length(one: Sequence[int], other: Sequence[int]) -> bool:
     """Whether one has one entry for each of other."""
     return len(one) == len(other)
+
+
+def _has_entries(array: Sequence[int]) -> bool:
+    """Whether array has at least one entry."""
+    return len(array) > 0
 
 
 def _all_positive(array: Sequence[int]) -> bool:
@@ -152,6 +159,7 @@ _REQUIRED = {
         ),
     ),
     "average_pool": (
+        (_has_entries, ("window",), "window has at least one entry"),
         (_same_length, ("strides", "window"), "strides has one entry for each of window"),
         (_same_length, ("dilations", "window"), "dilations has one entry for each of window"),
         (
@@ -178,6 +186,7 @@ _REQUIRED = {
         ),
     ),
     "lp_pool": (
+        (_has_entries, ("window",), "window has at least one entry"),
         (_same_length, ("strides", "window"), "strides has one entry for each of window"),
         (_same_length, ("dilations", "window"), "dilations has one entry for each of window"),
         (
@@ -202,6 +211,7 @@ _REQUIRED = {
         ),
     ),
     "average_pool_grad": (
+        (_has_entries, ("window",), "window has at least one entry"),
         (_same_length, ("strides", "window"), "strides has one entry for each of window"),
         (
             _same_length,
@@ -226,6 +236,7 @@ _REQUIRED = {
         ),
     ),
     "max_pool_grad": (
+        (_has_entries, ("window",), "window has at least one entry"),
         (_same_length, ("strides", "window"), "strides has one entry for each of window"),
         (_same_length, ("dilations", "window"), "dilations has one entry for each of window"),
         (
@@ -260,6 +271,7 @@ _REQUIRED = {
         (_same_sizes, ("indices", "input"), "indices and input have the same sizes"),
     ),
     "max_pool": (
+        (_has_entries, ("window",), "window has at least one entry"),
         (_same_length, ("strides", "window"), "strides has one entry for each of window"),
         (_same_length, ("dilations", "window"), "dilations has one entry for each of window"),
         (
@@ -292,23 +304,48 @@ _REQUIRED = {
 }
 
 
-def check(kernel: str, **arguments: Any) -> None:
-    """Raise SpecopsError where a kernel cannot compute what it is asked to.
+def lowered(operator: str, kernel: str, host: Callable[..., Lowered], **arguments: Any) -> Lowered:
+    """The host's side of a kernel, made of these arguments if it can compute what they ask for.
 
     >>> from specops.tensor import packed
-    >>> input, output = packed("FLOAT32", (2, 3)), packed("FLOAT32", (2,))
-    >>> check("reduce", input=input, output=output, axes=[1])
-    >>> check("reduce", input=input, output=output, axes=[0])  # doctest: +ELLIPSIS
+    >>> tensors = {"input": packed("FLOAT32", (2, 3)), "output": packed("FLOAT32", (2,))}
+    >>> lowered("sum", "reduce", dict, axes=[1], **tensors)["axes"]
+    [1]
+    >>> lowered("sum", "reduce", dict, axes=[0], **tensors)  # doctest: +ELLIPSIS
     Traceback (most recent call last):
-    specops.errors.SpecopsError: kernel reduce requires that where output lacks axes, it has ...
+    specops.errors.SpecopsError: sum: kernel reduce requires that where output lacks axes, it has the other sizes of ...
 
     Args:
+        operator: its name, for the message.
         kernel: its name in the vocabulary.
-        arguments: its tensors, None for one that is not wanted, and lists of numbers that it is told.
+        host: makes the host's side of the same arguments.
+        arguments: the kernel's tensors, None for one that is not wanted, and what it is told.
+
+    Raises:
+        SpecopsError: the kernel cannot compute it.
     """
     for holds, names, required in _REQUIRED[kernel]:
         values = [arguments[name] for name in names]
-        if not any(value is None for value in values) and not holds(*values):
+        if not any(value is None for value in values) and not _holds(holds, values):
+            given = zip(names, values, strict=True)
+            found = ", ".join(f"{name} {list(_numbers(value))}" for name, value in given)
             raise SpecopsError(
-                f"kernel {kernel} requires that {required}; the spec of the operator lets through more"
+                f"{operator}: kernel {kernel} requires that {required}; found {found}. No constraint of the operator's"
+                " spec refuses this: one is missing"
             )
+    return host(**arguments)
+
+
+def _holds(constraint: Callable[..., bool], values: Sequence[Any]) -> bool:
+    """As everywhere in the constraint language, an index outside its array, or a division by zero, makes it false."""
+    try:
+        return constraint(*values)
+    except (IndexError, ArithmeticError):
+        return False
+
+
+def _numbers(value: Any) -> Sequence[Any]:
+    """What a message shows of a value: of a tensor its sizes."""
+    if isinstance(value, Tensor):
+        return value.sizes
+    return value if isinstance(value, Sequence) else [value]
