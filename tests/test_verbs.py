@@ -113,7 +113,7 @@ EXPLAINED = {
         "axes (expression: axes)",
         "first\n          the first in row-major order",
         "left_sizes(output, input, axes)",
-        "plain/argmax, plain/argmin",
+        "Used by\n  directml/argmax, directml/argmin, onnx/argmax_1, ",
     ],
     "kernels/reduce": [
         "that of input",
