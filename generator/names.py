@@ -51,7 +51,20 @@ def description_class(name: str) -> str:
     >>> description_class("max_pooling1")
     'MaxPooling1OperatorDesc'
     """
-    return "".join(part.capitalize() for part in name.split("_")) + "OperatorDesc"
+    return _capitalized(name) + "OperatorDesc"
+
+
+def host_class(kernel: str) -> str:
+    """The class of a kernel's host side.
+
+    >>> host_class("arg_reduce")
+    'ArgReduce'
+    """
+    return _capitalized(kernel)
+
+
+def _capitalized(name: str) -> str:
+    return "".join(part.capitalize() for part in name.split("_"))
 
 
 def family(name: str) -> str:

@@ -11,7 +11,13 @@ from generator.expr import Expr, parse
 from generator.field_types import field_type
 from generator.lint import Linted
 from generator.model import FieldSpec, OperatorSpec, SupportRow
-from generator.names import array_argument, description_class, snake_case, yaml_word
+from generator.names import (
+    array_argument,
+    description_class,
+    host_class,
+    snake_case,
+    yaml_word,
+)
 from generator.resolve import Operator, Rule, kernel_scope
 
 # Where a page has its data types. NumPy's pages have no such table: what their functions take is decided here.
@@ -64,7 +70,7 @@ def operator(op: Operator, linted: Linted) -> dict[str, Any]:
         ),
         "given": [(f.name, f"inputs[{i}]") for i, f in enumerate(spec.tensors("input"))],
         "kernel": kernel,
-        "lowering": "".join(part.capitalize() for part in kernel.split("_")),
+        "lowering": host_class(kernel),
         "lowered": _lowered(op, linted),
         "lower_reads": _lower_reads(op),
         "decided": decided(op),

@@ -19,7 +19,8 @@ TODO = "TODO"  # in a draft
 MODULE_NAMES = {
     "Allowed", "Any", "Asked", "Callable", "ClassVar", "CompiledOperator", "Computed", "Field", "OPERATOR", "Operator",
     "OperatorDesc", "Rule", "Sequence", "Support", "TENSOR_PAGE", "TENSOR_RULES", "Tensor", "TensorDesc", "VERSIONS",
-    "VersionedOperator", "Versions", "arrays", "dataclass", "functions", "lower", "lru_cache", "np", "validate",
+    "VersionedOperator", "Versions", "arrays", "dataclass", "functions", "lower", "lowered", "lru_cache", "np",
+    "validate",
 }  # fmt: skip
 BUILTINS = {*dir(builtins)} - {"input"}  # ONNX has tensors of that name, and no module asks a user
 
@@ -91,8 +92,8 @@ class Subject:
 
     def taken(self, name: str, path: KeyPath, also: Iterable[str] = ()) -> None:
         """Names become functions and parameters of a generated module, where they may not replace another."""
-        source = self.operator.source.name
-        known = {*BUILTINS, *expr.FUNCTIONS, *MODULE_NAMES, source, *also}
+        own = {self.operator.source.name, names.host_class(self.spec.semantics.kernel)}
+        known = {*BUILTINS, *expr.FUNCTIONS, *MODULE_NAMES, *own, *also}
         if name in known or keyword.iskeyword(name):
             self.report.add(
                 "E105",
