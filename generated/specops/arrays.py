@@ -50,13 +50,15 @@ def as_array(value: object, operator: Operator, field: str) -> np.ndarray:
 
 def _of_torch(tensor: object, name: str) -> str:
     """A hint what gives an array over the memory of a tensor of torch; empty for all else, and where nothing does."""
-    kinds = [(kind.__module__, kind.__name__) for kind in type(tensor).__mro__]
-    parts = [str(getattr(tensor, part, "")) for part in ("device", "layout")]
-    dtype = str(getattr(tensor, "dtype", "")).removeprefix("torch.")
-    known = any(dtype == entry.numpy.name for entry in DATA_TYPES.values())
-    if ("torch", "Tensor") not in kinds or parts != ["cpu", "torch.strided"] or not known:
+    if ("torch", "Tensor") not in (
+        (kind.__module__, kind.__name__) for kind in type(tensor).__mro__
+    ):
         return ""
-    if dtype == "bfloat16":  # torch has no NumPy array of it
+    device, layout, dtype = (str(getattr(tensor, n, "")) for n in ("device", "layout", "dtype"))
+    known = {f"torch.{entry.numpy.name}" for entry in DATA_TYPES.values()}
+    if device != "cpu" or layout != "torch.strided" or dtype not in known:
+        return ""
+    if dtype == "torch.bfloat16":  # torch has no NumPy array of it
         return f": use {name}.detach().view(torch.int16).numpy().view(ml_dtypes.bfloat16)"
     return f": use {name}.detach().numpy()"
 
