@@ -174,7 +174,7 @@ class Parameter(Strict):
     dtypes: dict[Name, TensorTypes] = _key(
         "For values that take other data types: what replaces entries of the kernel's `dtypes`.", {}
     )
-    expression: Literal["axes", "ints", "number"] | None = None
+    expression: Literal["ints", "number"] | None = None
 
 
 class KernelEntry(Strict):

@@ -105,9 +105,8 @@ def tensor_rules(tree: SpecTree, report: Report) -> tuple[tuple[Rule, TensorCons
 
 def kernel_scope(kernel: KernelEntry) -> dict[str, str]:
     """The type of each tensor of a kernel, and of each parameter that takes an expression, in what it requires."""
-    told = {p: e.expression for p, e in kernel.parameters.items() if e.expression}
-    types = {p: "ints" if type == "axes" else str(type) for p, type in told.items()}
-    return types | dict.fromkeys((*kernel.inputs, *kernel.outputs), "tensor")
+    told = {p: str(e.expression) for p, e in kernel.parameters.items() if e.expression}
+    return told | dict.fromkeys((*kernel.inputs, *kernel.outputs), "tensor")
 
 
 def requirements(tree: SpecTree, report: Report) -> Requirements:
@@ -183,7 +182,7 @@ def operator(source: Spec, tree: SpecTree, report: Report) -> Operator:
     for name, meaning in spec.semantics.meanings.items():
         parameter = kernel.parameters.get(name)
         if parameter is not None and parameter.expression is not None and meaning.value is not None:
-            want = "ints" if parameter.expression == "axes" else parameter.expression
+            want = parameter.expression
             _keep(meanings, name, parse(meaning.value, known, want, "semantics", name, "value"))
     return Operator(source, tuple(rules), defaults, derived, sizes, dtypes, meanings)
 

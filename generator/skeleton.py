@@ -21,18 +21,17 @@ def write(root: Path, name: str, like: str, report: Report) -> None:
     dialect = like.split("/", maxsplit=1)[0]
     ending = like.removeprefix(family(like)) if dialect == "onnx" else ""
     given, _, stem = name.partition("/")
+    version = re.search(r"_([1-9][0-9]*)$", stem)
     if given not in DIALECTS or not is_module(stem):
         help = f"write it as {dialect}/argmin{ending} (dialects: {', '.join(DIALECTS)}; a name of {MODULE_NAME})"
         report.add("E006", f"`{name}` is not a dialect and a name", help=help)
         return
     if given != dialect:
         message = f"`{name}` cannot begin from {like}: the dialects say different things"
-        missing = "" if re.search(r"_[1-9][0-9]*$", stem) else ending
-        other = f"{dialect}/{stem}{missing}"
+        other = f"{dialect}/{stem}{'' if version else ending}"
         help = f"name an operator of {given} behind --like, or write the new name as {other}"
         report.add("E006", message, help=help)
         return
-    version = re.search(r"_([1-9][0-9]*)$", stem)
     if dialect == "onnx" and version is None:
         digits = name.removeprefix(family(name)).lstrip("_0") or ending.lstrip("_")
         help = f"write it as {family(name).rstrip('_')}_{digits}"

@@ -110,7 +110,7 @@ EXPLAINED = {
     "arg_reduce": [
         "kernel arg_reduce, with results that are exact",
         "UINT32, UINT64, INT32, INT64",
-        "axes (expression: axes)",
+        "axes (expression: ints)",
         "first\n          the first in row-major order",
         "left_sizes(output, input, axes)",
         "Used by\n  directml/argmax, directml/argmin, onnx/argmax_1, ",
