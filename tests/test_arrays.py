@@ -32,6 +32,7 @@ import specops
 from specops import SpecopsError, ValidationError, Violation, cache, launch, onnx
 from specops import directml as dml
 from specops.directml import ArgmaxOperatorDesc, TensorDesc
+from specops.vocabulary import DATA_TYPES
 
 PAGE = np.array([[1, 2, 3], [3, 0, 4], [2, 5, 2]], np.float32)
 IMAGE = np.zeros((1, 1, 4, 4), np.float32)
@@ -257,6 +258,17 @@ def test_byte_order_of_an_output() -> None:
     out = np.empty((), np.dtype(np.int64).newbyteorder())
     violation = refused(lambda: specops.argmax(PAGE, out=out))
     assert (violation.id, violation.allowed) == ("byte_order", "native byte order, dtype int64")
+
+
+def test_byte_order_of_a_description() -> None:
+    """A data type by its name, too, is told in the order that it may have."""
+    violation = refused(TensorDesc(">f4", [3]).empty)
+    assert violation.found == "'>f4'" and violation.allowed.endswith(
+        "; in native byte order, FLOAT32"
+    )
+    assert refused(TensorDesc(">c8", [3]).empty).allowed == ", ".join(DATA_TYPES)
+    with pytest.raises(SpecopsError, match="in native byte order, FLOAT16"):
+        specops.warm_up("argmax", dtype=">f2")
 
 
 def test_an_array_without_axes_has_none_to_name() -> None:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -16,9 +16,10 @@ import oracle
 import pytest
 
 import specops
-from specops import ValidationError
+from specops import ValidationError, functions
 from specops import directml as dml
 from specops import onnx as ox
+from specops.plain import average_pool
 from stress.memory import Arena
 
 CALLS = 250  # of each operator
@@ -449,3 +450,16 @@ def test_windows_beyond_the_input_beside_forbidden_pages(name: str) -> None:
         assert (ox.max_pool(x, opset=10, **arguments) == -np.inf).all()
         assert (ox.average_pool(x, count_include_pad=1, **arguments) == 0).all()
         assert (ox.lp_pool(x, **arguments) == 0).all()
+
+
+def test_sizes_below_zero() -> None:
+    """Of a spec whose rules forget windows that do not fit, the sizes are told, not that there is no memory."""
+    forgetful = replace(average_pool.OPERATOR, rules=())
+    inputs = {"x": (np.dtype(np.float32), (2, 3))}
+    with pytest.raises(ValidationError) as caught:
+        functions.compiled(forgetful, inputs, {"window_size": (5,)}, {})
+    (violation,) = caught.value.violations
+    assert (violation.id, violation.found) == ("shape", "shape (2, -1)")
+    assert functions.compiled(forgetful, inputs, {"window_size": (4,)}, {}).outputs[
+        "out"
+    ].sizes == (2, 0)

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -62,11 +62,13 @@ def compiled(
                     "field_type", field.name, problem.found, problem.allowed, field.name
                 )
             )
+        except ValidationError as error:
+            found.extend(error.violations)
         except (KeyError, IndexError, ArithmeticError):
             pass  # what an output is follows from fields that a rule refuses
 
     for name, (dtype, shape) in inputs.items():
-        known = arrays.named(dtype)
+        known = tensor.named(dtype)
         if known is None:
             unread.add(f"{name}.dtype")
         values[name] = tensor.packed(known or operator.data_types(name)[0], shape)
@@ -86,13 +88,7 @@ def compiled(
     for field in operator.fields:
         if field.kind == "output":
             asked = outputs.get(field.name, _UNASKED)
-            allowed = operator.data_types(field.name, values)
-            wanted = field.optional is None or asked.wanted is True
-            wrong = _wrong_dtype(asked.dtype, operator, field.name, allowed) if wanted else None
-            if wrong is not None:
-                found.append(wrong)
-            else:
-                read(field, _output, field, values, asked, allowed, unread)
+            read(field, _output, field, values, asked, operator, unread)
     unread |= {f.name for f in operator.fields if f.name not in values}
     told_as = {
         f"{f.name}.sizes": f.sizes_argument
@@ -106,9 +102,19 @@ def compiled(
     for name, (dtype, _) in inputs.items():
         if not dtype.isnative and name not in refused and f"{name}.dtype" not in unread:
             found.append(arrays.byte_order(dtype, operator, name))
+    found = found or list(_negative_sizes(operator, values))
     if found:
         raise ValidationError(_without_echoes(found, operator, outputs))
     return CompiledOperator(operator, values, described=False)
+
+
+def _negative_sizes(operator: Operator, values: Mapping[str, Any]) -> Iterator[Violation]:
+    """What is told where no rule keeps an output from having less than no elements."""
+    for field in operator.fields:
+        output = values[field.name] if field.kind == "output" else None
+        if output is not None and min(output.sizes, default=0) < 0:
+            text = f"shape {output.sizes}"
+            yield operator.violation("shape", field.name, text, "sizes of at least 0")
 
 
 def _without_echoes(
@@ -158,27 +164,11 @@ def _without_echoes(
     return [v for v in found if not follows(v)]
 
 
-def _wrong_dtype(
-    wished: object, operator: Operator, field: str, allowed: Sequence[str]
-) -> Violation | None:
-    """What is told of a data type that NumPy has and no tensor; None of all else, which `_output` reads."""
-    try:
-        dtype = validation.numpy_dtype(wished, allowed)
-    except NotUnderstood:
-        return None
-    name = arrays.named(dtype)
-    if name is not None and dtype.isnative:
-        return None
-    if name in allowed:
-        return arrays.byte_order(dtype, operator, field)
-    return arrays.no_data_type(dtype, operator, field, allowed)
-
-
 def _output(
     field: Field,
     values: Mapping[str, Any],
     asked: Asked,
-    allowed: Sequence[str],
+    operator: Operator,
     unread: set[str],
 ) -> tensor.Tensor | None:
     """The tensor that is allocated for an output; None for one that nobody asks for.
@@ -188,7 +178,7 @@ def _output(
     if field.optional is not None and not validation.boolean(asked.wanted):
         return None
     if asked.dtype is not None:
-        dtype = _read("dtype", validation.data_type, asked.dtype, allowed)
+        dtype = _asked_dtype(asked.dtype, operator, field.name, values)
     else:
         dtype = _own_dtype(field, values)
     if asked.sizes is not None or field.sizes is None:
@@ -201,6 +191,23 @@ def _output(
         pass
     unread.add(f"{field.name}.sizes")
     return tensor.packed(dtype, ())
+
+
+def _asked_dtype(asked: object, operator: Operator, field: str, values: Mapping[str, Any]) -> str:
+    """The data type that is asked of an output.
+
+    Raises:
+        NotUnderstood: it is none.
+        ValidationError: NumPy has it, but no tensor.
+    """
+    allowed = operator.data_types(field, values)
+    dtype = _read("dtype", validation.numpy_dtype, asked, allowed)
+    name = tensor.named(dtype)
+    if name is None or not (dtype.isnative or name in allowed):
+        raise ValidationError([arrays.no_data_type(dtype, operator, field, allowed)])
+    if not dtype.isnative:
+        raise ValidationError([arrays.byte_order(dtype, operator, field)])
+    return name
 
 
 def _read(part: str, reader: Any, *arguments: Any) -> Any:
@@ -269,7 +276,7 @@ def output_dtype(asked: object, out: Any, position: int = 0) -> object:
     if position < len(several) and issubclass(type(several[position]), np.ndarray):
         # Of a derived class, which may say of itself what is not so, as NumPy has it.
         dtype = np.asarray(several[position]).dtype
-        return arrays.named(dtype) or dtype
+        return tensor.named(dtype) or dtype
     return None
 
 

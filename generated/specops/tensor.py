@@ -56,6 +56,20 @@ def buffer_bytes(sizes: Sequence[int], strides: Sequence[int], item: int) -> int
     return -(-(last + 1) * item // 4) * 4
 
 
+_NAMES = {entry.numpy: name for name, entry in DATA_TYPES.items()}
+
+
+def native(dtype: np.dtype) -> np.dtype:
+    """The data type in this machine's byte order."""
+    # Only where there is another order: NumPy's strings refuse to be asked.
+    return dtype if dtype.isnative else dtype.newbyteorder("=")
+
+
+def named(dtype: np.dtype) -> str | None:
+    """The vocabulary's name of an array's data type, in whatever byte order; None where it has none."""
+    return _NAMES.get(native(dtype))
+
+
 # --- the functions of the constraint language ---
 
 

@@ -122,10 +122,10 @@ def _data_type(given: object) -> str:
     try:
         if isinstance(given, str) and given.upper() in DATA_TYPES:
             return given.upper()
-        return data_type(given)
+        return data_type(given, _KNOWN)
     except NotUnderstood as problem:
         hint = near(given, _KNOWN) if isinstance(given, str) else ""
-        message = f"there is no data type {problem.found}; there are {', '.join(_KNOWN)}"
+        message = f"there is no data type {problem.found}; there are {problem.allowed}"
         raise UsageError(message, hint) from None
 
 

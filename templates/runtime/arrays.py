@@ -8,11 +8,9 @@ from collections.abc import Sequence
 import numpy as np
 
 from specops.errors import SpecopsError, ValidationError, Violation
-from specops.tensor import Tensor, nested
+from specops.tensor import Tensor, native, nested
 from specops.validation import Operator
 from specops.vocabulary import DATA_TYPES
-
-_NAMES = {entry.numpy: name for name, entry in DATA_TYPES.items()}
 
 
 def as_array(value: object, operator: Operator, field: str) -> np.ndarray:
@@ -86,17 +84,6 @@ def _buffer(value: object) -> np.ndarray | None:
         return np.asarray(memoryview(value))  # type: ignore[arg-type]
     except TypeError:  # no buffer
         return None
-
-
-def native(dtype: np.dtype) -> np.dtype:
-    """The data type in this machine's byte order."""
-    # Only where there is another order: NumPy's strings refuse to be asked.
-    return dtype if dtype.isnative else dtype.newbyteorder("=")
-
-
-def named(dtype: np.dtype) -> str | None:
-    """The vocabulary's name of an array's data type, in whatever byte order; None where it has none."""
-    return _NAMES.get(native(dtype))
 
 
 def no_data_type(

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from specops.errors import ValidationError, Violation
-from specops.tensor import Tensor
+from specops.tensor import Tensor, named
 from specops.vocabulary import DATA_TYPES, EMPTY, ENUMS, FEATURE_LEVELS
 
 MAX_ENTRIES = 64  # of an array in a description; no operator has more dimensions
@@ -445,10 +445,11 @@ def data_type(value: object, allowed: Sequence[str] = tuple(DATA_TYPES)) -> str:
     `allowed` are those that the message names where the value is none.
     """
     dtype = numpy_dtype(value, allowed)
-    for name, entry in DATA_TYPES.items():
-        if entry.numpy == dtype and dtype.isnative:
-            return name
-    raise NotUnderstood(value, ", ".join(allowed))
+    name = named(dtype)
+    if name is not None and dtype.isnative:
+        return name
+    hint = f"; in native byte order, {name}" if name in allowed else ""
+    raise NotUnderstood(value, ", ".join(allowed) + hint)
 
 
 def numpy_dtype(value: object, allowed: Sequence[str] = tuple(DATA_TYPES)) -> np.dtype:

@@ -29,6 +29,7 @@ import numpy as np
 
 from specops import arrays, validation
 from specops.errors import SpecopsError, Unsupported, ValidationError, Violation
+from specops.tensor import native
 from specops.validation import Computed, Operator
 from specops.vocabulary import DATA_TYPES, NEWEST_OPSET
 
@@ -163,7 +164,7 @@ class PreparedModel(base.BackendRep):
             declared = self._graph.inputs[name]
             assert declared.dtype is not None
             dtype = DATA_TYPES[declared.dtype].numpy
-            if arrays.native(array.dtype) != dtype:
+            if native(array.dtype) != dtype:
                 found.append(
                     self._subject.violation(
                         "data_type", name, f"dtype {array.dtype}", f"dtype {dtype}"
