@@ -7,12 +7,13 @@ import struct
 from typing import Any
 
 from generator import layout
+from generator.calls import Calls
 from generator.expr import Expr
 from generator.lint import Linted
 from generator.model import Equivalence, Example, FieldSpec, OperatorSpec
 from generator.names import array_argument, snake_case
 from generator.resolve import Operator
-from generator.selftest import complete, tensor_patches
+from generator.selftest import tensor_patches
 from generator.tensors import make_tensor
 
 
@@ -52,7 +53,7 @@ def _example(example: Example, operator: Operator, linted: Linted) -> dict[str, 
         for name, (dtype, _) in tensors.items()
     }
     values |= {n: tuple(v) if isinstance(v, list) else v for n, v in given.items()}
-    values = complete(operator, values, data_types)
+    values = Calls(operator, data_types).complete(values)
     computed = {n: list(values[n]) for n in operator.defaults if n not in given}
     arguments = {snake_case(n): v for n, v in given.items() if spec.field(n).length_of is None}
     defaults = {snake_case(f.name): f.default for f in spec.fields}

@@ -6,8 +6,8 @@ A shared constraint is written out with its arguments here, so that all later st
 from __future__ import annotations
 
 import ast
-from collections.abc import Collection, Container, Mapping
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, replace
 from typing import Any
 
 from generator import expr
@@ -77,6 +77,25 @@ class Operator:
         return f"{self.source.dialect}/{self.source.name}"
 
 
+@dataclass(frozen=True)
+class _Names:
+    """What expressions at one place may read."""
+
+    types: Mapping[str, str]
+    signed: frozenset[str]  # lists whose entries may be negative
+    bounds: Mapping[str, Bound]  # of derived values
+
+    def also(self, types: Mapping[str, str]) -> _Names:
+        return replace(self, types={**self.types, **types})
+
+    def derived(self, name: str, value: Expr | None) -> _Names:
+        """And a derived value; where it is not understood, a list."""
+        type = value.type if value else "ints"
+        types = {**self.types, name: self.types.get(name, type)}
+        bounds = {name: value.bound, **self.bounds} if value else self.bounds
+        return _Names(types, self.signed | {name}, bounds)
+
+
 def scope(spec: OperatorSpec) -> dict[str, str]:
     """The type of each field in expressions; an enum's value is a word."""
     return {f.name: field_type(f.type).expression for f in spec.fields}
@@ -85,17 +104,11 @@ def scope(spec: OperatorSpec) -> dict[str, str]:
 def tensor_rules(tree: SpecTree, report: Report) -> tuple[tuple[Rule, TensorConstraint], ...]:
     """The rules that hold for every tensor, over the one name `tensor`."""
     out = []
+    reader = _Reader(tree.document, tree, report)
+    names = _Names({"tensor": "tensor"}, frozenset(), {})
     for i, constraint in enumerate(tree.vocabulary.tensor_constraints):
         path: KeyPath = ("tensor_constraints", i)
-        require = _expression(
-            constraint.require,
-            {"tensor": "tensor"},
-            "bool",
-            tree.vocabulary.data_types,
-            tree.document,
-            (*path, "require"),
-            report,
-        )
+        require = reader.expression(constraint.require, (*path, "require"), names, "bool")
         if require is not None:
             out.append(
                 (_rule(constraint, constraint.field, require, constraint.allowed, path), constraint)
@@ -112,11 +125,12 @@ def kernel_scope(kernel: KernelEntry) -> dict[str, str]:
 def requirements(tree: SpecTree, report: Report) -> Requirements:
     """What the kernels need. What cannot be resolved is in the report and left out."""
     out: dict[str, tuple[Use, ...]] = {}
+    reader = _Reader(tree.document, tree, report)
     for name, kernel in tree.vocabulary.kernels.items():
-        names = kernel_scope(kernel)
+        names = _Names(kernel_scope(kernel), frozenset(), {})
         what = f"a tensor of kernel `{name}`, nor a parameter that takes an expression"
         uses = [
-            _use(text, ("kernels", name, "requires", i), names, what, tree.document, tree, report)
+            reader.use(text, ("kernels", name, "requires", i), names, what)
             for i, text in enumerate(kernel.requires)
         ]
         out[name] = tuple(use for use in uses if use is not None)
@@ -125,57 +139,48 @@ def requirements(tree: SpecTree, report: Report) -> Requirements:
 
 def operator(source: Spec, tree: SpecTree, report: Report) -> Operator:
     """Resolve one spec. What cannot be resolved is in the report and left out."""
-    spec, document = source.spec, source.document
-    data_types = tree.vocabulary.data_types
-
-    def parse(
-        text: str,
-        names: Mapping[str, str],
-        want: str | None,
-        *path: str | int,
-        later: Collection[str] = (),
-    ) -> Expr | None:
-        return _expression(
-            text, names, want, data_types, document, path, report, signed, bounds, later
-        )
-
-    fields = scope(spec)
-    signed = {
-        f.name for f in spec.fields if f.type == "int[]"
-    }  # lists whose entries may be negative
-    given = {name: type for name, type in fields.items() if spec.field(name).kind != "output"}
+    spec = source.spec
+    reader = _Reader(source.document, tree, report)
     defaults: dict[str, Expr] = {}
     derived: dict[str, Expr] = {}
-    bounds: dict[str, Bound] = {}  # of derived values
     sizes: dict[str, Expr] = {}
     dtypes: dict[str, Expr] = {}
     meanings: dict[str, Expr] = {}
+
+    def keep(
+        into: dict[str, Expr], name: str, text: str, names: _Names, want: str, *path: str | int
+    ) -> None:
+        expression = reader.expression(text, path, names, want)
+        if expression is not None:
+            into[name] = expression
+
+    fields = scope(spec)
+    names = _Names(
+        {name: type for name, type in fields.items() if spec.field(name).kind != "output"},
+        frozenset(f.name for f in spec.fields if f.type == "int[]"),
+        {},
+    )
     for i, field in enumerate(spec.fields):
         if isinstance(field.default, str) and field.type.endswith("[]"):
-            _keep(defaults, field.name, parse(field.default, given, "ints", "fields", i, "default"))
-    names = dict(given)
+            keep(defaults, field.name, field.default, names, "ints", "fields", i, "default")
     later = [entry.name for entry in spec.derived]
     for i, entry in enumerate(spec.derived):
-        expression = parse(entry.value, names, None, "derived", i, "value", later=later[i:])
-        _keep(derived, entry.name, expression)
-        names.setdefault(entry.name, expression.type if expression else "ints")
-        signed.add(entry.name)
-        if expression is not None:
-            bounds.setdefault(entry.name, expression.bound)
-    known = dict(names)
+        value = reader.expression(entry.value, ("derived", i, "value"), names, None, later[i:])
+        names = names.derived(entry.name, value)
+        if value is not None:
+            derived[entry.name] = value
+    known = names
     for i, field in enumerate(spec.fields):
         if field.sizes is not None:
-            _keep(sizes, field.name, parse(field.sizes, known, "ints", "fields", i, "sizes"))
+            keep(sizes, field.name, field.sizes, known, "ints", "fields", i, "sizes")
         if field.dtype is not None and field.chooses_dtype:
-            _keep(dtypes, field.name, parse(field.dtype, names, "dtype", "fields", i, "dtype"))
+            keep(dtypes, field.name, field.dtype, names, "dtype", "fields", i, "dtype")
         if field.kind == "output":
-            known[field.name] = "tensor"
+            known = known.also({field.name: "tensor"})
     rules = []
     for i, constraint in enumerate(spec.constraints):
         path: KeyPath = ("constraints", i)
-        resolved = _constraint(
-            constraint, path, {**names, **fields}, signed, bounds, source, tree, report
-        )
+        resolved = reader.constraint(constraint, path, names.also(fields))
         if resolved is not None:
             rules.append(_rule(constraint, constraint.field, *resolved, path))
     kernel = tree.vocabulary.kernels[spec.semantics.kernel]
@@ -183,13 +188,8 @@ def operator(source: Spec, tree: SpecTree, report: Report) -> Operator:
         parameter = kernel.parameters.get(name)
         if parameter is not None and parameter.expression is not None and meaning.value is not None:
             want = parameter.expression
-            _keep(meanings, name, parse(meaning.value, known, want, "semantics", name, "value"))
+            keep(meanings, name, meaning.value, known, want, "semantics", name, "value")
     return Operator(source, tuple(rules), defaults, derived, sizes, dtypes, meanings)
-
-
-def _keep(into: dict[str, Expr], name: str, expression: Expr | None) -> None:
-    if expression is not None:
-        into[name] = expression
 
 
 def _rule(
@@ -203,170 +203,139 @@ def _rule(
     return Rule(c.id, field, require, allowed, c.page, c.decided, tuple(c.needs), c.violate, path)
 
 
-def _expression(
-    text: str,
-    names: Mapping[str, str],
-    want: str | None,
-    data_types: Collection[str],
-    document: Document,
-    path: KeyPath,
-    report: Report,
-    signed: Container[str] = (),
-    bounds: Mapping[str, Bound] | None = None,
-    later: Collection[str] = (),
-) -> Expr | None:
-    """The expression at `path`; `later` are names that have no value yet."""
-    try:
-        return expr.parse(text, names, want, data_types, signed, bounds)
-    except ExpressionError as error:
-        span = document.within(path, error.offset, error.length)
-        message, help = error.message, error.help
-        name = text[error.offset : error.offset + error.length]
-        if error.code == "E203" and name in later:
-            message = f"`{name}` is not derived above this"
-            help = "a derived value reads fields, and derived values above it"
-        report.add(error.code, message, span, error.label, help=help)
-        return None
+class _Reader:
+    """Reads the expressions of one document. What cannot be read is in the report, and None."""
 
+    def __init__(self, document: Document, tree: SpecTree, report: Report) -> None:
+        self.document, self.report = document, report
+        self.shared = tree.vocabulary.constraints
+        self.data_types = tree.vocabulary.data_types
 
-def _constraint(
-    constraint: Constraint,
-    path: KeyPath,
-    names: dict[str, str],
-    signed: Container[str],
-    bounds: Mapping[str, Bound],
-    source: Spec,
-    tree: SpecTree,
-    report: Report,
-) -> tuple[Expr, str] | None:
-    document = source.document
-    if (constraint.use is None) == (constraint.require is None):
-        report.add(
-            "E212",
-            f"constraint `{constraint.id}` needs one of `use` and `require`",
-            document.span((*path, "id")),
-        )
-        return None
-    if constraint.require is not None:
+    def expression(
+        self,
+        text: str,
+        path: KeyPath,
+        names: _Names,
+        want: str | None,
+        later: Collection[str] = (),
+    ) -> Expr | None:
+        """The expression at `path`; `later` are names that have no value yet."""
+        try:
+            return self.parsed(text, names, want)
+        except ExpressionError as error:
+            span = self.document.within(path, error.offset, error.length)
+            message, help = error.message, error.help
+            name = text[error.offset : error.offset + error.length]
+            if error.code == "E203" and name in later:
+                message = f"`{name}` is not derived above this"
+                help = "a derived value reads fields, and derived values above it"
+            self.report.add(error.code, message, span, error.label, help=help)
+            return None
+
+    def parsed(self, text: str, names: _Names, want: str | None) -> Expr:
+        return expr.parse(text, names.types, want, self.data_types, names.signed, names.bounds)
+
+    def constraint(
+        self, constraint: Constraint, path: KeyPath, names: _Names
+    ) -> tuple[Expr, str] | None:
+        """What it requires, and the sentence that says so."""
+        if (constraint.use is None) == (constraint.require is None):
+            self.report.add(
+                "E212",
+                f"constraint `{constraint.id}` needs one of `use` and `require`",
+                self.document.span((*path, "id")),
+            )
+            return None
+        if constraint.use is not None:
+            what = "a field of this operator"
+            used = self.use(constraint.use, (*path, "use"), names, what)
+            return (used.require, constraint.allowed or used.allowed) if used else None
         if constraint.allowed is None:
-            report.add(
+            self.report.add(
                 "E102",
                 "`allowed` is missing",
-                document.span((*path, "id")),
+                self.document.span((*path, "id")),
                 "in here",
                 help="say in one sentence what is allowed; it becomes part of the error message",
             )
-        require = _expression(
-            constraint.require,
-            names,
-            "bool",
-            tree.vocabulary.data_types,
-            document,
-            (*path, "require"),
-            report,
-            signed,
-            bounds,
-        )
-        return (
-            (require, constraint.allowed)
-            if require is not None and constraint.allowed is not None
-            else None
-        )
-    used = _use(
-        constraint.use or "",
-        (*path, "use"),
-        names,
-        "a field of this operator",
-        document,
-        tree,
-        report,
-        signed,
-        bounds,
-    )
-    return (used.require, constraint.allowed or used.allowed) if used else None
+        text = constraint.require or ""
+        require = self.expression(text, (*path, "require"), names, "bool")
+        return (require, constraint.allowed) if require and constraint.allowed is not None else None
 
-
-def _use(
-    text: str,
-    path: KeyPath,
-    names: Mapping[str, str],
-    what: str,
-    document: Document,
-    tree: SpecTree,
-    report: Report,
-    signed: Container[str] = (),
-    bounds: Mapping[str, Bound] | None = None,
-) -> Use | None:
-    """The shared constraint that `text` names, over `names`, each of them `what`."""
-    span = document.span(path)
-    call = _call(text)
-    if call is None:
-        help = "write its name and what it is about, as in `same_rank(InputTensor, OutputTensor)`"
-        report.add("E201", "cannot read this use of a shared constraint", span, "here", help=help)
-        return None
-    name, arguments = call
-    shared = tree.vocabulary.constraints.get(name)
-    if shared is None:
-        help = suggestion(name, tree.vocabulary.constraints)
-        report.add(
-            "E203",
-            f"`{name}` is not a shared constraint",
-            document.within(path, 0, len(name)),
-            "unknown",
-            help=help,
-        )
-        return None
-    if len(arguments) != len(shared.parameters):
-        wanted = ", ".join(shared.parameters)
-        report.add(
-            "E204",
-            f"`{name}` takes {wanted}",
-            span,
-            f"given {len(arguments)}",
-            help=f"{name}({wanted})",
-        )
-        return None
-    for argument in arguments:
-        if argument not in names:
-            place = document.within(path, text.index(argument), len(argument))
-            report.add(
+    def use(self, text: str, path: KeyPath, names: _Names, what: str) -> Use | None:
+        """The shared constraint that `text` names, over `names`, each of them `what`."""
+        span = self.document.span(path)
+        call = _call(text)
+        if call is None:
+            help = (
+                "write its name and what it is about, as in `same_rank(InputTensor, OutputTensor)`"
+            )
+            message = "cannot read this use of a shared constraint"
+            self.report.add("E201", message, span, "here", help=help)
+            return None
+        name, arguments = call
+        shared = self.shared.get(name)
+        if shared is None:
+            self.report.add(
                 "E203",
-                f"`{argument}` is not {what}",
-                place,
-                "unknown name",
-                help=suggestion(argument, names),
+                f"`{name}` is not a shared constraint",
+                self.document.within(path, 0, len(name)),
+                "unknown",
+                help=suggestion(name, self.shared),
             )
             return None
-    bound = dict(zip(shared.parameters, arguments, strict=True))
-    try:
-        types = {p: names[a] for p, a in bound.items()}
-        negative = {p for p, a in bound.items() if a in signed}
-        taken = {p: bounds[a] for p, a in bound.items() if bounds and a in bounds}
-        require = expr.parse(
-            shared.require, types, "bool", tree.vocabulary.data_types, negative, taken
+        if len(arguments) != len(shared.parameters):
+            wanted = ", ".join(shared.parameters)
+            self.report.add(
+                "E204",
+                f"`{name}` takes {wanted}",
+                span,
+                f"given {len(arguments)}",
+                help=f"{name}({wanted})",
+            )
+            return None
+        for argument in arguments:
+            if argument not in names.types:
+                self.report.add(
+                    "E203",
+                    f"`{argument}` is not {what}",
+                    self.document.within(path, text.index(argument), len(argument)),
+                    "unknown name",
+                    help=suggestion(argument, names.types),
+                )
+                return None
+        bound = dict(zip(shared.parameters, arguments, strict=True))
+        parameters = _Names(
+            {p: names.types[a] for p, a in bound.items()},
+            frozenset(p for p, a in bound.items() if a in names.signed),
+            {p: names.bounds[a] for p, a in bound.items() if a in names.bounds},
         )
-    except ExpressionError as error:
         try:
-            expr.check_names(shared.require, shared.parameters, name)
-        except ExpressionError:
-            return None  # told in the vocabulary
-        report.add(
-            "E204",
-            f"`{name}` does not fit its arguments: {error.message}",
-            span,
-            "used here",
-            help=f"`{name}` requires {shared.require}",
-        )
-        return None
-    clash = sorted(require.variables() & set(arguments))
-    if clash:
-        place = document.within(path, text.index(clash[0]), len(clash[0]))
-        message = f"`{name}` has a loop variable of the name `{clash[0]}`"
-        report.add(
-            "E204", message, place, "used here", help="rename the loop variable in the vocabulary"
-        )
-        return None
-    return Use(name, tuple(arguments), require.rename(bound), _fill(shared.allowed, bound))
+            require = self.parsed(shared.require, parameters, "bool")
+        except ExpressionError as error:
+            try:
+                expr.check_names(shared.require, shared.parameters, name)
+            except ExpressionError:
+                return None  # told in the vocabulary
+            self.report.add(
+                "E204",
+                f"`{name}` does not fit its arguments: {error.message}",
+                span,
+                "used here",
+                help=f"`{name}` requires {shared.require}",
+            )
+            return None
+        clash = sorted(require.variables() & set(arguments))
+        if clash:
+            self.report.add(
+                "E204",
+                f"`{name}` has a loop variable of the name `{clash[0]}`",
+                self.document.within(path, text.index(clash[0]), len(clash[0])),
+                "used here",
+                help="rename the loop variable in the vocabulary",
+            )
+            return None
+        return Use(name, tuple(arguments), require.rename(bound), _fill(shared.allowed, bound))
 
 
 def _fill(sentence: str, bound: Mapping[str, str]) -> str:

@@ -6,62 +6,16 @@ An example must satisfy every constraint; a constraint must be broken by its own
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 
 from generator import bounds, expr, model
+from generator.calls import Calls
 from generator.diagnostics import Note, Report, Span
-from generator.field_types import field_type
 from generator.given import Given
 from generator.model import Example, SpecTree, TensorConstraint
-from generator.names import yaml_word
 from generator.resolve import Operator, Rule, Use
 from generator.source import Document, KeyPath
-from generator.tensors import Tensor, make_tensor
-
-# How a value is written, by its type in Python.
-_WRITTEN = {
-    tuple: "a list of whole numbers",
-    int: "a whole number",
-    float: "a number",
-    bool: "true or false",
-    str: "a word",
-    type(None): "not there",
-}
-
-
-def complete(
-    operator: Operator,
-    values: Mapping[str, Any],
-    data_types: Mapping[str, model.DataTypeEntry],
-    budget: expr.Budget | None = None,
-) -> dict[str, Any]:
-    """With the defaults of arrays, the lengths and the derived values; what cannot be computed is left out."""
-    whole = dict(values)
-    for name, default in operator.defaults.items():
-        if name not in whole:
-            _compute(whole, name, default, data_types, budget)
-    for field in operator.spec.fields:
-        if field.length_of in whole:
-            whole.setdefault(field.name, len(whole[field.length_of]))
-    for name, expression in operator.derived.items():
-        _compute(whole, name, expression, data_types, budget)
-    return whole
-
-
-def _compute(
-    values: dict[str, Any],
-    name: str,
-    expression: expr.Expr,
-    data_types: Mapping[str, model.DataTypeEntry],
-    budget: expr.Budget | None,
-) -> None:
-    values.pop(name, None)
-    try:
-        result = expression.evaluate(values, data_types, budget)
-    except (KeyError, IndexError, ArithmeticError):
-        return
-    values[name] = tuple(result) if isinstance(result, range) else result
+from generator.tensors import Tensor
 
 
 class SelfTest:
@@ -87,6 +41,7 @@ class SelfTest:
         self.remembered = remembered
         self.tensor_rules = tensor_rules if operator.source.dialect == "directml" else ()
         self.budget = expr.Budget()
+        self.calls = Calls(operator, self.data_types, self.budget)
         self.told: set[KeyPath] = set()  # expressions, of an example above
 
     def run(self) -> None:
@@ -110,7 +65,7 @@ class SelfTest:
             if values is None:
                 return
             first = first or values
-            self.example(example, self.complete(values), ("examples", i))
+            self.example(example, self.calls.complete(values), ("examples", i))
         if self.report.count > self.start or first is None:
             return
         for rule in self.operator.rules:
@@ -159,7 +114,7 @@ class SelfTest:
     ) -> None:
         """The constraints hold for the call at `path`, of these attributes and an input of these sizes."""
         try:
-            broken = self.broken(self.packed(values, sizes, table))
+            broken = self.broken(self.calls.of_one_input(values, sizes, table))
         except expr.BudgetSpent:
             self.too_long("the cases of an equivalence")
             return
@@ -170,45 +125,6 @@ class SelfTest:
                 self.document.key_span(path),
                 "both calls must satisfy every constraint",
             )
-
-    def packed(
-        self, values: dict[str, Any], sizes: tuple[int, ...], table: model.SupportRow
-    ) -> dict[str, Any]:
-        """All values of a call with one input of these sizes, and the outputs that are not optional."""
-        first, *others = self.spec.tensors("input")
-        dtype = table.tensors[first.name].dtypes[0]
-        values[first.name] = make_tensor(dtype, sizes, self.data_types)
-        values |= {field.name: None for field in (*others, *self.spec.tensors("output"))}
-        values = self.complete(values)
-        for field in self.spec.tensors("output"):
-            if field.optional is None:
-                dtype = self.output_dtype(field, values, table)
-                values[field.name] = make_tensor(dtype, sizes, self.data_types)
-        values = self.complete(values)
-        self.allocate(values)
-        return self.complete(values)
-
-    def output_dtype(
-        self, field: model.FieldSpec, values: dict[str, Any], table: model.SupportRow
-    ) -> str:
-        """The data type of an output that nobody describes: as its field says, else the first that it may have."""
-        if field.name in self.operator.dtypes:
-            chosen = dict(values)
-            _compute(
-                chosen, field.name, self.operator.dtypes[field.name], self.data_types, self.budget
-            )
-            if field.name in chosen:
-                return str(chosen[field.name])
-        elif field.dtype is not None:
-            source, _, part = field.dtype.partition(".")
-            if not part:
-                return source
-            if values[source] is not None:
-                return str(values[source].dtype)
-        return table.tensors[field.name].dtypes[0]
-
-    def complete(self, values: dict[str, Any]) -> dict[str, Any]:
-        return complete(self.operator, values, self.data_types, self.budget)
 
     def computable(self, example: Example, values: dict[str, Any], span: Span) -> None:
         """Of what satisfies all constraints, each expression must have a value."""
@@ -300,8 +216,16 @@ class SelfTest:
                 "an example must satisfy every constraint",
                 notes=[note],
             )
+        self.supported(example, values, path)
+        if self.report.count == self.start:
+            self.sized(example, values, span)
+        if self.report.count == self.start:
+            self.required(example, values, span)
+
+    def supported(self, example: Example, values: dict[str, Any], path: KeyPath) -> None:
+        """The tensors of an example have data types and ranks of the newest table."""
+        table = next((row for row in self.spec.support if row.holds(values)), None)
         for field in self.spec.tensors():
-            table = next((row for row in self.spec.support if row.holds(values)), None)
             tensor = values[field.name]
             if tensor is None or table is None:
                 continue
@@ -323,20 +247,26 @@ class SelfTest:
                     self.document.span((*at, "data")),
                     f"{newest} {support.ranks}",
                 )
-            free = field.sizes_argument is not None
-            good = self.report.count == self.start
-            if field.name in self.operator.sizes and not free and good:
-                sizes = self.operator.sizes[field.name]
-                inferred = tuple(sizes.evaluate(values, self.data_types, self.budget))
-                if inferred != tensor.sizes:
-                    self.report.add(
-                        "E224",
-                        f"example `{example.id}`: {field.name} has sizes {list(tensor.sizes)}",
-                        span,
-                        f"`sizes` of the field gives {list(inferred)}",
-                    )
-        if self.report.count == self.start:
-            self.required(example, values, span)
+
+    def sized(self, example: Example, values: dict[str, Any], span: Span) -> None:
+        """The outputs of an example have the sizes that the functions give them, where callers give none."""
+        for field in self.spec.tensors("output"):
+            tensor = values[field.name]
+            if (
+                tensor is None
+                or field.sizes_argument is not None
+                or field.name not in self.operator.sizes
+            ):
+                continue
+            sizes = self.operator.sizes[field.name]
+            inferred = tuple(sizes.evaluate(values, self.data_types, self.budget))
+            if inferred != tensor.sizes:
+                self.report.add(
+                    "E224",
+                    f"example `{example.id}`: {field.name} has sizes {list(tensor.sizes)}",
+                    span,
+                    f"`sizes` of the field gives {list(inferred)}",
+                )
 
     def rule_span(self, rule: Rule) -> Span:
         """Where the rule's expression stands; a tensor's rule stands in the vocabulary."""
@@ -351,7 +281,7 @@ class SelfTest:
     ) -> None:
         span = document.key_span((*rule.path, "violate"))
         try:
-            values = self.patched(first, patch)
+            values = self.calls.changed(first, patch)
         except (TypeError, ValueError) as error:
             self.report.add("E223", f"`violate` of `{rule.id}` does not fit: {error}", span)
             return
@@ -386,70 +316,6 @@ class SelfTest:
                 f"also breaks {', '.join(others)}",
                 help=help,
             )
-
-    def patched(self, first: dict[str, Any], patch: Mapping[str, Any]) -> dict[str, Any]:
-        values, whole = dict(first), self.complete(first)
-        # A change of sizes or data type makes a packed tensor; so these come first.
-        for target, value in sorted(
-            patch.items(), key=lambda item: not item[0].endswith((".sizes", ".dtype"))
-        ):
-            name, _, attribute = target.partition(".")
-            given = tuple(value) if isinstance(value, list) else value
-            if not attribute:
-                values[name] = self.typed(given, whole[name], target, self.spec.field(name).type)
-                continue
-            tensor: Tensor | None = values[name]
-            if tensor is None:
-                raise ValueError(f"the first example has no `{name}`")
-            if isinstance(getattr(tensor, attribute), tuple) and type(given) is int:
-                given = (given,) * len(tensor.sizes)
-            given = self.typed(given, getattr(tensor, attribute), target, "uint[]")
-            if attribute in ("sizes", "dtype"):
-                sizes = given if attribute == "sizes" else tensor.sizes
-                values[name] = make_tensor(
-                    given if attribute == "dtype" else tensor.dtype, sizes, self.data_types
-                )
-            else:
-                values[name] = replace(tensor, **{attribute: given})
-                if attribute == "strides" and "total_bytes" not in patch:
-                    item = self.data_types[tensor.dtype].bytes
-                    values[name] = replace(
-                        values[name], total_bytes=expr.implied_bytes(tensor.sizes, given, item)
-                    )
-        for field in self.spec.fields:
-            if field.length_of in patch and field.name not in patch:
-                values.pop(field.name, None)
-        values = self.complete(values)
-        if self.operator.source.dialect != "directml":
-            self.allocate(values)
-        return values
-
-    def allocate(self, values: dict[str, Any]) -> None:
-        """Outputs as the functions make them: nobody describes them."""
-        for field in self.spec.tensors("output"):
-            if values[field.name] is not None and field.name in self.operator.sizes:
-                tensor = values[field.name]
-                sizes = self.operator.sizes[field.name]
-                _compute(values, field.name, sizes, self.data_types, self.budget)
-                sizes = values.get(field.name, tensor.sizes)
-                values[field.name] = make_tensor(tensor.dtype, tuple(sizes), self.data_types)
-
-    def typed(self, value: Any, like: Any, target: str, type_: str) -> Any:
-        if target.endswith(".dtype") and value not in self.data_types:
-            raise ValueError(f"`{yaml_word(value)[:40]}` is not a data type")
-        allowed = field_type(type_).range
-        low, high = allowed or (0, 0)
-        numbers = isinstance(value, tuple) and all(
-            type(v) is int and low <= v <= high for v in value
-        )
-        if isinstance(value, tuple) and len(value) > bounds.ARRAY:
-            raise ValueError(f"an array has at most {bounds.ARRAY} entries")
-        if type(value) is not type(like) or (isinstance(like, tuple) and not numbers):
-            written = _WRITTEN.get(type(like), "a tensor")
-            raise ValueError(f"`{target}` is {written}; found `{yaml_word(value)[:40]}`")
-        if type(value) is int and allowed is not None and not low <= value <= high:
-            raise ValueError(f"`{target}` goes from {low} to {high}")
-        return value
 
     def tensor_holds(self, rule: Rule, tensor: Tensor) -> bool:
         """Remembered, since examples and their changes have few different tensors."""

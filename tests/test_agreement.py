@@ -144,9 +144,9 @@ def check(label: str, case: int) -> list[str]:
     assert first is not None
     patch = waiting(random_, test, case // 3) if case % 3 == 0 else {}
     for _ in range(0 if patch else random_.choice((1, 1, 2, 2, 3, 4))):
-        patch |= change(random_, test, test.complete(first))
+        patch |= change(random_, test, test.calls.complete(first))
     try:
-        values = test.patched(first, patch)
+        values = test.calls.changed(first, patch)
     except ValueError:  # a change of what is not there
         return []
     expected = test.broken(values)

@@ -1,0 +1,156 @@
+"""All values of a call, from those that are given: defaults, lengths, derived values, outputs that are allocated."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from generator import bounds, expr, model
+from generator.field_types import field_type
+from generator.names import yaml_word
+from generator.resolve import Operator
+from generator.tensors import Tensor, make_tensor
+
+# How a value is written, by its type in Python.
+_WRITTEN = {
+    tuple: "a list of whole numbers",
+    int: "a whole number",
+    float: "a number",
+    bool: "true or false",
+    str: "a word",
+    type(None): "not there",
+}
+
+
+class Calls:
+    """Calls of one operator. What the expressions take is counted in `budget`, where that is given."""
+
+    def __init__(
+        self,
+        operator: Operator,
+        data_types: Mapping[str, model.DataTypeEntry],
+        budget: expr.Budget | None = None,
+    ) -> None:
+        self.operator, self.spec = operator, operator.spec
+        self.data_types, self.budget = data_types, budget
+
+    def complete(self, given: Mapping[str, Any]) -> dict[str, Any]:
+        """With the defaults of arrays, the lengths and the derived values; what cannot be computed is left out."""
+        values = dict(given)
+        for name, default in self.operator.defaults.items():
+            if name not in values:
+                self._compute(values, name, default)
+        for field in self.spec.fields:
+            if field.length_of in values:
+                values.setdefault(field.name, len(values[field.length_of]))
+        for name, expression in self.operator.derived.items():
+            self._compute(values, name, expression)
+        return values
+
+    def of_one_input(
+        self, values: dict[str, Any], sizes: tuple[int, ...], table: model.SupportRow
+    ) -> dict[str, Any]:
+        """All values of a call with one input of these sizes, and the outputs that are not optional."""
+        first, *others = self.spec.tensors("input")
+        dtype = table.tensors[first.name].dtypes[0]
+        values[first.name] = make_tensor(dtype, sizes, self.data_types)
+        values |= {field.name: None for field in (*others, *self.spec.tensors("output"))}
+        values = self.complete(values)
+        for field in self.spec.tensors("output"):
+            if field.optional is None:
+                dtype = self._output_dtype(field, values, table)
+                values[field.name] = make_tensor(dtype, sizes, self.data_types)
+        values = self.complete(values)
+        self._allocate(values)
+        return self.complete(values)
+
+    def _output_dtype(
+        self, field: model.FieldSpec, values: dict[str, Any], table: model.SupportRow
+    ) -> str:
+        """The data type of an output that nobody describes: as its field says, else the first that it may have."""
+        if field.name in self.operator.dtypes:
+            chosen = dict(values)
+            self._compute(chosen, field.name, self.operator.dtypes[field.name])
+            if field.name in chosen:
+                return str(chosen[field.name])
+        elif field.dtype is not None:
+            source, _, part = field.dtype.partition(".")
+            if not part:
+                return source
+            if values[source] is not None:
+                return str(values[source].dtype)
+        return table.tensors[field.name].dtypes[0]
+
+    def changed(self, first: dict[str, Any], patch: Mapping[str, Any]) -> dict[str, Any]:
+        """The first example with what a `violate` changes. TypeError or ValueError where that does not fit."""
+        values, whole = dict(first), self.complete(first)
+        # A change of sizes or data type makes a packed tensor; so these come first.
+        for target, value in sorted(
+            patch.items(), key=lambda item: not item[0].endswith((".sizes", ".dtype"))
+        ):
+            name, _, attribute = target.partition(".")
+            given = tuple(value) if isinstance(value, list) else value
+            if not attribute:
+                values[name] = self._typed(given, whole[name], target, self.spec.field(name).type)
+                continue
+            tensor: Tensor | None = values[name]
+            if tensor is None:
+                raise ValueError(f"the first example has no `{name}`")
+            if isinstance(getattr(tensor, attribute), tuple) and type(given) is int:
+                given = (given,) * len(tensor.sizes)
+            given = self._typed(given, getattr(tensor, attribute), target, "uint[]")
+            if attribute in ("sizes", "dtype"):
+                sizes = given if attribute == "sizes" else tensor.sizes
+                values[name] = make_tensor(
+                    given if attribute == "dtype" else tensor.dtype, sizes, self.data_types
+                )
+            else:
+                values[name] = replace(tensor, **{attribute: given})
+                if attribute == "strides" and "total_bytes" not in patch:
+                    item = self.data_types[tensor.dtype].bytes
+                    values[name] = replace(
+                        values[name], total_bytes=expr.implied_bytes(tensor.sizes, given, item)
+                    )
+        for field in self.spec.fields:
+            if field.length_of in patch and field.name not in patch:
+                values.pop(field.name, None)
+        values = self.complete(values)
+        if self.operator.source.dialect != "directml":
+            self._allocate(values)
+        return values
+
+    def _allocate(self, values: dict[str, Any]) -> None:
+        """Outputs as the functions make them: nobody describes them."""
+        for field in self.spec.tensors("output"):
+            if values[field.name] is not None and field.name in self.operator.sizes:
+                tensor = values[field.name]
+                sizes = self.operator.sizes[field.name]
+                self._compute(values, field.name, sizes)
+                sizes = values.get(field.name, tensor.sizes)
+                values[field.name] = make_tensor(tensor.dtype, tuple(sizes), self.data_types)
+
+    def _typed(self, value: Any, like: Any, target: str, type_: str) -> Any:
+        if target.endswith(".dtype") and value not in self.data_types:
+            raise ValueError(f"`{yaml_word(value)[:40]}` is not a data type")
+        allowed = field_type(type_).range
+        low, high = allowed or (0, 0)
+        numbers = isinstance(value, tuple) and all(
+            type(v) is int and low <= v <= high for v in value
+        )
+        if isinstance(value, tuple) and len(value) > bounds.ARRAY:
+            raise ValueError(f"an array has at most {bounds.ARRAY} entries")
+        if type(value) is not type(like) or (isinstance(like, tuple) and not numbers):
+            written = _WRITTEN.get(type(like), "a tensor")
+            raise ValueError(f"`{target}` is {written}; found `{yaml_word(value)[:40]}`")
+        if type(value) is int and allowed is not None and not low <= value <= high:
+            raise ValueError(f"`{target}` goes from {low} to {high}")
+        return value
+
+    def _compute(self, values: dict[str, Any], name: str, expression: expr.Expr) -> None:
+        values.pop(name, None)
+        try:
+            result = expression.evaluate(values, self.data_types, self.budget)
+        except (KeyError, IndexError, ArithmeticError):
+            return
+        values[name] = tuple(result) if isinstance(result, range) else result
