@@ -107,7 +107,8 @@ def subjects(specs: Linted, subject: str) -> list[str]:
     own += [e.id for o in specs.operators for e in o.spec.errata]
     rules = [r.id for o in specs.operators for r in o.rules] + [r.id for r, _ in specs.tensor_rules]
     names = [o.source.name for o in specs.operators] + [o.id for o in specs.operators]
-    return list(dict.fromkeys([*names, *rules, *own, *kernels, *CODES]))
+    shared = list(specs.tree.vocabulary.constraints)
+    return list(dict.fromkeys([*names, *rules, *shared, *own, *kernels, *CODES]))
 
 
 def code(subject: str) -> str | None:
@@ -127,7 +128,7 @@ def _rule(r: Rule) -> list[str]:
 
 
 def constraint(specs: Linted, subject: str) -> str | None:
-    """A constraint, a decision or an erratum wherever it occurs."""
+    """A constraint, own or shared, a decision or an erratum wherever it occurs."""
     out = []
     for o in specs.operators:
         for d in o.spec.silent:
@@ -149,7 +150,29 @@ def constraint(specs: Linted, subject: str) -> str | None:
             line = specs.tree.document.span((*r.path, "id")).line
             out += [f"{subject} of each tensor of DirectML (specs/vocabulary.yaml:{line})"]
             out += _rule(r)
-    return "\n".join(out) or None
+    return "\n".join([*out, *_shared(specs, subject)]) or None
+
+
+def _shared(specs: Linted, subject: str) -> list[str]:
+    """A shared constraint, and what uses it; nothing where there is none of this name."""
+    words = specs.tree.vocabulary
+    shared = words.constraints.get(subject)
+    if shared is None:
+        return []
+    line = specs.tree.document.key_span(("constraints", subject)).line
+    users = [
+        o.id
+        for o in specs.operators
+        if subject in [(c.use or "").partition("(")[0].strip() for c in o.spec.constraints]
+    ]
+    users += [
+        _KERNELS + name
+        for name, uses in specs.requirements.items()
+        if subject in [use.constraint for use in uses]
+    ]
+    head = f"{subject}({', '.join(shared.parameters)}), shared ({structure.VOCABULARY}:{line})"
+    used = f"used by {', '.join(users)}" if users else "used by nothing"
+    return [head, *page.item(f"{shared.allowed}.", shared.require, used)]
 
 
 def kernel(specs: Linted, subject: str) -> str | None:

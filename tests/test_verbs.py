@@ -121,6 +121,11 @@ EXPLAINED = {
         "directml/reduce, ",
     ],
     "kernels/max_unpool": ["any data type"],
+    "same_outside_windows": [
+        "same_outside_windows(one, other, window), shared (specs/vocabulary.yaml:",
+        "used by kernels/average_pool, ",
+    ],
+    "all_positive": ["used by directml/average_pooling, ", "kernels/max_pool"],
     "e222": ["E222: `violate` must break its constraint and no other"],
     "generated/specops/onnx/hardmax.py": [
         "as generated",
