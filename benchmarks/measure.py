@@ -76,7 +76,8 @@ class Worker:
             stderr=subprocess.DEVNULL,
             text=True,
             cwd=ROOT,
-            env={**os.environ, **dict.fromkeys(limits, str(threads))},
+            # In CI OpenVINO sends nothing to its makers, for which it would fork amid its threads.
+            env={**os.environ, **dict.fromkeys(limits, str(threads)), "CI": "true"},
         )
 
     def ask(self, **question: Any) -> dict[str, Any]:
@@ -95,7 +96,11 @@ class Worker:
 
     def __exit__(self, *_error: object) -> None:
         self._process.kill()
-        self._process.communicate()
+        # Not until the pipes end: a process that a peer began may hold them.
+        for pipe in (self._process.stdin, self._process.stdout):
+            assert pipe is not None
+            pipe.close()
+        self._process.wait()
 
 
 def absent() -> list[str]:

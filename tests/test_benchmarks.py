@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+import time
+
 import numpy as np
 
 from benchmarks import report
@@ -50,6 +54,28 @@ def test_workers_and_report() -> None:
     row.seconds = {"specops": 2e-3, "numpy": 1e-3, "torch": 3e-3, LIMIT: 1e-3}
     assert row.ratio == row.share == 0.5
     assert any("0.50" in line and cell.name in line for line in report.summary([row]))
+
+
+def test_a_worker_ends_though_a_process_that_it_began_lives() -> None:
+    """That holds the pipes which the worker wrote to, for as long as it sleeps."""
+    begins = "import subprocess, sys; subprocess.Popen([sys.executable, '-c', sys.argv[1]])"
+    with Worker("numpy", 1) as worker:
+        worker._process.kill()
+        worker._process.communicate()
+        worker._process = subprocess.Popen(
+            [
+                sys.executable,
+                "-c",
+                f"{begins}; print(flush=True); input()",
+                "import time; time.sleep(30)",
+            ],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        worker._process.stdout.readline()
+        left = time.perf_counter()
+    assert time.perf_counter() - left < 20
 
 
 def test_moved_bytes() -> None:
