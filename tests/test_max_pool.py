@@ -35,6 +35,7 @@ from draw import (
 from oracle import NAN_RULES, lowest, max_pool, numbers
 
 import specops
+from specops import geometry
 from specops.kernels import max_pool as max_pool_kernel
 from specops.lowering import max_pool as max_pool_lowering
 from specops.lowering import pooling
@@ -784,7 +785,7 @@ def test_channels_last(name: str, channels: int) -> None:
 @pytest.mark.parametrize("name", ["UINT8", "FLOAT16", "FLOAT32", "INT64"])
 def test_indices_past_the_caches(name: str, shift: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Channels last, in whole vectors or not, with indices at multiples of 16 bytes or between."""
-    monkeypatch.setattr(pooling, "PAST_BYTES", 0)
+    monkeypatch.setattr(geometry, "PAST_BYTES", 0)
     monkeypatch.setattr(pooling, "LARGE_BYTES", 0)
     random = np.random.default_rng(shift)
     for channels in (15, 16, 48):

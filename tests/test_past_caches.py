@@ -9,13 +9,16 @@ import numpy as np
 import pytest
 from draw import numpy_type, values
 
+from specops import geometry
 from specops.kernels import max_pool as kernel  # as of all poolings
-from specops.lowering import pooling
+from specops.kernels import reduce as reduce_kernel
+from specops.lowering import pooling, reduce
 from specops.lowering.average_pool import AveragePool
 from specops.lowering.average_pool_grad import AveragePoolGrad
 from specops.lowering.lp_pool import LpPool
 from specops.lowering.max_pool import MaxPool
 from specops.lowering.max_pool_grad import MaxPoolGrad
+from specops.lowering.reduce import Reduce
 from specops.tensor import Tensor, packed
 
 Sizes = tuple[int, ...]
@@ -66,7 +69,7 @@ def test_same_bits(name: str, called: str, channels: int, monkeypatch: pytest.Mo
     for shift in (0, 1):
         found = []
         for least in (0, 1 << 60):
-            monkeypatch.setattr(pooling, "PAST_BYTES", least)
+            monkeypatch.setattr(geometry, "PAST_BYTES", least)
             memory = np.full(like.size + 40, 7, numpy_type(name))
             begin = -(memory.ctypes.data // memory.itemsize) % 16 + 16 + shift
             out = channels_last(memory[begin:][: like.size], plane, channels)
@@ -81,4 +84,39 @@ def test_same_bits(name: str, called: str, channels: int, monkeypatch: pytest.Mo
             operator(*given, out)
             found.append(out.tobytes())
             assert {*memory[:begin], *memory[begin + like.size :]} == {7}
+        assert found[0] == found[1]
+
+
+@pytest.mark.parametrize("rows", [2, 3, 4, 6])
+@pytest.mark.parametrize("function", ["sum", "product", "l2", "max", "log_sum_exp"])
+@pytest.mark.parametrize("name", ["FLOAT16", "FLOAT32", "FLOAT64"])
+def test_reductions_of_few_rows(
+    name: str, function: str, rows: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """But for those of exponentials, which are finished apart. Not of outputs with gaps."""
+    monkeypatch.setattr(reduce, "LARGE_BYTES", 0)
+    columns = 2100  # cut into pieces, whose last vector is a part of one
+    x = values(np.random.default_rng(rows), name, (3, rows, columns))
+    output = packed(name, (3, columns))
+    for shift in (0, 1):
+        found = []
+        for least in (0, 1 << 60):
+            monkeypatch.setattr(geometry, "PAST_BYTES", least)
+            memory = np.full(3 * columns + 40, 7, x.dtype)
+            begin = -(memory.ctypes.data // memory.itemsize) % 16 + 16 + shift
+            out = memory[begin:][: 3 * columns].reshape(3, columns)
+            operator = Reduce(
+                function=function,
+                nan="ignored",
+                axes=[1],
+                input=packed(name, x.shape),
+                output=output,
+            )
+            plan = operator._plans[x.strides, out.strides]
+            assert plan.walk[reduce_kernel.PAST] == (least == 0)
+            gaps = np.empty((3, 2 * columns), x.dtype)[:, :columns].strides
+            assert operator._plans[x.strides, gaps].walk[reduce_kernel.PAST] == 0
+            operator(x, out)
+            found.append(out.tobytes())
+            assert {*memory[:begin], *memory[begin + 3 * columns :]} == {7}
         assert found[0] == found[1]

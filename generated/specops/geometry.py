@@ -12,11 +12,15 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from specops.tensor import Tensor
+
 CACHE_LINE = 64
 PLANE_BYTES = 1 << 14  # of its cache lines at most: larger planes take 1.0 to 1.2 of the time
 NARROW_ROWS = 64  # most rows of a small plane whose rows fill less than half a cache line
 FEW_ROWS = 10  # most rows of long planes, which are cut: more may want the same places of the first-level cache
 CUT_BYTES = 1 << 11  # of a row of what such planes are cut into
+# Bytes of inputs and outputs together from which outputs may go past the caches: see goes_past.
+PAST_BYTES = 3 << 23
 # Columns that are read one by one, each down its rows: of rows at most so many bytes apart, and so many of them.
 LONE_PITCH = 32
 LONE_ROWS = 100
@@ -89,6 +93,21 @@ def outgrows(
     steps = zip(sizes, strides, out_strides, strict=True)
     span = 2 * item + sum((n - 1) * (abs(step) + abs(out)) for n, step, out in steps)
     return size >= limit or (2 * size >= limit and span >= 2 * limit)
+
+
+def goes_past(output: Tensor, strides: Sequence[int], moved: int) -> bool:
+    """Whether an output of these strides may go past the caches; `moved`: its bytes together with the inputs'.
+
+    Not where it has gaps: of a line that is written in parts each waits for memory, up to 10 times as long.
+
+    >>> from specops.tensor import packed
+    >>> output = packed("FLOAT32", (2, 3))
+    >>> goes_past(output, (12, 4), PAST_BYTES), goes_past(output, (16, 4), PAST_BYTES)
+    (True, False)
+    """
+    axes = sorted(zip(output.sizes, strides, strict=True), key=lambda axis: -abs(axis[1]))
+    dense = merge(axes) == [(math.prod(output.sizes), output.numpy_dtype.itemsize)]
+    return moved >= PAST_BYTES and dense
 
 
 def by_memory(axes: Iterable[Axis]) -> list[Axis]:

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from llvmlite import ir
 from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
 from fold import Fold, _rule_of, _vector_of
 from fold_state import _join_narrow, _narrow, _neutral, _pieces, _places, _start, _stored
-from folds import _fold_into, _load_row, _together
+from folds import _fold_into, _fold_part, _load_row, _together
 from memory import _pointer, _prefetch
 from planes import _each_strip, _Planes
 from target import _zen
@@ -62,8 +63,15 @@ def _folded_down(
     rows: Any,
     load: Callable[[Any], Any],
 ) -> list[Any]:
-    """The state of so many rows of a vector of columns; load(row) gives its bits."""
-    state = [cgutils.alloca_once_value(builder, value) for value in _neutral(fold, fold.count)]
+    """The state of so many rows of a vector of columns, without a loop for an int; load(row) gives a row's bits."""
+    none = _neutral(fold, fold.count)
+    if isinstance(rows, int):
+
+        def load_row(i: int, _few: Any) -> Any:
+            return load(ir.IntType(64)(i))
+
+        return _fold_part(context, builder, fold, rule, none, load_row, rows, None, False, True)
+    state = [cgutils.alloca_once_value(builder, value) for value in none]
     odd = _narrow(builder, fold, state)
     _fold_down(
         context, builder, fold, rule, [state], [odd], rows, lambda row, _v, _m: load(row), None

@@ -12,6 +12,7 @@ from numba.extending import intrinsic
 
 from compiled import entry
 from few_lanes import _masked_load, _masked_store
+from loops import _by_count
 from memory import (
     VECTOR_BYTES,
     _load,
@@ -52,7 +53,7 @@ from rank import (
     _rank_type,
     _term,
 )
-from strips import _by_count, _vector
+from strips import _vector
 from sum_line import _bits_of
 from walk import axis_of, integers
 

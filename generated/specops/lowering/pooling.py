@@ -30,9 +30,8 @@ TALL_BYTES = 1 << 16  # wanted for lines folded by doubling, of which neighbouri
 LONGEST_LINE = 1 << 17  # allowed for a wide window, in two buffers; half of it in four
 ITEM_BYTES = 1 << 15  # input of an item, roughly
 LARGE_BYTES = 1 << 18  # input and output from which a second thread pays
-# Bytes of inputs and outputs from which outputs go past the caches: those of channels last in 0.65 to 1 of the time, if
-# there are a multiple of PAST_LANES channels, others in 0.9 to 1.5; gradients of max pooling in 0.8 to 0.9.
-PAST_BYTES = 3 << 23
+# Outputs of channels last go past the caches if there are a multiple of so many channels, in 0.65 to 1 of the time;
+# others would in 0.9 to 1.5, gradients of max pooling do in 0.8 to 0.9.
 PAST_LANES = 16
 ROW_BYTES = 32  # of windows that lie side by side along the last axis and are reduced: 0.2 to 0.9 of the time
 
@@ -53,16 +52,6 @@ def planned(
     """A plan whose walk is made of these tables, one after the other."""
     walk = np.concatenate([np.ravel(part) for part in tables]).astype(np.int64)
     return Plan(run, walk, launch.address(walk), items, table)
-
-
-def goes_past(output: Tensor, strides: Strides, moved: int) -> bool:
-    """Whether an output of these strides may go past the caches; `moved`: its bytes together with the inputs'.
-
-    Not where it has gaps: of a line that is written in parts each waits for memory, up to 10 times as long.
-    """
-    axes = sorted(zip(output.sizes, strides, strict=True), key=lambda axis: -abs(axis[1]))
-    dense = geometry.merge(axes) == [(math.prod(output.sizes), output.numpy_dtype.itemsize)]
-    return moved >= PAST_BYTES and dense
 
 
 def lanes_go_past(kernel: Any, settings: npt.NDArray[np.int64]) -> bool:

@@ -106,7 +106,7 @@ class AveragePoolGrad:
             settings[kernel.BUFFER] = -(-(together * line_bytes + kernel.SLACK_BYTES) // 64) * 64
             spare = max(tile, pitch) * self._item_bytes
             settings[kernel.SCRATCH] = 4 * settings[kernel.BUFFER] + spare
-            past = pooling.goes_past(self._output, out_strides, self._moved)
+            past = geometry.goes_past(self._output, out_strides, self._moved)
             settings[kernel.PAST] = past and pooling.lanes_go_past(kernel, settings)
             run = _LINES(self._dtype, self._width)
             sets = planes // beside * -(-beside // together)

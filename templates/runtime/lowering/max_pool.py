@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from specops import launch
+from specops import geometry, launch
 from specops.kernels import max_pool as kernel
 from specops.lowering import pooling
 from specops.lowering.keys import keys_of
@@ -138,7 +138,7 @@ class MaxPool:
         elif walk.rank_bytes:
             run, rule = self._lines(walk.rank_bytes), self._line_rule
         output, moved = self._past
-        past = pooling.goes_past(output, index_strides or out_strides, moved)
+        past = geometry.goes_past(output, index_strides or out_strides, moved)
         walk.settings[kernel.PAST] = past and pooling.lanes_go_past(kernel, walk.settings)
         walk.settings[kernel.COLUMN_MAJOR] = self._column_major
         walk.settings[kernel.RULE : kernel.RULE + 3] = rule

@@ -133,7 +133,7 @@ class MaxPoolGrad:
         if walk.rank_bytes:
             find = _POSITIONS(self._width, 8 * walk.rank_bytes)
         settings[kernel.FIND] = find.address()
-        past = pooling.goes_past(self._output, out_strides, self._moved)
+        past = geometry.goes_past(self._output, out_strides, self._moved)
         settings[kernel.PAST] = past and pitch in (1, lanes)
         lanes_adjoin = pitch == 1 or settings[kernel.LANE_OUT] == self._width // 8
         apart = self._may[0] and settings[kernel.OUT_DENSE] > 0 and lanes_adjoin

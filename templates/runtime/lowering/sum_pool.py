@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from specops import launch
+from specops import geometry, launch
 from specops.kernels import sum_pool as kernel
 from specops.lowering import pooling
 from specops.lowering.plane_tables import packs
@@ -110,7 +110,7 @@ class SumPool:
         elif walk.rank_bytes:
             run = _LINES(self._dtype, self._width, self._added)
             walk.settings[kernel.EXPONENT] = self._power
-            past = pooling.goes_past(self._output, out_strides, self._moved)
+            past = geometry.goes_past(self._output, out_strides, self._moved)
             walk.settings[kernel.PAST] = past and pooling.lanes_go_past(kernel, walk.settings)
         else:
             return self._direct(walk)
