@@ -138,8 +138,10 @@ def _load_apart(builder: Any, address: Any, step: Any, vector: Any, count: Any =
 
 
 def _opaque(builder: Any, value: Any) -> Any:
-    """A vector in an x86 register, of 256 bits at most, of which LLVM does not know where it comes from."""
-    hidden = builder.asm(ir.FunctionType(value.type, [value.type]), "", "=x,0", [value], False)
+    """An integer, or a vector of 256 bits at most, in a register of x86, of which LLVM does not know what it holds."""
+    kind = "r" if isinstance(value.type, ir.IntType) else "x"
+    function = ir.FunctionType(value.type, [value.type])
+    hidden = builder.asm(function, "", f"={kind},0", [value], False)
     hidden.attributes.add("readnone")
     return hidden
 
