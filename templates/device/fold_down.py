@@ -13,11 +13,13 @@ from numba.extending import intrinsic
 from fold import Fold, _rule_of, _vector_of
 from fold_state import _join_narrow, _narrow, _neutral, _pieces, _places, _start, _stored
 from folds import _fold_into, _fold_part, _load_row, _together
+from loops import _cases
 from memory import _pointer, _prefetch
 from planes import _each_strip, _Planes
 from target import _zen
 from vectors import _strips
 
+WRITTEN_OUT = (2, 3, 4)  # rows of planes that are folded without a loop: in 0.6 to 1 of the time
 DOWN_VECTORS = 4  # of a row that are folded together
 
 
@@ -168,13 +170,16 @@ def fold_planes(
         planes = _Planes(*rest)
         rule = _rule_of(builder, f, rule)
 
-        def strip(plane: Any, column: Any, _few: Any, load: Callable[[Any], Any]) -> None:
-            state = _folded_down(context, builder, f, rule, planes.rows, load)
-            lane = builder.add(builder.mul(plane, planes.columns), column)
-            places = _places(builder, f, at, gap, lane, f.count)
-            _stored(builder, places, state)
+        def planes_of(rows: Any) -> None:
+            def strip(plane: Any, column: Any, _few: Any, load: Callable[[Any], Any]) -> None:
+                state = _folded_down(context, builder, f, rule, rows, load)
+                lane = builder.add(builder.mul(plane, planes.columns), column)
+                places = _places(builder, f, at, gap, lane, f.count)
+                _stored(builder, places, state)
 
-        _each_strip(context, builder, planes, _vector_of(f.element, f.count), strip)
+            _each_strip(context, builder, planes, _vector_of(f.element, f.count), strip)
+
+        _cases(builder, planes.rows, WRITTEN_OUT, planes_of)
         return context.get_dummy_value()
 
     i64 = types.int64

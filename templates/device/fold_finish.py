@@ -13,7 +13,7 @@ from numba.extending import intrinsic
 from float_math import EXP_SCALE, _log, _same
 from stores import _store_past
 from fold import _DOUBLE, Fold, _bits_of, _call, _on_lanes, _rule_of, _vector_of
-from fold_down import _folded_down
+from fold_down import WRITTEN_OUT, _folded_down
 from fold_state import _element_of_key, _loaded, _normalised, _or_else, _places
 from folds import GROUPS
 from half import _to_16_bits
@@ -25,8 +25,6 @@ NONE = 0
 MEAN = 1
 ROOT = 2
 LOG = 3
-
-WRITTEN_OUT = (2, 3, 4)  # rows of planes that are folded without a loop: in 0.6 to 1 of the time
 
 
 def _log_of(builder: Any, value: Any) -> Any:
