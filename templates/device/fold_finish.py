@@ -13,13 +13,13 @@ from numba.extending import intrinsic
 from float_math import EXP_SCALE, _log, _same
 from stores import _store_past
 from fold import _DOUBLE, Fold, _bits_of, _call, _on_lanes, _rule_of, _vector_of
-from fold_down import WRITTEN_OUT, _folded_down
+from fold_down import _folded_down
 from fold_state import _element_of_key, _loaded, _normalised, _or_else, _places
 from folds import GROUPS
 from half import _to_16_bits
 from loops import _cases
 from memory import _load, _pointer, _splat
-from planes import _each_strip, _Planes
+from planes import WRITTEN_OUT, _each_strip, _Planes
 
 NONE = 0
 MEAN = 1

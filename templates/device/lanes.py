@@ -12,6 +12,7 @@ from numba.extending import intrinsic
 
 from few_lanes import _few, _load_few, _load_short
 from key_run import _lanes
+from loops import _cases
 from memory import (
     VECTOR_BYTES,
     _load,
@@ -23,7 +24,7 @@ from memory import (
     _store,
 )
 from order_key import Rule, _floats_of, _order_key, _rule, _sign
-from planes import _each_strip, _Planes
+from planes import WRITTEN_OUT, _each_strip, _Planes
 from target import _by_single_rows, _zen
 from vectors import _any, _greatest_lane, _strips, _unless
 
@@ -419,22 +420,29 @@ def _place_down(
     builder: Any, rows: Any, vector: Any, rule: Rule, load: Callable[[Any], Any]
 ) -> tuple[Any, Any]:
     """(best keys, numbers of the rows where they stand) of a vector of columns; load(row) gives its bits."""
-    i64 = rows.type
+    i64 = ir.IntType(64)
     best = cgutils.alloca_once_value(builder, _order_key(builder, load(i64(0)), rule))
     where = cgutils.alloca_once_value(builder, ir.Constant(vector, None))
+
+    def take(number: Any) -> None:
+        new, old = _order_key(builder, load(number), rule), builder.load(best)
+        greater = builder.icmp_signed(">", new, old)
+        builder.store(builder.select(greater, new, old), best)
+        if vector.element.width < 64:
+            number = builder.trunc(number, vector.element)
+        number = _splat(builder, number, vector)
+        builder.store(builder.select(greater, number, builder.load(where)), where)
+
+    if isinstance(rows, int):
+        for number in range(1, rows):
+            take(i64(number))
+        return builder.load(best), builder.load(where)
     row, behind = i64(1), builder.sub(rows, i64(1))
     for together in (FOLD, 1):
         stop = builder.add(i64(1), builder.and_(behind, i64(-together)))
         with cgutils.for_range_slice(builder, row, stop, i64(together), i64) as (first, _):
             for r in range(together):
-                number = builder.add(first, i64(r))
-                new, old = _order_key(builder, load(number), rule), builder.load(best)
-                greater = builder.icmp_signed(">", new, old)
-                builder.store(builder.select(greater, new, old), best)
-                if vector.element.width < 64:
-                    number = builder.trunc(number, vector.element)
-                number = _splat(builder, number, vector)
-                builder.store(builder.select(greater, number, builder.load(where)), where)
+                take(builder.add(first, i64(r)))
         row = stop
     return builder.load(best), builder.load(where)
 
@@ -465,14 +473,17 @@ def search_planes(
         vector = _lanes(rule.flip.type)
         size = planes.columns.type(vector.element.width // 8)
 
-        def strip(plane: Any, column: Any, _few: Any, load: Callable[[Any], Any]) -> None:
-            found = _place_down(builder, planes.rows, vector, rule, load)
-            lane = builder.add(builder.mul(plane, planes.columns), column)
-            for first, value in zip((best, where), found, strict=True):
-                place = _pointer(builder, first, builder.mul(lane, size))
-                _store(builder, value, place)
+        def planes_of(rows: Any) -> None:
+            def strip(plane: Any, column: Any, _few: Any, load: Callable[[Any], Any]) -> None:
+                found = _place_down(builder, rows, vector, rule, load)
+                lane = builder.add(builder.mul(plane, planes.columns), column)
+                for first, value in zip((best, where), found, strict=True):
+                    place = _pointer(builder, first, builder.mul(lane, size))
+                    _store(builder, value, place)
 
-        _each_strip(context, builder, planes, vector, strip)
+            _each_strip(context, builder, planes, vector, strip)
+
+        _cases(builder, planes.rows, WRITTEN_OUT, planes_of)
         return context.get_dummy_value()
 
     i64 = types.int64

@@ -1604,6 +1604,7 @@ def prefetch_rows(_context: Any, address: Any, offsets: Any) -> Any:
     return types.void(types.int64, types.int64), codegen
 
 
+WRITTEN_OUT = (2, 3, 4)  # rows of planes that are read down without a loop: in 0.5 to 1 of the time
 PLANE_LANES = 256  # columns of planes whose results are stored together
 
 
@@ -2701,7 +2702,7 @@ def _down_each(kind, x, step, ahead, out, out_step, out_ahead, rows, vectors, sc
 
 @helper
 def _down_few(kind, x, step, ahead, out, out_step, out_ahead, rows, vectors, scratch, logarithm):
-    """As _down_each of 2 to 4 rows, with no loop over them: 0.5 to 0.9 of the time."""
+    """As _down_each, of so few rows that no loop is needed over them: one of WRITTEN_OUT."""
     if rows == 2:
         _down_each(kind, x, step, ahead, out, out_step, out_ahead, 2, vectors, scratch, logarithm)
     elif rows == 3:
@@ -2724,7 +2725,7 @@ def planes(dtype):
         outer = kept[0], inner
         in_row, step, out_step = _axis(kept, inner - 1)
         rows, row_step, out_row_step = _axis(reduced, 0)
-        few_rows = 2 <= rows <= 4
+        few_rows = rows in WRITTEN_OUT
         further = planes_ahead(rows, columns * size)
         ahead, out_ahead = further * step, further * out_step
         scratch = allocate(rows * VECTOR_BYTES)
