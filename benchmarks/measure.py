@@ -9,7 +9,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterable, Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
 from importlib.util import find_spec
 from pathlib import Path
@@ -96,11 +96,12 @@ class Worker:
 
     def __exit__(self, *_error: object) -> None:
         self._process.kill()
-        # Not until the pipes end: a process that a peer began may hold them.
+        self._process.wait()
+        # Not read to their end: a process that a peer began may hold them. Nor may what is left be written.
         for pipe in (self._process.stdin, self._process.stdout):
             assert pipe is not None
-            pipe.close()
-        self._process.wait()
+            with suppress(OSError):
+                pipe.close()
 
 
 def absent() -> list[str]:

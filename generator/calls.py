@@ -131,6 +131,7 @@ class Calls:
                 values[field.name] = make_tensor(tensor.dtype, tuple(sizes), self.data_types)
 
     def _typed(self, value: Any, like: Any, target: str, type_: str) -> Any:
+        """The value, if it is of the type of what stands there. Raises ValueError."""
         if target.endswith(".dtype") and value not in self.data_types:
             raise ValueError(f"`{yaml_word(value)[:40]}` is not a data type")
         allowed = field_type(type_).range

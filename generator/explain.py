@@ -148,7 +148,7 @@ def constraint(specs: Linted, subject: str) -> str | None:
     for r, _ in specs.tensor_rules:
         if r.id == subject:
             line = specs.tree.document.span((*r.path, "id")).line
-            out += [f"{subject} of each tensor of DirectML (specs/vocabulary.yaml:{line})"]
+            out += [f"{subject} of each tensor of DirectML ({structure.VOCABULARY}:{line})"]
             out += _rule(r)
     return "\n".join([*out, *_shared(specs, subject)]) or None
 

@@ -216,57 +216,57 @@ class SelfTest:
                 "an example must satisfy every constraint",
                 notes=[note],
             )
-        self.supported(example, values, path)
-        if self.report.count == self.start:
-            self.sized(example, values, span)
+        good = self.report.count == self.start
+        for field in self.spec.tensors():
+            before = self.report.count
+            self.supported(example, field, values, path)
+            if good and self.report.count == before:
+                self.sized(example, field, values, span)
         if self.report.count == self.start:
             self.required(example, values, span)
 
-    def supported(self, example: Example, values: dict[str, Any], path: KeyPath) -> None:
-        """The tensors of an example have data types and ranks of the newest table."""
+    def supported(
+        self, example: Example, field: model.FieldSpec, values: dict[str, Any], path: KeyPath
+    ) -> None:
+        """A tensor of an example has a data type and a rank of the newest table."""
         table = next((row for row in self.spec.support if row.holds(values)), None)
-        for field in self.spec.tensors():
-            tensor = values[field.name]
-            if tensor is None or table is None:
-                continue
-            support = table.tensors[field.name]
-            at: KeyPath = (*path, "expect" if field.kind == "output" else "given", field.name)
-            rank, found = len(tensor.sizes), f"example `{example.id}`: {field.name}"
-            newest = "the newest table of `support` has"
-            if tensor.dtype not in support.dtypes:
-                self.report.add(
-                    "E224",
-                    f"{found} is {tensor.dtype}",
-                    self.document.span((*at, "dtype")),
-                    f"{newest} {', '.join(support.dtypes)}",
-                )
-            if not support.low <= rank <= support.high:
-                self.report.add(
-                    "E224",
-                    f"{found} is of rank {rank}",
-                    self.document.span((*at, "data")),
-                    f"{newest} {support.ranks}",
-                )
+        tensor = values[field.name]
+        if tensor is None or table is None:
+            return
+        support = table.tensors[field.name]
+        at: KeyPath = (*path, "expect" if field.kind == "output" else "given", field.name)
+        rank, found = len(tensor.sizes), f"example `{example.id}`: {field.name}"
+        newest = "the newest table of `support` has"
+        if tensor.dtype not in support.dtypes:
+            self.report.add(
+                "E224",
+                f"{found} is {tensor.dtype}",
+                self.document.span((*at, "dtype")),
+                f"{newest} {', '.join(support.dtypes)}",
+            )
+        if not support.low <= rank <= support.high:
+            self.report.add(
+                "E224",
+                f"{found} is of rank {rank}",
+                self.document.span((*at, "data")),
+                f"{newest} {support.ranks}",
+            )
 
-    def sized(self, example: Example, values: dict[str, Any], span: Span) -> None:
-        """The outputs of an example have the sizes that the functions give them, where callers give none."""
-        for field in self.spec.tensors("output"):
-            tensor = values[field.name]
-            if (
-                tensor is None
-                or field.sizes_argument is not None
-                or field.name not in self.operator.sizes
-            ):
-                continue
-            sizes = self.operator.sizes[field.name]
-            inferred = tuple(sizes.evaluate(values, self.data_types, self.budget))
-            if inferred != tensor.sizes:
-                self.report.add(
-                    "E224",
-                    f"example `{example.id}`: {field.name} has sizes {list(tensor.sizes)}",
-                    span,
-                    f"`sizes` of the field gives {list(inferred)}",
-                )
+    def sized(
+        self, example: Example, field: model.FieldSpec, values: dict[str, Any], span: Span
+    ) -> None:
+        """An output of an example has the sizes that the functions give it, where callers give none."""
+        sizes, tensor = self.operator.sizes.get(field.name), values[field.name]
+        if sizes is None or tensor is None or field.sizes_argument is not None:
+            return
+        inferred = tuple(sizes.evaluate(values, self.data_types, self.budget))
+        if inferred != tensor.sizes:
+            self.report.add(
+                "E224",
+                f"example `{example.id}`: {field.name} has sizes {list(tensor.sizes)}",
+                span,
+                f"`sizes` of the field gives {list(inferred)}",
+            )
 
     def rule_span(self, rule: Rule) -> Span:
         """Where the rule's expression stands; a tensor's rule stands in the vocabulary."""

@@ -7,6 +7,7 @@ import sys
 import time
 
 import numpy as np
+import pytest
 
 from benchmarks import report
 from benchmarks.cells import Cell, cells
@@ -76,6 +77,14 @@ def test_a_worker_ends_though_a_process_that_it_began_lives() -> None:
         worker._process.stdout.readline()
         left = time.perf_counter()
     assert time.perf_counter() - left < 20
+
+
+def test_a_worker_that_died_is_told() -> None:
+    with pytest.raises((RuntimeError, BrokenPipeError)) as caught, Worker("numpy", 1) as worker:
+        worker._process.kill()
+        worker._process.wait()
+        worker.ask(cell=Cell("argmax", "float32", (64, 100), axes=(1,)).as_json())
+    assert caught.value.__context__ is None
 
 
 def test_moved_bytes() -> None:

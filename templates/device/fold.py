@@ -69,6 +69,8 @@ class Fold:
         self.any_number = exact or self.in_turn
         # So much arithmetic that the processor does not look far enough ahead itself.
         self.slow = operation == "exponentials" or (self.bits == 16 and not exact)
+        # Whether results take so long that whole vectors of them are made at once: see finishes_fast.
+        self.finished_apart = operation == "exponentials"
         # Elements, at most, of a run that is folded one vector after the other, and of rows without fetching ahead:
         # longer rows take up to 1.3 times as long so, shorter ones 0.65 to 1 of the time.
         self.short = (16 if self.bits == 32 and not self.slow else 8) * self.count

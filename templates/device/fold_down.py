@@ -35,13 +35,14 @@ def _fold_down(
 ) -> None:
     """Fold so many rows of adjoining vectors of columns into variables; `load` gives bits by row, vector and lanes.
 
-    The last rows, fewer than are folded together, go into the `odd_states`.
+    The last rows, fewer than are folded together, go into the `odd_states`. There is no loop over an int of rows.
     """
-    i64 = rows.type
+    i64 = ir.IntType(64)
 
     def fold_by(together: int, states: list[list[Any]], begin: Any, end: Any) -> None:
         each = 1 if fold.in_turn else together
-        with cgutils.for_range_slice(builder, begin, end, i64(together), i64) as (top, _):
+
+        def fold_from(top: Any) -> None:
             for first in range(0, together, each):
                 number = builder.add(top, i64(first))
                 for v, state in enumerate(states):
@@ -51,8 +52,19 @@ def _fold_down(
 
                     _fold_into(context, builder, fold, rule, state, load_row, each, count, False)
 
-    several = builder.and_(rows, i64(-_together(fold)))
-    fold_by(_together(fold), states, i64(0), several)
+        if isinstance(rows, int):
+            for top in range(begin, end, together):
+                fold_from(i64(top))
+        else:
+            with cgutils.for_range_slice(builder, begin, end, i64(together), i64) as (top, _):
+                fold_from(top)
+
+    together = _together(fold)
+    if isinstance(rows, int):
+        begin, several = 0, rows - rows % together
+    else:
+        begin, several = i64(0), builder.and_(rows, i64(-together))
+    fold_by(together, states, begin, several)
     fold_by(1, odd_states, several, rows)
 
 
@@ -64,9 +76,13 @@ def _folded_down(
     rows: Any,
     load: Callable[[Any], Any],
 ) -> list[Any]:
-    """The state of so many rows of a vector of columns, without a loop for an int; load(row) gives a row's bits."""
+    """The state of so many rows of a vector of columns; load(row) gives its bits.
+
+    An int of rows needs no loop. Sums are still added row by row, for their order makes a difference to the result.
+    """
     none = _neutral(fold, fold.count)
-    if isinstance(rows, int):
+    in_any_order = fold.finished_apart or (fold.operation == "product" and fold.narrows)
+    if isinstance(rows, int) and in_any_order:
 
         def load_row(i: int, _few: Any) -> Any:
             return load(ir.IntType(64)(i))
@@ -178,8 +194,8 @@ def fold_planes(
 
             _each_strip(context, builder, planes, _vector_of(f.element, f.count), strip)
 
-        # Other folds of few rows are seldom finished apart.
-        cases = WRITTEN_OUT if f.operation == "exponentials" else ()
+        # Few rows of other folds go through reduce_planes.
+        cases = WRITTEN_OUT if f.finished_apart else ()
         _cases(builder, planes.rows, cases, planes_of)
         return context.get_dummy_value()
 

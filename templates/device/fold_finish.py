@@ -11,7 +11,6 @@ from numba.core import cgutils
 from numba.extending import intrinsic
 
 from float_math import EXP_SCALE, _log, _same
-from stores import _store_past
 from fold import _DOUBLE, Fold, _bits_of, _call, _on_lanes, _rule_of, _vector_of
 from fold_down import _folded_down
 from fold_state import _element_of_key, _loaded, _normalised, _or_else, _places
@@ -20,6 +19,7 @@ from half import _to_16_bits
 from loops import _cases
 from memory import _load, _pointer, _splat
 from planes import WRITTEN_OUT, _each_strip, _Planes
+from stores import _store_past
 
 NONE = 0
 MEAN = 1
@@ -236,13 +236,13 @@ def finish(
 def finishes_fast(_context: Any, fold: Any, columns: Any) -> Any:
     """Whether results of planes had better be stored as soon as a vector of columns is folded: 0.65 to 1 of the time.
 
-    Of folds that take long themselves only where few of its lanes are idle, of sums of exponentials never: finishing
-    whole vectors of several planes is faster then.
+    A fold that takes long itself, only where few lanes are idle, and none that is finished apart: finishing whole
+    vectors of several planes is faster then.
     """
 
     def codegen(_context: Any, builder: Any, _signature: Any, values: Any) -> Any:
         f, i1 = fold.fold, ir.IntType(1)
-        if f.operation == "exponentials":
+        if f.finished_apart:
             return i1(False)
         if not f.slow:
             return i1(True)
@@ -269,13 +269,13 @@ def reduce_planes(
 ) -> Any:
     """Store the results of the columns of planes; those of one adjoin, `out_step` bytes from those of the next.
 
-    If `past`, they go past the caches; see drain_stores. Nothing is done with folds of which `finishes_fast` is False.
+    If `past`, they go past the caches; see drain_stores. Nothing is compiled for folds that are finished apart.
     """
 
     def codegen(context: Any, builder: Any, _signature: Any, values: Any) -> Any:
         _, rule, out, out_step, past, *rest = values
         f = fold.fold
-        if f.operation == "exponentials":
+        if f.finished_apart:
             return context.get_dummy_value()
         planes = _Planes(*rest)
         finished = _Finish(context, builder, f, rule)

@@ -14,6 +14,7 @@ from compiled import helper
 from few_lanes import _few, _store_few
 from key_run import _lanes
 from lanes import _place_down
+from loops import _cases, _rounds
 from memory import (
     VECTOR_BYTES,
     _load,
@@ -26,7 +27,7 @@ from memory import (
     least,
 )
 from order_key import _rule
-from planes import _each_strip, _Planes
+from planes import WRITTEN_OUT, _each_strip, _Planes
 from vectors import _unless
 from zero import store_element, zero_past_caches, zero_run
 
@@ -170,21 +171,27 @@ def mark_planes(
         first = builder.select(builder.and_(last, blanks), bottom, i64(0))
         first = builder.trunc(first, vector.element) if vector.element.width < 64 else first
 
-        def strip(plane: Any, column: Any, few: Any, load: Callable[[Any], Any]) -> None:
-            best, places = _place_down(builder, planes.rows, vector, rule, load)
-            nan = builder.icmp_signed("==", best, _splat(builder, rule.nan_key, vector))
-            place_if_nan = builder.and_(places, _splat(builder, unless_blank, vector))
-            place_if_nan = builder.or_(place_if_nan, _splat(builder, first, vector))
-            places = builder.select(nan, place_if_nan, places)
-            target = builder.add(out, builder.mul(plane, out_step))
-            target = builder.add(target, builder.mul(column, size))
-            with cgutils.for_range(builder, planes.rows) as loop:
-                number = builder.select(last, builder.sub(bottom, loop.index), loop.index)
-                bits = _marked(builder, places, number, mark)
-                place = _pointer(builder, target, builder.mul(loop.index, out_row_step))
-                _store_few(builder, bits, place, few)
+        def planes_of(rows: Any) -> None:
+            def strip(plane: Any, column: Any, few: Any, load: Callable[[Any], Any]) -> None:
+                best, places = _place_down(builder, rows, vector, rule, load)
+                nan = builder.icmp_signed("==", best, _splat(builder, rule.nan_key, vector))
+                place_if_nan = builder.and_(places, _splat(builder, unless_blank, vector))
+                place_if_nan = builder.or_(place_if_nan, _splat(builder, first, vector))
+                places = builder.select(nan, place_if_nan, places)
+                target = builder.add(out, builder.mul(plane, out_step))
+                target = builder.add(target, builder.mul(column, size))
 
-        _each_strip(context, builder, planes, vector, strip)
+                def store(row: Any) -> None:
+                    number = builder.select(last, builder.sub(bottom, row), row)
+                    bits = _marked(builder, places, number, mark)
+                    place = _pointer(builder, target, builder.mul(row, out_row_step))
+                    _store_few(builder, bits, place, few)
+
+                _rounds(builder, rows, store)
+
+            _each_strip(context, builder, planes, vector, strip)
+
+        _cases(builder, planes.rows, WRITTEN_OUT, planes_of)
         return context.get_dummy_value()
 
     i64, flag = types.int64, types.boolean

@@ -138,7 +138,7 @@ def _load_apart(builder: Any, address: Any, step: Any, vector: Any, count: Any =
 
 
 def _opaque(builder: Any, value: Any) -> Any:
-    """An integer, or a vector of 256 bits at most, in a register of x86, of which LLVM does not know what it holds."""
+    """An integer, or a vector of 256 bits at most, in a register of x86, whose contents LLVM does not know."""
     kind = "r" if isinstance(value.type, ir.IntType) else "x"
     function = ir.FunctionType(value.type, [value.type])
     hidden = builder.asm(function, "", f"={kind},0", [value], False)

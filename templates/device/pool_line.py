@@ -11,7 +11,6 @@ from numba.core import cgutils
 from numba.extending import intrinsic
 
 from few_lanes import _load_few
-from stores import _store_lanes, _store_past
 from loops import _by_count, _cases, _rounds
 from memory import (
     NEAR_STEPS,
@@ -40,6 +39,7 @@ from rank import (
     _width,
     farthest,
 )
+from stores import _store_lanes, _store_past
 from strips import WIDEST, _after, _place, _runs, _vector
 from target import _zen
 from vectors import _any

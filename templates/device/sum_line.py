@@ -13,12 +13,12 @@ from numba.extending import intrinsic
 
 from compiled import helper
 from few_lanes import _load_few, _store_few
-from stores import _store_lanes, _store_past
 from half import _like, _to_16_bits
 from memory import _load, _pointer, _splat, _store, item_size, load_integer, split, store_integer
 from pool_line import Pieces, Planes, Runs, _fold_runs, rank_size
 from pool_walk import COLUMNS, LANE_OUT, LINE, OUT_STEP, PAST, PITCH, SPATIAL
 from rank import _float_of, _may_vanish, _raised, _rank_type, _scalar, _width
+from stores import _store_lanes, _store_past
 from strips import _after, _place, _runs, _vector
 from vectors import _any
 from walk import axis_of

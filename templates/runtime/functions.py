@@ -194,8 +194,8 @@ def _asked_dtype(asked: object, operator: Operator, field: str, values: Mapping[
     """The data type that is asked of an output.
 
     Raises:
-        NotUnderstood: it is none.
-        ValidationError: NumPy has it, but no tensor.
+        NotUnderstood: it is no data type.
+        ValidationError: it is one that NumPy has, but no tensor, or not in this byte order.
     """
     allowed = operator.data_types(field, values)
     dtype = _read("dtype", validation.numpy_dtype, asked, allowed)

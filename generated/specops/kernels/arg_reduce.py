@@ -1139,6 +1139,16 @@ def _cases(builder: Any, value: Any, cases: tuple[int, ...], body: Any) -> None:
     builder.position_at_end(end)
 
 
+def _rounds(builder: Any, count: Any, body: Any) -> None:
+    """`body(i)` for i from 0 on, `count` times; written out where that is an int."""
+    if isinstance(count, int):
+        for i in range(count):
+            body(ir.IntType(64)(i))
+    else:
+        with cgutils.for_range(builder, count) as loop:
+            body(loop.index)
+
+
 FOLD = 4  # rows folded while a strip's best keys stay in registers
 # Of elements of 32 bits and more, while so many are left: 0.75 to 0.95 of the time; on Zen 5 1.0 to 2.
 FOLD_WIDE = 8
@@ -1785,21 +1795,27 @@ def mark_planes(
         first = builder.select(builder.and_(last, blanks), bottom, i64(0))
         first = builder.trunc(first, vector.element) if vector.element.width < 64 else first
 
-        def strip(plane: Any, column: Any, few: Any, load: Callable[[Any], Any]) -> None:
-            best, places = _place_down(builder, planes.rows, vector, rule, load)
-            nan = builder.icmp_signed("==", best, _splat(builder, rule.nan_key, vector))
-            place_if_nan = builder.and_(places, _splat(builder, unless_blank, vector))
-            place_if_nan = builder.or_(place_if_nan, _splat(builder, first, vector))
-            places = builder.select(nan, place_if_nan, places)
-            target = builder.add(out, builder.mul(plane, out_step))
-            target = builder.add(target, builder.mul(column, size))
-            with cgutils.for_range(builder, planes.rows) as loop:
-                number = builder.select(last, builder.sub(bottom, loop.index), loop.index)
-                bits = _marked(builder, places, number, mark)
-                place = _pointer(builder, target, builder.mul(loop.index, out_row_step))
-                _store_few(builder, bits, place, few)
+        def planes_of(rows: Any) -> None:
+            def strip(plane: Any, column: Any, few: Any, load: Callable[[Any], Any]) -> None:
+                best, places = _place_down(builder, rows, vector, rule, load)
+                nan = builder.icmp_signed("==", best, _splat(builder, rule.nan_key, vector))
+                place_if_nan = builder.and_(places, _splat(builder, unless_blank, vector))
+                place_if_nan = builder.or_(place_if_nan, _splat(builder, first, vector))
+                places = builder.select(nan, place_if_nan, places)
+                target = builder.add(out, builder.mul(plane, out_step))
+                target = builder.add(target, builder.mul(column, size))
 
-        _each_strip(context, builder, planes, vector, strip)
+                def store(row: Any) -> None:
+                    number = builder.select(last, builder.sub(bottom, row), row)
+                    bits = _marked(builder, places, number, mark)
+                    place = _pointer(builder, target, builder.mul(row, out_row_step))
+                    _store_few(builder, bits, place, few)
+
+                _rounds(builder, rows, store)
+
+            _each_strip(context, builder, planes, vector, strip)
+
+        _cases(builder, planes.rows, WRITTEN_OUT, planes_of)
         return context.get_dummy_value()
 
     i64, flag = types.int64, types.boolean

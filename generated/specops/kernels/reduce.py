@@ -349,7 +349,7 @@ def _load_apart(builder: Any, address: Any, step: Any, vector: Any, count: Any =
 
 
 def _opaque(builder: Any, value: Any) -> Any:
-    """An integer, or a vector of 256 bits at most, in a register of x86, of which LLVM does not know what it holds."""
+    """An integer, or a vector of 256 bits at most, in a register of x86, whose contents LLVM does not know."""
     kind = "r" if isinstance(value.type, ir.IntType) else "x"
     function = ir.FunctionType(value.type, [value.type])
     hidden = builder.asm(function, "", f"={kind},0", [value], False)
@@ -735,8 +735,8 @@ def _half_to_float(context: Any, builder: Any, bits: Any) -> Any:
     float_ = _like(bits.type, ir.FloatType())
     if _converts_half(context):
         if bits.type == ir.IntType(16) and _target_has(context, "f16c", on_arm=False):
-            # LLVM would load it into a part of a vector's register, and wait for what that held: planes of one such
-            # gradient each take 0.2 to 0.5 of the time.
+            # LLVM would load it into a part of a vector's register, and so wait for what that held before. Gradients of
+            # averages over whole planes, one element of which is loaded for each plane, take 0.2 to 0.5 of the time.
             bits = _opaque(builder, bits)
         value = builder.fpext(builder.bitcast(bits, _like(bits.type, ir.HalfType())), float_)
         return _unknown_halves(context, builder, value)
@@ -1145,6 +1145,8 @@ class Fold:
         self.any_number = exact or self.in_turn
         # So much arithmetic that the processor does not look far enough ahead itself.
         self.slow = operation == "exponentials" or (self.bits == 16 and not exact)
+        # Whether results take so long that whole vectors of them are made at once: see finishes_fast.
+        self.finished_apart = operation == "exponentials"
         # Elements, at most, of a run that is folded one vector after the other, and of rows without fetching ahead:
         # longer rows take up to 1.3 times as long so, shorter ones 0.65 to 1 of the time.
         self.short = (16 if self.bits == 32 and not self.slow else 8) * self.count
@@ -2782,13 +2784,14 @@ def _fold_down(
 ) -> None:
     """Fold so many rows of adjoining vectors of columns into variables; `load` gives bits by row, vector and lanes.
 
-    The last rows, fewer than are folded together, go into the `odd_states`.
+    The last rows, fewer than are folded together, go into the `odd_states`. There is no loop over an int of rows.
     """
-    i64 = rows.type
+    i64 = ir.IntType(64)
 
     def fold_by(together: int, states: list[list[Any]], begin: Any, end: Any) -> None:
         each = 1 if fold.in_turn else together
-        with cgutils.for_range_slice(builder, begin, end, i64(together), i64) as (top, _):
+
+        def fold_from(top: Any) -> None:
             for first in range(0, together, each):
                 number = builder.add(top, i64(first))
                 for v, state in enumerate(states):
@@ -2798,8 +2801,19 @@ def _fold_down(
 
                     _fold_into(context, builder, fold, rule, state, load_row, each, count, False)
 
-    several = builder.and_(rows, i64(-_together(fold)))
-    fold_by(_together(fold), states, i64(0), several)
+        if isinstance(rows, int):
+            for top in range(begin, end, together):
+                fold_from(i64(top))
+        else:
+            with cgutils.for_range_slice(builder, begin, end, i64(together), i64) as (top, _):
+                fold_from(top)
+
+    together = _together(fold)
+    if isinstance(rows, int):
+        begin, several = 0, rows - rows % together
+    else:
+        begin, several = i64(0), builder.and_(rows, i64(-together))
+    fold_by(together, states, begin, several)
     fold_by(1, odd_states, several, rows)
 
 
@@ -2811,9 +2825,13 @@ def _folded_down(
     rows: Any,
     load: Callable[[Any], Any],
 ) -> list[Any]:
-    """The state of so many rows of a vector of columns, without a loop for an int; load(row) gives a row's bits."""
+    """The state of so many rows of a vector of columns; load(row) gives its bits.
+
+    An int of rows needs no loop. Sums are still added row by row, for their order makes a difference to the result.
+    """
     none = _neutral(fold, fold.count)
-    if isinstance(rows, int):
+    in_any_order = fold.finished_apart or (fold.operation == "product" and fold.narrows)
+    if isinstance(rows, int) and in_any_order:
 
         def load_row(i: int, _few: Any) -> Any:
             return load(ir.IntType(64)(i))
@@ -2925,8 +2943,8 @@ def fold_planes(
 
             _each_strip(context, builder, planes, _vector_of(f.element, f.count), strip)
 
-        # Other folds of few rows are seldom finished apart.
-        cases = WRITTEN_OUT if f.operation == "exponentials" else ()
+        # Few rows of other folds go through reduce_planes.
+        cases = WRITTEN_OUT if f.finished_apart else ()
         _cases(builder, planes.rows, cases, planes_of)
         return context.get_dummy_value()
 
@@ -3193,13 +3211,13 @@ def finish(
 def finishes_fast(_context: Any, fold: Any, columns: Any) -> Any:
     """Whether results of planes had better be stored as soon as a vector of columns is folded: 0.65 to 1 of the time.
 
-    Of folds that take long themselves only where few of its lanes are idle, of sums of exponentials never: finishing
-    whole vectors of several planes is faster then.
+    A fold that takes long itself, only where few lanes are idle, and none that is finished apart: finishing whole
+    vectors of several planes is faster then.
     """
 
     def codegen(_context: Any, builder: Any, _signature: Any, values: Any) -> Any:
         f, i1 = fold.fold, ir.IntType(1)
-        if f.operation == "exponentials":
+        if f.finished_apart:
             return i1(False)
         if not f.slow:
             return i1(True)
@@ -3226,13 +3244,13 @@ def reduce_planes(
 ) -> Any:
     """Store the results of the columns of planes; those of one adjoin, `out_step` bytes from those of the next.
 
-    If `past`, they go past the caches; see drain_stores. Nothing is done with folds of which `finishes_fast` is False.
+    If `past`, they go past the caches; see drain_stores. Nothing is compiled for folds that are finished apart.
     """
 
     def codegen(context: Any, builder: Any, _signature: Any, values: Any) -> Any:
         _, rule, out, out_step, past, *rest = values
         f = fold.fold
-        if f.operation == "exponentials":
+        if f.finished_apart:
             return context.get_dummy_value()
         planes = _Planes(*rest)
         finished = _Finish(context, builder, f, rule)

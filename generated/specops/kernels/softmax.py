@@ -360,7 +360,7 @@ def _load_apart(builder: Any, address: Any, step: Any, vector: Any, count: Any =
 
 
 def _opaque(builder: Any, value: Any) -> Any:
-    """An integer, or a vector of 256 bits at most, in a register of x86, of which LLVM does not know what it holds."""
+    """An integer, or a vector of 256 bits at most, in a register of x86, whose contents LLVM does not know."""
     kind = "r" if isinstance(value.type, ir.IntType) else "x"
     function = ir.FunctionType(value.type, [value.type])
     hidden = builder.asm(function, "", f"={kind},0", [value], False)
@@ -684,8 +684,8 @@ def _half_to_float(context: Any, builder: Any, bits: Any) -> Any:
     float_ = _like(bits.type, ir.FloatType())
     if _converts_half(context):
         if bits.type == ir.IntType(16) and _target_has(context, "f16c", on_arm=False):
-            # LLVM would load it into a part of a vector's register, and wait for what that held: planes of one such
-            # gradient each take 0.2 to 0.5 of the time.
+            # LLVM would load it into a part of a vector's register, and so wait for what that held before. Gradients of
+            # averages over whole planes, one element of which is loaded for each plane, take 0.2 to 0.5 of the time.
             bits = _opaque(builder, bits)
         value = builder.fpext(builder.bitcast(bits, _like(bits.type, ir.HalfType())), float_)
         return _unknown_halves(context, builder, value)
@@ -2707,7 +2707,7 @@ def _down_few(kind, x, step, ahead, out, out_step, out_ahead, rows, vectors, scr
         _down_each(kind, x, step, ahead, out, out_step, out_ahead, 2, vectors, scratch, logarithm)
     elif rows == 3:
         _down_each(kind, x, step, ahead, out, out_step, out_ahead, 3, vectors, scratch, logarithm)
-    else:
+    elif rows == 4:
         _down_each(kind, x, step, ahead, out, out_step, out_ahead, 4, vectors, scratch, logarithm)
 
 

@@ -58,6 +58,9 @@ PAST_ROW_BYTES = 1 << 13
 # the time, larger ones up to 1.9. Of others all are.
 PAST_PLANE_BYTES = 1 << 11
 CUT_ITEM_BYTES = 4  # of an element of long planes that are cut: 0.75 to 1.1 of the time, of narrower ones 1 to 1.2
+CUT_MARKED_ROWS = (
+    4  # of long planes that are cut and marked as they are searched, at most: 0.4 to 1 of the time
+)
 RUN_BYTES = 1 << 10  # least part of a group that is split for the order of memory
 SHORT = 10  # elements of a group, and to the next one, with lanes along the groups: 0.1 to 0.9 of the time
 # The same of groups of several such runs, fewer where groups do not fill their vectors: 0.02 to 0.6 of the time.
@@ -396,7 +399,11 @@ class Search:
         few = bool(reduced) and reduced[0].size <= kernel.BYTE_ROWS
         if not few or not kept or kept[-1].second != self._out_size:
             return None
-        if self._mark is None and size >= CUT_ITEM_BYTES:
+        if self._mark is None:
+            cut = size >= CUT_ITEM_BYTES
+        else:
+            cut = len(reduced) == 1 and reduced[0].size <= CUT_MARKED_ROWS and not past
+        if cut:
             last = geometry.cut_planes(kept, reduced, size)
         else:
             last = kept[-1].size if geometry.small_planes(kept, reduced, size) else 0

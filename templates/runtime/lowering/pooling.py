@@ -27,8 +27,8 @@ TALL_BYTES = 1 << 16  # wanted for lines folded by doubling, of which neighbouri
 LONGEST_LINE = 1 << 17  # allowed for a wide window, in two buffers; half of it in four
 ITEM_BYTES = 1 << 15  # input of an item, roughly
 LARGE_BYTES = 1 << 18  # input and output from which a second thread pays
-# Outputs of channels last go past the caches if there are a multiple of so many channels, in 0.65 to 1 of the time;
-# others would in 0.9 to 1.5, gradients of max pooling do in 0.8 to 0.9.
+# Of channels last, a multiple of which goes past the caches: that takes 0.65 to 1 of the time, of other numbers of
+# channels it would take 0.9 to 1.5. Gradients of max pooling, of any number, take 0.8 to 0.9.
 PAST_LANES = 16
 ROW_BYTES = 32  # of windows that lie side by side along the last axis and are reduced: 0.2 to 0.9 of the time
 
