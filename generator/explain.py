@@ -160,11 +160,7 @@ def _shared(specs: Linted, subject: str) -> list[str]:
     if shared is None:
         return []
     line = specs.tree.document.key_span(("constraints", subject)).line
-    users = [
-        o.id
-        for o in specs.operators
-        if subject in [(c.use or "").partition("(")[0].strip() for c in o.spec.constraints]
-    ]
+    users = [o.id for o in specs.operators if subject in [c.shared for c in o.spec.constraints]]
     users += [
         _KERNELS + name
         for name, uses in specs.requirements.items()

@@ -346,6 +346,11 @@ class Constraint(Strict):
     needs: list[Name] = _key("Rules above it without which it has no meaning.", [])
     violate: dict[str, Any] = _key("The smallest change of the first example that breaks it.")
 
+    @property
+    def shared(self) -> str:
+        """The name of the shared constraint that it uses; empty where it has a `require` of its own."""
+        return (self.use or "").partition("(")[0].strip()
+
 
 class Meaning(Strict):
     """What one kernel parameter is set to: a value, or a value for each value of a field."""

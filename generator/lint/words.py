@@ -26,7 +26,7 @@ class Words(Subject):
         """Where a word stands with its quotation marks: of a shared constraint in the vocabulary."""
         if path[-1] != "use":
             return self.document.within(path, offset, len(word) + 2)
-        name = str(self.spec.constraints[int(path[1])].use).split("(")[0].strip()
+        name = self.spec.constraints[int(path[1])].shared
         text = self.vocabulary.constraints[name].require.replace("'", '"')
         at = text.index(f'"{word}"')
         return self.shared.within(("constraints", name, "require"), at, len(word) + 2)

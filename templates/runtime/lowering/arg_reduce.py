@@ -396,22 +396,20 @@ class Search:
         few = bool(reduced) and reduced[0].size <= kernel.BYTE_ROWS
         if not few or not kept or kept[-1].second != self._out_size:
             return None
-        if self._mark is None:
-            cut = size >= CUT_ITEM_BYTES
-        else:
-            cut = len(reduced) == 1 and reduced[0].size <= CUT_MARKED_ROWS and not past
+        rows = reduced[0].size
+        cut = size >= CUT_ITEM_BYTES
+        if self._mark is not None:
+            if [axis.size for axis in geometry.coalesce(visit.marked)] != [rows]:
+                return None
+            if past and rows * kept[-1].size * size > PAST_PLANE_BYTES:
+                return None
+            cut = rows <= CUT_MARKED_ROWS and not past
         if cut:
             last = geometry.cut_planes(kept, reduced, size)
         else:
             last = kept[-1].size if geometry.small_planes(kept, reduced, size) else 0
         if not last:
             return None
-        if self._mark is not None:
-            rows = geometry.coalesce(visit.marked)
-            if len(rows) > 1 or rows[0].size != reduced[0].size:
-                return None
-            if past and rows[0].size * kept[-1].size * size > PAST_PLANE_BYTES:
-                return None
         planes = visit.groups // kept[-1].size
         return _Way(_PLANES, True, planes, 0, last_columns=last)
 
