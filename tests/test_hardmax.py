@@ -692,6 +692,26 @@ def test_many_threads_at_once() -> None:
         assert all(pool.map(repeat, range(len(inputs))))
 
 
+@pytest.mark.parametrize("name", ["FLOAT16", "FLOAT32", "FLOAT64"])
+def test_few_rows_to_outputs_with_gaps(name: str) -> None:
+    """Rows along two axes are one in the input, but not in each output: only where they are, long planes are cut."""
+    arena, dtype = Arena(), numpy_type(name)
+    shape, axes = (2, 2, 2, 1100), (1, 2)
+    x = np.random.default_rng(5).integers(-3, 4, shape).astype(dtype)
+    groups = x.astype(np.float64).reshape(2, 4, 1100)
+    wanted = (np.arange(4)[:, None] == groups.argmax(1)[:, None]).reshape(shape)
+    for axis, upper in itertools.product((None, 0, 1, 2, 3), (False, True)):
+        strides, step = [0] * 4, dtype.itemsize
+        for d in (3, 2, 1, 0):
+            strides[d] = step * (2 if d == axis else 1)
+            step = strides[d] * shape[d]
+        out = arena.place(shape, tuple(strides), dtype, upper)
+        assert out is not None
+        specops.hardmax(x, axis=axes, out=out)
+        np.testing.assert_array_equal(out.astype(np.float64), wanted)
+        assert arena.surroundings_kept(out)
+
+
 # --- memory ---
 
 
