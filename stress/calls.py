@@ -31,7 +31,7 @@ from specops.lowering.max_pool import MaxPool
 from specops.lowering.max_pool_grad import MaxPoolGrad
 from specops.lowering.reduce import Reduce
 from specops.operator import CompiledOperator
-from stress import PROJECT
+from stress import PROJECT, scale
 from stress.draws import FAMILIES, valid, wild, wild_call, wild_node
 from stress.draws.common import Call, tensors_of
 from stress.draws.wrong import wrong_arguments, wrong_inputs, wrong_outputs
@@ -253,6 +253,13 @@ def node(random: Random, family: str) -> str:
 def check_case(family: str, seed: int, number: int, bench: Bench) -> str:
     """One case, which follows from its seed and number alone. Returns of what kind it was."""
     random = np.random.default_rng([FAMILIES.index(family), seed, number])
+    if random.random() < 0.7:
+        with scale.drawn(random):
+            return check(random, family, number, bench)
+    return check(random, family, number, bench)
+
+
+def check(random: Random, family: str, number: int, bench: Bench) -> str:
     kind = str(random.choice(list(SHARES), p=list(SHARES.values())))
     text = kind
     try:

@@ -104,14 +104,28 @@ class Layout:
         return np.ndarray(shape, dtype, buffer, self.offset, self.strides)
 
 
-LAYOUTS = ["c", "fortran", "permuted", "sliced", "negative", "misaligned", "field", "any"]
+LAYOUTS = [
+    "c",
+    "fortran",
+    "permuted",
+    "cropped",
+    "sliced",
+    "negative",
+    "misaligned",
+    "field",
+    "any",
+]
 INPUT_LAYOUTS = [*LAYOUTS, "broadcast"]
 
 
 def layout(random: Random, kind: str, shape: tuple[int, ...], item: int) -> Layout:
-    """A random layout of a kind; "broadcast" has strides of 0, the others keep elements apart."""
+    """A random layout of a kind; "broadcast" has strides of 0, the others keep elements apart.
+
+    "cropped" has a gap along one axis, "sliced" along several.
+    """
     rank = len(shape)
     mixed = kind in ("any", "broadcast")
+    cropped = int(random.integers(max(rank, 1))) if kind == "cropped" else -1
     order = list(range(rank))[::-1]
     if kind == "fortran":
         order = order[::-1]
@@ -127,7 +141,7 @@ def layout(random: Random, kind: str, shape: tuple[int, ...], item: int) -> Layo
     for d in order:
         if kind == "broadcast" and random.random() < 0.5:
             continue
-        gap = int(random.integers(1, 4)) if kind == "sliced" or mixed else 1
+        gap = int(random.integers(1, 4)) if kind == "sliced" or mixed else 1 + (d == cropped)
         strides[d] = step * gap
         step = strides[d] * max(shape[d], 1)
         if kind == "negative" or (mixed and random.random() < 0.3):
@@ -250,7 +264,12 @@ def random_shape(random: Random, highest: int, lowest: int = 1) -> tuple[int, ..
 
 
 def random_axes(random: Random, rank: int) -> tuple[int, ...]:
-    chosen = [d for d in range(rank) if random.random() < random.choice([0.2, 0.5, 0.9])]
+    """In any order; in part neighbours, which may be walked as one."""
+    if random.random() < 0.3:
+        begin = random.integers(rank + 1)
+        chosen = list(range(rank))[begin : random.integers(begin, rank + 1)]
+    else:
+        chosen = [d for d in range(rank) if random.random() < random.choice([0.2, 0.5, 0.9])]
     return tuple(int(d) for d in random.permutation(chosen))
 
 

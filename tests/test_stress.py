@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+import operator
 import os
 import subprocess
 import sys
@@ -12,7 +14,8 @@ import numpy as np
 import pytest
 import trees
 
-from stress import board, calls, draws, overlap
+from specops.lowering import reduce as reduce_lowering
+from stress import board, calls, draws, layouts, overlap, scale
 from stress.__main__ import VERBS, main
 from stress.draws import average_pool, reduce
 from stress.draws.common import Call
@@ -216,6 +219,92 @@ def test_poison(bench: calls.Bench) -> None:
     assert x is not None
     arena.bytes[-4] = 0
     assert not arena.surroundings_kept(x)
+
+
+# --- layouts ---
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_layouts(family: str, few_types: None) -> None:
+    """Of each call all pairs of layouts are right, of most more than one."""
+    pairs = [int(layouts.check_case(family, 1, number).split()[0]) for number in range(30)]
+    assert sum(pairs) > 300
+
+
+def test_layouts_of_few_and_of_many_axes() -> None:
+    assert layouts.layouts(()) == {"packed": ()}
+    assert layouts.layouts((1, 3)) == {
+        "packed": (3, 1),
+        "a gap along axis 1": (6, 2),
+        "axis 1 backward": (3, -1),
+    }
+    assert layouts.layouts((2, 3)) == {
+        "packed": (3, 1),
+        "a gap along axis 0": (6, 1),
+        "axis 0 backward": (-3, 1),
+        "a gap along axis 1": (6, 2),
+        "axis 1 backward": (3, -1),
+        "axes in the order 1, 0": (1, 2),
+    }
+    assert layouts.orders([0, 1, 2]) == [*itertools.permutations(range(3))][1:]
+    many = [(3, 2, 1, 0), (1, 2, 3, 0), (0, 2, 3, 1), (0, 1, 3, 2)]
+    assert layouts.orders([0, 1, 2, 3]) == many
+
+
+def test_what_layouts_would_find() -> None:
+    """A wrong answer in one pair of layouts, a byte beside the output's elements, a changed input."""
+
+    def twice(x: np.ndarray, out: np.ndarray) -> np.ndarray:
+        np.multiply(x, 2, out=out)
+        return out
+
+    def wrong(x: np.ndarray, out: np.ndarray) -> None:
+        twice(x, out)[..., -1] += out.strides[0] < 0 < x.strides[0]
+
+    def beside(x: np.ndarray, out: np.ndarray) -> None:
+        if out.strides[1] == 2 * out.itemsize:
+            np.lib.stride_tricks.as_strided(out, (2, 5), (out.strides[0], out.itemsize))[...] = 0
+        twice(x, out)
+
+    def changed(x: np.ndarray, out: np.ndarray) -> None:
+        x[...] = twice(x, out)
+
+    def check(found: list[np.ndarray], x: np.ndarray) -> None:
+        np.testing.assert_array_equal(found[0], 2 * x, "not twice as much")
+
+    random, x = np.random.default_rng(0), np.arange(6, dtype=np.float32).reshape(2, 3)
+    for function, text in (
+        (twice, ""),
+        (wrong, "axis 0 backward: AssertionError: .*not twice as much"),
+        (beside, "outputs a gap along axis 1: AssertionError: bytes beside an output were changed"),
+        (changed, "an input was changed"),
+    ):
+        call = Call(function, "FLOAT32", [x], {}, [(x.shape, x.dtype)], check, "form")
+        if text:
+            with pytest.raises(AssertionError, match=f"(?s){text}"):
+                layouts.check_call(random, call, 0, told=False)
+        else:
+            assert layouts.check_call(random, call, 0, told=False) == "36 pairs"
+
+
+def test_layouts_in_a_child(capfd: pytest.CaptureFixture[str]) -> None:
+    command = ["layouts", "--family", "argmin", "--seed", "2"]
+    assert main([*command, "--count", "5", "--seconds", "60"]) == 0
+    assert "of 5 calls, 0 findings (seed 2)" in capfd.readouterr().out
+    assert main([*command, "--case", "3"]) == 0
+    *told, last = capfd.readouterr().out.splitlines()
+    assert last == f"{len(told)} pairs" and all("inputs packed" in line for line in told[:1])
+
+
+def test_sizes_are_drawn_small_and_put_back() -> None:
+    """What the host's side chooses by; functions forget what they compiled meanwhile."""
+    before = [vars(module)[name] for module, name in scale.sizes()]
+    assert (reduce_lowering, "LARGE_BYTES") in scale.sizes()
+    with scale.drawn(np.random.default_rng(0)):
+        during = [vars(module)[name] for module, name in scale.sizes()]
+    assert before == [vars(module)[name] for module, name in scale.sizes()]
+    assert all(0 < small <= size for small, size in zip(during, before, strict=True))
+    assert len(before) / 4 < sum(map(operator.lt, during, before))
 
 
 # --- the others ---

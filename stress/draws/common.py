@@ -98,9 +98,13 @@ def drawn_from(random: Random, choices: Sequence[Any]) -> Any:
 
 
 def small_shape(random: Random, highest: int, lowest: int = 1) -> Shape:
-    """Mostly of some hundred elements, so that the oracle is quick."""
+    """Mostly of some hundred elements, so that the oracle is quick; in part of few rows, of many columns."""
     while True:
         shape = random_shape(random, highest, lowest)
+        if len(shape) > 1 and random.random() < 0.4:
+            few = random.choice([1, 2, 2, 3, 4], min(len(shape), 4))
+            few[random.integers(-2, 0)] = random.integers(8, 130)
+            shape = (1,) * (len(shape) - len(few)) + tuple(map(int, few))
         if math.prod(shape) <= 700 or random.random() < 0.02:
             return shape
 
