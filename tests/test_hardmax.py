@@ -236,7 +236,7 @@ def test_marks_of_the_last_in_small_planes() -> None:
         nan="ignored",
         axes=(1,),
         input=given,
-        output_bytes=4,
+        output=given,
         mark=1,
     )(x, out)
     rows = np.where(np.arange(20) == 7, 0, 4)
@@ -535,7 +535,7 @@ def test_the_axis_of_vectors(
         nan="propagates",
         axes=(1,),
         input=packed("FLOAT32", (8, 8)),
-        output_bytes=8,
+        output=packed("INT64", (8, 1)),
     )
     axis = geometry.Axis(kept[0], 4 * kept[1], 8)
     outer, run = geometry.Axis(50, 4 * kept[0] * kept[1], n), geometry.Axis(n, 4, 1)

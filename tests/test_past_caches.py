@@ -10,9 +10,11 @@ import pytest
 from draw import numpy_type, values
 
 from specops import geometry
+from specops.kernels import arg_reduce as arg_reduce_kernel
 from specops.kernels import max_pool as kernel  # as of all poolings
 from specops.kernels import reduce as reduce_kernel
-from specops.lowering import pooling, reduce
+from specops.lowering import arg_reduce, pooling, reduce
+from specops.lowering.arg_reduce import ArgReduce
 from specops.lowering.average_pool import AveragePool
 from specops.lowering.average_pool_grad import AveragePoolGrad
 from specops.lowering.lp_pool import LpPool
@@ -117,6 +119,44 @@ def test_reductions_of_few_rows(
             gaps = np.empty((3, 2 * columns), x.dtype)[:, :columns].strides
             assert operator._plans[x.strides, gaps].walk[reduce_kernel.PAST] == 0
             operator(x, out)
+            found.append(out.tobytes())
+            assert {*memory[:begin], *memory[begin + 3 * columns :]} == {7}
+        assert found[0] == found[1]
+
+
+@pytest.mark.parametrize("index_type", ["UINT32", "INT64"])
+@pytest.mark.parametrize("rows", [2, 4, 7])
+@pytest.mark.parametrize("name", ["FLOAT16", "FLOAT32", "INT64"])
+def test_indices_of_few_rows(
+    name: str, rows: int, index_type: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Not of outputs with gaps."""
+    monkeypatch.setattr(arg_reduce, "LARGE_BYTES", 0)
+    columns = (
+        2100 if name != "FLOAT16" else 150
+    )  # long planes are cut, those of narrow elements are not
+    x = values(np.random.default_rng(rows), name, (3, rows, columns))
+    output = packed(index_type, (3, columns))
+    for shift in (0, 1):
+        found = []
+        for least in (0, 1 << 60):
+            monkeypatch.setattr(geometry, "PAST_BYTES", least)
+            memory = np.full(3 * columns + 40, 7, output.numpy_dtype)
+            begin = -(memory.ctypes.data // memory.itemsize) % 16 + 16 + shift
+            out = memory[begin:][: 3 * columns].reshape(3, columns)
+            search = ArgReduce(
+                better="greater",
+                tie="first",
+                nan="ignored",
+                axes=[1],
+                input=packed(name, x.shape),
+                output=output,
+            )
+            plan = search._plans[x.strides, out.strides]
+            assert plan.walks[0][arg_reduce_kernel.PAST] == (least == 0)
+            gaps = np.empty((3, 2 * columns), out.dtype)[:, :columns].strides
+            assert search._plans[x.strides, gaps].walks[0][arg_reduce_kernel.PAST] == 0
+            search(x, out)
             found.append(out.tobytes())
             assert {*memory[:begin], *memory[begin + 3 * columns :]} == {7}
         assert found[0] == found[1]

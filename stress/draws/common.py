@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from draw import Random, numpy_type, random_shape
+from draw import WIDE_EDGES, Random, numpy_type, random_shape
 
 from specops import onnx as ox
 from specops.directml import TensorDesc
@@ -103,9 +103,9 @@ def small_shape(random: Random, highest: int, lowest: int = 1) -> Shape:
         shape = random_shape(random, highest, lowest)
         if len(shape) > 1 and random.random() < 0.4:
             few = random.choice([1, 2, 2, 3, 4], min(len(shape), 4))
-            few[random.integers(-2, 0)] = random.integers(8, 130)
+            few[random.integers(-2, 0)] = random.choice([*random.integers(8, 130, 9), *WIDE_EDGES])
             shape = (1,) * (len(shape) - len(few)) + tuple(map(int, few))
-        if math.prod(shape) <= 700 or random.random() < 0.02:
+        if math.prod(shape) <= 700 or random.random() < 0.05:
             return shape
 
 

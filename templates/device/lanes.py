@@ -25,6 +25,7 @@ from memory import (
 )
 from order_key import Rule, _floats_of, _order_key, _rule, _sign
 from planes import WRITTEN_OUT, _each_strip, _Planes
+from stores import _store_past
 from target import _by_single_rows, _zen
 from vectors import _any, _greatest_lane, _strips, _unless
 
@@ -201,15 +202,17 @@ def store_places(
     weight: Any,
     blanks: Any,
     width: Any,
+    past: Any,
     rule: Any,
 ) -> Any:
     """Store the n indices of what fold_rows found, of 8, 4 or 2 bytes (`width`), contiguously from `address` on.
 
-    That of row r is base + r * weight; where there are `blanks`, that of nothing but NaN is 0.
+    That of row r is base + r * weight; where there are `blanks`, that of nothing but NaN is 0. `past`: indices go past
+    the caches.
     """
 
     def codegen(context: Any, builder: Any, signature: Any, values: Any) -> Any:
-        address, n, best, where, base, weight, blanks, width = values[:8]
+        address, n, best, where, base, weight, blanks, width, past = values[:9]
         rule = _rule(builder, signature, values)
         element, i64 = rule.flip.type, n.type
         unless_blank = _unless(builder, blanks, i64)
@@ -228,18 +231,18 @@ def store_places(
                 nan = builder.icmp_signed("==", key, _splat(builder, rule.nan_key, narrow))
                 index_if_nan = builder.and_(index, _splat(builder, unless_blank, wide))
                 index = builder.select(nan, index_if_nan, index)
-                place = _pointer(builder, address, builder.mul(column, width))
                 for bits in (64, 32, 16):
                     with builder.if_then(builder.icmp_signed("==", width, i64(bits // 8))):
                         stored = ir.VectorType(ir.IntType(bits), lanes)
-                        pointer = builder.bitcast(place, stored.as_pointer())
                         narrowed = builder.trunc(index, stored) if bits < 64 else index
-                        builder.store(narrowed, pointer, align=1)
+                        _store_past(
+                            builder, narrowed, _pointer(builder, address), column, None, past
+                        )
             position = stop
         return context.get_dummy_value()
 
     i64, flag = types.int64, types.boolean
-    return types.void(i64, i64, i64, i64, i64, i64, flag, i64, rule), codegen
+    return types.void(i64, i64, i64, i64, i64, i64, flag, i64, flag, rule), codegen
 
 
 @intrinsic

@@ -53,7 +53,7 @@ ZEROS = 13
 DENSE = 14  # rows: length of `preferred`, where all elements of a group adjoin, though not in the order of the index
 BESIDE = 15  # columns: length of `beside`; such rows adjoin in memory, and reduced axes count what is taken as one
 ZERO_ROWS = 16  # columns: rows that adjoin in the output and are stored at once; BY_ROWS in the order of the index
-PAST = 17  # zeros, and marks that are stored with them, go past the caches
+PAST = 17  # zeros, and marks that are stored with them, go past the caches; of planes without marks the indices
 PART_WEIGHT = 18  # what is added to the index from one part to the next
 CEILING = 19  # the greatest key that an element can have
 STORED = 20  # how elements of the input's shape are stored: one of the following
@@ -685,6 +685,36 @@ def _store_by_halves(builder: Any, value: Any, pointer: Any, count: Any) -> None
         if lanes:
             left = builder.load(rest)
             pieces = [_lanes_from(builder, left, begin, lanes) for begin in (0, lanes)]
+
+
+PIECE_BYTES = 16  # that go past the caches at once: arrays begin at multiples of no more
+
+
+def _store_lanes(builder: Any, value: Any, start: Any, first: Any, few: Any) -> None:
+    """Store a vector, or a few of its lanes, as the elements from number `first` on."""
+    offset = builder.mul(first, first.type(value.type.element.width // 8))
+    pointer = builder.gep(start, [offset])
+    _store_few(builder, value, pointer, few)
+
+
+def _store_past(builder: Any, value: Any, start: Any, first: Any, few: Any, past: Any) -> None:
+    """As _store_lanes; whole vectors, where `past` is True, past the caches by pieces, if these are aligned."""
+    size = value.type.element.width // 8
+    lanes = PIECE_BYTES // size
+    if few is not None or value.type.count < lanes:
+        _store_lanes(builder, value, start, first, few)
+        return
+    i64 = first.type
+    place = builder.gep(start, [builder.mul(first, i64(size))])
+    bits = builder.and_(builder.ptrtoint(place, i64), i64(PIECE_BYTES - 1))
+    past = builder.and_(past, builder.icmp_unsigned("==", bits, i64(0)))
+    with builder.if_else(past) as (then, otherwise):
+        with then:
+            for lane in range(0, value.type.count, lanes):
+                piece = builder.gep(place, [i64(size * lane)])
+                _stream(builder, _lanes_from(builder, value, lane, lanes), piece, PIECE_BYTES)
+        with otherwise:
+            _store_lanes(builder, value, start, first, None)
 
 
 class Rule(NamedTuple):
@@ -1322,15 +1352,17 @@ def store_places(
     weight: Any,
     blanks: Any,
     width: Any,
+    past: Any,
     rule: Any,
 ) -> Any:
     """Store the n indices of what fold_rows found, of 8, 4 or 2 bytes (`width`), contiguously from `address` on.
 
-    That of row r is base + r * weight; where there are `blanks`, that of nothing but NaN is 0.
+    That of row r is base + r * weight; where there are `blanks`, that of nothing but NaN is 0. `past`: indices go past
+    the caches.
     """
 
     def codegen(context: Any, builder: Any, signature: Any, values: Any) -> Any:
-        address, n, best, where, base, weight, blanks, width = values[:8]
+        address, n, best, where, base, weight, blanks, width, past = values[:9]
         rule = _rule(builder, signature, values)
         element, i64 = rule.flip.type, n.type
         unless_blank = _unless(builder, blanks, i64)
@@ -1349,18 +1381,18 @@ def store_places(
                 nan = builder.icmp_signed("==", key, _splat(builder, rule.nan_key, narrow))
                 index_if_nan = builder.and_(index, _splat(builder, unless_blank, wide))
                 index = builder.select(nan, index_if_nan, index)
-                place = _pointer(builder, address, builder.mul(column, width))
                 for bits in (64, 32, 16):
                     with builder.if_then(builder.icmp_signed("==", width, i64(bits // 8))):
                         stored = ir.VectorType(ir.IntType(bits), lanes)
-                        pointer = builder.bitcast(place, stored.as_pointer())
                         narrowed = builder.trunc(index, stored) if bits < 64 else index
-                        builder.store(narrowed, pointer, align=1)
+                        _store_past(
+                            builder, narrowed, _pointer(builder, address), column, None, past
+                        )
             position = stop
         return context.get_dummy_value()
 
     i64, flag = types.int64, types.boolean
-    return types.void(i64, i64, i64, i64, i64, i64, flag, i64, rule), codegen
+    return types.void(i64, i64, i64, i64, i64, i64, flag, i64, flag, rule), codegen
 
 
 @intrinsic
@@ -2696,7 +2728,16 @@ def columns(width, is_float, one_hot):
                 if first and placed and position == stop:
                     to, to_width = (places, size) if one_hot else (target, width)
                     store_places(
-                        to, columns, best_at, where_at, indices[0], weight, blanks, to_width, rule
+                        to,
+                        columns,
+                        best_at,
+                        where_at,
+                        indices[0],
+                        weight,
+                        blanks,
+                        to_width,
+                        False,
+                        rule,
                     )
                     continue
                 if first:
@@ -2746,6 +2787,7 @@ def planes(width, is_float, one_hot):
         how, kept, reduced, marks, _zeros = _tables(walk)
         rule = rule_of(how, RULE, lane, float_lane)
         size, width, blanks = item_size(rule.flip), how[WIDTH], how[BLANKS] != 0
+        past = how[PAST] != 0
         inner = kept[1] - 1
         columns = _entry(kept, inner, 0)
         outer = kept[0], inner
@@ -2796,9 +2838,12 @@ def planes(width, is_float, one_hot):
                         weight,
                         blanks,
                         width,
+                        past,
                         rule,
                     )
                     target += next_out
+        if past:
+            drain_stores()
         release(best)
 
     return chunk

@@ -32,6 +32,6 @@ class Hardmax(Search):
             nan=nan,
             axes=axes,
             input=input,
-            output_bytes=output.numpy_dtype.itemsize,
+            output=output,
             mark=_ONE[output.dtype],
         )
