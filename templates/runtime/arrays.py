@@ -98,7 +98,7 @@ def byte_order(dtype: np.dtype, operator: Operator, field: str) -> Violation:
     """What is told of a data type whose bytes are in another order than this machine's."""
     allowed = f"native byte order, dtype {native(dtype)}"
     if field not in (f.name for f in operator.fields if f.kind == "output"):
-        allowed += ': use x.astype(x.dtype.newbyteorder("="))'
+        allowed += ', which x.astype(x.dtype.newbyteorder("=")) makes of an array x'
     return operator.violation("byte_order", field, f"dtype {dtype.str}", allowed)
 
 
