@@ -547,6 +547,28 @@ def test_the_axis_of_vectors(
     assert not search._lanes_along_the_next([channels, axis])
 
 
+@pytest.mark.parametrize("name", ["FLOAT16", "FLOAT32", "FLOAT64"])
+@pytest.mark.parametrize("elements", [2, 3, 5])
+def test_short_groups_of_elements_apart(elements: int, name: str) -> None:
+    """Lanes lie along the groups where the elements of each do not adjoin; rows have them to themselves."""
+    random = np.random.default_rng(elements)
+    wide = random.integers(0, 3, (3, 70, 2 * elements)).astype(numpy_type(name))
+    given = packed(name, (3, 70, elements))
+    search = Hardmax(axes=(2,), nan="propagates", input=given, output=given)
+    for x, across in (
+        (wide[..., ::2], True),
+        (wide[..., ::-2], True),
+        (wide[..., :elements], False),
+    ):
+        visit = search._visit(x.strides, x[..., ::-1].strides)
+        assert search._lanes_across(visit.kept, visit.reduced) == across
+        wanted = np.arange(elements) == x.argmax(2)[..., None]
+        for place in (np.s_[:], np.s_[..., ::-1], np.s_[:, ::-1]):
+            out = np.full(x.shape, 7, x.dtype)
+            search(x, out[place])
+            np.testing.assert_array_equal(out[place], wanted)
+
+
 @pytest.mark.parametrize("columns", EDGES)
 @pytest.mark.parametrize("name", TYPES)
 def test_each_column_is_its_own(name: str, columns: int) -> None:
