@@ -1219,7 +1219,7 @@ def test_what_to_install() -> None:
     assert done.returncode == 1
     last = done.stderr.strip().splitlines()[-1]
     assert last.startswith("ImportError: ")
-    assert 'pip install "specops[onnx]"' in last
+    assert "pip install onnx" in last
 
 
 def test_registry_holds_every_family() -> None:

@@ -39,7 +39,7 @@ from specops.vocabulary import DATA_TYPES, NEWEST_OPSET
 try:
     from onnx.backend import base
 except ImportError as error:
-    raise ImportError(f'{__name__} needs the onnx package: pip install "specops[onnx]"') from error
+    raise ImportError(f"{__name__} needs the onnx package: pip install onnx") from error
 
 from specops.onnx import model as reading
 from specops.onnx.graph import Graph, shown
