@@ -35,7 +35,7 @@ from stress import PROJECT, scale
 from stress.draws import FAMILIES, valid, wild, wild_call, wild_node
 from stress.draws.common import Call, tensors_of
 from stress.draws.wrong import wrong_arguments, wrong_inputs, wrong_outputs
-from stress.memory import Arena, reach
+from stress.memory import Arena, copy_bits, reach
 
 SLICE = 20.0  # seconds of one family's turn
 LIMIT = 60.0  # seconds for one call
@@ -78,12 +78,6 @@ def arrays(random: Random, bench: Bench, call: Call) -> tuple[list[np.ndarray], 
     for arena, (shape, dtype) in zip(bench.outputs, call.outputs, strict=False):
         outputs.append(placed(random, arena, str(random.choice(LAYOUTS)), shape, dtype))
     return inputs, outputs
-
-
-def copy_bits(to: np.ndarray, values: np.ndarray) -> None:
-    """NaN with their payloads."""
-    bits = f"u{to.dtype.itemsize}"
-    to.view(bits)[...] = values.view(bits)
 
 
 def asked(outputs: list[Any]) -> Any:
@@ -363,14 +357,12 @@ def turn(
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--family", choices=FAMILIES, help="one family of operators; all by default"
-    )
+    parser.add_argument("--family", choices=FAMILIES, help="a family of operators; by default all")
     parser.add_argument("--seconds", type=float, default=60, help="for all families together")
     parser.add_argument(
         "--count", type=int, default=sys.maxsize, help="cases of each family at most"
     )
-    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--seed", type=int, default=0, help="what the cases are drawn from")
     parser.add_argument("--case", type=int, help="repeat this one alone, or begin here")
     parser.add_argument("--child", help=argparse.SUPPRESS)
 

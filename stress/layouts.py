@@ -20,7 +20,7 @@ from specops.tensor import packed_strides
 from stress import children, scale
 from stress.draws import FAMILIES, valid
 from stress.draws.common import Call, Shape
-from stress.memory import Arena
+from stress.memory import Arena, copy_bits
 
 LIMIT = 120.0  # seconds for one call in all layouts
 
@@ -68,14 +68,13 @@ class Table:
         """The call with its tensors in layouts, at one of the four pairs of edges."""
         call = self._call
         inputs = [
-            placed(arena, x.shape, strides, x.dtype, edges % 2 == 0)
+            at_edge(arena, x.shape, strides, x.dtype, edges % 2 == 0)
             for arena, x, strides in zip(self._inputs, call.inputs, given, strict=True)
         ]
         for x, values in zip(inputs, call.inputs, strict=True):
-            bits = f"u{x.dtype.itemsize}"
-            x.view(bits)[...] = values.view(bits)
+            copy_bits(x, values)
         outputs = [
-            placed(arena, shape, strides, dtype, edges < 2)
+            at_edge(arena, shape, strides, dtype, edges < 2)
             for arena, (shape, dtype), strides in zip(
                 self._outputs, call.outputs, asked, strict=True
             )
@@ -92,7 +91,7 @@ class Table:
             assert arena.surroundings_kept(array), "bytes beside an output were changed"
 
 
-def placed(
+def at_edge(
     arena: Arena, shape: Shape, strides: Strides, dtype: np.dtype, upper: bool
 ) -> np.ndarray:
     steps = [step * dtype.itemsize for step in strides]
@@ -139,10 +138,10 @@ def some(random: Random, names: dict[str, Strides]) -> str:
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--family", choices=FAMILIES, help="one of operators; all by default")
-    parser.add_argument("--seconds", type=float, default=60)
+    parser.add_argument("--family", choices=FAMILIES, help="a family of operators; by default all")
+    parser.add_argument("--seconds", type=float, default=60, help="for all calls together")
     parser.add_argument("--count", type=int, default=10**9, help="calls at most")
-    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--seed", type=int, default=0, help="what the calls are drawn from")
     parser.add_argument(
         "--case", type=int, help="repeat this call alone, each pair told beforehand"
     )

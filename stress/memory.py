@@ -24,6 +24,12 @@ def reach(shape: Sequence[int], strides: Sequence[int], item: int) -> tuple[int,
     return -sum(s for s in steps if s < 0), sum(s for s in steps if s > 0) + item
 
 
+def copy_bits(to: np.ndarray, values: np.ndarray) -> None:
+    """NaN with their payloads."""
+    bits = f"u{to.dtype.itemsize}"
+    to.view(bits)[...] = values.view(bits)
+
+
 class Arena:
     """Memory for one tensor at a time, with a forbidden page (on POSIX) before it and behind it."""
 
