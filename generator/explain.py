@@ -57,6 +57,7 @@ CODES = {
     "E402": "A template that Jinja cannot read, or helpers of kernels that Python cannot, or with imports below code.",
     "E403": "A template, or a module of templates/runtime, that is not there.",
     "E404": "A template whose output is not Python, or code or text of the package that is none.",
+    "E405": "A name that a kernel defines twice, such as that of two helpers that are pasted into it.",
 }  # fmt: skip
 
 

@@ -7,6 +7,7 @@ import itertools
 import math
 import textwrap
 import traceback
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -46,7 +47,11 @@ class Renderer:
         }
         device = self.device_code(report)
         self.environment.globals = {"device": device}
-        self.helpers = {name for code in device.values() for name in defined(code)}
+        # By name, the files that define such a helper.
+        self.helpers: dict[str, list[str]] = {}
+        for stem, code in device.items():
+            for helper in defined(code):
+                self.helpers.setdefault(helper, []).append(f"templates/device/{stem}.py")
 
     def device_code(self, report: Report) -> dict[str, str]:
         """The helpers of templates/device by file name, without docstring and imports: kernels paste them in."""
@@ -112,7 +117,22 @@ class Renderer:
             return text
         if not self.parses(text, file, name, report):
             return None
-        return pruned(text, self.helpers) if name.startswith("templates/kernels/") else text
+        if not name.startswith("templates/kernels/"):
+            return text
+        return pruned(text, self.helpers) if self.distinct(text, name, report) else None
+
+    def distinct(self, text: str, name: str, report: Report) -> bool:
+        """Whether a kernel defines each name once: of two helpers of one name, all would use the one below."""
+        twice = [found for found, count in Counter(defined(text)).items() if count > 1]
+        for found in twice:
+            files = " and ".join(self.helpers.get(found, [])) or "this template"
+            report.add(
+                "E405",
+                f"`{found}` is defined twice in this kernel",
+                self.place(name, 1, report),
+                help=f"a kernel and the helpers in it share their names; rename one in {files}",
+            )
+        return not twice
 
     def decoded(self, text: str, name: str, report: Report) -> str | None:
         """A text that is copied as it is; None where it is none."""
