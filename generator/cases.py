@@ -76,6 +76,13 @@ def _example(example: Example, operator: Operator, linted: Linted) -> dict[str, 
     }
 
 
+def array_arguments(spec: OperatorSpec) -> dict[str, str]:
+    """The functions' argument for each input array."""
+    return {
+        f.name: array_argument(f.name) if i else "x" for i, f in enumerate(spec.tensors("input"))
+    }
+
+
 def dtype_argument(field: FieldSpec, spec: OperatorSpec) -> str:
     """The argument that chooses an output's data type; none where it follows or has no choice."""
     if field.dtype_of or len(spec.dtypes(field.name)) == 1:
@@ -140,11 +147,11 @@ def _call(
     data_types = linted.tree.vocabulary.data_types
     inputs = [
         {
-            "argument": array_argument(f.name) if i else "x",
-            "dtype": data_types[tensors[f.name][0]].numpy,
-            "data": tensors[f.name][1],
+            "argument": argument,
+            "dtype": data_types[tensors[name][0]].numpy,
+            "data": tensors[name][1],
         }
-        for i, f in enumerate(spec.tensors("input"))
+        for name, argument in array_arguments(spec).items()
     ]
     outputs = [tensors[f.name] for f in spec.tensors("output") if f.name in tensors]
     exact = linted.tree.vocabulary.kernels[spec.semantics.kernel].exact

@@ -12,7 +12,6 @@ from generator.field_types import field_type
 from generator.lint import Linted
 from generator.model import FieldSpec, OperatorSpec, SupportRow
 from generator.names import (
-    array_argument,
     description_class,
     host_class,
     snake_case,
@@ -54,10 +53,10 @@ def operator(op: Operator, linted: Linted) -> dict[str, Any]:
         "inputs": [
             {
                 **_field(f, op),
-                "argument": array_argument(f.name) if i else "x",
+                "argument": cases.array_arguments(spec)[f.name],
                 "dtypes": spec.dtypes(f.name),
             }
-            for i, f in enumerate(spec.tensors("input"))
+            for f in spec.tensors("input")
         ],
         "support": [_support(row) for row in spec.support],
         "ranks": [row for table in spec.support for row in _ranks(table)],
@@ -83,6 +82,7 @@ def operator(op: Operator, linted: Linted) -> dict[str, Any]:
         "attributes": _attributes([op]),
         "optional": any(f.optional for f in spec.fields),
         "returns": _returns(op),
+        "memory_order": _memory_order(op),
         **cases.tables(op, linted),
     }
     examples = values["examples"]
@@ -434,6 +434,9 @@ def _default_doc(text: str) -> str:
     each = re.fullmatch(r"\[(\d+) for \w+ in (\w+)\]", text)
     if each:
         return f"{each[1]} for each entry of {snake_case(each[2])}"
+    every = re.fullmatch(r"\[(-?\d+) for [^\[\]]+\]", text)
+    if every:
+        return f"{every[1]} for every entry"
     return f"`{text}`" if text.startswith("[") else text
 
 
@@ -450,7 +453,7 @@ def _of_output(field: FieldSpec, position: int, spec: OperatorSpec) -> list[dict
     if argument:
         doc = f"Data type of {field.name}: {', '.join(spec.dtypes(field.name))}, or a NumPy dtype."
         own = "what follows from the other arguments" if field.chooses_dtype else field.dtype
-        add(argument, "Any", "None", f"{doc} None means that of `out`; without it, {own}.")
+        add(argument, "Any", "None", f"{doc} None means that of `out` if given, else {own}.")
         at = f", {position}" if position else ""
         out[-1]["passed"] = f"functions.output_dtype({argument}, out{at})"
     if field.sizes_argument and field.sizes:
@@ -486,16 +489,28 @@ def _asked(op: Operator) -> list[tuple[str, str]]:
 
 
 def _returns(op: Operator) -> str:
-    first, *others = op.spec.tensors("output")
-    return " ".join(
-        [
-            first.doc,
-            *(
-                f"Where `{f.optional}` is true, a tuple of this and {_called(f)}: {f.doc}"
-                for f in others
-            ),
-        ]
+    """The outputs, each with its data type."""
+    first, *others = (
+        (f, f"{f.doc} Data type: {_returned_dtype(f, op.spec)}.") for f in op.spec.tensors("output")
     )
+    more = (f"If `{f.optional}` is true, a tuple of this and {_called(f)}: {t}" for f, t in others)
+    return " ".join([first[1], *more])
+
+
+def _returned_dtype(field: FieldSpec, spec: OperatorSpec) -> str:
+    """An output's data type in words; where callers may choose, the argument that says more."""
+    argument = cases.dtype_argument(field, spec)
+    if argument:
+        return f"see `{argument}`"
+    if field.dtype_of:
+        return f"that of {cases.array_arguments(spec).get(field.dtype_of, field.dtype_of)}"
+    return spec.dtypes(field.name)[0]
+
+
+def _memory_order(op: Operator) -> str:
+    """What gives new outputs their memory order: not the axes that a reduction may drop."""
+    drops = any("keepdims" in sizes.names() for sizes in op.sizes.values())
+    return "the axes of x that remain" if drops else "x"
 
 
 # --- what the page leaves open ---

@@ -72,7 +72,7 @@ class CompiledOperator:
 
         Raises:
             ValidationError: an array does not fit its description, or `out` shares memory with an input.
-            SpecopsError: there is no memory for an output.
+            SpecopsError: there is no memory for an output, or NUMBA_DISABLE_JIT is set and no kernel can be compiled.
         """
         operator = self._operator
         if len(inputs) != len(self._inputs):

@@ -243,18 +243,20 @@ def activation_log_softmax(
     """Natural logarithm of the softmax along the last dimension.
 
     Args:
-        x: Tensor to read; only its last two sizes may differ from 1. A NumPy array of any strides,
-            or an object that shares its memory; of FLOAT32, FLOAT16.
-        out: Array to write to, of the output's data type and shape; it may not share memory with an
-            input. None makes a new one, in the memory order of x as far as it has its dimensions.
+        x: Tensor to read; only its last two sizes may differ from 1. NumPy array with any strides,
+            or any object that exposes its memory (DLPack, buffer protocol, `__array__`). Data
+            types: FLOAT32, FLOAT16.
+        out: Array to write to, with the output's data type and shape; it may not share memory with
+            an input. If None, a new array is allocated in the memory order of x.
 
     Returns:
-        Natural logarithms of the softmax, 0 or less.
+        Natural logarithms of the softmax, 0 or less. Data type: that of x.
 
     Raises:
-        ValidationError: the arguments are not allowed; with every violation, by the page's names: x
-            is InputTensor.
-        SpecopsError: there is no memory for the output.
+        ValidationError: if any argument is invalid; lists every violation. Violations name x
+            `InputTensor`, as the page does.
+        SpecopsError: if there is no memory for an output, or NUMBA_DISABLE_JIT is set, so that no
+            kernel can be compiled.
 
     Page: https://learn.microsoft.com/windows/win32/api/directml/ns-directml-dml_activation_log_softmax_operator_desc
 

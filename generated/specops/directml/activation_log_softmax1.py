@@ -269,21 +269,22 @@ def activation_log_softmax1(
     """Natural logarithm of the softmax along one or more axes.
 
     Args:
-        x: Tensor to read. A NumPy array of any strides, or an object that shares its memory; of
-            FLOAT32, FLOAT16.
+        x: Tensor to read. NumPy array with any strides, or any object that exposes its memory
+            (DLPack, buffer protocol, `__array__`). Data types: FLOAT32, FLOAT16.
         axes: Axes along which a group lies. Their order does not matter. With an empty list each
             element is its own group. An integer or a sequence of them; negative ones count from the
             end; None means all axes.
-        out: Array to write to, of the output's data type and shape; it may not share memory with an
-            input. None makes a new one, in the memory order of x as far as it has its dimensions.
+        out: Array to write to, with the output's data type and shape; it may not share memory with
+            an input. If None, a new array is allocated in the memory order of x.
 
     Returns:
-        Natural logarithms of the softmax, 0 or less.
+        Natural logarithms of the softmax, 0 or less. Data type: that of x.
 
     Raises:
-        ValidationError: the arguments are not allowed; with every violation, by the page's names: x
-            is InputTensor.
-        SpecopsError: there is no memory for the output.
+        ValidationError: if any argument is invalid; lists every violation. Violations name x
+            `InputTensor`, as the page does.
+        SpecopsError: if there is no memory for an output, or NUMBA_DISABLE_JIT is set, so that no
+            kernel can be compiled.
 
     Page: https://learn.microsoft.com/windows/ai/directml/api/ns-directml-dml_activation_log_softmax1_operator_desc
 

@@ -312,25 +312,27 @@ def argmax(
     """Index of the greatest element along one or more axes.
 
     Args:
-        x: Tensor to search. A NumPy array of any strides, or an object that shares its memory; of
-            FLOAT32, FLOAT16, INT64, INT32, INT16, INT8, UINT64, UINT32, UINT16, UINT8.
+        x: Tensor to search. NumPy array with any strides, or any object that exposes its memory
+            (DLPack, buffer protocol, `__array__`). Data types: FLOAT32, FLOAT16, INT64, INT32,
+            INT16, INT8, UINT64, UINT32, UINT16, UINT8.
         axes: Axes to reduce. Their order does not matter. An empty list reduces nothing, so that
             every index is 0. An integer or a sequence of them; negative ones count from the end;
             None means all axes.
         axis_direction: Which of several equal elements wins, the first (INCREASING) or the last
             (DECREASING). One of INCREASING, DECREASING.
         output_dtype: Data type of OutputTensor: INT64, INT32, UINT64, UINT32, or a NumPy dtype.
-            None means that of `out`; without it, UINT32.
-        out: Array to write to, of the output's data type and shape; it may not share memory with an
-            input. None makes a new one, in the memory order of x as far as it has its dimensions.
+            None means that of `out` if given, else UINT32.
+        out: Array to write to, with the output's data type and shape; it may not share memory with
+            an input. If None, a new array is allocated in the memory order of x.
 
     Returns:
-        One index for each reduced group; the rank is preserved.
+        One index for each reduced group; the rank is preserved. Data type: see `output_dtype`.
 
     Raises:
-        ValidationError: the arguments are not allowed; with every violation, by the page's names: x
-            is InputTensor.
-        SpecopsError: there is no memory for the output.
+        ValidationError: if any argument is invalid; lists every violation. Violations name x
+            `InputTensor`, as the page does.
+        SpecopsError: if there is no memory for an output, or NUMBA_DISABLE_JIT is set, so that no
+            kernel can be compiled.
 
     Page: https://learn.microsoft.com/windows/win32/api/directml/ns-directml-dml_argmax_operator_desc
 

@@ -558,8 +558,9 @@ def average_pooling_grad(
     """Gradient of the input of an average pooling, from the gradient of its output.
 
     Args:
-        x: The gradient of the output of the average pooling, as {N, C, H, W}. A NumPy array of any
-            strides, or an object that shares its memory; of FLOAT32, FLOAT16.
+        x: The gradient of the output of the average pooling, as {N, C, H, W}. NumPy array with any
+            strides, or any object that exposes its memory (DLPack, buffer protocol, `__array__`).
+            Data types: FLOAT32, FLOAT16.
         window_size: Entries of the window, for each spatial dimension.
         strides: Elements from one position of the window to the next, for each spatial dimension.
             An integer stands for every entry. None means 1 for each entry of window_size.
@@ -570,17 +571,18 @@ def average_pooling_grad(
         include_padding: Whether padding counts as elements that are 0.
         output_sizes: Sizes of OutputGradientTensor, where not those that follow from the other
             arguments.
-        out: Array to write to, of the output's data type and shape; it may not share memory with an
-            input. None makes a new one, in the memory order of x as far as it has its dimensions.
+        out: Array to write to, with the output's data type and shape; it may not share memory with
+            an input. If None, a new array is allocated in the memory order of x.
 
     Returns:
         For each element of the pooling's input the sum of its shares in the gradients of its
-        windows.
+        windows. Data type: that of x.
 
     Raises:
-        ValidationError: the arguments are not allowed; with every violation, by the page's names: x
-            is InputGradientTensor.
-        SpecopsError: there is no memory for the output.
+        ValidationError: if any argument is invalid; lists every violation. Violations name x
+            `InputGradientTensor`, as the page does.
+        SpecopsError: if there is no memory for an output, or NUMBA_DISABLE_JIT is set, so that no
+            kernel can be compiled.
 
     Page: https://learn.microsoft.com/windows/win32/api/directml/ns-directml-dml_average_pooling_grad_operator_desc
 

@@ -566,8 +566,9 @@ def lp_pooling(
     """Norm of each position of a window that slides over the input.
 
     Args:
-        x: Tensor of batches, channels and spatial dimensions, as {N, C, H, W}. A NumPy array of any
-            strides, or an object that shares its memory; of FLOAT32, FLOAT16.
+        x: Tensor of batches, channels and spatial dimensions, as {N, C, H, W}. NumPy array with any
+            strides, or any object that exposes its memory (DLPack, buffer protocol, `__array__`).
+            Data types: FLOAT32, FLOAT16.
         window_size: Entries of the window, for each spatial dimension.
         strides: Elements from one position of the window to the next, for each spatial dimension.
             An integer stands for every entry. None means 1 for each entry of window_size.
@@ -577,16 +578,17 @@ def lp_pooling(
             for every entry. None means 0 for each entry of window_size.
         p: The exponent of the norm, usually 1 or 2.
         output_sizes: Sizes of OutputTensor, where not those that follow from the other arguments.
-        out: Array to write to, of the output's data type and shape; it may not share memory with an
-            input. None makes a new one, in the memory order of x as far as it has its dimensions.
+        out: Array to write to, with the output's data type and shape; it may not share memory with
+            an input. If None, a new array is allocated in the memory order of x.
 
     Returns:
-        One norm for each position of the window.
+        One norm for each position of the window. Data type: that of x.
 
     Raises:
-        ValidationError: the arguments are not allowed; with every violation, by the page's names: x
-            is InputTensor.
-        SpecopsError: there is no memory for the output.
+        ValidationError: if any argument is invalid; lists every violation. Violations name x
+            `InputTensor`, as the page does.
+        SpecopsError: if there is no memory for an output, or NUMBA_DISABLE_JIT is set, so that no
+            kernel can be compiled.
 
     Page: https://learn.microsoft.com/windows/win32/api/directml/ns-directml-dml_lp_pooling_operator_desc
 

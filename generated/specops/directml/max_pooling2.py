@@ -749,9 +749,9 @@ def max_pooling2(
     """Greatest element within each position of a window that slides over the input, and its index.
 
     Args:
-        x: Tensor of batches, channels and spatial dimensions, as {N, C, H, W}. A NumPy array of any
-            strides, or an object that shares its memory; of FLOAT32, FLOAT16, INT64, INT32, INT16,
-            INT8, UINT64, UINT32, UINT16, UINT8.
+        x: Tensor of batches, channels and spatial dimensions, as {N, C, H, W}. NumPy array with any
+            strides, or any object that exposes its memory (DLPack, buffer protocol, `__array__`).
+            Data types: FLOAT32, FLOAT16, INT64, INT32, INT16, INT8, UINT64, UINT32, UINT16, UINT8.
         window_size: Entries of the window, for each spatial dimension.
         strides: Elements from one position of the window to the next, for each spatial dimension.
             An integer stands for every entry. None means 1 for each entry of window_size.
@@ -764,20 +764,21 @@ def max_pooling2(
         output_sizes: Sizes of OutputTensor, where not those that follow from the other arguments.
         indices: Whether to return OutputIndicesTensor too.
         indices_dtype: Data type of OutputIndicesTensor: UINT64, UINT32, or a NumPy dtype. None
-            means that of `out`; without it, UINT32.
-        out: Array to write to, or a tuple of one for each output; of the outputs' data types and
-            shapes. It may not share memory with an input. None makes new ones, in the memory order
-            of x as far as they have its dimensions.
+            means that of `out` if given, else UINT32.
+        out: Array to write to, or a tuple of one for each returned output, with its data type and
+            shape; none may share memory with an input or another output. For None, also as an entry
+            of the tuple, a new array is allocated in the memory order of x.
 
     Returns:
-        One element for each position of the window. Where `indices` is true, a tuple of this and
-        OutputIndicesTensor: For each element of OutputTensor its index in InputTensor, counted
-        row-major through all dimensions.
+        One element for each position of the window. Data type: that of x. If `indices` is true, a
+        tuple of this and OutputIndicesTensor: For each element of OutputTensor its index in
+        InputTensor, counted row-major through all dimensions. Data type: see `indices_dtype`.
 
     Raises:
-        ValidationError: the arguments are not allowed; with every violation, by the page's names: x
-            is InputTensor.
-        SpecopsError: there is no memory for the output.
+        ValidationError: if any argument is invalid; lists every violation. Violations name x
+            `InputTensor`, as the page does.
+        SpecopsError: if there is no memory for an output, or NUMBA_DISABLE_JIT is set, so that no
+            kernel can be compiled.
 
     Page: https://learn.microsoft.com/windows/win32/api/directml/ns-directml-dml_max_pooling2_operator_desc
 

@@ -244,23 +244,24 @@ def max_unpooling(
     pooling.
 
     Args:
-        x: Elements, such as a max pooling gives them. A NumPy array of any strides, or an object
-            that shares its memory; of FLOAT32, FLOAT16, INT64, INT32, INT16, INT8, UINT64, UINT32,
-            UINT16, UINT8.
+        x: Elements, such as a max pooling gives them. NumPy array with any strides, or any object
+            that exposes its memory (DLPack, buffer protocol, `__array__`). Data types: FLOAT32,
+            FLOAT16, INT64, INT32, INT16, INT8, UINT64, UINT32, UINT16, UINT8.
         indices: For each element of InputTensor its index in OutputTensor, counted row-major
-            through all dimensions; one that is not there writes nothing, of equal ones any wins. An
-            array of UINT64, UINT32.
+            through all dimensions; one that is not there writes nothing, of equal ones any wins.
+            NumPy array or object, as for x. Data types: UINT64, UINT32.
         output_sizes: Sizes of OutputTensor.
-        out: Array to write to, of the output's data type and shape; it may not share memory with an
-            input. None makes a new one, in the memory order of x as far as it has its dimensions.
+        out: Array to write to, with the output's data type and shape; it may not share memory with
+            an input. If None, a new array is allocated in the memory order of x.
 
     Returns:
-        The elements at their indices; 0 where there is none.
+        The elements at their indices; 0 where there is none. Data type: that of x.
 
     Raises:
-        ValidationError: the arguments are not allowed; with every violation, by the page's names: x
-            is InputTensor, indices is IndicesTensor.
-        SpecopsError: there is no memory for the output.
+        ValidationError: if any argument is invalid; lists every violation. Violations name x
+            `InputTensor` and indices `IndicesTensor`, as the page does.
+        SpecopsError: if there is no memory for an output, or NUMBA_DISABLE_JIT is set, so that no
+            kernel can be compiled.
 
     Page: https://learn.microsoft.com/windows/win32/api/directml/ns-directml-dml_max_unpooling_operator_desc
 

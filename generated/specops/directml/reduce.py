@@ -685,26 +685,28 @@ def reduce(
     """Sum, product, extreme element or another function of the elements along one or more axes.
 
     Args:
-        x: Tensor to reduce. A NumPy array of any strides, or an object that shares its memory; of
-            FLOAT32, FLOAT16, INT64, INT32, INT16, INT8, UINT64, UINT32, UINT16, UINT8.
+        x: Tensor to reduce. NumPy array with any strides, or any object that exposes its memory
+            (DLPack, buffer protocol, `__array__`). Data types: FLOAT32, FLOAT16, INT64, INT32,
+            INT16, INT8, UINT64, UINT32, UINT16, UINT8.
         function: What is computed of each group. One of ARGMAX, ARGMIN, AVERAGE, L1, L2, LOG_SUM,
             LOG_SUM_EXP, MAX, MIN, MULTIPLY, SUM, SUM_SQUARE.
         axes: Axes to reduce. Their order does not matter. An empty list makes each element a group
             of its own. An integer or a sequence of them; negative ones count from the end; None
             means all axes.
         output_dtype: Data type of OutputTensor: INT64, INT32, UINT64, UINT32, FLOAT32, FLOAT16,
-            INT16, INT8, UINT16, UINT8, or a NumPy dtype. None means that of `out`; without it, what
-            follows from the other arguments.
-        out: Array to write to, of the output's data type and shape; it may not share memory with an
-            input. None makes a new one, in the memory order of x as far as it has its dimensions.
+            INT16, INT8, UINT16, UINT8, or a NumPy dtype. None means that of `out` if given, else
+            what follows from the other arguments.
+        out: Array to write to, with the output's data type and shape; it may not share memory with
+            an input. If None, a new array is allocated in the memory order of x.
 
     Returns:
-        One number for each reduced group; the rank is preserved.
+        One number for each reduced group; the rank is preserved. Data type: see `output_dtype`.
 
     Raises:
-        ValidationError: the arguments are not allowed; with every violation, by the page's names: x
-            is InputTensor.
-        SpecopsError: there is no memory for the output.
+        ValidationError: if any argument is invalid; lists every violation. Violations name x
+            `InputTensor`, as the page does.
+        SpecopsError: if there is no memory for an output, or NUMBA_DISABLE_JIT is set, so that no
+            kernel can be compiled.
 
     Page: https://learn.microsoft.com/windows/win32/api/directml/ns-directml-dml_reduce_operator_desc
 

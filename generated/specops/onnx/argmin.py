@@ -73,24 +73,27 @@ def argmin(
     """Index of the least element along one axis.
 
     Args:
-        x: Tensor to search. A NumPy array of any strides, or an object that shares its memory; of
-            FLOAT64, FLOAT32, FLOAT16, BFLOAT16, INT64, INT32, INT16, INT8, UINT64, UINT32, UINT16,
-            UINT8.
+        x: Tensor to search. NumPy array with any strides, or any object that exposes its memory
+            (DLPack, buffer protocol, `__array__`). Data types: FLOAT64, FLOAT32, FLOAT16, BFLOAT16,
+            INT64, INT32, INT16, INT8, UINT64, UINT32, UINT16, UINT8.
         axis: Axis to reduce; a negative one counts from the end. None means 0.
         keepdims: Keep the reduced axis with size 1. None means true.
         select_last_index: Take the last of several equal elements instead of the first. None means
             false. From version 12 on.
         opset: The operator set, which picks the version in force; None means the newest known.
-        out: Array to write to, of the output's data type and shape; it may not share memory with an
-            input. None makes a new one, in the memory order of x as far as it has its dimensions.
+        out: Array to write to, with the output's data type and shape; it may not share memory with
+            an input. If None, a new array is allocated in the memory order of the axes of x that
+            remain.
 
     Returns:
         One index for each group; the reduced axis has size 1, or is dropped where keepdims is 0.
+        Data type: INT64.
 
     Raises:
-        ValidationError: the arguments are not allowed; with every violation, by the page's names: x
-            is data.
-        SpecopsError: there is no memory for the output.
+        ValidationError: if any argument is invalid; lists every violation. Violations name x
+            `data`, as the page does.
+        SpecopsError: if there is no memory for an output, or NUMBA_DISABLE_JIT is set, so that no
+            kernel can be compiled.
 
     Page: https://onnx.ai/onnx/operators/onnx__ArgMin.html
 

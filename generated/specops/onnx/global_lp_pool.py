@@ -65,21 +65,23 @@ def global_lp_pool(
     """Norm of each channel, over all spatial dimensions.
 
     Args:
-        x: Tensor of batches, channels and spatial dimensions, as (N x C x H x W). A NumPy array of
-            any strides, or an object that shares its memory; of FLOAT64, FLOAT32, FLOAT16,
-            BFLOAT16.
+        x: Tensor of batches, channels and spatial dimensions, as (N x C x H x W). NumPy array with
+            any strides, or any object that exposes its memory (DLPack, buffer protocol,
+            `__array__`). Data types: FLOAT64, FLOAT32, FLOAT16, BFLOAT16.
         p: The exponent of the norm. None means 2; before version 2 it means 2.0.
         opset: The operator set, which picks the version in force; None means the newest known.
-        out: Array to write to, of the output's data type and shape; it may not share memory with an
-            input. None makes a new one, in the memory order of x as far as it has its dimensions.
+        out: Array to write to, with the output's data type and shape; it may not share memory with
+            an input. If None, a new array is allocated in the memory order of x.
 
     Returns:
-        One norm for each channel of each batch; spatial dimensions have size 1.
+        One norm for each channel of each batch; spatial dimensions have size 1. Data type: that of
+        x.
 
     Raises:
-        ValidationError: the arguments are not allowed; with every violation, by the page's names: x
-            is X.
-        SpecopsError: there is no memory for the output.
+        ValidationError: if any argument is invalid; lists every violation. Violations name x `X`,
+            as the page does.
+        SpecopsError: if there is no memory for an output, or NUMBA_DISABLE_JIT is set, so that no
+            kernel can be compiled.
 
     Page: https://onnx.ai/onnx/operators/onnx__GlobalLpPool.html
 

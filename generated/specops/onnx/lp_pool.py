@@ -47,7 +47,7 @@ class LpPool(VersionedOperator):
             version 18 on.
         p: The exponent of the norm. None means 2; before version 2 it means 2.0.
         pads: Padding before each spatial dimension, then behind each of them. An integer stands for
-            every entry. None means `[0 for i in range(len(kernel_shape) + len(kernel_shape))]`.
+            every entry. None means 0 for every entry.
         strides: Elements from one position of the window to the next, for each spatial dimension.
             An integer stands for every entry. None means 1 for each entry of kernel_shape.
         opset: The operator set, which picks the version in force; None means the newest known.
@@ -100,9 +100,9 @@ def lp_pool(
     """Norm of each position of a window that slides over the spatial dimensions.
 
     Args:
-        x: Tensor of batches, channels and spatial dimensions, as (N x C x H x W). A NumPy array of
-            any strides, or an object that shares its memory; of FLOAT64, FLOAT32, FLOAT16,
-            BFLOAT16.
+        x: Tensor of batches, channels and spatial dimensions, as (N x C x H x W). NumPy array with
+            any strides, or any object that exposes its memory (DLPack, buffer protocol,
+            `__array__`). Data types: FLOAT64, FLOAT32, FLOAT16, BFLOAT16.
         kernel_shape: Entries of the window, for each spatial dimension.
         auto_pad: Where padding comes from; NOTSET means pads, VALID means none, and SAME_UPPER and
             SAME_LOWER fill up. One of NOTSET, SAME_UPPER, SAME_LOWER, VALID. None means NOTSET.
@@ -113,20 +113,21 @@ def lp_pool(
             version 18 on.
         p: The exponent of the norm. None means 2; before version 2 it means 2.0.
         pads: Padding before each spatial dimension, then behind each of them. An integer stands for
-            every entry. None means `[0 for i in range(len(kernel_shape) + len(kernel_shape))]`.
+            every entry. None means 0 for every entry.
         strides: Elements from one position of the window to the next, for each spatial dimension.
             An integer stands for every entry. None means 1 for each entry of kernel_shape.
         opset: The operator set, which picks the version in force; None means the newest known.
-        out: Array to write to, of the output's data type and shape; it may not share memory with an
-            input. None makes a new one, in the memory order of x as far as it has its dimensions.
+        out: Array to write to, with the output's data type and shape; it may not share memory with
+            an input. If None, a new array is allocated in the memory order of x.
 
     Returns:
-        One norm for each position of the window.
+        One norm for each position of the window. Data type: that of x.
 
     Raises:
-        ValidationError: the arguments are not allowed; with every violation, by the page's names: x
-            is X.
-        SpecopsError: there is no memory for the output.
+        ValidationError: if any argument is invalid; lists every violation. Violations name x `X`,
+            as the page does.
+        SpecopsError: if there is no memory for an output, or NUMBA_DISABLE_JIT is set, so that no
+            kernel can be compiled.
 
     Page: https://onnx.ai/onnx/operators/onnx__LpPool.html
 

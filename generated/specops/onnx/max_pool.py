@@ -48,7 +48,7 @@ class MaxPool(VersionedOperator):
             integer stands for every entry. None means 1 for each entry of kernel_shape. From
             version 10 on.
         pads: Padding before each spatial dimension, then behind each of them. An integer stands for
-            every entry. None means `[0 for i in range(len(kernel_shape) + len(kernel_shape))]`.
+            every entry. None means 0 for every entry.
         storage_order: Whether indices count each plane column-major, its first dimension fastest,
             instead of row-major. None means false. From version 8 on.
         strides: Elements from one position of the window to the next, for each spatial dimension.
@@ -107,9 +107,9 @@ def max_pool(
     and its index.
 
     Args:
-        x: Tensor of batches, channels and spatial dimensions, as (N x C x H x W). A NumPy array of
-            any strides, or an object that shares its memory; of FLOAT64, FLOAT32, FLOAT16,
-            BFLOAT16, INT8, UINT8.
+        x: Tensor of batches, channels and spatial dimensions, as (N x C x H x W). NumPy array with
+            any strides, or any object that exposes its memory (DLPack, buffer protocol,
+            `__array__`). Data types: FLOAT64, FLOAT32, FLOAT16, BFLOAT16, INT8, UINT8.
         kernel_shape: Entries of the window, for each spatial dimension.
         auto_pad: Where padding comes from; NOTSET means pads, VALID means none, and SAME_UPPER and
             SAME_LOWER fill up. One of NOTSET, SAME_UPPER, SAME_LOWER, VALID. None means NOTSET.
@@ -119,26 +119,28 @@ def max_pool(
             integer stands for every entry. None means 1 for each entry of kernel_shape. From
             version 10 on.
         pads: Padding before each spatial dimension, then behind each of them. An integer stands for
-            every entry. None means `[0 for i in range(len(kernel_shape) + len(kernel_shape))]`.
+            every entry. None means 0 for every entry.
         storage_order: Whether indices count each plane column-major, its first dimension fastest,
             instead of row-major. None means false. From version 8 on.
         strides: Elements from one position of the window to the next, for each spatial dimension.
             An integer stands for every entry. None means 1 for each entry of kernel_shape.
         indices: Whether to return Indices too.
         opset: The operator set, which picks the version in force; None means the newest known.
-        out: Array to write to, or a tuple of one for each output; of the outputs' data types and
-            shapes. It may not share memory with an input. None makes new ones, in the memory order
-            of x as far as they have its dimensions.
+        out: Array to write to, or a tuple of one for each returned output, with its data type and
+            shape; none may share memory with an input or another output. For None, also as an entry
+            of the tuple, a new array is allocated in the memory order of x.
 
     Returns:
         One element for each position of the window; the least of the data type where a window holds
-        no element. Where `indices` is true, a tuple of this and Indices: For each element of Y its
-        index in X, counted through all dimensions; -1 where a window holds no element.
+        no element. Data type: that of x. If `indices` is true, a tuple of this and Indices: For
+        each element of Y its index in X, counted through all dimensions; -1 where a window holds no
+        element. Data type: INT64.
 
     Raises:
-        ValidationError: the arguments are not allowed; with every violation, by the page's names: x
-            is X.
-        SpecopsError: there is no memory for the output.
+        ValidationError: if any argument is invalid; lists every violation. Violations name x `X`,
+            as the page does.
+        SpecopsError: if there is no memory for an output, or NUMBA_DISABLE_JIT is set, so that no
+            kernel can be compiled.
 
     Page: https://onnx.ai/onnx/operators/onnx__MaxPool.html
 

@@ -42,7 +42,7 @@ class MaxUnpool(VersionedOperator):
             attributes. None means `[]`.
         pads: Padding of the pooling before each spatial dimension, then behind each of them. Where
             output_shape is given, it only tells how small that may be. An integer stands for every
-            entry. None means `[0 for i in range(len(kernel_shape) + len(kernel_shape))]`.
+            entry. None means 0 for every entry.
         strides: Elements from one position of the window to the next, for each spatial dimension.
             An integer stands for every entry. None means 1 for each entry of kernel_shape.
         opset: The operator set, which picks the version in force; None means the newest known.
@@ -88,29 +88,32 @@ def max_unpool(
     MaxPool.
 
     Args:
-        x: Elements, such as MaxPool gives them, as (N x C x H x W). A NumPy array of any strides,
-            or an object that shares its memory; of FLOAT64, FLOAT32, FLOAT16, BFLOAT16.
+        x: Elements, such as MaxPool gives them, as (N x C x H x W). NumPy array with any strides,
+            or any object that exposes its memory (DLPack, buffer protocol, `__array__`). Data
+            types: FLOAT64, FLOAT32, FLOAT16, BFLOAT16.
         i: For each element of X its index in the output, counted row-major through all dimensions;
-            one that is not there writes nothing, of equal ones any wins. An array of INT64.
+            one that is not there writes nothing, of equal ones any wins. NumPy array or object, as
+            for x. Data types: INT64.
         kernel_shape: Entries of the window of the pooling, for each spatial dimension.
         output_shape: The sizes of the output; an empty list stands for those that follow from the
             attributes. None means `[]`.
         pads: Padding of the pooling before each spatial dimension, then behind each of them. Where
             output_shape is given, it only tells how small that may be. An integer stands for every
-            entry. None means `[0 for i in range(len(kernel_shape) + len(kernel_shape))]`.
+            entry. None means 0 for every entry.
         strides: Elements from one position of the window to the next, for each spatial dimension.
             An integer stands for every entry. None means 1 for each entry of kernel_shape.
         opset: The operator set, which picks the version in force; None means the newest known.
-        out: Array to write to, of the output's data type and shape; it may not share memory with an
-            input. None makes a new one, in the memory order of x as far as it has its dimensions.
+        out: Array to write to, with the output's data type and shape; it may not share memory with
+            an input. If None, a new array is allocated in the memory order of x.
 
     Returns:
-        The elements at their indices; 0 where there is none.
+        The elements at their indices; 0 where there is none. Data type: that of x.
 
     Raises:
-        ValidationError: the arguments are not allowed; with every violation, by the page's names: x
-            is X, i is I.
-        SpecopsError: there is no memory for the output.
+        ValidationError: if any argument is invalid; lists every violation. Violations name x `X`
+            and i `I`, as the page does.
+        SpecopsError: if there is no memory for an output, or NUMBA_DISABLE_JIT is set, so that no
+            kernel can be compiled.
 
     Page: https://onnx.ai/onnx/operators/onnx__MaxUnpool.html
 

@@ -82,24 +82,27 @@ def reduce_log_sum(
     """Natural logarithm of the sum of the elements along one or more axes.
 
     Args:
-        x: Tensor to reduce. A NumPy array of any strides, or an object that shares its memory; of
-            FLOAT64, FLOAT32, FLOAT16, BFLOAT16.
+        x: Tensor to reduce. NumPy array with any strides, or any object that exposes its memory
+            (DLPack, buffer protocol, `__array__`). Data types: FLOAT64, FLOAT32, FLOAT16, BFLOAT16.
         axes: Axes to reduce; negative ones count from the end. An empty list stands for all axes,
             or for none where noop_with_empty_axes is 1. None means `[]`.
         keepdims: Keep reduced axes with size 1. None means true.
         noop_with_empty_axes: Whether an empty list of axes stands for no axis, so that each element
             is a group of its own. None means false. From version 18 on.
         opset: The operator set, which picks the version in force; None means the newest known.
-        out: Array to write to, of the output's data type and shape; it may not share memory with an
-            input. None makes a new one, in the memory order of x as far as it has its dimensions.
+        out: Array to write to, with the output's data type and shape; it may not share memory with
+            an input. If None, a new array is allocated in the memory order of the axes of x that
+            remain.
 
     Returns:
         One element for each group; reduced axes have size 1, or are dropped where keepdims is 0.
+        Data type: that of x.
 
     Raises:
-        ValidationError: the arguments are not allowed; with every violation, by the page's names: x
-            is data.
-        SpecopsError: there is no memory for the output.
+        ValidationError: if any argument is invalid; lists every violation. Violations name x
+            `data`, as the page does.
+        SpecopsError: if there is no memory for an output, or NUMBA_DISABLE_JIT is set, so that no
+            kernel can be compiled.
 
     Page: https://onnx.ai/onnx/operators/onnx__ReduceLogSum.html
 

@@ -454,8 +454,9 @@ def lp_pool(
 
     Args:
         x: Array whose last dimensions are the spatial ones, one for each entry of window_size; any
-            dimensions before them. A NumPy array of any strides, or an object that shares its
-            memory; of FLOAT64, FLOAT32, FLOAT16, BFLOAT16.
+            dimensions before them. NumPy array with any strides, or any object that exposes its
+            memory (DLPack, buffer protocol, `__array__`). Data types: FLOAT64, FLOAT32, FLOAT16,
+            BFLOAT16.
         window_size: Entries of the window, for each spatial dimension.
         strides: Elements from one position of the window to the next, for each spatial dimension.
             An integer stands for every entry. None means 1 for each entry of window_size.
@@ -468,15 +469,16 @@ def lp_pool(
         ceil_mode: Round the number of windows up instead of down; the last is dropped if it starts
             in the padding at the end.
         p: The exponent of the norm, at least 1.
-        out: Array to write to, of the output's data type and shape; it may not share memory with an
-            input. None makes a new one, in the memory order of x as far as it has its dimensions.
+        out: Array to write to, with the output's data type and shape; it may not share memory with
+            an input. If None, a new array is allocated in the memory order of x.
 
     Returns:
-        One norm for each position of the window.
+        One norm for each position of the window. Data type: that of x.
 
     Raises:
-        ValidationError: the arguments are not allowed; with every violation.
-        SpecopsError: there is no memory for the output.
+        ValidationError: if any argument is invalid; lists every violation.
+        SpecopsError: if there is no memory for an output, or NUMBA_DISABLE_JIT is set, so that no
+            kernel can be compiled.
 
     Page: https://onnx.ai/onnx/operators/onnx__LpPool.html
 

@@ -189,20 +189,23 @@ def max(
     """Greatest element over one axis, several axes or all of them.
 
     Args:
-        x: Array to reduce. A NumPy array of any strides, or an object that shares its memory; of
-            FLOAT64, FLOAT32, FLOAT16, BFLOAT16, INT64, INT32, INT16, INT8, UINT64, UINT32, UINT16,
-            UINT8, BOOL.
+        x: Array to reduce. NumPy array with any strides, or any object that exposes its memory
+            (DLPack, buffer protocol, `__array__`). Data types: FLOAT64, FLOAT32, FLOAT16, BFLOAT16,
+            INT64, INT32, INT16, INT8, UINT64, UINT32, UINT16, UINT8, BOOL.
         axis: Axis or axes to reduce; negative ones count from the end, None means all axes.
         keepdims: Keep each reduced axis with size 1.
-        out: Array to write to, of the output's data type and shape; it may not share memory with an
-            input. None makes a new one, in the memory order of x as far as it has its dimensions.
+        out: Array to write to, with the output's data type and shape; it may not share memory with
+            an input. If None, a new array is allocated in the memory order of the axes of x that
+            remain.
 
     Returns:
-        One element for each group; reduced axes are dropped unless `keepdims`.
+        One element for each group; reduced axes are dropped unless `keepdims`. Data type: that of
+        x.
 
     Raises:
-        ValidationError: the arguments are not allowed; with every violation.
-        SpecopsError: there is no memory for the output.
+        ValidationError: if any argument is invalid; lists every violation.
+        SpecopsError: if there is no memory for an output, or NUMBA_DISABLE_JIT is set, so that no
+            kernel can be compiled.
 
     Page: https://numpy.org/doc/2.4/reference/generated/numpy.max.html
 

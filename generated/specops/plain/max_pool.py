@@ -491,9 +491,9 @@ def max_pool(
 
     Args:
         x: Array whose last dimensions are the spatial ones, one for each entry of window_size; any
-            dimensions before them. A NumPy array of any strides, or an object that shares its
-            memory; of FLOAT64, FLOAT32, FLOAT16, BFLOAT16, INT64, INT32, INT16, INT8, UINT64,
-            UINT32, UINT16, UINT8, BOOL.
+            dimensions before them. NumPy array with any strides, or any object that exposes its
+            memory (DLPack, buffer protocol, `__array__`). Data types: FLOAT64, FLOAT32, FLOAT16,
+            BFLOAT16, INT64, INT32, INT16, INT8, UINT64, UINT32, UINT16, UINT8, BOOL.
         window_size: Entries of the window, for each spatial dimension.
         strides: Elements from one position of the window to the next, for each spatial dimension.
             An integer stands for every entry. None means 1 for each entry of window_size.
@@ -506,18 +506,20 @@ def max_pool(
         ceil_mode: Round the number of windows up instead of down; the last is dropped if it starts
             in the padding at the end.
         indices: Whether to return the indices too.
-        out: Array to write to, or a tuple of one for each output; of the outputs' data types and
-            shapes. It may not share memory with an input. None makes new ones, in the memory order
-            of x as far as they have its dimensions.
+        out: Array to write to, or a tuple of one for each returned output, with its data type and
+            shape; none may share memory with an input or another output. For None, also as an entry
+            of the tuple, a new array is allocated in the memory order of x.
 
     Returns:
         One element for each position of the window; the least of the data type where a window holds
-        no element. Where `indices` is true, a tuple of this and the indices: For each element of
-        out its flat row-major index in x; -1 where a window holds no element.
+        no element. Data type: that of x. If `indices` is true, a tuple of this and the indices: For
+        each element of out its flat row-major index in x; -1 where a window holds no element. Data
+        type: INT64.
 
     Raises:
-        ValidationError: the arguments are not allowed; with every violation.
-        SpecopsError: there is no memory for the output.
+        ValidationError: if any argument is invalid; lists every violation.
+        SpecopsError: if there is no memory for an output, or NUMBA_DISABLE_JIT is set, so that no
+            kernel can be compiled.
 
     Page: https://onnx.ai/onnx/operators/onnx__MaxPool.html
 

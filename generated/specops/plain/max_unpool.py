@@ -164,21 +164,23 @@ def max_unpool(
     max_pool.
 
     Args:
-        x: Elements, such as max_pool gives them. A NumPy array of any strides, or an object that
-            shares its memory; of FLOAT64, FLOAT32, FLOAT16, BFLOAT16, INT64, INT32, INT16, INT8,
-            UINT64, UINT32, UINT16, UINT8, BOOL.
+        x: Elements, such as max_pool gives them. NumPy array with any strides, or any object that
+            exposes its memory (DLPack, buffer protocol, `__array__`). Data types: FLOAT64, FLOAT32,
+            FLOAT16, BFLOAT16, INT64, INT32, INT16, INT8, UINT64, UINT32, UINT16, UINT8, BOOL.
         indices: For each element of x its flat row-major index in the result; one outside it writes
-            nothing, of equal ones any wins. An array of INT64, UINT64, UINT32.
+            nothing, of equal ones any wins. NumPy array or object, as for x. Data types: INT64,
+            UINT64, UINT32.
         output_sizes: Sizes of out.
-        out: Array to write to, of the output's data type and shape; it may not share memory with an
-            input. None makes a new one, in the memory order of x as far as it has its dimensions.
+        out: Array to write to, with the output's data type and shape; it may not share memory with
+            an input. If None, a new array is allocated in the memory order of x.
 
     Returns:
-        The elements at their indices; 0 where there is none.
+        The elements at their indices; 0 where there is none. Data type: that of x.
 
     Raises:
-        ValidationError: the arguments are not allowed; with every violation.
-        SpecopsError: there is no memory for the output.
+        ValidationError: if any argument is invalid; lists every violation.
+        SpecopsError: if there is no memory for an output, or NUMBA_DISABLE_JIT is set, so that no
+            kernel can be compiled.
 
     Page: https://onnx.ai/onnx/operators/onnx__MaxUnpool.html
 

@@ -144,19 +144,20 @@ def softmax(
     axes or all of them.
 
     Args:
-        x: Array to read. A NumPy array of any strides, or an object that shares its memory; of
-            FLOAT64, FLOAT32, FLOAT16, BFLOAT16.
+        x: Array to read. NumPy array with any strides, or any object that exposes its memory
+            (DLPack, buffer protocol, `__array__`). Data types: FLOAT64, FLOAT32, FLOAT16, BFLOAT16.
         axis: Axis or axes along which a group lies; negative ones count from the end, None means
             all axes.
-        out: Array to write to, of the output's data type and shape; it may not share memory with an
-            input. None makes a new one, in the memory order of x as far as it has its dimensions.
+        out: Array to write to, with the output's data type and shape; it may not share memory with
+            an input. If None, a new array is allocated in the memory order of x.
 
     Returns:
-        Numbers from 0 to 1 that add up to 1 in each group.
+        Numbers from 0 to 1 that add up to 1 in each group. Data type: that of x.
 
     Raises:
-        ValidationError: the arguments are not allowed; with every violation.
-        SpecopsError: there is no memory for the output.
+        ValidationError: if any argument is invalid; lists every violation.
+        SpecopsError: if there is no memory for an output, or NUMBA_DISABLE_JIT is set, so that no
+            kernel can be compiled.
 
     Page: https://docs.scipy.org/doc/scipy/reference/generated/scipy.special.softmax.html
 

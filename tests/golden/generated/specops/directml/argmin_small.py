@@ -218,21 +218,22 @@ def argmin_small(
     """Index of the least element along one or more axes.
 
     Args:
-        x: Tensor to search. A NumPy array of any strides, or an object that shares its memory; of
-            FLOAT32, INT8.
+        x: Tensor to search. NumPy array with any strides, or any object that exposes its memory
+            (DLPack, buffer protocol, `__array__`). Data types: FLOAT32, INT8.
         axis_direction: Which of several equal elements wins. One of INCREASING, DECREASING.
         axes: Axes to reduce. An integer or a sequence of them; negative ones count from the end;
             None means all axes.
-        out: Array to write to, of the output's data type and shape; it may not share memory with an
-            input. None makes a new one, in the memory order of x as far as it has its dimensions.
+        out: Array to write to, with the output's data type and shape; it may not share memory with
+            an input. If None, a new array is allocated in the memory order of x.
 
     Returns:
-        Receives one index for each reduced group.
+        Receives one index for each reduced group. Data type: UINT32.
 
     Raises:
-        ValidationError: the arguments are not allowed; with every violation, by the page's names: x
-            is InputTensor.
-        SpecopsError: there is no memory for the output.
+        ValidationError: if any argument is invalid; lists every violation. Violations name x
+            `InputTensor`, as the page does.
+        SpecopsError: if there is no memory for an output, or NUMBA_DISABLE_JIT is set, so that no
+            kernel can be compiled.
 
     Page: https://learn.microsoft.com/windows/win32/api/directml/ns-directml-dml_argmin_operator_desc
 
