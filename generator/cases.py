@@ -53,6 +53,7 @@ def _example(example: Example, operator: Operator, linted: Linted) -> dict[str, 
         for name, (dtype, _) in tensors.items()
     }
     values |= {n: tuple(v) if isinstance(v, list) else v for n, v in given.items()}
+    implied = {snake_case(n) for n in _implied(values, operator, linted)}
     values = Calls(operator, data_types).complete(values)
     computed = {n: list(values[n]) for n in operator.defaults if n not in given}
     arguments = {snake_case(n): v for n, v in given.items() if spec.field(n).length_of is None}
@@ -63,7 +64,7 @@ def _example(example: Example, operator: Operator, linted: Linted) -> dict[str, 
         n: e.evaluate(values, data_types) if isinstance(e, Expr) else e
         for n, e in {**{f.name: f.dtype for f in spec.fields}, **operator.dtypes}.items()
     }
-    called = {n: v for n, v in arguments.items() if v != defaults[n]}
+    called = {n: v for n, v in arguments.items() if v != defaults[n] and n not in implied}
     return {
         "id": example.id,
         "origin": example.page or "(decided)",
@@ -74,6 +75,18 @@ def _example(example: Example, operator: Operator, linted: Linted) -> dict[str, 
         "level": _level(operator, tensors, sizes, values),
         "call": _call(spec, tensors, {**called, **_not_default(asked, spec, own)}, linted),
     }
+
+
+def _implied(given: dict[str, Any], operator: Operator, linted: Linted) -> list[str]:
+    """What a call need not give, for it has the same values without: arrays that equal their computed defaults."""
+    calls = Calls(operator, linted.tree.vocabulary.data_types)
+    whole = calls.complete(given)
+    out: list[str] = []
+    for name in operator.defaults:
+        left = {n: v for n, v in given.items() if n not in (*out, name)}
+        if name in given and calls.complete(left) == whole:
+            out.append(name)
+    return out
 
 
 def array_arguments(spec: OperatorSpec) -> dict[str, str]:

@@ -40,6 +40,7 @@ class Renderer:
             "indent": indent,
             "imported": imported,
             "call": call,
+            "example": example,
             "define": define,
             "names": names,
             "keywords": keywords,
@@ -266,9 +267,9 @@ def names(values: Sequence[str]) -> str:
     return _flat(tuple(values))
 
 
-def keywords(arguments: Mapping[str, Any]) -> str:
-    """Further arguments of a call: ", axis=1"."""
-    return "".join(f", {name}={_flat(value)}" for name, value in arguments.items())
+def keywords(arguments: Mapping[str, Any]) -> list[str]:
+    """The text of arguments that a call names: "axis=1"."""
+    return [f"{name}={_flat(value)}" for name, value in arguments.items()]
 
 
 def mapping(pairs: Sequence[tuple[str, str]], indent: int) -> str:
@@ -295,6 +296,12 @@ def call(arguments: Sequence[str], function: str, indent: int, prefix: int = 0) 
         return f"{function}(\n{pad}{body}\n{' ' * indent})"
     lines = [f"{pad}{_exploded(a, indent + 4)}," for a in arguments]
     return "\n".join([f"{function}(", *lines, " " * indent + ")"])
+
+
+def example(arguments: Sequence[str], function: str, before: str = "", behind: str = "") -> str:
+    """A call as an example of a docstring, between the rest of its line; broken as doctest has it."""
+    text = call(arguments, function, len("    >>> "), len(before) + len(behind) - 1)
+    return f"{before}{text}{behind}".replace("\n        ", "\n    ... ")
 
 
 def _exploded(text: str, indent: int) -> str:

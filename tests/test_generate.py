@@ -720,6 +720,20 @@ def test_integers_are_shown_as_they_are(tree: Tree) -> None:
     assert ">>> specops.mean(x, axis=[1]).tolist()\n    [0, 3]\n" in module
 
 
+def test_examples_are_short_and_give_no_defaults() -> None:
+    """A call that is too long goes on below the prompt; what it leaves out is what the other arguments imply."""
+    modules = trees.contents(PROJECT / "generated" / "specops")
+    for file, data in modules.items():
+        if b"From specs/" in data[:300]:
+            shown = re.findall(r"^ *(?:>>>|\.\.\.) .*", data.decode(), re.MULTILINE)
+            assert all(len(line) <= 102 for line in shown), file  # an array is not broken
+    short = b">>> dml.max_pooling_grad(x, input_gradient, window_size=[2, 2])"
+    assert short in modules["directml/max_pooling_grad.py"]
+    given = b"x, window_size=[3, 3], strides=[2, 2], start_padding=[1, 1], end_padding=[1, 1]"
+    broken = b">>> specops.lp_pool(\n    ...     " + given + b"\n    ... ).astype"
+    assert broken in modules["plain/lp_pool.py"]
+
+
 def test_leftovers_are_tidied(generated: Tree) -> None:
     """Temporary files of a run that was killed go with the next run."""
     generated.write(f"generated/specops/{output._TEMPORARY}0abc12ef", "half")

@@ -651,8 +651,13 @@ def average_pooling1(
 
     >>> import numpy as np
     >>> from specops import directml as dml
-    >>> x = np.array([[[[1, 4, 2, 0, 3], [5, 0, 1, 7, 2], [3, 6, 6, 1, 0], [0, 2, 8, 4, 4], [9, 1, 5, 3, 8]]]], np.float32)
-    >>> dml.average_pooling1(x, window_size=[3, 3], strides=[2, 2], start_padding=[1, 1], end_padding=[1, 1], dilations=[1, 1]).astype(float).round(4).tolist()
+    >>> x = np.array(
+    ...     [[[[1, 4, 2, 0, 3], [5, 0, 1, 7, 2], [3, 6, 6, 1, 0], [0, 2, 8, 4, 4], [9, 1, 5, 3, 8]]]],
+    ...     np.float32,
+    ... )
+    >>> dml.average_pooling1(
+    ...     x, window_size=[3, 3], strides=[2, 2], start_padding=[1, 1], end_padding=[1, 1]
+    ... ).astype(float).round(4).tolist()
     [[[[2.5, 2.3333, 3.0], [2.6667, 3.8889, 3.0], [3.0, 3.8333, 4.75]]]]
     """
     inputs = (arrays.as_array(x, OPERATOR, "InputTensor"),)

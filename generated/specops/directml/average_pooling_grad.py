@@ -589,7 +589,7 @@ def average_pooling_grad(
     >>> import numpy as np
     >>> from specops import directml as dml
     >>> x = np.array([[[[1, 2], [3, 4]]]], np.float32)
-    >>> dml.average_pooling_grad(x, window_size=[2, 2], strides=[1, 1], start_padding=[0, 0], end_padding=[0, 0]).astype(float).round(4).tolist()
+    >>> dml.average_pooling_grad(x, window_size=[2, 2]).astype(float).round(4).tolist()
     [[[[0.25, 0.75, 0.5], [1.0, 2.5, 1.5], [0.75, 1.75, 1.0]]]]
     """
     inputs = (arrays.as_array(x, OPERATOR, "InputGradientTensor"),)

@@ -594,8 +594,13 @@ def lp_pooling(
 
     >>> import numpy as np
     >>> from specops import directml as dml
-    >>> x = np.array([[[[1, 4, 2, 0, 3], [5, 0, 1, 7, 2], [3, 6, 6, 1, 0], [0, 2, 8, 4, 4], [9, 1, 5, 3, 8]]]], np.float32)
-    >>> dml.lp_pooling(x, window_size=[3, 3], strides=[2, 2], start_padding=[1, 1], end_padding=[1, 1]).astype(float).round(4).tolist()
+    >>> x = np.array(
+    ...     [[[[1, 4, 2, 0, 3], [5, 0, 1, 7, 2], [3, 6, 6, 1, 0], [0, 2, 8, 4, 4], [9, 1, 5, 3, 8]]]],
+    ...     np.float32,
+    ... )
+    >>> dml.lp_pooling(
+    ...     x, window_size=[3, 3], strides=[2, 2], start_padding=[1, 1], end_padding=[1, 1]
+    ... ).astype(float).round(4).tolist()
     [[[[6.4807, 8.3666, 7.874], [8.6023, 14.3875, 9.2736], [9.2736, 10.9087, 10.247]]]]
     """
     inputs = (arrays.as_array(x, OPERATOR, "InputTensor"),)

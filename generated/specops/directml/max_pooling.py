@@ -626,7 +626,7 @@ def max_pooling(
     >>> import numpy as np
     >>> from specops import directml as dml
     >>> x = np.array([[[[3, 5, 7, 1], [9, 4, 2, 8]]]], np.float32)
-    >>> dml.max_pooling(x, window_size=[1, 3], strides=[1, 1], start_padding=[0, 0], end_padding=[0, 0]).tolist()
+    >>> dml.max_pooling(x, window_size=[1, 3]).tolist()
     [[[[7.0, 7.0], [9.0, 8.0]]]]
     """
     inputs = (arrays.as_array(x, OPERATOR, "InputTensor"),)

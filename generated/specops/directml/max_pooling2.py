@@ -785,7 +785,7 @@ def max_pooling2(
     >>> import numpy as np
     >>> from specops import directml as dml
     >>> x = np.array([[[[3, 5, 7, 1], [9, 4, 2, 8]]]], np.float32)
-    >>> [y.tolist() for y in dml.max_pooling2(x, window_size=[1, 3], strides=[1, 1], start_padding=[0, 0], end_padding=[0, 0], dilations=[1, 1], indices=True)]
+    >>> [y.tolist() for y in dml.max_pooling2(x, window_size=[1, 3], indices=True)]
     [[[[[7.0, 7.0], [9.0, 8.0]]]], [[[[2, 2], [4, 7]]]]]
     """
     inputs = (arrays.as_array(x, OPERATOR, "InputTensor"),)

@@ -721,7 +721,7 @@ def max_pooling_grad(
     >>> from specops import directml as dml
     >>> x = np.array([[[[1, 2, 3], [2, 4, 2], [5, 6, 7]]]], np.float32)
     >>> input_gradient = np.array([[[[1, 2], [4, 5]]]], np.float32)
-    >>> dml.max_pooling_grad(x, input_gradient, window_size=[2, 2], strides=[1, 1], start_padding=[0, 0], end_padding=[0, 0], dilations=[1, 1]).astype(float).round(4).tolist()
+    >>> dml.max_pooling_grad(x, input_gradient, window_size=[2, 2]).astype(float).round(4).tolist()
     [[[[0.0, 0.0, 0.0], [0.0, 3.0, 0.0], [0.0, 4.0, 5.0]]]]
     """
     inputs = (

@@ -62,7 +62,9 @@ class AveragePool(VersionedOperator):
         opset: The operator set, which picks the version in force; None means the newest known.
 
     >>> from specops import onnx as ox
-    >>> ox.AveragePool(kernel_shape=[3, 3], pads=[1, 1, 1, 1], strides=[2, 2]).compile("float32", [1, 1, 4, 6])
+    >>> ox.AveragePool(
+    ...     kernel_shape=[3, 3], pads=[1, 1, 1, 1], strides=[2, 2]
+    ... ).compile("float32", [1, 1, 4, 6])
     <AveragePool-22(X: FLOAT32 [1, 1, 4, 6], Y: FLOAT32 [1, 1, 2, 3])>
     """
 
@@ -143,8 +145,13 @@ def average_pool(
 
     >>> import numpy as np
     >>> from specops import onnx as ox
-    >>> x = np.array([[[[1, 4, 2, 0, 3, 6], [5, 0, 1, 7, 2, 6], [3, 6, 6, 1, 0, 4], [0, 2, 8, 4, 4, 1]]]], np.float32)
-    >>> ox.average_pool(x, kernel_shape=[3, 3], pads=[1, 1, 1, 1], strides=[2, 2]).astype(float).round(4).tolist()
+    >>> x = np.array(
+    ...     [[[[1, 4, 2, 0, 3, 6], [5, 0, 1, 7, 2, 6], [3, 6, 6, 1, 0, 4], [0, 2, 8, 4, 4, 1]]]],
+    ...     np.float32,
+    ... )
+    >>> ox.average_pool(
+    ...     x, kernel_shape=[3, 3], pads=[1, 1, 1, 1], strides=[2, 2]
+    ... ).astype(float).round(4).tolist()
     [[[[2.5, 2.3333, 4.0], [2.6667, 3.8889, 3.2222]]]]
     """
     inputs = (arrays.as_array(x, VERSIONS.newest, "X"),)

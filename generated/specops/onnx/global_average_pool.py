@@ -82,7 +82,10 @@ def global_average_pool(
 
     >>> import numpy as np
     >>> from specops import onnx as ox
-    >>> x = np.array([[[[1, 4], [2, 0]], [[5, 0], [1, -7]]], [[[3, 6], [6, 1]], [[0, 2], [8, 4]]]], np.float32)
+    >>> x = np.array(
+    ...     [[[[1, 4], [2, 0]], [[5, 0], [1, -7]]], [[[3, 6], [6, 1]], [[0, 2], [8, 4]]]],
+    ...     np.float32,
+    ... )
     >>> ox.global_average_pool(x).astype(float).round(4).tolist()
     [[[[1.75]], [[-0.25]]], [[[4.0]], [[3.5]]]]
     """

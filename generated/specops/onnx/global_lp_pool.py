@@ -87,7 +87,10 @@ def global_lp_pool(
 
     >>> import numpy as np
     >>> from specops import onnx as ox
-    >>> x = np.array([[[[1, 4], [2, 0]], [[5, 0], [1, -7]]], [[[3, 6], [6, 1]], [[0, 2], [8, 4]]]], np.float32)
+    >>> x = np.array(
+    ...     [[[[1, 4], [2, 0]], [[5, 0], [1, -7]]], [[[3, 6], [6, 1]], [[0, 2], [8, 4]]]],
+    ...     np.float32,
+    ... )
     >>> ox.global_lp_pool(x).astype(float).round(4).tolist()
     [[[[4.5826]], [[8.6603]]], [[[9.0554]], [[9.1652]]]]
     """

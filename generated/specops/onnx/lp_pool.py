@@ -53,7 +53,9 @@ class LpPool(VersionedOperator):
         opset: The operator set, which picks the version in force; None means the newest known.
 
     >>> from specops import onnx as ox
-    >>> ox.LpPool(kernel_shape=[3, 3], pads=[1, 1, 1, 1], strides=[2, 2]).compile("float32", [1, 1, 4, 6])
+    >>> ox.LpPool(
+    ...     kernel_shape=[3, 3], pads=[1, 1, 1, 1], strides=[2, 2]
+    ... ).compile("float32", [1, 1, 4, 6])
     <LpPool-22(X: FLOAT32 [1, 1, 4, 6], Y: FLOAT32 [1, 1, 2, 3])>
     """
 
@@ -133,8 +135,13 @@ def lp_pool(
 
     >>> import numpy as np
     >>> from specops import onnx as ox
-    >>> x = np.array([[[[1, 4, 2, 0, 3, 6], [5, 0, 1, 7, 2, 6], [3, 6, 6, 1, 0, 4], [0, 2, 8, 4, 4, 1]]]], np.float32)
-    >>> ox.lp_pool(x, kernel_shape=[3, 3], pads=[1, 1, 1, 1], strides=[2, 2]).astype(float).round(4).tolist()
+    >>> x = np.array(
+    ...     [[[[1, 4, 2, 0, 3, 6], [5, 0, 1, 7, 2, 6], [3, 6, 6, 1, 0, 4], [0, 2, 8, 4, 4, 1]]]],
+    ...     np.float32,
+    ... )
+    >>> ox.lp_pool(
+    ...     x, kernel_shape=[3, 3], pads=[1, 1, 1, 1], strides=[2, 2]
+    ... ).astype(float).round(4).tolist()
     [[[[6.4807, 8.3666, 11.5758], [8.6023, 14.3875, 11.7898]]]]
     """
     inputs = (arrays.as_array(x, VERSIONS.newest, "X"),)

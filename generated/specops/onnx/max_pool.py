@@ -57,7 +57,9 @@ class MaxPool(VersionedOperator):
         opset: The operator set, which picks the version in force; None means the newest known.
 
     >>> from specops import onnx as ox
-    >>> ox.MaxPool(kernel_shape=[3, 3], pads=[1, 1, 1, 1], strides=[2, 2], indices=True).compile("float32", [1, 1, 4, 6])
+    >>> ox.MaxPool(
+    ...     kernel_shape=[3, 3], pads=[1, 1, 1, 1], strides=[2, 2], indices=True
+    ... ).compile("float32", [1, 1, 4, 6])
     <MaxPool-22(X: FLOAT32 [1, 1, 4, 6], Y: FLOAT32 [1, 1, 2, 3], Indices: INT64 [1, 1, 2, 3])>
     """
 
@@ -146,8 +148,13 @@ def max_pool(
 
     >>> import numpy as np
     >>> from specops import onnx as ox
-    >>> x = np.array([[[[1, 4, 2, 0, 3, 6], [5, 0, 1, 7, 2, 6], [3, 6, 6, 1, 0, 4], [0, 2, 8, 4, 4, 1]]]], np.float32)
-    >>> [y.tolist() for y in ox.max_pool(x, kernel_shape=[3, 3], pads=[1, 1, 1, 1], strides=[2, 2], indices=True)]
+    >>> x = np.array(
+    ...     [[[[1, 4, 2, 0, 3, 6], [5, 0, 1, 7, 2, 6], [3, 6, 6, 1, 0, 4], [0, 2, 8, 4, 4, 1]]]],
+    ...     np.float32,
+    ... )
+    >>> [y.tolist() for y in ox.max_pool(
+    ...     x, kernel_shape=[3, 3], pads=[1, 1, 1, 1], strides=[2, 2], indices=True
+    ... )]
     [[[[[5.0, 7.0, 7.0], [6.0, 8.0, 7.0]]]], [[[[6, 9, 9], [13, 20, 9]]]]]
     """
     inputs = (arrays.as_array(x, VERSIONS.newest, "X"),)

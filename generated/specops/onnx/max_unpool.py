@@ -48,7 +48,9 @@ class MaxUnpool(VersionedOperator):
         opset: The operator set, which picks the version in force; None means the newest known.
 
     >>> from specops import onnx as ox
-    >>> ox.MaxUnpool(kernel_shape=[2, 2], strides=[2, 2]).compile("float32", [1, 1, 2, 2], ("int64", [1, 1, 2, 2]))
+    >>> ox.MaxUnpool(
+    ...     kernel_shape=[2, 2], strides=[2, 2]
+    ... ).compile("float32", [1, 1, 2, 2], ("int64", [1, 1, 2, 2]))
     <MaxUnpool-22(X: FLOAT32 [1, 1, 2, 2], I: INT64 [1, 1, 2, 2], output: FLOAT32 [1, 1, 4, 4])>
     """
 

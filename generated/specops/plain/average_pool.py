@@ -480,8 +480,13 @@ def average_pool(
 
     >>> import numpy as np
     >>> import specops
-    >>> x = np.array([[[[1, 4, 2, 0, 3, 6], [5, 0, 1, 7, 2, 6], [3, 6, 6, 1, 0, 4], [0, 2, 8, 4, 4, 1]]]], np.float32)
-    >>> specops.average_pool(x, window_size=[3, 3], strides=[2, 2], start_padding=[1, 1], end_padding=[1, 1]).astype(float).round(4).tolist()
+    >>> x = np.array(
+    ...     [[[[1, 4, 2, 0, 3, 6], [5, 0, 1, 7, 2, 6], [3, 6, 6, 1, 0, 4], [0, 2, 8, 4, 4, 1]]]],
+    ...     np.float32,
+    ... )
+    >>> specops.average_pool(
+    ...     x, window_size=[3, 3], strides=[2, 2], start_padding=[1, 1], end_padding=[1, 1]
+    ... ).astype(float).round(4).tolist()
     [[[[2.5, 2.3333, 4.0], [2.6667, 3.8889, 3.2222]]]]
     """
     inputs = (arrays.as_array(x, OPERATOR, "x"),)

@@ -525,8 +525,18 @@ def max_pool(
 
     >>> import numpy as np
     >>> import specops
-    >>> x = np.array([[[[1, 4, 2, 0, 3, 6], [5, 0, 1, 7, 2, 6], [3, 6, 6, 1, 0, 4], [0, 2, 8, 4, 4, 1]]]], np.float32)
-    >>> [y.tolist() for y in specops.max_pool(x, window_size=[3, 3], strides=[2, 2], start_padding=[1, 1], end_padding=[1, 1], indices=True)]
+    >>> x = np.array(
+    ...     [[[[1, 4, 2, 0, 3, 6], [5, 0, 1, 7, 2, 6], [3, 6, 6, 1, 0, 4], [0, 2, 8, 4, 4, 1]]]],
+    ...     np.float32,
+    ... )
+    >>> [y.tolist() for y in specops.max_pool(
+    ...     x,
+    ...     window_size=[3, 3],
+    ...     strides=[2, 2],
+    ...     start_padding=[1, 1],
+    ...     end_padding=[1, 1],
+    ...     indices=True,
+    ... )]
     [[[[[5.0, 7.0, 7.0], [6.0, 8.0, 7.0]]]], [[[[6, 9, 9], [13, 20, 9]]]]]
     """
     inputs = (arrays.as_array(x, OPERATOR, "x"),)
