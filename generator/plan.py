@@ -154,7 +154,12 @@ def _tensor_rules(linted: Linted) -> dict[str, Any]:
 
 def _decided(linted: Linted) -> dict[str, Any]:
     of_tensors = [{"id": r.id, "text": r.decided} for r, _ in linted.tensor_rules if r.decided]
-    return {"operators": [_decisions(o) for o in linted.operators], "tensors": of_tensors}
+    groups = [
+        group
+        for dialect in DIALECTS
+        for group in _families([o for o in linted.operators if o.source.dialect == dialect])
+    ]
+    return {"operators": [_decisions(group) for group in groups], "tensors": of_tensors}
 
 
 def _vocabulary(vocabulary: Vocabulary) -> dict[str, Any]:
@@ -182,14 +187,42 @@ def _numpy(name: str) -> str:
     return "bool_" if name == "bool" else name
 
 
-def _decisions(operator: Operator) -> dict[str, Any]:
+def _decisions(group: list[Operator]) -> dict[str, Any]:
+    """What was decided of an operator, of ONNX in all its versions: their texts differ little."""
+    spec, source = group[-1].spec, group[-1].source
+    versions = [o.spec.since_version for o in group if o.spec.since_version]
+    held = f", {_listed(versions)}" if versions else ""
     return {
-        "name": operator.spec.operator,
-        "id": operator.id,
-        "page": operator.spec.page,
-        "decided": values.decided(operator),
-        "errata": [e.model_dump() for e in operator.spec.errata],
+        "name": spec.operator,
+        "id": f"{source.dialect}/{source.family}{held}",
+        "pages": {(o.spec.page.address, o.spec.page.revision): o.spec.page for o in group}.values(),
+        "decided": _once(group, lambda o: [(d["id"], d["text"]) for d in values.decided(o)]),
+        "errata": _once(group, lambda o: [(e.page, e.printed, e.right) for e in o.spec.errata]),
     }
+
+
+def _once(
+    group: list[Operator], said: Callable[[Operator], list[tuple[str, ...]]]
+) -> list[tuple[tuple[str, ...], str]]:
+    """Each distinct entry with the versions that it holds for, in the newest's order; those of one name together."""
+    held: dict[tuple[str, ...], list[int]] = {}
+    for o in reversed(group):
+        for entry in dict.fromkeys(said(o)):
+            held.setdefault(entry, []).insert(0, o.spec.since_version or 0)
+    names = list(dict.fromkeys(name for name, *_ in held))
+    order = sorted(held, key=lambda entry: (names.index(entry[0]), held[entry]))
+    return [(entry, _held(held[entry], len(group))) for entry in order]
+
+
+def _held(versions: list[int], count: int) -> str:
+    """Which of an operator's versions these are, to stand behind a name; nothing where it has only one."""
+    if count == 1:
+        return ""
+    return " (all versions)" if len(versions) == count else f" ({_listed(versions)})"
+
+
+def _listed(versions: list[int]) -> str:
+    return f"version{'s' if len(versions) > 1 else ''} {', '.join(map(str, versions))}"
 
 
 # --- a dialect's package ---

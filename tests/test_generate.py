@@ -17,7 +17,7 @@ import pytest
 import trees
 from trees import ARGMAX, PROJECT, SENTENCE, Tree, clear_error, orphan
 
-from generator import cases, cli, lint, output, plan, structure
+from generator import cases, cli, lint, output, plan, structure, values
 from generator.diagnostics import Report
 from generator.resolve import Operator
 
@@ -704,6 +704,26 @@ def test_golden(
     for path in own:
         expect(golden / "generated" / path, written[path].decode())
     assert sorted(trees.contents(golden / "generated")) == sorted(own)
+
+
+def test_decisions_of_all_versions() -> None:
+    """Each is told once in its operator's section, with just the versions that have it."""
+    text = (PROJECT / "generated" / "DECIDED.md").read_text(encoding="utf-8")
+    told: set[tuple[str, str, str]] = set()
+    section = r"^## \S+ \((\w+/\w+)(?:, versions? ([\d, ]+))?\)$(.*?)(?=^## |\Z)"
+    for id, listed, body in re.findall(section, text, re.MULTILINE | re.DOTALL):
+        bullet = r"^- \*\*(\w+)\*\*(?: \((?:all versions|versions? ([\d, ]+))\))?: (.*)$"
+        bullets = re.findall(bullet, body, re.MULTILINE)
+        assert len({(name, said) for name, _, said in bullets}) == len(bullets), id
+        for name, only, said in bullets:
+            versions = (only or listed).split(", ")
+            told |= {(f"{id}_{v}" if v else id, name, said) for v in versions}
+    report = Report()
+    tree = structure.load_tree(PROJECT, report)
+    assert tree is not None
+    linted = lint.lint(tree, report)
+    decided = {(o.id, d["id"], d["text"]) for o in linted.operators for d in values.decided(o)}
+    assert told == decided
 
 
 def test_integers_are_shown_as_they_are(tree: Tree) -> None:
