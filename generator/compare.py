@@ -99,7 +99,7 @@ def _semantics(o: Operator) -> dict[str, str]:
 
 
 def _errata(o: Operator) -> dict[str, str]:
-    return {e.id: f"printed {e.printed}; right is {e.right}" for e in o.spec.errata}
+    return {e.id: e.correction for e in o.spec.errata}
 
 
 def _silent(o: Operator) -> dict[str, str]:

@@ -137,10 +137,7 @@ def constraint(specs: Linted, subject: str) -> str | None:
                 out += [f"{subject} of {o.id}", *page.item(f"decided: {d.decided}")]
         for e in o.spec.errata:
             if e.id == subject:
-                out += [
-                    f"{subject} of {o.id} ({e.page})",
-                    *page.item(f"printed {e.printed}; right is {e.right}"),
-                ]
+                out += [f"{subject} of {o.id} ({e.page})", *page.item(e.correction)]
         for r in o.rules:
             if r.id == subject:
                 line = o.source.document.span((*r.path, "id")).line

@@ -416,6 +416,11 @@ class Erratum(Strict):
     printed: Text
     right: Text
 
+    @property
+    def correction(self) -> str:
+        """Both in words. Without quotation marks, for what stands there may be told in ours."""
+        return f"the page says: {self.printed}; correct: {self.right}"
+
 
 class Decision(Strict):
     """What the page leaves open and no constraint or meaning says."""

@@ -58,10 +58,7 @@ def operator(o: Operator, specs: Linted) -> str:
     if spec.errata:
         out += ["", "Wrong on the page"]
         for erratum in spec.errata:
-            out += item(
-                f"{erratum.id} ({erratum.page})",
-                f"printed {erratum.printed}; right is {erratum.right}",
-            )
+            out += item(f"{erratum.id} ({erratum.page})", erratum.correction)
     return "\n".join(out)
 
 

@@ -197,7 +197,7 @@ def _decisions(group: list[Operator]) -> dict[str, Any]:
         "id": f"{source.dialect}/{source.family}{held}",
         "pages": {(o.spec.page.address, o.spec.page.revision): o.spec.page for o in group}.values(),
         "decided": _once(group, lambda o: [(d["id"], d["text"]) for d in values.decided(o)]),
-        "errata": _once(group, lambda o: [(e.page, e.printed, e.right) for e in o.spec.errata]),
+        "errata": _once(group, lambda o: [(e.page, e.correction) for e in o.spec.errata]),
     }
 
 

@@ -36,8 +36,8 @@ Decided where the page is silent:
         in-place form.
 
 Wrong on the page:
-    Description: printed ReduceArgMax(InputTensor, axes = Axes, axisDirection =
-        DML_AXIS_DIRECTION_INCREASING) is DML_REDUCE_OPERATOR with ARGMAX; right is
+    Description: the page says: ReduceArgMax(InputTensor, axes = Axes, axisDirection =
+        DML_AXIS_DIRECTION_INCREASING) is DML_REDUCE_OPERATOR with ARGMAX; correct:
         DML_REDUCE_OPERATOR_DESC has no AxisDirection; DML_ARGMAX_OPERATOR_DESC has it. Both take
         the first greatest element.
 """

@@ -33,8 +33,8 @@ Decided where the page is silent:
         in-place form.
 
 Wrong on the page:
-    Description: printed ln(exp(x_i) / sum(exp(x_0), ..., exp(x_j))), with j the number of elements;
-        right is The sum ends at x_(j-1); the page of LOG_SOFTMAX1 has it right.
+    Description: the page says: ln(exp(x_i) / sum(exp(x_0), ..., exp(x_j))), with j the number of
+        elements; correct: The sum ends at x_(j-1); the page of LOG_SOFTMAX1 has it right.
 """
 
 from __future__ import annotations

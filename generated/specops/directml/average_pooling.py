@@ -52,11 +52,11 @@ Decided where the page is silent:
         reach, never count.
 
 Wrong on the page:
-    OutputTensor: printed WindowSizes[i]; right is WindowSize[i], the name of the field
-    InputTensor: printed { BatchCount, ChannelCount, Depth, Height, Weight }; right is { BatchCount,
-        ChannelCount, Depth, Height, Width }
-    OutputTensor: printed UINT arithmetic for PaddedSize - WindowSizes[i]; right is A window larger
-        than the padded input would wrap around to a huge size; it is refused.
+    OutputTensor: the page says: WindowSizes[i]; correct: WindowSize[i], the name of the field
+    InputTensor: the page says: { BatchCount, ChannelCount, Depth, Height, Weight }; correct: {
+        BatchCount, ChannelCount, Depth, Height, Width }
+    OutputTensor: the page says: UINT arithmetic for PaddedSize - WindowSizes[i]; correct: A window
+        larger than the padded input would wrap around to a huge size; it is refused.
 """
 
 from __future__ import annotations

@@ -50,11 +50,11 @@ Decided where the page is silent:
         in-place form.
 
 Wrong on the page:
-    OutputTensor: printed WindowSizes[i]; right is WindowSize[i], the name of the field
-    OutputTensor: printed UINT arithmetic for PaddedSize - WindowSizes[i]; right is A window larger
-        than the padded input would wrap around to a huge size; it is refused.
-    P: printed Y = (X1^P + X2^P + ... + Xn^P) ^ (1/P); right is Powers of the magnitudes, abs(X1)^P
-        and so on; with negative elements and an odd P the printed sum is no norm.
+    OutputTensor: the page says: WindowSizes[i]; correct: WindowSize[i], the name of the field
+    OutputTensor: the page says: UINT arithmetic for PaddedSize - WindowSizes[i]; correct: A window
+        larger than the padded input would wrap around to a huge size; it is refused.
+    P: the page says: Y = (X1^P + X2^P + ... + Xn^P) ^ (1/P); correct: Powers of the magnitudes,
+        abs(X1)^P and so on; with negative elements and an odd P the printed sum is no norm.
 """
 
 from __future__ import annotations

@@ -55,17 +55,18 @@ Decided where the page is silent:
         in-place form.
 
 Wrong on the page:
-    OutputTensor: printed (PaddedSize - WindowSizes[i]) / Strides[i] + 1; right is (PaddedSize - (1
-        + (WindowSize[i] - 1) * Dilations[i])) / Strides[i] + 1, as onnxruntime computes it
-    OutputTensor: printed WindowSizes[i]; right is WindowSize[i], the name of the field
-    InputTensor: printed { BatchCount, ChannelCount, Depth, Height, Weight }; right is { BatchCount,
-        ChannelCount, Depth, Height, Width }
-    OutputTensor: printed UINT arithmetic for PaddedSize - WindowSizes[i]; right is A window larger
-        than the padded input would wrap around to a huge size; it is refused.
-    DimensionCount: printed determines the size of WindowSize, Strides, StartPadding and EndPadding;
-        right is It is the length of Dilations, too.
-    P: printed Y = (X1^P + X2^P + ... + Xn^P) ^ (1/P); right is Powers of the magnitudes, abs(X1)^P
-        and so on; with negative elements and an odd P the printed sum is no norm.
+    OutputTensor: the page says: (PaddedSize - WindowSizes[i]) / Strides[i] + 1; correct:
+        (PaddedSize - (1 + (WindowSize[i] - 1) * Dilations[i])) / Strides[i] + 1, as onnxruntime
+        computes it
+    OutputTensor: the page says: WindowSizes[i]; correct: WindowSize[i], the name of the field
+    InputTensor: the page says: { BatchCount, ChannelCount, Depth, Height, Weight }; correct: {
+        BatchCount, ChannelCount, Depth, Height, Width }
+    OutputTensor: the page says: UINT arithmetic for PaddedSize - WindowSizes[i]; correct: A window
+        larger than the padded input would wrap around to a huge size; it is refused.
+    DimensionCount: the page says: determines the size of WindowSize, Strides, StartPadding and
+        EndPadding; correct: It is the length of Dilations, too.
+    P: the page says: Y = (X1^P + X2^P + ... + Xn^P) ^ (1/P); correct: Powers of the magnitudes,
+        abs(X1)^P and so on; with negative elements and an odd P the printed sum is no norm.
 """
 
 from __future__ import annotations

@@ -57,13 +57,13 @@ Decided where the page is silent:
         operator has no in-place form.
 
 Wrong on the page:
-    Description, 2018: printed y = max(x1 + x2 + ... x_pool_size); right is y = max(x1, x2, ...,
-        x_pool_size)
-    OutputTensor: printed WindowSizes[i]; right is WindowSize[i], the name of the field
-    OutputTensor: printed UINT arithmetic for PaddedSize - WindowSizes[i]; right is A window larger
-        than the padded input would wrap around to a huge size; it is refused.
-    InputTensor: printed { BatchCount, ChannelCount, Depth, Height, Weight }; right is { BatchCount,
-        ChannelCount, Depth, Height, Width }
+    Description, 2018: the page says: y = max(x1 + x2 + ... x_pool_size); correct: y = max(x1, x2,
+        ..., x_pool_size)
+    OutputTensor: the page says: WindowSizes[i]; correct: WindowSize[i], the name of the field
+    OutputTensor: the page says: UINT arithmetic for PaddedSize - WindowSizes[i]; correct: A window
+        larger than the padded input would wrap around to a huge size; it is refused.
+    InputTensor: the page says: { BatchCount, ChannelCount, Depth, Height, Weight }; correct: {
+        BatchCount, ChannelCount, Depth, Height, Width }
 """
 
 from __future__ import annotations

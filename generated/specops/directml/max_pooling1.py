@@ -75,19 +75,19 @@ Decided where the page is silent:
         operator has no in-place form.
 
 Wrong on the page:
-    OutputIndicesTensor, 2020: printed the input [[3,5,7,1]],[9,4,2,8]]; right is
+    OutputIndicesTensor, 2020: the page says: the input [[3,5,7,1]],[9,4,2,8]]; correct:
         [[3,5,7,1],[9,4,2,8]]
-    OutputIndicesTensor, 2020: printed a pooling size of 3x1; right is WindowSize {1, 3}: the fields
-        are ordered {Height, Width}, and 3 rows do not fit an input of 2.
-    OutputIndicesTensor, 2020: printed In [[7,7],[4,7]], the 7 comes from index 2; right is In
-        [[7,7],[9,8]]: the second row printed is that of the indices.
-    Description, 2020: printed y = max(x1 + x2 + ... x_pool_size); right is y = max(x1, x2, ...,
-        x_pool_size)
-    OutputTensor: printed WindowSizes[i]; right is WindowSize[i], the name of the field
-    OutputTensor: printed UINT arithmetic for PaddedSize - WindowSizes[i]; right is A window larger
-        than the padded input would wrap around to a huge size; it is refused.
-    InputTensor: printed { BatchCount, ChannelCount, Depth, Height, Weight }; right is { BatchCount,
-        ChannelCount, Depth, Height, Width }
+    OutputIndicesTensor, 2020: the page says: a pooling size of 3x1; correct: WindowSize {1, 3}: the
+        fields are ordered {Height, Width}, and 3 rows do not fit an input of 2.
+    OutputIndicesTensor, 2020: the page says: In [[7,7],[4,7]], the 7 comes from index 2; correct:
+        In [[7,7],[9,8]]: the second row printed is that of the indices.
+    Description, 2020: the page says: y = max(x1 + x2 + ... x_pool_size); correct: y = max(x1, x2,
+        ..., x_pool_size)
+    OutputTensor: the page says: WindowSizes[i]; correct: WindowSize[i], the name of the field
+    OutputTensor: the page says: UINT arithmetic for PaddedSize - WindowSizes[i]; correct: A window
+        larger than the padded input would wrap around to a huge size; it is refused.
+    InputTensor: the page says: { BatchCount, ChannelCount, Depth, Height, Weight }; correct: {
+        BatchCount, ChannelCount, Depth, Height, Width }
 """
 
 from __future__ import annotations

@@ -72,19 +72,19 @@ Decided where the page is silent:
         operator has no in-place form.
 
 Wrong on the page:
-    OutputTensor: printed (PaddedSize - WindowSizes[i]) / Strides[i] + 1; right is (PaddedSize - (1
-        + (WindowSize[i] - 1) * Dilations[i])) / Strides[i] + 1, as DirectMLX and onnxruntime
-        compute it
-    OutputTensor: printed WindowSizes[i]; right is WindowSize[i], the name of the field
-    OutputTensor: printed UINT arithmetic for PaddedSize - WindowSizes[i]; right is A window larger
-        than the padded input would wrap around to a huge size; it is refused.
-    InputTensor: printed { BatchCount, ChannelCount, Depth, Height, Weight }; right is { BatchCount,
-        ChannelCount, Depth, Height, Width }
-    DimensionCount: printed determines the size of Strides, StartPadding and EndPadding; right is It
-        is the length of Dilations, too.
-    Remarks: printed DML_MAX_POOLING_OPERATOR1_DESC; right is DML_MAX_POOLING1_OPERATOR_DESC
-    Requirements: printed Windows 10, version 2004; right is That version has feature level 2.0; the
-        operator was introduced in 2.1.
+    OutputTensor: the page says: (PaddedSize - WindowSizes[i]) / Strides[i] + 1; correct:
+        (PaddedSize - (1 + (WindowSize[i] - 1) * Dilations[i])) / Strides[i] + 1, as DirectMLX and
+        onnxruntime compute it
+    OutputTensor: the page says: WindowSizes[i]; correct: WindowSize[i], the name of the field
+    OutputTensor: the page says: UINT arithmetic for PaddedSize - WindowSizes[i]; correct: A window
+        larger than the padded input would wrap around to a huge size; it is refused.
+    InputTensor: the page says: { BatchCount, ChannelCount, Depth, Height, Weight }; correct: {
+        BatchCount, ChannelCount, Depth, Height, Width }
+    DimensionCount: the page says: determines the size of Strides, StartPadding and EndPadding;
+        correct: It is the length of Dilations, too.
+    Remarks: the page says: DML_MAX_POOLING_OPERATOR1_DESC; correct: DML_MAX_POOLING1_OPERATOR_DESC
+    Requirements: the page says: Windows 10, version 2004; correct: That version has feature level
+        2.0; the operator was introduced in 2.1.
 """
 
 from __future__ import annotations

@@ -62,8 +62,8 @@ Decided where the page is silent:
         in-place form.
 
 Wrong on the page:
-    DimensionCount: printed 2, for tensors of 4 dimensions only; right is 2 or 3; the table of
-        feature level 4.0 allows 5 dimensions.
+    DimensionCount: the page says: 2, for tensors of 4 dimensions only; correct: 2 or 3; the table
+        of feature level 4.0 allows 5 dimensions.
 """
 
 from __future__ import annotations

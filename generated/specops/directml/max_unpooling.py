@@ -32,8 +32,8 @@ Decided where the page is silent:
         in-place form.
 
 Wrong on the page:
-    Availability: printed DML_FEATURE_LEVEL_3_0; right is DirectML.h declares it from 2.0 on; no
-        table for that level is known, so that 3.0 is taken.
+    Availability: the page says: DML_FEATURE_LEVEL_3_0; correct: DirectML.h declares it from 2.0 on;
+        no table for that level is known, so that 3.0 is taken.
 """
 
 from __future__ import annotations

@@ -104,10 +104,10 @@ Decided where the page is silent:
         in-place form.
 
 Wrong on the page:
-    DML_REDUCE_FUNCTION, ARGMAX and ARGMIN: printed the result is written as int32; right is Up to
-        feature level 2.1 the tables allow UINT32 only.
-    Example 3, comment: printed the elements listed are 1, 2, 3, 3, 0, 4, 2, 5, 2, whose sum is 22;
-        right is the input has 4 in place of the 5; the sum is 21, as the output says
+    DML_REDUCE_FUNCTION, ARGMAX and ARGMIN: the page says: the result is written as int32; correct:
+        Up to feature level 2.1 the tables allow UINT32 only.
+    Example 3, comment: the page says: the elements listed are 1, 2, 3, 3, 0, 4, 2, 5, 2, whose sum
+        is 22; correct: the input has 4 in place of the 5; the sum is 21, as the output says
 """
 
 from __future__ import annotations

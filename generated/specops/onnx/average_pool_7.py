@@ -39,8 +39,8 @@ Decided where the page is silent:
     auto_pad_empty: An empty string counts as NOTSET.
 
 Wrong on the page:
-    auto_pad, pad_shape of SAME_UPPER and SAME_LOWER: printed (output_spatial_shape[i] - 1) *
-        strides_spatial_shape[i] + kernel_spatial_shape[i] - input_spatial_shape[i]; right is At
+    auto_pad, pad_shape of SAME_UPPER and SAME_LOWER: the page says: (output_spatial_shape[i] - 1) *
+        strides_spatial_shape[i] + kernel_spatial_shape[i] - input_spatial_shape[i]; correct: At
         least 0, which the formula falls short of where strides are wider than the window;
         onnxruntime follows the formula.
 """

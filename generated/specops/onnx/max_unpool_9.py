@@ -46,7 +46,7 @@ Decided where the page is silent:
     spatial_dimensions: 1 to 6 spatial dimensions are taken.
 
 Wrong on the page:
-    Summary: printed output_size, as the name of the third input; right is output_shape
+    Summary: the page says: output_size, as the name of the third input; correct: output_shape
 """
 
 from __future__ import annotations

@@ -23,7 +23,7 @@ Decided where the page is silent:
     nan: The page is silent.
 
 Wrong on the page:
-    Example 1: printed greatest; right is least
+    Example 1: the page says: greatest; correct: least
 """
 
 from __future__ import annotations
