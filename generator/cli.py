@@ -122,17 +122,21 @@ def _parser() -> argparse.ArgumentParser:
     # Before the verb or behind it: without defaults here, a verb leaves what was given before it.
     everywhere = argparse.ArgumentParser(add_help=False, argument_default=argparse.SUPPRESS)
     everywhere.add_argument(
-        "--root", type=Path, help="the folder with specs/ (default: this project)"
+        "--root",
+        type=Path,
+        metavar="DIR",
+        help="folder that holds specs/ (default: this project)",
     )
     everywhere.add_argument(
         "--format",
         choices=("text", "json", "github"),
-        help="for people, for programs, or as annotations of GitHub",
+        help="output format: text for people, json for programs, github for annotations on GitHub "
+        "(default: text)",
     )
     parser = argparse.ArgumentParser(
         parents=[everywhere],
         prog="python -m generator",
-        description="Specs go through templates into generated/.",
+        description="Generate the package in generated/ from the specs.",
         epilog="Exit codes: 0 fine, 1 differences, 2 errors in specs or templates, 3 a bug of the generator.",
     )
     verbs = parser.add_subparsers(dest="verb", metavar="VERB")
@@ -145,16 +149,16 @@ def _parser() -> argparse.ArgumentParser:
                 "operators",
                 nargs="*",
                 metavar="operator",
-                help="for example argmax or directml/argmax (default: all)",
+                help="e.g. argmax or directml/argmax (default: all)",
             )
         sub.set_defaults(run=run)
         return sub
 
     generate = verb(
-        "generate", _generate, "write what changed in generated/, remove what no spec asks for"
+        "generate", _generate, "write what changed to generated/, and remove what no spec asks for"
     )
     generate.add_argument(
-        "--dry-run", action="store_true", help="show what would change, write nothing"
+        "--dry-run", action="store_true", help="show what would change; write nothing"
     )
     generate.add_argument(
         "--force",
@@ -164,33 +168,33 @@ def _parser() -> argparse.ArgumentParser:
     verb(
         "check",
         _check,
-        "compare generated/ with the specs and fail on any difference; never writes",
+        "compare generated/ with the specs, and fail on any difference; write nothing",
     )
-    verb("lint", _lint, "check the specs alone, with their tests of themselves")
-    verb("list", _list, "one line for each operator")
+    verb("lint", _lint, "check the specs alone, including each spec's self-test")
+    verb("list", _list, "list the operators with their counts of constraints, examples and tests")
     explain = verb(
         "explain",
         _explain,
-        "what is known of an operator, a kernel, a code, a constraint or a file",
+        "show what is known of an operator, a kernel, an error code, a constraint or a file",
         operators=False,
     )
     explain.add_argument(
         "subject",
-        help="argmax, directml/argmax, kernels/reduce, E222, axes_in_range, or a file below specs/ or generated/",
+        help="e.g. argmax, directml/argmax, kernels/reduce, E222, axes_in_range, or a file below specs/ or generated/",
     )
-    new = verb(
-        "new", _new, "a skeleton of a spec, with a to-do for all that differs", operators=False
+    new = verb("new", _new, "create a draft spec from an existing one, with TODOs", operators=False)
+    new.add_argument("name", help="dialect and name of the new operator, e.g. directml/argmin")
+    new.add_argument(
+        "--like", required=True, metavar="OPERATOR", help="operator whose spec to copy"
     )
-    new.add_argument("name", help="dialect and name of the new operator, as directml/argmin")
-    new.add_argument("--like", required=True, metavar="OPERATOR", help="the operator to begin from")
     diff = verb(
         "diff",
         _diff,
-        "compare two operators by meaning; exit code 1 where they differ",
+        "compare two operators by meaning; exit code 1 if they differ",
         operators=False,
     )
-    diff.add_argument("one", metavar="A")
-    diff.add_argument("other", metavar="B")
+    diff.add_argument("one", metavar="A", help="an operator, e.g. directml/argmax")
+    diff.add_argument("other", metavar="B", help="the operator to compare it with")
     return parser
 
 

@@ -49,7 +49,7 @@ CODES = {
     "E230": "A newer feature level never removes a data type or a rank, and only dialects with levels name them.",
     "E231": "Tables stand newest first; the oldest is of the level that introduced the operator. Where an attribute"
     " chooses among them, each of its values has exactly one group of tables. Ranks are those of the dialect.",
-    "E250": "A skeleton has a TODO for all that must be filled in.",
+    "E250": "A draft has a TODO for all that must be filled in.",
     "E301": "A generated file was edited by hand: the template or module that makes it is the place for the change. Or"
     " a file is in generated/ that its MANIFEST does not list: it may be yours.",
     "E302": "A file or folder that the system does not read, write or list, or a link where none may be.",

@@ -35,12 +35,13 @@ class Timing:
     """How often each dispatch runs, and what is told of it.
 
     Attributes:
-        iterations: of each dispatch, at least; at least 1.
-        milliseconds: that each dispatch goes on for, at least; None for no longer than its iterations.
-        repeat: calls within one iteration, of which the average counts; at least 1.
-        interval: milliseconds from the begin of one iteration to the next, at least.
-        warmup: first iterations that are kept apart as cold, as long as one stays.
-        verbosity: 0 for the median, 1 for initialisation, cold and hot timings, 2 for every iteration too.
+        iterations: the minimum per dispatch; at least 1.
+        milliseconds: the minimum time per dispatch; None for no longer than its iterations.
+        repeat: calls per iteration, whose average is reported; at least 1.
+        interval: the minimum between the starts of iterations, in milliseconds.
+        warmup: initial iterations that count as cold and not as hot; the last is always hot.
+        verbosity: 0 for the median of the hot timings, 1 for initialisation, cold and hot timings, 2 for each
+            iteration, too.
     """
 
     iterations: int = 1

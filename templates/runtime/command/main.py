@@ -167,29 +167,39 @@ def _parsers() -> tuple[argparse.ArgumentParser, dict[str, argparse.ArgumentPars
     sub = verb(
         "list",
         listing.run,
-        "one line for each operator, with the feature levels or versions that brought it",
+        "list the operators, one per line, with the feature level or versions that introduced each",
         "  specops list\n  specops list softmax\n  specops list --format json",
     )
     sub.add_argument(
-        "operators", nargs="*", metavar="operator", help="as argmax or directml/argmax"
+        "operators",
+        nargs="*",
+        metavar="operator",
+        help="e.g. argmax or directml/argmax (default: all)",
     )
     sub.add_argument(
-        "--format", choices=("text", "json"), default="text", help="for people or programs"
+        "--format",
+        choices=("text", "json"),
+        default="text",
+        help="output format: text for people, json for programs (default: text)",
     )
     sub = verb(
         "explain",
         explain.run,
-        "all that is known of an operator: fields, data types by level, rules, examples, decisions",
+        "show all that is known of an operator: fields, data types by feature level, rules, examples,"
+        " decisions",
         "  specops explain argmax             # in each dialect\n"
         "  specops explain onnx/hardmax_11    # one version\n"
         "  specops explain axes_in_range      # a rule, wherever it holds",
     )
-    sub.add_argument("subject", help="an operator, or the id of a rule or decision")
+    sub.add_argument(
+        "subject",
+        help="an operator, e.g. argmax or directml/argmax, or the id of a rule or decision",
+    )
     _run_options(
         verb(
             "run",
             models.run,
-            "run a model of DxDispatch (JSON), or check it",
+            "run a DxDispatch model (JSON), or only check it",
             "  specops run model.json\n"
             "  specops run model.json --output-path results\n"
             "  specops run model.json -i 100 -w 10 -v 1\n"
@@ -199,7 +209,8 @@ def _parsers() -> tuple[argparse.ArgumentParser, dict[str, argparse.ArgumentPars
     sub = verb(
         "warmup",
         warmup.run,
-        "compile kernels ahead, into Numba's cache (NUMBA_CACHE_DIR), so that no first call waits",
+        "compile kernels ahead of time into Numba's cache (NUMBA_CACHE_DIR), so that first calls do"
+        " not wait",
         "  specops warmup\n  specops warmup argmax hardmax --dtype float32 float16\n"
         "  specops warmup directml/max_pooling2 --dtype all",
     )
@@ -207,40 +218,43 @@ def _parsers() -> tuple[argparse.ArgumentParser, dict[str, argparse.ArgumentPars
         "operators",
         nargs="*",
         metavar="operator",
-        help="as argmax or directml/argmax (default: all)",
+        help="e.g. argmax or directml/argmax (default: all)",
     )
     sub.add_argument(
         "--dtype",
         nargs="+",
         default=["FLOAT32"],
         metavar="TYPE",
-        help=f"{', '.join(DATA_TYPES)}, or all (default: FLOAT32)",
+        help=f"data types to compile for: {', '.join(DATA_TYPES)}, or all (default: FLOAT32)",
     )
     return parser, made
 
 
 def _run_options(sub: argparse.ArgumentParser) -> None:
-    sub.add_argument("model", help="the model's file")
+    sub.add_argument("model", help="model file")
     sub.add_argument(
         "--validate-only",
         action="store_true",
-        help="list all that is wrong, with places; run nothing",
+        help="list all errors and warnings with their places; run nothing",
     )
     sub.add_argument(
         "--feature-level",
         type=_level,
         metavar="LEVEL",
-        help=f"check against the tables of {', '.join(FEATURE_LEVELS)} (default: the general "
+        help=f"feature level to check against: {', '.join(FEATURE_LEVELS)} (default: the general "
         "definitions, which may allow more)",
     )
     sub.add_argument(
-        "--format", choices=("text", "json"), default="text", help="of --validate-only"
+        "--format",
+        choices=("text", "json"),
+        default="text",
+        help="output format of --validate-only (default: text)",
     )
     sub.add_argument(
         "--input-path",
         type=_folder,
         metavar="DIR",
-        help="where files are read (default: the model's folder)",
+        help="folder from which the model reads files (default: the model's folder)",
     )
     sub.add_argument(
         "-o",
@@ -248,23 +262,23 @@ def _run_options(sub: argparse.ArgumentParser) -> None:
         "--output",
         type=Path,
         metavar="DIR",
-        help="where writeFile writes (default: nowhere, such a model is refused)",
+        help="folder into which writeFile writes (default: none; a model with writeFile is refused)",
     )
     sub.add_argument(
         "--max-memory",
         type=_bytes,
         default="1GiB",
         metavar="BYTES",
-        help="of all buffers together, as 4GiB (default: 1GiB)",
+        help="limit on the size of all buffers together, e.g. 4GiB (default: 1GiB)",
     )
     sub.add_argument(
         "--time-limit",
         type=_natural,
         default=600,
         metavar="S",
-        help="seconds after which a model is given up, 0 for none (default: 600)",
+        help="seconds after which the command gives up; 0: never (default: 600)",
     )
-    timing = sub.add_argument_group("timing, as DxDispatch has it")
+    timing = sub.add_argument_group("timing, as in DxDispatch")
     timing.add_argument(
         "-i",
         "--dispatch-iterations",
@@ -272,7 +286,7 @@ def _run_options(sub: argparse.ArgumentParser) -> None:
         type=_positive,
         default=1,
         metavar="N",
-        help="of each dispatch, at least (default: 1)",
+        help="minimum iterations per dispatch (default: 1)",
     )
     timing.add_argument(
         "-t",
@@ -280,7 +294,7 @@ def _run_options(sub: argparse.ArgumentParser) -> None:
         "--milliseconds",
         type=_natural,
         metavar="MS",
-        help="each dispatch goes on for, at least",
+        help="minimum time per dispatch, in ms (default: none)",
     )
     timing.add_argument(
         "-r",
@@ -288,7 +302,7 @@ def _run_options(sub: argparse.ArgumentParser) -> None:
         type=_positive,
         default=1,
         metavar="N",
-        help="calls in one iteration, averaged (default: 1)",
+        help="calls per iteration, whose average is reported (default: 1)",
     )
     timing.add_argument(
         "-I",
@@ -296,7 +310,7 @@ def _run_options(sub: argparse.ArgumentParser) -> None:
         type=_natural,
         default=0,
         metavar="MS",
-        help="from the begin of one iteration to the next, at least (default: 0)",
+        help="minimum interval between the starts of iterations, in ms (default: 0)",
     )
     timing.add_argument(
         "-w",
@@ -305,7 +319,7 @@ def _run_options(sub: argparse.ArgumentParser) -> None:
         type=_natural,
         default=1,
         metavar="N",
-        help="first iterations that are kept out of the hot timings (default: 1)",
+        help="initial iterations left out of the hot timings; the last is never left out (default: 1)",
     )
     timing.add_argument(
         "-v",
@@ -313,7 +327,8 @@ def _run_options(sub: argparse.ArgumentParser) -> None:
         type=int,
         choices=(0, 1, 2),
         default=0,
-        help="0 the median, 1 initialisation, cold and hot timings, 2 each iteration too (default: 0)",
+        help="0: the median of the hot timings; 1: initialisation, cold and hot timings; 2: each "
+        "iteration, too (default: 0)",
     )
 
 
@@ -332,7 +347,7 @@ def _positive(text: str) -> int:
 def _bytes(text: str) -> int:
     match = re.fullmatch(r"([0-9]{1,15}) *([KMGT]?)(I?B)?", text.upper())
     if match is None or int(match[1]) * _UNITS[match[2]] > 1 << 50:
-        raise argparse.ArgumentTypeError(f"{text[:60]!r} is no number of bytes, as 4GiB")
+        raise argparse.ArgumentTypeError(f"{text[:60]!r} is no number of bytes, e.g. 4GiB")
     return int(match[1]) * _UNITS[match[2]]
 
 
