@@ -1,11 +1,14 @@
-"""Errors of reductions and poolings beside those of the peers, on the same inputs: `python -m benchmarks.accuracy`.
+"""Errors of reductions and poolings beside those of the peers, on the same inputs.
 
-An error is that of the worst output, in units in the last place of the data type, at the result or, for sums, at that
-of the magnitudes. The truth is computed with math.fsum.
+python -m benchmarks.accuracy    # half a minute
+
+An error is that of the worst output, in units in the last place of the data type: at the result or, for sums and
+averages, at the sum or average of the magnitudes. The truth is computed with math.fsum.
 """
 
 from __future__ import annotations
 
+import argparse
 import math
 from collections.abc import Callable, Iterable
 from importlib import import_module
@@ -22,10 +25,16 @@ TRUTHS: dict[str, Callable[[list[float]], float]] = {
     "logsumexp": lambda g: _logsumexp(g, max(g)),
 }
 POOL = {"window": (5, 5), "strides": (2, 2), "padding": (0, 0)}
+HEADING = "worst error, in units in the last place"
 
 
 def main() -> None:
-    print(f"{'':<34}" + "".join(f"{name:>14}" for name in NAMES))
+    argparse.ArgumentParser(
+        prog="python -m benchmarks.accuracy",
+        description=__doc__,
+        formatter_class=argparse.RawTextHelpFormatter,
+    ).parse_args()
+    print(_row(HEADING, NAMES))
     for operator in TRUTHS:
         for dtype in ("float32", "float16"):
             for n in LENGTHS:
@@ -84,7 +93,12 @@ def _line(cell: Cell, x: Array, truths: list[tuple[float, float]]) -> None:
             unit = float(np.spacing(np.array(abs(scale), cell.dtype)))
             worst = max(worst, abs(found - truth) / unit)
         shown.append(f"{worst:.2f}")
-    print(f"{cell.name:<34}" + "".join(f"{text:>14}" for text in shown), flush=True)
+    print(_row(cell.name, shown), flush=True)
+
+
+def _row(name: str, columns: Iterable[str]) -> str:
+    """The names of the pooling cells are the longest, with 49 characters."""
+    return f"{name:<50}" + "".join(f"{text:>14}" for text in columns)
 
 
 if __name__ == "__main__":
