@@ -1,1 +1,1 @@
-"""The compiled kernels: one module for each meaning, complete in itself."""
+"""The kernel modules, each complete in itself, and `chunks`, which calls what they compile."""
