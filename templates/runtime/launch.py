@@ -71,6 +71,15 @@ def set_num_threads(n: int | None) -> None:
     """Limit the threads of every call in this process that is not in a block of `num_threads`.
 
     1 means serial, None means Numba's own limit.
+
+    Raises:
+        SpecopsError: n is neither an integer of at least 1 nor None.
+
+    >>> import specops
+    >>> specops.set_num_threads(1)
+    >>> specops.get_num_threads()
+    1
+    >>> specops.set_num_threads(None)
     """
     global _limit
     _limit = _checked(n)
@@ -81,6 +90,14 @@ class num_threads(ContextDecorator):
 
     It holds in place of the process's limit, be it less or more, and of those of blocks around it. 1 means serial, None
     means Numba's own limit. It may be kept and used for many blocks.
+
+    Raises:
+        SpecopsError: n is neither an integer of at least 1 nor None.
+
+    >>> import specops
+    >>> with specops.num_threads(1):
+    ...     specops.get_num_threads()
+    1
     """
 
     def __init__(self, n: int | None) -> None:

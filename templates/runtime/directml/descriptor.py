@@ -182,8 +182,24 @@ class OperatorDesc:
             feature_level: "4.1", "4_1" or "DML_FEATURE_LEVEL_4_1" to check against that level's tables; None for the
                 general definition, which may allow more than any level.
 
+        Returns:
+            None, if no rule is broken.
+
         Raises:
             ValidationError: with every violation.
+
+        >>> from specops import directml as dml
+        >>> description = dml.ArgmaxOperatorDesc(
+        ...     InputTensor=dml.TensorDesc("INT64", [2, 3]),
+        ...     OutputTensor=dml.TensorDesc("UINT32", [1, 3]),
+        ...     Axes=[0],
+        ...     AxisDirection="INCREASING",
+        ... )
+        >>> description.validate("4.1")
+        >>> description.validate("3.0")  # doctest: +ELLIPSIS
+        Traceback (most recent call last):
+        specops.errors.ValidationError: DML_OPERATOR_ARGMAX: 1 violation
+          InputTensor: found INT64; allowed: FLOAT32, FLOAT16, ... (INT64 from feature level 4.1 on) ...
         """
         self._validated(feature_level)
 
@@ -193,8 +209,22 @@ class OperatorDesc:
         Args:
             feature_level: as for `validate`.
 
+        Returns:
+            The operator, which is called with arrays of the described data types and shapes.
+
         Raises:
             ValidationError: with every violation.
+
+        >>> import numpy as np
+        >>> from specops import directml as dml
+        >>> operator = dml.ArgmaxOperatorDesc(
+        ...     InputTensor=dml.TensorDesc("FLOAT32", [2, 3]),
+        ...     OutputTensor=dml.TensorDesc("UINT32", [1, 3]),
+        ...     Axes=[0],
+        ...     AxisDirection="INCREASING",
+        ... ).compile()
+        >>> operator(np.array([[1, 2, 3], [3, 0, 4]], np.float32))
+        array([[1, 0, 1]], dtype=uint32)
         """
         return CompiledOperator(self.OPERATOR, self._validated(feature_level))
 

@@ -64,8 +64,28 @@ def load(
         output_folder: where `targetPath` is written; None refuses to write.
         limits: what the model may use.
 
+    Returns:
+        The model, which `run` takes, once or many times.
+
     Raises:
         ModelError: with all that is wrong, each with its place.
+        SpecopsError: there is no such feature level.
+
+    >>> from pathlib import Path
+    >>> from tempfile import TemporaryDirectory
+    >>> from specops import dxdispatch
+    >>> text = '''{
+    ...     "resources": { "input": { "initialValuesDataType": "FLOAT32", "initialValues": [3, 1, 4] } },
+    ...     "dispatchables": {},
+    ...     "commands": [{ "type": "print", "resource": "input" }]
+    ... }'''
+    >>> with TemporaryDirectory() as folder:
+    ...     path = Path(folder, "model.json")
+    ...     _ = path.write_text(text)
+    ...     model = dxdispatch.load(path)
+    >>> values = dxdispatch.run(model)
+    Running on 'CPU'
+    Resource 'input': 3, 1, 4
     """
     model = _read(path, feature_level, input_folder, output_folder, limits, will_run=True)
     model.report.fail()
@@ -83,6 +103,25 @@ def check(
     """All that is wrong with a model, in the order of the file, and warnings; arguments as for `load`.
 
     Without `output_folder` the paths of written files are checked all the same.
+
+    Raises:
+        SpecopsError: there is no such feature level.
+
+    >>> from pathlib import Path
+    >>> from tempfile import TemporaryDirectory
+    >>> from specops import dxdispatch
+    >>> text = '''{
+    ...     "resources": {},
+    ...     "dispatchables": {},
+    ...     "commands": [{ "type": "print", "resource": "output" }]
+    ... }'''
+    >>> with TemporaryDirectory() as folder:
+    ...     path = Path(folder, "model.json")
+    ...     _ = path.write_text(text)
+    ...     problems = dxdispatch.check(path)
+    >>> for p in problems:
+    ...     print(f"line {p.line}, {p.path}: {p.message}")
+    line 4, commands[0].resource: there is no resource "output"
     """
     model = _read(path, feature_level, input_folder, output_folder, limits, will_run=False)
     return sorted(model.report.problems, key=lambda p: (p.line, p.column))
@@ -111,6 +150,46 @@ def run(
     Raises:
         ModelError: with all that is wrong, each with its place; nothing ran. While it runs: a file cannot be read or
             written.
+        SpecopsError: there is no such feature level, or no memory for a resource.
+
+    >>> from pathlib import Path
+    >>> from tempfile import TemporaryDirectory
+    >>> from specops import dxdispatch
+    >>> text = '''{
+    ...     "resources": {
+    ...         "input": { "initialValuesDataType": "FLOAT32", "initialValues": [3, 1, 4] },
+    ...         "output": { "initialValuesDataType": "UINT32", "initialValues": [0] }
+    ...     },
+    ...     "dispatchables": {
+    ...         "greatest": {
+    ...             "type": "DML_OPERATOR_ARGMAX",
+    ...             "desc": {
+    ...                 "InputTensor": { "DataType": "FLOAT32", "Sizes": [3] },
+    ...                 "OutputTensor": { "DataType": "UINT32", "Sizes": [1] },
+    ...                 "AxisCount": 1,
+    ...                 "Axes": [0],
+    ...                 "AxisDirection": "DML_AXIS_DIRECTION_INCREASING"
+    ...             }
+    ...         }
+    ...     },
+    ...     "commands": [
+    ...         {
+    ...             "type": "dispatch",
+    ...             "dispatchable": "greatest",
+    ...             "bindings": { "InputTensor": "input", "OutputTensor": "output" }
+    ...         },
+    ...         { "type": "print", "resource": "output" }
+    ...     ]
+    ... }'''
+    >>> with TemporaryDirectory() as folder:
+    ...     path = Path(folder, "model.json")
+    ...     _ = path.write_text(text)
+    ...     values = dxdispatch.run(path)  # doctest: +ELLIPSIS
+    Running on 'CPU'
+    Dispatch 'greatest': 1 iterations, ... ms median (CPU)
+    Resource 'output': 2
+    >>> values["output"]
+    array([2], dtype=uint32)
     """
     if isinstance(model, Model) and options:
         raise TypeError(f"a loaded model takes no {', '.join(options)}; `load` does")
