@@ -47,10 +47,7 @@ def examples() -> list[tuple[str, ...]]:
             ]
             right = len(results) == len(wanted) and all(map(same, results, wanted))
             arguments = ", ".join(f"{k}={v}" for k, v in example["arguments"].items())
-            shown = ", ".join(
-                str(r.tolist() if r.dtype.kind in "iub" else r.astype(float).round(4).tolist())
-                for r in results
-            )
+            shown = ", ".join(str(rounded(r).tolist()) for r in results)
             name = f"{table.DIALECT}.{table.MODULE}"
             rows.append((name, example["id"], arguments, shown, "ok" if right else "WRONG"))
     return rows

@@ -12,7 +12,7 @@ VERBS = {
     "calls": "valid and invalid calls of every operator, on memory between guard pages, against the oracle",
     "layouts": "every layout of an input with every layout of an output, against the oracle",
     "overlap": "outputs that share memory with an input or another output, in every way",
-    "huge": "tensors of more than 2^31 elements, within 8 GiB",
+    "huge": "tensors of more than 2^31 elements, within 7 GiB",
     "threads": "many threads, thread pools, forks, interrupts",
     "board": "all interleavings of callers and of the threads that help them, in a model",
     "cache": "damaged, full, unwritable, contended and outdated caches on disk",

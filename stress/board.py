@@ -210,7 +210,9 @@ LARGE = [(2, 2, 2, 1, 2), (2, 2, 2, 2, 1), (2, 2, 3, 1, 1), (3, 1, 2, 2, 1), (3,
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--large", action="store_true", help="two minutes more")
+    parser.add_argument(
+        "--large", action="store_true", help="larger models, too, which takes two minutes more"
+    )
 
 
 def run(options: argparse.Namespace) -> int:

@@ -274,9 +274,12 @@ SCENARIOS: dict[str, Callable[[Cache, float], str]] = {
 
 def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        "--seconds", type=float, default=60, help="for each scenario that draws at random"
+        "--seconds",
+        type=float,
+        default=60,
+        help="time for each scenario that draws at random (default: 60)",
     )
-    parser.add_argument("--scenario", choices=list(SCENARIOS), help="all by default")
+    parser.add_argument("--scenario", choices=list(SCENARIOS), help="one scenario; all by default")
 
 
 def run(options: argparse.Namespace) -> int:

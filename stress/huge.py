@@ -1,4 +1,4 @@
-"""Tensors of more than 2^31 elements, and strides beyond 2^31 bytes, within 8 GiB: right, or refused beforehand.
+"""Tensors of more than 2^31 elements, and strides beyond 2^31 bytes, within 7 GiB: right, or refused beforehand.
 
 Zeros that are only read take no memory on most systems, so the true need is mostly that of the outputs.
 """
@@ -275,7 +275,7 @@ SCENARIOS: dict[str, tuple[Callable[[], None], float]] = {  # each with the GiB 
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--scenario", choices=list(SCENARIOS), help="all by default")
+    parser.add_argument("--scenario", choices=list(SCENARIOS), help="one scenario; all by default")
 
 
 def run(options: argparse.Namespace) -> int:

@@ -149,10 +149,10 @@ def failing(tests: list[Test]) -> str:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("name")
-    parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--sample", type=int, default=100)
-    parser.add_argument("--seconds", type=float, default=600)
+    parser.add_argument("name", help="a kernel module, e.g. softmax")
+    parser.add_argument("--seed", type=int, default=0, help="seed of the random draws (default: 0)")
+    parser.add_argument("--sample", type=int, default=100, help="number of mutants (default: 100)")
+    parser.add_argument("--seconds", type=float, default=600, help="time to run for (default: 600)")
     options = parser.parse_args()
     start = time.monotonic()
     warnings.simplefilter("ignore")

@@ -30,11 +30,18 @@ NONE = -1  # in place of a number of a damage: none
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--minutes", type=float, default=30)
-    parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--sample", type=int, default=100, help="mutants of each kernel")
+    parser.add_argument("--minutes", type=float, default=30, help="time to run for (default: 30)")
+    parser.add_argument("--seed", type=int, default=0, help="seed of the random draws (default: 0)")
     parser.add_argument(
-        "--only", default="", help="part of a name, such as directml/argmax or kernels/softmax"
+        "--sample",
+        type=int,
+        default=100,
+        help="number of mutants of each kernel module (default: 100)",
+    )
+    parser.add_argument(
+        "--only",
+        default="",
+        help="damage only what has this in its name, e.g. directml/argmax or kernels/softmax",
     )
 
 

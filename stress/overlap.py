@@ -109,10 +109,10 @@ def check_case(seed: int, number: int) -> str:
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--seconds", type=float, default=60)
-    parser.add_argument("--count", type=int, default=10**9, help="cases at most")
-    parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--case", type=int, help="repeat this one alone")
+    parser.add_argument("--seconds", type=float, default=60, help="time to run for (default: 60)")
+    parser.add_argument("--count", type=int, default=10**9, help="maximum number of cases")
+    parser.add_argument("--seed", type=int, default=0, help="seed of the random draws (default: 0)")
+    parser.add_argument("--case", type=int, help="repeat this case alone")
 
 
 def run(options: argparse.Namespace) -> int:

@@ -37,12 +37,14 @@ MARK = "Zq9x"  # what tells a hostile string wherever it ends up
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--seconds", type=float, default=60)
-    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--seconds", type=float, default=60, help="time to run for (default: 60)")
+    parser.add_argument("--seed", type=int, default=0, help="seed of the random draws (default: 0)")
     parser.add_argument(
-        "--case", type=int, help="this case alone, in this process, with its files kept"
+        "--case", type=int, help="run this case alone, in this process, and keep its files"
     )
-    parser.add_argument("--coverage", action="store_true", help="guided by coverage; needs atheris")
+    parser.add_argument(
+        "--coverage", action="store_true", help="draw guided by coverage; needs atheris"
+    )
 
 
 def run(options: argparse.Namespace) -> int:

@@ -380,8 +380,13 @@ SHARE = {
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--seconds", type=float, default=60, help="for the main scenario")
-    parser.add_argument("--scenario", choices=list(SCENARIOS), help="all by default")
+    parser.add_argument(
+        "--seconds",
+        type=float,
+        default=60,
+        help="time for the scenario `callers`, of which some others take a part (default: 60)",
+    )
+    parser.add_argument("--scenario", choices=list(SCENARIOS), help="one scenario; all by default")
     parser.add_argument("--child", action="store_true", help=argparse.SUPPRESS)
 
 

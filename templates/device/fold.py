@@ -39,7 +39,7 @@ class Fold:
         self.dtype = dtype
         self.operation = operation
         self.floats = dtype in _FLOATS
-        self.bits = _FLOATS.get(dtype) or int(dtype.lstrip("UINT"))
+        self.bits = _FLOATS.get(dtype) or int(dtype.removeprefix("U").removeprefix("INT"))
         self.element = ir.IntType(self.bits)
         exact = operation == "greatest" or not (self.floats or operation == "exponentials")
         self.lane = self.element if exact else _DOUBLE
