@@ -1563,8 +1563,8 @@ import ml_dtypes
 import numpy as np
 import specops
 from specops import onnx
-from specops.lowering import reduce
-reduce.UNCACHED_BYTES = int(os.environ.get("UNCACHED_BYTES", reduce.UNCACHED_BYTES))
+from specops.lowering import machine
+machine.UNCACHED_BYTES = int(os.environ.get("UNCACHED_BYTES", machine.UNCACHED_BYTES))
 random = np.random.default_rng(2)
 x = random.standard_normal((37, 1003)).astype(np.float32)
 half = np.ldexp(random.standard_normal((41, 41)), random.integers(0, 60, (41, 41)))

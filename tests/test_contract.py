@@ -45,6 +45,7 @@ from specops import geometry
 from specops.directml import ArgmaxOperatorDesc, TensorDesc
 from specops.kernels import arg_reduce as kernel
 from specops.lowering import arg_reduce as lowering
+from specops.lowering import machine
 from specops.lowering.arg_reduce import ArgReduce
 from specops.tensor import packed
 from specops.vocabulary import DATA_TYPES
@@ -209,10 +210,10 @@ def test_between_forbidden_pages(name: str) -> None:
 @pytest.mark.parametrize("name", TYPES)
 def test_parts_and_tiles(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Cut into parts of a few elements and narrow tiles, over threads, small cases give the same."""
-    monkeypatch.setattr(lowering, "LARGE_BYTES", 0)
-    monkeypatch.setattr(lowering, "PART_BYTES", 48)
+    monkeypatch.setattr(machine, "LARGE_BYTES", 0)
+    monkeypatch.setattr(machine, "PART_BYTES", 48)
     monkeypatch.setattr(lowering, "TILE_BYTES", 256)
-    monkeypatch.setattr(lowering, "BESIDE", 12)
+    monkeypatch.setattr(machine, "BESIDE", 12)
     monkeypatch.setattr(geometry, "PLANE_BYTES", 0)
     monkeypatch.setattr(geometry, "FEW_ROWS", 0)
     check_split(name, 1, monkeypatch)
@@ -221,10 +222,10 @@ def test_parts_and_tiles(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize("name", TYPES)
 def test_order_of_memory(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Groups that lie within an outer reduced axis, searched part by part in the order of memory, give the same."""
-    monkeypatch.setattr(lowering, "LARGE_BYTES", 0)
-    monkeypatch.setattr(lowering, "CORE_CACHE_BYTES", 0)
-    monkeypatch.setattr(lowering, "UNCACHED_BYTES", 0)
-    monkeypatch.setattr(lowering, "RUN_BYTES", 0)
+    monkeypatch.setattr(machine, "LARGE_BYTES", 0)
+    monkeypatch.setattr(machine, "CORE_CACHE_BYTES", 0)
+    monkeypatch.setattr(machine, "UNCACHED_BYTES", 0)
+    monkeypatch.setattr(machine, "RUN_BYTES", 0)
     check_split(name, 2, monkeypatch)
 
 
@@ -248,7 +249,7 @@ def check_split(name: str, seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize("name", TYPES)
 def test_narrow_columns(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Rows of few columns that adjoin are searched several at a time; where these do not divide, they overlap."""
-    monkeypatch.setattr(lowering, "BESIDE", 40)
+    monkeypatch.setattr(machine, "BESIDE", 40)
     monkeypatch.setattr(geometry, "PLANE_BYTES", 0)
     monkeypatch.setattr(geometry, "FEW_ROWS", 0)
     random = np.random.default_rng(TYPES.index(name))
@@ -259,15 +260,15 @@ def test_narrow_columns(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
             for given in (x, x[:, ::-1], x[::-1], x[::-1, ::-1, ::-1]):
                 last = bool((rows + columns + number) % 2)
                 uncached = 0 if columns % 2 else 1 << 25  # one by one, or several together
-                monkeypatch.setattr(lowering, "UNCACHED_BYTES", uncached)
+                monkeypatch.setattr(machine, "UNCACHED_BYTES", uncached)
                 check_lowering(random, name, given, axes, last, "INT64")
 
 
 @pytest.mark.parametrize("name", TYPES)
 def test_columns_out_of_order(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Interleaved groups in another order than that of the index: along all, some or none of the axes rows are one."""
-    monkeypatch.setattr(lowering, "LARGE_BYTES", 0)
-    monkeypatch.setattr(lowering, "PART_BYTES", 96)
+    monkeypatch.setattr(machine, "LARGE_BYTES", 0)
+    monkeypatch.setattr(machine, "PART_BYTES", 96)
     taken = noted(monkeypatch, lowering, "_COLUMNS")
     random = np.random.default_rng(TYPES.index(name))
     item = numpy_type(name).itemsize
@@ -284,8 +285,8 @@ def test_columns_out_of_order(name: str, monkeypatch: pytest.MonkeyPatch) -> Non
 @pytest.mark.parametrize("name", TYPES)
 def test_small_planes(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Columns of planes of few elements, or of few rows, with outputs of any width and layout."""
-    monkeypatch.setattr(lowering, "LARGE_BYTES", 0)
-    monkeypatch.setattr(lowering, "PART_BYTES", 48)  # planes have none
+    monkeypatch.setattr(machine, "LARGE_BYTES", 0)
+    monkeypatch.setattr(machine, "PART_BYTES", 48)  # planes have none
     taken = noted(monkeypatch, lowering, "_PLANES")
     calls = noted(monkeypatch, geometry, "cut_planes")
     random = np.random.default_rng(TYPES.index(name))
@@ -301,8 +302,8 @@ def test_small_planes(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize("name", TYPES)
 def test_lone_columns(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each of few columns is searched down its rows; of one plane and of several together."""
-    monkeypatch.setattr(lowering, "LARGE_BYTES", 0)
-    monkeypatch.setattr(lowering, "PART_BYTES", 48)
+    monkeypatch.setattr(machine, "LARGE_BYTES", 0)
+    monkeypatch.setattr(machine, "PART_BYTES", 48)
     taken = noted(monkeypatch, lowering, "_ROWS")
     random = np.random.default_rng(TYPES.index(name))
     for x in lone_columns(random, name):
@@ -345,7 +346,7 @@ def test_winner_in_each_block_of_rows(name: str) -> None:
 @pytest.mark.parametrize("name", TYPES)
 def test_columns_of_one_block(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Columns that one block has whole, and longer ones: their indices in outputs of any width and layout."""
-    monkeypatch.setattr(lowering, "BESIDE", 1)
+    monkeypatch.setattr(machine, "BESIDE", 1)
     monkeypatch.setattr(geometry, "PLANE_BYTES", 0)
     monkeypatch.setattr(geometry, "FEW_ROWS", 0)
     random = np.random.default_rng(TYPES.index(name))

@@ -41,6 +41,7 @@ from oracle import NAN_RULES, hardmax
 import specops
 from specops import geometry
 from specops.lowering import arg_reduce as lowering
+from specops.lowering import machine
 from specops.lowering.hardmax import Hardmax
 from specops.tensor import packed
 from stress.memory import Arena
@@ -106,10 +107,10 @@ def test_random_cases(name: str, batch: int) -> None:
 @pytest.mark.parametrize("name", TYPES)
 def test_parts_and_tiles(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Cut into parts of a few elements and narrow tiles, over threads, small cases give the same."""
-    monkeypatch.setattr(lowering, "LARGE_BYTES", 0)
-    monkeypatch.setattr(lowering, "PART_BYTES", 48)
+    monkeypatch.setattr(machine, "LARGE_BYTES", 0)
+    monkeypatch.setattr(machine, "PART_BYTES", 48)
     monkeypatch.setattr(lowering, "TILE_BYTES", 256)
-    monkeypatch.setattr(lowering, "BESIDE", 12)
+    monkeypatch.setattr(machine, "BESIDE", 12)
     monkeypatch.setattr(geometry, "PLANE_BYTES", 0)
     check_split(name, 1, monkeypatch)
 
@@ -117,8 +118,8 @@ def test_parts_and_tiles(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize("name", TYPES)
 def test_far_rows(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Tiles as wide as for rows that lie far apart in large input give the same in small cases."""
-    monkeypatch.setattr(lowering, "LARGE_BYTES", 0)
-    monkeypatch.setattr(lowering, "FAR_BYTES", 0)
+    monkeypatch.setattr(machine, "LARGE_BYTES", 0)
+    monkeypatch.setattr(machine, "FAR_BYTES", 0)
     monkeypatch.setattr(lowering, "FAR_STEP", 0)
     monkeypatch.setattr(lowering, "TILE_BYTES", 64)
     monkeypatch.setattr(lowering, "FAR_TILE_BYTES", 128)
@@ -128,10 +129,10 @@ def test_far_rows(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize("name", TYPES)
 def test_order_of_memory(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Groups that lie within an outer reduced axis, searched part by part in the order of memory, give the same."""
-    monkeypatch.setattr(lowering, "LARGE_BYTES", 0)
-    monkeypatch.setattr(lowering, "CORE_CACHE_BYTES", 0)
-    monkeypatch.setattr(lowering, "UNCACHED_BYTES", 0)
-    monkeypatch.setattr(lowering, "RUN_BYTES", 0)
+    monkeypatch.setattr(machine, "LARGE_BYTES", 0)
+    monkeypatch.setattr(machine, "CORE_CACHE_BYTES", 0)
+    monkeypatch.setattr(machine, "UNCACHED_BYTES", 0)
+    monkeypatch.setattr(machine, "RUN_BYTES", 0)
     check_split(name, 3, monkeypatch)
 
 
@@ -146,12 +147,12 @@ def check_split(name: str, seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize("name", TYPES)
 def test_zeros_past_the_caches(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Stored past the caches, the zeros of small outputs are the same: at any alignment, and none outside."""
-    monkeypatch.setattr(lowering, "PAST_BYTES", 0)
+    monkeypatch.setattr(machine, "PAST_BYTES", 0)
     with monkeypatch.context() as patch:
         patch.setattr(lowering, "PAST_ROW_BYTES", 0)
         for number in range(150):
             check_case(name, number, 2)
-    monkeypatch.setattr(lowering, "LARGE_BYTES", 0)  # short rows: beforehand
+    monkeypatch.setattr(machine, "LARGE_BYTES", 0)  # short rows: beforehand
     for number in range(150, 300):
         check_case(name, number, 2)
 
@@ -162,7 +163,7 @@ def test_rows_stored_with_their_marks(
     name: str, past: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Long rows, searched in blocks, with the greatest element in any cache line, at any alignment."""
-    monkeypatch.setattr(lowering, "PAST_BYTES", past)
+    monkeypatch.setattr(machine, "PAST_BYTES", past)
     random = np.random.default_rng(TYPES.index(name))
     for n in (8_200, 9_001):
         x = values(random, name, (3, n))
@@ -194,7 +195,7 @@ def test_narrow_rows_of_repeated_elements(name: str) -> None:
 @pytest.mark.parametrize("name", TYPES)
 def test_narrow_columns(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Rows of few columns that adjoin are searched and set to 0 together, with any output beside any input."""
-    monkeypatch.setattr(lowering, "BESIDE", 40)
+    monkeypatch.setattr(machine, "BESIDE", 40)
     monkeypatch.setattr(geometry, "PLANE_BYTES", 0)
     random = np.random.default_rng(TYPES.index(name))
     for rows, columns in itertools.product((2, 7, 23, 64), (2, 3, 19)):
@@ -212,8 +213,8 @@ def test_narrow_columns(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize("name", TYPES)
 def test_small_planes(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """The marks of columns of planes of few elements, in outputs of any layout."""
-    monkeypatch.setattr(lowering, "LARGE_BYTES", 0)
-    monkeypatch.setattr(lowering, "PART_BYTES", 48)  # planes have none
+    monkeypatch.setattr(machine, "LARGE_BYTES", 0)
+    monkeypatch.setattr(machine, "PART_BYTES", 48)  # planes have none
     taken = noted(monkeypatch, lowering, "_PLANES")
     random = np.random.default_rng(TYPES.index(name))
     for x in small_planes(random, name):
@@ -247,7 +248,7 @@ def test_marks_of_the_last_in_small_planes() -> None:
 @pytest.mark.parametrize("name", TYPES)
 def test_marks_of_columns(name: str, past: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Rows of columns and whole groups are stored with their marks, past the caches or not, at any alignment."""
-    monkeypatch.setattr(lowering, "PAST_BYTES", past)
+    monkeypatch.setattr(machine, "PAST_BYTES", past)
     monkeypatch.setattr(geometry, "PLANE_BYTES", 0)
     random = np.random.default_rng(TYPES.index(name))
     shapes = [(2, 9, 5, 11), (3, 40, 2, 35), (2, 3, 8, 97), (1, 150, 1, 1), (2, 70, 3, 64)]
@@ -267,8 +268,8 @@ def test_marks_of_columns(name: str, past: int, monkeypatch: pytest.MonkeyPatch)
 @pytest.mark.parametrize("name", TYPES)
 def test_marks_of_rows_in_columns(name: str, past: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Where rows are searched and the output lies by columns, marks are stored when all places are found."""
-    monkeypatch.setattr(lowering, "LARGE_BYTES", 0)
-    monkeypatch.setattr(lowering, "PAST_BYTES", past)
+    monkeypatch.setattr(machine, "LARGE_BYTES", 0)
+    monkeypatch.setattr(machine, "PAST_BYTES", past)
     made: list[Any] = []
     rows_of_marks = lowering.Search._rows_of_marks
 
@@ -448,7 +449,7 @@ def test_groups_dense_in_another_order(
     name: str, part_bytes: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """All elements of a group adjoin, but not in the order of the index: one, few or many of them are the greatest."""
-    monkeypatch.setattr(lowering, "PART_BYTES", part_bytes)
+    monkeypatch.setattr(machine, "PART_BYTES", part_bytes)
     random = np.random.default_rng(10)
     for shape, flip in itertools.product(
         ((2, 5, 9, 3), (3, 2, 30, 2), (1, 7, 41, 33)), itertools.product((1, -1), repeat=3)
@@ -482,7 +483,7 @@ def test_the_one_that_is_preferred_to_many_others(
     flip: tuple[int, int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """At each place of a group's parts, also the first and the last: many in the middle column are as great."""
-    monkeypatch.setattr(lowering, "PART_BYTES", 200)
+    monkeypatch.setattr(machine, "PART_BYTES", 200)
     memory = np.zeros((200, 3), np.uint8)
     memory[:, 1] = 1
     x = memory[:: flip[0], :: flip[1]].T
@@ -498,7 +499,7 @@ def test_the_one_that_is_preferred_to_many_others(
 @pytest.mark.parametrize("name", TYPES)
 def test_dense_groups_that_overlap(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Of groups that begin within each other the rows are searched in the order of memory, as groups of their own."""
-    monkeypatch.setattr(lowering, "CORE_CACHE_BYTES", 0)
+    monkeypatch.setattr(machine, "CORE_CACHE_BYTES", 0)
     n = 9000  # elements of a row that is no short one
     memory = np.random.default_rng(11).integers(0, 200, 5 * n + 7).astype(numpy_type(name))
     size = memory.itemsize

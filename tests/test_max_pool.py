@@ -37,8 +37,8 @@ from oracle import NAN_RULES, lowest, max_pool, numbers
 import specops
 from specops import geometry
 from specops.kernels import max_pool as max_pool_kernel
+from specops.lowering import machine, pooling
 from specops.lowering import max_pool as max_pool_lowering
-from specops.lowering import pooling
 from specops.lowering.max_pool import MaxPool
 from specops.lowering.plane_tables import packs
 from specops.tensor import packed
@@ -217,7 +217,7 @@ def test_random_cases(name: str, batch: int) -> None:
 @pytest.mark.parametrize("name", ["INT8", "FLOAT16", "FLOAT32", "INT64"])
 def test_small_lines_and_items(name: str, longest: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Cut into short lines and small items, or without lines, over threads, small cases give the same."""
-    monkeypatch.setattr(pooling, "LARGE_BYTES", 0)
+    monkeypatch.setattr(machine, "LARGE_BYTES", 0)
     monkeypatch.setattr(pooling, "LINE_BYTES", 128)
     monkeypatch.setattr(pooling, "LONGEST_LINE", longest)
     monkeypatch.setattr(pooling, "ITEM_BYTES", 64)
@@ -785,8 +785,8 @@ def test_channels_last(name: str, channels: int) -> None:
 @pytest.mark.parametrize("name", ["UINT8", "FLOAT16", "FLOAT32", "INT64"])
 def test_indices_past_the_caches(name: str, shift: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Channels last, in whole vectors or not, with indices at multiples of 16 bytes or between."""
-    monkeypatch.setattr(geometry, "PAST_BYTES", 0)
-    monkeypatch.setattr(pooling, "LARGE_BYTES", 0)
+    monkeypatch.setattr(geometry, "MOVED_PAST_BYTES", 0)
+    monkeypatch.setattr(machine, "LARGE_BYTES", 0)
     random = np.random.default_rng(shift)
     for channels in (15, 16, 48):
         x = values(random, name, (2, 7, 6, channels)).transpose(0, 3, 1, 2)
@@ -846,7 +846,7 @@ def test_large(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Inputs that are split over threads: right, and the same on one thread, on two and on all."""
-    monkeypatch.setattr(pooling, "LARGE_BYTES", 0)
+    monkeypatch.setattr(machine, "LARGE_BYTES", 0)
     random = np.random.default_rng(math.prod(shape))
     windows = simple(shape, window, stride, padding, dilation)
     x = random.integers(0, 50, shape).astype(numpy_type(name))

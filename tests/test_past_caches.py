@@ -13,7 +13,7 @@ from specops import geometry
 from specops.kernels import arg_reduce as arg_reduce_kernel
 from specops.kernels import max_pool as kernel  # as of all poolings
 from specops.kernels import reduce as reduce_kernel
-from specops.lowering import arg_reduce, pooling, reduce
+from specops.lowering import machine, pooling
 from specops.lowering.arg_reduce import ArgReduce
 from specops.lowering.average_pool import AveragePool
 from specops.lowering.average_pool_grad import AveragePoolGrad
@@ -60,7 +60,7 @@ def channels_last(memory: np.ndarray, plane: Sizes, channels: int) -> np.ndarray
 @pytest.mark.parametrize("name", ["FLOAT16", "FLOAT32", "FLOAT64"])
 def test_same_bits(name: str, called: str, channels: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """On several threads, into memory at multiples of 16 bytes and between."""
-    monkeypatch.setattr(pooling, "LARGE_BYTES", 0)
+    monkeypatch.setattr(machine, "LARGE_BYTES", 0)
     make, backward = OPERATORS[called]
     random = np.random.default_rng(channels)
     x = channels_last(values(random, name, (2, *PLANE, channels)), PLANE, channels)
@@ -71,7 +71,7 @@ def test_same_bits(name: str, called: str, channels: int, monkeypatch: pytest.Mo
     for shift in (0, 1):
         found = []
         for least in (0, 1 << 60):
-            monkeypatch.setattr(geometry, "PAST_BYTES", least)
+            monkeypatch.setattr(geometry, "MOVED_PAST_BYTES", least)
             memory = np.full(like.size + 40, 7, numpy_type(name))
             begin = -(memory.ctypes.data // memory.itemsize) % 16 + 16 + shift
             out = channels_last(memory[begin:][: like.size], plane, channels)
@@ -96,14 +96,14 @@ def test_reductions_of_few_rows(
     name: str, function: str, rows: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """But for those of exponentials, which are finished apart. Not of outputs with gaps."""
-    monkeypatch.setattr(reduce, "LARGE_BYTES", 0)
+    monkeypatch.setattr(machine, "LARGE_BYTES", 0)
     columns = 2100  # cut into pieces, whose last vector is a part of one
     x = values(np.random.default_rng(rows), name, (3, rows, columns))
     output = packed(name, (3, columns))
     for shift in (0, 1):
         found = []
         for least in (0, 1 << 60):
-            monkeypatch.setattr(geometry, "PAST_BYTES", least)
+            monkeypatch.setattr(geometry, "MOVED_PAST_BYTES", least)
             memory = np.full(3 * columns + 40, 7, x.dtype)
             begin = -(memory.ctypes.data // memory.itemsize) % 16 + 16 + shift
             out = memory[begin:][: 3 * columns].reshape(3, columns)
@@ -131,7 +131,7 @@ def test_indices_of_few_rows(
     name: str, rows: int, index_type: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Not of outputs with gaps."""
-    monkeypatch.setattr(arg_reduce, "LARGE_BYTES", 0)
+    monkeypatch.setattr(machine, "LARGE_BYTES", 0)
     columns = (
         2100 if name != "FLOAT16" else 150
     )  # long planes are cut, those of narrow elements are not
@@ -140,7 +140,7 @@ def test_indices_of_few_rows(
     for shift in (0, 1):
         found = []
         for least in (0, 1 << 60):
-            monkeypatch.setattr(geometry, "PAST_BYTES", least)
+            monkeypatch.setattr(geometry, "MOVED_PAST_BYTES", least)
             memory = np.full(3 * columns + 40, 7, output.numpy_dtype)
             begin = -(memory.ctypes.data // memory.itemsize) % 16 + 16 + shift
             out = memory[begin:][: 3 * columns].reshape(3, columns)

@@ -41,7 +41,7 @@ from test_sum_pool import (
 )
 
 import specops
-from specops.lowering import max_pool_grad, max_unpool, pooling
+from specops.lowering import machine, max_pool_grad, max_unpool, pooling
 from specops.lowering.average_pool_grad import AveragePoolGrad
 from specops.lowering.max_pool_grad import MaxPoolGrad
 from specops.lowering.max_unpool import MaxUnpool
@@ -204,7 +204,7 @@ def test_random_cases(name: str) -> None:
 @pytest.mark.parametrize("name", ["FLOAT16", "FLOAT32"])
 def test_small_blocks(name: str, longest: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Cut into short lines and small blocks, or without lines, over threads, small cases give the same."""
-    monkeypatch.setattr(pooling, "LARGE_BYTES", 0)
+    monkeypatch.setattr(machine, "LARGE_BYTES", 0)
     monkeypatch.setattr(pooling, "LINE_BYTES", 128)
     monkeypatch.setattr(pooling, "LONGEST_LINE", longest)
     monkeypatch.setattr(pooling, "ITEM_BYTES", 64)
@@ -274,7 +274,7 @@ def test_each_pair_of_layouts(name: str) -> None:
 @pytest.mark.parametrize("name", TYPES)
 def test_planes_together(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Small planes, of which an item has several, the last one fewer; whole planes with one window; lanes of them."""
-    monkeypatch.setattr(pooling, "LARGE_BYTES", 0)
+    monkeypatch.setattr(machine, "LARGE_BYTES", 0)
     random = np.random.default_rng(TYPES.index(name))
     for number in range(40):
         if number == 20:
@@ -406,7 +406,7 @@ def test_large(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Gradients split over threads and blocks: right, and to the bit the same on any number of threads."""
-    monkeypatch.setattr(pooling, "LARGE_BYTES", 0)
+    monkeypatch.setattr(machine, "LARGE_BYTES", 0)
     random = np.random.default_rng(math.prod(shape))
     windows = simple(shape, window, stride, padding, dilation)
     x = random.integers(0, 50, shape).astype(numpy_type(name))
@@ -500,7 +500,7 @@ def test_unpool(name: str, index_type: str, parts: int, monkeypatch: pytest.Monk
     """Random positions, twice the same, beyond the output and below 0: the last of equal ones stays."""
     monkeypatch.setattr(max_unpool, "ITEMS", parts)
     monkeypatch.setattr(max_unpool, "OWN_ELEMENTS", 4 * parts)
-    monkeypatch.setattr(pooling, "LARGE_BYTES", 0)
+    monkeypatch.setattr(machine, "LARGE_BYTES", 0)
     random = np.random.default_rng([parts, WIDTHS.index(name), INDEX_TYPES.index(index_type)])
     for number in range(100):
         if number == 60:

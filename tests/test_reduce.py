@@ -42,6 +42,7 @@ from draw import (
 
 import specops
 from specops import geometry
+from specops.lowering import machine
 from specops.lowering import reduce as lowering
 from specops.lowering.reduce import Reduce
 from specops.tensor import packed, packed_strides
@@ -375,18 +376,18 @@ def test_random_cases(pair: int) -> None:
 @pytest.mark.parametrize("pair", range(len(PAIRS)), ids=[" ".join(pair) for pair in PAIRS])
 def test_parts_and_tiles(pair: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Cut into parts of a few elements and narrow tiles, over threads, small cases give the same."""
-    monkeypatch.setattr(lowering, "LARGE_BYTES", 0)
-    monkeypatch.setattr(lowering, "PART_BYTES", 48)
+    monkeypatch.setattr(machine, "LARGE_BYTES", 0)
+    monkeypatch.setattr(machine, "PART_BYTES", 48)
     monkeypatch.setattr(lowering, "TILE_BYTES", 256)
-    monkeypatch.setattr(lowering, "BESIDE", 12)
-    monkeypatch.setattr(lowering, "CORE_CACHE_BYTES", 0)
-    monkeypatch.setattr(lowering, "RUN_BYTES", 0)
+    monkeypatch.setattr(machine, "BESIDE", 12)
+    monkeypatch.setattr(machine, "CORE_CACHE_BYTES", 0)
+    monkeypatch.setattr(machine, "RUN_BYTES", 0)
     monkeypatch.setattr(geometry, "PLANE_BYTES", 0)
     monkeypatch.setattr(geometry, "FEW_ROWS", 0)
     for number in range(CASES // 2):
         if number == CASES // 4:
             last_item_first(monkeypatch)
-        monkeypatch.setattr(lowering, "UNCACHED_BYTES", (0, 1 << 25)[number % 2])
+        monkeypatch.setattr(machine, "UNCACHED_BYTES", (0, 1 << 25)[number % 2])
         near_bytes = (0, 1 << 22)[number % 3 == 0]
         monkeypatch.setattr(lowering, "NEAR_BYTES", near_bytes)
         monkeypatch.setattr(lowering, "NARROW_NEAR_BYTES", near_bytes)
@@ -398,8 +399,8 @@ def test_parts_and_tiles(pair: int, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_small_planes(pair: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Columns of planes of few elements, or of few rows, with outputs of any layout."""
     name, function = PAIRS[pair]
-    monkeypatch.setattr(lowering, "LARGE_BYTES", 0)
-    monkeypatch.setattr(lowering, "PART_BYTES", 48)  # planes have none
+    monkeypatch.setattr(machine, "LARGE_BYTES", 0)
+    monkeypatch.setattr(machine, "PART_BYTES", 48)  # planes have none
     taken = noted(monkeypatch, lowering, "_PLANES")
     calls = noted(monkeypatch, geometry, "cut_planes")
     random = np.random.default_rng(pair)
@@ -417,8 +418,8 @@ def test_small_planes(pair: int, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_lone_columns(pair: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each of few columns is folded down its rows; of one plane and of several together."""
     name, function = PAIRS[pair]
-    monkeypatch.setattr(lowering, "LARGE_BYTES", 0)
-    monkeypatch.setattr(lowering, "PART_BYTES", 48)
+    monkeypatch.setattr(machine, "LARGE_BYTES", 0)
+    monkeypatch.setattr(machine, "PART_BYTES", 48)
     taken = noted(monkeypatch, lowering, "_ROWS")
     random = np.random.default_rng(pair)
     for number, x in enumerate(lone_columns(random, name)):
@@ -446,12 +447,12 @@ RUNS = [  # shapes and axes of groups of several runs: of one element to many ve
 def test_short_runs(pair: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Short runs of many groups in turn, and rows with gaps between them; in parts and in one, over threads."""
     name, function = PAIRS[pair]
-    monkeypatch.setattr(lowering, "LARGE_BYTES", 0)
+    monkeypatch.setattr(machine, "LARGE_BYTES", 0)
     monkeypatch.setattr(lowering, "SHORT_EXPONENTIALS", lowering.SHORT)
     taken = noted(monkeypatch, lowering, "_RUNS")
     random = np.random.default_rng(pair)
     for number, (shape, axes) in enumerate(RUNS):
-        monkeypatch.setattr(lowering, "PART_BYTES", (1 << 18, 48)[number % 2])
+        monkeypatch.setattr(machine, "PART_BYTES", (1 << 18, 48)[number % 2])
         monkeypatch.setattr(lowering, "NEAR_BYTES", (1 << 22, 0)[number % 2])
         monkeypatch.setattr(lowering, "NARROW_NEAR_BYTES", (1 << 22, 0)[number % 2])
         nan = ("ignored", "propagates")[number % 2]
@@ -482,7 +483,7 @@ CONVERTED = [
 def test_narrow_columns(pair: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Many rows of few columns of converted floats: side by side, down several blocks, in parts and in one."""
     name, function = pair.split()
-    monkeypatch.setattr(lowering, "LARGE_BYTES", 0)
+    monkeypatch.setattr(machine, "LARGE_BYTES", 0)
     monkeypatch.setattr(lowering, "DOWN_BYTES", 4096)
     monkeypatch.setattr(lowering, "NEAR_BYTES", 0)
     random = np.random.default_rng(CONVERTED.index(pair))
@@ -491,7 +492,7 @@ def test_narrow_columns(pair: str, monkeypatch: pytest.MonkeyPatch) -> None:
         wide = values(random, name, (3, rows, columns + 2))[:, ::-1, 1:-1]
         for number, given in enumerate((x, x[:1], wide, x.reshape(3, 1, rows, columns)[::-2])):
             axes = (0, 2) if given.ndim == 4 else (1,)
-            monkeypatch.setattr(lowering, "PART_BYTES", (1 << 18, 2048)[number % 2])
+            monkeypatch.setattr(machine, "PART_BYTES", (1 << 18, 2048)[number % 2])
             nan = ("ignored", "propagates")[number % 2]
             check_results(name, function, nan, given, axes, run(name, function, given, axes, nan))
 
@@ -633,8 +634,8 @@ def test_literals(function: str, name: str, group: list[float], wanted: float) -
 def test_products_of_great_and_small(name: str, n: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """What is left of factors that only together are of ordinary size, whatever the size of a few of them."""
     if n == 64:  # in parts of few elements
-        monkeypatch.setattr(lowering, "LARGE_BYTES", 0)
-        monkeypatch.setattr(lowering, "PART_BYTES", 64)
+        monkeypatch.setattr(machine, "LARGE_BYTES", 0)
+        monkeypatch.setattr(machine, "PART_BYTES", 64)
     least, most = {"FLOAT64": (60, 1022), "FLOAT16": (1, 14)}.get(name, (60, 126))
     exponents = np.array([e for e in range(least, most + 1) if e < 130 or e % 5 == 0])
     rows = np.full((len(exponents), n), 1.0)
@@ -651,8 +652,8 @@ def test_products_of_great_and_small(name: str, n: int, monkeypatch: pytest.Monk
 @pytest.mark.parametrize("name", ["FLOAT64", "FLOAT32", "FLOAT16", "BFLOAT16"])
 def test_products_of_parts(name: str, groups: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Groups in parts, of which each comes to a number of ordinary size lane by lane, some of them to none together."""
-    monkeypatch.setattr(lowering, "LARGE_BYTES", 0)
-    monkeypatch.setattr(lowering, "PART_BYTES", 128)
+    monkeypatch.setattr(machine, "LARGE_BYTES", 0)
+    monkeypatch.setattr(machine, "PART_BYTES", 128)
     dtype = numpy_type(name)
     share = 128 // dtype.itemsize
     vectors = share // (8 if name == "FLOAT64" else 16)

@@ -56,6 +56,7 @@ from oracle import softmax, wide
 
 import specops
 from specops import geometry
+from specops.lowering import machine
 from specops.lowering import softmax as lowering
 from specops.lowering.softmax import Softmax
 from specops.tensor import packed
@@ -221,9 +222,9 @@ def test_random_cases(name: str, batch: int) -> None:
 def test_parts_and_tiles(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Cut into parts, blocks and tiles of a few elements, over threads, past the cache, small cases give the same."""
     monkeypatch.setattr(lowering, "LARGE_BYTES", 0)
-    monkeypatch.setattr(lowering, "PAST_BYTES", 0)
+    monkeypatch.setattr(machine, "PAST_BYTES", 0)
     monkeypatch.setattr(lowering, "PAST_RUN_BYTES", 0)
-    monkeypatch.setattr(lowering, "PART_BYTES", 48)
+    monkeypatch.setattr(machine, "PART_BYTES", 48)
     monkeypatch.setattr(lowering, "TILE_BYTES", 256)
     monkeypatch.setattr(lowering, "PAST_TILE_BYTES", 256)
     monkeypatch.setattr(lowering, "LEAST_TILE_BYTES", 128)
@@ -245,7 +246,7 @@ def test_parts_and_tiles(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_small_planes(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Columns of planes of few elements, or of few rows, to outputs of any layout."""
     monkeypatch.setattr(lowering, "LARGE_BYTES", 0)
-    monkeypatch.setattr(lowering, "PART_BYTES", 48)  # planes have none
+    monkeypatch.setattr(machine, "PART_BYTES", 48)  # planes have none
     taken = noted(monkeypatch, lowering, "_PLANES")
     calls = noted(monkeypatch, geometry, "cut_planes")
     random = np.random.default_rng(TYPES.index(name))
@@ -285,10 +286,10 @@ def test_short_runs(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     for number, ((shape, axes), kind) in enumerate(itertools.product(RUNS, LAYOUTS)):
         monkeypatch.setattr(lowering, "LEAST_RUNS", (16, 2)[number % 2])
         monkeypatch.setattr(lowering, "RUNS_OF_SQUARE", (1 / 3, 0)[number % 2])
-        monkeypatch.setattr(lowering, "PART_BYTES", (1 << 18, 48)[number // len(LAYOUTS) % 2])
+        monkeypatch.setattr(machine, "PART_BYTES", (1 << 18, 48)[number // len(LAYOUTS) % 2])
         monkeypatch.setattr(lowering, "TILE_BYTES", (4096, 256)[number % 3 == 0])
         monkeypatch.setattr(lowering, "SCRATCH_BYTES", (1 << 18, 1024)[number % 3 == 0])
-        monkeypatch.setattr(lowering, "PAST_BYTES", (1 << 24, 0)[number % 5 == 0])
+        monkeypatch.setattr(machine, "PAST_BYTES", (1 << 24, 0)[number % 5 == 0])
         monkeypatch.setattr(lowering, "PAST_RUN_BYTES", (1 << 11, 0)[number % 5 == 0])
         within = numbers(random, name, (*shape[:-1], shape[-1] + 2))[..., 1:-1]
         x = np.ascontiguousarray(within)

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 import trees
 
-from specops.lowering import reduce as reduce_lowering
+from specops.lowering import machine
 from stress import board, calls, draws, layouts, overlap, scale
 from stress.__main__ import VERBS, main
 from stress.draws import average_pool, reduce
@@ -299,7 +299,7 @@ def test_layouts_in_a_child(capfd: pytest.CaptureFixture[str]) -> None:
 def test_sizes_are_drawn_small_and_put_back() -> None:
     """What the host's side chooses by; functions forget what they compiled meanwhile."""
     before = [vars(module)[name] for module, name in scale.sizes()]
-    assert (reduce_lowering, "LARGE_BYTES") in scale.sizes()
+    assert (machine, "LARGE_BYTES") in scale.sizes()
     with scale.drawn(np.random.default_rng(0)):
         during = [vars(module)[name] for module, name in scale.sizes()]
     assert before == [vars(module)[name] for module, name in scale.sizes()]

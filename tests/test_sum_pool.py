@@ -37,7 +37,7 @@ from test_max_pool import LARGE, USUAL, Windows, random_windows, simple
 import specops
 from specops.kernels import max_pool
 from specops.kernels import sum_pool as sum_pool_kernel
-from specops.lowering import pooling, sum_pool
+from specops.lowering import machine, pooling, sum_pool
 from specops.lowering.average_pool import AveragePool
 from specops.lowering.lp_pool import LpPool
 from specops.lowering.plane_tables import packs
@@ -220,7 +220,7 @@ def test_random_cases(name: str) -> None:
 @pytest.mark.parametrize("name", ["FLOAT16", "FLOAT32"])
 def test_small_lines_and_items(name: str, longest: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Cut into short lines and small items, or without lines, over threads, small cases give the same."""
-    monkeypatch.setattr(pooling, "LARGE_BYTES", 0)
+    monkeypatch.setattr(machine, "LARGE_BYTES", 0)
     monkeypatch.setattr(pooling, "LINE_BYTES", 128)
     monkeypatch.setattr(pooling, "LONGEST_LINE", longest)
     monkeypatch.setattr(pooling, "ITEM_BYTES", 64)
@@ -653,7 +653,7 @@ def test_large(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Inputs that are split over threads: right, and to the bit the same on one thread, on two and on all."""
-    monkeypatch.setattr(pooling, "LARGE_BYTES", 0)
+    monkeypatch.setattr(machine, "LARGE_BYTES", 0)
     random = np.random.default_rng(math.prod(shape))
     windows = simple(shape, window, stride, padding, dilation)
     x = random.standard_normal(shape).astype(numpy_type(name))

@@ -20,7 +20,7 @@ NARROW_ROWS = 64  # most rows of a small plane whose rows fill less than half a 
 FEW_ROWS = 10  # most rows of long planes, which are cut: more may want the same places of the first-level cache
 CUT_BYTES = 1 << 11  # of a row of what such planes are cut into
 # Bytes of inputs and outputs together from which outputs may go past the caches: see goes_past.
-PAST_BYTES = 3 << 23
+MOVED_PAST_BYTES = 3 << 23
 # Columns that are read one by one, each down its rows: of rows at most so many bytes apart, and so many of them.
 LONE_PITCH = 32
 LONE_ROWS = 100
@@ -102,12 +102,12 @@ def goes_past(output: Tensor, strides: Sequence[int], moved: int) -> bool:
 
     >>> from specops.tensor import packed
     >>> output = packed("FLOAT32", (2, 3))
-    >>> goes_past(output, (12, 4), PAST_BYTES), goes_past(output, (16, 4), PAST_BYTES)
+    >>> goes_past(output, (12, 4), MOVED_PAST_BYTES), goes_past(output, (16, 4), MOVED_PAST_BYTES)
     (True, False)
     """
     axes = sorted(zip(output.sizes, strides, strict=True), key=lambda axis: -abs(axis[1]))
     dense = merge(axes) == [(math.prod(output.sizes), output.numpy_dtype.itemsize)]
-    return moved >= PAST_BYTES and dense
+    return moved >= MOVED_PAST_BYTES and dense
 
 
 def by_memory(axes: Iterable[Axis]) -> list[Axis]:

@@ -16,6 +16,7 @@ import numpy.typing as npt
 from specops import geometry, launch
 from specops.geometry import Axis
 from specops.kernels import arg_reduce as kernel
+from specops.lowering import machine
 from specops.lowering.keys import keys_of
 from specops.lowering.plans import Plans
 from specops.tensor import Tensor
@@ -35,15 +36,12 @@ _NO_AXES = np.empty((0, 3), np.int64)
 # Of one row of a tile: best keys and row numbers stay in L1. Less makes two of a row of 4000 bytes, read by halves (1.2
 # times).
 TILE_BYTES = 1 << 12
-# The same of input of FAR_BYTES, whose rows lie FAR_STEP apart: narrow tiles read little of each page (0.7 to 0.9 of
-# the time).
+# The same of input of machine.FAR_BYTES, whose rows lie FAR_STEP apart: narrow tiles read little of each page (0.7 to
+# 0.9 of the time).
 FAR_TILE_BYTES = 1 << 14
 FAR_STEP = 1 << 12
-BESIDE = 400  # columns that narrow rows taken as one have, at most, about
 # Of rows along whole axes that are taken as one, so that the others are in order: 0.1 to 0.7 of the time.
 JOINED_BYTES = 1 << 13
-PART_BYTES = 1 << 18  # a part smaller than this is not worth a thread
-PARTIALS = 1 << 15  # (key, index) pairs, half a MiB
 PLACES_BYTES = 1 << 19  # of indices that are found before marks are stored
 PART_ITEMS = 16  # enough for the threads to share: joining parts costs (1.3 times for bytes)
 # Of rows, and of columns of which less than SHORT_ROW_BYTES adjoin: parts that are compact take 0.5 to 0.8 of the time.
@@ -51,9 +49,7 @@ MANY_PART_ITEMS = 64
 SHORT_ROW_BYTES = 1 << 9
 # Rows of so many bytes that lie apart in an output: marks after zeros take 0.5 to 0.9 of the time.
 ZEROS_FIRST_BYTES = range(1 << 7, 1 << 10)
-CORE_CACHE_BYTES = 1 << 22  # input that no longer stays in a core's own cache
-PAST_BYTES = 1 << 24  # output from which zeros go past the caches: see geometry.outgrows
-PAST_ROW_BYTES = 1 << 13
+PAST_ROW_BYTES = 1 << 13  # of a row past the caches that is stored with its mark: see _marks
 # Of outputs that go past the caches only small planes of so many bytes are stored as they are searched: 0.2 to 0.6 of
 # the time, larger ones up to 1.9. Of others all are.
 PAST_PLANE_BYTES = 1 << 11
@@ -61,14 +57,10 @@ CUT_ITEM_BYTES = 4  # of an element of long planes that are cut: 0.75 to 1.1 of 
 CUT_MARKED_ROWS = (
     4  # of long planes that are cut and marked as they are searched, at most: 0.4 to 1 of the time
 )
-RUN_BYTES = 1 << 10  # least part of a group that is split for the order of memory
 SHORT = 10  # elements of a group, and to the next one, with lanes along the groups: 0.1 to 0.9 of the time
 # The same of groups of several such runs, fewer where groups do not fill their vectors: 0.02 to 0.6 of the time.
 SHORT_RUN = 24
 NEXT_BYTES = 16  # elements of the axis beside a narrow one that fill enough lanes
-LARGE_BYTES = 1 << 18  # input from which a second thread pays
-FAR_BYTES = 1 << 24  # input that the caches hardly hold
-UNCACHED_BYTES = 1 << 25  # larger input is in none of them
 
 
 def _spread(out: Array, source: Array) -> None:
@@ -223,9 +215,9 @@ class Search:
         self._blanks = infinity is not None and nan == "ignored"
         input_bytes = math.prod(self._sizes) * self._item_size
         self._moved = input_bytes + math.prod(output.sizes) * self._out_size
-        self._large = input_bytes >= LARGE_BYTES
-        self._far = input_bytes >= FAR_BYTES
-        self._uncached = input_bytes > UNCACHED_BYTES
+        self._large = input_bytes >= machine.LARGE_BYTES
+        self._far = input_bytes >= machine.FAR_BYTES
+        self._uncached = input_bytes > machine.UNCACHED_BYTES
         self._empty = input_bytes == 0
         self._plans = Plans(self._plan)
 
@@ -271,7 +263,7 @@ class Search:
         visit = self._visit(strides, out_strides)
         kept, reduced = visit.kept, visit.reduced
         past = self._mark is not None and geometry.outgrows(
-            PAST_BYTES, self._sizes, strides, out_strides, self._item_size
+            machine.PAST_BYTES, self._sizes, strides, out_strides, self._item_size
         )
         if self._lanes_across(kept, reduced):
             way = self._small_planes(visit, past) or self._columns(visit)
@@ -501,7 +493,7 @@ class Search:
             n, stride, weight = reduced[-1]
             # So many that joining their winners takes as long as folding all rows: 0.2 to 0.9 of the time of BESIDE.
             worth = math.isqrt((visit.total if visit.ordered else n) // columns)
-            taken_as_one = min(worth, -(-n // -(-n * columns // BESIDE)))
+            taken_as_one = min(worth, -(-n // -(-n * columns // machine.BESIDE)))
             if taken_as_one > 1:
                 taken = -(-n // taken_as_one)
                 shared = taken * taken_as_one - n
@@ -557,15 +549,16 @@ class Search:
         if way.search is not _COLUMNS or way.row_bytes < SHORT_ROW_BYTES:
             enough = MANY_PART_ITEMS
         if way.items < enough:
-            parts = min(way.part_bytes // PART_BYTES, enough // way.items, PARTIALS // groups)
-            parts = max(1, parts)
+            parts = min(way.part_bytes // machine.PART_BYTES, enough // way.items)
+            parts = max(1, min(parts, machine.PARTIALS // groups))
         split = False
         by_rows = way.search is _ROWS and kept and kept[-1].stride < abs(reduced[0].stride)
         if parts == 1 and by_rows:
             # Groups lie within the outermost reduced axis: by its parts, memory is walked in order.
             run_bytes = total * self._item_size // reduced[0].size
-            if run_bytes >= RUN_BYTES and groups * total * self._item_size >= CORE_CACHE_BYTES:
-                parts = max(1, min(reduced[0].size, PARTIALS // groups))
+            beyond_core = groups * total * self._item_size >= machine.CORE_CACHE_BYTES
+            if beyond_core and run_bytes >= machine.RUN_BYTES:
+                parts = max(1, min(reduced[0].size, machine.PARTIALS // groups))
                 split = parts == reduced[0].size
         return -(-total // -(-total // parts)), split
 

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 from specops import geometry, launch
 from specops.kernels import sum_pool as kernel
-from specops.lowering import pooling
+from specops.lowering import machine, pooling
 from specops.lowering.average_pool import counted
 from specops.lowering.plans import Plans
 from specops.lowering.pool_axes import BatchAxis, SpatialAxis
@@ -65,7 +65,7 @@ class AveragePoolGrad:
         self._empty = elements == 0
         self._no_windows = math.prod(input.sizes) == 0
         self._moved = (math.prod(input.sizes) + elements) * self._item_bytes
-        self._large = self._moved >= pooling.LARGE_BYTES
+        self._large = self._moved >= machine.LARGE_BYTES
         self._output = output
         self._plans = Plans(self._plan)
 

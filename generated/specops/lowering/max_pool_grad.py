@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 from specops import geometry, launch
 from specops.kernels import max_pool as kernel
-from specops.lowering import pooling
+from specops.lowering import machine, pooling
 from specops.lowering.keys import keys_of
 from specops.lowering.max_pool import rank_widths
 from specops.lowering.plans import Plans
@@ -88,7 +88,7 @@ class MaxPoolGrad:
         self._no_windows = math.prod(gradient.sizes) == 0
         self._sum_bytes = 4 if width == 16 else 8
         self._moved = (2 * elements + math.prod(gradient.sizes)) * (width // 8)
-        self._large = self._moved >= pooling.LARGE_BYTES
+        self._large = self._moved >= machine.LARGE_BYTES
         self._plans = Plans(self._plan)
 
     def __call__(self, x: Array, gradient: Array, out: Array) -> None:

@@ -29,7 +29,6 @@ PACKED_BYTES = 1 << 12  # wanted for planes that are packed: no slower, of short
 TALL_BYTES = 1 << 16  # wanted for lines folded by doubling, of which neighbouring items share some
 LONGEST_LINE = 1 << 17  # allowed for a wide window, in two buffers; half of it in four
 ITEM_BYTES = 1 << 15  # input of an item, roughly
-LARGE_BYTES = 1 << 18  # input and output from which a second thread pays
 # Of channels last, a multiple of which goes past the caches: that takes 0.65 to 1 of the time, of other numbers of
 # channels it would take 0.9 to 1.5. Gradients of max pooling, of any number, take 0.8 to 0.9.
 PAST_LANES = 16

@@ -12,7 +12,7 @@ import numpy as np
 
 from specops import geometry, launch
 from specops.kernels import sum_pool as kernel
-from specops.lowering import pooling
+from specops.lowering import machine, pooling
 from specops.lowering.plane_tables import packs
 from specops.lowering.plans import Plans
 from specops.lowering.pooling import Array, Plan, Strides, WalkParts, Windows, planned
@@ -77,7 +77,7 @@ class SumPool:
         elements = math.prod(output.sizes)
         self._empty = elements == 0
         self._moved = (math.prod(input.sizes) + elements) * input.numpy_dtype.itemsize
-        self._large = self._moved >= pooling.LARGE_BYTES
+        self._large = self._moved >= machine.LARGE_BYTES
         self._output = output
         self._plans = Plans(self._plan)
         self._repairs = Plans(self._repair)

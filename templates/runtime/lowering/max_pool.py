@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from specops import geometry, launch
 from specops.kernels import max_pool as kernel
-from specops.lowering import pooling
+from specops.lowering import machine, pooling
 from specops.lowering.keys import keys_of
 from specops.lowering.plane_tables import packs
 from specops.lowering.plans import Plans
@@ -104,7 +104,7 @@ class MaxPool:
         elements = math.prod(output.sizes)
         self._empty = elements == 0
         moved = (math.prod(input.sizes) + elements) * (width // 8) + elements * index_bytes
-        self._large = moved >= pooling.LARGE_BYTES
+        self._large = moved >= machine.LARGE_BYTES
         self._past = (output, moved) if indices is None else (indices, moved // INDICES_PAST)
         self._plans = Plans(self._plan)
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from specops import geometry, launch
 from specops.kernels import max_pool as kernel
-from specops.lowering import pooling
+from specops.lowering import machine, pooling
 from specops.lowering.plans import Plans
 from specops.lowering.pool_axes import BatchAxis
 from specops.lowering.pooling import Array, Plan, Strides, planned
@@ -53,7 +53,7 @@ class MaxUnpool:
         self._planes = math.prod(n for n, _ in takewhile(lambda pair: pair[0] == pair[1], sizes))
         moved = self._elements * self._item_bytes
         moved += self._given * (self._item_bytes + self._index_bytes)
-        self._large = moved >= pooling.LARGE_BYTES
+        self._large = moved >= machine.LARGE_BYTES
         self._plans = Plans(self._plan)
 
     def __call__(self, x: Array, indices: Array, out: Array) -> None:

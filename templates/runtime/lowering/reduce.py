@@ -12,6 +12,7 @@ import numpy.typing as npt
 from specops import geometry, launch
 from specops.geometry import Axis
 from specops.kernels import reduce as kernel
+from specops.lowering import machine
 from specops.lowering.keys import keys_of
 from specops.lowering.plans import Plans
 from specops.tensor import Tensor
@@ -45,8 +46,7 @@ _INDICES = {"argmax": "greater", "argmin": "less"}
 TILE_BYTES = 16384  # of one row of a tile
 TILE = 4096  # columns of it
 APART_TILE = 512  # the same where they lie apart, as short groups do: items for several threads
-BESIDE = 400  # columns that narrow rows taken as one have, at most, about
-FAR_BESIDE = 1024  # the same where memory is waited for, 1.2 to 1.4 times as fast
+FAR_BESIDE = 1024  # as machine.BESIDE where memory is waited for, 1.2 to 1.4 times as fast
 DOWN_COLUMNS = 64  # the same of converted floats: with states in registers 0.7 to 1 of the time
 DOWN_BYTES = 1 << 14  # of rows that are folded down together
 MANY_ROWS = 8  # fewer are taken as one, whatever joining their states costs
@@ -54,8 +54,6 @@ MANY_ROWS = 8  # fewer are taken as one, whatever joining their states costs
 # of what is folded fast: maxima 0.85 to 1 of the time, sums 0.9 to 1; longer rows 1.0 to 1.2.
 JOINED_BYTES = 1 << 10
 JOINING_PART = 32
-FAR_BYTES = 1 << 24  # input that the caches hold in part
-UNCACHED_BYTES = 1 << 25  # larger input is in none of them
 # Of smaller input fetching ahead costs more than it saves: without it 0.75 to 1 of the time. Narrow elements take so
 # long that the processor does not look far enough ahead itself.
 NEAR_BYTES = 1 << 24
@@ -70,12 +68,8 @@ SHORT_EXPONENTIALS = 48  # the same for sums of exponentials
 LEAST_COLUMNS = 4  # of small planes of few elements: with fewer, lanes along another axis do
 LEAST_EXPONENTIALS = 12  # the same for sums of exponentials, where idle lanes cost most
 FEW = 64  # elements of all groups of a tile that are no columns; lanes that are enough
-PART_BYTES = 1 << 18  # a part smaller than this is not worth a thread
 PART_ITEMS = 64  # items that are enough for any number of threads
 PARTIAL_BYTES = 1 << 19  # of the states of parts
-CORE_CACHE_BYTES = 1 << 22  # input that no longer stays in a core's own cache
-RUN_BYTES = 1 << 10  # least part of a group that is split for the order of memory
-LARGE_BYTES = 1 << 18  # input from which a second thread pays
 
 
 class _Plan(NamedTuple):
@@ -177,16 +171,17 @@ class Reduce:
         input_bytes = math.prod(self._sizes) * self._item_size
         self._output = output
         self._moved = input_bytes + math.prod(output.sizes) * self._item_size
-        self._large = input_bytes >= LARGE_BYTES
+        self._large = input_bytes >= machine.LARGE_BYTES
         narrow = self._item_size < 4
         self._near = input_bytes <= (NARROW_NEAR_BYTES if narrow else NEAR_BYTES)
         self._near_rows = input_bytes <= (NARROW_NEAR_ROWS_BYTES if narrow else NEAR_BYTES)
-        self._uncached = input_bytes > UNCACHED_BYTES and state.any_number
+        self._uncached = input_bytes > machine.UNCACHED_BYTES and state.any_number
         self._least_columns = LEAST_COLUMNS
         self._most_short = SHORT_WIDE if self._item_size == 8 else SHORT
         if fold == "exponentials":
             self._least_columns, self._most_short = LEAST_EXPONENTIALS, SHORT_EXPONENTIALS
-        self._beside = FAR_BESIDE if input_bytes >= FAR_BYTES and not state.slow else BESIDE
+        waits = input_bytes >= machine.FAR_BYTES and not state.slow
+        self._beside = FAR_BESIDE if waits else machine.BESIDE
         self._joined_bytes = 0 if state.slow or fold == "product" else JOINED_BYTES
         self._converts = state.converts
         self._short = state.short
@@ -388,11 +383,12 @@ class Reduce:
         parts = 1
         most = PARTIAL_BYTES // (groups * self._state_bytes)
         if way.items < PART_ITEMS:
-            parts = max(1, min(way.part_bytes // PART_BYTES, PART_ITEMS // way.items, most))
+            parts = max(1, min(way.part_bytes // machine.PART_BYTES, PART_ITEMS // way.items, most))
         by_rows = way.fold is _ROWS and kept and kept[-1].stride < reduced[0].stride
         if parts == 1 and by_rows:
             # Groups lie within the outermost reduced axis: by its parts, memory is walked in order.
             run_bytes = total * self._item_size // reduced[0].size
-            if run_bytes >= RUN_BYTES and groups * total * self._item_size >= CORE_CACHE_BYTES:
+            beyond_core = groups * total * self._item_size >= machine.CORE_CACHE_BYTES
+            if beyond_core and run_bytes >= machine.RUN_BYTES:
                 parts = max(1, min(reduced[0].size, most))
         return -(-total // -(-total // parts))

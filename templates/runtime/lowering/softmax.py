@@ -12,6 +12,7 @@ import numpy.typing as npt
 from specops import geometry, launch
 from specops.geometry import Axis
 from specops.kernels import softmax as kernel
+from specops.lowering import machine
 from specops.lowering.plans import Plans
 from specops.tensor import Tensor
 
@@ -39,16 +40,13 @@ RUN_VECTORS = 26
 LEAST_RUNS = 16
 RUNS_OF_SQUARE = 1 / 3
 BLOCK_ROWS = 1 << 10  # of a tile, whose offsets are kept together
-PAST_BYTES = 1 << 24  # of output from which it goes past the cache: see geometry.outgrows
 PAST_RUN_BYTES = 1 << 11  # a run shorter than this has too many ends
-PART_BYTES = 1 << 18  # a part smaller than this is not worth a thread
 # Of an element, against one in a full vector of contiguous ones:
 NEAR_COST = 1.5  # where elements are picked out of vectors, or adjoin along neither axis and lie nearer along this one;
 STRIDED_COST = 5.0  # of others;
 GROUP_COST = 100.0  # of a group whose elements do not adjoin, if vectors lie along it, besides
-PARTIALS = 1 << 15  # (top, sum) pairs, half a MiB
 PART_ITEMS = 8  # items that are enough for the threads to share
-LARGE_BYTES = 1 << 16  # input from which a second thread pays
+LARGE_BYTES = 1 << 16  # input from which a second thread pays: earlier than for others
 
 
 class _Plan(NamedTuple):
@@ -135,7 +133,9 @@ class Softmax:
     def _plan(self, strides: tuple[int, ...], out_strides: tuple[int, ...]) -> _Plan:
         kept, reduced, shift, out_shift = self._sides(strides, out_strides)
         groups = geometry.elements(kept)
-        past = geometry.outgrows(PAST_BYTES, self._sizes, strides, out_strides, self._item_size)
+        past = geometry.outgrows(
+            machine.PAST_BYTES, self._sizes, strides, out_strides, self._item_size
+        )
         way = self._runs(kept, reduced, past)
         if way is None and self._lanes_across(kept, reduced):
             way = self._small_planes(kept, reduced) or self._columns(kept, reduced, past)
@@ -145,8 +145,8 @@ class Softmax:
         total = geometry.elements(reduced)
         chunk, block, parts = way.chunk, way.block, 1
         if way.items < PART_ITEMS:
-            parts = min(way.part_bytes // PART_BYTES, PART_ITEMS // way.items, PARTIALS // groups)
-            parts = max(1, parts)
+            parts = min(way.part_bytes // machine.PART_BYTES, PART_ITEMS // way.items)
+            parts = max(1, min(parts, machine.PARTIALS // groups))
             parts = -(-total // -(-total // parts))  # none empty
         if by_rows and parts == 1 and self._is_short(reduced, block):
             chunk = _SHORT
@@ -244,7 +244,8 @@ class Softmax:
             halved, enough = 2 * lanes + 1, SHARED_TILES
         else:
             halved, enough = 2 * LEAST_TILE_BYTES // lane_bytes, PART_ITEMS
-            enough //= max(1, min(total * size * tile // PART_BYTES, PARTIALS // groups))
+            parts = min(total * size * tile // machine.PART_BYTES, machine.PARTIALS // groups)
+            enough //= max(1, parts)
         if copies == 1:
             while groups // columns * -(-columns // tile) < enough and tile >= halved:
                 tile //= 2
@@ -268,7 +269,7 @@ class Softmax:
         widest = (PAST_TILE_BYTES if past else TILE_BYTES) // lane_bytes
         # Tiles for both threads, or all groups together, which are then cut into parts.
         together = min(width, widest // n)
-        if together < width or total * size * width * n < 2 * PART_BYTES:
+        if together < width or total * size * width * n < 2 * machine.PART_BYTES:
             together = min(together, groups // SHARED_TILES)
         vectors = -(-n // self._lanes)
         many = total >= max(LEAST_RUNS, RUNS_OF_SQUARE * vectors**2)
