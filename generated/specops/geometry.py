@@ -36,6 +36,27 @@ class Axis(NamedTuple):
     second: int
 
 
+def ceildiv(n: int, size: int) -> int:
+    """How many pieces of `size` it takes to hold n.
+
+    >>> ceildiv(8, 4), ceildiv(9, 4)
+    (2, 3)
+    """
+    return -(-n // size)
+
+
+def evened(n: int, most: int) -> int:
+    """The least number that takes n no more times than `most` does.
+
+    So it is the size of pieces of at most `most`, as few as can be and nearly alike, or the number of pieces where
+    `most` of them, all of one size but the last, would leave some empty.
+
+    >>> evened(100, 30), evened(10, 8)
+    (25, 5)
+    """
+    return ceildiv(n, ceildiv(n, most))
+
+
 def index_weights(sizes: Sequence[int]) -> list[int]:
     """Row-major weights: what one step along each axis adds to the index.
 
@@ -134,7 +155,7 @@ def small_planes(kept: Sequence[Axis], reduced: Sequence[Axis], item: int) -> bo
         return False
     columns, rows = kept[-1].size, reduced[0].size
     wide = 2 * columns * item >= CACHE_LINE
-    row_bytes = -(-columns * item // CACHE_LINE) * CACHE_LINE
+    row_bytes = ceildiv(columns * item, CACHE_LINE) * CACHE_LINE
     return rows * row_bytes <= PLANE_BYTES and (wide or rows <= NARROW_ROWS)
 
 
@@ -170,9 +191,9 @@ def cut_planes(kept: list[Axis], reduced: Sequence[Axis], item: int) -> int:
     columns, step, second = kept[-1]
     few = len(reduced) == 1 and reduced[0].size <= FEW_ROWS and step == item
     if few and columns * item > CUT_BYTES:
-        each = -(-columns // -(-columns * item // CUT_BYTES))
+        each = ceildiv(columns, ceildiv(columns * item, CUT_BYTES))
         each += -each % (CACHE_LINE // item)  # pieces of whole lines, nearly alike
-        number = -(-columns // each)
+        number = ceildiv(columns, each)
         kept[-1:] = [Axis(number, step * each, second * each), Axis(each, step, second)]
         return columns - (number - 1) * each
     return columns if small_planes(kept, reduced, item) else 0

@@ -10,6 +10,7 @@ import math
 from collections.abc import Sequence
 
 from specops import geometry, launch
+from specops.geometry import ceildiv
 from specops.kernels import max_pool as kernel
 from specops.lowering import machine, pooling
 from specops.lowering.keys import keys_of
@@ -129,9 +130,9 @@ class MaxPoolGrad:
         for n in reversed(self._plane):
             step = max(1, min(n, block))
             block //= step
-            blocks *= -(-n // step)
+            blocks *= ceildiv(n, step)
         planes = math.prod(axis.size for axis in walk.batch)
-        sets = planes // beside * -(-beside // together) * -(-lanes // pitch)
+        sets = planes // beside * ceildiv(beside, together) * ceildiv(lanes, pitch)
         find = _DIRECT(self._width, True)
         if walk.rank_bytes:
             find = _POSITIONS(self._width, 8 * walk.rank_bytes)

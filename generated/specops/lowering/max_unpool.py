@@ -12,6 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from specops import geometry, launch
+from specops.geometry import ceildiv
 from specops.kernels import max_pool as kernel
 from specops.lowering import machine, pooling
 from specops.lowering.plans import Plans
@@ -93,7 +94,7 @@ class MaxUnpool:
         def shared_by(share: int, elements: int) -> Plan:
             """Items of so many positions, each of which reads so many elements."""
             settings[kernel.ROWS], settings[kernel.GIVEN] = share, elements
-            items = -(-self._elements // share)
+            items = ceildiv(self._elements, share)
             return planned(_UNPOOL(8 * self._item_bytes), items, settings, given, taken)
 
         alone, planes = None, self._planes
@@ -101,4 +102,4 @@ class MaxUnpool:
             plane = self._elements // planes
             together = max(1, min(OWN_ELEMENTS // plane, planes // ITEMS))
             alone = shared_by(together * plane, together * (self._given // planes))
-        return _Plan(alone, shared_by(-(-self._elements // ITEMS), 0))
+        return _Plan(alone, shared_by(ceildiv(self._elements, ITEMS), 0))

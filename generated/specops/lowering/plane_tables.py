@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 from numba.core.registry import cpu_target
 
+from specops.geometry import ceildiv
 from specops.lowering.pool_axes import SpatialAxis
 
 
@@ -69,7 +70,7 @@ def _vectors(ranks: npt.NDArray[Any], count: int, lanes: int) -> npt.NDArray[Any
     >>> _vectors(np.array([1, 2, 3]), 5, 4).tolist()
     [[1, 2, 3, 0], [0, 0, 0, 0]]
     """
-    whole = -(-count // lanes) * lanes
+    whole = ceildiv(count, lanes) * lanes
     first = ranks.ravel()[:whole]
     return np.pad(first, (0, whole - len(first))).reshape(-1, lanes)
 

@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from specops import geometry, launch
+from specops.geometry import ceildiv, evened
 from specops.lowering.plane_tables import plane_table
 from specops.lowering.pool_axes import BatchAxis, SpatialAxis
 from specops.tensor import Tensor, packed
@@ -214,7 +215,7 @@ class Windows:
             share = max(1, ITEM_BYTES // size)
             settings[kernel.ROWS] = share
             planes = math.prod(axis.size for axis in merged)
-            items = planes * -(-math.prod(axis.out_size for axis in spatial) // share)
+            items = planes * ceildiv(math.prod(axis.out_size for axis in spatial), share)
         merged = merged or [BatchAxis(1, 0, 0, 0, 0)]
         settings[kernel.BATCH] = len(merged)
         settings[kernel.SPATIAL] = len(spatial)
@@ -266,7 +267,7 @@ class Windows:
         *outer, rows, columns = spatial
         lanes, plane = kernel.VECTOR_BYTES // rank, rows.ranks * columns.ranks
         # As many vectors as rows have otherwise, or fewer: 0.2 to 1 of the time.
-        few = plane <= lanes * rows.out_size * -(-columns.out_size // lanes)
+        few = plane <= lanes * rows.out_size * ceildiv(columns.out_size, lanes)
         if outer or not few or plane * rank > LINE_BYTES:
             return None
         for sizes, steps in ((self._sizes, strides), (self._out_sizes, out_strides)):
@@ -292,7 +293,7 @@ class Windows:
         plane_bytes = size * rows.size * columns.size
         out_bytes = size * rows.out_size * columns.out_size
         batch = [BatchAxis(planes, plane_bytes, out_bytes, 0, 0)]
-        return WalkParts(rank, settings, batch, spatial, -(-planes // together), table.words)
+        return WalkParts(rank, settings, batch, spatial, ceildiv(planes, together), table.words)
 
     def _set_lines(
         self,
@@ -312,7 +313,7 @@ class Windows:
         pitch = max(1, min(lane.size, LINE_BYTES // (rank * min(line, 2 * reach + 1))))
         fits = max(LINE_BYTES // (rank * pitch), 2 * reach + 1)
         tile = max(1, min(out_n, (fits - 1 - reach) // stride + 1))
-        tile = -(-out_n // -(-out_n // tile))  # of one width, not a narrow one at the end
+        tile = evened(out_n, tile)  # of one width, not a narrow one at the end
         line = ((tile - 1) * stride + 1 + reach) * pitch
         tall, share, count = self._share_rows(spatial[-2], line * rank)
         if self._index_bytes:
@@ -327,20 +328,20 @@ class Windows:
             plane_bytes += kernel.GAP_BYTES
             together = max(1, min(beside, LINE_BYTES // plane_bytes))
         out_rows = spatial[-2].out_size
-        blocks = -(-out_rows // share) * (rows // max(1, out_rows))
+        blocks = ceildiv(out_rows, share) * (rows // max(1, out_rows))
         settings[kernel.LANES : kernel.LANE_WEIGHT + 1] = (lane.size, pitch, *lane[2:])
         settings[kernel.TILE] = tile
         settings[kernel.ROWS] = share
         settings[kernel.LINE] = line
         settings[kernel.TALL] = tall
         settings[kernel.PLANES] = together
-        settings[kernel.BUFFER] = -(-(together * plane_bytes + kernel.SLACK_BYTES) // 64) * 64
+        settings[kernel.BUFFER] = ceildiv(together * plane_bytes + kernel.SLACK_BYTES, 64) * 64
         spare = max(tile, pitch) * (size + 8 if self._index_bytes else size)
         settings[kernel.SCRATCH] = (
             self._buffers * settings[kernel.BUFFER] + spare + kernel.VECTOR_BYTES
         )
-        sets = planes // beside * -(-beside // together)
-        return sets * -(-lane.size // pitch) * -(-out_n // tile) * blocks
+        sets = planes // beside * ceildiv(beside, together)
+        return sets * ceildiv(lane.size, pitch) * ceildiv(out_n, tile) * blocks
 
     @staticmethod
     def _positions(spatial: list[SpatialAxis], tile: int, share: int) -> int:

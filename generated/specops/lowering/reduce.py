@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from specops import geometry, launch
-from specops.geometry import Axis
+from specops.geometry import Axis, ceildiv, evened
 from specops.kernels import reduce as kernel
 from specops.lowering import machine
 from specops.lowering.keys import keys_of
@@ -320,7 +320,7 @@ class Reduce:
         width = kept[-1].size
         by_groups = kept[-1].stride < reduced[-2].stride
         tile = min(width, kernel.SHORT_GROUPS if by_groups else RUN_GROUPS)
-        items = geometry.elements(kept) // width * -(-width // tile)
+        items = geometry.elements(kept) // width * ceildiv(width, tile)
         positions = geometry.elements(reduced[:-1])
         return _Way(_RUNS, items, positions, positions * n * tile * self._item_size, tile)
 
@@ -339,7 +339,7 @@ class Reduce:
         size = self._item_size
         width, stride, _ = kept[-1]
         widest = tile = min(TILE_BYTES // size, TILE) if stride == size else APART_TILE
-        tile = -(-width // -(-width // tile))  # all alike
+        tile = evened(width, tile)  # all alike
         tile += -tile % (64 // size)
         beside = last = several = 1
         narrow = self._converts and stride == size and width <= DOWN_COLUMNS
@@ -348,7 +348,7 @@ class Reduce:
         if stride == size and reduced[-1].stride == width * size:
             n, row_bytes, _ = reduced[-1]
             most = DOWN_COLUMNS if narrow else self._beside
-            beside = -(-n // -(-n * width // most))
+            beside = ceildiv(n, ceildiv(n * width, most))
             if n >= MANY_ROWS:
                 # So many that joining their states takes as long as folding all rows: 0.3 to 1.1 of the time.
                 rows = geometry.elements(reduced)
@@ -366,13 +366,13 @@ class Reduce:
             tile, several = width, min(widest // width, kept[-2].size)
         if beside > 1:
             tile = width
-            taken = -(-n // beside)
+            taken = ceildiv(n, beside)
             last = n - (taken - 1) * beside
             reduced[-1] = Axis(taken, row_bytes * beside, 0)
-        items = geometry.elements(kept) // width * -(-width // tile)
+        items = geometry.elements(kept) // width * ceildiv(width, tile)
         if several > 1:
             size_of_next = kept[-2].size
-            items = items // size_of_next * -(-size_of_next // several)
+            items = items // size_of_next * ceildiv(size_of_next, several)
         total = geometry.elements(reduced)
         wide = beside * several * size * min(width, tile)
         down = 0
@@ -394,4 +394,4 @@ class Reduce:
             beyond_core = groups * total * self._item_size >= machine.CORE_CACHE_BYTES
             if beyond_core and run_bytes >= machine.RUN_BYTES:
                 parts = max(1, min(reduced[0].size, most))
-        return -(-total // -(-total // parts))
+        return evened(total, parts)

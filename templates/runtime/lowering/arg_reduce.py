@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from specops import geometry, launch
-from specops.geometry import Axis
+from specops.geometry import Axis, ceildiv, evened
 from specops.kernels import arg_reduce as kernel
 from specops.lowering import machine
 from specops.lowering.keys import keys_of
@@ -454,7 +454,7 @@ class Search:
         wide = across * geometry.elements(beside)
         if beside:
             tile = wide
-        items = visit.groups // across * -(-across // tile)
+        items = visit.groups // across * ceildiv(across, tile)
         row_bytes = size * min(wide, tile)
         part_bytes = visit.total * row_bytes
         return _Way(
@@ -490,9 +490,9 @@ class Search:
             n, stride, weight = reduced[-1]
             # So many that joining their winners takes as long as folding all rows: 0.2 to 0.9 of the time of BESIDE.
             worth = math.isqrt((visit.total if visit.ordered else n) // columns)
-            taken_as_one = min(worth, -(-n // -(-n * columns // machine.BESIDE)))
+            taken_as_one = min(worth, ceildiv(n, ceildiv(n * columns, machine.BESIDE)))
             if taken_as_one > 1:
-                taken = -(-n // taken_as_one)
+                taken = ceildiv(n, taken_as_one)
                 shared = taken * taken_as_one - n
                 overlap = shared * stride, shared * weight
                 reduced[-1] = Axis(taken, stride * taken_as_one, weight * taken_as_one)
@@ -506,7 +506,7 @@ class Search:
     def _tile(self, columns: int, most: int) -> int:
         """Columns of a tile of at most so many bytes: all tiles alike, of whole lines."""
         size = self._item_size
-        tile = -(-columns // -(-columns // (most // size)))
+        tile = evened(columns, most // size)
         return tile + -tile % (64 // size)
 
     def _rows(self, visit: _Visit) -> _Way:
@@ -557,7 +557,7 @@ class Search:
             if beyond_core and run_bytes >= machine.RUN_BYTES:
                 parts = max(1, min(reduced[0].size, machine.PARTIALS // groups))
                 split = parts == reduced[0].size
-        return -(-total // -(-total // parts)), split
+        return evened(total, parts), split
 
     def _marks(self, visit: _Visit, way: _Way, parts: int, split: bool, past: bool) -> _Marks:
         """Zeros are set along with the search where both walk the output the same way, else beforehand in the output's
@@ -631,7 +631,7 @@ class Search:
         }
         tables = geometry.table(stored), _NO_AXES, _NO_AXES, geometry.table(group)
         walk = self._walk(settings, *tables)
-        items = geometry.elements(stored[:-1]) * -(-columns // tile)
+        items = geometry.elements(stored[:-1]) * ceildiv(columns, tile)
         return searched, _RowsOfMarks(walk, launch.address(walk), items)
 
     def _walk(

@@ -6,6 +6,7 @@ import math
 from collections.abc import Sequence
 
 from specops import geometry, launch
+from specops.geometry import ceildiv
 from specops.kernels import sum_pool as kernel
 from specops.lowering import machine, pooling
 from specops.lowering.average_pool import counted
@@ -43,7 +44,7 @@ class AveragePoolGrad:
     ) -> None:
         self._dtype = input.dtype
         self._item_bytes = input.numpy_dtype.itemsize
-        holders = math.prod(-(-w // s) for w, s in zip(window, strides, strict=True))
+        holders = math.prod(ceildiv(w, s) for w, s in zip(window, strides, strict=True))
         self._width = sum_width(input.dtype, holders)
         spatial = output.sizes[len(output.sizes) - len(window) :]
         self._windows = Windows(
@@ -103,17 +104,17 @@ class AveragePoolGrad:
                 together = max(1, min(together, beside))
             settings[[kernel.PITCH, kernel.TILE, kernel.ROWS]] = pitch, tile, share
             settings[kernel.PLANES] = together
-            settings[kernel.BUFFER] = -(-(together * line_bytes + kernel.SLACK_BYTES) // 64) * 64
+            settings[kernel.BUFFER] = ceildiv(together * line_bytes + kernel.SLACK_BYTES, 64) * 64
             spare = max(tile, pitch) * self._item_bytes
             settings[kernel.SCRATCH] = 4 * settings[kernel.BUFFER] + spare
             past = geometry.goes_past(self._output, out_strides, self._moved)
             settings[kernel.PAST] = past and pooling.lanes_go_past(kernel, settings)
             run = _LINES(self._dtype, self._width)
-            sets = planes // beside * -(-beside // together)
-            items = sets * -(-lanes // pitch) * -(-n // tile) * -(-rows // share)
+            sets = planes // beside * ceildiv(beside, together)
+            items = sets * ceildiv(lanes, pitch) * ceildiv(n, tile) * ceildiv(rows, share)
         else:
             run = _DIRECT(self._dtype)
-            items = planes * -(-rows * n // int(settings[kernel.ROWS]))
+            items = planes * ceildiv(rows * n, int(settings[kernel.ROWS]))
         return planned(run, items, settings, walk.batch, walk.spatial)
 
     def _whole(self, spatial: list[SpatialAxis]) -> bool:
@@ -135,5 +136,5 @@ class AveragePoolGrad:
         share = max(1, pooling.ITEM_BYTES // (elements * self._item_bytes))
         settings[kernel.BATCH] = len(batch)
         settings[kernel.PLANE], settings[kernel.ROWS] = elements, share
-        items = -(-math.prod(axis.size for axis in batch) // share)
+        items = ceildiv(math.prod(axis.size for axis in batch), share)
         return planned(_WHOLE(self._dtype, self._width), items, settings, batch, walk.spatial)

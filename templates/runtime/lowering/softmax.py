@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from specops import geometry, launch
-from specops.geometry import Axis
+from specops.geometry import Axis, ceildiv, evened
 from specops.kernels import softmax as kernel
 from specops.lowering import machine
 from specops.lowering.plans import Plans
@@ -147,7 +147,7 @@ class Softmax:
         if way.items < PART_ITEMS:
             parts = min(way.part_bytes // machine.PART_BYTES, PART_ITEMS // way.items)
             parts = max(1, min(parts, machine.PARTIALS // groups))
-            parts = -(-total // -(-total // parts))  # none empty
+            parts = evened(total, parts)  # none empty
         if by_rows and parts == 1 and self._is_short(reduced, block):
             chunk = _SHORT
         if by_rows and parts > 1 and block >= total:
@@ -247,10 +247,10 @@ class Softmax:
             parts = min(total * size * tile // machine.PART_BYTES, machine.PARTIALS // groups)
             enough //= max(1, parts)
         if copies == 1:
-            while groups // columns * -(-columns // tile) < enough and tile >= halved:
+            while groups // columns * ceildiv(columns, tile) < enough and tile >= halved:
                 tile //= 2
-            tile = min(columns, -(-tile // lanes) * lanes)
-        items = groups * copies // columns * -(-columns // tile)
+            tile = min(columns, ceildiv(tile, lanes) * lanes)
+        items = groups * copies // columns * ceildiv(columns, tile)
         block = min(total, BLOCK_ROWS)
         return _Way(_COLUMNS, items, total * size * tile, tile * size, block, tile, near, copies)
 
@@ -271,7 +271,7 @@ class Softmax:
         together = min(width, widest // n)
         if together < width or total * size * width * n < 2 * machine.PART_BYTES:
             together = min(together, groups // SHARED_TILES)
-        vectors = -(-n // self._lanes)
+        vectors = ceildiv(n, self._lanes)
         many = total >= max(LEAST_RUNS, RUNS_OF_SQUARE * vectors**2)
         if not adjoin or not many or vectors > RUN_VECTORS or together == 0:
             return None
@@ -281,7 +281,7 @@ class Softmax:
         kept[-1] = Axis(width * n, size, size)
         return _Way(
             _COLUMNS,
-            groups // width * -(-width // together),
+            groups // width * ceildiv(width, together),
             total * size * together * n,
             together * n * size,
             min(total, BLOCK_ROWS),
@@ -293,7 +293,7 @@ class Softmax:
     def _rows(self, kept: list[Axis], reduced: list[Axis], past: bool) -> _Way:
         size, inner = self._item_size, reduced[-1].size
         total = geometry.elements(reduced)
-        vectors = total // inner * -(-inner // self._lanes)
+        vectors = total // inner * ceildiv(inner, self._lanes)
         keeps = self._is_one_run(reduced) and not (past or self._logarithm)
         fits = vectors * kernel.VECTOR_BYTES <= (KEPT_BYTES if keeps else SCRATCH_BYTES)
         return _Way(
@@ -346,7 +346,7 @@ class Softmax:
             return max(axis.stride, abs(axis.second))
 
         def cost(axis: Axis, other: Axis, of_group: float) -> float:
-            waste = self._lanes * -(-axis.size // self._lanes) / axis.size
+            waste = self._lanes * ceildiv(axis.size, self._lanes) / axis.size
             if self._adjoins(axis):
                 return waste
             near = furthest(axis) <= kernel.NEAR_STEPS[-1] * self._item_size
