@@ -153,9 +153,9 @@ def test_indices_of_few_rows(
                 output=output,
             )
             plan = search._plans[x.strides, out.strides]
-            assert plan.walks[0][arg_reduce_kernel.PAST] == (least == 0)
+            assert plan.walk[arg_reduce_kernel.PAST] == (least == 0)
             gaps = np.empty((3, 2 * columns), out.dtype)[:, :columns].strides
-            assert search._plans[x.strides, gaps].walks[0][arg_reduce_kernel.PAST] == 0
+            assert search._plans[x.strides, gaps].walk[arg_reduce_kernel.PAST] == 0
             search(x, out)
             found.append(out.tobytes())
             assert {*memory[:begin], *memory[begin + 3 * columns :]} == {7}

@@ -78,25 +78,25 @@ class _Plan(NamedTuple):
     """The walk for one set of strides."""
 
     run: launch.Kernel
-    walks: tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]  # own what is at the next two
-    walk: int  # the address of the walk that searches
-    join: int  # of the walk that joins parts
+    walk: npt.NDArray[np.int64]
+    walk_at: int  # its address
+    join: npt.NDArray[np.int64]  # the walk that joins parts
+    join_at: int
     shift: int  # bytes from the input's element [0, 0, ..] to the first visited
     out_shift: int
     items: int
     groups: int
     parts: int
-    zeros: npt.NDArray[np.int64] | None  # the walk that sets an output to 0 beforehand
-    elements: int  # of it
-    rows: _RowsOfMarks | None  # of marks, where the search stores places
+    zeros: _Stores | None  # beforehand, of a whole output
+    rows: _Stores | None  # of marks, when all places are found: these are what the search stores
     repeated: tuple[slice, ...] | None  # kept axes of stride 0 cut to one element
 
 
-class _RowsOfMarks(NamedTuple):
-    """Rows of marks, stored when all places are found."""
+class _Stores(NamedTuple):
+    """What is stored apart from the search."""
 
     walk: npt.NDArray[np.int64]
-    address: int  # of it
+    walk_at: int  # its address
     items: int
 
 
@@ -170,8 +170,7 @@ class _Marks(NamedTuple):
     past: bool = False  # zeros, and marks among them, go past the caches
     stored: int = 0  # setting STORED
     after: bool = False  # rows of marks are stored when all places are found
-    before: npt.NDArray[np.int64] | None = None  # the walk that sets all to 0 beforehand
-    elements: int = 0  # of it
+    before: _Stores | None = None  # all 0
 
 
 class Search:
@@ -226,28 +225,27 @@ class Search:
         if self._empty:
             return
         plan = self._plans[x.strides, out.strides]
-        run, _, walk, join, shift, out_shift, items, groups, parts = plan[:9]
-        zeros, elements, rows, repeated = plan[9:]
-        source = launch.address(x) + shift
-        target = launch.address(out) + out_shift
-        large = self._large
+        source = launch.address(x) + plan.shift
+        target = launch.address(out) + plan.out_shift
+        zeros, rows, large = plan.zeros, plan.rows, self._large
         if zeros is not None:
-            _ZERO(launch.address(zeros), 0, target, 0, elements, large=large)
+            _ZERO(zeros.walk_at, 0, target, 0, zeros.items, large=large)
         if rows is not None:
-            places = np.empty(groups * self._item_size, np.uint8)
+            places = np.empty(plan.groups * self._item_size, np.uint8)
             at, store = launch.address(places), _MARKED(self._kind[0])
-            run(walk, source, at, 0, items, large=large)
-            store(rows.address, at, target, 0, rows.items, large=large)
-        elif parts == 1:
-            run(walk, source, target, 0, items, large=large)
+            plan.run(plan.walk_at, source, at, 0, plan.items, large=large)
+            store(rows.walk_at, at, target, 0, rows.items, large=large)
+        elif plan.parts == 1:
+            plan.run(plan.walk_at, source, target, 0, plan.items, large=large)
         else:
-            pairs = np.empty(2 * groups * parts, np.int64)
+            number = plan.groups * plan.parts
+            pairs = np.empty(2 * number, np.int64)
             partial = launch.address(pairs)
-            run(walk, source, target, partial, items, large=large)
-            many = groups * parts >= launch.MANY_PARTS
-            _COMBINE(join, 0, target, partial, groups, large=many)
-        if repeated is not None:
-            _spread(out, out[repeated])
+            plan.run(plan.walk_at, source, target, partial, plan.items, large=large)
+            many = number >= launch.MANY_PARTS
+            _COMBINE(plan.join_at, 0, target, partial, plan.groups, large=many)
+        if plan.repeated is not None:
+            _spread(out, out[plan.repeated])
 
     def kernels(self) -> list[launch.Kernel]:
         """All that calls may run, whatever the strides."""
@@ -309,7 +307,7 @@ class Search:
             kernel.LAST_COLUMNS: way.last_columns,
         }
         tables = geometry.table(kept), geometry.table(reduced), marks.marks, marks.zeros
-        walk = joining = self._walk(settings, *tables, preferred, beside)
+        walk = join = self._walk(settings, *tables, preferred, beside)
         if split:
             pair = kernel.PAIR_BYTES
             weights = geometry.index_weights([axis.size for axis in kept])
@@ -324,16 +322,16 @@ class Search:
         one_hot = self._mark is not None and not marks.after and not split
         return _Plan(
             search(*self._kind, one_hot),
-            (walk, joining),
+            walk,
             launch.address(walk),
-            launch.address(joining),
+            join,
+            launch.address(join),
             visit.shift,
             visit.out_shift,
             way.items * parts,
             groups,
             parts,
             marks.before,
-            marks.elements,
             rows,
             visit.repeated,
         )
@@ -604,9 +602,9 @@ class Search:
         if by_rows and few and fits and parts == 1 and not columns:
             return _Marks(_NO_AXES, _NO_AXES, after=True)
         axes = geometry.table(geometry.coalesce(everything))
-        before = np.concatenate(([self._out_size, past, len(axes)], axes.ravel()))
-        elements = geometry.elements(everything)
-        return _Marks(marks, _NO_AXES, before=before, elements=elements)
+        walk = np.concatenate(([self._out_size, past, len(axes)], axes.ravel()))
+        before = _Stores(walk, launch.address(walk), geometry.elements(everything))
+        return _Marks(marks, _NO_AXES, before=before)
 
     def _adjoining(self, group: list[Axis], columns: int, tile: int) -> int:
         """How many rows of columns adjoin in the output, in the order of the index; taken off the group's axes."""
@@ -616,7 +614,7 @@ class Search:
 
     def _rows_of_marks(
         self, kept: list[Axis], marked: list[Axis], past: bool
-    ) -> tuple[list[Axis], _RowsOfMarks]:
+    ) -> tuple[list[Axis], _Stores]:
         """The kept axes of a search that stores places in the order of the output, and what makes marks of these."""
         order = sorted(range(len(kept)), key=lambda i: -abs(kept[i].second))
         weights = geometry.index_weights([kept[i].size for i in order])
@@ -635,7 +633,7 @@ class Search:
         tables = geometry.table(stored), _NO_AXES, _NO_AXES, geometry.table(group)
         walk = self._walk(settings, *tables)
         items = geometry.elements(stored[:-1]) * ceildiv(columns, tile)
-        return searched, _RowsOfMarks(walk, launch.address(walk), items)
+        return searched, _Stores(walk, launch.address(walk), items)
 
     def _walk(
         self, settings: dict[int, int], *tables: npt.NDArray[np.int64]

@@ -199,19 +199,18 @@ class Reduce:
             out[...] = self._empty
             return
         plan = self._plans[x.strides, out.strides]
-        run, _, walk, shift, out_shift, items, groups, parts, partial_bytes = plan
-        source = launch.address(x) + shift
-        target = launch.address(out) + out_shift
+        source = launch.address(x) + plan.shift
+        target = launch.address(out) + plan.out_shift
         large = self._large
-        if parts == 1:
-            run(walk, source, target, 0, items, large=large)
+        if plan.parts == 1:
+            plan.run(plan.walk_at, source, target, 0, plan.items, large=large)
             return
-        states = np.empty(partial_bytes, np.uint8)
+        states = np.empty(plan.partial_bytes, np.uint8)
         partial = launch.address(states)
-        run(walk, source, target, partial, items, large=large)
+        plan.run(plan.walk_at, source, target, partial, plan.items, large=large)
         combine = _COMBINE(*self._fold)
-        many = groups * parts >= launch.MANY_PARTS
-        combine(walk, 0, target, partial, groups, large=many)
+        many = plan.groups * plan.parts >= launch.MANY_PARTS
+        combine(plan.walk_at, 0, target, partial, plan.groups, large=many)
 
     def kernels(self) -> list[launch.Kernel]:
         """All that calls may run, whatever the strides."""

@@ -59,6 +59,7 @@ class _Plan(NamedTuple):
     walk: npt.NDArray[np.int64]
     walk_at: int  # its address
     second: npt.NDArray[np.int64] | None  # the walk that writes, where groups are split
+    second_at: int
     shift: int  # bytes from the input's element [0, 0, ..] to the first visited
     out_shift: int
     items: int
@@ -115,19 +116,18 @@ class Softmax:
         if self._empty:
             return
         plan = self._plans[x.strides, out.strides]
-        run, _, walk, second, shift, out_shift, items, groups, parts = plan
-        source = launch.address(x) + shift
-        target = launch.address(out) + out_shift
+        source = launch.address(x) + plan.shift
+        target = launch.address(out) + plan.out_shift
         large = self._large
-        if second is None:
-            run(walk, source, target, 0, items, large=large)
+        if plan.second is None:
+            plan.run(plan.walk_at, source, target, 0, plan.items, large=large)
             return
-        pairs = np.empty(2 * groups * parts, np.float64)
+        number = plan.groups * plan.parts
+        pairs = np.empty(2 * number, np.float64)
         partial = launch.address(pairs)
-        run(walk, source, target, partial, items, large=large)
-        many = groups * parts >= launch.MANY_PARTS
-        _COMBINE(walk, 0, 0, partial, groups, large=many)
-        run(launch.address(second), source, target, partial, items, large=large)
+        plan.run(plan.walk_at, source, target, partial, plan.items, large=large)
+        _COMBINE(plan.walk_at, 0, 0, partial, plan.groups, large=number >= launch.MANY_PARTS)
+        plan.run(plan.second_at, source, target, partial, plan.items, large=large)
 
     def kernels(self) -> list[launch.Kernel]:
         """All that calls may run, whatever the strides."""
@@ -183,6 +183,7 @@ class Softmax:
             walk,
             launch.address(walk),
             second,
+            0 if second is None else launch.address(second),
             shift,
             out_shift,
             way.items * parts,
