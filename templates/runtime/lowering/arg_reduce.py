@@ -164,7 +164,7 @@ class _Marks(NamedTuple):
     marks: npt.NDArray[np.int64]  # the table of axes
     zeros: npt.NDArray[np.int64]  # that of a group's elements, stored with the search
     zero_rows: int = 1
-    past: bool = False  # zeros, and marks among them, go past the caches
+    past: bool = False  # zeros, and marks among them, go past the caches; or indices
     stored: int = 0  # setting STORED
     after: bool = False  # rows of marks are stored when all places are found
     before: _Stores | None = None  # all 0
@@ -264,58 +264,22 @@ class Search:
             way = self._small_planes(visit, past) or self._columns(visit)
         else:
             way = self._rows(visit)
+        if self._mark is None and way.search is _PLANES:
+            # Of few rows, indices are much of what is moved: past the caches they take 0.7 to 0.9 of the time.
+            past = geometry.goes_past(self._output, out_strides, self._moved)
         parts, split = self._parts(visit, way)
         marks = self._marks(visit, way, parts, split, past)
-        # Of few rows, indices are much of what is moved: past the caches they take 0.7 to 0.9 of the time.
-        few = self._mark is None and way.search is _PLANES
-        indices_past = few and geometry.goes_past(self._output, out_strides, self._moved)
         rows = None
         if marks.after:
             kept, rows = self._rows_of_marks(kept, visit.marked, past)
-        groups, search = visit.groups, way.search
-        runs = reduced[1:] if split else reduced
-        short = len(runs) == 1 and runs[0].size * self._item_size <= kernel.SHORT_BYTES
-        whole = split or (parts == 1 and len(marks.marks) <= 1 and len(marks.zeros) <= 1)
-        if search is _ROWS and way.contiguous and short and whole and not marks.past:
-            search = _SHORT
+        settings = self._settings(visit, way, marks, parts, split)
         preferred = geometry.table(way.preferred.axes) if way.preferred else _NO_AXES
         beside = geometry.table(way.beside) if way.beside else _NO_AXES
-        settings = {
-            kernel.CONTIGUOUS: way.contiguous,
-            kernel.LAST: self._last,
-            kernel.LATE: way.late,
-            kernel.PREFERRED_AT: way.preferred.at if way.preferred else 0,
-            kernel.PREFERRED_INDEX: way.preferred.first if way.preferred else 0,
-            kernel.ORDERED: visit.ordered,
-            kernel.BASE: visit.base,
-            kernel.TILE: way.tile,
-            kernel.PARTS: parts,
-            kernel.PART_WEIGHT: reduced[0].second if split else 0,
-            kernel.WIDTH: self._out_size,
-            kernel.BLANKS: self._blanks,
-            kernel.MARK: self._mark or 0,
-            kernel.OVERLAP: way.overlap[0],
-            kernel.OVERLAP_INDEX: way.overlap[1],
-            kernel.ZERO_ROWS: marks.zero_rows,
-            kernel.PAST: marks.past or indices_past,
-            kernel.STORED: marks.stored,
-            kernel.CEILING: self._ceiling,
-            kernel.UNCACHED: self._uncached,
-            kernel.LAST_COLUMNS: way.last_columns,
-        }
         tables = geometry.table(kept), geometry.table(reduced), marks.marks, marks.zeros
         walk = join = self._walk(settings, *tables, preferred, beside)
         if split:
-            pair = kernel.PAIR_BYTES
-            weights = geometry.index_weights([axis.size for axis in kept])
-            places = [
-                Axis(axis.size, axis.stride, pair * w)
-                for axis, w in zip(kept, weights, strict=True)
-            ]
-            places.append(Axis(parts, reduced[0].stride, pair * groups))
-            settings |= {kernel.PARTS: 1, kernel.WIDTH: pair}
-            kept_table = geometry.table(geometry.coalesce(geometry.by_memory(places)))
-            walk = self._walk(settings, kept_table, geometry.table(runs))
+            walk = self._walk_of_parts(settings, kept, reduced)
+        search = _SHORT if self._is_short(visit, way, marks, parts, split) else way.search
         one_hot = self._mark is not None and not marks.after and not split
         return _Plan(
             search(*self._kind, one_hot),
@@ -326,12 +290,64 @@ class Search:
             visit.shift,
             visit.out_shift,
             way.items * parts,
-            groups,
+            visit.groups,
             parts,
             marks.before,
             rows,
             visit.repeated,
         )
+
+    def _settings(
+        self, visit: _Visit, way: _Way, marks: _Marks, parts: int, split: bool
+    ) -> dict[int, int]:
+        """Of the walk that searches groups, or joins what their parts gave."""
+        preferred = way.preferred or _Preferred([], 0, 0)
+        return {
+            kernel.CONTIGUOUS: way.contiguous,
+            kernel.LAST: self._last,
+            kernel.LATE: way.late,
+            kernel.PREFERRED_AT: preferred.at,
+            kernel.PREFERRED_INDEX: preferred.first,
+            kernel.ORDERED: visit.ordered,
+            kernel.BASE: visit.base,
+            kernel.TILE: way.tile,
+            kernel.PARTS: parts,
+            kernel.PART_WEIGHT: visit.reduced[0].second if split else 0,
+            kernel.WIDTH: self._out_size,
+            kernel.BLANKS: self._blanks,
+            kernel.MARK: self._mark or 0,
+            kernel.OVERLAP: way.overlap[0],
+            kernel.OVERLAP_INDEX: way.overlap[1],
+            kernel.ZERO_ROWS: marks.zero_rows,
+            kernel.PAST: marks.past,
+            kernel.STORED: marks.stored,
+            kernel.CEILING: self._ceiling,
+            kernel.UNCACHED: self._uncached,
+            kernel.LAST_COLUMNS: way.last_columns,
+        }
+
+    def _walk_of_parts(
+        self, settings: dict[int, int], kept: list[Axis], reduced: list[Axis]
+    ) -> npt.NDArray[np.int64]:
+        """The walk that takes each step along the outermost reduced axis as a group of its own, in the order of memory.
+
+        It stores pairs where those of parts are.
+        """
+        pair = kernel.PAIR_BYTES
+        weights = geometry.index_weights([axis.size for axis in kept])
+        places = [axis._replace(second=pair * w) for axis, w in zip(kept, weights, strict=True)]
+        outermost, *runs = reduced
+        places.append(outermost._replace(second=pair * geometry.elements(kept)))
+        groups = geometry.coalesce(geometry.by_memory(places))
+        settings = settings | {kernel.PARTS: 1, kernel.WIDTH: pair}
+        return self._walk(settings, geometry.table(groups), geometry.table(runs))
+
+    def _is_short(self, visit: _Visit, way: _Way, marks: _Marks, parts: int, split: bool) -> bool:
+        """Whether each row is one short run that adjoins, with marks and zeros along one axis at most."""
+        runs = visit.reduced[1:] if split else visit.reduced
+        short = len(runs) == 1 and runs[0].size * self._item_size <= kernel.SHORT_BYTES
+        whole = split or (parts == 1 and len(marks.marks) <= 1 and len(marks.zeros) <= 1)
+        return way.search is _ROWS and way.contiguous and short and whole and not marks.past
 
     def _visit(self, strides: tuple[int, ...], out_strides: tuple[int, ...]) -> _Visit:
         """Kept axes by memory, all strides positive; reduced ones so that the preferred element comes first."""
@@ -565,7 +581,7 @@ class Search:
         caches). So are rows of columns (0.5 to 0.9), if need be when all places are found.
         """
         if self._mark is None:
-            return _Marks(_NO_AXES, _NO_AXES)
+            return _Marks(_NO_AXES, _NO_AXES, past=past)
         size, columns = self._item_size, way.search is _COLUMNS
         marked = geometry.by_memory(visit.marked)
         marks = geometry.table(geometry.coalesce(visit.marked))
