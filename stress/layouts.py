@@ -23,6 +23,7 @@ from stress.draws.common import Call, Shape
 from stress.memory import Arena, copy_bits
 
 LIMIT = 120.0  # seconds for one call in all layouts
+BYTES = 1 << 22  # of a tensor at most, with gaps
 
 Strides = tuple[int, ...]
 
@@ -60,8 +61,8 @@ class Table:
 
     def __init__(self, call: Call) -> None:
         self._call = call
-        self._inputs = [Arena() for _ in call.inputs]
-        self._outputs = [Arena() for _ in call.outputs]
+        self._inputs = [Arena(BYTES) for _ in call.inputs]
+        self._outputs = [Arena(BYTES) for _ in call.outputs]
         self._wanted: list[bytes] = []
 
     def check(self, edges: int, given: list[Strides], asked: list[Strides]) -> None:

@@ -247,6 +247,48 @@ def test_windows_too_long_for_lines(name: str, monkeypatch: pytest.MonkeyPatch) 
             raise AssertionError(f"{number}: {shape} {x.strides}, {pool}: {error}") from error
 
 
+LONG_ROW = 21000
+LONG = [  # windows too long for lines, in rows of several groups: window, stride, dilation, padding at both ends
+    (8300, 1, 1, 0),
+    (9001, 3, 1, 5000),
+    (9001, 3, 1, 8999),
+    (16500, 4095, 1, 100),
+    (16500, 4097, 1, 100),
+    (20999, 1, 1, 20998),
+    (9000, 9000, 1, 0),
+    (8300, 2, 2, 10),
+]
+
+
+@pytest.mark.parametrize(("window", "stride", "dilation", "padding"), LONG)
+@pytest.mark.parametrize("name", TYPES)
+def test_long_windows(name: str, window: int, stride: int, dilation: int, padding: int) -> None:
+    """Whole numbers, whose sums are exact; over two rows, and down to one NaN, infinities only where they are."""
+    random = np.random.default_rng(window)
+    plain = random.integers(-3, 4, (2, LONG_ROW)).astype(np.float64)
+    plain[:, -7:] = 5
+    for p, spoiled in ((0, False), (0, True), (1, False), (2, True), (3, False), (7, False)):
+        x = plain.astype(numpy_type(name))
+        if spoiled:
+            x[0, [8200, 15000]] = INF
+            x[1, 19000] = NAN
+        spread = dilation * (window - 1) + 1
+        count = (LONG_ROW + 2 * padding - spread) // stride + 1
+        windows = Windows((2, window), (1, stride), (1, dilation), (0, padding), (1, count))
+        pool = Pooling(windows, (0, padding), "" if p else "inside", p=p)
+        out = np.full((1, count), 77, x.dtype)
+        pool.operator(name, x.shape)(x, out)
+        columns = (np.abs(doubles(x)) ** p if p else doubles(x)).sum(0)
+        wanted = np.zeros(count)
+        for i in range(count):
+            begin = i * stride - padding
+            first = begin + -(begin // dilation) * dilation if begin < 0 else begin
+            inside = columns[first : max(0, begin + spread) : dilation]
+            wanted[i] = inside.sum() ** (1 / p) if p else inside.sum() / (2 * inside.size)
+        error = np.abs(wanted) * (EPSILON[name] + 4 * EPSILON["FLOAT64"]) + LEAST[name] / 2
+        check_close(name, out, wanted[None], error[None])
+
+
 # --- what is easily wrong ---
 
 
