@@ -933,6 +933,34 @@ def test_everything_wrong_at_once_in_order(case: Case) -> None:
     assert [p.line for p in problems] == sorted(p.line for p in problems)
 
 
+def test_what_is_broken_has_a_name_and_bindings(case: Case) -> None:
+    """An operator that is refused is one that commands can name, and what they bind to it is looked up."""
+    broken = desc(AxisCount=2)
+    content = model(
+        dispatchables={"op": {"type": "ARGMAX", "desc": broken}},
+        commands=[
+            {"type": "dispatch", "dispatchable": "op", "bindings": bindings(InputTensor="z")},
+            {"type": "dispatch", "dispatchable": "opp", "bindings": bindings()},
+            {
+                "type": "dispatch",
+                "dispatchable": "?",
+                "bindings": bindings(OutputTensor=["x", "y"]),
+            },
+        ],
+    )
+    _, *problems = case.problems(content)
+    assert [(p.path, p.message, p.hint) for p in problems] == [
+        ("commands[0].bindings.InputTensor", 'there is no resource "z"', "there are: x, y"),
+        ("commands[1].dispatchable", 'there is no dispatchable "opp"', "did you mean 'op'?"),
+        ("commands[2].dispatchable", 'there is no dispatchable "?"', "there are: op"),
+        (
+            "commands[2].bindings.OutputTensor",
+            "Bind point requires 1 resource, but 2 were bound",
+            "",
+        ),
+    ]
+
+
 def test_errors_are_values(case: Case) -> None:
     case.write(model(commands=7))
     with pytest.raises(ModelError) as caught:

@@ -6,8 +6,8 @@ How far a result may be from the exact one, `u` being half an ulp of 1 in the ty
 float64 2**-53), t = top - x of an element, and T the mean of t over its group, weighted by the probabilities:
 
 - x - top is rounded: by t * u at most, which exp makes a relative error. The sum's share is the weighted mean, T * u.
-- exp, the sum and the quotient add a constant, `CONSTANT`. Of a row, a lane of a vector adds up 1024 / lanes exponentials
-  at most one by one, each time with an error of u: of many equal small ones beside a great one all in one direction.
+- exp, the sum and the quotient add a constant, `CONSTANT`. Of a row, a lane of a vector adds up at most 1024 / lanes
+  exponentials one by one, each time with an error of u: of many equal small ones beside a great one in one direction.
 - The result is rounded once more where its type is narrower: half an ulp of that type. Below the least normal number
   of the type of the computation, exp and the quotient are each rounded to the grid of subnormals: one step of it.
 - The logarithm x - top - log(sum) has, as absolute errors, t * u and log(sum) * u of rounding, (T * u + `CONSTANT`) of

@@ -219,8 +219,10 @@ class Reader:
         name = node.value
         if isinstance(name, str) and name in table:
             return table[name]
-        if (section, name) not in self._broken if isinstance(name, str) else True:
-            hint = did_you_mean(name, table) or f"there are: {', '.join(table) or 'none'}"
+        if not isinstance(name, str) or (section, name) not in self._broken:
+            broken = sorted(known for of, known in self._broken if of == section)
+            known = list(dict.fromkeys([*table, *broken]))
+            hint = did_you_mean(name, known) or f"there are: {', '.join(known) or 'none'}"
             self._report.error(node, f"there is no {what} {node.kind()}", hint)
         return None
 
@@ -550,6 +552,8 @@ class Reader:
             self._refuse(node, "bindings", "an object")
             return None
         if made is None:
+            for entry in bindings.value.values():
+                self._part(entry)
             return None
         before = len(self._report.errors)
         bound = self._bind(bindings, made, [p for p in made.points if not p.owned], True)
@@ -598,7 +602,8 @@ class Reader:
                 out.append(bound)
         return out
 
-    def _bound(self, node: Node, point: BindPoint) -> Bound | None:
+    def _part(self, node: Node) -> tuple[Node, Resource, int] | None:
+        """The resource that is named for a tensor, from which byte on it is bound, and where that is said."""
         if isinstance(node.value, Items):
             if len(node.value) != 1:
                 count = len(node.value)
@@ -631,7 +636,13 @@ class Reader:
             return None
         if size == 0 and resource.dtype is not None:
             size = BUFFER_TYPES[resource.dtype].itemsize
-        begin = offset * size
+        return node, resource, offset * size
+
+    def _bound(self, node: Node, point: BindPoint) -> Bound | None:
+        part = self._part(node)
+        if part is None:
+            return None
+        node, resource, begin = part
         if begin % point.alignment:
             found = f"{point.name} begins at byte {begin}; allowed: a multiple of {point.alignment}"
             self._report.error(node, found, "elementOffset x elementSizeInBytes is where it begins")
