@@ -32,7 +32,7 @@ import specops
 from specops import SpecopsError, ValidationError, Violation, cache, launch, onnx
 from specops import directml as dml
 from specops.directml import ArgmaxOperatorDesc, TensorDesc
-from specops.vocabulary import DATA_TYPES
+from specops.vocabulary import DATA_TYPES, DIRECTML_TYPES
 
 PAGE = np.array([[1, 2, 3], [3, 0, 4], [2, 5, 2]], np.float32)
 IMAGE = np.zeros((1, 1, 4, 4), np.float32)
@@ -266,7 +266,7 @@ def test_byte_order_of_a_description() -> None:
     assert violation.found == "'>f4'" and violation.allowed.endswith(
         "; in native byte order, FLOAT32"
     )
-    assert refused(TensorDesc(">c8", [3]).empty).allowed == ", ".join(DATA_TYPES)
+    assert refused(TensorDesc(">c8", [3]).empty).allowed == ", ".join(DIRECTML_TYPES)
     with pytest.raises(SpecopsError, match="in native byte order, FLOAT16"):
         specops.warm_up("argmax", dtype=">f2")
 
@@ -672,12 +672,12 @@ def test_what_to_do_with_tensors_of_torch() -> None:
     tensor = kind()
     shared = "detach().view(torch.int16).numpy().view(ml_dtypes.bfloat16)"
     violation = refused(lambda: specops.softmax(tensor))
-    assert violation.allowed.endswith(f"that shares its memory: use x.{shared}")
+    assert violation.allowed.endswith(f"that shares its memory: use its {shared}")
     violation = refused(lambda: specops.softmax(PAGE, out=tensor))
-    assert violation.allowed == f"a NumPy array to write to: use out.{shared}"
+    assert violation.allowed == f"a NumPy array to write to: use its {shared}"
     tensor = type("Parameter", (kind,), {"dtype": "torch.float32"})()
     violation = refused(lambda: specops.softmax(PAGE, out=tensor))
-    assert violation.allowed == "a NumPy array to write to: use out.detach().numpy()"
+    assert violation.allowed == "a NumPy array to write to: use its detach().numpy()"
     others = [{"device": "cuda:0"}, {"layout": "torch.sparse_coo"}, {"dtype": "torch.float8_e5m2"}]
     for out in [1], type("dtype", (), of_torch)(), *(type("T", (kind,), o)() for o in others):
         violation = refused(lambda out=out: specops.softmax(PAGE, out=out))
@@ -687,7 +687,7 @@ def test_what_to_do_with_tensors_of_torch() -> None:
 @pytest.mark.parametrize("function", [dml.argmax, onnx.softmax, specops.softmax])
 def test_docstrings_tell_the_names_that_violations_have(function: Any) -> None:
     field = refused(lambda: function(PAGE.astype(complex))).field
-    told = f"by the page's names: x is {field}." in " ".join(function.__doc__.split())
+    told = f"Violations name x `{field}`" in " ".join(function.__doc__.split())
     assert told == (field != "x")
 
 

@@ -39,14 +39,14 @@ def as_array(value: object, operator: Operator, field: str) -> np.ndarray:
             if array is not None:
                 return array
     found = f"a value of type {type(value).__name__}"
-    allowed = "a NumPy array, or an object that shares its memory: use numpy.asarray(x)"
+    allowed = "a NumPy array, or an object that shares its memory; numpy.asarray makes one"
     if why:
         found += f" ({why})"
-        allowed = f"a NumPy array, or an object that shares its memory{_of_torch(value, 'x')}"
+        allowed = f"a NumPy array, or an object that shares its memory{_of_torch(value)}"
     raise operator.refusal("array", field, found, allowed)
 
 
-def _of_torch(tensor: object, name: str) -> str:
+def _of_torch(tensor: object) -> str:
     """A hint what gives an array over the memory of a tensor of torch; empty for all else, and where nothing does."""
     if ("torch", "Tensor") not in (
         (kind.__module__, kind.__name__) for kind in type(tensor).__mro__
@@ -57,8 +57,8 @@ def _of_torch(tensor: object, name: str) -> str:
     if device != "cpu" or layout != "torch.strided" or dtype not in known:
         return ""
     if dtype == "torch.bfloat16":  # torch has no NumPy array of it
-        return f": use {name}.detach().view(torch.int16).numpy().view(ml_dtypes.bfloat16)"
-    return f": use {name}.detach().numpy()"
+        return ": use its detach().view(torch.int16).numpy().view(ml_dtypes.bfloat16)"
+    return ": use its detach().numpy()"
 
 
 def _dlpack(value: object) -> np.ndarray | None:
@@ -129,7 +129,7 @@ def check_output(
         known = issubclass(type(array), np.ndarray) and not isinstance(array, np.ma.MaskedArray)
         if not isinstance(array, np.ndarray) or not known:
             found = f"a value of type {type(array).__name__}"
-            allowed = f"a NumPy array to write to{_of_torch(array, 'out')}"
+            allowed = f"a NumPy array to write to{_of_torch(array)}"
             raise operator.refusal("array", field, found, allowed)
         # A derived class may say of itself what is not so.
         array = np.ndarray.view(array, np.ndarray)

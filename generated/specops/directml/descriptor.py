@@ -17,7 +17,7 @@ from specops.errors import ValidationError, Violation
 from specops.operator import CompiledOperator
 from specops.tensor import Tensor
 from specops.validation import NotUnderstood, Operator
-from specops.vocabulary import TENSOR_PAGE
+from specops.vocabulary import DIRECTML_TYPES, TENSOR_PAGE
 
 _UINT64_MAX = 2**64 - 1
 
@@ -150,7 +150,7 @@ def read_tensor(
             )
             return None
 
-    dtype = read("DataType", validation.data_type)
+    dtype = read("DataType", validation.data_type, DIRECTML_TYPES)
     sizes = read("Sizes", validation.integers)
     strides = read("Strides", validation.integers) if given.Strides is not None else None
     flags = read("Flags", validation.enum_value, "DML_TENSOR_FLAGS")

@@ -469,7 +469,8 @@ def average_pool(
             an input. If None, a new array is allocated in the memory order of x.
 
     Returns:
-        One average for each position of the window. Data type: that of x.
+        One average for each position of the window; NaN where it holds nothing but padding that
+        does not count. Data type: that of x.
 
     Raises:
         ValidationError: if any argument is invalid; lists every violation.
