@@ -457,10 +457,10 @@ class _Checker:
                 f"`{name}` takes {len(parameters)} argument{plural}",
                 f"given {len(node.args)}",
             )
-        if name == "range":
-            self.bounded(node)
         for argument, wanted in zip(node.args, parameters, strict=True):
             self.argument(name, argument, wanted, scope)
+        if name == "range":
+            self.bounded(node)
         return result
 
     def argument(self, name: str, node: ast.expr, wanted: Type, scope: dict[str, Type]) -> None:

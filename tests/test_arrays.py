@@ -32,7 +32,7 @@ import specops
 from specops import SpecopsError, ValidationError, Violation, cache, launch, onnx
 from specops import directml as dml
 from specops.directml import ArgmaxOperatorDesc, TensorDesc
-from specops.vocabulary import DATA_TYPES, DIRECTML_TYPES
+from specops.vocabulary import DIRECTML_TYPES
 
 PAGE = np.array([[1, 2, 3], [3, 0, 4], [2, 5, 2]], np.float32)
 IMAGE = np.zeros((1, 1, 4, 4), np.float32)
