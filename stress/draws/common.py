@@ -105,7 +105,8 @@ def small_shape(random: Random, highest: int, lowest: int = 1) -> Shape:
             few = random.choice([1, 2, 2, 3, 4], min(len(shape), 4))
             few[random.integers(-2, 0)] = random.choice([*random.integers(8, 130, 9), *WIDE_EDGES])
             shape = (1,) * (len(shape) - len(few)) + tuple(map(int, few))
-        if math.prod(shape) <= 700 or random.random() < 0.05:
+        elements = math.prod(shape)
+        if elements <= 700 or (elements <= 20000 and random.random() < 0.05):
             return shape
 
 
