@@ -10,7 +10,7 @@ import sys
 # Each is a module of this package with `arguments(parser)` and `run(options)`, which returns the number of findings.
 VERBS = {
     "calls": "valid and invalid calls of every operator, on memory between guard pages, against the oracle",
-    "layouts": "every layout of an input with every layout of an output, against the oracle",
+    "layouts": "each of many layouts of an input with each of an output, against the oracle",
     "overlap": "outputs that share memory with an input or another output, in every way",
     "huge": "tensors of more than 2^31 elements, within 7 GiB",
     "threads": "many threads, thread pools, forks, interrupts",

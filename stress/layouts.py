@@ -1,8 +1,8 @@
-"""Every layout of an input with every layout of an output: the oracle's answer, and nothing written beside it.
+"""Each of an input's layouts with each of an output's: the oracle's answer, and nothing written beside it.
 
-Calls are drawn as for `stress calls`, half of them as if the caches were small. In each, tensors are packed in every
-order of their axes, or have a gap or run backward along one axis. The first answer is the oracle's; one that is not the
-same to the bit is compared with the oracle as well.
+Calls are drawn as for `stress calls`, half of them as if the caches were small. In each, tensors are packed, in every
+order of up to three axes and some of more, or have a gap or run backward along one axis. The first answer is the
+oracle's; one that is not the same to the bit is compared with the oracle as well.
 """
 
 from __future__ import annotations

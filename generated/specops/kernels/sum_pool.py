@@ -3197,6 +3197,8 @@ def direct(dtype):
                 if shared > 0:
                     position += shared
                     continue
+                if together:
+                    beside = 1  # the next one may share columns again
                 for i in range(beside):
                     place = target + i * out_step
                     if sure_from > 0.0:
