@@ -2840,9 +2840,7 @@ def packed_chunk(read_rule, wide, sums, store):
 
 
 MOST_POWER = 64  # of whole ones; of greater ones float64 holds too few
-UNSCALED_POWER = (
-    6  # whose sums of any elements of at most 32 bits float64 holds, and their least terms
-)
+UNSCALED_POWER = 6  # most p for which float64 holds |x|**p of any x of at most 32 bits
 EDGE = 1 << 12  # columns at most by which the windows of a group begin apart, and end
 EDGE_BYTES = 8 * (EDGE + 1)  # of their sums, or of those of the windows
 WINDOW_BYTES = 5 * EDGE_BYTES + RUN_BYTES  # scratch memory of sums_together
