@@ -159,12 +159,20 @@ def escaped(text: str) -> str:
 def suggestion(word: str, known: Iterable[str]) -> str:
     """`did you mean ...?` where one of the known words is close, else the known words.
 
-    What stands before a slash chooses among the same names only: a dialect would make unlike names alike.
+    What stands before a slash chooses among the same names only: a dialect would make unlike names alike. Of a word
+    whose version alone is wrong, the one in force then is meant, of one without a version the newest.
+
+    >>> suggestion("onnx/argmax_12", ["onnx/argmax_1", "onnx/argmax_11", "onnx/argmax_13", "plain/argmin"])
+    'did you mean `onnx/argmax_11`?'
     """
     known = list(known)
     close = difflib.get_close_matches(_name(word), dict.fromkeys(map(_name, known)), n=1)
     if close:
-        same = [k for k in known if _name(k) == close[0]]
+        stem, number = _version(word)
+        versions = [_name(k) for k in known if _version(k)[0] == stem]
+        in_force = [name for name in versions if _version(name)[1] <= number]
+        meant = max(in_force or versions, key=lambda name: _version(name)[1], default=close[0])
+        same = [k for k in known if _name(k) == meant]
         nearest = difflib.get_close_matches(word, same, n=1, cutoff=0)
         return f"did you mean `{nearest[0]}`?"
     shown = ", ".join(f"`{k}`" for k in known[:20])
@@ -173,6 +181,14 @@ def suggestion(word: str, known: Iterable[str]) -> str:
 
 def _name(word: str) -> str:
     return word.rpartition("/")[2]
+
+
+def _version(word: str) -> tuple[str, int]:
+    """A name without the number behind its last underscore, and that number."""
+    stem, _, number = _name(word).rpartition("_")
+    if stem and number.isascii() and number.isdecimal() and len(number) < 10:
+        return stem, int(number)
+    return _name(word), 0
 
 
 def _record(d: Diagnostic) -> dict[str, object]:
