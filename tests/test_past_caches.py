@@ -89,39 +89,49 @@ def test_same_bits(name: str, called: str, channels: int, monkeypatch: pytest.Mo
         assert found[0] == found[1]
 
 
+def check_few_rows(
+    monkeypatch: pytest.MonkeyPatch,
+    x: np.ndarray,
+    output: Tensor,
+    past: int,
+    make: Callable[[], Any],
+) -> None:
+    """Of groups along axis 1 results have the same bits past the caches, setting `past`; not those with gaps."""
+    monkeypatch.setattr(machine, "LARGE_BYTES", 0)
+    planes, columns = output.sizes
+    for shift in (0, 1):
+        found = []
+        for least in (0, 1 << 60):
+            monkeypatch.setattr(geometry, "MOVED_PAST_BYTES", least)
+            memory = np.full(planes * columns + 40, 7, output.numpy_dtype)
+            begin = -(memory.ctypes.data // memory.itemsize) % 16 + 16 + shift
+            out = memory[begin:][: planes * columns].reshape(planes, columns)
+            operator = make()
+            assert operator._plans[x.strides, out.strides].walk[past] == (least == 0)
+            gaps = np.empty((planes, 2 * columns), out.dtype)[:, :columns].strides
+            assert operator._plans[x.strides, gaps].walk[past] == 0
+            operator(x, out)
+            found.append(out.tobytes())
+            assert {*memory[:begin], *memory[begin + planes * columns :]} == {7}
+        assert found[0] == found[1]
+
+
 @pytest.mark.parametrize("rows", [2, 3, 4, 6])
 @pytest.mark.parametrize("function", ["sum", "product", "l2", "max", "log_sum_exp"])
 @pytest.mark.parametrize("name", ["FLOAT16", "FLOAT32", "FLOAT64"])
 def test_reductions_of_few_rows(
     name: str, function: str, rows: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """But for those of exponentials, which are finished apart. Not of outputs with gaps."""
-    monkeypatch.setattr(machine, "LARGE_BYTES", 0)
+    """But for those of exponentials, which are finished apart."""
     columns = 2100  # cut into pieces, whose last vector is a part of one
     x = values(np.random.default_rng(rows), name, (3, rows, columns))
     output = packed(name, (3, columns))
-    for shift in (0, 1):
-        found = []
-        for least in (0, 1 << 60):
-            monkeypatch.setattr(geometry, "MOVED_PAST_BYTES", least)
-            memory = np.full(3 * columns + 40, 7, x.dtype)
-            begin = -(memory.ctypes.data // memory.itemsize) % 16 + 16 + shift
-            out = memory[begin:][: 3 * columns].reshape(3, columns)
-            operator = Reduce(
-                function=function,
-                nan="ignored",
-                axes=[1],
-                input=packed(name, x.shape),
-                output=output,
-            )
-            plan = operator._plans[x.strides, out.strides]
-            assert plan.walk[reduce_kernel.PAST] == (least == 0)
-            gaps = np.empty((3, 2 * columns), x.dtype)[:, :columns].strides
-            assert operator._plans[x.strides, gaps].walk[reduce_kernel.PAST] == 0
-            operator(x, out)
-            found.append(out.tobytes())
-            assert {*memory[:begin], *memory[begin + 3 * columns :]} == {7}
-        assert found[0] == found[1]
+
+    def make() -> Reduce:
+        given = packed(name, x.shape)
+        return Reduce(function=function, nan="ignored", axes=[1], input=given, output=output)
+
+    check_few_rows(monkeypatch, x, output, reduce_kernel.PAST, make)
 
 
 @pytest.mark.parametrize("index_type", ["UINT32", "INT64"])
@@ -130,33 +140,13 @@ def test_reductions_of_few_rows(
 def test_indices_of_few_rows(
     name: str, rows: int, index_type: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Not of outputs with gaps."""
-    monkeypatch.setattr(machine, "LARGE_BYTES", 0)
-    columns = (
-        2100 if name != "FLOAT16" else 150
-    )  # long planes are cut, those of narrow elements are not
+    """Of long planes, which are cut; those of narrow elements are not."""
+    columns = 150 if name == "FLOAT16" else 2100
     x = values(np.random.default_rng(rows), name, (3, rows, columns))
-    output = packed(index_type, (3, columns))
-    for shift in (0, 1):
-        found = []
-        for least in (0, 1 << 60):
-            monkeypatch.setattr(geometry, "MOVED_PAST_BYTES", least)
-            memory = np.full(3 * columns + 40, 7, output.numpy_dtype)
-            begin = -(memory.ctypes.data // memory.itemsize) % 16 + 16 + shift
-            out = memory[begin:][: 3 * columns].reshape(3, columns)
-            search = ArgReduce(
-                better="greater",
-                tie="first",
-                nan="ignored",
-                axes=[1],
-                input=packed(name, x.shape),
-                output=output,
-            )
-            plan = search._plans[x.strides, out.strides]
-            assert plan.walk[arg_reduce_kernel.PAST] == (least == 0)
-            gaps = np.empty((3, 2 * columns), out.dtype)[:, :columns].strides
-            assert search._plans[x.strides, gaps].walk[arg_reduce_kernel.PAST] == 0
-            search(x, out)
-            found.append(out.tobytes())
-            assert {*memory[:begin], *memory[begin + 3 * columns :]} == {7}
-        assert found[0] == found[1]
+    output, order = packed(index_type, (3, columns)), {"better": "greater", "tie": "first"}
+
+    def make() -> ArgReduce:
+        given = packed(name, x.shape)
+        return ArgReduce(**order, nan="ignored", axes=[1], input=given, output=output)
+
+    check_few_rows(monkeypatch, x, output, arg_reduce_kernel.PAST, make)
