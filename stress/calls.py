@@ -19,6 +19,7 @@ import traceback
 import warnings
 from collections import Counter
 from collections.abc import Sequence
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -247,10 +248,8 @@ def node(random: Random, family: str) -> str:
 def check_case(family: str, seed: int, number: int, bench: Bench) -> str:
     """One case, which follows from its seed and number alone. Returns of what kind it was."""
     random = np.random.default_rng([FAMILIES.index(family), seed, number])
-    if random.random() < 0.7:
-        with scale.drawn(random):
-            return check(random, family, number, bench)
-    return check(random, family, number, bench)
+    with scale.drawn(random) if random.random() < 0.7 else nullcontext():
+        return check(random, family, number, bench)
 
 
 def check(random: Random, family: str, number: int, bench: Bench) -> str:

@@ -220,7 +220,7 @@ class Reader:
         if isinstance(name, str) and name in table:
             return table[name]
         if not isinstance(name, str) or (section, name) not in self._broken:
-            broken = sorted(known for of, known in self._broken if of == section)
+            broken = sorted(other for of, other in self._broken if of == section)
             known = list(dict.fromkeys([*table, *broken]))
             hint = did_you_mean(name, known) or f"there are: {', '.join(known) or 'none'}"
             self._report.error(node, f"there is no {what} {node.kind()}", hint)
