@@ -46,30 +46,30 @@ class Renderer:
             "keywords": keywords,
             "mapping": mapping,
         }
-        device = self.device_code(report)
-        self.environment.globals = {"device": device}
+        code = self.helper_code(report)
+        self.environment.globals = {"helpers": code}
         # By name, the files that define such a helper.
         self.helpers: dict[str, list[str]] = {}
-        for stem, code in device.items():
-            for helper in defined(code):
-                self.helpers.setdefault(helper, []).append(f"templates/device/{stem}.py")
+        for stem, text in code.items():
+            for helper in defined(text):
+                self.helpers.setdefault(helper, []).append(f"templates/helpers/{stem}.py")
 
-    def device_code(self, report: Report) -> dict[str, str]:
-        """The helpers of templates/device by file name, without docstring and imports: kernels paste them in."""
+    def helper_code(self, report: Report) -> dict[str, str]:
+        """The helpers of templates/helpers by file name, without docstring and imports: kernels paste them in."""
         out = {}
-        for path in sorted((self.templates / "device").glob("*.py")):
+        for path in sorted((self.templates / "helpers").glob("*.py")):
             try:
                 text = path.read_text(encoding="utf-8")
                 tree = ast.parse(text)
             except (SyntaxError, ValueError) as error:
                 line = getattr(error, "lineno", 1) or 1
-                span = self.place(f"templates/device/{path.name}", line, report)
+                span = self.place(f"templates/helpers/{path.name}", line, report)
                 reason = getattr(error, "msg", str(error))
                 report.add("E402", f"cannot read this template: {reason}", span)
                 continue
             head = list(itertools.takewhile(_of_head, tree.body))
             for late in filter(_of_head, tree.body[len(head) :]):
-                span = self.place(f"templates/device/{path.name}", late.lineno, report)
+                span = self.place(f"templates/helpers/{path.name}", late.lineno, report)
                 help = "kernels are given what stands below the docstring and the imports"
                 report.add(
                     "E402",

@@ -448,9 +448,9 @@ def test_modules_that_others_import(generated: Tree, removed: str, missing: list
     assert (generated.generated() == before) == bool(missing)
 
 
-def test_device_helpers_can_be_imported() -> None:
+def test_helpers_can_be_imported() -> None:
     """Kernels are given them without imports, which only readers follow: nothing else meets a wrong one."""
-    folder = PROJECT / "templates" / "device"
+    folder = PROJECT / "templates" / "helpers"
     names = sorted(path.stem for path in folder.glob("*.py"))
     script = "import importlib, sys; [importlib.import_module(name) for name in sys.argv[1:]]"
     command = [sys.executable, "-B", "-c", script, *names]

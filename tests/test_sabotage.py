@@ -66,7 +66,7 @@ RED_TABLES = {
         "test_function",
     ),
     "kernel: NaN compares as a number": (
-        "templates/device/order_key.py",
+        "templates/helpers/order_key.py",
         "return builder.select(nan, nan_key, key)",
         "return key",
         "test_function",
@@ -84,7 +84,7 @@ RED_TABLES = {
         "test_function",
     ),
     "kernel: the least of a vector's keys": (
-        "templates/device/vectors.py",
+        "templates/helpers/vectors.py",
         "llvm.vector.reduce.smax.",
         "llvm.vector.reduce.smin.",
         "test_function",
