@@ -360,7 +360,7 @@ def rendered(specs: Linted, options: argparse.Namespace) -> dict[File, bytes]:
             out[file] = text.encode()
     fail(report, options)
     for module, file, line in imports.missing(files, texts):
-        place = renderer.place(file.origin, line, report)
+        place = report.line(renderer.root, file.origin, line)
         report.add("E403", f"no generated file is the module `{module}`", place)
     fail(report, options)
     return out

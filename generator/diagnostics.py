@@ -6,6 +6,7 @@ import difflib
 import json
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from pathlib import Path
 
 MAX_ERRORS = 200  # that are kept; who has more mends these first
 _MESSAGE = 500  # characters of a message, which may quote a spec
@@ -128,6 +129,15 @@ class Report:
         if d.help:
             out.append(f"{gutter} = help: {escaped(d.help)}")
         return "\n".join(out) + "\n"
+
+    def line(self, root: Path, file: str, number: int) -> Span:
+        """The place of a line without its indentation, of a file below the root, which is read so that it is shown."""
+        path = root / file
+        if not path.is_file():
+            return Span(file, number, 1)
+        self.lines[file] = path.read_text(encoding="utf-8", errors="replace").split("\n")
+        text = self._line(Span(file, number))
+        return Span(file, number, len(text) - len(text.lstrip()) + 1, max(1, len(text.strip())))
 
     def marked(self, span: Span) -> str:
         """The text of a place, letter by letter."""

@@ -1,6 +1,8 @@
-"""How wide generated code is: what the linter measures expressions by, and what they are laid out by."""
+"""How wide generated code is: what the linter measures expressions by, and what they, and imports, are laid out by."""
 
 from __future__ import annotations
+
+from collections.abc import Sequence
 
 WIDTH = 100  # of a line
 WITHIN = 96  # of a line of a function's body, without its indentation
@@ -10,3 +12,11 @@ ARGUMENT = 92  # of one of a call in a function's body, with its comma
 def fits(name: str, text: str) -> bool:
     """Whether `name=text,` fits the line of an argument."""
     return len(f"{name}={text},") <= ARGUMENT
+
+
+def imported(names: Sequence[str], module: str) -> str:
+    """An import statement as a formatter would lay it out."""
+    line = f"from {module} import {', '.join(names)}"
+    if len(line) <= WIDTH:
+        return line
+    return "\n".join([f"from {module} import (", *(f"    {name}," for name in names), ")"])

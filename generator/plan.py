@@ -106,8 +106,8 @@ def _files_below(folder: Path) -> list[Path]:
 def _kernels(templates: Path) -> Iterator[File]:
     """Each kernel; several operators, and several of their `semantics`, may run on one."""
     for path in _files_below(templates / "kernels"):
-        if path.name.endswith(".py.jinja"):
-            yield File(f"specops/kernels/{path.stem}", (), f"kernels/{path.name}", dict, ())
+        if path.suffix == ".py" and path.name[0] != ".":
+            yield File(f"specops/kernels/{path.name}", (), f"kernels/{path.name}", dict, ())
 
 
 def _shared(linted: Linted) -> Iterator[File]:

@@ -6,18 +6,23 @@ import ast
 from collections.abc import Collection, Iterator
 
 
-def pruned(text: str, helpers: Collection[str]) -> str:
+def pruned(text: str, helpers: Collection[str]) -> tuple[str, set[str]]:
     """A module without the definitions among `helpers` that its own code does not reach, directly or by others.
+
+    With it come all names that stand in its code.
 
     Constants in capitals stay: the host's side reads them.
 
-    >>> print(pruned("def a():\\n    return c()\\n\\n\\ndef b(): ...\\n\\n\\ndef c(): ...\\n", "bc"))
+    >>> text, names = pruned("def a():\\n    return c(d)\\n\\n\\ndef b(): ...\\n\\n\\ndef c(): ...\\n", "bc")
+    >>> print(text)
     def a():
-        return c()
+        return c(d)
     <BLANKLINE>
     <BLANKLINE>
     def c(): ...
     <BLANKLINE>
+    >>> sorted(names)
+    ['c', 'd']
     """
     body = ast.parse(text).body
     dropped = {number for number, node in enumerate(body) if _may_go(node, helpers)}
@@ -34,7 +39,7 @@ def pruned(text: str, helpers: Collection[str]) -> str:
         }
         dropped -= kept
         waiting = [body[number] for number in kept]
-    return _without(text, [body[number] for number in sorted(dropped)])
+    return _without(text, [body[number] for number in sorted(dropped)]), reached
 
 
 def _may_go(node: ast.stmt, helpers: Collection[str]) -> bool:
@@ -44,9 +49,9 @@ def _may_go(node: ast.stmt, helpers: Collection[str]) -> bool:
     return isinstance(node, ast.Expr) and not _registers(node).isdisjoint(helpers)
 
 
-def defined(text: str) -> list[str]:
+def defined(module: ast.Module) -> list[str]:
     """The names that a module defines."""
-    return [name for node in ast.parse(text).body for name in _defined(node)]
+    return [name for node in module.body for name in _defined(node)]
 
 
 def _defined(node: ast.stmt) -> list[str]:
@@ -76,7 +81,7 @@ def _without(text: str, nodes: list[ast.stmt]) -> str:
         decorators = getattr(node, "decorator_list", [])
         begin = min(n.lineno for n in (node, *decorators)) - 1
         end = node.end_lineno or node.lineno
-        while lines[begin - 1].startswith("#"):
+        while begin and lines[begin - 1].startswith("#"):
             begin -= 1
         before = len(list(_blank(reversed(lines[:begin]))))
         behind = len(list(_blank(iter(lines[end:]))))

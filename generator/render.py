@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import ast
-import itertools
 import math
 import textwrap
 import traceback
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -17,8 +14,8 @@ import jinja2
 from generator import layout
 from generator.diagnostics import Report, Span
 from generator.names import family
+from generator.paste import Helpers
 from generator.plan import File
-from generator.prune import defined, pruned
 
 
 class Renderer:
@@ -26,6 +23,7 @@ class Renderer:
 
     def __init__(self, templates: Path, report: Report) -> None:
         self.templates = templates
+        self.root = templates.parent
         self.environment = jinja2.Environment(
             loader=jinja2.FileSystemLoader(templates),
             undefined=jinja2.StrictUndefined,
@@ -38,7 +36,7 @@ class Renderer:
             "literal": literal,
             "wrap": wrap,
             "indent": indent,
-            "imported": imported,
+            "imported": layout.imported,
             "call": call,
             "example": example,
             "define": define,
@@ -46,45 +44,14 @@ class Renderer:
             "keywords": keywords,
             "mapping": mapping,
         }
-        code = self.helper_code(report)
-        self.environment.globals = {"helpers": code}
-        # By name, the files that define such a helper.
-        self.helpers: dict[str, list[str]] = {}
-        for stem, text in code.items():
-            for helper in defined(text):
-                self.helpers.setdefault(helper, []).append(f"templates/helpers/{stem}.py")
-
-    def helper_code(self, report: Report) -> dict[str, str]:
-        """The helpers of templates/helpers by file name, without docstring and imports: kernels paste them in."""
-        out = {}
-        for path in sorted((self.templates / "helpers").glob("*.py")):
-            try:
-                text = path.read_text(encoding="utf-8")
-                tree = ast.parse(text)
-            except (SyntaxError, ValueError) as error:
-                line = getattr(error, "lineno", 1) or 1
-                span = self.place(f"templates/helpers/{path.name}", line, report)
-                reason = getattr(error, "msg", str(error))
-                report.add("E402", f"cannot read this template: {reason}", span)
-                continue
-            head = list(itertools.takewhile(_of_head, tree.body))
-            for late in filter(_of_head, tree.body[len(head) :]):
-                span = self.place(f"templates/helpers/{path.name}", late.lineno, report)
-                help = "kernels are given what stands below the docstring and the imports"
-                report.add(
-                    "E402",
-                    "an import or a text that stands alone, below code",
-                    span,
-                    "move it to the imports, or make it a comment",
-                    help=help,
-                )
-            last = head[-1].end_lineno or 0 if head else 0
-            out[path.stem] = "\n".join(text.split("\n")[last:]).strip("\n")
-        return out
+        self.helpers = Helpers(templates, report)
 
     def render(self, file: File, report: Report) -> str | None:
         """The file's text; None with the reasons in the report."""
         name = f"templates/{file.template}"
+        if name.startswith("templates/kernels/"):
+            kernel = self.helpers.pasted(name, report)
+            return None if kernel is None else f"{header(file)}\n{kernel}"
         if file.text is not None:
             text = file.text()
             if not file.path.endswith(".py"):
@@ -105,41 +72,24 @@ class Renderer:
             report.add(
                 "E402",
                 f"cannot read this template: {(error.message or '').rstrip('.')}",
-                self.place(name, error.lineno, report),
+                report.line(self.root, name, error.lineno),
             )
             return None
         except Exception as error:
-            span = self.line(error, report) or self.place(name, 1, report)
+            span = self.line(error, report) or report.line(self.root, name, 1)
             report.add(
                 "E401", f"{error}", span, f"while rendering {', '.join(file.sources) or file.path}"
             )
             return None
         if not file.path.endswith(".py"):
             return text
-        if not self.parses(text, file, name, report):
-            return None
-        if not name.startswith("templates/kernels/"):
-            return text
-        return pruned(text, self.helpers) if self.distinct(text, name, report) else None
-
-    def distinct(self, text: str, name: str, report: Report) -> bool:
-        """Whether a kernel defines each name once: of two helpers of one name, all would use the one below."""
-        twice = [found for found, count in Counter(defined(text)).items() if count > 1]
-        for found in twice:
-            files = " and ".join(self.helpers.get(found, [])) or "this template"
-            report.add(
-                "E405",
-                f"`{found}` is defined twice in this kernel",
-                self.place(name, 1, report),
-                help=f"a kernel and the helpers in it share their names; rename one in {files}",
-            )
-        return not twice
+        return text if self.parses(text, file, name, report) else None
 
     def decoded(self, text: str, name: str, report: Report) -> str | None:
         """A text that is copied as it is; None where it is none."""
         for number, line in enumerate(text.split("\n"), 1):
             if any("\ud800" <= character <= "\udfff" for character in line):
-                report.add("E404", "this file is not UTF-8", self.place(name, number, report))
+                report.add("E404", "this file is not UTF-8", report.line(self.root, name, number))
                 return None
         return text
 
@@ -150,7 +100,7 @@ class Renderer:
             line = getattr(error, "lineno", 1) or 1
             shown = text.split("\n")[line - 1].strip() if line <= text.count("\n") else ""
             # A template's lines are others than those of its output.
-            span = Span(name) if file.text is None else self.place(name, line, report)
+            span = Span(name) if file.text is None else report.line(self.root, name, line)
             message = f"generated/{file.path}, made by {name}, is not Python: {error} at `{shown}`"
             report.add("E404", message, span)
             return False
@@ -164,22 +114,7 @@ class Renderer:
         if not frames:
             return None
         name = Path(frames[-1].filename).relative_to(self.templates).as_posix()
-        return self.place(f"templates/{name}", frames[-1].lineno or 1, report)
-
-    def place(self, name: str, line: int, report: Report) -> Span:
-        path = self.templates.parent / name
-        if path.is_file():
-            report.lines[name] = path.read_text(encoding="utf-8", errors="replace").split("\n")
-            text = report.lines[name][line - 1] if line <= len(report.lines[name]) else ""
-            return Span(name, line, len(text) - len(text.lstrip()) + 1, max(1, len(text.strip())))
-        return Span(name, line, 1)
-
-
-def _of_head(node: ast.stmt) -> bool:
-    """Whether it is a docstring or an import."""
-    if isinstance(node, ast.Expr):
-        return isinstance(node.value, ast.Constant)
-    return isinstance(node, ast.Import | ast.ImportFrom)
+        return report.line(self.root, f"templates/{name}", frames[-1].lineno or 1)
 
 
 def header(file: File) -> str:
@@ -252,14 +187,6 @@ def _escaped(char: str) -> str:
     return {"\\": "\\\\", '"': '\\"', "\n": "\\n"}.get(char) or (
         f"\\u{ord(char):04x}" if ord(char) < 0x10000 else f"\\U{ord(char):08x}"
     )
-
-
-def imported(names: list[str], module: str) -> str:
-    """An import statement as a formatter would lay it out."""
-    line = f"from {module} import {', '.join(names)}"
-    if len(line) <= layout.WIDTH:
-        return line
-    return "\n".join([f"from {module} import (", *(f"    {name}," for name in names), ")"])
 
 
 def names(values: Sequence[str]) -> str:

@@ -7,7 +7,6 @@ import json
 import os
 import re
 import shutil
-import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -446,16 +445,6 @@ def test_modules_that_others_import(generated: Tree, removed: str, missing: list
         assert result.err.count(f"no generated file is the module `{module}`\n") == 1
     assert result.err.count("--> templates/runtime/") == result.err.count("error[E403]")
     assert (generated.generated() == before) == bool(missing)
-
-
-def test_helpers_can_be_imported() -> None:
-    """Kernels are given them without imports, which only readers follow: nothing else meets a wrong one."""
-    folder = PROJECT / "templates" / "helpers"
-    names = sorted(path.stem for path in folder.glob("*.py"))
-    script = "import importlib, sys; [importlib.import_module(name) for name in sys.argv[1:]]"
-    command = [sys.executable, "-B", "-c", script, *names]
-    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
-    assert (done.returncode, done.stderr) == (0, "")
 
 
 @pytest.mark.parametrize("verb", ["generate", "check", "lint"])

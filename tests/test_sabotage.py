@@ -54,7 +54,7 @@ def test_unharmed_is_green(sabotaged: Tree) -> None:
     assert " passed" in result.out
 
 
-KERNEL = "templates/kernels/arg_reduce.py.jinja"
+KERNEL = "templates/kernels/arg_reduce.py"
 LOWERING = "templates/runtime/lowering/arg_reduce.py"
 
 # name: (file, old, new, the test that turns red)

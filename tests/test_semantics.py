@@ -119,8 +119,7 @@ class LastIndex:
     def __call__(self, x: Any, out: Any) -> None:
         out[...] = kernel.last(self._count)
 '''
-KERNEL = '''{{ header }}
-"""Another meaning."""
+KERNEL = '''"""Another meaning."""
 
 from numba import njit
 
@@ -133,7 +132,7 @@ def last(count):  # type: ignore[no-untyped-def]
 
 def test_kernel(generated: Tree) -> None:
     """Another kernel family is a template, a lowering and a word of the vocabulary; `kernel:` switches to it."""
-    generated.write("templates/kernels/last_index.py.jinja", KERNEL)
+    generated.write("templates/kernels/last_index.py", KERNEL)
     generated.write("templates/runtime/lowering/last_index.py", LOWERING)
     vocabulary = generated.text(VOCABULARY)
     start = vocabulary.index("  arg_reduce:\n")

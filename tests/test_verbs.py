@@ -19,7 +19,17 @@ import yaml
 from pydantic import BaseModel
 from trees import PROJECT, Tree
 
-from generator import cli, compare, diagnostics, model, names, prune, resolve, structure
+from generator import (
+    cli,
+    compare,
+    diagnostics,
+    import_block,
+    model,
+    names,
+    prune,
+    resolve,
+    structure,
+)
 from generator.diagnostics import Report
 from generator.lint import TODO
 from generator.lint.entries import CHECKS
@@ -27,7 +37,9 @@ from generator.lint.entries import CHECKS
 Run = Callable[[list[str]], trees.Result]
 
 
-@pytest.mark.parametrize(("module", "least"), [(diagnostics, 1), (names, 5), (prune, 1)])
+@pytest.mark.parametrize(
+    ("module", "least"), [(diagnostics, 1), (names, 5), (prune, 3), (import_block, 3)]
+)
 def test_examples_of_the_generator(module: Any, least: int) -> None:
     failed, attempted = doctest.testmod(module)
     assert (failed, attempted >= least) == (0, True)

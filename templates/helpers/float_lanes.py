@@ -14,7 +14,7 @@ from numba.core import cgutils
 from numba.extending import intrinsic, models, register_model
 
 from exact import _lost
-from few_lanes import _few, _Few, _load_few, _store_few
+from few_lanes import _Few, _few, _load_few, _store_few
 from float_math import LOWEST, _exp, _greater_float, _log, _same
 from half import _bfloat_to_float, _float_to_bfloat, _float_to_half, _half_to_float
 from memory import (
@@ -321,7 +321,7 @@ minus = _binary("fsub")
 times = _binary("fmul")
 
 
-def _greater(builder: Any, a: Any, b: Any) -> Any:
+def _greater_element(builder: Any, a: Any, b: Any) -> Any:
     element = a.type.element if isinstance(a.type, ir.VectorType) else a.type
     if element == ir.IntType(16):
         return builder.select(builder.icmp_signed(">", a, b), a, b)
@@ -333,7 +333,7 @@ def greater(_context: Any, a: Any, b: Any) -> Any:
     """The greater lanes; of floats b where either is NaN."""
 
     def codegen(_context: Any, builder: Any, _signature: Any, values: Any) -> Any:
-        return _greater(builder, *values)
+        return _greater_element(builder, *values)
 
     return a(a, a), codegen
 
@@ -382,7 +382,7 @@ def greatest(_context: Any, kind: Any, lanes: Any) -> Any:
     """The greatest of lanes or keys, as a float64; any of them or NaN where one is NaN."""
 
     def codegen(context: Any, builder: Any, _signature: Any, values: Any) -> Any:
-        value = _folded(builder, values[1], lambda a, b: _greater(builder, a, b))
+        value = _folded(builder, values[1], lambda a, b: _greater_element(builder, a, b))
         if lanes == _KEYS:
             value = _float_lanes(context, builder, kind, _mirror(builder, value))
         return builder.fpext(value, ir.DoubleType()) if value.type == ir.FloatType() else value

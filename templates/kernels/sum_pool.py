@@ -1,4 +1,3 @@
-{{ header }}
 # mypy: allow-untyped-defs, no-check-untyped-defs
 """Sums over windows, for any float type and layout: averages, norms, and the gradient of averages.
 
@@ -10,76 +9,71 @@ are in bytes; the element's type, the sums' and what is added up make a new comp
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable
-from functools import partial
-from typing import Any, NamedTuple
-
 import numpy as np
-from llvmlite import ir
-from numba import _dynfunc, njit, types, version_info
-from numba.core import cgutils, compiler, compiler_machinery, errors, typed_passes, untyped_passes
-from numba.core import ir as numba_ir
-from numba.core.codegen import JITCodeLibrary
-from numba.extending import intrinsic
 
-
-{{ helpers.compiled }}
-
-
-{{ helpers.target }}
-
-
-{{ helpers.memory }}
-
-
-{{ helpers.few_lanes }}
-
-
-{{ helpers.order_key }}
-
-
-{{ helpers.vectors }}
-
-
-{{ helpers.half }}
-
-
-{{ helpers.rank }}
-
-
-{{ helpers.loops }}
-
-
-{{ helpers.stores }}
-
-
-{{ helpers.strips }}
-
-
-{{ helpers.pool_line }}
-
-
-{{ helpers.sum_line }}
-
-
-{{ helpers.exact }}
-
-
-{{ helpers.sum_run }}
-
-
-{{ helpers.walk }}
-
-
-{{ helpers.pool_walk }}
-
-
-{{ helpers.pool_packed }}
-
-
-{{ helpers.sum_window }}
-
+from compiled import entry, helper
+from memory import (
+    aligned,
+    allocate,
+    ceildiv,
+    drain_stores,
+    item_size,
+    least,
+    most,
+    release,
+    split,
+    store_integer,
+)
+from pool_line import Pieces, Planes, clear_ranks, copy_rank, rank_size
+from pool_packed import pack_averages, packed_chunk
+from pool_walk import (
+    BATCH,
+    BATCH_COLUMNS,
+    BOX_COLUMNS,
+    BUFFER,
+    COLUMNS,
+    DILATION,
+    HIGH,
+    LANE_OUT,
+    LANES,
+    LOW,
+    OUT_SIZE,
+    OUT_STEP,
+    PADDING,
+    PAST,
+    PITCH,
+    PLANE,
+    PLANES,
+    ROWS,
+    RULE,
+    SCRATCH,
+    SIZE,
+    SPATIAL,
+    STEP,
+    STRIDE,
+    TILE,
+    WINDOW,
+    _batch,
+    _between,
+    _double,
+    _tables,
+    _windows,
+    line_chunk,
+)
+from sum_line import (
+    KINDS,
+    _write_lines,
+    add_quotients,
+    add_to_sum,
+    copy_sums,
+    get_sum,
+    load_float,
+    set_elements,
+    set_sums,
+    store_float,
+)
+from sum_window import UNSCALED_POWER, WINDOW_BYTES, doubles, sums_together, window_norm, window_sum
+from walk import axis_of, integers
 
 POWER = RULE  # direct: the bits of p of |x|**p, a double; 0 for an average
 SURE_FROM, SURE_TO = RULE + 1, RULE + 2  # direct: norms between these doubles are right; 0: none

@@ -1,12 +1,11 @@
-{{ header }}
 # mypy: allow-untyped-defs, no-check-untyped-defs
 """Where the greatest element of each reduced group stands, for any type, layout, tie rule and NaN rule.
 
 The place is stored as an index, one for each group, or as a mark in an output of the input's shape, 0 elsewhere.
 
-Elements are compared by order keys (`flip` turns the order round, `nan_key` ranks NaN). Addresses are raw and strides are
-in bytes, so that only the element's width, and whether it is a float, make a new compiled version. Chunks are apart because
-a call needs one of them: a third of the time to compile.
+Elements are compared by order keys (`flip` turns the order round, `nan_key` ranks NaN). Addresses are raw and strides
+are in bytes, so that only the element's width, and whether it is a float, make a new compiled version. Chunks are apart
+because a call needs one of them: a third of the time to compile.
 
     walk     the settings below, then six tables of axes, whose lengths are among the settings
       kept     (size, input stride, output stride), one row at least
@@ -23,16 +22,42 @@ a call needs one of them: a third of the time to compile.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, NamedTuple
-
 import numpy as np
-from llvmlite import ir
-from numba import _dynfunc, njit, types, version_info
-from numba.core import cgutils, compiler, compiler_machinery, errors, typed_passes, untyped_passes
-from numba.core import ir as numba_ir
-from numba.core.codegen import JITCodeLibrary
-from numba.extending import intrinsic
+
+from axes import AXIS_BYTES, _axis, _entry, _run_at, _unravel, _volume
+from columns import ROWS_AHEAD, apart_ahead, list_ahead, one_by_one, rows_ahead
+from compiled import entry, helper, inlined
+from key_run import pack, place_in_run, run_key
+from lanes import (
+    FOLD,
+    fold_rows,
+    fold_rows_apart,
+    greatest_place,
+    greatest_place_of_many,
+    search_planes,
+    store_places,
+)
+from marks import MARKED_VECTORS, MORE_PLACES, mark_planes, mark_run, one_hot_run, store_one_hot
+from memory import (
+    VECTOR_BYTES,
+    aligned,
+    allocate,
+    ceildiv,
+    drain_stores,
+    item_size,
+    least,
+    load_integer,
+    most,
+    release,
+    split,
+    store_integer,
+)
+from order_key import load_key
+from planes import columns_before, planes_ahead, planes_together
+from target import bytes_ahead
+from vectors import prefer_wide_vectors
+from walk import integers, lane_types, rule_of
+from zero import store_element, zero_run
 
 CONTIGUOUS = 0  # rows: the innermost reduced axis is contiguous; columns: the innermost kept one
 LAST = 1  # of several equal elements the last wins
@@ -78,54 +103,6 @@ TIE_ELEMENTS = 512  # of it, for each further one
 RUN_ELEMENTS = 4  # loaded one by one while a short run is searched
 BLOCK_ROWS = 1024  # rows of columns whose numbers fit the keys
 BYTE_ROWS = 256  # of 8 bits
-
-
-{{ helpers.compiled }}
-
-
-{{ helpers.target }}
-
-
-{{ helpers.memory }}
-
-
-{{ helpers.few_lanes }}
-
-
-{{ helpers.stores }}
-
-
-{{ helpers.order_key }}
-
-
-{{ helpers.vectors }}
-
-
-{{ helpers.key_run }}
-
-
-{{ helpers.planes }}
-
-
-{{ helpers.loops }}
-
-
-{{ helpers.lanes }}
-
-
-{{ helpers.columns }}
-
-
-{{ helpers.marks }}
-
-
-{{ helpers.zero }}
-
-
-{{ helpers.walk }}
-
-
-{{ helpers.axes }}
 
 
 @helper
@@ -322,7 +299,7 @@ def _greatest_apart(address, step, count, rule):
 
 @helper
 def _strided_row(how, reduced, x, packed, rule, begin, end):
-    """(key, index) of positions begin to end of one group; blocks of long runs are packed first: 0.12 to 1 of the time."""
+    """(key, index) of positions begin to end of one group; blocks of long runs are packed: 0.12 to 1 of the time."""
     size, ceiling = item_size(rule.flip), how[CEILING]
     block = BLOCK_BYTES // size
     _, step, weight = _axis(reduced, reduced[1] - 1)
@@ -379,7 +356,7 @@ def _tile_of(item, whole, tiles, tile):
 
 @helper
 def _list_rows(offsets, indices, how, reduced, position, stop):
-    """List rows from `position` to `stop`, or, where they are not visited in the order of preference, to the end of a run.
+    """List rows from `position` to `stop`, or, where they are not visited in the order of preference, to a run's end.
 
     How many they are. The last one is listed several times, up to a multiple of FOLD.
     """

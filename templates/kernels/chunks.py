@@ -1,4 +1,3 @@
-{{ header }}
 # mypy: allow-untyped-defs, no-check-untyped-defs
 """Compiled functions that call a kernel's chunk by its address, here or on several threads.
 
@@ -6,22 +5,20 @@ They are compiled once for all kernels. A chunk takes four addresses (its walk, 
 the items to work on, begin to end.
 
 Threads that help lie in wait in `serve`, each with a mailbox on a board. A call leaves the address of its job in
-mailboxes that are free, works itself, and takes back what nobody has begun: it waits for no thread that does not run, as
-where other processes keep the cores busy (0.02 of the time of OpenMP there).
+mailboxes that are free, works itself, and takes back what nobody has begun: it waits for no thread that does not run,
+as where other processes keep the cores busy (0.02 of the time of OpenMP there).
 """
 
 from __future__ import annotations
 
 from typing import Any
 
-from llvmlite import ir
-from numba import _dynfunc, njit, types, version_info
-from numba.core import cgutils, compiler, compiler_machinery, errors, typed_passes, untyped_passes
-from numba.core import ir as numba_ir
-from numba.core.codegen import JITCodeLibrary
+from numba import types
 from numba.extending import intrinsic
 
-{{ helpers.chunk }}
+from atomics import acquire, add, load, relax, release, replace, store, words
+from chunk import LAUNCH, _called, call
+from compiled import helper, launcher, starter
 
 
 @intrinsic
@@ -44,15 +41,6 @@ def _fails(
     return types.int64(*LAUNCH.args), codegen
 
 
-{{ helpers.target }}
-
-
-{{ helpers.atomics }}
-
-
-{{ helpers.compiled }}
-
-
 PARALLEL = types.int64(*LAUNCH.args, types.int64, types.int64)  # of parallel
 SERVE = types.void(types.int64)  # of serve
 
@@ -62,8 +50,8 @@ LINE = 16  # words between what different threads write: two cache lines, which 
 # A board: the functions that wait for a lock and that let go of one; from LINE on a row for each worker.
 ACQUIRE = 0
 RELEASE = 1
-# A row: a mailbox; the lock for which the worker waits when it sleeps, and that with which it tells that it is done; its
-# number, from 1 on; how often it looks for another job before it sleeps.
+# A row: a mailbox; the lock for which the worker waits when it sleeps, and that with which it tells that it is done;
+# its number, from 1 on; how often it looks for another job before it sleeps.
 BELL = 1
 DONE = 2
 NUMBER = 3

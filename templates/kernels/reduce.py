@@ -1,4 +1,3 @@
-{{ header }}
 # mypy: allow-untyped-defs, no-check-untyped-defs
 """One number of each group of elements: a sum, a product, the greatest, and what follows from these; for any layout.
 
@@ -14,17 +13,32 @@ Addresses are raw and strides are in bytes, so that only the data type and the o
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, NamedTuple
-
-import numpy as np
-from llvmlite import ir
-from numba import _dynfunc, njit, types, version_info
-from numba.core import cgutils, compiler, compiler_machinery, errors, typed_passes, untyped_passes
-from numba.core import ir as numba_ir
-from numba.core.codegen import JITCodeLibrary
-from numba.core.imputils import lower_constant
-from numba.extending import intrinsic, models, register_model, typeof_impl
+from axes import _axis, _entry, _run_at, _two_tables, _unravel, _volume
+from columns import ROWS_AHEAD, apart_ahead, list_ahead, one_by_one, rows_ahead
+from compiled import entry, helper, inlined
+from fold import Fold, element_bytes, fetches_runs, lane_bytes, lane_count, settles, state_arrays
+from fold_down import fold_down, fold_planes
+from fold_finish import finish, finishes_fast, reduce_planes
+from fold_run import fold_run
+from fold_short import fold_short_fresh, fold_short_more, short_row
+from fold_state import reset
+from folds import (
+    FOLD,
+    FOLD_FAST,
+    GROUPS,
+    across,
+    copy_states,
+    fold_few,
+    fold_rows,
+    fold_scattered,
+    is_settled,
+    join,
+)
+from memory import aligned, allocate, ceildiv, drain_stores, least, most, release, split
+from planes import columns_before, planes_ahead, planes_together
+from target import bytes_ahead
+from vectors import prefer_wide_vectors
+from walk import integers
 
 PARTS = 0  # parts that each group is split into
 TILE = 1  # columns: those taken together; runs: groups of the innermost kept axis that are
@@ -43,77 +57,11 @@ SETTINGS = 18
 
 BLOCK_ROWS = 1024  # rows of columns whose offsets are tabled together
 SETTLING = 1 << 15  # bytes after which a group may end: nothing changes a greatest element of 255
-# Bytes that short runs are fetched ahead, in whole steps of the other reduced axes: without 1.1 to 2.2 times as long, with
-# 1, 8 or 16 KiB 0.9 to 1.6.
+# Bytes that short runs are fetched ahead, in whole steps of the other reduced axes: without 1.1 to 2.2 times as long,
+# with 1, 8 or 16 KiB 0.9 to 1.6.
 RUNS_AHEAD = 1 << 12
 # Groups of few vectors whose results are stored together, a multiple of GROUPS: 1.2 times as fast as with GROUPS.
 SHORT_GROUPS = 64
-
-
-{{ helpers.compiled }}
-
-
-{{ helpers.target }}
-
-
-{{ helpers.memory }}
-
-
-{{ helpers.few_lanes }}
-
-
-{{ helpers.order_key }}
-
-
-{{ helpers.vectors }}
-
-
-{{ helpers.half }}
-
-
-{{ helpers.float_math }}
-
-
-{{ helpers.exact }}
-
-
-{{ helpers.fold }}
-
-
-{{ helpers.fold_state }}
-
-
-{{ helpers.planes }}
-
-
-{{ helpers.loops }}
-
-
-{{ helpers.stores }}
-
-
-{{ helpers.folds }}
-
-
-{{ helpers.fold_run }}
-
-
-{{ helpers.fold_short }}
-
-
-{{ helpers.fold_down }}
-
-
-{{ helpers.columns }}
-
-
-{{ helpers.fold_finish }}
-
-
-{{ helpers.walk }}
-
-
-{{ helpers.axes }}
 
 
 @helper
@@ -231,10 +179,10 @@ def rows(dtype, operation):
 
 
 def runs(dtype, operation):
-    """Chunk with lanes along the innermost reduced axis, of many short runs a group; an item is a part of a tile of groups.
+    """Chunk with lanes along the innermost reduced axis, of many short runs a group; an item is some groups of a tile.
 
-    The runs of all groups of a tile at one position in the other reduced axes are folded before those at the next. Parts
-    are of such positions.
+    The runs of all groups of a tile at one position in the other reduced axes are folded before those at the next.
+    Parts are of such positions.
     """
     fold = Fold(dtype, operation)
 

@@ -1,4 +1,3 @@
-{{ header }}
 # mypy: allow-untyped-defs, no-check-untyped-defs
 """Greatest element of each window, and its position, for any type, layout and NaN rule; its gradient, and unpooling.
 
@@ -13,78 +12,82 @@ element's width, whether it is a float, and the width of a rank make a new compi
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
-from llvmlite import ir
-from numba import _dynfunc, njit, types, version_info
-from numba.core import cgutils, compiler, compiler_machinery, errors, typed_passes, untyped_passes
-from numba.core import ir as numba_ir
-from numba.core.codegen import JITCodeLibrary
-from numba.extending import intrinsic
 
-
-{{ helpers.compiled }}
-
-
-{{ helpers.target }}
-
-
-{{ helpers.memory }}
-
-
-{{ helpers.few_lanes }}
-
-
-{{ helpers.order_key }}
-
-
-{{ helpers.vectors }}
-
-
-{{ helpers.key_run }}
-
-
-{{ helpers.chunk }}
-
-
-{{ helpers.half }}
-
-
-{{ helpers.rank }}
-
-
-{{ helpers.loops }}
-
-
-{{ helpers.stores }}
-
-
-{{ helpers.strips }}
-
-
-{{ helpers.pool_line }}
-
-
-{{ helpers.sum_line }}
-
-
-{{ helpers.walk }}
-
-
-{{ helpers.pool_walk }}
-
-
-{{ helpers.pool_packed }}
-
-
-{{ helpers.zero }}
-
-
-{{ helpers.beside }}
-
+from beside import PLACE_BYTES, add_lanes, put_lanes
+from chunk import call
+from compiled import entry, helper, separate
+from key_run import place_in_run, run_key
+from memory import (
+    VECTOR_BYTES,
+    aligned,
+    allocate,
+    ceildiv,
+    drain_stores,
+    item_size,
+    least,
+    load_integer,
+    most,
+    release,
+    split,
+    store_integer,
+)
+from order_key import load_key
+from pool_line import Pieces, Runs, clear_ranks, rank_size, store_elements, store_found
+from pool_packed import pack_elements, packed_chunk
+from pool_walk import (
+    BATCH,
+    BATCH_COLUMNS,
+    BLANK,
+    BLOCK,
+    BOX_COLUMNS,
+    COLUMN_MAJOR,
+    COLUMNS,
+    DENSE,
+    DILATION,
+    FIND,
+    FIRST_POSITION,
+    GIVEN,
+    INDEX_STEP,
+    LANE_INDICES,
+    LANE_OUT,
+    LANE_WEIGHT,
+    LANES,
+    LINE,
+    OUT_DENSE,
+    OUT_SIZE,
+    OUT_STEP,
+    PADDING,
+    PAST,
+    PITCH,
+    PLANE,
+    PLANES,
+    ROWS,
+    RULE,
+    SETTINGS,
+    SEVERAL,
+    SIZE,
+    SPATIAL,
+    STEP,
+    STRAY,
+    STRIDE,
+    TABLE,
+    TILE,
+    WEIGHT,
+    WIDTH,
+    WINDOW,
+    _batch,
+    _between,
+    _element,
+    _tables,
+    _windows,
+    line_chunk,
+)
+from sum_line import KINDS, add_to_sum, copy_as_sum, load_float, round_sums
+from walk import axis_of, integers, lane_types, narrowed, rule_of
+from zero import zero_bytes
 
 FOUND = 1 << 13  # windows whose greatest elements are found together, for the gradient
 MOST_PLACES = 16  # of a window whose gradients, of planes side by side, are given place by place
@@ -642,10 +645,10 @@ def gradient(dtype, apart, side_by_side):
 
     An item is a block of positions, in each of PITCH planes side by side, of SEVERAL such planes (of small ones many:
     0.15 to 0.7 of the time). Its sums are in scratch memory, and all windows that may hold a position of it are looked
-    at, so that no two items add to the same element. Those at the edges are looked at again by the next. The chunk at the
-    address FIND, of `positions` or `direct`, finds the positions: called so, it is not compiled a second time as a part
-    of this one. `apart`: no two windows have a position in common, there is OUT_DENSE, and lanes adjoin in the output.
-    `side_by_side`: there are several lanes, which adjoin in the gradients, and MOST_PLACES of a window at most.
+    at, so that no two items add to the same element. Those at the edges are looked at again by the next. The chunk at
+    the address FIND, of `positions` or `direct`, finds the positions: called so, it is not compiled a second time as a
+    part of this one. `apart`: no two windows have a position in common, there is OUT_DENSE, and lanes adjoin in the
+    output. `side_by_side`: there are several lanes, which adjoin in the gradients, and MOST_PLACES of a window at most.
     """
     kind = KINDS[dtype]
     wide = np.float32(0) if kind.itemsize == 2 else np.float64(0)

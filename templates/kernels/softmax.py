@@ -1,4 +1,3 @@
-{{ header }}
 # mypy: allow-untyped-defs, no-check-untyped-defs
 """Softmax and its logarithm over groups of elements, for any float type and layout.
 
@@ -18,15 +17,64 @@ Helpers take addresses, no arrays: counting references to these took a quarter o
 from __future__ import annotations
 
 import math
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-from llvmlite import ir
-from numba import _dynfunc, njit, types, version_info
-from numba.core import cgutils, compiler, compiler_machinery, errors, typed_passes, untyped_passes
-from numba.core import ir as numba_ir
-from numba.core.codegen import JITCodeLibrary
-from numba.extending import intrinsic, models, register_model
+
+from axes import _axis, _entry, _run_at, _two_tables, _unravel
+from compiled import entry, helper, inlined
+from float_lanes import (
+    ROWS,
+    exp_lanes,
+    greater,
+    lane_count,
+    load_double,
+    load_lanes,
+    lowest,
+    minus,
+    peek,
+    plus,
+    poke,
+    prefetch,
+    splat,
+    store_double,
+    store_lanes,
+    times,
+)
+from memory import (
+    VECTOR_BYTES,
+    allocate,
+    ceildiv,
+    drain_stores,
+    item_size,
+    least,
+    most,
+    release,
+    split,
+    store_integer,
+)
+from planes import WRITTEN_OUT, columns_before, planes_ahead
+from softmax_result import COMPUTED, LOGARITHMS, STORED, _added, _factor, _factors, _result
+from softmax_row import _measure_row, _write_row
+from softmax_short import TOGETHER, _one_vector_rows, _several_rows
+from softmax_tile import (
+    LEAD_ROWS,
+    WRITE_LEAD_ROWS,
+    _clear,
+    _fold_block,
+    _join,
+    _repeat,
+    _restore,
+    _restore_runs,
+    _save,
+    _save_runs,
+    _set_factors,
+    _set_factors_of_runs,
+    _table_rows,
+    _write_block,
+)
+from target import row_ahead
+from walk import integers
 
 LOGARITHM = 0  # of the probability
 PHASE = 1  # WHOLE, MEASURE or WRITE
@@ -56,54 +104,6 @@ _KINDS = {
     "FLOAT32": np.float32(0),
     "FLOAT64": np.float64(0),
 }
-
-
-{{ helpers.compiled }}
-
-
-{{ helpers.target }}
-
-
-{{ helpers.memory }}
-
-
-{{ helpers.few_lanes }}
-
-
-{{ helpers.order_key }}
-
-
-{{ helpers.half }}
-
-
-{{ helpers.exact }}
-
-
-{{ helpers.float_math }}
-
-
-{{ helpers.float_lanes }}
-
-
-{{ helpers.planes }}
-
-
-{{ helpers.walk }}
-
-
-{{ helpers.axes }}
-
-
-{{ helpers.softmax_result }}
-
-
-{{ helpers.softmax_short }}
-
-
-{{ helpers.softmax_row }}
-
-
-{{ helpers.softmax_tile }}
 
 
 def short_rows(dtype):
@@ -263,8 +263,8 @@ def _tile_at(kind, how, kept, x, out, item):
 def columns(dtype):
     """Chunk with lanes along the innermost kept axis, row by row; an item is a part of a tile of groups.
 
-    Of each column there are its top (at `state`), `state_bytes` further the sum or then the factor, and as far again the
-    sum's rounding errors.
+    Of each column there are its top (at `state`), `state_bytes` further the sum or then the factor, and as far again
+    the sum's rounding errors.
     """
     kind = _KINDS[dtype]
 

@@ -1,0 +1,161 @@
+"""Kernel modules: the code of a kernel below that of the helpers that it imports, itself or through others.
+
+Numba's cache on disk does not see changes in other files, so that a kernel module holds all that it calls.
+"""
+
+from __future__ import annotations
+
+import ast
+import itertools
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from generator import import_block
+from generator.diagnostics import Report, suggestion
+from generator.prune import defined, pruned
+
+
+@dataclass(frozen=True)
+class Module:
+    """A kernel, or a file of helpers."""
+
+    path: str  # "templates/helpers/walk.py"
+    head: str  # what stands above the imports
+    imports: tuple[ast.Import | ast.ImportFrom, ...]
+    code: str  # what stands below them
+    names: tuple[str, ...]  # that the code defines
+
+    @property
+    def name(self) -> str:
+        return Path(self.path).stem
+
+
+class Helpers:
+    """The files of templates/helpers; the report tells what is wrong with them."""
+
+    def __init__(self, templates: Path, report: Report) -> None:
+        self.root = templates.parent
+        paths = (f"templates/helpers/{p.name}" for p in (templates / "helpers").glob("*.py"))
+        modules = [self.read(path, report) for path in sorted(paths)]
+        self.modules = {module.name: module for module in modules if module is not None}
+        # All of them, each below those that it imports: what a module computes at once is there.
+        self.order: list[str] = []
+        if None not in modules:  # else others may import what could not be read
+            for module in self.modules.values():
+                self.check(module, report)
+                self.arrange(module, (), report)
+
+    def read(self, path: str, report: Report) -> Module | None:
+        """A kernel or helpers; None where its parts cannot be told apart."""
+        try:
+            text = (self.root / path).read_text(encoding="utf-8")
+            tree = ast.parse(text)
+        except (SyntaxError, ValueError) as error:
+            line = getattr(error, "lineno", 1) or 1
+            reason = getattr(error, "msg", str(error))
+            span = report.line(self.root, path, line)
+            report.add("E402", f"cannot read this template: {reason}", span)
+            return None
+        top = list(itertools.takewhile(_of_top, tree.body))
+        for late in filter(_of_top, tree.body[len(top) :]):
+            report.add(
+                "E402",
+                "an import or a text that stands alone, below code",
+                report.line(self.root, path, late.lineno),
+                "move it to the imports, or make it a comment",
+                help="kernels are given what stands below the docstring and the imports",
+            )
+        imports = tuple(n for n in top if isinstance(n, ast.Import | ast.ImportFrom))
+        lines = text.split("\n")
+        end = top[-1].end_lineno or 0 if top else 0
+        begin = imports[0].lineno - 1 if imports else end
+        head, code = ("\n".join(part).strip("\n") for part in (lines[:begin], lines[end:]))
+        return Module(path, head, imports, code, tuple(defined(tree)))
+
+    def check(self, module: Module, report: Report) -> None:
+        """That all that it imports is there."""
+        for line, name, helper in _imported(module):
+            message = help = ""
+            if name not in self.modules:
+                if not import_block.is_known(name):
+                    message = f"kernels cannot import `{name}`"
+                    help = suggestion(name, [*import_block.KNOWN, *self.modules])
+            elif not helper:
+                message = "helpers are imported by their own names"
+                help = f"write `from {name} import ..`"
+            elif helper not in (names := self.modules[name].names):
+                message = f"{self.modules[name].path} does not define `{helper}`"
+                help = suggestion(helper, names)
+            if message:
+                report.add("E406", message, report.line(self.root, module.path, line), help=help)
+
+    def arrange(self, module: Module, users: tuple[str, ...], report: Report) -> None:
+        """Put a module into the order, below those that it imports; `users` import it."""
+        path = (*users, module.name)
+        for line, name, _ in _imported(module):
+            if name in path:
+                circle = " -> ".join((*path[path.index(name) :], name))
+                span = report.line(self.root, module.path, line)
+                report.add("E406", f"helpers import each other: {circle}", span)
+            elif name in self.modules and name not in self.order:
+                self.arrange(self.modules[name], path, report)
+        if module.name not in self.order:
+            self.order.append(module.name)
+
+    def pasted(self, path: str, report: Report) -> str | None:
+        """The text of a kernel's module; None with the reasons in the report."""
+        errors = report.count
+        kernel = self.read(path, report)
+        if kernel is None:
+            return None
+        self.check(kernel, report)
+        used = self.used(kernel)
+        self.distinct(kernel, used, report)
+        if report.count > errors:
+            return None
+        code = "\n\n\n".join(module.code for module in (*used, kernel))
+        code, named = pruned(code, {name for module in used for name in module.names})
+        imports = import_block.of((n for m in (kernel, *used) for n in m.imports), named)
+        code = code.strip("\n")
+        return "\n\n".join(filter(None, (kernel.head, imports, f"\n{code}\n")))
+
+    def used(self, kernel: Module) -> list[Module]:
+        """The helpers that a kernel imports, itself or through others, in their order."""
+        found: set[str] = set()
+        waiting = [kernel]
+        while waiting:
+            new = {name for _, name, _ in _imported(waiting.pop())} & self.modules.keys() - found
+            waiting += [self.modules[name] for name in new]
+            found |= new
+        return [self.modules[name] for name in self.order if name in found]
+
+    def distinct(self, kernel: Module, used: list[Module], report: Report) -> None:
+        """Tell of names that are defined twice: of two helpers of one name, all would use the one below."""
+        counts = Counter(name for module in (*used, kernel) for name in module.names)
+        for name in (name for name, count in counts.items() if count > 1):
+            files = " and ".join(m.path for m in used if name in m.names) or "this template"
+            report.add(
+                "E405",
+                f"`{name}` is defined twice in this kernel",
+                report.line(self.root, kernel.path, 1),
+                help=f"a kernel and the helpers in it share their names; rename one in {files}",
+            )
+
+
+def _of_top(node: ast.stmt) -> bool:
+    """Whether it is a docstring or an import."""
+    if isinstance(node, ast.Expr):
+        return isinstance(node.value, ast.Constant)
+    return isinstance(node, ast.Import | ast.ImportFrom)
+
+
+def _imported(module: Module) -> Iterator[tuple[int, str, str]]:
+    """(line, module, name) of each name that a module imports; of an imported module the name is empty."""
+    for node in module.imports:
+        for alias in node.names:
+            if isinstance(node, ast.ImportFrom):
+                yield alias.lineno, "." * node.level + (node.module or ""), ast.unparse(alias)
+            else:
+                yield alias.lineno, alias.name, ""
