@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import PurePosixPath
 
-from generator.plan import File
+from generator.plan import File, Written
 
 # `from module import names`, as a formatter lays it out: to parse all files takes a tenth of a run.
 _IMPORT = re.compile(r"^ *from (specops[\w.]*) import (\([^)]*\)|.*)", re.MULTILINE)
@@ -17,7 +17,7 @@ def missing(files: Sequence[File], texts: Mapping[str, str]) -> Iterator[tuple[s
     modules = dict(_modules(texts))
     told: set[str] = set()
     for file in files:
-        text = file.text() if file.text is not None and file.path.endswith(".py") else ""
+        text = file.text() if isinstance(file, Written) and file.path.endswith(".py") else ""
         for found in _IMPORT.finditer(text):
             module, names = found.groups()
             wanted = [module]

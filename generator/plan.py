@@ -29,20 +29,31 @@ Text = Callable[[], str]
 
 @dataclass(frozen=True, eq=False)
 class File:
-    """One generated file: `template` with `values`, or `text` as it stands where there is no template to fill."""
+    """One generated file."""
 
     path: str  # below generated/
-    sources: tuple[str, ...]  # specs it follows from; none where it follows from its template alone
-    template: str
-    values: Values
+    sources: tuple[str, ...]  # specs it follows from; none where it follows from its origin alone
+    origin: str  # where to make a change that no spec makes: "templates/.." or "generator/.."
     operators: tuple[str, ...]  # "directml/argmax"; empty where the file belongs to all
-    text: Text | None = None
-    module: str = ""  # of the generator, that makes the text where there is no template
 
-    @property
-    def origin(self) -> str:
-        """The place for a change that no spec makes."""
-        return f"templates/{self.template}" if self.template else f"generator/{self.module}"
+
+@dataclass(frozen=True, eq=False)
+class Filled(File):
+    """A template of Jinja, filled with values."""
+
+    values: Values
+
+
+@dataclass(frozen=True, eq=False)
+class Written(File):
+    """A text as it stands."""
+
+    text: Text
+
+
+@dataclass(frozen=True, eq=False)
+class Kernel(File):
+    """A kernel, with its helpers pasted into it."""
 
 
 def files(linted: Linted, templates: Path) -> list[File]:
@@ -62,7 +73,8 @@ def files(linted: Linted, templates: Path) -> list[File]:
         if dialect == "directml":
             out.append(_directml_registry(operators))
     catalogue = partial(_catalogue, linted, made)
-    out.append(File("specops/catalogue.json", ("specs/",), "", dict, (), catalogue, "plan.py"))
+    path, origin = "specops/catalogue.json", "generator/plan.py"
+    out.append(Written(path, ("specs/",), origin, (), catalogue))
     return sorted(out, key=lambda f: f.path)
 
 
@@ -90,7 +102,8 @@ def _verbatim(templates: Path) -> Iterator[File]:
                 name = path.relative_to(templates / folder).as_posix()
                 # What is no text is no Python either, and is told as such.
                 text = path.read_bytes().decode("utf-8", "surrogateescape").replace("\r\n", "\n")
-                yield File(f"{target}/{name}", (), f"{folder}/{name}", dict, (), partial(str, text))
+                origin = f"templates/{folder}/{name}"
+                yield Written(f"{target}/{name}", (), origin, (), partial(str, text))
 
 
 def _files_below(folder: Path) -> list[Path]:
@@ -107,7 +120,7 @@ def _kernels(templates: Path) -> Iterator[File]:
     """Each kernel; several operators, and several of their `semantics`, may run on one."""
     for path in _files_below(templates / "kernels"):
         if path.suffix == ".py" and path.name[0] != ".":
-            yield File(f"specops/kernels/{path.name}", (), f"kernels/{path.name}", dict, ())
+            yield Kernel(f"specops/kernels/{path.name}", (), f"templates/kernels/{path.name}", ())
 
 
 def _shared(linted: Linted) -> Iterator[File]:
@@ -116,23 +129,25 @@ def _shared(linted: Linted) -> Iterator[File]:
     for name, model in (("spec", OperatorSpec), ("vocabulary", Vocabulary)):
         text = partial(_schema, model, vocabulary)
         sources = source if name == "spec" else ()
-        yield File(f"{name}.schema.json", sources, "", dict, (), text, "model.py")
+        yield Written(f"{name}.schema.json", sources, "generator/model.py", (), text)
     shared = partial(_vocabulary, vocabulary)
-    yield File("specops/vocabulary.py", source, "vocabulary.py.jinja", shared, ())
-    template = "requirements.py.jinja"
+    template = "templates/vocabulary.py.jinja"
+    yield Filled("specops/vocabulary.py", source, template, (), shared)
+    template = "templates/requirements.py.jinja"
     required = partial(values.requirements, linted)
-    yield File("specops/requirements.py", source, template, required, ())
-    template = "directml/tensor_rules.py.jinja"
+    yield Filled("specops/requirements.py", source, template, (), required)
+    template = "templates/directml/tensor_rules.py.jinja"
     tensors = partial(_tensor_rules, linted)
-    yield File("specops/directml/tensor_rules.py", source, template, tensors, ())
-    yield File("DECIDED.md", ("specs/",), "decided.md.jinja", partial(_decided, linted), ())
+    yield Filled("specops/directml/tensor_rules.py", source, template, (), tensors)
+    template = "templates/decided.md.jinja"
+    yield Filled("DECIDED.md", ("specs/",), template, (), partial(_decided, linted))
     everything = [
         {"dialect": o.source.dialect, "name": o.source.name}
         for o in sorted(linted.operators, key=lambda o: natural(o.id))
     ]
-    template = "cases_init.py.jinja"
+    template = "templates/cases_init.py.jinja"
     listed = {"operators": everything}
-    yield File("tests/cases/__init__.py", ("specs/",), template, lambda: listed, ())
+    yield Filled("tests/cases/__init__.py", ("specs/",), template, (), lambda: listed)
 
 
 def _schema(model: type[BaseModel], vocabulary: Vocabulary) -> str:
@@ -261,7 +276,8 @@ def _package(dialect: str, operators: list[Operator]) -> File:
     exports = [name for m in members for name in m["names"]] + _FIXED_EXPORTS[dialect]
     listed = {"members": members, "exports": sorted(exports, key=_export_order)}
     path = "specops/__init__.py" if dialect == "plain" else f"specops/{dialect}/__init__.py"
-    return File(path, (f"specs/{dialect}/",), f"{dialect}/init.py.jinja", lambda: listed, ())
+    template = f"templates/{dialect}/init.py.jinja"
+    return Filled(path, (f"specs/{dialect}/",), template, (), lambda: listed)
 
 
 def _onnx_registry(operators: list[Operator]) -> File:
@@ -272,8 +288,8 @@ def _onnx_registry(operators: list[Operator]) -> File:
         title = group[-1].spec.operator
         members.append({"module": name, "constant": name.upper(), "operator": title})
     listed = {"members": members}
-    template = "onnx/registry.py.jinja"
-    return File("specops/onnx/registry.py", ("specs/onnx/",), template, lambda: listed, ())
+    template = "templates/onnx/registry.py.jinja"
+    return Filled("specops/onnx/registry.py", ("specs/onnx/",), template, (), lambda: listed)
 
 
 def _export_order(name: str) -> tuple[bool, str]:
@@ -289,9 +305,9 @@ def _directml_registry(operators: list[Operator]) -> File:
         "members": sorted(members.items(), key=lambda m: natural(m[0])),
         "operators": [(o.spec.operator, modules[o.source.name]) for o in operators],
     }
-    template = "directml/registry.py.jinja"
+    template = "templates/directml/registry.py.jinja"
     path = "specops/directml/registry.py"
-    return File(path, ("specs/directml/",), template, lambda: listed, ())
+    return Filled(path, ("specs/directml/",), template, (), lambda: listed)
 
 
 # --- what the installed command knows ---
@@ -347,14 +363,17 @@ def _catalogue(linted: Linted, made: Mapping[str, Values]) -> str:
 def _operator(operator: Operator, made: Values, linted: Linted) -> Iterator[File]:
     dialect, name = operator.source.dialect, operator.source.name
     sources, users = (operator.source.file,), (operator.id,)
-    template = f"{dialect}/{'version' if dialect == 'onnx' else 'operator'}.py.jinja"
-    yield File(f"specops/{dialect}/{name}.py", sources, template, lambda: {"op": made()}, users)
+    layout = "version" if dialect == "onnx" else "operator"
+    template = f"templates/{dialect}/{layout}.py.jinja"
+    path = f"specops/{dialect}/{name}.py"
+    yield Filled(path, sources, template, users, lambda: {"op": made()})
     shown = f"specops/pages/{dialect}_{name}.txt"
     text = partial(_page, operator, linted)
-    yield File(shown, sources, "", dict, users, text, "page.py")
+    yield Written(shown, sources, "generator/page.py", users, text)
     table = f"tests/cases/{dialect}_{name}.py"
     caller = cases.caller(operator)
-    yield File(table, sources, "cases.py.jinja", lambda: {"op": made(), "caller": caller}, users)
+    template = "templates/cases.py.jinja"
+    yield Filled(table, sources, template, users, lambda: {"op": made(), "caller": caller})
 
 
 def _page(operator: Operator, linted: Linted) -> str:
@@ -370,10 +389,10 @@ def _families(operators: Sequence[Operator]) -> Iterator[list[Operator]]:
 
 def _versions(group: list[Operator], newest: Values, linted: Linted) -> File:
     name = group[-1].source.family
-    return File(
+    return Filled(
         f"specops/onnx/{name}.py",
         tuple(o.source.file for o in group),
-        "onnx/operator.py.jinja",
-        lambda: {"op": values.versions(group, newest(), linted)},
+        "templates/onnx/operator.py.jinja",
         tuple(o.id for o in group),
+        lambda: {"op": values.versions(group, newest(), linted)},
     )

@@ -15,7 +15,7 @@ from generator import layout
 from generator.diagnostics import Report, Span
 from generator.names import family
 from generator.paste import Helpers
-from generator.plan import File
+from generator.plan import File, Filled, Kernel, Written
 
 
 class Renderer:
@@ -48,60 +48,65 @@ class Renderer:
 
     def render(self, file: File, report: Report) -> str | None:
         """The file's text; None with the reasons in the report."""
-        name = f"templates/{file.template}"
-        if name.startswith("templates/kernels/"):
-            kernel = self.helpers.pasted(name, report)
-            return None if kernel is None else f"{header(file)}\n{kernel}"
-        if file.text is not None:
-            text = file.text()
-            if not file.path.endswith(".py"):
-                return self.decoded(text, name, report)
-            good = self.parses(text, file, name, report)
-            return f"{header(file)}\n{text}" if good else None
+        match file:
+            case Filled():
+                text = self.filled(file, report)
+            case Kernel():
+                text = self.helpers.pasted(file.origin, report)
+            case Written():
+                text = file.text()
+            case _:
+                raise TypeError(file)
+        if text is None:
+            return None
+        if not file.path.endswith(".py"):
+            return self.decoded(text, file, report)
+        if not self.parses(text, file, report):
+            return None
+        return text if isinstance(file, Filled) else f"{header(file)}\n{text}"
+
+    def filled(self, file: Filled, report: Report) -> str | None:
         values = file.values()  # an error here is none of the template
         try:
-            text = self.environment.get_template(file.template).render(
-                header=header(file), **values
-            )
+            template = self.environment.get_template(file.origin.removeprefix("templates/"))
+            return template.render(header=header(file), **values)
         except jinja2.TemplateNotFound as error:
-            span = self.line(error, report) or Span(name)
+            span = self.line(error, report) or Span(file.origin)
             report.add("E403", f"there is no template `templates/{error.name}`", span)
-            return None
         except jinja2.TemplateSyntaxError as error:
-            name = f"templates/{error.name}"
             report.add(
                 "E402",
                 f"cannot read this template: {(error.message or '').rstrip('.')}",
-                report.line(self.root, name, error.lineno),
+                report.line(self.root, f"templates/{error.name}", error.lineno),
             )
-            return None
         except Exception as error:
-            span = self.line(error, report) or report.line(self.root, name, 1)
+            span = self.line(error, report) or report.line(self.root, file.origin, 1)
             report.add(
                 "E401", f"{error}", span, f"while rendering {', '.join(file.sources) or file.path}"
             )
-            return None
-        if not file.path.endswith(".py"):
-            return text
-        return text if self.parses(text, file, name, report) else None
+        return None
 
-    def decoded(self, text: str, name: str, report: Report) -> str | None:
-        """A text that is copied as it is; None where it is none."""
+    def decoded(self, text: str, file: File, report: Report) -> str | None:
+        """A text; None where it is none."""
         for number, line in enumerate(text.split("\n"), 1):
             if any("\ud800" <= character <= "\udfff" for character in line):
-                report.add("E404", "this file is not UTF-8", report.line(self.root, name, number))
+                span = report.line(self.root, file.origin, number)
+                report.add("E404", "this file is not UTF-8", span)
                 return None
         return text
 
-    def parses(self, text: str, file: File, name: str, report: Report) -> bool:
+    def parses(self, text: str, file: File, report: Report) -> bool:
         try:
             compile(text, file.path, "exec", dont_inherit=True)
         except (SyntaxError, ValueError) as error:
             line = getattr(error, "lineno", 1) or 1
             shown = text.split("\n")[line - 1].strip() if line <= text.count("\n") else ""
-            # A template's lines are others than those of its output.
-            span = Span(name) if file.text is None else report.line(self.root, name, line)
-            message = f"generated/{file.path}, made by {name}, is not Python: {error} at `{shown}`"
+            # Lines of what is copied are those of its origin.
+            copied = isinstance(file, Written)
+            span = report.line(self.root, file.origin, line) if copied else Span(file.origin)
+            message = (
+                f"generated/{file.path}, made by {file.origin}, is not Python: {error} at `{shown}`"
+            )
             report.add("E404", message, span)
             return False
         return True
@@ -119,9 +124,7 @@ class Renderer:
 
 def header(file: File) -> str:
     """Who, from what, how: three lines that change only when one of these does."""
-    sources = ", ".join(
-        (*file.sources, f"templates/{file.template}") if file.template else file.sources
-    )
+    sources = ", ".join((*file.sources, file.origin))
     several = len(file.operators) > 1  # all versions of one operator
     operators = {family(o) if several else o for o in file.operators}
     targets = " ".join(sorted(n.split("/")[1] for n in operators)) if file.sources else ""
