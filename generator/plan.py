@@ -1,27 +1,26 @@
 """From linted specs to the list of files to generate, each with the making of its template's values.
 
-Which files there are is decided here, what they say in values.py; a template only lays out what it is given. Values are
-made when a file is rendered: to lint takes the paths alone.
+Which files there are is decided here, what they say in values.py and its like; a template only lays out what it is
+given. Values are made when a file is rendered: to lint takes the paths alone.
 """
 
 from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache, partial
-from itertools import groupby
 from pathlib import Path
 from typing import Any
 
 from pydantic import BaseModel
 
-from generator import cases, page, schema, values
+from generator import cases, catalogue, decided, page, schema, values
 from generator.lint import Linted
 from generator.model import DIALECTS, OperatorSpec, Vocabulary
 from generator.names import description_class, natural
-from generator.resolve import Operator
+from generator.resolve import Operator, families
 
 Values = Callable[[], dict[str, Any]]
 Text = Callable[[], str]
@@ -66,15 +65,15 @@ def files(linted: Linted, templates: Path) -> list[File]:
         for operator in operators:
             out += _operator(operator, made[operator.id], linted)
         if dialect == "onnx":
-            out += [_versions(group, made[group[-1].id], linted) for group in _families(operators)]
+            out += [_versions(group, made[group[-1].id], linted) for group in families(operators)]
             out.append(_onnx_registry(operators))
         if operators or dialect == "plain":
             out.append(_package(dialect, operators))
         if dialect == "directml":
             out.append(_directml_registry(operators))
-    catalogue = partial(_catalogue, linted, made)
-    path, origin = "specops/catalogue.json", "generator/plan.py"
-    out.append(Written(path, ("specs/",), origin, (), catalogue))
+    path, origin = "specops/catalogue.json", "generator/catalogue.py"
+    known = partial(catalogue.text, linted, made)
+    out.append(Written(path, ("specs/",), origin, (), known))
     return sorted(out, key=lambda f: f.path)
 
 
@@ -130,17 +129,17 @@ def _shared(linted: Linted) -> Iterator[File]:
         text = partial(_schema, model, vocabulary)
         sources = source if name == "spec" else ()
         yield Written(f"{name}.schema.json", sources, "generator/model.py", (), text)
-    shared = partial(_vocabulary, vocabulary)
+    shared = partial(values.vocabulary, linted)
     template = "templates/vocabulary.py.jinja"
     yield Filled("specops/vocabulary.py", source, template, (), shared)
     template = "templates/requirements.py.jinja"
     required = partial(values.requirements, linted)
     yield Filled("specops/requirements.py", source, template, (), required)
     template = "templates/directml/tensor_rules.py.jinja"
-    tensors = partial(_tensor_rules, linted)
+    tensors = partial(values.tensor_rules, linted)
     yield Filled("specops/directml/tensor_rules.py", source, template, (), tensors)
     template = "templates/decided.md.jinja"
-    yield Filled("DECIDED.md", ("specs/",), template, (), partial(_decided, linted))
+    yield Filled("DECIDED.md", ("specs/",), template, (), partial(decided.values, linted))
     everything = [
         {"dialect": o.source.dialect, "name": o.source.name}
         for o in sorted(linted.operators, key=lambda o: natural(o.id))
@@ -157,87 +156,6 @@ def _schema(model: type[BaseModel], vocabulary: Vocabulary) -> str:
         **schema.of(model, vocabulary.words()),
     }
     return json.dumps(document, indent=1) + "\n"
-
-
-def _tensor_rules(linted: Linted) -> dict[str, Any]:
-    return {
-        "rules": [values.rule(rule, only=c.only) for rule, c in linted.tensor_rules],
-        "functions": values.functions(r.require for r, _ in linted.tensor_rules),
-        "page": linted.tree.vocabulary.tensor_page,
-    }
-
-
-def _decided(linted: Linted) -> dict[str, Any]:
-    of_tensors = [{"id": r.id, "text": r.decided} for r, _ in linted.tensor_rules if r.decided]
-    groups = [
-        group
-        for dialect in DIALECTS
-        for group in _families([o for o in linted.operators if o.source.dialect == dialect])
-    ]
-    return {"operators": [_decisions(group) for group in groups], "tensors": of_tensors}
-
-
-def _vocabulary(vocabulary: Vocabulary) -> dict[str, Any]:
-    return {
-        "data_types": [
-            {
-                "name": name,
-                "numpy": f"ml_dtypes.{e.numpy}"
-                if e.numpy == "bfloat16"
-                else f"np.{_numpy(e.numpy)}",
-                "kind": e.kind,
-            }
-            for name, e in vocabulary.data_types.items()
-        ],
-        "directml_types": tuple(vocabulary.dialects.directml.dtypes),
-        "feature_levels": {level: e.directml for level, e in vocabulary.feature_levels.items()},
-        "newest_opset": vocabulary.opsets.newest,
-        "enums": {name: e.values for name, e in vocabulary.enums.items()},
-        "empty": {name: e.empty for name, e in vocabulary.enums.items() if e.empty},
-        "tensor_page": vocabulary.tensor_page.address,
-    }
-
-
-def _numpy(name: str) -> str:
-    return "bool_" if name == "bool" else name
-
-
-def _decisions(group: list[Operator]) -> dict[str, Any]:
-    """What was decided of an operator, of ONNX in all its versions: their texts differ little."""
-    spec, source = group[-1].spec, group[-1].source
-    versions = [o.spec.since_version for o in group if o.spec.since_version]
-    held = f", {_listed(versions)}" if versions else ""
-    return {
-        "name": spec.operator,
-        "id": f"{source.dialect}/{source.family}{held}",
-        "pages": {(o.spec.page.address, o.spec.page.revision): o.spec.page for o in group}.values(),
-        "decided": _once(group, lambda o: [(d["id"], d["text"]) for d in values.decided(o)]),
-        "errata": _once(group, lambda o: [(e.page, e.correction) for e in o.spec.errata]),
-    }
-
-
-def _once(
-    group: list[Operator], said: Callable[[Operator], list[tuple[str, ...]]]
-) -> list[tuple[tuple[str, ...], str]]:
-    """Each distinct entry with the versions that it holds for, in the newest's order; those of one name together."""
-    held: dict[tuple[str, ...], list[int]] = {}
-    for o in reversed(group):
-        for entry in dict.fromkeys(said(o)):
-            held.setdefault(entry, []).insert(0, o.spec.since_version or 0)
-    names = list(dict.fromkeys(name for name, *_ in held))
-    order = sorted(held, key=lambda entry: (names.index(entry[0]), held[entry]))
-    return [(entry, _held(held[entry], len(group))) for entry in order]
-
-
-def _held(versions: list[int], count: int) -> str:
-    """Which of an operator's versions these are, to stand behind a name; nothing where it has only one."""
-    if count == 1:
-        return ""
-    return " (all versions)" if len(versions) == count else f" ({_listed(versions)})"
-
-
-def _listed(versions: list[int]) -> str:
-    return f"version{'s' if len(versions) > 1 else ''} {', '.join(map(str, versions))}"
 
 
 # --- a dialect's package ---
@@ -262,7 +180,7 @@ def _package(dialect: str, operators: list[Operator]) -> File:
     """The module that names all that a dialect has."""
     members = []
     if dialect == "onnx":
-        for group in _families(operators):
+        for group in families(operators):
             name = group[-1].source.family
             members.append({"module": name, "names": [group[-1].spec.operator, name]})
     else:
@@ -283,7 +201,7 @@ def _package(dialect: str, operators: list[Operator]) -> File:
 def _onnx_registry(operators: list[Operator]) -> File:
     """The module that finds an operator's versions by its ONNX name."""
     members = []
-    for group in _families(operators):
+    for group in families(operators):
         name = group[-1].source.family
         title = group[-1].spec.operator
         members.append({"module": name, "constant": name.upper(), "operator": title})
@@ -310,53 +228,6 @@ def _directml_registry(operators: list[Operator]) -> File:
     return Filled(path, ("specs/directml/",), template, (), lambda: listed)
 
 
-# --- what the installed command knows ---
-
-
-def _catalogue(linted: Linted, made: Mapping[str, Values]) -> str:
-    """All operators, with the calls that compile their kernels: an example of each combination of attributes."""
-    newest = {
-        group[-1].id
-        for group in _families([o for o in linted.operators if o.source.dialect == "onnx"])
-    }
-    records = []
-    for o in sorted(linted.operators, key=lambda o: natural(o.id)):
-        calls: list[dict[str, Any]] = []
-        for example in made[o.id]()["examples"]:
-            inputs = {f.name: example["tensors"][f.name][0] for f in o.spec.tensors("input")}
-            call = {
-                "inputs": {n: [dtype, list(example["sizes"][n])] for n, dtype in inputs.items()},
-                "attributes": {
-                    f.name: example["attributes"][f.name]
-                    for f in o.spec.fields
-                    if f.name in example["attributes"] and f.length_of is None
-                },
-                "outputs": [
-                    f.name for f in o.spec.tensors("output") if f.name in example["tensors"]
-                ],
-                "sizes": {
-                    f.name: example["sizes"][f.name]
-                    for f in o.spec.tensors("output")
-                    if f.sizes is None and f.name in example["tensors"]
-                },
-            }
-            alike = [c for c in calls if c["attributes"] == call["attributes"]]
-            if all(c["outputs"] != call["outputs"] for c in alike):
-                calls.append(call)
-        records.append(
-            {
-                "id": o.id,
-                "operator": o.spec.operator,
-                "since": str(o.spec.introduced or o.spec.since_version or ""),
-                "newest": o.source.dialect != "onnx" or o.id in newest,
-                "summary": o.spec.summary,
-                "calls": calls,
-            }
-        )
-    lines = ",\n".join(json.dumps(record) for record in records)
-    return f"[\n{lines}\n]\n"
-
-
 # --- one operator ---
 
 
@@ -378,13 +249,6 @@ def _operator(operator: Operator, made: Values, linted: Linted) -> Iterator[File
 
 def _page(operator: Operator, linted: Linted) -> str:
     return f"{page.operator(operator, linted)}\n"
-
-
-def _families(operators: Sequence[Operator]) -> Iterator[list[Operator]]:
-    """All versions of each ONNX operator, oldest first."""
-    order = sorted(operators, key=lambda o: (o.source.family, o.spec.since_version or 0))
-    for _, group in groupby(order, key=lambda o: o.source.family):
-        yield list(group)
 
 
 def _versions(group: list[Operator], newest: Values, linted: Linted) -> File:

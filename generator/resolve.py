@@ -6,7 +6,8 @@ A shared constraint is written out with its arguments here, so that all later st
 from __future__ import annotations
 
 import ast
-from collections.abc import Collection, Mapping
+import itertools
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -75,6 +76,13 @@ class Operator:
     def id(self) -> str:
         """Its name everywhere: "directml/argmax"."""
         return f"{self.source.dialect}/{self.source.name}"
+
+
+def families(operators: Sequence[Operator]) -> Iterator[list[Operator]]:
+    """All versions of each ONNX operator, oldest first."""
+    order = sorted(operators, key=lambda o: (o.source.family, o.spec.since_version or 0))
+    for _, group in itertools.groupby(order, key=lambda o: o.source.family):
+        yield list(group)
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""The values that the templates of one operator lay out: what they say is decided here, none of it in a template."""
+"""The values that templates lay out, most of them of one operator: what they say is decided here, in no template."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from generator import cases, layout
+from generator import cases, decided, layout
 from generator.expr import Expr, parse
 from generator.field_types import field_type
 from generator.lint import Linted
@@ -72,7 +72,7 @@ def operator(op: Operator, linted: Linted) -> dict[str, Any]:
         "lowering": host_class(kernel),
         "lowered": _lowered(op, linted),
         "lower_reads": _lower_reads(op),
-        "decided": decided(op),
+        "decided": decided.of_operator(op),
         "errata": spec.errata,
         "special_floats": cases.special_floats(
             [[e.given, [t.data for t in e.expect.values()]] for e in spec.examples]
@@ -513,14 +513,38 @@ def _memory_order(op: Operator) -> str:
     return "the axes of x that remain" if drops else "x"
 
 
-# --- what the page leaves open ---
+# --- what all operators share ---
 
 
-def decided(op: Operator) -> list[dict[str, str]]:
-    """What the page leaves open, in the order of the spec."""
-    spec = op.spec
-    rules = [{"id": c.id, "text": c.decided} for c in spec.constraints if c.decided]
-    meanings = [
-        {"id": n, "text": m.decided} for n, m in spec.semantics.meanings.items() if m.decided
-    ]
-    return [*rules, *meanings, *({"id": d.id, "text": d.decided} for d in spec.silent)]
+def vocabulary(linted: Linted) -> dict[str, Any]:
+    words = linted.tree.vocabulary
+    return {
+        "data_types": [
+            {
+                "name": name,
+                "numpy": f"ml_dtypes.{e.numpy}"
+                if e.numpy == "bfloat16"
+                else f"np.{_numpy(e.numpy)}",
+                "kind": e.kind,
+            }
+            for name, e in words.data_types.items()
+        ],
+        "directml_types": tuple(words.dialects.directml.dtypes),
+        "feature_levels": {level: e.directml for level, e in words.feature_levels.items()},
+        "newest_opset": words.opsets.newest,
+        "enums": {name: e.values for name, e in words.enums.items()},
+        "empty": {name: e.empty for name, e in words.enums.items() if e.empty},
+        "tensor_page": words.tensor_page.address,
+    }
+
+
+def _numpy(name: str) -> str:
+    return "bool_" if name == "bool" else name
+
+
+def tensor_rules(linted: Linted) -> dict[str, Any]:
+    return {
+        "rules": [rule(found, only=c.only) for found, c in linted.tensor_rules],
+        "functions": functions(r.require for r, _ in linted.tensor_rules),
+        "page": linted.tree.vocabulary.tensor_page,
+    }

@@ -16,7 +16,7 @@ import pytest
 import trees
 from trees import ARGMAX, PROJECT, SENTENCE, Tree, clear_error, orphan
 
-from generator import cases, cli, lint, output, plan, structure, values
+from generator import cases, cli, decided, lint, output, plan, structure
 from generator.diagnostics import Report
 from generator.resolve import Operator
 
@@ -237,7 +237,7 @@ def test_check_hand_edited(generated: Tree) -> None:
 # A file that no template makes, with the module that does.
 WITHOUT_TEMPLATE = {
     "generated/specops/pages/directml_argmax.txt": "generator/page.py",
-    "generated/specops/catalogue.json": "generator/plan.py",
+    "generated/specops/catalogue.json": "generator/catalogue.py",
     "generated/spec.schema.json": "generator/model.py",
     "generated/vocabulary.schema.json": "generator/model.py",
 }
@@ -711,8 +711,8 @@ def test_decisions_of_all_versions() -> None:
     tree = structure.load_tree(PROJECT, report)
     assert tree is not None
     linted = lint.lint(tree, report)
-    decided = {(o.id, d["id"], d["text"]) for o in linted.operators for d in values.decided(o)}
-    assert told == decided
+    known = {(o.id, d["id"], d["text"]) for o in linted.operators for d in decided.of_operator(o)}
+    assert told == known
 
 
 def test_integers_are_shown_as_they_are(tree: Tree) -> None:
