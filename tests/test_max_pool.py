@@ -7,9 +7,8 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 
 import numpy as np
 import pytest
@@ -32,7 +31,9 @@ from draw import (
     output,
     values,
 )
-from oracle import NAN_RULES, lowest, max_pool, numbers
+from oracle import NAN_RULES, lowest, numbers
+from pool_draw import LARGE, USUAL, random_windows, simple
+from pool_oracle import Windows, check_values
 
 import specops
 from specops import geometry
@@ -53,66 +54,26 @@ CASES = 240  # for each type
 BATCH = 120
 
 
-@dataclass(frozen=True)
-class Windows:
-    """The windows of a pooling, one number for each spatial dimension, and the output's spatial sizes."""
-
-    window: tuple[int, ...]
-    strides: tuple[int, ...]
-    dilations: tuple[int, ...]
-    padding: tuple[int, ...]
-    outputs: tuple[int, ...]
-
-    def operator(
-        self, name: str, shape: tuple[int, ...], nan: str, order: str, index_type: str | None
-    ) -> MaxPool:
-        sizes = self.sizes(shape)
-        return MaxPool(
-            window=self.window,
-            strides=self.strides,
-            dilations=list(self.dilations),
-            start_padding=self.padding,
-            nan=nan,
-            index_order=order,
-            input=packed(name, shape),
-            output=packed(name, sizes),
-            indices=index_type and packed(index_type, sizes),
-        )
-
-    def sizes(self, shape: tuple[int, ...]) -> tuple[int, ...]:
-        return (*shape[: len(shape) - len(self.window)], *self.outputs)
-
-    def expected(self, x: np.ndarray, nan: str, order: str) -> tuple[np.ndarray, np.ndarray]:
-        return max_pool(
-            x, self.window, self.strides, self.dilations, self.padding, self.outputs, nan, order
-        )
-
-
-def simple(
+def lowered(
+    windows: Windows,
+    name: str,
     shape: tuple[int, ...],
-    window: Sequence[int],
-    stride: int = 1,
-    padding: int = 0,
-    dilation: int = 1,
-    ceil: bool = False,
-) -> Windows:
-    """Windows with the same stride, padding on both sides and dilation everywhere, as many as fit."""
-    rank = len(window)
-    outputs = []
-    for n, w in zip(shape[-rank:], window, strict=True):
-        room = n + 2 * padding - (w - 1) * dilation - 1
-        outputs.append(room // stride + 1 + (ceil and room % stride > 0))
-    several = [(number,) * rank for number in (stride, dilation, padding)]
-    return Windows(tuple(window), *several, tuple(outputs))
-
-
-def check_values(out: np.ndarray, expected: np.ndarray, to_the_bit: bool) -> None:
-    """Equal numbers; to the bit where a value has an index: its zero has a sign, its NaN a payload."""
-    if to_the_bit:
-        unsigned = f"u{out.dtype.itemsize}"
-        np.testing.assert_array_equal(out.view(unsigned), expected.view(unsigned), "values' bits")
-    else:
-        np.testing.assert_array_equal(numbers(out), numbers(expected), "values")
+    nan: str,
+    order: str,
+    index_type: str | None,
+) -> MaxPool:
+    sizes = windows.sizes(shape)
+    return MaxPool(
+        window=windows.window,
+        strides=windows.strides,
+        dilations=list(windows.dilations),
+        start_padding=windows.padding,
+        nan=nan,
+        index_order=order,
+        input=packed(name, shape),
+        output=packed(name, sizes),
+        indices=index_type and packed(index_type, sizes),
+    )
 
 
 def check_pool(
@@ -128,12 +89,12 @@ def check_pool(
     """With indices and without, into random layouts or those of a kind."""
     expected, places = windows.expected(x, nan, order)
     out = output(random, expected.shape, x.dtype, kind)
-    windows.operator(name, x.shape, nan, order, None)(x, out.array)
+    lowered(windows, name, x.shape, nan, order, None)(x, out.array)
     check_values(out.array, expected, False)
     out.check_surroundings()
     out = output(random, expected.shape, x.dtype, kind)
     indices = output(random, expected.shape, numpy_type(index_type), kind)
-    windows.operator(name, x.shape, nan, order, index_type)(x, out.array, indices.array)
+    lowered(windows, name, x.shape, nan, order, index_type)(x, out.array, indices.array)
     np.testing.assert_array_equal(indices.array, places.astype(indices.array.dtype), "indices")
     check_values(out.array, expected, True)
     out.check_surroundings()
@@ -141,47 +102,6 @@ def check_pool(
 
 
 # --- random cases ---
-
-
-def random_windows(random: Random) -> tuple[tuple[int, ...], Windows]:
-    """A shape of up to 3 batch and 6 spatial dimensions, and windows on it, not always within it."""
-    spatial = int(random.choice([1, 2, 2, 2, 3, 3, 4, 5, 6]))
-    left = int(random.choice([40, 400, 1500]))  # input elements
-    work = 3000  # window elements in all
-    sizes, window, strides, dilations, padding, outputs = ([0] * spatial for _ in range(6))
-    odd = random.random() < 0.3  # sizes that meet no usual rule
-    for d in random.permutation(spatial):
-        n = int(random.integers(1, max(2, min(left, 14 if spatial < 4 else 5))))
-        if spatial < 3 and random.random() < 0.15:
-            n = int(random.choice(EDGES[:11]))
-        left //= n
-        w = int(random.integers(1, 6 if spatial < 4 else 4))
-        if odd and random.random() < 0.3:
-            w = int(random.integers(1, n + 8))
-        w = max(1, min(w, work))
-        s = int(random.choice([1, 1, 2, 2, 3, w, w + 1, n]))
-        dilation = int(random.choice([1, 1, 1, 2, 3, n + 1 if odd else 1]))
-        p = int(random.choice([0, 0, w // 2, w - 1, w + 2 if odd else 1]))
-        room = max(0, n + p - (w - 1) * dilation - 1)
-        o = room // s + 1 + int(random.choice([0, 0, 1, 4 if odd else 0]))
-        if odd and random.random() < 0.2:
-            o = int(random.integers(1, o + 3))
-        o = max(1, min(o, work // w))
-        work = max(1, work // (w * o))
-        sizes[d], window[d], strides[d] = n, w, s
-        dilations[d], padding[d], outputs[d] = dilation, p, o
-    batches = [
-        int(random.choice([1, 2, 3, 16, 33], p=[0.2, 0.3, 0.3, 0.1, 0.1]))
-        for _ in range(random.integers(4))
-    ]
-    while math.prod(batches) * math.prod(sizes) > 4000 or math.prod(batches) * 3000 > 9000 * work:
-        if not any(n > 1 for n in batches):
-            break
-        batches[int(np.argmax(batches))] = 1
-    windows = Windows(
-        tuple(window), tuple(strides), tuple(dilations), tuple(padding), tuple(outputs)
-    )
-    return (*batches, *sizes), windows
 
 
 def check_case(name: str, number: int, group: int = 0) -> None:
@@ -298,7 +218,7 @@ def test_ties_and_nan(name: str, window: list[float], ignored: int, propagated: 
             x = np.ascontiguousarray(np.broadcast_to(one, (channels, *shape)))
             for given in (x, np.ascontiguousarray(x.transpose(1, 2, 3, 0)).transpose(3, 0, 1, 2)):
                 windows = simple(given.shape, shape)
-                kernel = windows.operator(name, given.shape, nan, "row_major", "INT64")
+                kernel = lowered(windows, name, given.shape, nan, "row_major", "INT64")
                 out = output(random, (channels, 1, 1, 1), dtype)
                 indices = output(random, out.array.shape, np.dtype(np.int64))
                 kernel(given, out.array, indices.array)
@@ -306,7 +226,7 @@ def test_ties_and_nan(name: str, window: list[float], ignored: int, propagated: 
                 assert indices.array.reshape(-1).tolist() == flat.tolist()
                 check_values(out.array.reshape(-1), x.reshape(-1)[flat], True)
                 out = output(random, (channels, 1, 1, 1), dtype)
-                windows.operator(name, given.shape, nan, "row_major", None)(given, out.array)
+                lowered(windows, name, given.shape, nan, "row_major", None)(given, out.array)
                 check_values(out.array.reshape(-1), x.reshape(-1)[flat], False)
 
 
@@ -382,7 +302,7 @@ def test_windows_side_by_side(name: str) -> None:
         window = (*(1,) * (rank - 1), width)
         outputs = (*shape[len(shape) - rank : -1], shape[-1] // width)
         windows = Windows(window, window, (1,) * rank, (0,) * rank, outputs)
-        assert windows.operator(name, shape, "ignored", "row_major", None)._reduction is not None
+        assert lowered(windows, name, shape, "ignored", "row_major", None)._reduction is not None
         for nan, kind in itertools.product(NAN_RULES, INPUT_LAYOUTS):
             x, _ = laid_out(random, values(random, name, shape), kind)
             check_pool(random, name, x, windows, nan, "row_major", "UINT32")
@@ -398,7 +318,7 @@ def test_windows_side_by_side(name: str) -> None:
         Windows((2, 35), (1, 35), (1, 1), (0, 0), (2, 2)),
         Windows((1, least - 1), (1, least - 1), (1, 1), (0, 0), (2, 3)),
     ):
-        assert windows.operator(name, (3, 2, 70), "ignored", "row_major", None)._reduction is None
+        assert lowered(windows, name, (3, 2, 70), "ignored", "row_major", None)._reduction is None
         check_pool(
             random,
             name,
@@ -416,7 +336,7 @@ def test_whole_planes(name: str) -> None:
     random = np.random.default_rng(TYPES.index(name))
     for shape, rank in (((3, 40, 7, 7), 2), ((2, 5, 4, 3, 6), 3), ((6, 33), 1), ((4, 2, 1, 5), 2)):
         windows = simple(shape, shape[-rank:])
-        operator = windows.operator(name, shape, "ignored", "row_major", None)
+        operator = lowered(windows, name, shape, "ignored", "row_major", None)
         assert operator._reduction is not None
         for nan, kind in itertools.product(NAN_RULES, INPUT_LAYOUTS):
             x, _ = laid_out(random, values(random, name, shape), kind)
@@ -427,7 +347,7 @@ def test_whole_planes(name: str) -> None:
         Windows((5, 6), (1, 1), (1, 1), (0, 0), (1, 1)),
         Windows((5, 7), (1, 1), (1, 1), (0, 0), (2, 1)),
     ):
-        assert windows.operator(name, (2, 5, 7), "ignored", "row_major", None)._reduction is None
+        assert lowered(windows, name, (2, 5, 7), "ignored", "row_major", None)._reduction is None
         check_pool(
             random,
             name,
@@ -565,7 +485,7 @@ def test_indices_by_literals(index_type: str, order: str) -> None:
     windows = Windows((2, 2), (2, 2), (1, 1), (0, 0), (2, 3))
     out = np.zeros((2, 2, 3), np.float32)
     indices = np.zeros((2, 2, 3), numpy_type(index_type))
-    windows.operator("FLOAT32", x.shape, "ignored", order, index_type)(x, out, indices)
+    lowered(windows, "FLOAT32", x.shape, "ignored", order, index_type)(x, out, indices)
     no = -1 if index_type.startswith("INT") else 2 ** int(index_type[-2:]) - 1
     assert out.tolist() == [[[5, 7, -INF], [9, 11, -INF]], [[17, 19, -INF], [21, 23, -INF]]]
     if order == "row_major":
@@ -629,7 +549,7 @@ def test_positions_from_an_items_first_element(
     )
     rank = len(window)
     windows = Windows(window, (stride,) * rank, dilation, (1,) * rank, outputs)
-    kernel = windows.operator("FLOAT16", shape, "ignored", "row_major", "INT64")
+    kernel = lowered(windows, "FLOAT16", shape, "ignored", "row_major", "INT64")
     out, indices = (np.empty(windows.sizes(shape), t) for t in (np.float16, np.int64))
     walk = kernel._windows.walk(x.strides, out.strides, indices.strides)
     assert walk.rank_bytes == rank_bytes
@@ -644,7 +564,7 @@ def test_a_plane_of_more_than_24_bits() -> None:
     x[0, [5, 2**24 - 1, 2**24, 2**24 + 1, 2**24 + 32]] = [7, 3, 3, 4, 9]
     window = (2**20,)
     windows = Windows(window, window, (1,), (2**20 - 33,), (18,))
-    kernel = windows.operator("UINT8", shape, "ignored", "row_major", "UINT64")
+    kernel = lowered(windows, "UINT8", shape, "ignored", "row_major", "UINT64")
     out, indices = np.zeros((1, 18), np.uint8), np.zeros((1, 18), np.uint64)
     kernel(x, out, indices)
     blocks = [
@@ -684,8 +604,8 @@ def test_no_elements(name: str, shape: tuple[int, ...]) -> None:
     out = output(random, windows.sizes(shape), numpy_type(name), "c")
     indices = output(random, windows.sizes(shape), np.dtype(np.uint32), "c")
     x = np.zeros(shape, numpy_type(name))
-    windows.operator(name, shape, "ignored", "row_major", None)(x, out.array)
-    windows.operator(name, shape, "ignored", "row_major", "UINT32")(x, out.array, indices.array)
+    lowered(windows, name, shape, "ignored", "row_major", None)(x, out.array)
+    lowered(windows, name, shape, "ignored", "row_major", "UINT32")(x, out.array, indices.array)
     out.check_surroundings()
     indices.check_surroundings()
 
@@ -722,14 +642,6 @@ def test_many_dimensions() -> None:
 
 # --- layouts ---
 
-USUAL = [  # spatial sizes, window, stride, padding, dilation
-    ((9, 11), (3, 3), 2, 1, 1),
-    ((8, 12), (2, 2), 2, 0, 1),
-    ((7, 7), (3, 3), 1, 1, 1),
-    ((13, 13), (5, 5), 1, 2, 1),
-    ((6, 9), (3, 2), 1, 1, 2),
-]
-
 
 @pytest.mark.parametrize("name", TYPES)
 def test_each_pair_of_layouts(name: str) -> None:
@@ -739,8 +651,8 @@ def test_each_pair_of_layouts(name: str) -> None:
         shape = (2, 3, *sizes)
         windows = simple(shape, window, stride, padding, dilation)
         nan, order = NAN_RULES[number % 2], ORDERS[number % 2]
-        plain = windows.operator(name, shape, nan, order, None)
-        indexed = windows.operator(name, shape, nan, order, "INT32")
+        plain = lowered(windows, name, shape, nan, order, None)
+        indexed = lowered(windows, name, shape, nan, order, "INT32")
         for kind in INPUT_LAYOUTS:
             x, _ = laid_out(random, values(random, name, shape), kind)
             expected, places = windows.expected(x, nan, order)
@@ -773,11 +685,11 @@ def test_channels_last(name: str, channels: int) -> None:
             if last:
                 out = np.ascontiguousarray(out.transpose(0, 2, 3, 1)).transpose(0, 3, 1, 2)
                 indices = np.ascontiguousarray(indices.transpose(0, 2, 3, 1)).transpose(0, 3, 1, 2)
-            windows.operator(name, x.shape, "ignored", "row_major", "INT64")(x, out, indices)
+            lowered(windows, name, x.shape, "ignored", "row_major", "INT64")(x, out, indices)
             check_values(np.ascontiguousarray(out), expected, True)
             np.testing.assert_array_equal(indices, places)
             out[...] = 7
-            windows.operator(name, x.shape, "ignored", "row_major", None)(x, out)
+            lowered(windows, name, x.shape, "ignored", "row_major", None)(x, out)
             check_values(out, expected, False)
 
 
@@ -796,7 +708,7 @@ def test_indices_past_the_caches(name: str, shift: int, monkeypatch: pytest.Monk
         last = [places.shape[d] for d in (0, 2, 3, 1)]
         indices = memory[2 + shift :][: places.size].reshape(last).transpose(0, 3, 1, 2)
         out = np.empty_like(indices, expected.dtype)
-        operator = windows.operator(name, x.shape, "ignored", "row_major", "INT64")
+        operator = lowered(windows, name, x.shape, "ignored", "row_major", "INT64")
         plan = operator._plans[x.strides, out.strides, indices.strides]
         assert plan.walk[max_pool_kernel.PAST] == (channels % 16 == 0)
         operator(x, out, indices)
@@ -816,22 +728,12 @@ def test_field_of_a_structured_array(name: str) -> None:
     x, out = records["x"].view(dtype), results["x"].view(dtype)
     x[...] = values(random, name, x.shape)
     windows = simple(x.shape, (3, 3), 1, 1)
-    windows.operator(name, x.shape, "propagates", "row_major", None)(x, out)
+    lowered(windows, name, x.shape, "propagates", "row_major", None)(x, out)
     check_values(out, windows.expected(x, "propagates", "row_major")[0], False)
     assert (results["before"] == 3).all() and (results["after"] == 517).all()
 
 
 # --- threads ---
-
-LARGE = [  # shape, window, stride, padding, dilation
-    ((2, 8, 112, 112), (3, 3), 2, 1, 1),
-    ((2, 8, 112, 112), (2, 2), 2, 0, 1),
-    ((1, 64, 28, 28), (3, 3), 1, 1, 1),
-    ((1, 16, 13, 13), (13, 13), 1, 6, 1),
-    ((1, 4, 16, 28, 28), (2, 2, 2), 2, 0, 1),
-    ((1, 1, 150, 301), (3, 2), 1, 1, 3),
-    ((3, 60_000), (5,), 2, 2, 2),
-]
 
 
 @pytest.mark.parametrize("name", ["UINT8", "FLOAT16", "FLOAT32", "INT64"])
@@ -853,8 +755,8 @@ def test_large(
     if x.dtype.kind == "f":
         x.flat[random.integers(0, x.size, 20)] = np.nan
     expected, places = windows.expected(x, "propagates", "row_major")
-    plain = windows.operator(name, shape, "propagates", "row_major", None)
-    indexed = windows.operator(name, shape, "propagates", "row_major", "UINT32")
+    plain = lowered(windows, name, shape, "propagates", "row_major", None)
+    indexed = lowered(windows, name, shape, "propagates", "row_major", "UINT32")
     channels_last = np.moveaxis(np.ascontiguousarray(np.moveaxis(x, 1, -1)), -1, 1)
     for given in (x, channels_last):
         for threads, kind in ((1, "c"), (2, "c"), (8, "any"), (2, "fortran")):
@@ -877,7 +779,7 @@ def test_many_threads_at_once() -> None:
     shape = (4, 20, 30, 31)
     windows = simple(shape, (3, 3), 2, 1)
     random = np.random.default_rng(5)
-    kernel = windows.operator("FLOAT32", shape, "ignored", "row_major", "INT64")
+    kernel = lowered(windows, "FLOAT32", shape, "ignored", "row_major", "INT64")
     inputs = []
     for i in range(18):
         x = values(random, "FLOAT32", shape)
@@ -912,9 +814,9 @@ def memory_calls() -> Iterator[Call]:
             windows = simple(x.shape, window, stride, padding)
             out = np.zeros(windows.sizes(x.shape), x.dtype)
             indices = np.zeros(out.shape, np.uint32)
-            plain = windows.operator(name, x.shape, "ignored", "row_major", None)
+            plain = lowered(windows, name, x.shape, "ignored", "row_major", None)
             yield f"{name} {kind} {window}", lambda k=plain, x=x, o=out: k(x, o)
-            indexed = windows.operator(name, x.shape, "ignored", "row_major", "UINT32")
+            indexed = lowered(windows, name, x.shape, "ignored", "row_major", "UINT32")
             text = f"{name} {kind} {window} with indices"
             yield text, lambda k=indexed, x=x, o=out, i=indices: k(x, o, i)
 

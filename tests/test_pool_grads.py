@@ -28,17 +28,8 @@ from draw import (
     values,
 )
 from oracle import NAN_RULES, numbers
-from test_max_pool import LARGE, USUAL, Windows, random_windows, simple
-from test_sum_pool import (
-    DIVISORS,
-    EPSILON,
-    GREATEST,
-    LEAST,
-    check_close,
-    doubles,
-    drawn,
-    sum_epsilon,
-)
+from pool_draw import DIVISORS, LARGE, USUAL, drawn, random_windows, simple
+from pool_oracle import Windows, average_grad, check_close, max_grad, unpooled
 
 import specops
 from specops.lowering import machine, max_pool_grad, max_unpool, pooling
@@ -49,60 +40,6 @@ from specops.tensor import packed
 
 TYPES = ["FLOAT32", "FLOAT16", "FLOAT64", "BFLOAT16"]
 CASES = 100  # for each type
-Shares = list[list[float]]  # what each input element is given
-
-
-def totals(name: str, given: Shares, shape: tuple[int, ...]) -> tuple[np.ndarray, np.ndarray]:
-    """Their sums, rounded once, and how far off others may be."""
-    exact, error = np.zeros(len(given)), np.zeros(len(given))
-    for place, shares in enumerate(given):
-        reach = sum(abs(share) for share in shares if math.isfinite(share))
-        if reach >= GREATEST["FLOAT64" if name == "FLOAT64" else "FLOAT32"]:
-            error[place] = math.nan  # sums may be infinite, and of infinities
-        elif all(map(math.isfinite, shares)):
-            exact[place] = math.fsum(shares)
-            error[place] = EPSILON[name] * abs(exact[place]) + LEAST[name]
-            error[place] += (8 + len(shares)) * sum_epsilon(name) * reach
-            error[place] += len(shares) * LEAST["FLOAT64" if name == "FLOAT64" else "FLOAT32"]
-        else:
-            exact[place] = sum(shares)
-    return exact.reshape(shape), error.reshape(shape)
-
-
-def average_grad(
-    name: str, gradient: np.ndarray, shape: tuple[int, ...], w: Windows, end: tuple, divisor: str
-) -> tuple[np.ndarray, np.ndarray]:
-    sizes = shape[len(shape) - len(w.window) :]
-    batches = shape[: len(shape) - len(w.window)]
-    flat = np.arange(math.prod(sizes)).reshape(sizes)
-    scalars = doubles(gradient)
-    given: Shares = [[] for _ in range(math.prod(shape))]
-    for place in np.ndindex(*w.outputs):
-        seen, counted = [], 1
-        for o, k, s, p, n, e in zip(place, w.window, w.strides, w.padding, sizes, end, strict=True):
-            along = [o * s - p + j for j in range(k)]
-            seen.append([i for i in along if 0 <= i < n])
-            counted *= sum(i < n + e for i in along)
-        if divisor == "inside":
-            counted = math.prod(map(len, seen))
-        elements = flat[np.ix_(*seen)].ravel().tolist()
-        for number, batch in enumerate(np.ndindex(*batches)):
-            for element in elements:
-                share = float(scalars[(*batch, *place)]) / counted
-                given[number * flat.size + element].append(share)
-    return totals(name, given, shape)
-
-
-def max_grad(
-    name: str, x: np.ndarray, gradient: np.ndarray, w: Windows, nan: str
-) -> tuple[np.ndarray, np.ndarray]:
-    _, places = w.expected(x, nan, "row_major")
-    given: Shares = [[] for _ in range(x.size)]
-    scalars = doubles(gradient).ravel().tolist()
-    for place, value in zip(places.ravel().tolist(), scalars, strict=True):
-        if place >= 0:
-            given[place].append(value)
-    return totals(name, given, x.shape)
 
 
 def average_operator(
@@ -439,17 +376,6 @@ def test_large(
 
 INDEX_TYPES = ["UINT32", "UINT64", "INT64"]
 WIDTHS = ["UINT8", "FLOAT16", "INT32", "FLOAT64"]
-
-
-def unpooled(x: np.ndarray, indices: np.ndarray, elements: int) -> np.ndarray:
-    """The bits of the output's elements, so many, in row-major order; of equal indices the last one's element."""
-    bits = f"u{x.dtype.itemsize}"
-    out = np.zeros(elements, bits)
-    given = np.ascontiguousarray(x).view(bits).ravel()
-    for place, element in zip(np.ascontiguousarray(indices).ravel().tolist(), given, strict=True):
-        if 0 <= place < elements:
-            out[place] = element
-    return out
 
 
 def check_unpool(random: Random, name: str, index_type: str, kind: str = "") -> None:

@@ -9,7 +9,6 @@ import itertools
 import math
 import tracemalloc
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -29,10 +28,18 @@ from draw import (
     numpy_type,
     of_8_mebibytes,
     output,
-    values,
 )
 from oracle import numbers
-from test_max_pool import LARGE, USUAL, Windows, random_windows, simple
+from pool_draw import DIVISORS, LARGE, USUAL, drawn, drawn_pooling, random_windows, simple
+from pool_oracle import (
+    EPSILON,
+    GREATEST,
+    LEAST,
+    Pooling,
+    Windows,
+    check_close,
+    doubles,
+)
 
 import specops
 from specops.kernels import max_pool
@@ -45,119 +52,23 @@ from specops.tensor import packed
 from stress.memory import Arena
 
 TYPES = ["FLOAT32", "FLOAT16", "FLOAT64", "BFLOAT16"]
-EPSILON = {"FLOAT32": 2.0**-24, "FLOAT16": 2.0**-11, "FLOAT64": 2.0**-53, "BFLOAT16": 2.0**-8}
-LEAST = {"FLOAT32": 2.0**-149, "FLOAT16": 2.0**-24, "FLOAT64": 2.0**-1074, "BFLOAT16": 2.0**-133}
-GREATEST = {  # what is farther from 0 by half its last place rounds to infinity
-    "FLOAT32": 2.0**128 - 2.0**104,
-    "FLOAT16": 65504.0,
-    "FLOAT64": math.ldexp(1 - 2.0**-53, 1024),
-    "BFLOAT16": 2.0**128 - 2.0**120,
-}
-DIVISORS = ["inside", "padded"]
 CASES = 150  # for each type
 NAN, INF = math.nan, math.inf
 
 
-@dataclass(frozen=True)
-class Pooling:
-    """An average, by its divisor, or a norm, by its power, of windows."""
-
-    windows: Windows
-    end: tuple[int, ...]
-    divisor: str = ""
-    p: int = 0
-
-    def operator(self, name: str, shape: tuple[int, ...]) -> AveragePool | LpPool:
-        w = self.windows
-        fields = {
-            "window": w.window,
-            "strides": w.strides,
-            "dilations": list(w.dilations),
-            "start_padding": w.padding,
-            "input": packed(name, shape),
-            "output": packed(name, w.sizes(shape)),
-        }
-        if self.p:
-            return LpPool(p=self.p, **fields)
-        return AveragePool(divisor=self.divisor, end_padding=self.end, **fields)
-
-    def expected(self, name: str, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """The results in float64, and how far from them others may be; NaN where any will do."""
-        w = self.windows
-        sizes = x.shape[x.ndim - len(w.window) :]
-        batches = x.shape[: x.ndim - len(w.window)]
-        count = math.prod(batches)
-        planes = doubles(x).reshape(count, *sizes)
-        result = np.zeros((count, *w.outputs))
-        error = np.zeros(result.shape)
-        for place in np.ndindex(*w.outputs):
-            seen, counted = [], 1
-            for o, k, s, d, p, n, end in zip(
-                place, w.window, w.strides, w.dilations, w.padding, sizes, self.end, strict=True
-            ):
-                along = [o * s - p + j * d for j in range(k)]
-                seen.append([i for i in along if 0 <= i < n])
-                counted *= sum(i < n + end for i in along)
-            if self.divisor != "padded":
-                counted = math.prod(map(len, seen))
-            elements = planes[(slice(None), *np.ix_(*seen))]
-            for number, window in enumerate(elements.reshape(count, -1 if count else 0).tolist()):
-                one = norm(window, self.p, name) if self.p else mean(window, counted, name)
-                result[(number, *place)], error[(number, *place)] = one
-        return result.reshape(*batches, *w.outputs), error.reshape(*batches, *w.outputs)
-
-
-def doubles(x: np.ndarray) -> np.ndarray:
-    with np.errstate(invalid="ignore"):  # of a signalling NaN
-        return numbers(np.ascontiguousarray(x)).astype(np.float64)
-
-
-def sum_epsilon(name: str) -> float:
-    return EPSILON["FLOAT64" if name == "FLOAT64" else "FLOAT32"]
-
-
-def mean(window: list[float], counted: int, name: str) -> tuple[float, float]:
-    """The average, and how far off it may be: rounded once, of sums with a few roundings."""
-    if counted == 0:
-        return NAN, 0.0
-    reach = sum(abs(x) for x in window if math.isfinite(x))
-    overflows = reach >= GREATEST["FLOAT64" if name == "FLOAT64" else "FLOAT32"]
-    if not all(map(math.isfinite, window)):
-        exact = sum(x for x in window if not math.isfinite(x))
-        if math.isnan(exact) or not overflows:
-            return exact, 0.0
-    if overflows:
-        return 0.0, NAN  # sums may be infinite, and of infinities
-    exact = math.fsum(window) / counted
-    error = EPSILON[name] * abs(exact) + 24 * sum_epsilon(name) * reach / counted + LEAST[name]
-    return exact, error
-
-
-def norm(window: list[float], p: int, name: str) -> tuple[float, float]:
-    """The norm; only sums that are results themselves may be infinite."""
-    window = [abs(x) for x in window]
-    if any(math.isnan(x) for x in window):
-        return NAN, 0.0
-    top = max(window, default=0.0)
-    if top == 0 or math.isinf(top):
-        return top, 0.0
-    exact = top * math.fsum((x / top) ** p for x in window) ** (1 / p)
-    if exact * (1 - EPSILON[name]) > GREATEST[name]:
-        return INF, 0.0
-    return exact, exact * (EPSILON[name] + 24 * sum_epsilon(name)) + LEAST[name]
-
-
-def check_close(name: str, got: np.ndarray, expected: np.ndarray, error: np.ndarray) -> None:
-    got = doubles(got)
-    with np.errstate(invalid="ignore", over="ignore"):
-        right = (got == expected) | (np.isnan(got) & np.isnan(expected)) | np.isnan(error)
-        right |= np.abs(got - expected) <= error
-        # Between the greatest number and infinity either will do.
-        right |= (np.abs(expected) + error > GREATEST[name]) & (got == np.copysign(INF, expected))
-        right |= np.isinf(expected) & (np.abs(got) == GREATEST[name]) & (error > 0)
-    if not right.all():
-        place = tuple(int(i[0]) for i in np.nonzero(~right))
-        raise AssertionError(f"{place}: {got[place]!r}, not {expected[place]!r} +- {error[place]}")
+def lowered(pool: Pooling, name: str, shape: tuple[int, ...]) -> AveragePool | LpPool:
+    w = pool.windows
+    fields = {
+        "window": w.window,
+        "strides": w.strides,
+        "dilations": list(w.dilations),
+        "start_padding": w.padding,
+        "input": packed(name, shape),
+        "output": packed(name, w.sizes(shape)),
+    }
+    if pool.p:
+        return LpPool(p=pool.p, **fields)
+    return AveragePool(divisor=pool.divisor, end_padding=pool.end, **fields)
 
 
 def check_pool(
@@ -166,30 +77,10 @@ def check_pool(
     """Into a random layout, or one of a kind."""
     expected, error = pool.expected(name, x)
     out = output(random, expected.shape, x.dtype, kind)
-    pool.operator(name, x.shape)(x, out.array)
+    lowered(pool, name, x.shape)(x, out.array)
     check_close(name, out.array, expected, error)
     out.check_surroundings()
     return out.array
-
-
-def drawn(random: Random, name: str, shape: tuple[int, ...]) -> np.ndarray:
-    """Random values: plain ones, plain ones with a few special, or any."""
-    flavour = random.integers(4)
-    if flavour == 0:
-        return values(random, name, shape)
-    x = random.standard_normal(shape) * 2.0 ** random.integers(-20, 8)
-    x = np.asarray(np.abs(x) if flavour == 1 else x).astype(numpy_type(name))
-    for special in (NAN, -NAN, INF, -INF, -0.0)[: random.integers(6) if flavour == 2 else 0]:
-        if x.size:
-            x.flat[random.integers(x.size)] = special
-    return x
-
-
-def drawn_pooling(random: Random, windows: Windows) -> Pooling:
-    end = tuple(int(random.choice([0, 0, 1, w // 2, w + 1])) for w in windows.window)
-    if random.random() < 0.5:
-        return Pooling(windows, end, str(random.choice(DIVISORS)))
-    return Pooling(windows, end, p=int(random.choice([1, 1, 2, 2, 2, 3, 5, 64, 65])))
 
 
 def check_case(name: str, number: int, group: int = 0) -> None:
@@ -278,7 +169,7 @@ def test_long_windows(name: str, window: int, stride: int, dilation: int, paddin
         windows = Windows((2, window), (1, stride), (1, dilation), (0, padding), (1, count))
         pool = Pooling(windows, (0, padding), "" if p else "inside", p=p)
         out = np.full((1, count), 77, x.dtype)
-        pool.operator(name, x.shape)(x, out)
+        lowered(pool, name, x.shape)(x, out)
         columns = (np.abs(doubles(x)) ** p if p else doubles(x)).sum(0)
         wanted = np.zeros(count)
         for i in range(count):
@@ -296,7 +187,7 @@ def test_long_windows(name: str, window: int, stride: int, dilation: int, paddin
 
 def pooled(pool: Pooling, name: str, x: np.ndarray) -> list:
     out = np.full(pool.windows.sizes(x.shape), 77, x.dtype)
-    pool.operator(name, x.shape)(x, out)
+    lowered(pool, name, x.shape)(x, out)
     return numbers(out).astype(np.float64).tolist()
 
 
@@ -446,7 +337,7 @@ def test_windows_side_by_side(name: str) -> None:
             Pooling(windows, (0, 0), p=2),
         ):
             scaled = name == "FLOAT64" and pool.p == 2
-            assert (pool.operator(name, shape)._reduction is None) == scaled
+            assert (lowered(pool, name, shape)._reduction is None) == scaled
             check_pool(random, name, x, pool)
 
 
@@ -465,11 +356,11 @@ def test_whole_planes(name: str) -> None:
                 Pooling(windows, (0,) * rank, p=2),
             ):
                 scaled = name == "FLOAT64" and pool.p == 2
-                assert (pool.operator(name, shape)._reduction is None) == scaled
+                assert (lowered(pool, name, shape)._reduction is None) == scaled
                 check_pool(random, name, x, pool)
     for window, padding, p in (((5, 7), (1, 0), 0), ((5, 7), (0, 0), 3), ((4, 7), (0, 0), 2)):
         pool = Pooling(Windows(window, (1, 1), (1, 1), padding, (1, 1)), (0, 0), "padded", p)
-        assert pool.operator(name, (2, 5, 7))._reduction is None
+        assert lowered(pool, name, (2, 5, 7))._reduction is None
         check_pool(random, name, drawn(random, name, (2, 5, 7)), pool)
 
 
@@ -492,10 +383,10 @@ def test_plans_of_packed_planes_are_small() -> None:
     pool = Pooling(windows, (1999, 0), "inside")
     x = np.ones((3, 2000, 1), np.float16)
     out = np.empty_like(x)
-    pool.operator("FLOAT16", (2, 2000, 1))(x[:2], out[:2])
+    lowered(pool, "FLOAT16", (2, 2000, 1))(x[:2], out[:2])
     tracemalloc.start()
     try:
-        operator = pool.operator("FLOAT16", x.shape)
+        operator = lowered(pool, "FLOAT16", x.shape)
         operator(x, out)
         kept, most = tracemalloc.get_traced_memory()
     finally:
@@ -515,7 +406,7 @@ def test_packed_planes_have_the_same_bits(name: str) -> None:
         x = random.normal(size=(9, rows + 6, 6)).astype(numpy_type(name))[..., 1:]
         results = [output(random, windows.sizes(x.shape), x.dtype, "c").array for _ in range(2)]
         for given, result in zip((x, x.copy()), results, strict=True):
-            pool.operator(name, x.shape)(given, result)
+            lowered(pool, name, x.shape)(given, result)
         assert results[0].tobytes() == results[1].tobytes(), windows
 
 
@@ -653,7 +544,7 @@ def test_each_pair_of_layouts(name: str) -> None:
             if number < 2
             else Pooling(windows, (0, 0), p=2)
         )
-        kernel = pool.operator(name, shape)
+        kernel = lowered(pool, name, shape)
         for kind in INPUT_LAYOUTS:
             x, _ = laid_out(random, drawn(random, name, shape), kind)
             expected, error = pool.expected(name, x)
@@ -678,7 +569,7 @@ def test_channels_last(name: str, channels: int) -> None:
                 out = np.full(expected.shape, 7, x.dtype)
                 if last:
                     out = np.ascontiguousarray(out.transpose(0, 2, 3, 1)).transpose(0, 3, 1, 2)
-                pool.operator(name, x.shape)(x, out)
+                lowered(pool, name, x.shape)(x, out)
                 check_close(name, out, expected, error)
 
 
@@ -706,7 +597,7 @@ def test_large(
         Pooling(windows, (0,) * len(window), p=2),
     ):
         expected, error = pool.expected(name, x)
-        kernel = pool.operator(name, shape)
+        kernel = lowered(pool, name, shape)
         channels_last = np.moveaxis(np.ascontiguousarray(np.moveaxis(x, 1, -1)), -1, 1)
         for given in (x, channels_last):
             first = None
@@ -731,7 +622,7 @@ def memory_calls() -> Iterator[Call]:
             windows = simple(x.shape, window, stride, padding)
             out = np.zeros(windows.sizes(x.shape), x.dtype)
             for pool in (Pooling(windows, (0, 0), "inside"), Pooling(windows, (0, 0), p=2)):
-                kernel = pool.operator(name, x.shape)
+                kernel = lowered(pool, name, x.shape)
                 yield f"{name} {kind} {pool}", lambda k=kernel, x=x, o=out: k(x, o)
 
 

@@ -6,8 +6,9 @@ from typing import Any
 
 import numpy as np
 from draw import Random
+from pool_draw import drawn
+from pool_oracle import Pooling, check_close
 from test_reduce import check_results
-from test_sum_pool import Pooling, check_close, drawn
 
 import specops
 from specops import directml as dml

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import oracle
 from draw import Random, numpy_type, values
-from test_max_pool import check_values
+from pool_oracle import check_values
 
 import specops
 from specops import directml as dml

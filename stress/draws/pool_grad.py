@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 from draw import Random, numpy_type, values
-from test_pool_grads import average_grad, max_grad, unpooled
-from test_sum_pool import check_close, drawn
+from pool_draw import drawn
+from pool_oracle import average_grad, check_close, max_grad, unpooled
 
 import specops
 from specops import directml as dml

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 from draw import Random
-from test_max_pool import Windows
+from pool_oracle import Windows
 
 from specops.vocabulary import ENUMS
 from stress.draws.common import (
