@@ -9,18 +9,14 @@ from __future__ import annotations
 
 import argparse
 import math
-import mmap
-import signal
-import subprocess
 import sys
-import tempfile
 import time
 import traceback
 import warnings
 from collections import Counter
 from collections.abc import Sequence
 from contextlib import nullcontext
-from pathlib import Path
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -32,7 +28,7 @@ from specops.lowering.max_pool import MaxPool
 from specops.lowering.max_pool_grad import MaxPoolGrad
 from specops.lowering.reduce import Reduce
 from specops.operator import CompiledOperator
-from stress import PROJECT, scale
+from stress import children, scale
 from stress.draws import FAMILIES, valid, wild, wild_call, wild_node
 from stress.draws.common import Call, tensors_of
 from stress.draws.wrong import wrong_arguments, wrong_inputs, wrong_outputs
@@ -40,6 +36,7 @@ from stress.memory import Arena, copy_bits, reach
 
 SLICE = 20.0  # seconds of one family's turn
 LIMIT = 60.0  # seconds for one call
+FINE = "fine: "  # what a case of no finding says, before its kind
 SHARES = {"valid": 0.5, "faulty": 0.3, "wild": 0.15, "node": 0.05}
 
 
@@ -249,10 +246,10 @@ def check_case(family: str, seed: int, number: int, bench: Bench) -> str:
     """One case, which follows from its seed and number alone. Returns of what kind it was."""
     random = np.random.default_rng([FAMILIES.index(family), seed, number])
     with scale.drawn(random) if random.random() < 0.7 else nullcontext():
-        return check(random, family, number, bench)
+        return check(random, family, bench)
 
 
-def check(random: Random, family: str, number: int, bench: Bench) -> str:
+def check(random: Random, family: str, bench: Bench) -> str:
     kind = str(random.choice(list(SHARES), p=list(SHARES.values())))
     text = kind
     try:
@@ -267,92 +264,38 @@ def check(random: Random, family: str, number: int, bench: Bench) -> str:
         elif not is_refused(random, bench, call):
             return "nothing wrong"
     except Exception as error:
-        raise AssertionError(
-            f"{family} {number}, {text}: {type(error).__name__}: {error}"
-        ) from error
+        raise AssertionError(f"{text}: {type(error).__name__}: {error}") from error
     return kind
 
 
-# --- the child process ---
-
-
-def child(options: argparse.Namespace) -> None:
-    """Cases one by one; the number of each is written to a file before it begins, findings to standard output."""
-    family, number = options.family, options.case
-    warnings.simplefilter("error")
-    bench = Bench()
-    counts: Counter[str] = Counter()
-    with open(options.child, "r+b") as file, mmap.mmap(file.fileno(), 8) as place:
-        end = time.monotonic() + options.seconds
-        while counts.total() < options.count and time.monotonic() < end:
-            place[:] = number.to_bytes(8, "little")
-            try:
-                counts[check_case(family, options.seed, number, bench)] += 1
-            except AssertionError as error:
-                counts["finding"] += 1
-                text = " | ".join(str(error).splitlines())
-                print(f"finding: {text[:2000]}", flush=True)
-            number += 1
-    for kind, count in counts.items():
-        print(f"count: {count} {kind}")
-
-
-def turn(
-    family: str, seed: int, number: int, count: int, seconds: float
-) -> tuple[int, Counter[str]]:
-    """Some cases of a family in a child; the number after the last, and what they were."""
-    counts: Counter[str] = Counter()
-    with tempfile.TemporaryDirectory() as folder:
-        place = Path(folder, "number")
-        place.write_bytes(bytes(8))
-        command = [
-            sys.executable,
-            "-X",
-            "faulthandler",
-            "-m",
-            "stress",
-            "calls",
-            "--family",
-            family,
-        ]
-        command += ["--seed", str(seed), "--case", str(number), "--count", str(count)]
-        command += ["--seconds", str(seconds), "--child", str(place)]
-        with (
-            open(Path(folder, "out"), "w+") as out,
-            open(Path(folder, "err"), "w+") as err,
-            subprocess.Popen(command, cwd=PROJECT, stdout=out, stderr=err) as process,
-        ):
-            at, since = -1, time.monotonic()
-            while process.poll() is None:
-                time.sleep(0.05)
-                now = int.from_bytes(place.read_bytes(), "little")
-                if now != at:
-                    at, since = now, time.monotonic()
-                elif time.monotonic() - since > LIMIT:
-                    print(f"finding: {family} {now} takes longer than {LIMIT:g} s", flush=True)
-                    counts["finding"] += 1
-                    process.kill()
-            now = int.from_bytes(place.read_bytes(), "little")
-            out.seek(0)
-            err.seek(0)
-            for line in out:
-                kind, _, text = line.rstrip("\n").partition(": ")
-                if kind == "finding":
-                    print(line, end="", flush=True)
-                elif kind == "count":
-                    many, _, kind = text.partition(" ")
-                    counts[kind] += int(many)
-            if process.returncode not in (0, -getattr(signal, "SIGKILL", 9)):
-                text = "".join(err.readlines()[-15:])
-                print(
-                    f"finding: {family} {now} ended the process with {process.returncode}\n{text}",
-                    flush=True,
-                )
-                counts["finding"] += 1
-    return now + 1, counts
-
-
 # --- the verb ---
+
+
+@cache
+def bench() -> Bench:
+    """Of the process that asks for it."""
+    return Bench()
+
+
+def turn(family: str, seed: int, first: int, count: int, seconds: float) -> Counter[str]:
+    """Cases of a family from number `first` on, in a child as long as none ends it; what they were."""
+
+    def case(number: int) -> str:
+        try:
+            with warnings.catch_warnings(action="error"):
+                return FINE + check_case(family, seed, first + number, bench())
+        except AssertionError as error:
+            return " | ".join(str(error).splitlines())[:2000]
+
+    counts: Counter[str] = Counter()
+    end = time.monotonic() + seconds
+    for number, outcome in children.outcomes(case, count, LIMIT, end, batch=count):
+        if outcome.startswith(FINE):
+            counts[outcome.removeprefix(FINE)] += 1
+        else:
+            counts["finding"] += 1
+            print(f"finding: {family} {first + number}: {outcome}", flush=True)
+    return counts
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -362,18 +305,13 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         "--count", type=int, default=sys.maxsize, help="cases of each family at most"
     )
     parser.add_argument("--seed", type=int, default=0, help="what the cases are drawn from")
-    parser.add_argument("--case", type=int, help="repeat this one alone, or begin here")
-    parser.add_argument("--child", help=argparse.SUPPRESS)
+    parser.add_argument("--case", type=int, help="repeat this one alone")
 
 
 def run(options: argparse.Namespace) -> int:
-    if options.child:
-        child(options)
-        return 0
     if options.case is not None:
         return repeat(options)
     families = [options.family] if options.family else FAMILIES
-    numbers = dict.fromkeys(families, 0)
     totals = {family: Counter[str]() for family in families}
     end = time.monotonic() + options.seconds
     while time.monotonic() < end:
@@ -382,9 +320,8 @@ def run(options: argparse.Namespace) -> int:
             break
         for family in open_families:
             seconds = min(SLICE, options.seconds / len(families), max(1.0, end - time.monotonic()))
-            left = options.count - totals[family].total()
-            numbers[family], counts = turn(family, options.seed, numbers[family], left, seconds)
-            totals[family] += counts
+            done = totals[family].total()
+            totals[family] += turn(family, options.seed, done, options.count - done, seconds)
             print(f"{family}: {totals[family].total()} cases, {dict(totals[family])}", flush=True)
     findings = sum(counts["finding"] for counts in totals.values())
     cases = sum(counts.total() for counts in totals.values())
@@ -397,7 +334,7 @@ def repeat(options: argparse.Namespace) -> int:
     if not options.family:
         raise SystemExit("--case needs --family")
     try:
-        print(check_case(options.family, options.seed, options.case, Bench()))
+        print(check_case(options.family, options.seed, options.case, bench()))
     except AssertionError:
         traceback.print_exc()
         return 1

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import contextlib
+import faulthandler
 import mmap
 import os
 import resource
@@ -28,8 +29,9 @@ def outcomes(
     seconds: float,
     end: float = float("inf"),
     memory: int = MEMORY,
+    batch: int = BATCH,
 ) -> Iterator[tuple[int, str]]:
-    """Each case from 0 on with what `run` says of it, until the time `end`.
+    """Each case from 0 on with what `run` says of it, until the time `end`; `batch` of them in one child.
 
     A case that does not end within `seconds`, or ends its process, says so itself; a new child goes on behind it.
     """
@@ -42,7 +44,7 @@ def outcomes(
             if child == 0:
                 _child(
                     run,
-                    range(first, min(first + BATCH, count)),
+                    range(first, min(first + batch, count)),
                     end,
                     memory,
                     state,
@@ -85,6 +87,7 @@ def _child(
 ) -> None:
     code = 1
     try:
+        faulthandler.enable(2)  # a crash says where
         _limit(memory)
         with results.open("a", encoding="utf-8") as file:
             for number in numbers:
