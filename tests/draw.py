@@ -388,3 +388,20 @@ def check_resident_memory(module: str, limit: int) -> None:
         command, capture_output=True, text=True, timeout=300, check=False, env=environment
     )
     assert done.stdout == "done\n", done.stderr
+
+
+def scaled(random: Random, name: str, shape: tuple[int, ...]) -> np.ndarray:
+    """Normally distributed numbers of a random scale, with a few infinities, zeros or NaN at times; or any bits."""
+    flavour = random.integers(6)
+    if flavour == 0:
+        return values(random, name, shape)
+    scale = random.choice([0.01, 1, 1, 10, 100, 1e4])
+    x = (random.standard_normal(shape) * scale + random.choice([0, 0, 100, -1000])).astype(
+        numpy_type(name)
+    )
+    if flavour < 3 and x.size:
+        special = random.choice([-np.inf, -np.inf, -0.0, np.nan, -np.nan, np.inf, 65504, -3e38])
+        with np.errstate(over="ignore"):
+            x = np.where(random.random(shape) < random.choice([0.02, 0.3, 0.95]), special, x)
+            x = x.astype(numpy_type(name))
+    return x

@@ -1,19 +1,6 @@
 """The contract of softmax and its logarithm: accuracy for each type, shape and layout, against the oracle.
 
 Every random case follows from its data type and its number alone: `check_case("FLOAT16", 217)` repeats one.
-
-How far a result may be from the exact one, `u` being half an ulp of 1 in the type of the computation (2**-24, for
-float64 2**-53), t = top - x of an element, and T the mean of t over its group, weighted by the probabilities:
-
-- x - top is rounded: by t * u at most, which exp makes a relative error. The sum's share is the weighted mean, T * u.
-- exp, the sum and the quotient add a constant, `CONSTANT`. Of a row, a lane of a vector adds up at most 1024 / lanes
-  exponentials one by one, each time with an error of u: of many equal small ones beside a great one in one direction.
-- The result is rounded once more where its type is narrower: half an ulp of that type. Below the least normal number
-  of the type of the computation, exp and the quotient are each rounded to the grid of subnormals: one step of it.
-- The logarithm x - top - log(sum) has, as absolute errors, t * u and log(sum) * u of rounding, (T * u + `CONSTANT`) of
-  the sum, and half an ulp of the result.
-- The oracle errs by as much once more where it has no more bits than the computation: for float64 on systems whose long
-  double is no wider.
 """
 
 from __future__ import annotations
@@ -37,7 +24,6 @@ from draw import (
     PLANES,
     WIDE_EDGES,
     Call,
-    Random,
     check_resident_memory,
     check_traced_memory,
     laid_out,
@@ -50,10 +36,12 @@ from draw import (
     planes_cut,
     random_axes,
     random_shape,
+    scaled,
     small_planes,
     values,
 )
 from oracle import softmax, wide
+from softmax_oracle import check_close, greatest, ulp
 
 import specops
 from specops import geometry
@@ -68,7 +56,6 @@ RESULTS = ["probability", "logarithm"]
 CASES = 600  # for each type
 BATCH = 200
 SETS = [(), (0,), (1,), (2,), (0, 2), (0, 1, 2)]  # of axes of a rank of 3
-CONSTANT = {"FLOAT32": 5e-7, "FLOAT16": 5e-7, "BFLOAT16": 5e-7, "FLOAT64": 2e-15}
 
 
 def operator(name: str, shape: tuple[int, ...], axes: Any, result: str) -> Softmax:
@@ -91,18 +78,6 @@ def bits(x: np.ndarray) -> np.ndarray:
     return x.view(f"u{x.dtype.itemsize}")
 
 
-# --- how exact a result must be ---
-
-
-def ulp(name: str, x: np.ndarray) -> np.ndarray:
-    """The step between the neighbours of `x` in a type, of subnormals below the normal numbers."""
-    exponent, mantissa = FLOATS[name]
-    least = 2 - (1 << (exponent - 1))
-    ordinary = np.isfinite(x) & (x != 0)
-    magnitude = np.where(ordinary, np.frexp(np.where(ordinary, x, 1))[1] - 1, least)
-    return np.ldexp(np.ones_like(x), np.maximum(magnitude, least) - mantissa)
-
-
 def test_ulp() -> None:
     """The bounds rest on it: by literals, and as NumPy has it."""
     assert ulp("BFLOAT16", np.array([1, 255.0, 256, 0])).tolist() == [2**-7, 1, 2, 2.0**-133]
@@ -113,79 +88,7 @@ def test_ulp() -> None:
         assert np.array_equal(ulp(name, x.astype(np.longdouble)), np.spacing(x))
 
 
-def greatest(name: str) -> float:
-    exponent, mantissa = FLOATS[name]
-    return math.ldexp(2 - 2.0**-mantissa, (1 << (exponent - 1)) - 1)
-
-
-def allowed(
-    name: str, x: np.ndarray, axes: tuple[int, ...], exact: np.ndarray, result: str
-) -> np.ndarray:
-    """The greatest error of each element, as the text above has it."""
-    computed = "FLOAT64" if name == "FLOAT64" else "FLOAT32"
-    unit = 2.0 ** -(FLOATS[computed][1] + 1)
-    x = wide(x)
-    with np.errstate(invalid="ignore"):
-        t = x.max(axes, keepdims=True) - x
-        power = np.exp(-t)
-        weighted = np.where(power > 0, t * power, 0)
-        total = power.sum(axes, keepdims=True)
-        lanes = 8 if computed == "FLOAT64" else 16
-        additions = min(math.prod(x.shape[a] for a in axes), 1024) / lanes
-        spread = unit * (weighted.sum(axes, keepdims=True) / total + additions) + CONSTANT[name]
-        if result == "logarithm":
-            return t * unit + unit * np.log(total) + spread + ulp(name, exact) / 2
-        grid = ulp(computed, np.zeros_like(exact))
-        error = np.where(exact > 0, exact * (t * unit + spread) + grid, 0)
-        return error if name == computed else error + ulp(name, exact) / 2
-
-
-def check_close(
-    name: str, x: np.ndarray, axes: tuple[int, ...], result: str, out: np.ndarray
-) -> None:
-    exact = softmax(x, axes, result == "logarithm")
-    found = wide(out)
-    missing = np.isnan(exact)
-    assert np.array_equal(np.isnan(found), missing), "NaN where there should be none, or none"
-    if result == "probability":
-        assert not np.signbit(found[~missing]).any(), "a probability has a sign"
-    with np.errstate(invalid="ignore", over="ignore"):
-        limit = allowed(name, x, axes, exact, result)
-        if name == "FLOAT64" and exact.dtype == np.float64:
-            limit *= 2
-        # What rounds to an infinity may be one; what surely does must be.
-        step = ulp(name, np.full_like(exact, greatest(name))) / 2
-        may = exact - limit <= -(greatest(name) + step)
-        close = np.abs(found - exact) <= limit
-        good = missing | close | (found == exact) | (may & np.isneginf(found))
-    if good.all():
-        return
-    worst = np.unravel_index(np.argmin(good), good.shape)
-    share = float(np.abs(found - exact)[worst] / limit[worst])
-    raise AssertionError(
-        f"{(~good).sum()} of {good.size} elements are off; first {tuple(map(int, worst))}: x {x[worst]!r}, found "
-        f"{out[worst]!r}, exact {exact[worst]!r}: {share:.3g} of what is allowed"
-    )
-
-
 # --- random cases ---
-
-
-def numbers(random: Random, name: str, shape: tuple[int, ...]) -> np.ndarray:
-    """Normally distributed numbers of a random scale, with a few infinities, zeros or NaN at times; or any bits."""
-    flavour = random.integers(6)
-    if flavour == 0:
-        return values(random, name, shape)
-    scale = random.choice([0.01, 1, 1, 10, 100, 1e4])
-    x = (random.standard_normal(shape) * scale + random.choice([0, 0, 100, -1000])).astype(
-        numpy_type(name)
-    )
-    if flavour < 3 and x.size:
-        special = random.choice([-np.inf, -np.inf, -0.0, np.nan, -np.nan, np.inf, 65504, -3e38])
-        with np.errstate(over="ignore"):
-            x = np.where(random.random(shape) < random.choice([0.02, 0.3, 0.95]), special, x)
-            x = x.astype(numpy_type(name))
-    return x
 
 
 def check_case(name: str, number: int, group: int = 0) -> None:
@@ -193,7 +96,7 @@ def check_case(name: str, number: int, group: int = 0) -> None:
     shape = random_shape(random, 8 if number % 4 else 3, 0)
     axes = random_axes(random, len(shape))
     kind = str(random.choice(INPUT_LAYOUTS))
-    x, buffer = laid_out(random, numbers(random, name, shape), kind)
+    x, buffer = laid_out(random, scaled(random, name, shape), kind)
     before = buffer.copy()
     if random.random() < 0.3:
         x.flags.writeable = False
@@ -256,7 +159,7 @@ def test_small_planes(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(geometry, "CUT_BYTES", 256)
     for like in small_planes(random, name, PLANES + LONG_PLANES):
         for result, kind in itertools.product(RESULTS, LAYOUTS):
-            like[...] = numbers(random, name, like.shape)
+            like[...] = scaled(random, name, like.shape)
             out = output(random, like.shape, like.dtype, kind)
             operator(name, like.shape, (1,), result)(like, out.array)
             check_close(name, like, (1,), result, out.array)
@@ -294,7 +197,7 @@ def test_short_runs(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(lowering, "SCRATCH_BYTES", (1 << 18, 1024)[number % 3 == 0])
         monkeypatch.setattr(machine, "PAST_BYTES", (1 << 24, 0)[number % 5 == 0])
         monkeypatch.setattr(lowering, "PAST_RUN_BYTES", (1 << 11, 0)[number % 5 == 0])
-        within = numbers(random, name, (*shape[:-1], shape[-1] + 2))[..., 1:-1]
+        within = scaled(random, name, (*shape[:-1], shape[-1] + 2))[..., 1:-1]
         x = np.ascontiguousarray(within)
         for given, result in itertools.product((x, x[::-1], within), RESULTS):
             out = output(random, shape, x.dtype, kind)

@@ -8,7 +8,7 @@ import numpy as np
 from draw import Random
 from pool_draw import drawn
 from pool_oracle import Pooling, check_close
-from test_reduce import check_results
+from reduce_oracle import check_results
 
 import specops
 from specops import directml as dml

@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 import oracle
-from draw import Random, random_axes, values
-from test_softmax import check_close, numbers
+from draw import Random, random_axes, scaled, values
+from softmax_oracle import check_close
 
 import specops
 from specops import directml as dml
@@ -87,7 +87,7 @@ def valid(random: Random, family: str) -> Call:
 
 
 def drawn(random: Random, family: str, name: str, shape: Shape) -> np.ndarray:
-    return (values if family == "hardmax" else numbers)(random, name, shape)
+    return (values if family == "hardmax" else scaled)(random, name, shape)
 
 
 def check_result(

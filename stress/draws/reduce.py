@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from draw import FLOATS as FLOAT_BITS
 from draw import Random, numpy_type, random_axes, values
-from test_reduce import EMPTY, check_results
+from reduce_oracle import EMPTY, check_results
 
 import specops
 from specops import directml as dml
