@@ -105,4 +105,5 @@ def drawn_pooling(random: Random, windows: Windows) -> Pooling:
     end = tuple(int(random.choice([0, 0, 1, w // 2, w + 1])) for w in windows.window)
     if random.random() < 0.5:
         return Pooling(windows, end, str(random.choice(DIVISORS)))
-    return Pooling(windows, end, p=int(random.choice([1, 1, 2, 2, 2, 3, 5, 64, 65])))
+    powers = [1, 1, 2, 2, 2, 3, 5, 64, 65, 1.1, 2.5, 63.9]
+    return Pooling(windows, end, p=float(random.choice(powers)))

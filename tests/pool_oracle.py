@@ -55,7 +55,7 @@ class Pooling:
     windows: Windows
     end: tuple[int, ...]
     divisor: str = ""
-    p: int = 0
+    p: float = 0
 
     def expected(self, name: str, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """The results in float64, and how far from them others may be; NaN where any will do."""
@@ -109,7 +109,7 @@ def mean(window: list[float], counted: int, name: str) -> tuple[float, float]:
     return exact, error
 
 
-def norm(window: list[float], p: int, name: str) -> tuple[float, float]:
+def norm(window: list[float], p: float, name: str) -> tuple[float, float]:
     """The norm; only sums that are results themselves may be infinite."""
     window = [abs(x) for x in window]
     if any(math.isnan(x) for x in window):

@@ -214,6 +214,7 @@ def test_norms_by_literals(name: str) -> None:
         (1, [0, 3, 7, 4, 12, 12, 0, 0]),
         (2, [0, 3, 5, 4, 12, 12, 0, 0]),
         (3, [0, 3, 91 ** (1 / 3), 4, 12, 12, 0, 0]),
+        (1.5, [0, 3, 5.584250376480029, 4, 12, 12, 0, 0]),
     ):
         got = pooled(Pooling(windows, (4,), p=p), name, x)[0]
         assert got == pytest.approx(expected, rel=2 * EPSILON[name])
@@ -230,7 +231,7 @@ def test_specials_stay_in_their_windows(name: str, special: float) -> None:
             x[0, place] = special
             for pool in (
                 Pooling(windows, (0,), "inside"),
-                *(Pooling(windows, (0,), p=p) for p in (2, 3)),
+                *(Pooling(windows, (0,), p=p) for p in (2, 3, 2.5)),
             ):
                 got = pooled(pool, name, x)[0]
                 for o, value in enumerate(got):
@@ -245,7 +246,7 @@ def test_norms_neither_overflow_nor_vanish(name: str) -> None:
     top = GREATEST[name] / 4
     tiny = 2.0 ** {"FLOAT32": -140, "FLOAT64": -1060, "BFLOAT16": -130}[name]
     random = np.random.default_rng(1)
-    for scale, p in itertools.product((top, tiny), (1, 2, 3, 64)):
+    for scale, p in itertools.product((top, tiny), (1, 2, 3, 64, 2.7, 63.9)):
         for shape, kind in (((2, 3, 9, 40), "c"), ((1, 40, 5, 5), "fortran"), ((7, 9), "any")):
             plain = random.standard_normal(shape) / 4
             x, _ = laid_out(random, (plain * scale).astype(dtype), kind)
@@ -255,11 +256,25 @@ def test_norms_neither_overflow_nor_vanish(name: str) -> None:
     specials = np.array([GREATEST[name], 2.0**-126, 0, 0, 1, INF, 1, NAN], dtype).reshape(1, 8)
     least = np.array([LEAST[name], 0, 0, -0.0, 3 * LEAST[name], 0, 0, 1], dtype).reshape(1, 8)
     greatest = np.full((1, 4), GREATEST[name], dtype)
-    for p in (2, 3, 64):
+    for p in (2, 3, 64, 2.7, 63.9):
         check_pool(random, name, specials, Pooling(simple((1, 8), (2,)), (0,), p=p))
         got = pooled(Pooling(simple((1, 8), (2,), 2), (0,), p=p), name, least)
         assert got == [[LEAST[name], 0, 3 * LEAST[name], 1]]
         assert pooled(Pooling(simple((1, 4), (2,)), (0,), p=p), name, greatest) == [[INF] * 3]
+
+
+@pytest.mark.parametrize("name", ["FLOAT16", "BFLOAT16", "FLOAT32"])
+def test_powers_of_any_exponent(name: str) -> None:
+    """Of windows side by side and others, of adjoining elements and others, results are the nearest or nearly so."""
+    random = np.random.default_rng(3)
+    for p, stride, kind in itertools.product((1.01, 2.5, 31.4, 63.9), (1, 3), ("c", "any")):
+        shape = (3, 7, 40)
+        scale = 2.0 ** random.integers(-8, 8, shape)
+        x, _ = laid_out(random, (random.random(shape) * scale).astype(numpy_type(name)), kind)
+        pool = Pooling(simple(shape, (3, 3), stride), (0, 0), p=p)
+        exact, _ = pool.expected(name, x)
+        got = doubles(check_pool(random, name, x, pool))
+        assert (np.abs(got - exact) <= 1.001 * EPSILON[name] * exact).all(), (p, stride, kind)
 
 
 @pytest.mark.parametrize(("name", "bits"), [("FLOAT16", 11), ("BFLOAT16", 8)])

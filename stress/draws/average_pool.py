@@ -42,7 +42,7 @@ POWERS = [1, 1, 2, 2, 2, 3, 5]
 
 def power(random: Random, real: bool) -> float:
     """The exponent of a norm: an integer, or any number."""
-    return float(random.choice([1.5, 2.0, 2.7, 1.0])) if real else int(random.choice(POWERS))
+    return float(random.choice([1.5, 2.0, 2.7, 1.0, 63.9])) if real else int(random.choice(POWERS))
 
 
 def is_average(operator: str) -> bool:

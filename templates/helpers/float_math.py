@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -21,6 +22,7 @@ _EXP = {
     32: (-104.0, 0.693359375, -2.12194440e-4, 127, 23),
     64: (-745.5, 6.93147180369123816490e-01, 1.90821492927058770002e-10, 1023, 52),
 }
+_POWER_FROM, _POWER_TO = -708.0, 709.0  # exp of what is between them is a normal float64
 _LOG2_E = 1.4426950408889634
 _LN2 = 0.693147182464599609375  # rounded to float32, with an error of 2**-29
 _EXP_TERMS = {
@@ -112,7 +114,7 @@ def _lesser_float(builder: Any, a: Any, b: Any) -> Any:
     return builder.select(builder.fcmp_ordered("<", a, b), a, b)
 
 
-def _width(vector: Any) -> int:
+def _float_bits(vector: Any) -> int:
     return 32 if vector.element == ir.FloatType() else 64
 
 
@@ -171,19 +173,24 @@ def _looked_up(builder: Any, table: Any, numbers: Any) -> Any:
 
 
 def _exp(context: Any, builder: Any, d: Any, element: int) -> Any:
-    """exp(d) * EXP_SCALE for d <= 8, as exact as elements of so many bits need; NaN where it is NaN.
+    """exp(d) * EXP_SCALE for d <= 8, as exact as elements of so many bits need; NaN where it is NaN."""
+    if _permutes(context, d.type):
+        return _exp_by_roots(builder, d, element)
+    return _exp_by_shift(context, builder, d, element, 64)
+
+
+def _exp_by_shift(context: Any, builder: Any, d: Any, element: int, raised: int) -> Any:
+    """As _exp: exp(d) * 2**raised, where that is a normal number.
 
     No fast-math flag: reassociation would undo the rounding to an integer and the two-part ln 2.
     """
     vector = d.type
-    if _permutes(context, vector):
-        return _exp_by_roots(builder, d, element)
-    width = _width(vector)
+    width = _float_bits(vector)
     least, ln2_high, ln2_low, bias, mantissa = _EXP[width]
     integers = ir.VectorType(ir.IntType(width), vector.count)
     vanishes = builder.fcmp_ordered("<", d, _same(vector, least))
     # The low bits of (1.5 * 2**mantissa + i) are the integer i.
-    magic = _same(vector, 1.5 * 2.0**mantissa + bias + 64)
+    magic = _same(vector, 1.5 * 2.0**mantissa + bias + raised)
     shifted = _muladd(builder, d, _same(vector, _LOG2_E), magic)
     n = builder.fsub(shifted, magic)
     if width == 32 and _fuses(context):
@@ -202,7 +209,7 @@ def _exp(context: Any, builder: Any, d: Any, element: int) -> Any:
 def _log(builder: Any, value: Any) -> Any:
     """log of normal positive numbers; NaN where it is NaN."""
     vector = value.type
-    width = _width(vector)
+    width = _float_bits(vector)
     _least, _high, _low, _bias, mantissa = _EXP[width]
     high, low = (
         (6.9313812256e-01, 9.0580006145e-06)
@@ -226,3 +233,16 @@ def _log(builder: Any, value: Any) -> Any:
         builder.fmul(k, _same(vector, high)), builder.fsub(f, builder.fsub(half, tail))
     )
     return builder.select(builder.fcmp_unordered("uno", value, value), value, result)
+
+
+def _power(context: Any, builder: Any, value: Any, exponent: Any) -> Any:
+    """value**exponent for float64s of at least 0, to 2**-40 or better; 0 where it is not normal, NaN where value is."""
+    vector = value.type
+    d = builder.fmul(_log(builder, value), exponent)
+    power = _exp_by_shift(context, builder, d, 64, 0)
+    infinite = builder.fcmp_ordered("==", value, _same(vector, math.inf))
+    infinite = builder.or_(infinite, builder.fcmp_ordered(">", d, _same(vector, _POWER_TO)))
+    power = builder.select(infinite, _same(vector, math.inf), power)
+    zero = builder.fcmp_ordered("==", value, _same(vector, 0.0))
+    zero = builder.or_(zero, builder.fcmp_ordered("<", d, _same(vector, _POWER_FROM)))
+    return builder.select(zero, _same(vector, 0.0), power)

@@ -15,11 +15,11 @@ from float_math import (
     EXP_SCALE,
     LOWEST,
     _exp,
+    _float_bits,
     _greater_float,
     _lesser_float,
     _muladd,
     _same,
-    _width,
 )
 from fold import _ADDED, _DOUBLE, Fold, _bits_of, _on_lanes, _vector_of, _widened
 from half import _bfloat_to_float, _half_to_float
@@ -428,7 +428,7 @@ def _folded(
         else:
             # Raised seldom: each time rounds the sums, and costs an exponential. Else nothing waits for the greatest
             # (1.3 times as fast).
-            most = _same(top.type, -LOWEST[_width(top.type)])
+            most = _same(top.type, -LOWEST[_float_bits(top.type)])
             enough = _lesser_float(builder, most, builder.fadd(old, _same(old.type, RISE)))
             raised = builder.fcmp_ordered(">", top, enough)
             variables = [cgutils.alloca_once_value(builder, v) for v in (*sums, old, old, *terms)]

@@ -8,17 +8,20 @@ maximum finds the element and settles ties; the lowest bit keeps the sign of a z
 Where sums are wanted, `wide` is a float, and so are the ranks, which are added up; padding is 0. The rule is then
 another one: (kind, power, exponent). The type of `kind`, which stands in the place of `flip`, tells the element's:
 int16 float16, uint16 bfloat16, int32 float32, int64 float64. `power` is None for the elements as they are, or a tuple
-of one zero for |x|, two for x**2, three for |x|**p of which `exponent` is p, of float64.
+of one zero for |x|, two for x**2, three for |x|**p of which `exponent` is p, of float64; four where p is not whole, and
+`exponent` the bits of a float64.
 """
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 from llvmlite import ir
 from numba import types
 from numba.core import cgutils
 
+from float_math import _power
 from half import _bfloat_to_float, _half_to_float, _like
 from memory import _splat
 from order_key import Rule, _mirror, _order_key
@@ -202,6 +205,18 @@ def _raised(builder: Any, value: Any, exponent: Any) -> Any:
     return builder.load(result)
 
 
+def _raised_to_real(
+    context: Any, builder: Any, value: Any, exponent: Any, root: bool = False
+) -> Any:
+    """value**p, or its p-th root, of which `exponent` has the bits; see _power."""
+    vector = value.type if isinstance(value.type, ir.VectorType) else ir.VectorType(value.type, 1)
+    p = builder.bitcast(exponent, ir.DoubleType())
+    if root:
+        p = builder.fdiv(p.type(1.0), p)
+    power = _power(context, builder, builder.bitcast(value, vector), _splat(builder, p, vector))
+    return builder.bitcast(power, value.type)
+
+
 def _term(context: Any, builder: Any, bits: Any, element: Any, rule: Any, values: Any) -> Any:
     """What an element adds to a sum, by the type of a rule of sums and its values.
 
@@ -219,7 +234,8 @@ def _term(context: Any, builder: Any, bits: Any, element: Any, rule: Any, values
             return term
     else:
         exponent = builder.extract_value(values, 2)
-        term = _raised(builder, _magnitude(builder, value), exponent)
+        raised = _raised if power.count == 3 else partial(_raised_to_real, context)
+        term = raised(builder, _magnitude(builder, value), exponent)
     least = _splat(builder, element(LEAST_POWER[_width(element)]), value.type)
     magnitude = _magnitude(builder, value)
     least = builder.select(builder.fcmp_ordered("<", magnitude, least), magnitude, least)

@@ -17,7 +17,7 @@ from half import _like, _to_16_bits
 from memory import _load, _pointer, _splat, _store, item_size, load_integer, split, store_integer
 from pool_line import Pieces, Planes, Runs, _fold_runs, rank_size
 from pool_walk import COLUMNS, LANE_OUT, LINE, OUT_STEP, PAST, PITCH, SPATIAL
-from rank import _float_of, _may_vanish, _raised, _rank_type, _scalar, _width
+from rank import _float_of, _may_vanish, _raised, _raised_to_real, _rank_type, _scalar, _width
 from stores import _store_lanes, _store_past
 from strips import _after, _place, _runs, _vector
 from vectors import _any
@@ -367,6 +367,9 @@ def store_sums(
             elif power.count == 3:
                 doubt(value, few, 2)
                 value = _root(builder, value, values[-1], kind)
+            elif power.count == 4:
+                doubt(value, few, 2)
+                value = _raised_to_real(context, builder, value, values[-1], root=True)
             target = _place(builder, out, (plane, plane_out), (number, out_step))
             bits = _bits_of(context, builder, value, kind)
             _store_past(builder, bits, target, first, few, past)

@@ -77,10 +77,11 @@ from walk import axis_of, integers
 
 POWER = RULE  # direct: the bits of p of |x|**p, a double; 0 for an average
 SURE_FROM, SURE_TO = RULE + 1, RULE + 2  # direct: norms between these doubles are right; 0: none
-EXPONENT = RULE  # lines: p of |x|**p, an integer, where it is not 1 or 2
+EXPONENT = RULE  # lines: p of |x|**p where it is not 1 or 2: an integer, or the bits of a double
 TOGETHER = 16  # rows of a window added up one by one; their sums are added to those of others
 
-POWERS = {"sum": None, "magnitude": (0,), "square": (0, 0), "power": (0, 0, 0)}
+# What a window's elements add to its sum: themselves, |x|, x**2, or |x|**p of a whole p or of any.
+POWERS = {"sum": None, "magnitude": (0,), "square": (0, 0), "power": (0, 0, 0), "real": (0,) * 4}
 
 
 @helper
@@ -173,7 +174,7 @@ def _dummy(width):
 
 
 def lines(dtype, width, added):
-    """Chunk that works line by line, with sums of `width` bits; `added`: one of POWERS, "power" with 64 bits only.
+    """Chunk that works line by line, with sums of `width` bits; `added`: one of POWERS, the last two with 64 bits only.
 
     Where a norm is not certain to be right, the int64 at `indices` is set to 1: `direct` computes those anew. Here the
     code for it would be a fifth of the compilation.
@@ -181,7 +182,7 @@ def lines(dtype, width, added):
     kind, power = KINDS[dtype], POWERS[added]
     wide = _dummy(width)
 
-    if added == "power":
+    if added in ("power", "real"):
 
         @helper
         def read_rule(how):

@@ -675,6 +675,174 @@ def _store_by_halves(builder: Any, value: Any, pointer: Any, count: Any) -> None
             pieces = [_lanes_from(builder, left, begin, lanes) for begin in (0, lanes)]
 
 
+EXP_SCALE = 2.0**64  # _exp's results bear this factor, so that none of them is subnormal
+LOWEST = {32: -(2.0**128 - 2.0**104), 64: -1.7976931348623157e308}  # finite numbers, by width
+
+# By the vector's width: least argument of exp that does not round to 0, ln 2 in two parts (the first with so few
+# bits that its multiples are exact), the width of the mantissa and the bias; exp(r) = 1 + r * polynomial, of a degree
+# less for 16-bit elements (its error, 9e-8, is little beside half an ulp: 1.05 times as fast); the polynomial of log
+# (as in FreeBSD's msun).
+_EXP = {
+    32: (-104.0, 0.693359375, -2.12194440e-4, 127, 23),
+    64: (-745.5, 6.93147180369123816490e-01, 1.90821492927058770002e-10, 1023, 52),
+}
+_POWER_FROM, _POWER_TO = -708.0, 709.0  # exp of what is between them is a normal float64
+_LOG2_E = 1.4426950408889634
+_LN2 = 0.693147182464599609375  # rounded to float32, with an error of 2**-29
+_EXP_TERMS = {
+    16: (
+        0.9999997019767761,
+        0.4999914765357971,
+        0.16667653620243073,
+        0.041898176074028015,
+        0.008289217948913574,
+    ),
+    32: (
+        1.0,
+        0.5,
+        0.16666504740715027,
+        0.041666463017463684,
+        0.008369184099137783,
+        0.0013933685841038823,
+    ),
+    64: (
+        1.0,
+        0.5000000000000006,
+        0.1666666666666667,
+        0.04166666666657277,
+        0.008333333333326112,
+        0.0013888888932619635,
+        0.0001984126987490126,
+        2.4801504180837137e-05,
+        2.7557255297969643e-06,
+        2.7626426376580335e-07,
+        2.5105259538448494e-08,
+    ),
+}
+# By the element's width: how many roots of 2 are tabled where vectors can be permuted.
+_ROOTS = {16: 32, 32: 16}
+_ROOT_TERMS = (1.0, 0.5000161528587341, 0.16666717827320099)  # exp(r) = 1 + r * polynomial
+# exp(r) = _SQUARE[1] * ((r + _SQUARE_STEPS / 32 * ln 2)**2 + _SQUARE[0]), exactly 1 for r = 0. The error, 2e-7 and as
+# much of rounding, is little beside half an ulp of 16 bits; a multiplication less than a polynomial (0.93 of the time).
+_SQUARE_STEPS = 46
+_SQUARE = (0.9999477863311768, 0.5018168687820435)
+_LOG_TERMS = {
+    32: (
+        0.66666662693023682,
+        0.40000972151756287,
+        0.28498786687850952,
+        0.24279078841209412,
+    ),
+    64: (
+        6.666666666666735130e-01,
+        3.999999999940941908e-01,
+        2.857142874366239149e-01,
+        2.222219843214978396e-01,
+        1.818357216161805012e-01,
+        1.531383769920937332e-01,
+        1.479819860511658591e-01,
+    ),
+}
+
+
+def _same(vector: Any, value: float) -> Any:
+    return ir.Constant(vector, [value] * vector.count)
+
+
+def _muladd(builder: Any, a: Any, b: Any, c: Any) -> Any:
+    """a * b + c, fused where the target can: `llvm.fma` would be a call of libm elsewhere."""
+    vector = a.type
+    name = f"llvm.fmuladd.v{vector.count}f{32 if vector.element == ir.FloatType() else 64}"
+    fnty = ir.FunctionType(vector, [vector] * 3)
+    return builder.call(cgutils.get_or_insert_function(builder.module, fnty, name), [a, b, c])
+
+
+def _polynomial(builder: Any, terms: tuple[float, ...], x: Any) -> Any:
+    """terms[0] + terms[1] * x + terms[2] * x**2 + .."""
+    result = _same(x.type, terms[-1])
+    for term in reversed(terms[:-1]):
+        result = _muladd(builder, result, x, _same(x.type, term))
+    return result
+
+
+def _fuses(context: Any) -> bool:
+    """Whether the target fuses `_muladd`."""
+    return _target_has(context, "fma", on_arm=True)
+
+
+def _float_bits(vector: Any) -> int:
+    return 32 if vector.element == ir.FloatType() else 64
+
+
+def _exp_by_shift(context: Any, builder: Any, d: Any, element: int, raised: int) -> Any:
+    """As _exp: exp(d) * 2**raised, where that is a normal number.
+
+    No fast-math flag: reassociation would undo the rounding to an integer and the two-part ln 2.
+    """
+    vector = d.type
+    width = _float_bits(vector)
+    least, ln2_high, ln2_low, bias, mantissa = _EXP[width]
+    integers = ir.VectorType(ir.IntType(width), vector.count)
+    vanishes = builder.fcmp_ordered("<", d, _same(vector, least))
+    # The low bits of (1.5 * 2**mantissa + i) are the integer i.
+    magic = _same(vector, 1.5 * 2.0**mantissa + bias + raised)
+    shifted = _muladd(builder, d, _same(vector, _LOG2_E), magic)
+    n = builder.fsub(shifted, magic)
+    if width == 32 and _fuses(context):
+        # n times the error of ln 2 is little beside the rounding of d (1.07 times as fast as two parts).
+        r = _muladd(builder, n, _same(vector, -_LN2), d)
+    else:
+        r = _muladd(builder, n, _same(vector, -ln2_high), d)
+        r = _muladd(builder, n, _same(vector, -ln2_low), r)
+    p = _polynomial(builder, (1.0, *_EXP_TERMS[element]), r)
+    bits = builder.shl(builder.bitcast(shifted, integers), _same(integers, mantissa))
+    # A product, not an addition to the exponent: NaN stays NaN.
+    e = builder.fmul(p, builder.bitcast(bits, vector))
+    return builder.select(vanishes, ir.Constant(vector, None), e)
+
+
+def _log(builder: Any, value: Any) -> Any:
+    """log of normal positive numbers; NaN where it is NaN."""
+    vector = value.type
+    width = _float_bits(vector)
+    _least, _high, _low, _bias, mantissa = _EXP[width]
+    high, low = (
+        (6.9313812256e-01, 9.0580006145e-06)
+        if width == 32
+        else (6.93147180369123816490e-01, 1.90821492927058770002e-10)
+    )
+    integers = ir.VectorType(ir.IntType(width), vector.count)
+    # value = 2**k * m with m in sqrt(1/2) to sqrt(2)
+    root = {23: 0x3F3504F3, 52: 0x3FE6A09E667F3BCD}[mantissa]
+    bits = builder.bitcast(value, integers)
+    k = builder.ashr(builder.sub(bits, _same(integers, root)), _same(integers, mantissa))
+    m = builder.sub(bits, builder.shl(k, _same(integers, mantissa)))
+    k = builder.sitofp(k, vector)
+    f = builder.fsub(builder.bitcast(m, vector), _same(vector, 1.0))
+    s = builder.fdiv(f, builder.fadd(f, _same(vector, 2.0)))
+    z = builder.fmul(s, s)
+    r = builder.fmul(_polynomial(builder, _LOG_TERMS[width], z), z)
+    half = builder.fmul(_same(vector, 0.5), builder.fmul(f, f))
+    tail = _muladd(builder, k, _same(vector, low), builder.fmul(s, builder.fadd(half, r)))
+    result = builder.fadd(
+        builder.fmul(k, _same(vector, high)), builder.fsub(f, builder.fsub(half, tail))
+    )
+    return builder.select(builder.fcmp_unordered("uno", value, value), value, result)
+
+
+def _power(context: Any, builder: Any, value: Any, exponent: Any) -> Any:
+    """value**exponent for float64s of at least 0, to 2**-40 or better; 0 where it is not normal, NaN where value is."""
+    vector = value.type
+    d = builder.fmul(_log(builder, value), exponent)
+    power = _exp_by_shift(context, builder, d, 64, 0)
+    infinite = builder.fcmp_ordered("==", value, _same(vector, math.inf))
+    infinite = builder.or_(infinite, builder.fcmp_ordered(">", d, _same(vector, _POWER_TO)))
+    power = builder.select(infinite, _same(vector, math.inf), power)
+    zero = builder.fcmp_ordered("==", value, _same(vector, 0.0))
+    zero = builder.or_(zero, builder.fcmp_ordered("<", d, _same(vector, _POWER_FROM)))
+    return builder.select(zero, _same(vector, 0.0), power)
+
+
 def _like(type_: Any, element: Any) -> Any:
     """`element`, or a vector of as many as `type_` has."""
     return ir.VectorType(element, type_.count) if isinstance(type_, ir.VectorType) else element
@@ -972,6 +1140,18 @@ def _raised(builder: Any, value: Any, exponent: Any) -> Any:
     return builder.load(result)
 
 
+def _raised_to_real(
+    context: Any, builder: Any, value: Any, exponent: Any, root: bool = False
+) -> Any:
+    """value**p, or its p-th root, of which `exponent` has the bits; see _power."""
+    vector = value.type if isinstance(value.type, ir.VectorType) else ir.VectorType(value.type, 1)
+    p = builder.bitcast(exponent, ir.DoubleType())
+    if root:
+        p = builder.fdiv(p.type(1.0), p)
+    power = _power(context, builder, builder.bitcast(value, vector), _splat(builder, p, vector))
+    return builder.bitcast(power, value.type)
+
+
 def _term(context: Any, builder: Any, bits: Any, element: Any, rule: Any, values: Any) -> Any:
     """What an element adds to a sum, by the type of a rule of sums and its values.
 
@@ -989,7 +1169,8 @@ def _term(context: Any, builder: Any, bits: Any, element: Any, rule: Any, values
             return term
     else:
         exponent = builder.extract_value(values, 2)
-        term = _raised(builder, _magnitude(builder, value), exponent)
+        raised = _raised if power.count == 3 else partial(_raised_to_real, context)
+        term = raised(builder, _magnitude(builder, value), exponent)
     least = _splat(builder, element(LEAST_POWER[_width(element)]), value.type)
     magnitude = _magnitude(builder, value)
     least = builder.select(builder.fcmp_ordered("<", magnitude, least), magnitude, least)
@@ -2450,6 +2631,9 @@ def store_sums(
             elif power.count == 3:
                 doubt(value, few, 2)
                 value = _root(builder, value, values[-1], kind)
+            elif power.count == 4:
+                doubt(value, few, 2)
+                value = _raised_to_real(context, builder, value, values[-1], root=True)
             target = _place(builder, out, (plane, plane_out), (number, out_step))
             bits = _bits_of(context, builder, value, kind)
             _store_past(builder, bits, target, first, few, past)
@@ -3013,10 +3197,11 @@ def sums_together(spatial, axes, position, column, limit, plane, box, p, scratch
 
 POWER = RULE  # direct: the bits of p of |x|**p, a double; 0 for an average
 SURE_FROM, SURE_TO = RULE + 1, RULE + 2  # direct: norms between these doubles are right; 0: none
-EXPONENT = RULE  # lines: p of |x|**p, an integer, where it is not 1 or 2
+EXPONENT = RULE  # lines: p of |x|**p where it is not 1 or 2: an integer, or the bits of a double
 TOGETHER = 16  # rows of a window added up one by one; their sums are added to those of others
 
-POWERS = {"sum": None, "magnitude": (0,), "square": (0, 0), "power": (0, 0, 0)}
+# What a window's elements add to its sum: themselves, |x|, x**2, or |x|**p of a whole p or of any.
+POWERS = {"sum": None, "magnitude": (0,), "square": (0, 0), "power": (0, 0, 0), "real": (0,) * 4}
 
 
 @helper
@@ -3109,7 +3294,7 @@ def _dummy(width):
 
 
 def lines(dtype, width, added):
-    """Chunk that works line by line, with sums of `width` bits; `added`: one of POWERS, "power" with 64 bits only.
+    """Chunk that works line by line, with sums of `width` bits; `added`: one of POWERS, the last two with 64 bits only.
 
     Where a norm is not certain to be right, the int64 at `indices` is set to 1: `direct` computes those anew. Here the
     code for it would be a fifth of the compilation.
@@ -3117,7 +3302,7 @@ def lines(dtype, width, added):
     kind, power = KINDS[dtype], POWERS[added]
     wide = _dummy(width)
 
-    if added == "power":
+    if added in ("power", "real"):
 
         @helper
         def read_rule(how):

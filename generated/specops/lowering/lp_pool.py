@@ -11,12 +11,18 @@ from specops.lowering.sum_pool import SumPool
 from specops.tensor import Tensor
 
 
+def _added(p: float) -> str:
+    """What an element adds to its window's sum: see SumPool."""
+    by_p = {1.0: "magnitude", 2.0: "square"}
+    return by_p.get(p, "power" if float(p).is_integer() else "real")
+
+
 class LpPool(SumPool):
     """(sum of |x|**p)**(1 / p) over each window, for a fixed type and shape; 0 for a window of nothing but padding.
 
     Args:
         window, strides, dilations, start_padding: for each of the last `len(window)` dimensions.
-        p: at least 1; others than whole numbers up to 64 are slow.
+        p: at least 1; more than 64 is slow, and so is one that is not whole of float64.
         input: the tensor.
         output: as the input, with the output's spatial sizes, which decide how far windows go.
     """
@@ -40,7 +46,7 @@ class LpPool(SumPool):
             strides=strides,
             dilations=dilations,
             start_padding=start_padding,
-            added={1.0: "magnitude", 2.0: "square"}.get(p, "power"),
+            added=_added(p),
             power=p,
             counted=(),
             function=function,

@@ -152,6 +152,7 @@ class Windows:
         buffers: of lines, in scratch memory.
         counted: for each spatial dimension, the positions (from, to) that count in the divisor of an average.
         packs: whether small planes may be packed, of values alone or of averages.
+        costly: whether a rank takes much longer to make than to read, even without a position.
     """
 
     def __init__(
@@ -169,8 +170,10 @@ class Windows:
         buffers: int = 2,
         counted: Sequence[tuple[int, int]] = (),
         packs: bool = False,
+        costly: bool = False,
     ) -> None:
         self._packs = packs
+        self._costly = costly
         self._sums = f"f{ranks[0]}" if counted else None
         self._kernel = kernel
         self._sizes = input.sizes
@@ -366,6 +369,8 @@ class Windows:
         """Whether so many rows of outputs are had by folding rows of input by doubling, not by joining all of each."""
         window, stride = axis.window, axis.stride
         count = (share - 1) * stride + 1 + axis.reach
-        # A rank with its position takes longer to make than to read: of rows that move together each is made once.
-        made_once = self._index_bytes > 0 and stride == 1 and count < share * window
-        return made_once or count * (1 + window.bit_length()) < share * window
+        # Ranks that take longer to make than to read are made once: those with positions of rows that move together.
+        once = self._costly or (self._index_bytes > 0 and stride == 1)
+        if once and count < share * window:
+            return True
+        return count * (1 + window.bit_length()) < share * window

@@ -24,7 +24,7 @@ class SumPool:
     """A sum over each window and what is made of it, for a fixed type and shape.
 
     Args:
-        added: what a window's elements add to its sum: "sum", "magnitude", "square" or "power".
+        added: what a window's elements add to its sum: one of the kernel's POWERS.
         power: p of a norm; 0 for an average.
         counted: for each dimension, the positions (from, to) that count in the divisor of an average.
         function: that of Reduce which gives the same for windows that are all of a plane; None if none does.
@@ -54,8 +54,9 @@ class SumPool:
         self._added = added
         self._power = power
         # Windows without elements, of an input that has none, make no lines.
-        self._by_lines = power in range(kernel.MOST_POWER + 1) and 0 not in window
-        self._widths = [64] if added == "power" else sum_widths(input.dtype)
+        exact = added != "real" or input.dtype != "FLOAT64"
+        self._by_lines = exact and power <= kernel.MOST_POWER and 0 not in window
+        self._widths = [64] if added in ("power", "real") else sum_widths(input.dtype)
         self._width = max(self._widths[0], sum_width(input.dtype, math.prod(window)))
         self._packs = power == 0 and self._by_lines and packs()
         self._windows = Windows(
@@ -70,6 +71,7 @@ class SumPool:
             buffers=4,
             counted=counted,
             packs=self._packs,
+            costly=added == "real",
         )
         elements = math.prod(output.sizes)
         self._empty = elements == 0
@@ -109,7 +111,8 @@ class SumPool:
             run = _PACKED(self._dtype, self._width)
         elif walk.rank_bytes:
             run = _LINES(self._dtype, self._width, self._added)
-            walk.settings[kernel.EXPONENT] = self._power
+            power = self._power if self._added == "real" else int(self._power)
+            walk.settings[kernel.EXPONENT] = np.array(power).view(np.int64)
             past = geometry.goes_past(self._output, out_strides, self._moved)
             walk.settings[kernel.PAST] = past and pooling.lanes_go_past(kernel, walk.settings)
         else:
