@@ -141,6 +141,7 @@ def test_small_lines_and_items(name: str, longest: int, monkeypatch: pytest.Monk
     monkeypatch.setattr(pooling, "LINE_BYTES", 128)
     monkeypatch.setattr(pooling, "LONGEST_LINE", longest)
     monkeypatch.setattr(pooling, "ITEM_BYTES", 64)
+    monkeypatch.setattr(pooling, "EDGE", 2)
     for number in range(120):
         if number == 60:
             last_item_first(monkeypatch)
@@ -157,10 +158,12 @@ def test_wide_ranks(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize("name", ["INT8", "FLOAT16", "FLOAT32", "UINT64"])
 def test_windows_too_long_for_lines(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """By runs where elements adjoin, vectors and what is left of them; else element by element."""
+    """By runs where elements adjoin, vectors and what is left of them; else element by element; or by groups."""
     monkeypatch.setattr(pooling, "LONGEST_LINE", 1)
     random = np.random.default_rng(TYPES.index(name))
-    for number in range(40):
+    for number in range(80):
+        edge = int(random.choice([1, 3, 16, 50])) if number >= 40 else 4096
+        monkeypatch.setattr(pooling, "EDGE", edge)
         window = (int(random.integers(1, 4)), int(random.integers(6, 140)))
         shape = (2, window[0] + 1, window[1] + int(random.integers(40)))
         stride, padding = int(random.integers(1, 9)), int(random.choice([0, 0, 1, 70]))
@@ -174,8 +177,30 @@ def test_windows_too_long_for_lines(name: str, monkeypatch: pytest.MonkeyPatch) 
             check_pool(random, name, x, windows, nan, order, "INT64")
         except AssertionError as error:
             raise AssertionError(
-                f"{number}: {shape} {x.strides}, {windows}, {nan}: {error}"
+                f"{number}: {shape} {x.strides}, {windows}, {nan}, {edge}: {error}"
             ) from error
+
+
+@pytest.mark.parametrize(
+    ("window", "stride", "padding"),
+    [(33000, 1, 0), (40000, 3, 39000), (33000, 4097, 5), (20000, 20000, 0), (44999, 1, 44998)],
+)
+@pytest.mark.parametrize("name", ["FLOAT32", "INT64"])
+def test_long_windows(name: str, window: int, stride: int, padding: int) -> None:
+    """Each window as NumPy's search finds it, over one row and with few values, so that there are ties."""
+    random = np.random.default_rng(window)
+    x = random.integers(0, 50, (1, 45000)).astype(numpy_type(name))
+    x[0, random.integers(0, 45000, 3)] = 60
+    windows = simple(x.shape, (window,), stride, padding)
+    count = windows.outputs[0]
+    out, indices = np.full((1, count), 77, x.dtype), np.full((1, count), -7, np.int64)
+    lowered(windows, name, x.shape, "ignored", "row_major", "INT64")(x, out, indices)
+    begins = np.arange(count) * stride - padding
+    wanted = [x[0, max(b, 0) : b + window].argmax() + max(b, 0) for b in begins]
+    np.testing.assert_array_equal(indices[0], wanted)
+    np.testing.assert_array_equal(out[0], x[0, wanted])
+    lowered(windows, name, x.shape, "ignored", "row_major", None)(x, out)
+    np.testing.assert_array_equal(out[0], x[0, wanted])
 
 
 def test_the_random_cases_are_many() -> None:

@@ -123,10 +123,12 @@ def test_small_lines_and_items(name: str, longest: int, monkeypatch: pytest.Monk
 
 @pytest.mark.parametrize("name", TYPES)
 def test_windows_too_long_for_lines(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """By runs where elements adjoin, vectors and what is left of them; else element by element."""
+    """By runs where elements adjoin, vectors and what is left of them; else element by element; or by groups."""
     monkeypatch.setattr(pooling, "LONGEST_LINE", 1)
     random = np.random.default_rng(TYPES.index(name))
-    for number in range(40):
+    for number in range(80):
+        edge = int(random.choice([1, 3, 16, 50])) if number >= 40 else 4096
+        monkeypatch.setattr(pooling, "EDGE", edge)
         window = (int(random.integers(1, 4)), int(random.integers(30, 140)))
         shape = (2, window[0] + 1, window[1] + int(random.integers(40)))
         stride, padding = int(random.integers(1, 9)), int(random.choice([0, 0, 1, 70]))
@@ -135,7 +137,8 @@ def test_windows_too_long_for_lines(name: str, monkeypatch: pytest.MonkeyPatch) 
         try:
             check_pool(random, name, x, pool)
         except AssertionError as error:
-            raise AssertionError(f"{number}: {shape} {x.strides}, {pool}: {error}") from error
+            text = f"{number}: {shape} {x.strides}, {pool}, {edge}"
+            raise AssertionError(f"{text}: {error}") from error
 
 
 LONG_ROW = 21000

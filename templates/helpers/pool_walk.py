@@ -72,7 +72,8 @@ STRAY = 27  # unpooling: set to 1 if one of them belongs to another item
 SEVERAL = 28  # gradient: planes of an item, each of them with PITCH side by side
 OUT_DENSE = 29  # gradient: as DENSE, of the output
 PAST = 30  # lines, gradients: outputs, or indices where they are wanted, go past the caches
-SETTINGS = 31
+EDGE = 31  # direct: see window_group; 0: each window by itself
+SETTINGS = 32
 
 BATCH_COLUMNS, COLUMNS, BOX_COLUMNS = 5, 12, 3
 SIZE, OUT_SIZE, WINDOW, STRIDE, DILATION, PADDING = 0, 1, 2, 3, 4, 5

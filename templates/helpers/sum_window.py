@@ -1,8 +1,6 @@
-"""Sums and norms of windows, one by one or of a row together, in float64 with the rounding errors of all additions.
+"""Sums and norms of windows, one by one or by groups, in float64 with the rounding errors of all additions.
 
-Of long windows that overlap, the columns that all of a group share are added up once. Those before and behind them are
-added up from there outward, and a window's sum is that of what is shared, one from before and one from behind. Nothing
-is subtracted: what a window has not does not go into its sum.
+Of groups see window_group. Nothing is subtracted: what a window has not does not go into its sum.
 """
 
 from __future__ import annotations
@@ -16,27 +14,15 @@ from numba import types
 from numba.extending import intrinsic
 
 from compiled import helper
-from memory import item_size, least, most
-from pool_walk import (
-    BOX_COLUMNS,
-    COLUMNS,
-    PADDING,
-    SIZE,
-    STEP,
-    STRIDE,
-    WINDOW,
-    _element,
-    _windows,
-)
+from memory import item_size, most
+from pool_walk import BOX_COLUMNS, COLUMNS, STEP, _element, _windows
 from sum_line import get_sum, load_float, set_sums
-from sum_run import RUN_BYTES, RUN_SUMS, add_run, greatest_magnitude
+from sum_run import RUN_SUMS, add_run, greatest_magnitude
 from walk import axis_of
+from window_group import edge_bytes, group_parts, window_group
 
 MOST_POWER = 64  # of whole ones; of greater ones float64 holds too few
-UNSCALED_POWER = 6  # most p for which float64 holds |x|**p of any x of at most 32 bits
-EDGE = 1 << 12  # columns at most by which the windows of a group begin apart, and end
-EDGE_BYTES = 8 * (EDGE + 1)  # of their sums, or of those of the windows
-WINDOW_BYTES = 5 * EDGE_BYTES + RUN_BYTES  # scratch memory of sums_together
+SUMS_EDGES = 5  # scratch memory of sums_together, in edge_bytes; RUN_BYTES come on top
 
 
 @intrinsic
@@ -156,49 +142,44 @@ def _add_up(totals, losses, begin, end, onward):
 
 
 @helper
-def sums_together(spatial, axes, position, column, limit, plane, box, p, scratch, kind):
+def sums_together(spatial, axes, edge, position, column, limit, plane, box, p, scratch, kind):
     """Sums, or those of |x|**p, of windows whose outputs adjoin in a row, from the one at `position` on.
 
-    Returns how many there are, at most `limit`; they stand at `scratch`, WINDOW_BYTES, as float64. None where no column
+    Returns how many there are, at most `limit`; they stand at `scratch` as float64. None where no column
     is in all of them.
     """
     inner = axes - 1
     axis = axis_of(spatial, inner, COLUMNS)
-    size, window, stride, step = axis[SIZE], axis[WINDOW], axis[STRIDE], axis[STEP]
-    together = least(limit, EDGE // stride + 1)
-    begin = column * stride - axis[PADDING]
-    last = begin + (together - 1) * stride
-    low, shared_from = most(begin, 0), most(last, 0)
-    shared_to, high = least(begin + window, size), least(last + window, size)
-    if shared_from >= shared_to:
+    step = axis[STEP]
+    group = window_group(axis, column, limit, edge)
+    if group.shared_from >= group.shared_to:
         return 0
     whole = _windows(spatial, axes, position, box)
     inside = axis_of(box, inner, BOX_COLUMNS)
     first, rows = plane + whole.offset, whole.total // inside[0]
 
     found = doubles(scratch)
-    before, before_lost = doubles(scratch + EDGE_BYTES), doubles(scratch + 2 * EDGE_BYTES)
-    behind, behind_lost = doubles(scratch + 3 * EDGE_BYTES), doubles(scratch + 4 * EDGE_BYTES)
-    columns = shared_from - low
+    size = edge_bytes(edge)
+    before, before_lost = doubles(scratch + size), doubles(scratch + 2 * size)
+    behind, behind_lost = doubles(scratch + 3 * size), doubles(scratch + 4 * size)
+    columns = group.shared_from - group.low
     _add_columns(before, before_lost, first, box, axes, rows, columns, step, p, kind)
     _add_up(before, before_lost, columns - 1, -1, -1)
-    columns = high - shared_to
-    place = first + (shared_to - low) * step
+    columns = group.high - group.shared_to
+    place = first + (group.shared_to - group.low) * step
     _add_columns(behind, behind_lost, place, box, axes, rows, columns, step, p, kind)
     _add_up(behind, behind_lost, 0, columns, 1)
-    inside[0] = shared_to - shared_from
-    place = first + (shared_from - low) * step
-    total, sums = rows * inside[0], scratch + 5 * EDGE_BYTES
+    inside[0] = group.shared_to - group.shared_from
+    place = first + (group.shared_from - group.low) * step
+    total, sums = rows * inside[0], scratch + SUMS_EDGES * size
     shared, shared_lost = _sum(place, box, axes, total, p, 1.0, sums, kind)
 
-    for i in range(together):
-        start = begin + i * stride
+    for i in range(group.count):
         result, lost = shared, shared_lost
-        at = most(start, 0) - low
-        if at < shared_from - low:
-            result, lost = _plus(result, lost + before_lost[at], before[at])
-        at = least(start + window, size) - shared_to - 1
-        if at >= 0:
-            result, lost = _plus(result, lost + behind_lost[at], behind[at])
+        part, behind_part = group_parts(axis, group, i)
+        if part >= 0:
+            result, lost = _plus(result, lost + before_lost[part], before[part])
+        if behind_part >= 0:
+            result, lost = _plus(result, lost + behind_lost[behind_part], behind[behind_part])
         found[i] = _with(result, lost)
-    return together
+    return group.count

@@ -19,7 +19,7 @@ import numpy as np
 from beside import PLACE_BYTES, add_lanes, put_lanes
 from chunk import call
 from compiled import entry, helper, separate
-from key_run import place_in_run, run_key
+from max_window import WINNERS_EDGES, _winner, winners_together
 from memory import (
     VECTOR_BYTES,
     aligned,
@@ -34,7 +34,6 @@ from memory import (
     split,
     store_integer,
 )
-from order_key import load_key
 from pool_line import Pieces, Runs, clear_ranks, rank_size, store_elements, store_found
 from pool_packed import pack_elements, packed_chunk
 from pool_walk import (
@@ -47,6 +46,7 @@ from pool_walk import (
     COLUMNS,
     DENSE,
     DILATION,
+    EDGE,
     FIND,
     FIRST_POSITION,
     GIVEN,
@@ -87,6 +87,7 @@ from pool_walk import (
 )
 from sum_line import KINDS, add_to_sum, copy_as_sum, load_float, round_sums
 from walk import axis_of, integers, lane_types, narrowed, rule_of
+from window_group import edge_bytes
 from zero import zero_bytes
 
 FOUND = 1 << 13  # windows whose greatest elements are found together, for the gradient
@@ -301,32 +302,14 @@ def _store_outputs(how, spatial, outputs, places, planes, ranks, pieces, spare, 
 
 
 @helper
-def _winner(first, box, axes, total, rule):
-    """Offset and position of the first greatest element of a window, from its first on."""
-    inner = axis_of(box, axes - 1, BOX_COLUMNS)
-    n, step, weight = inner[0], inner[1], inner[2]
-    adjoining = step == item_size(rule.flip)
-    best = load_key(first, 0, rule)
-    best_offset, best_position = 0, 0
-    for row in range(total // n):
-        offset, position = _element(box, axes - 1, row)
-        place = 0
-        key = best
-        if adjoining:
-            key = run_key(first + offset, n, rule)
-            if key > best:
-                place = place_in_run(first + offset, n, np.int64(key), False, rule)
-        else:
-            for i in range(n):
-                other = load_key(first, offset + i * step, rule)
-                if other > key:
-                    key = other
-                    place = i
-        if key > best:
-            best = key
-            best_offset = offset + place * step
-            best_position = position + place * weight
-    return best_offset, best_position
+def _store_winner(how, spatial, plane, position, target, index_target, base, flip):
+    """Store the element at a position of a plane, and its index if indices are wanted."""
+    element = _address(how, spatial, plane, position)
+    store_integer(flip, target, load_integer(flip, element))
+    if how[WIDTH] != 0:
+        if how[COLUMN_MAJOR] != 0:
+            position = _column_major(spatial, how[SPATIAL], position)
+        _store_index(index_target, base + position, how[WIDTH])
 
 
 def direct(width, is_float):
@@ -338,34 +321,65 @@ def direct(width, is_float):
         how, batch, spatial = _tables(walk)
         rule = rule_of(how, RULE, lane, float_lane)
         blank = narrowed(how[BLANK], lane)
-        axes, index_bytes, share = how[SPATIAL], how[WIDTH], how[ROWS]
-        memory = allocate(8 * BOX_COLUMNS * axes)
-        box = integers(memory)
+        axes, share = how[SPATIAL], how[ROWS]
+        axis = axis_of(spatial, axes - 1, COLUMNS)
+        n, out_step, index_step = axis[OUT_SIZE], axis[OUT_STEP], axis[INDEX_STEP]
+        before = WINNERS_EDGES * edge_bytes(how[EDGE])
+        scratch = allocate(before + 8 * BOX_COLUMNS * axes)
+        box = integers(scratch + before)
         outputs = 1
         for d in range(axes):
             outputs *= axis_of(spatial, d, COLUMNS)[OUT_SIZE]
         blocks = ceildiv(outputs, share)
         for item in range(begin, end):
-            outer, low = split(item, blocks)
-            low *= share
+            outer, row = split(item, blocks)
+            row *= share
+            stop = least(row + share, outputs)
             x_offset, out_offset, index_offset, base = _batch(batch, how[BATCH], outer)
-            for row in range(low, least(low + share, outputs)):
+            plane = x + x_offset
+            while row < stop:
                 window = _windows(spatial, axes, row, box)
                 target = out + out_offset + window.out
+                index_target = indices + index_offset + window.indices
+                count = 0
+                if how[EDGE] != 0 and window.total > 0:
+                    column = row % n
+                    count = winners_together(
+                        spatial,
+                        axes,
+                        how[EDGE],
+                        row,
+                        column,
+                        least(n - column, stop - row),
+                        plane,
+                        box,
+                        scratch,
+                        rule,
+                    )
+                for i in range(count):
+                    _store_winner(
+                        how,
+                        spatial,
+                        plane,
+                        integers(scratch)[i],
+                        target + i * out_step,
+                        index_target + i * index_step,
+                        base,
+                        rule.flip,
+                    )
+                row += most(count, 1)
+                if count > 0:
+                    continue
                 if window.total == 0:
                     store_integer(rule.flip, target, blank)
-                    index = -1
-                else:
-                    first = x + x_offset + window.offset
-                    step, place = _winner(first, box, axes, window.total, rule)
-                    store_integer(rule.flip, target, load_integer(rule.flip, first + step))
-                    index = window.position + place
-                    if how[COLUMN_MAJOR] != 0:
-                        index = _column_major(spatial, axes, index)
-                    index += base
-                if index_bytes != 0:
-                    _store_index(indices + index_offset + window.indices, index, index_bytes)
-        release(memory)
+                    if how[WIDTH] != 0:
+                        _store_index(index_target, -1, how[WIDTH])
+                    continue
+                first = plane + window.offset
+                _key, _offset, place = _winner(first, box, axes, window.total, rule)
+                position = window.position + place
+                _store_winner(how, spatial, plane, position, target, index_target, base, rule.flip)
+        release(scratch)
 
     return chunk
 

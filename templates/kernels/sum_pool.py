@@ -33,6 +33,7 @@ from pool_walk import (
     BUFFER,
     COLUMNS,
     DILATION,
+    EDGE,
     HIGH,
     LANE_OUT,
     LANES,
@@ -72,8 +73,10 @@ from sum_line import (
     set_sums,
     store_float,
 )
-from sum_window import UNSCALED_POWER, WINDOW_BYTES, doubles, sums_together, window_norm, window_sum
+from sum_run import RUN_BYTES
+from sum_window import SUMS_EDGES, doubles, sums_together, window_norm, window_sum
 from walk import axis_of, integers
+from window_group import edge_bytes
 
 POWER = RULE  # direct: the bits of p of |x|**p, a double; 0 for an average
 SURE_FROM, SURE_TO = RULE + 1, RULE + 2  # direct: norms between these doubles are right; 0: none
@@ -225,12 +228,9 @@ def direct(dtype):
         p = load_float(double, walk + 8 * POWER)
         sure_from = load_float(double, walk + 8 * SURE_FROM)
         sure_to = load_float(double, walk + 8 * SURE_TO)
-        # Where windows overlap, norms only if no sum needs to be scaled by its greatest element.
-        plain = p in range(1, UNSCALED_POWER + 1) and item_size(kind) <= 4
-        overlap = axis[DILATION] == 1 and axis[STRIDE] < axis[WINDOW]
-        together = overlap and sure_from == 0.0 and (p == 0.0 or plain)
-        scratch = allocate(WINDOW_BYTES + 8 * BOX_COLUMNS * axes)
-        box = integers(scratch + WINDOW_BYTES)
+        before = SUMS_EDGES * edge_bytes(how[EDGE]) + RUN_BYTES
+        scratch = allocate(before + 8 * BOX_COLUMNS * axes)
+        box = integers(scratch + before)
         outputs = 1
         for d in range(axes):
             outputs *= axis_of(spatial, d, COLUMNS)[OUT_SIZE]
@@ -246,9 +246,20 @@ def direct(dtype):
                 target = out + out_offset + _windows(spatial, inner, outer, box).out
                 target += column * out_step
                 shared = 0
-                if together:
+                if how[EDGE] != 0:
+                    plane_at = x + x_offset
                     shared = sums_together(
-                        spatial, axes, position, column, beside, x + x_offset, box, p, scratch, kind
+                        spatial,
+                        axes,
+                        how[EDGE],
+                        position,
+                        column,
+                        beside,
+                        plane_at,
+                        box,
+                        p,
+                        scratch,
+                        kind,
                     )
                 for i in range(shared):
                     value = doubles(scratch)[i]
@@ -260,7 +271,7 @@ def direct(dtype):
                 if shared > 0:
                     position += shared
                     continue
-                if together:
+                if how[EDGE] != 0:
                     beside = 1  # the next one may share columns again
                 for i in range(beside):
                     place = target + i * out_step

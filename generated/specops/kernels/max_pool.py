@@ -2018,7 +2018,8 @@ STRAY = 27  # unpooling: set to 1 if one of them belongs to another item
 SEVERAL = 28  # gradient: planes of an item, each of them with PITCH side by side
 OUT_DENSE = 29  # gradient: as DENSE, of the output
 PAST = 30  # lines, gradients: outputs, or indices where they are wanted, go past the caches
-SETTINGS = 31
+EDGE = 31  # direct: see window_group; 0: each window by itself
+SETTINGS = 32
 
 BATCH_COLUMNS, COLUMNS, BOX_COLUMNS = 5, 12, 3
 SIZE, OUT_SIZE, WINDOW, STRIDE, DILATION, PADDING = 0, 1, 2, 3, 4, 5
@@ -3070,6 +3071,146 @@ def zero_bytes(_context: Any, address: Any, count: Any) -> Any:
     return types.void(types.int64, types.int64), codegen
 
 
+class Group(NamedTuple):
+    """Windows side by side, and which columns of the input they have."""
+
+    count: Any
+    begin: Any  # of the first window, maybe in the padding
+    low: Any  # the first column of any window
+    shared_from: Any
+    shared_to: Any  # not above shared_from where no column is in all windows
+    high: Any  # behind the last column of any window
+
+
+@helper
+def edge_bytes(edge):
+    """Of 8 bytes for each column before or behind what is shared, or for each window of a group."""
+    return 8 * (edge + 1)
+
+
+@helper
+def window_group(axis, column, limit, edge):
+    """The windows from the one of output `column` of an axis on: at most `limit`, and `edge` columns apart."""
+    size, window, stride = axis[SIZE], axis[WINDOW], axis[STRIDE]
+    count = least(limit, edge // stride + 1)
+    begin = column * stride - axis[PADDING]
+    last = begin + (count - 1) * stride
+    low, high = most(begin, 0), least(last + window, size)
+    return Group(count, begin, low, most(last, 0), least(begin + window, size), high)
+
+
+@helper
+def group_parts(axis, group, number):
+    """Where a window of a group begins in what is before, and ends in what is behind; -1: it has none of it."""
+    start = group.begin + number * axis[STRIDE]
+    before = most(start, 0)
+    behind = least(start + axis[WINDOW], axis[SIZE]) - group.shared_to - 1
+    return before - group.low if before < group.shared_from else -1, most(behind, -1)
+
+
+WINNERS_EDGES = 5  # scratch memory of winners_together, in edge_bytes
+
+
+@helper
+def _winner(first, box, axes, total, rule):
+    """Key, offset and position of the first greatest element of a window, from its first on."""
+    inner = axis_of(box, axes - 1, BOX_COLUMNS)
+    n, step, weight = inner[0], inner[1], inner[2]
+    adjoining = step == item_size(rule.flip)
+    best = load_key(first, 0, rule)
+    best_offset, best_position = 0, 0
+    for row in range(total // n):
+        offset, position = _element(box, axes - 1, row)
+        place = 0
+        key = best
+        if adjoining:
+            key = run_key(first + offset, n, rule)
+            if key > best:
+                place = place_in_run(first + offset, n, np.int64(key), False, rule)
+        else:
+            for i in range(n):
+                other = load_key(first, offset + i * step, rule)
+                if other > key:
+                    key = other
+                    place = i
+        if key > best:
+            best = key
+            best_offset = offset + place * step
+            best_position = position + place * weight
+    return best, best_offset, best_position
+
+
+@helper
+def _first_greatest(key, position, other, other_position):
+    """Of two keys the greater, of equal ones that of the first position, and the position."""
+    if other > key or (other == key and other_position < position):
+        return other, other_position
+    return key, position
+
+
+@helper
+def _column_winners(keys, positions, first, box, axes, rows, columns, begin, axis, rule):
+    """The greatest keys of some columns over a window's rows, and their positions, from column `begin` on."""
+    step, weight = axis[STEP], axis[WEIGHT]
+    for row in range(rows):
+        offset, position = _element(box, axes - 1, row)
+        for i in range(begin, begin + columns):
+            key = np.int64(load_key(first, offset + i * step, rule))
+            if row == 0 or key > keys[i - begin]:
+                keys[i - begin], positions[i - begin] = key, position + i * weight
+
+
+@helper
+def _join_up(keys, positions, begin, end, onward):
+    """Each winner from `begin` to before `end` with those before it, of which `onward` steps lead to the next."""
+    for i in range(begin + onward, end, onward):
+        j = i - onward
+        keys[i], positions[i] = _first_greatest(keys[i], positions[i], keys[j], positions[j])
+
+
+@helper
+def winners_together(spatial, axes, edge, position, column, limit, plane, box, scratch, rule):
+    """Positions of the first greatest elements of windows whose outputs adjoin in a row, from the one at `position` on.
+
+    Returns how many there are, at most `limit`; they stand at `scratch`, WINNERS_EDGES. None where no column is in all
+    of them. The first one has elements.
+    """
+    inner = axes - 1
+    axis = axis_of(spatial, inner, COLUMNS)
+    group = window_group(axis, column, limit, edge)
+    if group.shared_from >= group.shared_to:
+        return 0
+    whole = _windows(spatial, axes, position, box)
+    inside = axis_of(box, inner, BOX_COLUMNS)
+    first, rows = plane + whole.offset, whole.total // inside[0]
+
+    found = integers(scratch)
+    size = edge_bytes(edge)
+    before, before_at = integers(scratch + size), integers(scratch + 2 * size)
+    behind, behind_at = integers(scratch + 3 * size), integers(scratch + 4 * size)
+    columns = group.shared_from - group.low
+    _column_winners(before, before_at, first, box, axes, rows, columns, 0, axis, rule)
+    _join_up(before, before_at, columns - 1, -1, -1)
+    columns, begin = group.high - group.shared_to, group.shared_to - group.low
+    _column_winners(behind, behind_at, first, box, axes, rows, columns, begin, axis, rule)
+    _join_up(behind, behind_at, 0, columns, 1)
+    begin = group.shared_from - group.low
+    inside[0] = group.shared_to - group.shared_from
+    place, total = first + begin * axis[STEP], rows * inside[0]
+    shared, _offset, shared_at = _winner(place, box, axes, total, rule)
+    shared_at += begin * axis[WEIGHT]
+
+    for i in range(group.count):
+        key, at = np.int64(shared), shared_at
+        part, behind_part = group_parts(axis, group, i)
+        if part >= 0:
+            key, at = _first_greatest(key, at, before[part], before_at[part])
+        if behind_part >= 0:
+            key, at = _first_greatest(key, at, behind[behind_part], behind_at[behind_part])
+        found[i] = whole.position + at
+    return group.count
+
+
 # The table of a walk by packed planes is a head, an entry for each vector of an item's ranks, one for each vector of
 # results, then, for averages, as many vectors of divisors.
 # Head: how many ranks there are up to where the last window begins, and up to the last result; entries of ranks and of
@@ -3473,32 +3614,14 @@ def _store_outputs(how, spatial, outputs, places, planes, ranks, pieces, spare, 
 
 
 @helper
-def _winner(first, box, axes, total, rule):
-    """Offset and position of the first greatest element of a window, from its first on."""
-    inner = axis_of(box, axes - 1, BOX_COLUMNS)
-    n, step, weight = inner[0], inner[1], inner[2]
-    adjoining = step == item_size(rule.flip)
-    best = load_key(first, 0, rule)
-    best_offset, best_position = 0, 0
-    for row in range(total // n):
-        offset, position = _element(box, axes - 1, row)
-        place = 0
-        key = best
-        if adjoining:
-            key = run_key(first + offset, n, rule)
-            if key > best:
-                place = place_in_run(first + offset, n, np.int64(key), False, rule)
-        else:
-            for i in range(n):
-                other = load_key(first, offset + i * step, rule)
-                if other > key:
-                    key = other
-                    place = i
-        if key > best:
-            best = key
-            best_offset = offset + place * step
-            best_position = position + place * weight
-    return best_offset, best_position
+def _store_winner(how, spatial, plane, position, target, index_target, base, flip):
+    """Store the element at a position of a plane, and its index if indices are wanted."""
+    element = _address(how, spatial, plane, position)
+    store_integer(flip, target, load_integer(flip, element))
+    if how[WIDTH] != 0:
+        if how[COLUMN_MAJOR] != 0:
+            position = _column_major(spatial, how[SPATIAL], position)
+        _store_index(index_target, base + position, how[WIDTH])
 
 
 def direct(width, is_float):
@@ -3510,34 +3633,65 @@ def direct(width, is_float):
         how, batch, spatial = _tables(walk)
         rule = rule_of(how, RULE, lane, float_lane)
         blank = narrowed(how[BLANK], lane)
-        axes, index_bytes, share = how[SPATIAL], how[WIDTH], how[ROWS]
-        memory = allocate(8 * BOX_COLUMNS * axes)
-        box = integers(memory)
+        axes, share = how[SPATIAL], how[ROWS]
+        axis = axis_of(spatial, axes - 1, COLUMNS)
+        n, out_step, index_step = axis[OUT_SIZE], axis[OUT_STEP], axis[INDEX_STEP]
+        before = WINNERS_EDGES * edge_bytes(how[EDGE])
+        scratch = allocate(before + 8 * BOX_COLUMNS * axes)
+        box = integers(scratch + before)
         outputs = 1
         for d in range(axes):
             outputs *= axis_of(spatial, d, COLUMNS)[OUT_SIZE]
         blocks = ceildiv(outputs, share)
         for item in range(begin, end):
-            outer, low = split(item, blocks)
-            low *= share
+            outer, row = split(item, blocks)
+            row *= share
+            stop = least(row + share, outputs)
             x_offset, out_offset, index_offset, base = _batch(batch, how[BATCH], outer)
-            for row in range(low, least(low + share, outputs)):
+            plane = x + x_offset
+            while row < stop:
                 window = _windows(spatial, axes, row, box)
                 target = out + out_offset + window.out
+                index_target = indices + index_offset + window.indices
+                count = 0
+                if how[EDGE] != 0 and window.total > 0:
+                    column = row % n
+                    count = winners_together(
+                        spatial,
+                        axes,
+                        how[EDGE],
+                        row,
+                        column,
+                        least(n - column, stop - row),
+                        plane,
+                        box,
+                        scratch,
+                        rule,
+                    )
+                for i in range(count):
+                    _store_winner(
+                        how,
+                        spatial,
+                        plane,
+                        integers(scratch)[i],
+                        target + i * out_step,
+                        index_target + i * index_step,
+                        base,
+                        rule.flip,
+                    )
+                row += most(count, 1)
+                if count > 0:
+                    continue
                 if window.total == 0:
                     store_integer(rule.flip, target, blank)
-                    index = -1
-                else:
-                    first = x + x_offset + window.offset
-                    step, place = _winner(first, box, axes, window.total, rule)
-                    store_integer(rule.flip, target, load_integer(rule.flip, first + step))
-                    index = window.position + place
-                    if how[COLUMN_MAJOR] != 0:
-                        index = _column_major(spatial, axes, index)
-                    index += base
-                if index_bytes != 0:
-                    _store_index(indices + index_offset + window.indices, index, index_bytes)
-        release(memory)
+                    if how[WIDTH] != 0:
+                        _store_index(index_target, -1, how[WIDTH])
+                    continue
+                first = plane + window.offset
+                _key, _offset, place = _winner(first, box, axes, window.total, rule)
+                position = window.position + place
+                _store_winner(how, spatial, plane, position, target, index_target, base, rule.flip)
+        release(scratch)
 
     return chunk
 

@@ -1761,7 +1761,8 @@ STRAY = 27  # unpooling: set to 1 if one of them belongs to another item
 SEVERAL = 28  # gradient: planes of an item, each of them with PITCH side by side
 OUT_DENSE = 29  # gradient: as DENSE, of the output
 PAST = 30  # lines, gradients: outputs, or indices where they are wanted, go past the caches
-SETTINGS = 31
+EDGE = 31  # direct: see window_group; 0: each window by itself
+SETTINGS = 32
 
 BATCH_COLUMNS, COLUMNS, BOX_COLUMNS = 5, 12, 3
 SIZE, OUT_SIZE, WINDOW, STRIDE, DILATION, PADDING = 0, 1, 2, 3, 4, 5
@@ -2741,6 +2742,43 @@ def _two_sum(builder: Any, a: Any, b: Any, plus: Any = None) -> tuple[Any, Any]:
     return whole, _lost(builder, a, b, whole, plus)
 
 
+class Group(NamedTuple):
+    """Windows side by side, and which columns of the input they have."""
+
+    count: Any
+    begin: Any  # of the first window, maybe in the padding
+    low: Any  # the first column of any window
+    shared_from: Any
+    shared_to: Any  # not above shared_from where no column is in all windows
+    high: Any  # behind the last column of any window
+
+
+@helper
+def edge_bytes(edge):
+    """Of 8 bytes for each column before or behind what is shared, or for each window of a group."""
+    return 8 * (edge + 1)
+
+
+@helper
+def window_group(axis, column, limit, edge):
+    """The windows from the one of output `column` of an axis on: at most `limit`, and `edge` columns apart."""
+    size, window, stride = axis[SIZE], axis[WINDOW], axis[STRIDE]
+    count = least(limit, edge // stride + 1)
+    begin = column * stride - axis[PADDING]
+    last = begin + (count - 1) * stride
+    low, high = most(begin, 0), least(last + window, size)
+    return Group(count, begin, low, most(last, 0), least(begin + window, size), high)
+
+
+@helper
+def group_parts(axis, group, number):
+    """Where a window of a group begins in what is before, and ends in what is behind; -1: it has none of it."""
+    start = group.begin + number * axis[STRIDE]
+    before = most(start, 0)
+    behind = least(start + axis[WINDOW], axis[SIZE]) - group.shared_to - 1
+    return before - group.low if before < group.shared_from else -1, most(behind, -1)
+
+
 # The table of a walk by packed planes is a head, an entry for each vector of an item's ranks, one for each vector of
 # results, then, for averages, as many vectors of divisors.
 # Head: how many ranks there are up to where the last window begins, and up to the last result; entries of ranks and of
@@ -3024,10 +3062,7 @@ def greatest_magnitude(_context: Any, address: Any, n: Any, kind: Any) -> Any:
 
 
 MOST_POWER = 64  # of whole ones; of greater ones float64 holds too few
-UNSCALED_POWER = 6  # most p for which float64 holds |x|**p of any x of at most 32 bits
-EDGE = 1 << 12  # columns at most by which the windows of a group begin apart, and end
-EDGE_BYTES = 8 * (EDGE + 1)  # of their sums, or of those of the windows
-WINDOW_BYTES = 5 * EDGE_BYTES + RUN_BYTES  # scratch memory of sums_together
+SUMS_EDGES = 5  # scratch memory of sums_together, in edge_bytes; RUN_BYTES come on top
 
 
 @intrinsic
@@ -3147,52 +3182,47 @@ def _add_up(totals, losses, begin, end, onward):
 
 
 @helper
-def sums_together(spatial, axes, position, column, limit, plane, box, p, scratch, kind):
+def sums_together(spatial, axes, edge, position, column, limit, plane, box, p, scratch, kind):
     """Sums, or those of |x|**p, of windows whose outputs adjoin in a row, from the one at `position` on.
 
-    Returns how many there are, at most `limit`; they stand at `scratch`, WINDOW_BYTES, as float64. None where no column
+    Returns how many there are, at most `limit`; they stand at `scratch` as float64. None where no column
     is in all of them.
     """
     inner = axes - 1
     axis = axis_of(spatial, inner, COLUMNS)
-    size, window, stride, step = axis[SIZE], axis[WINDOW], axis[STRIDE], axis[STEP]
-    together = least(limit, EDGE // stride + 1)
-    begin = column * stride - axis[PADDING]
-    last = begin + (together - 1) * stride
-    low, shared_from = most(begin, 0), most(last, 0)
-    shared_to, high = least(begin + window, size), least(last + window, size)
-    if shared_from >= shared_to:
+    step = axis[STEP]
+    group = window_group(axis, column, limit, edge)
+    if group.shared_from >= group.shared_to:
         return 0
     whole = _windows(spatial, axes, position, box)
     inside = axis_of(box, inner, BOX_COLUMNS)
     first, rows = plane + whole.offset, whole.total // inside[0]
 
     found = doubles(scratch)
-    before, before_lost = doubles(scratch + EDGE_BYTES), doubles(scratch + 2 * EDGE_BYTES)
-    behind, behind_lost = doubles(scratch + 3 * EDGE_BYTES), doubles(scratch + 4 * EDGE_BYTES)
-    columns = shared_from - low
+    size = edge_bytes(edge)
+    before, before_lost = doubles(scratch + size), doubles(scratch + 2 * size)
+    behind, behind_lost = doubles(scratch + 3 * size), doubles(scratch + 4 * size)
+    columns = group.shared_from - group.low
     _add_columns(before, before_lost, first, box, axes, rows, columns, step, p, kind)
     _add_up(before, before_lost, columns - 1, -1, -1)
-    columns = high - shared_to
-    place = first + (shared_to - low) * step
+    columns = group.high - group.shared_to
+    place = first + (group.shared_to - group.low) * step
     _add_columns(behind, behind_lost, place, box, axes, rows, columns, step, p, kind)
     _add_up(behind, behind_lost, 0, columns, 1)
-    inside[0] = shared_to - shared_from
-    place = first + (shared_from - low) * step
-    total, sums = rows * inside[0], scratch + 5 * EDGE_BYTES
+    inside[0] = group.shared_to - group.shared_from
+    place = first + (group.shared_from - group.low) * step
+    total, sums = rows * inside[0], scratch + SUMS_EDGES * size
     shared, shared_lost = _sum(place, box, axes, total, p, 1.0, sums, kind)
 
-    for i in range(together):
-        start = begin + i * stride
+    for i in range(group.count):
         result, lost = shared, shared_lost
-        at = most(start, 0) - low
-        if at < shared_from - low:
-            result, lost = _plus(result, lost + before_lost[at], before[at])
-        at = least(start + window, size) - shared_to - 1
-        if at >= 0:
-            result, lost = _plus(result, lost + behind_lost[at], behind[at])
+        part, behind_part = group_parts(axis, group, i)
+        if part >= 0:
+            result, lost = _plus(result, lost + before_lost[part], before[part])
+        if behind_part >= 0:
+            result, lost = _plus(result, lost + behind_lost[behind_part], behind[behind_part])
         found[i] = _with(result, lost)
-    return together
+    return group.count
 
 
 POWER = RULE  # direct: the bits of p of |x|**p, a double; 0 for an average
@@ -3345,12 +3375,9 @@ def direct(dtype):
         p = load_float(double, walk + 8 * POWER)
         sure_from = load_float(double, walk + 8 * SURE_FROM)
         sure_to = load_float(double, walk + 8 * SURE_TO)
-        # Where windows overlap, norms only if no sum needs to be scaled by its greatest element.
-        plain = p in range(1, UNSCALED_POWER + 1) and item_size(kind) <= 4
-        overlap = axis[DILATION] == 1 and axis[STRIDE] < axis[WINDOW]
-        together = overlap and sure_from == 0.0 and (p == 0.0 or plain)
-        scratch = allocate(WINDOW_BYTES + 8 * BOX_COLUMNS * axes)
-        box = integers(scratch + WINDOW_BYTES)
+        before = SUMS_EDGES * edge_bytes(how[EDGE]) + RUN_BYTES
+        scratch = allocate(before + 8 * BOX_COLUMNS * axes)
+        box = integers(scratch + before)
         outputs = 1
         for d in range(axes):
             outputs *= axis_of(spatial, d, COLUMNS)[OUT_SIZE]
@@ -3366,9 +3393,20 @@ def direct(dtype):
                 target = out + out_offset + _windows(spatial, inner, outer, box).out
                 target += column * out_step
                 shared = 0
-                if together:
+                if how[EDGE] != 0:
+                    plane_at = x + x_offset
                     shared = sums_together(
-                        spatial, axes, position, column, beside, x + x_offset, box, p, scratch, kind
+                        spatial,
+                        axes,
+                        how[EDGE],
+                        position,
+                        column,
+                        beside,
+                        plane_at,
+                        box,
+                        p,
+                        scratch,
+                        kind,
                     )
                 for i in range(shared):
                     value = doubles(scratch)[i]
@@ -3380,7 +3418,7 @@ def direct(dtype):
                 if shared > 0:
                     position += shared
                     continue
-                if together:
+                if how[EDGE] != 0:
                     beside = 1  # the next one may share columns again
                 for i in range(beside):
                     place = target + i * out_step

@@ -29,6 +29,7 @@ LINE_BYTES = 1 << 14  # wanted for lines taken together, to stay in L1
 PACKED_BYTES = 1 << 12  # wanted for planes that are packed: no slower, of shorter tables
 TALL_BYTES = 1 << 16  # wanted for lines folded by doubling, of which neighbouring items share some
 LONGEST_LINE = 1 << 17  # allowed for a wide window, in two buffers; half of it in four
+EDGE = 1 << 12  # columns of long windows, and windows, in each of five runs of 8 bytes
 ITEM_BYTES = 1 << 15  # input of an item, roughly
 # Of channels last, a multiple of which goes past the caches: that takes 0.65 to 1 of the time, of other numbers of
 # channels it would take 0.9 to 1.5. Gradients of max pooling, of any number, take 0.8 to 0.9.
@@ -124,6 +125,11 @@ def reduction_kernels(function: str, dtype: str) -> list[launch.Kernel]:
     return Reduce(function=function, nan="propagates", axes=(0,), input=one, output=one).kernels()
 
 
+def _edge(axis: SpatialAxis) -> int:
+    """By how many columns windows that share the rest may lie apart; 0 where each is joined by itself."""
+    return EDGE if axis.dilation == 1 and axis.window > max(axis.stride, EDGE) else 0
+
+
 class WalkParts(NamedTuple):
     """What a walk is made of: callers fill in settings that are their own, then `planned` joins the parts.
 
@@ -217,6 +223,7 @@ class Windows:
                 merged.append(lane)
             share = max(1, ITEM_BYTES // size)
             settings[kernel.ROWS] = share
+            settings[kernel.EDGE] = _edge(spatial[-1])
             planes = math.prod(axis.size for axis in merged)
             items = planes * ceildiv(math.prod(axis.out_size for axis in spatial), share)
         merged = merged or [BatchAxis(1, 0, 0, 0, 0)]

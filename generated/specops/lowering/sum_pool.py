@@ -22,6 +22,8 @@ _LINES = launch.kernels(kernel.lines)
 _DIRECT = launch.kernels(kernel.direct)
 _PACKED = launch.kernels(kernel.packed)
 
+UNSCALED_POWER = 6  # most p for which float64 holds |x|**p of any x of at most 32 bits
+
 
 class SumPool:
     """A sum over each window and what is made of it, for a fixed type and shape.
@@ -60,6 +62,8 @@ class SumPool:
         exact = added != "real" or input.dtype != "FLOAT64"
         self._by_lines = exact and power <= kernel.MOST_POWER and 0 not in window
         self._widths = [64] if added in ("power", "real") else sum_widths(input.dtype)
+        # Else a window's elements may have to be scaled by the greatest of them.
+        self._unscaled = power in range(UNSCALED_POWER + 1) and input.dtype != "FLOAT64"
         self._width = max(self._widths[0], sum_width(input.dtype, math.prod(window)))
         self._packs = power == 0 and self._by_lines and packs()
         self._windows = Windows(
@@ -109,16 +113,19 @@ class SumPool:
         return kernels
 
     def _plan(self, strides: Strides, out_strides: Strides) -> Plan:
+        power = self._power
         walk = self._windows.walk(strides, out_strides, by_lines=self._by_lines)
         if walk.table is not None:
             run = _PACKED(self._dtype, self._width)
         elif walk.rank_bytes:
             run = _LINES(self._dtype, self._width, self._added)
-            power = self._power if self._added == "real" else int(self._power)
-            walk.settings[kernel.EXPONENT] = np.array(power).view(np.int64)
+            exponent = power if self._added == "real" else int(power)
+            walk.settings[kernel.EXPONENT] = np.array(exponent).view(np.int64)
             past = geometry.goes_past(self._output, out_strides, self._moved)
             walk.settings[kernel.PAST] = past and pooling.lanes_go_past(kernel, walk.settings)
         else:
+            if power > 0 and not self._unscaled:
+                walk.settings[kernel.EDGE] = 0
             return self._direct(walk)
         tables = walk.settings, walk.batch, walk.spatial
         return planned(run, walk.items, *tables, table=walk.table)
@@ -126,6 +133,7 @@ class SumPool:
     def _repair(self, strides: Strides, out_strides: Strides) -> Plan:
         """For norms made by lines, of which some are not certain to be right."""
         walk = self._windows.walk(strides, out_strides, by_lines=False)
+        walk.settings[kernel.EDGE] = 0
         safe = kernel.SAFE_32 if self._width == 32 else kernel.SAFE_64
         for setting, limit in zip((kernel.SURE_FROM, kernel.SURE_TO), safe, strict=True):
             walk.settings[setting] = np.float64(limit ** (2 / self._power)).view(np.int64)

@@ -1,0 +1,115 @@
+"""The first greatest element of a window, and of long windows that overlap: see window_group."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from compiled import helper
+from key_run import place_in_run, run_key
+from memory import item_size
+from order_key import load_key
+from pool_walk import BOX_COLUMNS, COLUMNS, STEP, WEIGHT, _element, _windows
+from walk import axis_of, integers
+from window_group import edge_bytes, group_parts, window_group
+
+WINNERS_EDGES = 5  # scratch memory of winners_together, in edge_bytes
+
+
+@helper
+def _winner(first, box, axes, total, rule):
+    """Key, offset and position of the first greatest element of a window, from its first on."""
+    inner = axis_of(box, axes - 1, BOX_COLUMNS)
+    n, step, weight = inner[0], inner[1], inner[2]
+    adjoining = step == item_size(rule.flip)
+    best = load_key(first, 0, rule)
+    best_offset, best_position = 0, 0
+    for row in range(total // n):
+        offset, position = _element(box, axes - 1, row)
+        place = 0
+        key = best
+        if adjoining:
+            key = run_key(first + offset, n, rule)
+            if key > best:
+                place = place_in_run(first + offset, n, np.int64(key), False, rule)
+        else:
+            for i in range(n):
+                other = load_key(first, offset + i * step, rule)
+                if other > key:
+                    key = other
+                    place = i
+        if key > best:
+            best = key
+            best_offset = offset + place * step
+            best_position = position + place * weight
+    return best, best_offset, best_position
+
+
+@helper
+def _first_greatest(key, position, other, other_position):
+    """Of two keys the greater, of equal ones that of the first position, and the position."""
+    if other > key or (other == key and other_position < position):
+        return other, other_position
+    return key, position
+
+
+@helper
+def _column_winners(keys, positions, first, box, axes, rows, columns, begin, axis, rule):
+    """The greatest keys of some columns over a window's rows, and their positions, from column `begin` on."""
+    step, weight = axis[STEP], axis[WEIGHT]
+    for row in range(rows):
+        offset, position = _element(box, axes - 1, row)
+        for i in range(begin, begin + columns):
+            key = np.int64(load_key(first, offset + i * step, rule))
+            if row == 0 or key > keys[i - begin]:
+                keys[i - begin], positions[i - begin] = key, position + i * weight
+
+
+@helper
+def _join_up(keys, positions, begin, end, onward):
+    """Each winner from `begin` to before `end` with those before it, of which `onward` steps lead to the next."""
+    for i in range(begin + onward, end, onward):
+        j = i - onward
+        keys[i], positions[i] = _first_greatest(keys[i], positions[i], keys[j], positions[j])
+
+
+@helper
+def winners_together(spatial, axes, edge, position, column, limit, plane, box, scratch, rule):
+    """Positions of the first greatest elements of windows whose outputs adjoin in a row, from the one at `position` on.
+
+    Returns how many there are, at most `limit`; they stand at `scratch`, WINNERS_EDGES. None where no column is in all
+    of them. The first one has elements.
+    """
+    inner = axes - 1
+    axis = axis_of(spatial, inner, COLUMNS)
+    group = window_group(axis, column, limit, edge)
+    if group.shared_from >= group.shared_to:
+        return 0
+    whole = _windows(spatial, axes, position, box)
+    inside = axis_of(box, inner, BOX_COLUMNS)
+    first, rows = plane + whole.offset, whole.total // inside[0]
+
+    found = integers(scratch)
+    size = edge_bytes(edge)
+    before, before_at = integers(scratch + size), integers(scratch + 2 * size)
+    behind, behind_at = integers(scratch + 3 * size), integers(scratch + 4 * size)
+    columns = group.shared_from - group.low
+    _column_winners(before, before_at, first, box, axes, rows, columns, 0, axis, rule)
+    _join_up(before, before_at, columns - 1, -1, -1)
+    columns, begin = group.high - group.shared_to, group.shared_to - group.low
+    _column_winners(behind, behind_at, first, box, axes, rows, columns, begin, axis, rule)
+    _join_up(behind, behind_at, 0, columns, 1)
+    begin = group.shared_from - group.low
+    inside[0] = group.shared_to - group.shared_from
+    place, total = first + begin * axis[STEP], rows * inside[0]
+    shared, _offset, shared_at = _winner(place, box, axes, total, rule)
+    shared_at += begin * axis[WEIGHT]
+
+    for i in range(group.count):
+        key, at = np.int64(shared), shared_at
+        part, behind_part = group_parts(axis, group, i)
+        if part >= 0:
+            key, at = _first_greatest(key, at, before[part], before_at[part])
+        if behind_part >= 0:
+            key, at = _first_greatest(key, at, behind[behind_part], behind_at[behind_part])
+        found[i] = whole.position + at
+    return group.count
