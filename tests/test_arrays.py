@@ -991,6 +991,37 @@ def test_descriptions_and_operators_show_themselves() -> None:
     assert "FLOAT32" in repr(described(PAGE)) and "DML_OPERATOR_ARGMAX" in repr(described(PAGE))
 
 
+@pytest.mark.parametrize("form", [list, tuple, np.array, lambda v: [np.uint32(n) for n in v]])
+def test_descriptions_of_the_same_are_equal(form: Callable[[list[int]], Any]) -> None:
+    """Whatever sequences they are given, which may change afterwards."""
+    sizes, axes = form([2, 3]), form([0, 1])
+    desc = TensorDesc("FLOAT32", sizes, Strides=sizes)
+    same = TensorDesc("FLOAT32", (2, 3), Strides=(2, 3))
+    assert desc == same and hash(desc) == hash(same) and repr(desc) == repr(same)
+    output = TensorDesc("UINT32", (1, 1))
+    asked, other = (
+        dml.ArgmaxOperatorDesc(
+            InputTensor=tensor, OutputTensor=output, Axes=given, AxisDirection="INCREASING"
+        )
+        for tensor, given in ((desc, axes), (same, (0, 1)))
+    )
+    assert asked == other and hash(asked) == hash(other)
+    if not isinstance(sizes, tuple):
+        sizes[0] = axes[0] = 7
+    assert desc == same and asked == other
+
+
+def test_a_description_keeps_what_cannot_be_read() -> None:
+    """It is reported as it was written."""
+    desc = TensorDesc("FLOAT32", [2, -3], Strides={1: 2})  # type: ignore[arg-type]
+    with pytest.raises(ValidationError) as caught:
+        desc.empty()
+    assert [(v.field, v.found) for v in caught.value.violations] == [
+        ("TensorDesc.Sizes", "[2, -3]"),
+        ("TensorDesc.Strides", "{1: 2}"),
+    ]
+
+
 def test_compiled_operators_pass_to_another_process() -> None:
     """Also after a call: where kernels lie in memory is no part of them."""
     x = np.arange(12, dtype=np.float32).reshape(1, 1, 3, 4)

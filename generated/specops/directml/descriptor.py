@@ -5,8 +5,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import contextlib
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
+from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
@@ -20,6 +22,15 @@ from specops.validation import NotUnderstood, Operator
 from specops.vocabulary import DIRECTML_TYPES, TENSOR_PAGE
 
 _UINT64_MAX = 2**64 - 1
+
+
+def _keep_tuple(desc: object, name: str, reader: Callable[[object], Any]) -> None:
+    """An array of any form as a tuple of integers, so that descriptions of the same are equal, and keys.
+
+    One that cannot be read is left as it was given, for `validate` to report.
+    """
+    with contextlib.suppress(NotUnderstood):
+        object.__setattr__(desc, name, reader(getattr(desc, name)))
 
 
 @dataclass(frozen=True)
@@ -52,6 +63,10 @@ class TensorDesc:
     DimensionCount: int | None = None
     TotalTensorSizeInBytes: int | None = None
     GuaranteedBaseOffsetAlignment: int = 0
+
+    def __post_init__(self) -> None:
+        for name in ("Sizes", "Strides"):
+            _keep_tuple(self, name, validation.integers)
 
     @property
     def implied_bytes(self) -> int:
@@ -177,6 +192,11 @@ class OperatorDesc:
     """The base of all operator descriptions: a frozen dataclass with the page's fields."""
 
     OPERATOR: ClassVar[Operator]
+
+    def __post_init__(self) -> None:
+        for field in self.OPERATOR.fields:
+            if field.type.endswith("[]"):
+                _keep_tuple(self, field.name, partial(validation.attribute, field))
 
     def validate(self, feature_level: str | None = None) -> None:
         """Check every rule of the page.
