@@ -271,9 +271,43 @@ def test_byte_order_of_a_description() -> None:
         specops.warm_up("argmax", dtype=">f2")
 
 
-def test_an_array_without_axes_has_none_to_name() -> None:
-    violation = refused(lambda: specops.argmax(np.float32(1), axis=-1))
-    assert violation.allowed == "None or an empty sequence, for there are no axes"
+@pytest.mark.parametrize("axis", [-2, [-1], (0, -1)], ids=shown)
+def test_an_array_without_axes_has_none_to_name(axis: Any) -> None:
+    violation = refused(lambda: specops.argmax(np.float32(1), axis=axis))
+    assert violation.allowed == "None, 0, -1 or an empty sequence, for there are no axes"
+
+
+@pytest.mark.parametrize("axis", [0, -1, np.int8(-1)], ids=shown)
+@pytest.mark.parametrize("x", [np.float32(3), np.array(3, np.float32)], ids=shown)
+def test_an_axis_of_an_array_without_axes(x: Any, axis: Any) -> None:
+    """0 and -1 alone name none, as of numpy.max and scipy.special.softmax; 1 is one too many."""
+    for name in ("argmax", "argmin", "max", "min", "sum", "prod"):
+        found, expected = (getattr(m, name)(x, axis=axis, keepdims=True) for m in (specops, np))
+        assert found == expected and found.dtype == expected.dtype and found.shape == ()
+    for name in ("mean", "l1_norm", "l2_norm", "logsumexp"):
+        assert getattr(specops, name)(x, axis=axis) == x
+    for name, expected in (("softmax", 1), ("log_softmax", 0), ("hardmax", 1)):
+        assert getattr(specops, name)(x, axis=axis) == expected
+        violation = refused(lambda name=name: getattr(specops, name)(x, axis=1))
+        assert (violation.id, violation.found) == ("axis_in_range", "axis = 1, x.sizes = []")
+
+
+@pytest.mark.parametrize(
+    ("axis", "found"),
+    [
+        ((-1, 1), "axis = [-1, 1] (counted from 0: [1, 1])"),
+        (np.array([1, 1]), "axis = [1, 1]"),
+        (5, "axis = 5, x.sizes = [2, 0]"),
+        ([0, -1, 5], "axis = [0, -1, 5] (counted from 0: [0, 1, 5]), x.sizes = [2, 0]"),
+        (-1, "axis = -1 (counted from 0: [1]), x.sizes = [2, 0]"),
+        (None, "axis = [0, 1], x.sizes = [2, 0]"),
+    ],
+    ids=shown,
+)
+def test_axes_are_shown_as_they_were_given(axis: Any, found: str) -> None:
+    with pytest.raises(ValidationError) as caught:
+        specops.argmax(np.ones((2, 0)), axis)
+    assert caught.value.violations[0].found == found
 
 
 @pytest.mark.parametrize(

@@ -49,6 +49,7 @@ def compiled(
     found: list[Violation] = []
     values: dict[str, Any] = {}
     unread: set[str] = set()  # fields and parts of tensors that are not known
+    shown_as: dict[str, str] = {}  # axes as they were given
 
     def read(field: Field, reader: Any, *arguments: Any) -> None:
         try:
@@ -72,7 +73,11 @@ def compiled(
     for field in operator.told():
         given = attributes.get(field.name, field.default)
         if field.axes_of is not None:
-            read(field, validation.axes, given, len(values[field.axes_of].sizes))
+            rank = len(values[field.axes_of].sizes)
+            read(field, validation.axes, given, rank)
+            if field.name in values:
+                shown_as[field.name] = validation.axes_shown(values[field.name], rank)
+                values[field.name] = validation.from_first(values[field.name], rank)
         elif not isinstance(field.default, Computed) or (
             given is not None and given is not field.default
         ):
@@ -92,7 +97,7 @@ def compiled(
         for f in operator.fields
         if f.sizes_argument and outputs.get(f.name, _UNASKED).sizes is not None
     }
-    found += operator.violations(values, None, frozenset(unread), told_as)
+    found += operator.violations(values, None, frozenset(unread), told_as, shown_as)
     if unread and not found:
         found = [operator.not_computable(min(unread).partition(".")[0])]
     refused = {v.field for v in found if v.id == "supported_data_type"}

@@ -182,11 +182,13 @@ class Operator:
         feature_level: str | None = None,
         unknown: frozenset[str] = frozenset(),
         told_as: Mapping[str, str] = MappingProxyType({}),
+        shown_as: Mapping[str, str] = MappingProxyType({}),
     ) -> list[Violation]:
         """Every rule that the values break.
 
         `unknown` are fields whose value could not be understood, and parts of tensors, as "x.dtype" or "x.sizes", that
-        are not known; `told_as` are the names of the parts of tensors that callers gave by names of their own.
+        are not known; `told_as` are the names of the parts of tensors that callers gave by names of their own;
+        `shown_as` are values as callers wrote them.
         """
         found: list[Violation] = []
         unreadable = {*unknown, *(name for name in self.derived if name not in values)}
@@ -212,7 +214,8 @@ class Operator:
                 unsettled.add(rule.id)
             elif not rule.holds(values):
                 unsettled.add(rule.id)
-                shown = _shown(self._sources(rule.reads, values), values, told_as)
+                sources = self._sources(rule.reads, values)
+                shown = _shown(sources, {**values, **shown_as}, told_as)
                 found.append(self.violation(rule.id, rule.field, shown, rule.allowed, rule.origin))
         lost = [name for name in self.derived if name not in values]
         if lost and not found and not unknown:
@@ -507,25 +510,35 @@ def argument(field: Field, value: object) -> Any:
         raise NotUnderstood(value, f"an integer or {problem.allowed}") from None
 
 
-def axes(value: object, rank: int) -> tuple[int, ...]:
+def axes(value: object, rank: int) -> int | tuple[int, ...]:
     """Axes as functions take them: None for all, one integer or a sequence, negative ones counted from the end.
 
     An axis beyond the last one is left to the operator's own rule.
     """
     if value is None:
         return tuple(range(rank))
-    allowed = "None or an empty sequence, for there are no axes"
+    allowed = "None, 0, -1 or an empty sequence, for there are no axes"
     if rank:
         allowed = f"None, an integer or a sequence of integers, each from {-rank} to {rank - 1}"
     entries = _entries(value)
-    if entries is None and _index(value) is not None:
-        entries = [value]
-    if entries is None:
+    numbers = [_index(axis) for axis in ([value] if entries is None else entries)]
+    # Where there are no dimensions, an integer counts as if there were one, as NumPy has it.
+    least = -1 if entries is None and not rank else -rank
+    out = tuple(n for n in numbers if n is not None and least <= n <= _UINT_MAX)
+    if len(out) < len(numbers):
         raise NotUnderstood(value, allowed)
-    out = []
-    for axis in entries:
-        number = _index(axis)
-        if number is None or not -rank <= number <= _UINT_MAX:
-            raise NotUnderstood(value, allowed)
-        out.append(number + rank if number < 0 else number)
-    return tuple(out)
+    return out[0] if entries is None else out
+
+
+def from_first(given: int | tuple[int, ...], rank: int) -> tuple[int, ...]:
+    """Axes that were read, counted from the first one."""
+    if isinstance(given, int):
+        given = (given,) if rank or given > 0 else ()
+    return tuple(axis + rank if axis < 0 else axis for axis in given)
+
+
+def axes_shown(given: int | tuple[int, ...], rank: int) -> str:
+    """Axes that were read, for a message: as they were given, negative ones also counted from the first one."""
+    written = f"{list(given) if isinstance(given, tuple) else given}"
+    counted = f" (counted from 0: {list(from_first(given, rank))})"
+    return written + counted if "-" in written else written

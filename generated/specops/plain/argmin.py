@@ -23,6 +23,8 @@ Decided where the page is silent:
     axes_several: Over several axes the index counts row-major over them in ascending order;
         numpy.argmin takes one axis.
     axes_empty: An empty tuple of axes reduces nothing, so that every index is 0.
+    no_dimensions: Of an array without dimensions, an axis of 0 or -1 alone names none, as in
+        numpy.argmin.
     last: numpy.argmin always takes the first of several equal elements; `last` is added.
     zeros: -0.0 and +0.0 are equal, a tie, as in NumPy.
     bool: False is less than True, as in NumPy.

@@ -20,6 +20,8 @@ Decided where the page is silent:
     axis_unique: A repeated axis names nothing new; numpy.max refuses it too.
     nan: As numpy.argmax does, the first NaN wins.
     axes_empty: With an empty tuple of axes each element is its own group.
+    no_dimensions: Of an array without dimensions, an axis of 0 or -1 alone names none, as in
+        numpy.max.
     axes_several: Over several axes the first greatest element is the first in row-major order.
     zero_sizes: A size of 0 gives an empty result.
     zeros: -0.0 and +0.0 are equal, a tie, so that the first of them has the 1.

@@ -21,6 +21,8 @@ Decided where the page is silent:
     integers: Integers are refused. Floats of them would be a copy, of a type that is the caller's
         to choose, as x.astype(np.float32).
     axes_empty: With an empty tuple of axes each element is its own group.
+    no_dimensions: Of an array without dimensions, an axis of 0 or -1 alone names none, as in
+        scipy.special.log_softmax.
     zero_sizes: A size of 0 gives an empty result.
     stability: The greatest element of a group is subtracted first, and no logarithm of a rounded
         quotient is taken, so that 0, -200 gives 0, -200.

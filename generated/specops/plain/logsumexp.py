@@ -21,6 +21,8 @@ Decided where the page is silent:
     integers: Integers are refused. Floats of them would be a copy, of a type that is the caller's
         to choose, as x.astype(np.float32).
     axes_empty: An empty list of axes makes each element a group of its own.
+    no_dimensions: Of an array without dimensions, an axis of 0 or -1 alone names none, as in
+        scipy.special.logsumexp.
     no_elements: Of nothing the result is negative infinity.
     precision: Floats are summed in a wider type, or with the rounding errors beside the sum, and
         rounded once.

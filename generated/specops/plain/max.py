@@ -20,6 +20,8 @@ Constraints:
 Decided where the page is silent:
     axis_unique: A repeated axis names nothing new; NumPy refuses it too.
     axes_empty: An empty list of axes makes each element a group of its own.
+    no_dimensions: Of an array without dimensions, an axis of 0 or -1 alone names none, as in
+        numpy.max.
     zeros: -0.0 and +0.0 are equal; the result is one of them.
     bool: False is less than True, as in NumPy.
 """

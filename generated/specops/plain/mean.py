@@ -20,6 +20,8 @@ Decided where the page is silent:
     integers: Integers are refused. NumPy's mean of them is in float64, not of their type. Floats of
         them would be a copy, of a type that is the caller's to choose, as x.astype(np.float32).
     axes_empty: An empty list of axes makes each element a group of its own.
+    no_dimensions: Of an array without dimensions, an axis of 0 or -1 alone names none, as in
+        numpy.max; numpy.mean refuses it.
     no_elements: Of nothing the result is NaN, without NumPy's warning.
     precision: The page keeps to the precision of the input. Here floats are summed in a wider type
         and rounded once, those of 64 bits with the rounding errors beside the sum, which is rounded

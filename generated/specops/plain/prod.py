@@ -21,6 +21,8 @@ Decided where the page is silent:
         product of them is of another type, which would be a copy that is the caller's to make, as
         x.astype(np.int64).
     axes_empty: An empty list of axes makes each element a group of its own.
+    no_dimensions: Of an array without dimensions, an axis of 0 or -1 alone names none, as in
+        numpy.prod.
     precision: Floats are multiplied in float64 with the exponent of 2 kept apart, so that nothing
         overflows or vanishes on the way; what is narrower than float64 is rounded to its type once.
 """

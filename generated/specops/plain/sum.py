@@ -21,6 +21,8 @@ Decided where the page is silent:
         of them is of another type, which would be a copy that is the caller's to make, as
         x.astype(np.int64).
     axes_empty: An empty list of axes makes each element a group of its own.
+    no_dimensions: Of an array without dimensions, an axis of 0 or -1 alone names none, as in
+        numpy.sum.
     precision: Floats are summed in a wider type, or with the rounding errors beside the sum, and
         rounded once.
 """
