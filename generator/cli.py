@@ -14,7 +14,7 @@ import os
 import sys
 import time
 import traceback
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple, TextIO
 
@@ -180,7 +180,8 @@ def _parser() -> argparse.ArgumentParser:
     )
     explain.add_argument(
         "subject",
-        help="e.g. argmax, directml/argmax, kernels/reduce, E222, axes_in_range, or a file below specs/ or generated/",
+        help="e.g. argmax, directml/argmax, kernels/reduce, E222, axes_in_range, or a file below specs/, templates/ or "
+        "generated/",
     )
     new = verb("new", _new, "create a draft spec from an existing one, with TODOs", operators=False)
     new.add_argument("name", help="dialect and name of the new operator, e.g. directml/argmin")
@@ -327,11 +328,19 @@ def named(ids: list[str], names: list[str], options: argparse.Namespace) -> list
             report.add(
                 "E006",
                 f"there is no operator `{name}`",
-                help=suggestion(name, dict.fromkeys([*(i.split("/")[1] for i in ids), *ids])),
+                help=_suggestion(name, [*ids, *(i.split("/")[1] for i in ids)]),
             )
         out += found
     fail(report, options)
     return out
+
+
+def _suggestion(name: str, known: Iterable[str]) -> str:
+    """What may be meant; where no name is near, and there are too many to show, also what shows all operators."""
+    help = suggestion(name, known)
+    if help.endswith("...") and name.rpartition("/")[0] in ("", *DIALECTS):
+        return f"`python -m generator list` shows all operators; {help}"
+    return help
 
 
 def clashes(files: Sequence[File]) -> Report:
@@ -538,12 +547,14 @@ def _explain(options: argparse.Namespace) -> int:
         if subject == structure.VOCABULARY:
             text = explain.vocabulary(specs)
     if text is None:
-        paths = {f"generated/{f.path}": f for f in plan.files(specs, _templates(options))}
+        files = plan.files(specs, _templates(options))
+        paths = {f"generated/{f.path}": f for f in files}
         text = explain.file(paths[subject], options.root) if subject in paths else None
+        text = text or explain.origin(files, subject)
         if text is None:
             report = Report()
-            known = explain.subjects(specs, asked) + list(paths)
-            report.add("E006", f"nothing is known of `{subject}`", help=suggestion(asked, known))
+            known = [*explain.subjects(specs, asked), *paths, *(f.origin for f in files)]
+            report.add("E006", f"nothing is known of `{subject}`", help=_suggestion(asked, known))
             fail(report, options)
     print(text)
     return OK

@@ -167,13 +167,15 @@ def escaped(text: str) -> str:
 
 
 def suggestion(word: str, known: Iterable[str]) -> str:
-    """`did you mean ...?` where one of the known words is close, else the known words.
+    """`did you mean ...?` where one of the known words is close, else those known, of its folder where there are some.
 
     What stands before a slash chooses among the same names only: a dialect would make unlike names alike. Of a word
     whose version alone is wrong, the one in force then is meant, of one without a version the newest.
 
     >>> suggestion("onnx/argmax_12", ["onnx/argmax_1", "onnx/argmax_11", "onnx/argmax_13", "plain/argmin"])
     'did you mean `onnx/argmax_11`?'
+    >>> suggestion("plain/foo", ["onnx/argmax_1", "plain/argmin"])
+    'known here: `plain/argmin`'
     """
     known = list(known)
     close = difflib.get_close_matches(_name(word), dict.fromkeys(map(_name, known)), n=1)
@@ -185,6 +187,8 @@ def suggestion(word: str, known: Iterable[str]) -> str:
         same = [k for k in known if _name(k) == meant]
         nearest = difflib.get_close_matches(word, same, n=1, cutoff=0)
         return f"did you mean `{nearest[0]}`?"
+    folder, slash, _ = word.rpartition("/")
+    known = [k for k in known if slash and k.startswith(f"{folder}/")] or known
     shown = ", ".join(f"`{k}`" for k in known[:20])
     return f"known here: {shown}" + (", ..." if len(known) > 20 else "") if known else ""
 

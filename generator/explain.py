@@ -109,7 +109,7 @@ def subjects(specs: Linted, subject: str) -> list[str]:
     own = [d.id for o in specs.operators for d in o.spec.silent]
     own += [e.id for o in specs.operators for e in o.spec.errata]
     rules = [r.id for o in specs.operators for r in o.rules] + [r.id for r, _ in specs.tensor_rules]
-    names = [o.source.name for o in specs.operators] + [o.id for o in specs.operators]
+    names = [o.id for o in specs.operators] + [o.source.name for o in specs.operators]
     shared = list(specs.tree.vocabulary.constraints)
     return list(dict.fromkeys([*names, *rules, *shared, *own, *kernels, *CODES]))
 
@@ -193,6 +193,12 @@ def vocabulary(specs: Linted) -> str:
     for name, known in parts.items():
         out += page.item(name, ", ".join(known))
     return "\n".join(out)
+
+
+def origin(files: Iterable[File], subject: str) -> str | None:
+    """The files that a template, or a module of the generator, makes."""
+    made = [f"  generated/{f.path}" for f in files if f.origin == subject]
+    return "\n".join([f"{subject} makes", *made]) if made else None
 
 
 def file(planned: File, root: Path) -> str:

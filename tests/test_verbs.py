@@ -145,6 +145,11 @@ EXPLAINED = {
         "specs/onnx/hardmax_11.yaml",
         "templates/onnx/operator.py.jinja",
     ],
+    "templates/directml/operator.py.jinja": [
+        "templates/directml/operator.py.jinja makes\n  generated/specops/directml/activation_hardmax.py\n"
+    ],
+    r"templates\kernels\reduce.py.jinja": ["makes\n  generated/specops/kernels/reduce.py\n"],
+    "generator/model.py": ["generated/spec.schema.json\n  generated/vocabulary.schema.json\n"],
 }
 
 
@@ -190,11 +195,24 @@ def test_explain_what_nobody_knows(run: Run) -> None:
         "directml/argmx": "directml/argmax",
         "specs/directml/argmx.yaml": "directml/argmax",
         "generated/specops/directml/argmx.py": "generated/specops/directml/argmax.py",
+        "templates/kernels/redce.py.jinja": "templates/kernels/reduce.py.jinja",
     }.items():
         result = run(["explain", subject])
         assert result.code == cli.ERRORS
         assert result.err.endswith(f"help: did you mean `{meant}`?\n\n"), subject
-    assert "known here: `" in run(["explain", "directml/foo"]).err
+    assert "help: known here: `kernels/arg_reduce`, `kern" in run(["explain", "kernels/"]).err
+    assert "help: known here: `generated/DECIDED" in run(["explain", "generated/"]).err
+
+
+@pytest.mark.parametrize(
+    ("name", "first"),
+    [("zzz", "directml/activation_hardmax"), ("onnx/zzz", "onnx/argmax_1")],
+)
+def test_operators_are_listed_with_their_dialects(run: Run, name: str, first: str) -> None:
+    """Those of the dialect that is named; where these are too many, with the verb that shows all."""
+    listed = f"help: `python -m generator list` shows all operators; known here: `{first}`, "
+    for verb in (["explain", name], ["list", name], ["new", "plain/x", "--like", name]):
+        assert listed in run(verb).err
 
 
 # --- diff ---
