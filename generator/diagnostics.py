@@ -170,14 +170,20 @@ def suggestion(word: str, known: Iterable[str]) -> str:
     """`did you mean ...?` where one of the known words is close, else those known, of its folder where there are some.
 
     What stands before a slash chooses among the same names only: a dialect would make unlike names alike. Of a word
-    whose version alone is wrong, the one in force then is meant, of one without a version the newest.
+    whose version alone is wrong, the one in force then is meant, of one without a version the newest. So it is with
+    feature levels, of which no letter is like another.
 
     >>> suggestion("onnx/argmax_12", ["onnx/argmax_1", "onnx/argmax_11", "onnx/argmax_13", "plain/argmin"])
     'did you mean `onnx/argmax_11`?'
     >>> suggestion("plain/foo", ["onnx/argmax_1", "plain/argmin"])
     'known here: `plain/argmin`'
+    >>> suggestion("4.2", ["1.0", "4.0", "4.1", "6.2"])
+    'did you mean `4.1`?'
     """
     known = list(known)
+    if known and _numbers(word) and all("." in k and _numbers(k) for k in known):
+        in_force = [k for k in known if _numbers(k) <= _numbers(word)]
+        return f"did you mean `{max(in_force, key=_numbers) if in_force else min(known, key=_numbers)}`?"
     close = difflib.get_close_matches(_name(word), dict.fromkeys(map(_name, known)), n=1)
     if close:
         stem, number = _version(word)
@@ -203,6 +209,14 @@ def _version(word: str) -> tuple[str, int]:
     if stem and number.isascii() and number.isdecimal() and len(number) < 10:
         return stem, int(number)
     return _name(word), 0
+
+
+def _numbers(word: str) -> tuple[int, ...]:
+    """Those of a feature level, as "4.1"; none of other words."""
+    parts = word.split(".")
+    if all(part.isascii() and part.isdecimal() and len(part) < 10 for part in parts):
+        return tuple(map(int, parts))
+    return ()
 
 
 def _record(d: Diagnostic) -> dict[str, object]:
