@@ -1024,6 +1024,24 @@ def test_without_a_folder_nothing_is_written(case: Case) -> None:
     assert dxdispatch.check(case.file) == []
 
 
+@pytest.mark.parametrize("path", ["model.json", "x.bin", "x.bin/y.npy", "sub"])
+def test_without_a_folder_to_write_to_nothing_is_in_the_way(case: Case, path: str) -> None:
+    """The model's own folder is not taken for it: what is there, the model may write elsewhere."""
+    (case.folder / "x.bin").write_bytes(bytes(24))
+    (case.folder / "sub").mkdir()
+    content = writing(path)
+    content["resources"]["x"]["initialValues"] = {"sourcePath": "x.bin"}
+    case.write(content)
+    assert dxdispatch.check(case.file) == []
+    assert case.problems(content, output_folder=case.output) == []
+
+
+@pytest.mark.parametrize("path", ["../y.npy", "/y.npy", "NUL"])
+def test_without_a_folder_to_write_to_names_are_checked(case: Case, path: str) -> None:
+    case.write(writing(path))
+    assert [p.path for p in dxdispatch.check(case.file)] == ["commands[0].targetPath"]
+
+
 @pytest.mark.parametrize("place", ["output", "output/a"])
 def test_a_file_in_place_of_a_folder(case: Case, place: str) -> None:
     """It is told before anything runs, with the file that is in the way."""

@@ -262,7 +262,7 @@ def _run_options(sub: argparse.ArgumentParser) -> None:
         "--output",
         type=Path,
         metavar="DIR",
-        help="folder into which writeFile writes (default: none; a model with writeFile is refused)",
+        help="folder into which writeFile writes (default: none; a model with writeFile is not run)",
     )
     sub.add_argument(
         "--max-memory",

@@ -102,7 +102,7 @@ def check(
 ) -> list[Problem]:
     """All that is wrong with a model, in the order of the file, and warnings; arguments as for `load`.
 
-    Without `output_folder` the paths of written files are checked all the same.
+    Without `output_folder` the names of written files are checked all the same, but not what would be in their way.
 
     Raises:
         SpecopsError: there is no such feature level.

@@ -494,12 +494,13 @@ class Reader:
             return None
         try:
             files.relative(text)
-            if self._folders.output is None and self._will_run:
+            if self._folders.output is not None:
+                path = files.target(self._folders.output, text)
+                if path in (*self._sources, self._folders.model):
+                    raise Refused(f'"{text}" is read by this model, and would be overwritten')
+            elif self._will_run:
                 hint = "name one with --output-path, or output_folder"
                 raise Refused("no folder to write to was given", hint)
-            path = files.target(self._folders.output or self._folders.input, text)
-            if path in (*self._sources, self._folders.model):
-                raise Refused(f'"{text}" is read by this model, and would be overwritten')
         except Refused as error:
             self._report.error(place, error.message, error.hint)
             return None
