@@ -148,7 +148,7 @@ EXPLAINED = {
     "templates/directml/operator.py.jinja": [
         "templates/directml/operator.py.jinja makes\n  generated/specops/directml/activation_hardmax.py\n"
     ],
-    r"templates\kernels\reduce.py.jinja": ["makes\n  generated/specops/kernels/reduce.py\n"],
+    r"templates\kernels\reduce.py": ["makes\n  generated/specops/kernels/reduce.py\n"],
     "generator/model.py": ["generated/spec.schema.json\n  generated/vocabulary.schema.json\n"],
 }
 
@@ -195,7 +195,7 @@ def test_explain_what_nobody_knows(run: Run) -> None:
         "directml/argmx": "directml/argmax",
         "specs/directml/argmx.yaml": "directml/argmax",
         "generated/specops/directml/argmx.py": "generated/specops/directml/argmax.py",
-        "templates/kernels/redce.py.jinja": "templates/kernels/reduce.py.jinja",
+        "templates/kernels/redce.py": "templates/kernels/reduce.py",
     }.items():
         result = run(["explain", subject])
         assert result.code == cli.ERRORS
