@@ -17,7 +17,8 @@ def numbers(x: np.ndarray) -> np.ndarray:
     if x.dtype.name == "bfloat16":
         return (x.view(np.uint16).astype(np.uint32) << 16).view(np.float32)
     if x.dtype == np.float16:
-        return x.astype(np.float32)
+        with np.errstate(invalid="ignore"):  # a signalling NaN becomes a quiet one
+            return x.astype(np.float32)
     return x
 
 
@@ -89,7 +90,7 @@ def wide(x: np.ndarray) -> np.ndarray:
 
     Some systems' long double is float64 itself.
     """
-    with np.errstate(invalid="ignore"):  # a signalling NaN becomes a quiet one
+    with np.errstate(invalid="ignore"):  # as in `numbers`
         return np.array(numbers(x), np.longdouble if x.dtype == np.float64 else np.float64)
 
 
