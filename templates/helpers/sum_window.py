@@ -21,7 +21,7 @@ from sum_run import RUN_SUMS, add_run, greatest_magnitude
 from walk import axis_of
 from window_group import edge_bytes, group_parts, window_group
 
-MOST_POWER = 64  # of whole ones; of greater ones float64 holds too few
+MOST_POWER = 64  # of greater ones float64 holds too few
 SUMS_EDGES = 5  # scratch memory of sums_together, in edge_bytes; RUN_BYTES come on top
 
 

@@ -3061,7 +3061,7 @@ def greatest_magnitude(_context: Any, address: Any, n: Any, kind: Any) -> Any:
     return types.float64(types.int64, types.int64, kind), codegen
 
 
-MOST_POWER = 64  # of whole ones; of greater ones float64 holds too few
+MOST_POWER = 64  # of greater ones float64 holds too few
 SUMS_EDGES = 5  # scratch memory of sums_together, in edge_bytes; RUN_BYTES come on top
 
 
