@@ -142,6 +142,7 @@ def test_small_lines_and_items(name: str, longest: int, monkeypatch: pytest.Monk
     monkeypatch.setattr(pooling, "LONGEST_LINE", longest)
     monkeypatch.setattr(pooling, "ITEM_BYTES", 64)
     monkeypatch.setattr(pooling, "EDGE", 2)
+    monkeypatch.setattr(max_pool_lowering, "GROUPED", 1)
     for number in range(120):
         if number == 60:
             last_item_first(monkeypatch)
@@ -164,6 +165,7 @@ def test_windows_too_long_for_lines(name: str, monkeypatch: pytest.MonkeyPatch) 
     for number in range(80):
         edge = int(random.choice([1, 3, 16, 50])) if number >= 40 else 4096
         monkeypatch.setattr(pooling, "EDGE", edge)
+        monkeypatch.setattr(max_pool_lowering, "GROUPED", 1)
         window = (int(random.integers(1, 4)), int(random.integers(6, 140)))
         shape = (2, window[0] + 1, window[1] + int(random.integers(40)))
         stride, padding = int(random.integers(1, 9)), int(random.choice([0, 0, 1, 70]))
@@ -186,8 +188,11 @@ def test_windows_too_long_for_lines(name: str, monkeypatch: pytest.MonkeyPatch) 
     [(33000, 1, 0), (40000, 3, 39000), (33000, 4097, 5), (20000, 20000, 0), (44999, 1, 44998)],
 )
 @pytest.mark.parametrize("name", ["FLOAT32", "INT64"])
-def test_long_windows(name: str, window: int, stride: int, padding: int) -> None:
+def test_long_windows(
+    name: str, window: int, stride: int, padding: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Each window as NumPy's search finds it, over one row and with few values, so that there are ties."""
+    monkeypatch.setattr(max_pool_lowering, "GROUPED", 1)
     random = np.random.default_rng(window)
     x = random.integers(0, 50, (1, 45000)).astype(numpy_type(name))
     x[0, random.integers(0, 45000, 3)] = 60

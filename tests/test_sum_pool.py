@@ -129,6 +129,7 @@ def test_windows_too_long_for_lines(name: str, monkeypatch: pytest.MonkeyPatch) 
     for number in range(80):
         edge = int(random.choice([1, 3, 16, 50])) if number >= 40 else 4096
         monkeypatch.setattr(pooling, "EDGE", edge)
+        monkeypatch.setattr(sum_pool, "GROUPED", 1)
         window = (int(random.integers(1, 4)), int(random.integers(30, 140)))
         shape = (2, window[0] + 1, window[1] + int(random.integers(40)))
         stride, padding = int(random.integers(1, 9)), int(random.choice([0, 0, 1, 70]))
@@ -157,8 +158,16 @@ LONG = [  # windows too long for lines, in rows of several groups: window, strid
 
 @pytest.mark.parametrize(("window", "stride", "dilation", "padding"), LONG)
 @pytest.mark.parametrize("name", TYPES)
-def test_long_windows(name: str, window: int, stride: int, dilation: int, padding: int) -> None:
+def test_long_windows(
+    name: str,
+    window: int,
+    stride: int,
+    dilation: int,
+    padding: int,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     """Whole numbers, whose sums are exact; over two rows, and down to one NaN, infinities only where they are."""
+    monkeypatch.setattr(sum_pool, "GROUPED", 1)
     random = np.random.default_rng(window)
     plain = random.integers(-3, 4, (2, LONG_ROW)).astype(np.float64)
     plain[:, -7:] = 5

@@ -17,12 +17,12 @@ WINNERS_EDGES = 5  # scratch memory of winners_together, in edge_bytes
 
 @helper
 def _winner(first, box, axes, total, rule):
-    """Key, offset and position of the first greatest element of a window, from its first on."""
+    """Key and position of the first greatest element of a window, counted from its first."""
     inner = axis_of(box, axes - 1, BOX_COLUMNS)
     n, step, weight = inner[0], inner[1], inner[2]
     adjoining = step == item_size(rule.flip)
     best = load_key(first, 0, rule)
-    best_offset, best_position = 0, 0
+    best_position = 0
     for row in range(total // n):
         offset, position = _element(box, axes - 1, row)
         place = 0
@@ -39,14 +39,13 @@ def _winner(first, box, axes, total, rule):
                     place = i
         if key > best:
             best = key
-            best_offset = offset + place * step
             best_position = position + place * weight
-    return best, best_offset, best_position
+    return best, best_position
 
 
 @helper
 def _first_greatest(key, position, other, other_position):
-    """Of two keys the greater, of equal ones that of the first position, and the position."""
+    """Of two keys the greater, of equal ones that of the first position, row-major, and the position."""
     if other > key or (other == key and other_position < position):
         return other, other_position
     return key, position
@@ -101,7 +100,7 @@ def winners_together(spatial, axes, edge, position, column, limit, plane, box, s
     begin = group.shared_from - group.low
     inside[0] = group.shared_to - group.shared_from
     place, total = first + begin * axis[STEP], rows * inside[0]
-    shared, _offset, shared_at = _winner(place, box, axes, total, rule)
+    shared, shared_at = _winner(place, box, axes, total, rule)
     shared_at += begin * axis[WEIGHT]
 
     for i in range(group.count):

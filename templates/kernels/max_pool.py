@@ -376,7 +376,7 @@ def direct(width, is_float):
                         _store_index(index_target, -1, how[WIDTH])
                     continue
                 first = plane + window.offset
-                _key, _offset, place = _winner(first, box, axes, window.total, rule)
+                _key, place = _winner(first, box, axes, window.total, rule)
                 position = window.position + place
                 _store_winner(how, spatial, plane, position, target, index_target, base, rule.flip)
         release(scratch)

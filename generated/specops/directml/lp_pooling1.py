@@ -46,9 +46,9 @@ Decided where the page is silent:
     defaults: The functions' strides and dilations are 1, their paddings 0 and P 2 where the caller
         names none.
     precision: Sums of magnitudes and squares are made in float32, or in float64 for that type and
-        for large windows; those of other whole powers up to 64 in float64; the rest, and windows
-        too wide for a line of scratch memory, are summed in float64 with the errors of all
-        additions. The norm is rounded to the type of the output once.
+        for large windows; those of other powers up to 64, of float64 of whole ones, in float64; the
+        rest, and windows too wide for a line of scratch memory, are summed in float64 with the
+        errors of all additions. The norm is rounded to the type of the output once.
     nan: A window that holds NaN gives NaN.
     subnormals: Subnormal numbers are kept. Direct3D flushes those of float32.
     shared_memory: An output that may share memory with an input is refused; the operator has no

@@ -21,6 +21,7 @@ _LINES = launch.kernels(kernel.lines)
 _DIRECT = launch.kernels(kernel.direct)
 _PACKED = launch.kernels(kernel.packed)
 
+GROUPED = 200  # see Windows; of one row float64 would do with 40, float32 with 100
 INDICES_PAST = 2  # times as many bytes as of elements from which indices go past the caches
 
 
@@ -90,6 +91,7 @@ class MaxPool:
             output,
             ranks=self._ranks,
             index_bytes=index_bytes,
+            grouped=GROUPED,
             packs=not self._indexed and packs(),
         )
 

@@ -14,7 +14,7 @@ from specops.geometry import ceildiv
 from specops.kernels import max_pool as kernel
 from specops.lowering import machine, pooling
 from specops.lowering.keys import keys_of
-from specops.lowering.max_pool import rank_widths
+from specops.lowering.max_pool import GROUPED, rank_widths
 from specops.lowering.plans import Plans
 from specops.lowering.pool_axes import SpatialAxis
 from specops.lowering.pooling import Array, Plan, Strides, Windows, planned
@@ -77,6 +77,7 @@ class MaxPoolGrad:
             gradient,
             ranks=[rank // 8 for rank in rank_widths(width)],
             index_bytes=8,
+            grouped=GROUPED,
         )
         sides = zip(window, strides, dilations, strict=True)
         apart = all((w - 1) * dilation < stride for w, stride, dilation in sides)

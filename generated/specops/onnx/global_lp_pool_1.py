@@ -19,9 +19,9 @@ Decided where the page is silent:
     spatial_dimensions: 1 to 6 spatial dimensions are taken.
     no_elements: A spatial size of 0 gives 0.
     precision: Sums of magnitudes and squares are made in float32, or in float64 for that type and
-        for large windows; those of other whole powers up to 64 in float64; the rest, and windows
-        too wide for a line of scratch memory, are summed in float64 with the errors of all
-        additions. The norm is rounded to the type of the output once.
+        for large windows; those of other powers up to 64, of float64 of whole ones, in float64; the
+        rest, and windows too wide for a line of scratch memory, are summed in float64 with the
+        errors of all additions. The norm is rounded to the type of the output once.
 """
 
 from __future__ import annotations

@@ -33,9 +33,9 @@ Decided where the page is silent:
     magnitudes: Powers are those of the magnitudes of the elements.
     spatial_dimensions: 1 to 6 spatial dimensions are taken.
     precision: Sums of magnitudes and squares are made in float32, or in float64 for that type and
-        for large windows; those of other whole powers up to 64 in float64; the rest, and windows
-        too wide for a line of scratch memory, are summed in float64 with the errors of all
-        additions. The norm is rounded to the type of the output once.
+        for large windows; those of other powers up to 64, of float64 of whole ones, in float64; the
+        rest, and windows too wide for a line of scratch memory, are summed in float64 with the
+        errors of all additions. The norm is rounded to the type of the output once.
     zero_sizes: A size of 0 gives an empty result, or where it is spatial and padded, windows of
         nothing but padding.
     auto_pad_empty: An empty string counts as NOTSET.

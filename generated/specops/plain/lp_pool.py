@@ -43,9 +43,9 @@ Decided where the page is silent:
         padding at the end, as in PyTorch.
     steps: Strides are 1 where the caller names none, as in ONNX and unlike in PyTorch.
     precision: Sums of magnitudes and squares are made in float32, or in float64 for that type and
-        for large windows; those of other whole powers up to 64 in float64; the rest, and windows
-        too wide for a line of scratch memory, are summed in float64 with the errors of all
-        additions. The norm is rounded to the type of the output once.
+        for large windows; those of other powers up to 64, of float64 of whole ones, in float64; the
+        rest, and windows too wide for a line of scratch memory, are summed in float64 with the
+        errors of all additions. The norm is rounded to the type of the output once.
 """
 
 from __future__ import annotations

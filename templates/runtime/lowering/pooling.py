@@ -26,7 +26,11 @@ LINE_BYTES = 1 << 14  # wanted for lines taken together, to stay in L1
 PACKED_BYTES = 1 << 12  # wanted for planes that are packed: no slower, of shorter tables
 TALL_BYTES = 1 << 16  # wanted for lines folded by doubling, of which neighbouring items share some
 LONGEST_LINE = 1 << 17  # allowed for a wide window, in two buffers; half of it in four
-EDGE = 1 << 12  # columns of long windows, and windows, in each of five runs of 8 bytes
+EDGE = (
+    1 << 12
+)  # columns by which windows of a group lie apart, at most: some 160 KiB of scratch memory
+# Elements that do not adjoin are read one by one, whether windows are joined by groups or each by itself.
+APART_GROUPED = 8  # times less must such windows span
 ITEM_BYTES = 1 << 15  # input of an item, roughly
 # Of channels last, a multiple of which goes past the caches: that takes 0.65 to 1 of the time, of other numbers of
 # channels it would take 0.9 to 1.5. Gradients of max pooling, of any number, take 0.8 to 0.9.
@@ -122,11 +126,6 @@ def reduction_kernels(function: str, dtype: str) -> list[launch.Kernel]:
     return Reduce(function=function, nan="propagates", axes=(0,), input=one, output=one).kernels()
 
 
-def _edge(axis: SpatialAxis) -> int:
-    """By how many columns windows that share the rest may lie apart; 0 where each is joined by itself."""
-    return EDGE if axis.dilation == 1 and axis.window > max(axis.stride, EDGE) else 0
-
-
 class WalkParts(NamedTuple):
     """What a walk is made of: callers fill in settings that are their own, then `planned` joins the parts.
 
@@ -156,6 +155,8 @@ class Windows:
         counted: for each spatial dimension, the positions (from, to) that count in the divisor of an average.
         packs: whether small planes may be packed, of values alone or of averages.
         costly: whether a rank takes much longer to make than to read, even without a position.
+        grouped: times the stride that windows too long for lines span at least, so that groups of them, which share
+            most columns, take no longer than each by itself; 0: none are grouped.
     """
 
     def __init__(
@@ -174,9 +175,11 @@ class Windows:
         counted: Sequence[tuple[int, int]] = (),
         packs: bool = False,
         costly: bool = False,
+        grouped: int = 0,
     ) -> None:
         self._packs = packs
         self._costly = costly
+        self._grouped = grouped
         self._sums = f"f{ranks[0]}" if counted else None
         self._kernel = kernel
         self._sizes = input.sizes
@@ -220,7 +223,7 @@ class Windows:
                 merged.append(lane)
             share = max(1, ITEM_BYTES // size)
             settings[kernel.ROWS] = share
-            settings[kernel.EDGE] = _edge(spatial[-1])
+            settings[kernel.EDGE] = self._edge(spatial[-1]) if by_lines else 0
             planes = math.prod(axis.size for axis in merged)
             items = planes * ceildiv(math.prod(axis.out_size for axis in spatial), share)
         merged = merged or [BatchAxis(1, 0, 0, 0, 0)]
@@ -248,6 +251,13 @@ class Windows:
             weight = max(1, self._plane)
             spatial.insert(0, SpatialAxis(1, 1, 1, 1, 1, 0, 0, 0, 0, weight, low=0, high=1))
         return axes[:first], spatial
+
+    def _edge(self, axis: SpatialAxis) -> int:
+        """By how many columns windows of a group may lie apart; 0 where each is joined by itself."""
+        adjoin = axis.step == self._item_bytes
+        least = axis.stride * ceildiv(self._grouped, 1 if adjoin else APART_GROUPED)
+        grouped = self._grouped > 0 and axis.dilation == 1 and axis.window > max(least, EDGE)
+        return EDGE if grouped else 0
 
     def _dense_step(self, spatial: list[SpatialAxis]) -> int:
         """Bytes from one position of a plane to the next in the input, where one step serves; else 0."""

@@ -19,6 +19,7 @@ _LINES = launch.kernels(kernel.lines)
 _DIRECT = launch.kernels(kernel.direct)
 _PACKED = launch.kernels(kernel.packed)
 
+GROUPED = 40  # see Windows
 UNSCALED_POWER = 6  # most p for which float64 holds |x|**p of any x of at most 32 bits
 
 
@@ -59,8 +60,8 @@ class SumPool:
         exact = added != "real" or input.dtype != "FLOAT64"
         self._by_lines = exact and power <= kernel.MOST_POWER and 0 not in window
         self._widths = [64] if added in ("power", "real") else sum_widths(input.dtype)
-        # Else a window's elements may have to be scaled by the greatest of them.
-        self._unscaled = power in range(UNSCALED_POWER + 1) and input.dtype != "FLOAT64"
+        # Whether no window's elements need to be scaled by the greatest of them.
+        unscaled = power in range(UNSCALED_POWER + 1) and input.dtype != "FLOAT64"
         self._width = max(self._widths[0], sum_width(input.dtype, math.prod(window)))
         self._packs = power == 0 and self._by_lines and packs()
         self._windows = Windows(
@@ -76,6 +77,7 @@ class SumPool:
             counted=counted,
             packs=self._packs,
             costly=added == "real",
+            grouped=GROUPED if power == 0 or unscaled else 0,
         )
         elements = math.prod(output.sizes)
         self._empty = elements == 0
@@ -121,8 +123,6 @@ class SumPool:
             past = geometry.goes_past(self._output, out_strides, self._moved)
             walk.settings[kernel.PAST] = past and pooling.lanes_go_past(kernel, walk.settings)
         else:
-            if power > 0 and not self._unscaled:
-                walk.settings[kernel.EDGE] = 0
             return self._direct(walk)
         tables = walk.settings, walk.batch, walk.spatial
         return planned(run, walk.items, *tables, table=walk.table)
@@ -130,7 +130,6 @@ class SumPool:
     def _repair(self, strides: Strides, out_strides: Strides) -> Plan:
         """For norms made by lines, of which some are not certain to be right."""
         walk = self._windows.walk(strides, out_strides, by_lines=False)
-        walk.settings[kernel.EDGE] = 0
         safe = kernel.SAFE_32 if self._width == 32 else kernel.SAFE_64
         for setting, limit in zip((kernel.SURE_FROM, kernel.SURE_TO), safe, strict=True):
             walk.settings[setting] = np.float64(limit ** (2 / self._power)).view(np.int64)
