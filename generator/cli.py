@@ -180,8 +180,8 @@ def _parser() -> argparse.ArgumentParser:
     )
     explain.add_argument(
         "subject",
-        help="e.g. argmax, directml/argmax, kernels/reduce, E222, axes_in_range, or a file below specs/, templates/ or "
-        "generated/",
+        help="e.g. argmax, directml/argmax, kernels/reduce, E222, axes_in_range, a file below specs/ or generated/, or "
+        "a template that makes such files",
     )
     new = verb("new", _new, "create a draft spec from an existing one, with TODOs", operators=False)
     new.add_argument("name", help="dialect and name of the new operator, e.g. directml/argmin")

@@ -41,6 +41,23 @@ def is_known(module: str) -> bool:
     return module.partition(".")[0] in KNOWN
 
 
+def brought(imports: Iterable[ast.Import | ast.ImportFrom]) -> set[tuple[str, str]]:
+    """(name, what it stands for) of each name that imports of known modules bring.
+
+    >>> sorted(brought(ast.parse("from numba import types; import numpy as np; from memory import least").body))
+    [('np', 'numpy'), ('types', 'numba.types')]
+    """
+    return {
+        (
+            _bound(alias),
+            f"{node.module}.{alias.name}" if isinstance(node, ast.ImportFrom) else alias.name,
+        )
+        for node in imports
+        for alias in node.names
+        if is_known(_module(node, alias))
+    }
+
+
 def of(imports: Iterable[ast.Import | ast.ImportFrom], named: Collection[str]) -> str:
     """Of these imports those of known modules, as far as what they bring is `named`.
 
@@ -52,15 +69,26 @@ def of(imports: Iterable[ast.Import | ast.ImportFrom], named: Collection[str]) -
     lines: dict[_Line, set[str]] = {}
     for node in imports:
         for alias in node.names:
-            of_names = isinstance(node, ast.ImportFrom)
-            module = (node.module or "") if isinstance(node, ast.ImportFrom) else alias.name
-            bound = alias.asname or alias.name.split(".")[0]
+            of_names, module, bound = (
+                isinstance(node, ast.ImportFrom),
+                _module(node, alias),
+                _bound(alias),
+            )
             if is_known(module) and (bound in named or module == "__future__"):
                 group = next(n for n, g in enumerate(_GROUPS) if module.partition(".")[0] in g)
                 line = _Line(group, of_names, module, alias.asname or "")
                 lines.setdefault(line, set()).add(alias.name)
     groups = itertools.groupby(sorted(lines), key=lambda line: line.group)
     return "\n\n".join("\n".join(n.text(lines[n]) for n in group) for _, group in groups)
+
+
+def _module(node: ast.Import | ast.ImportFrom, alias: ast.alias) -> str:
+    return (node.module or "") if isinstance(node, ast.ImportFrom) else alias.name
+
+
+def _bound(alias: ast.alias) -> str:
+    """The name that it brings."""
+    return alias.asname or alias.name.split(".")[0]
 
 
 def _by_kind(name: str) -> tuple[bool, bool, str]:

@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeGuard
 
 from generator import import_block
 from generator.diagnostics import Report, suggestion
@@ -26,6 +27,11 @@ class Module:
     imports: tuple[ast.Import | ast.ImportFrom, ...]
     code: str  # what stands below them
     names: tuple[str, ...]  # that the code defines
+
+    @property
+    def brought(self) -> set[str]:
+        """Names that imports of others than helpers bring."""
+        return {name for name, _ in import_block.brought(self.imports)}
 
     @property
     def name(self) -> str:
@@ -59,7 +65,10 @@ class Helpers:
             report.add("E402", f"cannot read this template: {reason}", span)
             return None
         top = list(itertools.takewhile(_of_top, tree.body))
-        for late in filter(_of_top, tree.body[len(top) :]):
+        below = tree.body[len(top) :]
+        late_imports = (n for node in below for n in ast.walk(node) if _imports(n))
+        late_texts = (node for node in below if _of_top(node) and not _imports(node))
+        for late in sorted((*late_imports, *late_texts), key=lambda node: node.lineno):
             report.add(
                 "E402",
                 "an import or a text that stands alone, below code",
@@ -67,7 +76,7 @@ class Helpers:
                 "move it to the imports, or make it a comment",
                 help="kernels are given what stands below the docstring and the imports",
             )
-        imports = tuple(n for n in top if isinstance(n, ast.Import | ast.ImportFrom))
+        imports = tuple(node for node in top if _imports(node))
         lines = text.split("\n")
         end = top[-1].end_lineno or 0 if top else 0
         begin = imports[0].lineno - 1 if imports else end
@@ -77,19 +86,25 @@ class Helpers:
     def check(self, module: Module, report: Report) -> None:
         """That all that it imports is there."""
         for line, name, helper in _imported(module):
-            message = help = ""
-            if name not in self.modules:
-                if not import_block.is_known(name):
-                    message = f"kernels cannot import `{name}`"
-                    help = suggestion(name, [*import_block.KNOWN, *self.modules])
-            elif not helper:
-                message = "helpers are imported by their own names"
-                help = f"write `from {name} import ..`"
-            elif helper not in (names := self.modules[name].names):
-                message = f"{self.modules[name].path} does not define `{helper}`"
-                help = suggestion(helper, names)
+            message, help = self.objection(name, helper)
             if message:
                 report.add("E406", message, report.line(self.root, module.path, line), help=help)
+
+    def objection(self, name: str, helper: str) -> tuple[str, str]:
+        """Why a helper, or a module as a whole, cannot be imported, and what can be; else empty texts."""
+        own = self.modules.get(name)
+        if own is None and not import_block.is_known(name):
+            known = suggestion(name, [*import_block.KNOWN, *self.modules])
+            return f"kernels and helpers cannot import `{name}`", known
+        if helper == "*":
+            return f"all names of `{name}` are imported at once", "import those that are used"
+        if own is None:
+            return "", ""
+        if not helper:
+            return "helpers are imported by their own names", f"write `from {name} import ..`"
+        if helper not in own.names:
+            return f"{own.path} does not define `{helper}`", suggestion(helper, own.names)
+        return "", ""
 
     def arrange(self, module: Module, users: tuple[str, ...], report: Report) -> None:
         """Put a module into the order, below those that it imports; `users` import it."""
@@ -133,9 +148,13 @@ class Helpers:
 
     def distinct(self, kernel: Module, used: list[Module], report: Report) -> None:
         """Tell of names that are defined twice: of two helpers of one name, all would use the one below."""
-        counts = Counter(name for module in (*used, kernel) for name in module.names)
+        modules = (*used, kernel)
+        meant = [name for module in modules for name in module.names]
+        brought = {b for module in modules for b in import_block.brought(module.imports)}
+        counts = Counter([*meant, *(name for name, _ in brought)])
         for name in (name for name, count in counts.items() if count > 1):
-            files = " and ".join(m.path for m in used if name in m.names) or "this template"
+            having = (m.path for m in used if name in m.names or name in m.brought)
+            files = " and ".join(having) or "this template"
             report.add(
                 "E405",
                 f"`{name}` is defined twice in this kernel",
@@ -148,14 +167,19 @@ def _of_top(node: ast.stmt) -> bool:
     """Whether it is a docstring or an import."""
     if isinstance(node, ast.Expr):
         return isinstance(node.value, ast.Constant)
+    return _imports(node)
+
+
+def _imports(node: ast.AST) -> TypeGuard[ast.Import | ast.ImportFrom]:
     return isinstance(node, ast.Import | ast.ImportFrom)
 
 
 def _imported(module: Module) -> Iterator[tuple[int, str, str]]:
-    """(line, module, name) of each name that a module imports; of an imported module the name is empty."""
+    """(line, module, name) of each name that a module imports; of a module, or under another name, it is empty."""
     for node in module.imports:
         for alias in node.names:
             if isinstance(node, ast.ImportFrom):
-                yield alias.lineno, "." * node.level + (node.module or ""), ast.unparse(alias)
+                name = "" if alias.asname else alias.name
+                yield alias.lineno, "." * node.level + (node.module or ""), name
             else:
                 yield alias.lineno, alias.name, ""

@@ -12,6 +12,7 @@ import signal
 import struct
 import tempfile
 import time
+import traceback
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
@@ -97,6 +98,8 @@ def _child(
                 print(number, ascii(outcome), file=file, flush=True)
                 state[:] = struct.pack("q", number + 1)
         code = 0
+    except Exception:
+        traceback.print_exc()  # _exit shows none
     finally:
         os._exit(code)
 
