@@ -88,7 +88,8 @@ def wrong_arguments(call: Call, name: str) -> list[Any]:
         out = [*NUMBERS, 0, True, "0", {0}, [[0]], [rank], [-rank - 1], [0] * 65, [2**70], [None]]
         return [*out, [0, 0], (0, -rank)]
     if name in ("axis", "axes", "Axes"):
-        out = [*NUMBERS, rank + 1, -rank - 1, [[0]], True, "0", {0}]
+        # Without dimensions 0 and -1 are axes, too.
+        out = [*NUMBERS, rank + 1, -max(rank, 1) - 1, [[0]], True, "0", {0}]
         if call.form in ("plain", "directml", "directml1"):
             out += [[rank], (0, -rank), [0] * 65, np.array([[0]])] if rank else [[0]]
         return out + [[rank], [0, 0], [-1], None] if name == "Axes" else out
