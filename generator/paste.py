@@ -29,9 +29,9 @@ class Module:
     names: tuple[str, ...]  # that the code defines
 
     @property
-    def brought(self) -> set[str]:
-        """Names that imports of others than helpers bring."""
-        return {name for name, _ in import_block.brought(self.imports)}
+    def brought(self) -> set[tuple[str, str]]:
+        """(name, what it stands for) of the names that imports of others than helpers bring."""
+        return import_block.brought(self.imports)
 
     @property
     def name(self) -> str:
@@ -149,11 +149,10 @@ class Helpers:
     def distinct(self, kernel: Module, used: list[Module], report: Report) -> None:
         """Tell of names that are defined twice: of two helpers of one name, all would use the one below."""
         modules = (*used, kernel)
-        meant = [name for module in modules for name in module.names]
-        brought = {b for module in modules for b in import_block.brought(module.imports)}
-        counts = Counter([*meant, *(name for name, _ in brought)])
+        counts = Counter(name for module in modules for name in module.names)
+        counts.update(name for name, _ in {pair for module in modules for pair in module.brought})
         for name in (name for name, count in counts.items() if count > 1):
-            having = (m.path for m in used if name in m.names or name in m.brought)
+            having = (m.path for m in used if name in (*m.names, *dict(m.brought)))
             files = " and ".join(having) or "this template"
             report.add(
                 "E405",

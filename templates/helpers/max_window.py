@@ -8,7 +8,7 @@ from compiled import helper
 from key_run import place_in_run, run_key
 from memory import item_size
 from order_key import load_key
-from pool_walk import BOX_COLUMNS, COLUMNS, STEP, WEIGHT, _element, _windows
+from pool_walk import BOX_COLUMNS, COLUMNS, STEP, WEIGHT, _element
 from walk import axis_of, integers
 from window_group import edge_bytes, group_parts, window_group
 
@@ -72,20 +72,19 @@ def _join_up(keys, positions, begin, end, onward):
 
 
 @helper
-def winners_together(spatial, axes, edge, position, column, limit, plane, box, scratch, rule):
-    """Positions of the first greatest elements of windows whose outputs adjoin in a row, from the one at `position` on.
+def winners_together(spatial, axes, edge, window, column, limit, plane, box, scratch, rule):
+    """Positions of the first greatest elements of windows whose outputs adjoin in a row, from output `column` on.
 
-    Returns how many there are, at most `limit`; they stand at `scratch`, WINNERS_EDGES. None where no column is in all
-    of them. The first one has elements.
+    The first of them is `window`, as _windows found it and filled `box`, and has elements. Returns how many there are,
+    at most `limit`; they stand at `scratch`, WINNERS_EDGES. None where no column is in all of them.
     """
     inner = axes - 1
     axis = axis_of(spatial, inner, COLUMNS)
     group = window_group(axis, column, limit, edge)
     if group.shared_from >= group.shared_to:
         return 0
-    whole = _windows(spatial, axes, position, box)
     inside = axis_of(box, inner, BOX_COLUMNS)
-    first, rows = plane + whole.offset, whole.total // inside[0]
+    first, rows = plane + window.offset, window.total // inside[0]
 
     found = integers(scratch)
     size = edge_bytes(edge)
@@ -110,5 +109,5 @@ def winners_together(spatial, axes, edge, position, column, limit, plane, box, s
             key, at = _first_greatest(key, at, before[part], before_at[part])
         if behind_part >= 0:
             key, at = _first_greatest(key, at, behind[behind_part], behind_at[behind_part])
-        found[i] = whole.position + at
+        found[i] = window.position + at
     return group.count

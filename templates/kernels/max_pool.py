@@ -348,7 +348,7 @@ def direct(width, is_float):
                         spatial,
                         axes,
                         how[EDGE],
-                        row,
+                        window,
                         column,
                         least(n - column, stop - row),
                         plane,
