@@ -8,9 +8,9 @@ from compiled import helper
 from key_run import place_in_run, run_key
 from memory import item_size
 from order_key import load_key
-from pool_walk import BOX_COLUMNS, COLUMNS, STEP, WEIGHT, _element
 from walk import axis_of, integers
 from window_group import edge_bytes, group_parts, window_group
+from windows import BOX_COLUMNS, COLUMNS, INSIDE, INSIDE_STEP, INSIDE_WEIGHT, STEP, WEIGHT, _element
 
 WINNERS_EDGES = 5  # scratch memory of winners_together, in edge_bytes
 
@@ -19,7 +19,7 @@ WINNERS_EDGES = 5  # scratch memory of winners_together, in edge_bytes
 def _winner(first, box, axes, total, rule):
     """Key and position of the first greatest element of a window, counted from its first."""
     inner = axis_of(box, axes - 1, BOX_COLUMNS)
-    n, step, weight = inner[0], inner[1], inner[2]
+    n, step, weight = inner[INSIDE], inner[INSIDE_STEP], inner[INSIDE_WEIGHT]
     adjoining = step == item_size(rule.flip)
     best = load_key(first, 0, rule)
     best_position = 0
@@ -84,7 +84,7 @@ def winners_together(spatial, axes, edge, window, column, limit, plane, box, scr
     if group.shared_from >= group.shared_to:
         return 0
     inside = axis_of(box, inner, BOX_COLUMNS)
-    first, rows = plane + window.offset, window.total // inside[0]
+    first, rows = plane + window.offset, window.total // inside[INSIDE]
 
     found = integers(scratch)
     size = edge_bytes(edge)
@@ -97,8 +97,8 @@ def winners_together(spatial, axes, edge, window, column, limit, plane, box, scr
     _column_winners(behind, behind_at, first, box, axes, rows, columns, begin, axis, rule)
     _join_up(behind, behind_at, 0, columns, 1)
     begin = group.shared_from - group.low
-    inside[0] = group.shared_to - group.shared_from
-    place, total = first + begin * axis[STEP], rows * inside[0]
+    inside[INSIDE] = group.shared_to - group.shared_from
+    place, total = first + begin * axis[STEP], rows * inside[INSIDE]
     shared, shared_at = _winner(place, box, axes, total, rule)
     shared_at += begin * axis[WEIGHT]
 

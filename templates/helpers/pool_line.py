@@ -11,6 +11,7 @@ from numba.core import cgutils
 from numba.extending import intrinsic
 
 from few_lanes import _load_few
+from greatest import _element_bits, _inverted, _parts, _resize, farthest
 from loops import _by_count, _cases, _rounds
 from memory import (
     NEAR_STEPS,
@@ -24,21 +25,7 @@ from memory import (
     _store,
 )
 from order_key import _rule
-from rank import (
-    _element_bits,
-    _inverted,
-    _is_float,
-    _joined,
-    _least,
-    _lowest,
-    _parts,
-    _rank,
-    _rank_type,
-    _resize,
-    _term,
-    _width,
-    farthest,
-)
+from ranks import Ranks, _joined, _least, _width
 from stores import _store_lanes, _store_past
 from strips import WIDEST, _after, _place, _runs, _vector
 from target import _zen
@@ -80,12 +67,15 @@ class Rows(NamedTuple):
 
 
 class Pieces(NamedTuple):
-    """What outputs are joined of; in ranks."""
+    """What ranks are yet to be joined of: so many, `step` ranks apart, the last of them `last` ranks from the first.
 
-    stride: Any  # from one output to the next, one of NEAR_STEPS
+    `stride`: ranks from one output to the next, one of NEAR_STEPS.
+    """
+
+    stride: Any
     count: Any
     step: Any
-    last: Any  # from the first piece to the last
+    last: Any
 
 
 class Runs(NamedTuple):
@@ -106,51 +96,38 @@ AHEAD_IN_ROW = 8192  # on Zen 5 (0.86 to 1 of that), where a row's columns are p
 
 
 @intrinsic
-def rank_size(_context: Any, wide: Any, flip: Any) -> Any:
-    """Bytes of a rank, a constant."""
-
-    def codegen(_context: Any, _builder: Any, _signature: Any, _values: Any) -> Any:
-        return ir.IntType(64)(_width(_rank_type(wide, flip)) // 8)
-
-    return types.int64(wide, flip), codegen
-
-
-@intrinsic
-def clear_ranks(_context: Any, line: Any, n: Any, wide: Any, flip: Any) -> Any:
+def clear_ranks(_context: Any, line: Any, n: Any, ranks: Any) -> Any:
     """Set n ranks, and up to a vector more, to padding."""
 
     def codegen(context: Any, builder: Any, _signature: Any, values: Any) -> Any:
-        vector = _vector(_rank_type(wide, flip))
+        vector = _vector(ranks.ranks.rank)
         i64 = ir.IntType(64)
         start = _pointer(builder, values[0])
-        stop = builder.mul(values[1], i64(_width(vector.element) // 8))
+        stop = builder.mul(values[1], i64(ranks.ranks.bytes))
         with cgutils.for_range_slice(builder, i64(0), stop, i64(VECTOR_BYTES), i64) as (offset, _):
             _store(builder, _least(vector), builder.gep(start, [offset]))
         return context.get_dummy_value()
 
-    return types.void(types.int64, types.int64, wide, flip), codegen
+    return types.void(types.int64, types.int64, ranks), codegen
 
 
 def _rank_rows(
-    context: Any, builder: Any, signature: Any, values: Any, wide: Any, rule: Any, apart: bool
+    context: Any, builder: Any, signature: Any, values: Any, ranks: Ranks, apart: bool
 ) -> None:
     """See rank_rows; `apart`: columns do not adjoin."""
     planes = Planes(*cgutils.unpack_tuple(builder, values[0]))
     lines = Lines(*cgutils.unpack_tuple(builder, values[1]))
     rows = Rows(*cgutils.unpack_tuple(builder, values[2]))
-    flip = rule[0]
-    element = _rank_type(wide, flip)
-    sums = _is_float(element)
-    positions_wanted = wide != types.none and not sums
+    element = ranks.rank
     i64 = ir.IntType(64)
-    order: Any = None if sums else _rule(builder, signature, values)
+    rule = ranks.rule(builder, signature, values)
     offsets, positions = (builder.inttoptr(t, i64.as_pointer()) for t in rows[:2])
     ahead, level = i64(AHEAD), 2
     if _zen(context) >= 5:
         places = builder.icmp_signed("!=", rows.along, i64(0))
         ahead, level = builder.select(places, i64(AHEAD_IN_ROW), ahead), 1
-    whole = _vector(element, WIDEST if positions_wanted else 1)
-    if positions_wanted:
+    whole = _vector(element, WIDEST if ranks.positions else 1)
+    if ranks.positions:
         numbers = ir.Constant(whole, list(range(0, 2 * whole.count, 2)))
         along = _splat(builder, _resize(builder, rows.along, element), whole)
         steps = builder.mul(along, numbers)
@@ -159,26 +136,26 @@ def _rank_rows(
     def strip(
         rounds: Any, vector: Any, plane: Any, number: Any, column: Any, done: Any, few: Any
     ) -> None:
-        narrow = ir.VectorType(ir.IntType(flip.bitwidth), vector.count)
+        narrow = ir.VectorType(ranks.element, vector.count)
         best, least = cgutils.alloca_once(builder, vector), _least(vector)
-        size = i64(_width(element) // 8)
+        size = i64(ranks.bytes)
         steps_to = (plane, planes.line), (number, lines.place_step), (column, size)
         place = _place(builder, lines.place, *steps_to)
-        if sums:
+        if ranks.sums:
             builder.store(least, best)
         else:
             old = _load(builder, place, vector)
-            lowest = _splat(builder, _lowest(builder, element, wide, order), vector)
+            lowest = _splat(builder, ranks.lowest(builder, rule), vector)
             begin = lowest if few is None else builder.select(few.mask, lowest, least)
             builder.store(builder.select(fresh, begin, old), best)
         step = rows.step if apart else i64(narrow.element.width // 8)
         steps_to = (plane, planes.source), (number, lines.source_step), (column, step)
         first = _place(builder, lines.source, *steps_to)
         start = None
-        if positions_wanted:
+        if ranks.positions:
             start = builder.add(lines.position, builder.mul(number, lines.position_step))
             start = builder.add(start, builder.mul(column, rows.along))
-            start = _inverted(builder, start, element, flip.bitwidth)
+            start = _inverted(builder, start, element, ranks.element.width)
             start = builder.sub(_splat(builder, start, vector), steps)
 
         def join_row(row: Any) -> None:
@@ -186,7 +163,7 @@ def _rank_rows(
             pointer = builder.gep(first, [offset])
             _prefetch(builder, builder.gep(pointer, [ahead]), level)
             where = None
-            if positions_wanted:
+            if ranks.positions:
                 where = builder.load(builder.gep(positions, [row]))
                 where = _splat(builder, _resize(builder, where, element), vector)
                 where = builder.sub(start, where)
@@ -196,17 +173,14 @@ def _rank_rows(
                 bits = _load_apart(builder, address, step, narrow, count)
             else:
                 bits = _load_few(builder, pointer, few, narrow)
-            if sums:
-                rank = _term(context, builder, bits, element, rule, values[-1])
-            else:
-                rank = _rank(builder, bits, where, element, order)
+            rank = ranks.of(context, builder, bits, where, rule)
             if few is not None:
                 rank = builder.select(few.mask, rank, least)
             builder.store(_joined(builder, rank, builder.load(best)), best)
 
         _rounds(builder, rounds, join_row)
         found = builder.load(best)
-        if not sums:
+        if not ranks.sums:
             _store(builder, found, place)
             return
         with builder.if_else(fresh) as (then, otherwise):
@@ -219,14 +193,14 @@ def _rank_rows(
 
     counts = planes.count, lines.count, rows.columns
 
-    def ranks(rounds: Any) -> None:
-        halves = not positions_wanted and not apart  # `steps` are those of a whole vector
+    def strips(rounds: Any) -> None:
+        halves = not ranks.positions and not apart  # `steps` are those of a whole vector
         _runs(context, builder, whole, *counts, partial(strip, rounds), halves)
 
     if apart:
-        ranks(rows.count)
+        strips(rows.count)
     else:
-        _by_count(builder, rows.count, ranks)
+        _by_count(builder, rows.count, strips)
 
 
 def _ranking(apart: bool) -> Any:
@@ -234,13 +208,13 @@ def _ranking(apart: bool) -> Any:
 
     @intrinsic
     def rank(
-        _context: Any, planes: Any, lines: Any, rows: Any, fresh: Any, wide: Any, rule: Any
+        _context: Any, planes: Any, lines: Any, rows: Any, fresh: Any, ranks: Any, rule: Any
     ) -> Any:
         def codegen(context: Any, builder: Any, signature: Any, values: Any) -> Any:
-            _rank_rows(context, builder, signature, values, wide, rule, apart)
+            _rank_rows(context, builder, signature, values, ranks.ranks, apart)
             return context.get_dummy_value()
 
-        return types.void(planes, lines, rows, types.boolean, wide, rule), codegen
+        return types.void(planes, lines, rows, types.boolean, ranks, rule), codegen
 
     return rank
 
@@ -281,39 +255,30 @@ def _folded(
 
 
 @intrinsic
-def fold_line(
-    _context: Any,
-    target: Any,
-    source: Any,
-    n: Any,
-    pieces: Any,
-    step: Any,
-    last: Any,
-    wide: Any,
-    flip: Any,
-) -> Any:
-    """target[i] = source[i], source[i + step], .., source[i + last] joined, `pieces` of them.
+def fold_line(_context: Any, target: Any, source: Any, n: Any, pieces: Any, ranks: Any) -> Any:
+    """target[i] = source[i], source[i + step], .., source[i + last] joined, for n ranks and up to a vector more.
 
-    For n ranks, and up to a vector more; may be in place. One piece: a copy of those at `last`.
+    May be in place. One piece: a copy of those at `last`.
     """
 
     def codegen(context: Any, builder: Any, _signature: Any, values: Any) -> Any:
         # Else LLVM unrolls short loops (1.1 times as slow).
         builder.function.attributes.add("optsize")
-        target, source, n, pieces, step, last = values[:6]
-        vector = _vector(_rank_type(wide, flip))
+        target, source, n = values[:3]
+        joined_of = Pieces(*cgutils.unpack_tuple(builder, values[3]))
+        vector = _vector(ranks.ranks.rank)
         i64 = ir.IntType(64)
-        size = i64(_width(vector.element) // 8)
+        size = i64(ranks.ranks.bytes)
         near, to = _pointer(builder, source), _pointer(builder, target)
-        shifts = (pieces, builder.mul(step, size), builder.mul(last, size))
+        step, last = builder.mul(joined_of.step, size), builder.mul(joined_of.last, size)
+        shifts = (joined_of.count, step, last)
         stop = builder.mul(n, size)
         with cgutils.for_range_slice(builder, i64(0), stop, i64(VECTOR_BYTES), i64) as (offset, _):
             (best,) = _folded(builder, builder.gep(near, [offset]), 1, vector, shifts)
             _store(builder, best, builder.gep(to, [offset]))
         return context.get_dummy_value()
 
-    i64 = types.int64
-    return types.void(i64, i64, i64, i64, i64, i64, wide, flip), codegen
+    return types.void(types.int64, types.int64, types.int64, pieces, ranks), codegen
 
 
 @intrinsic
@@ -328,8 +293,7 @@ def fold_block(
     n: Any,
     window: Any,
     count: Any,
-    wide: Any,
-    flip: Any,
+    ranks: Any,
 ) -> Any:
     """Join n ranks, a vector at least, of `window` rows from a row on, and of as many from `count` - 1 more rows on.
 
@@ -341,9 +305,9 @@ def fold_block(
         target, source, planes, target_plane, source_plane, step = values[:6]
         n, window, count = values[6:9]
         builder.function.attributes.add("optsize")  # as in fold_line
-        vector = _vector(_rank_type(wide, flip))
+        vector = _vector(ranks.ranks.rank)
         i64 = n.type
-        one, size, lanes = i64(1), i64(_width(vector.element) // 8), i64(vector.count)
+        one, size, lanes = i64(1), i64(ranks.ranks.bytes), i64(vector.count)
         end = builder.sub(n, lanes)
         best = cgutils.alloca_once(builder, vector)
 
@@ -380,7 +344,7 @@ def fold_block(
         return context.get_dummy_value()
 
     i64 = types.int64
-    return types.void(*(i64,) * 9, wide, flip), codegen
+    return types.void(*(i64,) * 9, ranks), codegen
 
 
 def _fold_runs(
@@ -426,20 +390,39 @@ def _fold_runs(
 
 
 @intrinsic
-def copy_rank(_context: Any, target: Any, source: Any, wide: Any, flip: Any) -> Any:
+def copy_rank(_context: Any, target: Any, source: Any, ranks: Any) -> Any:
     """Copy one rank."""
 
     def codegen(context: Any, builder: Any, _signature: Any, values: Any) -> Any:
-        rank = _load(builder, _pointer(builder, values[1]), _rank_type(wide, flip))
+        rank = _load(builder, _pointer(builder, values[1]), ranks.ranks.rank)
         _store(builder, rank, _pointer(builder, values[0]))
         return context.get_dummy_value()
 
-    return types.void(types.int64, types.int64, wide, flip), codegen
+    return types.void(types.int64, types.int64, ranks), codegen
+
+
+@intrinsic
+def copy_element(_context: Any, target: Any, source: Any, ranks: Any) -> Any:
+    """Copy the bits of one element."""
+
+    def codegen(context: Any, builder: Any, _signature: Any, values: Any) -> Any:
+        bits = _load(builder, _pointer(builder, values[1]), ranks.ranks.element)
+        _store(builder, bits, _pointer(builder, values[0]))
+        return context.get_dummy_value()
+
+    return types.void(types.int64, types.int64, ranks), codegen
 
 
 @intrinsic
 def store_elements(
-    _context: Any, out: Any, plane_out: Any, out_step: Any, runs: Any, past: Any, rule: Any
+    _context: Any,
+    out: Any,
+    plane_out: Any,
+    out_step: Any,
+    runs: Any,
+    past: Any,
+    ranks: Any,
+    rule: Any,
 ) -> Any:
     """Store the elements of runs of outputs, of planes and of runs the given steps (bytes) apart.
 
@@ -450,16 +433,16 @@ def store_elements(
         out, plane_out, out_step, _, past = values[:5]
         order = _rule(builder, signature, values)
 
-        def run(plane: Any, number: Any, ranks: Any, first: Any, few: Any) -> None:
+        def run(plane: Any, number: Any, joined: Any, first: Any, few: Any) -> None:
             target = _place(builder, out, (plane, plane_out), (number, out_step))
-            bits = _element_bits(builder, ranks, order)
+            bits = _element_bits(builder, joined, order)
             _store_past(builder, bits, target, first, few, past)
 
-        _fold_runs(context, builder, _vector(order.flip.type), values[3], run, halves=True)
+        _fold_runs(context, builder, _vector(ranks.ranks.rank), values[3], run, halves=True)
         return context.get_dummy_value()
 
     i64 = types.int64
-    return types.void(i64, i64, i64, runs, types.boolean, rule), codegen
+    return types.void(i64, i64, i64, runs, types.boolean, ranks, rule), codegen
 
 
 @intrinsic
@@ -478,7 +461,7 @@ def store_found(
     width: Any,
     blank: Any,
     past: Any,
-    wide: Any,
+    ranks: Any,
     rule: Any,
 ) -> Any:
     """Store the elements as store_elements does, and their indices, of `width` bytes: base + i * weight + position, and
@@ -491,10 +474,9 @@ def store_found(
         out, plane_out, out_step, indices, plane_index, index_step = values[:6]
         base, plane_base, weight, width, blank, past = values[7:13]
         order = _rule(builder, signature, values)
-        rank_type = _rank_type(wide, rule[0])
+        rank_type, bits_type = ranks.ranks.rank, ranks.ranks.element
         # The keys, and the positions, of two registers of wide ranks fill one: 0.86 to 0.95 of the time.
         vector = _vector(rank_type, WIDEST if rank_type.width > 32 else 1)
-        bits_type = order.flip.type
         narrow = ir.VectorType(bits_type, vector.count)
         elements_wanted = signature.args[0] != types.none
         some = ir.VectorType(ir.IntType(1), vector.count)
@@ -536,8 +518,8 @@ def store_found(
             index = builder.select(padding, ir.Constant(wanted, [-1] * vector.count), index)
             _store_past(builder, index, target, first, few, past)
 
-        def run(plane: Any, number: Any, ranks: Any, first: Any, few: Any) -> None:
-            key, low = _parts(builder, ranks, bits_type)
+        def run(plane: Any, number: Any, joined: Any, first: Any, few: Any) -> None:
+            key, low = _parts(builder, joined, bits_type)
             padding = builder.icmp_signed("==", low, ir.Constant(low.type, None))
             if elements_wanted:
                 target = _place(builder, out, (plane, plane_out), (number, out_step))
@@ -555,5 +537,5 @@ def store_found(
         return _any(builder, builder.load(found))
 
     i64 = types.int64
-    args = (out, *(i64,) * 5, runs, *(i64,) * 4, blank, types.boolean, wide, rule)
+    args = (out, *(i64,) * 5, runs, *(i64,) * 4, blank, types.boolean, ranks, rule)
     return types.boolean(*args), codegen

@@ -10,8 +10,11 @@ from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
+from batch import BATCH_COLUMNS, BATCH_OUT, BATCH_SIZE, BATCH_STEP
 from compiled import entry
+from doubling import _double
 from few_lanes import _masked_load, _masked_store
+from greatest import _element_bits
 from loops import _by_count
 from memory import (
     VECTOR_BYTES,
@@ -25,37 +28,13 @@ from memory import (
     release,
 )
 from order_key import _rule
-from pool_line import AHEAD, Pieces, _folded, fold_line, rank_size
-from pool_walk import (
-    BATCH_COLUMNS,
-    BUFFER,
-    COLUMNS,
-    DILATION,
-    KEPT,
-    LINE,
-    OUT_SIZE,
-    PLANE,
-    PLANES,
-    STRIDE,
-    TABLE_AT,
-    TALL,
-    WINDOW,
-    _double,
-    _tables,
-)
-from rank import (
-    _element_bits,
-    _is_float,
-    _joined,
-    _least,
-    _lowest,
-    _rank,
-    _rank_type,
-    _term,
-)
+from pool_line import AHEAD, Pieces, _folded, fold_line
+from pool_settings import BUFFER, KEPT, LINE, PLANE, PLANES, TABLE_AT, TALL, _tables
+from ranks import _joined, _least, rank_size
 from strips import _vector
-from sum_line import _bits_of
+from sums import _nearest_bits
 from walk import axis_of, integers
+from windows import COLUMNS, DILATION, OUT_SIZE, STRIDE, WINDOW
 
 # The table of a walk by packed planes is a head, an entry for each vector of an item's ranks, one for each vector of
 # results, then, for averages, as many vectors of divisors.
@@ -91,35 +70,33 @@ def _moved(builder: Any, way: str, bits: Any, used: Any) -> Any:
 
 @intrinsic
 def spread_ranks(
-    _context: Any, line: Any, source: Any, table: Any, count: Any, wide: Any, rule: Any
+    _context: Any, line: Any, source: Any, table: Any, count: Any, ranks: Any, rule: Any
 ) -> Any:
     """Rank contiguous elements into so many vectors: each in a lane that is in use, and padding in others."""
 
+    kept = ranks.ranks
+
     def codegen(context: Any, builder: Any, signature: Any, values: Any) -> Any:
         line, source, table, count = values[:4]
-        flip = rule[0]
-        element = _rank_type(wide, flip)
-        sums = _is_float(element)
-        vector = _vector(element)
-        narrow = ir.VectorType(ir.IntType(flip.bitwidth), vector.count)
-        order: Any = None if sums else _rule(builder, signature, values)
-        lowest = None if sums else _splat(builder, _lowest(builder, element, wide, order), vector)
+        vector = _vector(kept.rank)
+        narrow = ir.VectorType(kept.element, vector.count)
+        rule = kept.rule(builder, signature, values)
+        lowest = _splat(builder, kept.lowest(builder, rule), vector)
         with cgutils.for_range(builder, count) as loop:
             used, first, offset = _entry_of(builder, table, loop.index, vector.count)
             pointer = _pointer(builder, source, offset)
             _prefetch(builder, builder.gep(pointer, [offset.type(AHEAD)]), 2)
             bits = _moved(builder, "expand", _masked_load(builder, pointer, first, narrow), used)
-            if sums:
-                rank = _term(context, builder, bits, element, rule, values[-1])
-            else:
-                rank = _joined(builder, _rank(builder, bits, None, element, order), lowest)
+            rank = kept.of(context, builder, bits, None, rule)
+            if not kept.sums:
+                rank = _joined(builder, rank, lowest)
             rank = builder.select(used, rank, _least(vector))
             place = builder.mul(loop.index, loop.index.type(VECTOR_BYTES))
             _store(builder, rank, _pointer(builder, line, place))
         return context.get_dummy_value()
 
     i64 = types.int64
-    return types.void(i64, i64, i64, i64, wide, rule), codegen
+    return types.void(i64, i64, i64, i64, ranks, rule), codegen
 
 
 def _pack(builder: Any, vector: Any, values: Any, finish: Callable[[Any, Any], Any]) -> None:
@@ -151,19 +128,19 @@ def pack_elements(
     table: Any,
     count: Any,
     divisors: Any,
-    wide: Any,
+    ranks: Any,
     rule: Any,
 ) -> Any:
     """Store the elements of the lanes in use of so many vectors, of ranks that are yet to be joined of pieces."""
 
     def codegen(context: Any, builder: Any, signature: Any, values: Any) -> Any:
         order = _rule(builder, signature, values)
-        vector = _vector(order.flip.type)
-        _pack(builder, vector, values, lambda ranks, _place: _element_bits(builder, ranks, order))
+        vector = _vector(ranks.ranks.rank)
+        _pack(builder, vector, values, lambda joined, _place: _element_bits(builder, joined, order))
         return context.get_dummy_value()
 
     i64 = types.int64
-    return types.void(i64, i64, pieces, i64, i64, i64, wide, rule), codegen
+    return types.void(i64, i64, pieces, i64, i64, i64, ranks, rule), codegen
 
 
 @intrinsic
@@ -175,42 +152,41 @@ def pack_averages(
     table: Any,
     count: Any,
     divisors: Any,
-    wide: Any,
+    ranks: Any,
     rule: Any,
 ) -> Any:
     """As pack_elements, of sums, each divided by that of `divisors` which stands in its place."""
 
     def codegen(context: Any, builder: Any, _signature: Any, values: Any) -> Any:
-        kind = rule[0]
-        vector = _vector(_rank_type(wide, kind))
+        vector = _vector(ranks.ranks.rank)
 
-        def average(ranks: Any, place: Any) -> Any:
+        def average(sums: Any, place: Any) -> Any:
             divisor = _load(builder, _pointer(builder, values[5], place), vector)
-            return _bits_of(context, builder, builder.fdiv(ranks, divisor), kind)
+            return _nearest_bits(context, builder, builder.fdiv(sums, divisor), ranks.ranks)
 
         _pack(builder, vector, values, average)
         return context.get_dummy_value()
 
     i64 = types.int64
-    return types.void(i64, i64, pieces, i64, i64, i64, wide, rule), codegen
+    return types.void(i64, i64, pieces, i64, i64, i64, ranks, rule), codegen
 
 
-def packed_chunk(read_rule, wide, sums, store):
+def packed_chunk(ranks, read_rule, store):
     """Chunk for small planes that adjoin in memory, as their outputs do; an item is PLANES of them.
 
     Ranks of all its planes are one line. Behind a row comes as much padding as stands before the next: the last windows
     of a row reach into that, those of a plane into the next one's, and what lies between results is not used. The last
-    item ends with the last plane, and does some again that the item before has. `store`: pack_elements, or of sums
-    pack_averages.
+    item ends with the last plane, and does some again that the item before has. `read_rule` as of line_chunk; `store`:
+    pack_elements, or of sums pack_averages.
     """
+    sums = ranks.sums
     buffers = 3 if sums else 2
 
     @entry
     def chunk(walk, x, out, _other, begin, end):
         how, batch, spatial = _tables(walk)
         rule = read_rule(how)
-        flip = rule[0]
-        size, line, buffer = rank_size(wide, flip), how[LINE], how[BUFFER]
+        size, line, buffer = rank_size(ranks), how[LINE], how[BUFFER]
         spread = allocate(buffers * buffer)
         doubled = spread + buffer
         rest = doubled + buffer if sums else None
@@ -219,7 +195,7 @@ def packed_chunk(read_rule, wide, sums, store):
         results = entries + 8 * ENTRY * head[ENTRIES]
         divisors = results + 8 * ENTRY * head[RESULTS]
         axis = axis_of(batch, 0, BATCH_COLUMNS)
-        planes, step, out_step = axis[0], axis[1], axis[2]
+        planes, step, out_step = axis[BATCH_SIZE], axis[BATCH_STEP], axis[BATCH_OUT]
         row_axis, axis = axis_of(spatial, 0, COLUMNS), axis_of(spatial, 1, COLUMNS)
         reach, window = (axis[WINDOW] - 1) * axis[DILATION], row_axis[WINDOW]
         row_unit = row_axis[DILATION] * line
@@ -229,12 +205,12 @@ def packed_chunk(read_rule, wide, sums, store):
         kept = (row_axis[OUT_SIZE] - 1) * line + (axis[OUT_SIZE] - 1) * axis[STRIDE] + 1 + reach
         for item in range(begin, end):
             first = least(item * how[PLANES], planes - how[PLANES])
-            spread_ranks(spread, x + first * step, entries, head[ENTRIES], wide, rule)
-            source, number, shift, last = spread, window, row_unit, row_reach
+            spread_ranks(spread, x + first * step, entries, head[ENTRIES], ranks, rule)
+            source, pieces = spread, Pieces(1, window, row_unit, row_reach)
             # Sums of few rows are added one by one, as by lines: results do not depend on the layout.
             if not sums or how[TALL] != 0:
-                source, number, shift, last = _double(
-                    doubled, rest, spread, n + row_reach, window, row_unit, wide, flip
+                source, pieces = _double(
+                    doubled, rest, spread, n + row_reach, window, row_unit, ranks
                 )
             if how[KEPT] > 0:
                 for plane in range(how[PLANES]):
@@ -242,34 +218,30 @@ def packed_chunk(read_rule, wide, sums, store):
                         doubled + plane * how[KEPT] * size,
                         source + plane * how[PLANE] * size,
                         kept,
-                        number,
-                        shift,
-                        last,
-                        wide,
-                        flip,
+                        pieces,
+                        ranks,
                     )
                 source = doubled
-            elif number > 1:
-                fold_line(doubled, source, n, number, shift, last, wide, flip)
+            elif pieces.count > 1:
+                fold_line(doubled, source, n, pieces, ranks)
                 source = doubled
-            source, number, shift, last = _double(
+            source, pieces = _double(
                 doubled,
                 rest,
                 source,
                 head[RESULT_SPAN] + reach,
                 axis[WINDOW],
                 axis[DILATION],
-                wide,
-                flip,
+                ranks,
             )
             store(
                 out + first * out_step,
                 source,
-                Pieces(1, number, shift, last),
+                pieces,
                 results,
                 head[RESULTS],
                 divisors,
-                wide,
+                ranks,
                 rule,
             )
         release(spread)

@@ -9,7 +9,7 @@ from numba.core import cgutils
 
 from few_lanes import _few, _has_masks
 from memory import VECTOR_BYTES, _pointer, _splat
-from rank import _width
+from ranks import _width
 
 WIDEST = 2  # registers of a vector of ranks, at most
 

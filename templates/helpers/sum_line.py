@@ -1,11 +1,9 @@
-"""Sums in lines of scratch memory, float32 or float64 as `wide` is, and the elements that they become."""
+"""Sums in lines of scratch memory, and the elements that they become."""
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
-import numpy as np
 from llvmlite import ir
 from numba import types
 from numba.core import cgutils
@@ -13,31 +11,17 @@ from numba.extending import intrinsic
 
 from compiled import helper
 from few_lanes import _load_few, _store_few
-from half import _like, _to_16_bits
-from memory import _load, _pointer, _splat, _store, item_size, load_integer, split, store_integer
-from pool_line import Pieces, Planes, Runs, _fold_runs, rank_size
-from pool_walk import COLUMNS, LANE_OUT, LINE, OUT_STEP, PAST, PITCH, SPATIAL
-from rank import _float_of, _may_vanish, _raised, _raised_to_real, _rank_type, _scalar, _width
+from half import _like
+from memory import _load, _pointer, _splat, _store, split
+from pool_line import Pieces, Planes, Runs, _fold_runs, copy_element
+from pool_settings import LANE_OUT, LINE, PAST, PITCH, SPATIAL
+from ranks import element_size, rank_size
 from stores import _store_lanes, _store_past
 from strips import _after, _place, _runs, _vector
+from sums import Sums, _float_of, _nearest_bits
 from vectors import _any
 from walk import axis_of
-
-KINDS = {
-    "FLOAT16": np.int16(0),
-    "BFLOAT16": np.uint16(0),
-    "FLOAT32": np.int32(0),
-    "FLOAT64": np.int64(0),
-}
-
-
-def _bits_of(context: Any, builder: Any, value: Any, kind: Any) -> Any:
-    """The bits of the element nearest to a float32 or float64."""
-    if kind.bitwidth == 16:
-        return _to_16_bits(context, builder, value, half=kind == types.int16)
-    if _scalar(value.type) == ir.DoubleType() and kind == types.int32:
-        value = builder.fptrunc(value, _like(value.type, ir.FloatType()))
-    return builder.bitcast(value, _like(value.type, ir.IntType(kind.bitwidth)))
+from windows import COLUMNS, OUT_STEP
 
 
 def _as_rank(builder: Any, value: Any, element: Any) -> Any:
@@ -46,40 +30,40 @@ def _as_rank(builder: Any, value: Any, element: Any) -> Any:
 
 
 @intrinsic
-def load_float(_context: Any, kind: Any, address: Any) -> Any:
+def load_float(_context: Any, ranks: Any, address: Any) -> Any:
     """The element at `address` as a float64."""
 
     def codegen(context: Any, builder: Any, _signature: Any, values: Any) -> Any:
-        bits = _load(builder, _pointer(builder, values[1]), ir.IntType(kind.bitwidth))
-        return _float_of(context, builder, bits, kind, ir.DoubleType())
+        bits = _load(builder, _pointer(builder, values[1]), ranks.ranks.element)
+        return _float_of(context, builder, bits, ranks.ranks.dtype, ir.DoubleType())
 
-    return types.float64(kind, types.int64), codegen
+    return types.float64(ranks, types.int64), codegen
 
 
 @intrinsic
-def store_float(_context: Any, kind: Any, address: Any, value: Any) -> Any:
+def store_float(_context: Any, ranks: Any, address: Any, value: Any) -> Any:
     """Store the element nearest to a float64."""
 
     def codegen(context: Any, builder: Any, _signature: Any, values: Any) -> Any:
-        bits = _bits_of(context, builder, values[2], kind)
+        bits = _nearest_bits(context, builder, values[2], ranks.ranks)
         _store(builder, bits, _pointer(builder, values[1]))
         return context.get_dummy_value()
 
-    return types.void(kind, types.int64, types.float64), codegen
+    return types.void(ranks, types.int64, types.float64), codegen
 
 
-def _as_sum(builder: Any, bits: Any, kind: Any) -> Any:
+def _as_sum(builder: Any, bits: Any, sums: Sums) -> Any:
     """Bits of elements as what the sum of 0 and each becomes: of -0.0 that is 0.0, and every NaN is quiet.
 
     Elements of 16 bits are not converted for that: 0.3 of the time.
     """
-    if kind.bitwidth != 16:
-        element = ir.FloatType() if kind.bitwidth == 32 else ir.DoubleType()
+    if sums.element.width != 16:
+        element = ir.FloatType() if sums.element.width == 32 else ir.DoubleType()
         value = builder.bitcast(bits, _like(bits.type, element))
         return builder.bitcast(
             builder.fadd(value, _splat(builder, element(0.0), value.type)), bits.type
         )
-    half = kind == types.int16
+    half = sums.dtype == "FLOAT16"
 
     def constant(value: int) -> Any:
         return _splat(builder, ir.IntType(16)(value), bits.type)
@@ -93,57 +77,57 @@ def _as_sum(builder: Any, bits: Any, kind: Any) -> Any:
 
 
 @intrinsic
-def copy_as_sum(_context: Any, kind: Any, target: Any, source: Any) -> Any:
+def copy_as_sum(_context: Any, ranks: Any, target: Any, source: Any) -> Any:
     """Copy an element; see _as_sum."""
 
     def codegen(_context: Any, builder: Any, _signature: Any, values: Any) -> Any:
-        bits = _load(builder, _pointer(builder, values[2]), ir.IntType(kind.bitwidth))
-        _store(builder, _as_sum(builder, bits, kind), _pointer(builder, values[1]))
+        bits = _load(builder, _pointer(builder, values[2]), ranks.ranks.element)
+        _store(builder, _as_sum(builder, bits, ranks.ranks), _pointer(builder, values[1]))
         return _context.get_dummy_value()
 
-    return types.void(kind, types.int64, types.int64), codegen
+    return types.void(ranks, types.int64, types.int64), codegen
 
 
 @intrinsic
-def set_sums(_context: Any, line: Any, n: Any, value: Any, wide: Any, kind: Any) -> Any:
+def set_sums(_context: Any, line: Any, n: Any, value: Any, ranks: Any) -> Any:
     """Set n sums to a float64, exactly these."""
 
     def codegen(context: Any, builder: Any, _signature: Any, values: Any) -> Any:
-        element = _rank_type(wide, kind)
+        element = ranks.ranks.rank
         value = _as_rank(builder, values[2], element)
         start = builder.inttoptr(values[0], element.as_pointer())
         with cgutils.for_range(builder, values[1]) as loop:
             _store(builder, value, builder.gep(start, [loop.index]))
         return context.get_dummy_value()
 
-    return types.void(types.int64, types.int64, types.float64, wide, kind), codegen
+    return types.void(types.int64, types.int64, types.float64, ranks), codegen
 
 
 @intrinsic
-def add_to_sum(_context: Any, line: Any, number: Any, value: Any, wide: Any, kind: Any) -> Any:
+def add_to_sum(_context: Any, line: Any, number: Any, value: Any, ranks: Any) -> Any:
     """Add a float64 to sum `number` of a line."""
 
     def codegen(context: Any, builder: Any, _signature: Any, values: Any) -> Any:
-        element = _rank_type(wide, kind)
+        element = ranks.ranks.rank
         place = builder.gep(builder.inttoptr(values[0], element.as_pointer()), [values[1]])
         old = _load(builder, place, element)
         _store(builder, builder.fadd(old, _as_rank(builder, values[2], element)), place)
         return context.get_dummy_value()
 
-    return types.void(types.int64, types.int64, types.float64, wide, kind), codegen
+    return types.void(types.int64, types.int64, types.float64, ranks), codegen
 
 
 @intrinsic
-def get_sum(_context: Any, line: Any, number: Any, wide: Any, kind: Any) -> Any:
+def get_sum(_context: Any, line: Any, number: Any, ranks: Any) -> Any:
     """Sum `number` of a line as a float64."""
 
     def codegen(_context: Any, builder: Any, _signature: Any, values: Any) -> Any:
-        element = _rank_type(wide, kind)
+        element = ranks.ranks.rank
         place = builder.gep(builder.inttoptr(values[0], element.as_pointer()), [values[1]])
         value = _load(builder, place, element)
         return value if element == ir.DoubleType() else builder.fpext(value, ir.DoubleType())
 
-    return types.float64(types.int64, types.int64, wide, kind), codegen
+    return types.float64(types.int64, types.int64, ranks), codegen
 
 
 @intrinsic
@@ -155,27 +139,26 @@ def add_quotients(
     n: Any,
     divisors: Any,
     scale: Any,
-    wide: Any,
-    kind: Any,
+    ranks: Any,
 ) -> Any:
     """Add n contiguous elements of each plane, each divided by its divisor * scale, to the plane's line."""
 
     def codegen(context: Any, builder: Any, _signature: Any, values: Any) -> Any:
         planes = Planes(*cgutils.unpack_tuple(builder, values[0]))
         line, address, n, divisors, scale = values[1:6]
-        element = _rank_type(wide, kind)
-        size = n.type(_width(element) // 8)
+        element = ranks.ranks.rank
+        size = n.type(ranks.ranks.bytes)
         scale = _as_rank(builder, scale, element)
 
         def strip(vector: Any, plane: Any, _number: Any, first: Any, done: Any, few: Any) -> None:
-            narrow = ir.VectorType(ir.IntType(kind.bitwidth), vector.count)
+            narrow = ir.VectorType(ranks.ranks.element, vector.count)
             divisor = _load(builder, _place(builder, divisors, (first, size)), vector)
             place = _place(builder, line, (plane, planes.line), (first, size))
             old = _load(builder, place, vector)
-            item = n.type(kind.bitwidth // 8)
+            item = n.type(narrow.element.width // 8)
             pointer = _place(builder, address, (plane, planes.source), (first, item))
             bits = _load_few(builder, pointer, few, narrow)
-            value = _float_of(context, builder, bits, kind, element)
+            value = _float_of(context, builder, bits, ranks.ranks.dtype, element)
             value = builder.fdiv(value, builder.fmul(divisor, _splat(builder, scale, vector)))
             value = _after(builder, done, builder.fadd(old, value), old)
             if few is not None:
@@ -186,18 +169,18 @@ def add_quotients(
         return context.get_dummy_value()
 
     i64 = types.int64
-    args = (planes, i64, i64, i64, i64, types.float64, wide, kind)
+    args = (planes, i64, i64, i64, i64, types.float64, ranks)
     return types.void(*args), codegen
 
 
 @intrinsic
-def copy_sums(_context: Any, target: Any, source: Any, n: Any, wide: Any, kind: Any) -> Any:
+def copy_sums(_context: Any, target: Any, source: Any, n: Any, ranks: Any) -> Any:
     """Copy n sums that adjoin, and touch no others."""
 
     def codegen(context: Any, builder: Any, _signature: Any, values: Any) -> Any:
         target, source, n = values[:3]
-        element = _rank_type(wide, kind)
-        size = n.type(_width(element) // 8)
+        element = ranks.ranks.rank
+        size = n.type(ranks.ranks.bytes)
 
         def strip(vector: Any, _plane: Any, _number: Any, first: Any, _done: Any, few: Any) -> None:
             value = _load_few(builder, _place(builder, source, (first, size)), few, vector)
@@ -207,7 +190,7 @@ def copy_sums(_context: Any, target: Any, source: Any, n: Any, wide: Any, kind: 
         _runs(context, builder, _vector(element), one, one, n, strip)
         return context.get_dummy_value()
 
-    return types.void(types.int64, types.int64, types.int64, wide, kind), codegen
+    return types.void(types.int64, types.int64, types.int64, ranks), codegen
 
 
 @intrinsic
@@ -220,37 +203,36 @@ def round_sums(
     count: Any,
     n: Any,
     past: Any,
-    wide: Any,
-    kind: Any,
+    ranks: Any,
 ) -> Any:
     """Store the elements nearest to `count` runs of n adjoining sums, which adjoin, too; if `past`, past the caches."""
 
     def codegen(context: Any, builder: Any, _signature: Any, values: Any) -> Any:
         target, target_step, line, line_step, count, n, past = values[:7]
-        element = _rank_type(wide, kind)
-        size = n.type(_width(element) // 8)
+        element = ranks.ranks.rank
+        size = n.type(ranks.ranks.bytes)
 
         def strip(vector: Any, number: Any, _line: Any, first: Any, _done: Any, few: Any) -> None:
             value = _load(
                 builder, _place(builder, line, (number, line_step), (first, size)), vector
             )
             place = _place(builder, target, (number, target_step))
-            bits = _bits_of(context, builder, value, kind)
+            bits = _nearest_bits(context, builder, value, ranks.ranks)
             _store_past(builder, bits, place, first, few, past)
 
         _runs(context, builder, _vector(element), count, n.type(1), n, strip)
         return context.get_dummy_value()
 
-    return types.void(*(types.int64,) * 6, types.boolean, wide, kind), codegen
+    return types.void(*(types.int64,) * 6, types.boolean, ranks), codegen
 
 
 @intrinsic
-def set_elements(_context: Any, kind: Any, address: Any, n: Any, value: Any) -> Any:
+def set_elements(_context: Any, ranks: Any, address: Any, n: Any, value: Any) -> Any:
     """Set n contiguous elements to that nearest to a float."""
 
     def codegen(context: Any, builder: Any, _signature: Any, values: Any) -> Any:
         _, address, n, value = values
-        bits = _bits_of(context, builder, value, kind)
+        bits = _nearest_bits(context, builder, value, ranks.ranks)
         start = _pointer(builder, address)
 
         def strip(vector: Any, _plane: Any, _number: Any, first: Any, _done: Any, few: Any) -> None:
@@ -260,52 +242,7 @@ def set_elements(_context: Any, kind: Any, address: Any, n: Any, value: Any) -> 
         _runs(context, builder, _vector(bits.type), one, one, n, strip)
         return context.get_dummy_value()
 
-    return types.void(kind, types.int64, types.int64, value), codegen
-
-
-# Roots of sums, of either width, whose squares are certainly neither lost nor infinite: others but 0 are computed in
-# another way. Of sums of other powers, it is the sums that are as safe as these squares.
-SAFE_32 = (2.0**-55, 2.0**63)
-SAFE_64 = (2.0**-480, 2.0**510)
-
-
-def _root(builder: Any, value: Any, exponent: Any, kind: Any) -> Any:
-    """value**(1 / exponent), of float64s.
-
-    A guess, wrong by 0.4 % at most, then Halley's steps, each of which leaves the cube of the error: no tables.
-    """
-    vector = value.type
-    integers = ir.VectorType(ir.IntType(64), vector.count)
-
-    def same(number: float) -> Any:
-        return ir.Constant(vector, [number] * vector.count)
-
-    one = same(1.0)
-    p = _splat(builder, builder.sitofp(exponent, vector.element), vector)
-
-    def bent(number: Any, by: float) -> Any:
-        """The number with a parabola between integers, which makes 2**x of it where it stands for 1 + x, or back."""
-        whole = builder.sitofp(builder.fptosi(number, integers), vector)
-        part = builder.fsub(number, whole)
-        more = builder.fmul(part, builder.fsub(one, part))
-        return builder.fadd(number, builder.fmul(more, same(by)))
-
-    bits = builder.sitofp(builder.bitcast(value, integers), vector)
-    logarithm = bent(builder.fmul(bits, same(2.0**-52)), 0.3475)
-    bias = same(1023.0)
-    logarithm = builder.fadd(builder.fdiv(builder.fsub(logarithm, bias), p), bias)
-    bits = builder.fmul(bent(logarithm, -0.34), same(2.0**52))
-    root = builder.bitcast(builder.fptosi(bits, integers), vector)
-    for _ in range(3 if kind == types.int64 else 2):
-        quotient = builder.fdiv(_raised(builder, root, exponent), value)
-        above = builder.fmul(builder.fadd(p, one), quotient)
-        above = builder.fadd(above, builder.fsub(p, one))
-        excess = builder.fsub(quotient, one)
-        step = builder.fdiv(builder.fadd(excess, excess), above)
-        root = builder.fsub(root, builder.fmul(root, step))
-    positive = builder.fcmp_ordered(">", value, same(0.0))
-    finite = builder.fcmp_ordered("<", value, same(math.inf))
-    return builder.select(builder.and_(positive, finite), root, value)
+    return types.void(ranks, types.int64, types.int64, value), codegen
 
 
 @intrinsic
@@ -320,65 +257,44 @@ def store_sums(
     scales: Any,
     scale_step: Any,
     past: Any,
-    wide: Any,
-    kind: Any,
-    power: Any,
+    ranks: Any,
     exponent: Any,
 ) -> Any:
-    """Store the elements of runs of outputs, as store_elements does.
+    """Store the elements of runs of outputs, as store_elements does: what their sums become.
 
-    A sum is divided by its divisor and its run's scale where `power` is None; of |x|**p the root is taken.
-    True if a root is not certain to be right.
+    Sums that are divided are so by a divisor and their run's scale. True if a result is not certain to be right.
     """
 
     def codegen(context: Any, builder: Any, _signature: Any, values: Any) -> Any:
         out, plane_out, out_step = values[:3]
         divisors, divisor_step, scales, scale_step, past = values[4:9]
-        element = _rank_type(wide, kind)
-        size = out.type(_width(element) // 8)
+        kept = ranks.ranks
+        element = ranks.ranks.rank
+        size = out.type(ranks.ranks.bytes)
         doubtful = cgutils.alloca_once_value(builder, ir.IntType(1)(0))
 
-        def doubt(value: Any, few: Any, squares: int) -> None:
-            safe = SAFE_32 if _width(element) == 32 else SAFE_64
-            lanes = value.type.count
-            low, high = (ir.Constant(value.type, [limit**squares] * lanes) for limit in safe)
-            positive = builder.fcmp_ordered(">", value, ir.Constant(value.type, None))
-            small = builder.and_(positive, builder.fcmp_ordered("<", value, low))
-            unsafe = builder.or_(small, builder.fcmp_ordered(">", value, high))
-            if few is not None:
-                unsafe = builder.and_(unsafe, few.mask)
-            builder.store(builder.or_(builder.load(doubtful), _any(builder, unsafe)), doubtful)
-
         def run(plane: Any, number: Any, value: Any, first: Any, few: Any) -> None:
-            vector = value.type
-            if power == types.none:
+            if kept.divided:
                 place = _place(builder, divisors, (number, divisor_step), (first, size))
-                divisor = _load(builder, place, vector)
+                divisor = _load(builder, place, value.type)
                 scale = _load(builder, _place(builder, scales, (number, scale_step)), element)
-                scale = _splat(builder, scale, vector)
+                scale = _splat(builder, scale, value.type)
                 value = builder.fdiv(value, builder.fmul(divisor, scale))
-            elif power.count == 2:
-                name = f"llvm.sqrt.v{vector.count}f{_width(element)}"
-                fnty = ir.FunctionType(vector, [vector])
-                function = cgutils.get_or_insert_function(builder.module, fnty, name)
-                value = builder.call(function, [value])
-                if _may_vanish(kind, element):
-                    doubt(value, few, 1)
-            elif power.count == 3:
-                doubt(value, few, 2)
-                value = _root(builder, value, values[-1], kind)
-            elif power.count == 4:
-                doubt(value, few, 2)
-                value = _raised_to_real(context, builder, value, values[-1], root=True)
+            value, unsafe = kept.finished(context, builder, value, values[-1])
+            if unsafe is not None:
+                if few is not None:
+                    unsafe = builder.and_(unsafe, few.mask)
+                some = builder.or_(builder.load(doubtful), _any(builder, unsafe))
+                builder.store(some, doubtful)
             target = _place(builder, out, (plane, plane_out), (number, out_step))
-            bits = _bits_of(context, builder, value, kind)
+            bits = _nearest_bits(context, builder, value, ranks.ranks)
             _store_past(builder, bits, target, first, few, past)
 
-        _fold_runs(context, builder, _vector(element), values[3], run, power == types.none)
+        _fold_runs(context, builder, _vector(element), values[3], run, kept.divided)
         return builder.load(doubtful)
 
     i64 = types.int64
-    args = (i64, i64, i64, runs, *(i64,) * 4, types.boolean, wide, kind, power, exponent)
+    args = (i64, i64, i64, runs, *(i64,) * 4, types.boolean, ranks, exponent)
     return types.boolean(*args), codegen
 
 
@@ -396,9 +312,7 @@ def _write_lines(
     by_column,
     by_row,
     spare,
-    wide,
-    kind,
-    power,
+    ranks,
     exponent,
 ):
     """Store the outputs of lines of each plane, one for each of `rows`, yet to be joined of pieces.
@@ -406,7 +320,7 @@ def _write_lines(
     A divisor is the product of one in the line `by_column` and one in the line `by_row`.
     """
     inner = how[SPATIAL] - 1
-    size, item_bytes, pitch = rank_size(wide, kind), item_size(kind), how[PITCH]
+    size, item_bytes, pitch = rank_size(ranks), element_size(ranks), how[PITCH]
     line_step, line_out = how[LINE] * size, axis_of(spatial, inner - 1, COLUMNS)[OUT_STEP]
     step = axis_of(spatial, inner, COLUMNS)[OUT_STEP]
     # One run of a line's places for each line, or runs of the lanes of its places.
@@ -450,14 +364,11 @@ def _write_lines(
                 scales + r * row_step,
                 row_step,
                 plain and how[PAST] != 0,
-                wide,
-                kind,
-                power,
+                ranks,
                 exponent,
             )
             doubtful = doubtful or unsure
             if not plain:
                 for i in range(n_run):
-                    value = load_integer(kind, spare + i * item_bytes)
-                    store_integer(kind, to + r * run_out + i * step, value)
+                    copy_element(to + r * run_out + i * step, spare + i * item_bytes, ranks)
     return doubtful

@@ -12,8 +12,9 @@ from numba.extending import intrinsic
 from exact import _two_sum
 from few_lanes import _few, _load_few
 from memory import VECTOR_BYTES, _load, _pointer, _splat, _store
-from rank import _float_of, _magnitude, _raised
+from powers import _magnitude, _raised
 from strips import _vector
+from sums import _float_of
 from vectors import _greater, _greatest_lane
 
 RUN_REGISTERS = 4  # additions that do not wait for each other
@@ -39,7 +40,9 @@ def _over(
 
 
 @intrinsic
-def add_run(_context: Any, sums: Any, address: Any, n: Any, top: Any, power: Any, kind: Any) -> Any:
+def add_run(
+    _context: Any, sums: Any, address: Any, n: Any, top: Any, power: Any, ranks: Any
+) -> Any:
     """Add n adjoining elements, or of (|x| / top)**power where that is not 0, to RUN_SUMS sums at `sums`."""
 
     def codegen(context: Any, builder: Any, _signature: Any, values: Any) -> Any:
@@ -51,7 +54,7 @@ def add_run(_context: Any, sums: Any, address: Any, n: Any, top: Any, power: Any
 
         def adder(term: Any) -> Any:
             def add(bits: Any, mask: Any) -> None:
-                value = term(_float_of(context, builder, bits, kind, vector.element))
+                value = term(_float_of(context, builder, bits, ranks.ranks.dtype, vector.element))
                 if mask is not None:
                     value = builder.select(mask, value, ir.Constant(vector, None))
                 total, lost = (builder.load(s) for s in state)
@@ -64,7 +67,7 @@ def add_run(_context: Any, sums: Any, address: Any, n: Any, top: Any, power: Any
         def powered(value: Any) -> Any:
             return _raised(builder, builder.fdiv(_magnitude(builder, value), top), power)
 
-        bits = ir.IntType(kind.bitwidth)
+        bits = ranks.ranks.element
         with builder.if_else(builder.icmp_signed("==", power, power.type(0))) as (then, otherwise):
             with then:
                 _over(context, builder, address, n, vector.count, bits, adder(lambda value: value))
@@ -75,17 +78,17 @@ def add_run(_context: Any, sums: Any, address: Any, n: Any, top: Any, power: Any
         return context.get_dummy_value()
 
     i64 = types.int64
-    return types.void(i64, i64, i64, types.float64, i64, kind), codegen
+    return types.void(i64, i64, i64, types.float64, i64, ranks), codegen
 
 
 @intrinsic
-def greatest_magnitude(_context: Any, address: Any, n: Any, kind: Any) -> Any:
+def greatest_magnitude(_context: Any, address: Any, n: Any, ranks: Any) -> Any:
     """The greatest |x| of n adjoining elements, NaN if one is."""
 
     def codegen(context: Any, builder: Any, _signature: Any, values: Any) -> Any:
         address, n, _ = values
-        bits = ir.IntType(kind.bitwidth)
-        lanes = VECTOR_BYTES * 8 // kind.bitwidth
+        bits = ranks.ranks.element
+        lanes = VECTOR_BYTES * 8 // bits.width
         vector = ir.VectorType(bits, lanes)
         best = cgutils.alloca_once_value(builder, ir.Constant(vector, None))
         magnitude = ir.Constant(vector, [2 ** (bits.width - 1) - 1] * lanes)
@@ -97,6 +100,6 @@ def greatest_magnitude(_context: Any, address: Any, n: Any, kind: Any) -> Any:
 
         _over(context, builder, address, n, lanes, bits, greater)
         found = _greatest_lane(builder, builder.load(best))
-        return _float_of(context, builder, found, kind, ir.DoubleType())
+        return _float_of(context, builder, found, ranks.ranks.dtype, ir.DoubleType())
 
-    return types.float64(types.int64, types.int64, kind), codegen
+    return types.float64(types.int64, types.int64, ranks), codegen

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from compiled import helper
 from memory import least, most
-from pool_walk import PADDING, SIZE, STRIDE, WINDOW
+from windows import PADDING, SIZE, STRIDE, WINDOW
 
 
 class Group(NamedTuple):

@@ -2,20 +2,16 @@
 # From templates/kernels/max_pool.py.
 # Regenerate with: python -m generator generate
 # mypy: allow-untyped-defs, no-check-untyped-defs
-"""Greatest element of each window, and its position, for any type, layout and NaN rule; its gradient, and unpooling.
+"""Greatest element of each window, and its position, for any type, layout and NaN rule.
 
 The maximum separates: the rows of each window are joined in a line of scratch memory, then shifted copies of the
 line with each other, doubling the shift, so that large windows cost little more than small ones. Several lines are
 taken together, one after the other in memory. Addresses are raw and strides are in bytes, so that only the
 element's width, whether it is a float, and the width of a rank make a new compiled version.
-
-    wide     what holds a rank, a dummy of its type or a pair of such; None: no indices are wanted
-    indices  of `gradient` the windows' gradients, and their strides; its outputs are as the inputs, not as the windows
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from functools import partial
 from typing import Any, NamedTuple
@@ -26,7 +22,8 @@ from numba import _dynfunc, njit, types, version_info
 from numba.core import cgutils, compiler, compiler_machinery, errors, typed_passes, untyped_passes
 from numba.core import ir as numba_ir
 from numba.core.codegen import JITCodeLibrary
-from numba.extending import intrinsic
+from numba.core.imputils import lower_constant
+from numba.extending import intrinsic, models, register_model, typeof_impl
 
 
 def _is_arm(context: Any) -> bool:
@@ -297,15 +294,6 @@ def _load_apart(builder: Any, address: Any, step: Any, vector: Any, count: Any =
 
     choose(NEAR_STEPS)
     return builder.load(value)
-
-
-def _opaque(builder: Any, value: Any) -> Any:
-    """An integer, or a vector of 256 bits at most, in a register of x86, whose contents LLVM does not know."""
-    kind = "r" if isinstance(value.type, ir.IntType) else "x"
-    function = ir.FunctionType(value.type, [value.type])
-    hidden = builder.asm(function, "", f"={kind},0", [value], False)
-    hidden.attributes.add("readnone")
-    return hidden
 
 
 def _stream(builder: Any, value: Any, pointer: Any, size: int) -> None:
@@ -582,6 +570,29 @@ def rule_of(how, at, lane, float_lane):
     return Rule(flip, nan_key, narrowed(how[at + 2], float_lane))
 
 
+# Columns of a table, with a row for each axis, outermost first: its size, and what a step along it adds in the input,
+# the output and the other array (bytes), and to an index.
+BATCH_SIZE, BATCH_STEP, BATCH_OUT, BATCH_OTHER, BATCH_WEIGHT = 0, 1, 2, 3, 4
+BATCH_COLUMNS = 5
+
+
+@helper
+def offsets_of(table, axes, number):
+    """Offsets in input, output and other array, and index, of a row-major number in the first `axes` axes."""
+    first = 0
+    second = 0
+    third = 0
+    index = 0
+    for d in range(axes - 1, -1, -1):
+        axis = axis_of(table, d, BATCH_COLUMNS)
+        number, digit = split(number, axis[BATCH_SIZE])
+        first += digit * axis[BATCH_STEP]
+        second += digit * axis[BATCH_OUT]
+        third += digit * axis[BATCH_OTHER]
+        index += digit * axis[BATCH_WEIGHT]
+    return first, second, third, index
+
+
 PAGE_BYTES = 4096  # memory is readable by whole pages, of that many bytes or a multiple
 
 
@@ -722,342 +733,81 @@ def _store_by_halves(builder: Any, value: Any, pointer: Any, count: Any) -> None
             pieces = [_lanes_from(builder, left, begin, lanes) for begin in (0, lanes)]
 
 
-EXP_SCALE = 2.0**64  # _exp's results bear this factor, so that none of them is subnormal
-LOWEST = {32: -(2.0**128 - 2.0**104), 64: -1.7976931348623157e308}  # finite numbers, by width
+class Ranks:
+    """What is kept of the elements of a pooling: a constant of compiled code.
 
-# By the vector's width: least argument of exp that does not round to 0, ln 2 in two parts (the first with so few
-# bits that its multiples are exact), the width of the mantissa and the bias; exp(r) = 1 + r * polynomial, of a degree
-# less for 16-bit elements (its error, 9e-8, is little beside half an ulp: 1.05 times as fast); the polynomial of log
-# (as in FreeBSD's msun).
-_EXP = {
-    32: (-104.0, 0.693359375, -2.12194440e-4, 127, 23),
-    64: (-745.5, 6.93147180369123816490e-01, 1.90821492927058770002e-10, 1023, 52),
-}
-_POWER_FROM, _POWER_TO = -708.0, 709.0  # exp of what is between them is a normal float64
-_LOG2_E = 1.4426950408889634
-_LN2 = 0.693147182464599609375  # rounded to float32, with an error of 2**-29
-_EXP_TERMS = {
-    16: (
-        0.9999997019767761,
-        0.4999914765357971,
-        0.16667653620243073,
-        0.041898176074028015,
-        0.008289217948913574,
-    ),
-    32: (
-        1.0,
-        0.5,
-        0.16666504740715027,
-        0.041666463017463684,
-        0.008369184099137783,
-        0.0013933685841038823,
-    ),
-    64: (
-        1.0,
-        0.5000000000000006,
-        0.1666666666666667,
-        0.04166666666657277,
-        0.008333333333326112,
-        0.0013888888932619635,
-        0.0001984126987490126,
-        2.4801504180837137e-05,
-        2.7557255297969643e-06,
-        2.7626426376580335e-07,
-        2.5105259538448494e-08,
-    ),
-}
-# By the element's width: how many roots of 2 are tabled where vectors can be permuted.
-_ROOTS = {16: 32, 32: 16}
-_ROOT_TERMS = (1.0, 0.5000161528587341, 0.16666717827320099)  # exp(r) = 1 + r * polynomial
-# exp(r) = _SQUARE[1] * ((r + _SQUARE_STEPS / 32 * ln 2)**2 + _SQUARE[0]), exactly 1 for r = 0. The error, 2e-7 and as
-# much of rounding, is little beside half an ulp of 16 bits; a multiplication less than a polynomial (0.93 of the time).
-_SQUARE_STEPS = 46
-_SQUARE = (0.9999477863311768, 0.5018168687820435)
-_LOG_TERMS = {
-    32: (
-        0.66666662693023682,
-        0.40000972151756287,
-        0.28498786687850952,
-        0.24279078841209412,
-    ),
-    64: (
-        6.666666666666735130e-01,
-        3.999999999940941908e-01,
-        2.857142874366239149e-01,
-        2.222219843214978396e-01,
-        1.818357216161805012e-01,
-        1.531383769920937332e-01,
-        1.479819860511658591e-01,
-    ),
-}
-
-
-def _same(vector: Any, value: float) -> Any:
-    return ir.Constant(vector, [value] * vector.count)
-
-
-def _muladd(builder: Any, a: Any, b: Any, c: Any) -> Any:
-    """a * b + c, fused where the target can: `llvm.fma` would be a call of libm elsewhere."""
-    vector = a.type
-    name = f"llvm.fmuladd.v{vector.count}f{32 if vector.element == ir.FloatType() else 64}"
-    fnty = ir.FunctionType(vector, [vector] * 3)
-    return builder.call(cgutils.get_or_insert_function(builder.module, fnty, name), [a, b, c])
-
-
-def _polynomial(builder: Any, terms: tuple[float, ...], x: Any) -> Any:
-    """terms[0] + terms[1] * x + terms[2] * x**2 + .."""
-    result = _same(x.type, terms[-1])
-    for term in reversed(terms[:-1]):
-        result = _muladd(builder, result, x, _same(x.type, term))
-    return result
-
-
-def _fuses(context: Any) -> bool:
-    """Whether the target fuses `_muladd`."""
-    return _target_has(context, "fma", on_arm=True)
-
-
-def _float_bits(vector: Any) -> int:
-    return 32 if vector.element == ir.FloatType() else 64
-
-
-def _exp_by_shift(context: Any, builder: Any, d: Any, element: int, raised: int) -> Any:
-    """As _exp: exp(d) * 2**raised, where that is a normal number.
-
-    No fast-math flag: reassociation would undo the rounding to an integer and the two-part ln 2.
+    Attributes:
+        name: the same for the same.
+        element: the integer that holds an element's bits.
+        rank: what holds a rank, an integer or a float.
+        sums: whether ranks are added up.
+        positions: whether a rank has the position of its element.
     """
-    vector = d.type
-    width = _float_bits(vector)
-    least, ln2_high, ln2_low, bias, mantissa = _EXP[width]
-    integers = ir.VectorType(ir.IntType(width), vector.count)
-    vanishes = builder.fcmp_ordered("<", d, _same(vector, least))
-    # The low bits of (1.5 * 2**mantissa + i) are the integer i.
-    magic = _same(vector, 1.5 * 2.0**mantissa + bias + raised)
-    shifted = _muladd(builder, d, _same(vector, _LOG2_E), magic)
-    n = builder.fsub(shifted, magic)
-    if width == 32 and _fuses(context):
-        # n times the error of ln 2 is little beside the rounding of d (1.07 times as fast as two parts).
-        r = _muladd(builder, n, _same(vector, -_LN2), d)
-    else:
-        r = _muladd(builder, n, _same(vector, -ln2_high), d)
-        r = _muladd(builder, n, _same(vector, -ln2_low), r)
-    p = _polynomial(builder, (1.0, *_EXP_TERMS[element]), r)
-    bits = builder.shl(builder.bitcast(shifted, integers), _same(integers, mantissa))
-    # A product, not an addition to the exponent: NaN stays NaN.
-    e = builder.fmul(p, builder.bitcast(bits, vector))
-    return builder.select(vanishes, ir.Constant(vector, None), e)
+
+    def __init__(
+        self, name: str, width: int, rank: Any, *, sums: bool = False, positions: bool = False
+    ) -> None:
+        self.name = name
+        self.element = ir.IntType(width)
+        self.rank = rank
+        self.sums = sums
+        self.positions = positions
+
+    @property
+    def bytes(self) -> int:
+        """Of a rank."""
+        return _width(self.rank) // 8
+
+    def rule(self, builder: Any, signature: Any, values: Any) -> Any:
+        """What ranks are made by: the last argument of an intrinsic."""
+        raise NotImplementedError
+
+    def of(self, context: Any, builder: Any, bits: Any, position: Any, rule: Any) -> Any:
+        """The ranks of elements; `position` is inverted (None: ranks have none)."""
+        raise NotImplementedError
+
+    def lowest(self, builder: Any, rule: Any) -> Any:
+        """The least rank of an element."""
+        raise NotImplementedError
 
 
-def _log(builder: Any, value: Any) -> Any:
-    """log of normal positive numbers; NaN where it is NaN."""
-    vector = value.type
-    width = _float_bits(vector)
-    _least, _high, _low, _bias, mantissa = _EXP[width]
-    high, low = (
-        (6.9313812256e-01, 9.0580006145e-06)
-        if width == 32
-        else (6.93147180369123816490e-01, 1.90821492927058770002e-10)
-    )
-    integers = ir.VectorType(ir.IntType(width), vector.count)
-    # value = 2**k * m with m in sqrt(1/2) to sqrt(2)
-    root = {23: 0x3F3504F3, 52: 0x3FE6A09E667F3BCD}[mantissa]
-    bits = builder.bitcast(value, integers)
-    k = builder.ashr(builder.sub(bits, _same(integers, root)), _same(integers, mantissa))
-    m = builder.sub(bits, builder.shl(k, _same(integers, mantissa)))
-    k = builder.sitofp(k, vector)
-    f = builder.fsub(builder.bitcast(m, vector), _same(vector, 1.0))
-    s = builder.fdiv(f, builder.fadd(f, _same(vector, 2.0)))
-    z = builder.fmul(s, s)
-    r = builder.fmul(_polynomial(builder, _LOG_TERMS[width], z), z)
-    half = builder.fmul(_same(vector, 0.5), builder.fmul(f, f))
-    tail = _muladd(builder, k, _same(vector, low), builder.fmul(s, builder.fadd(half, r)))
-    result = builder.fadd(
-        builder.fmul(k, _same(vector, high)), builder.fsub(f, builder.fsub(half, tail))
-    )
-    return builder.select(builder.fcmp_unordered("uno", value, value), value, result)
+class _RanksType(types.Type):
+    def __init__(self, ranks: Ranks) -> None:
+        self.ranks = ranks
+        super().__init__(ranks.name)
 
 
-def _power(context: Any, builder: Any, value: Any, exponent: Any) -> Any:
-    """value**exponent for float64s of at least 0; 0 where it is not normal, NaN where value is.
-
-    To 2**-40 or better: the logarithm's error counts as often as the exponent. That is little beside half an ulp of
-    float32, not of float64.
-    """
-    vector = value.type
-    d = builder.fmul(_log(builder, value), exponent)
-    power = _exp_by_shift(context, builder, d, 64, 0)
-    infinite = builder.fcmp_ordered("==", value, _same(vector, math.inf))
-    infinite = builder.or_(infinite, builder.fcmp_ordered(">", d, _same(vector, _POWER_TO)))
-    power = builder.select(infinite, _same(vector, math.inf), power)
-    zero = builder.fcmp_ordered("==", value, _same(vector, 0.0))
-    zero = builder.or_(zero, builder.fcmp_ordered("<", d, _same(vector, _POWER_FROM)))
-    return builder.select(zero, _same(vector, 0.0), power)
+register_model(_RanksType)(models.OpaqueModel)
 
 
-def _like(type_: Any, element: Any) -> Any:
-    """`element`, or a vector of as many as `type_` has."""
-    return ir.VectorType(element, type_.count) if isinstance(type_, ir.VectorType) else element
+@typeof_impl.register(Ranks)
+def _type_of_ranks(ranks: Any, _context: Any) -> _RanksType:
+    return _RanksType(ranks)
 
 
-def _converts_half(context: Any) -> bool:
-    """Whether the target converts float16 itself; elsewhere LLVM calls a symbol that is not there and aborts."""
-    return _target_has(context, "f16c", on_arm=True)
+@lower_constant(_RanksType)
+def _constant_ranks(context: Any, _builder: Any, _type: Any, _ranks: Ranks) -> Any:
+    return context.get_dummy_value()
 
 
-def _half_to_float(context: Any, builder: Any, bits: Any) -> Any:
-    """float32 of float16 `bits` (i16)."""
-    float_ = _like(bits.type, ir.FloatType())
-    if _converts_half(context):
-        if bits.type == ir.IntType(16) and _target_has(context, "f16c", on_arm=False):
-            # LLVM would load it into a part of a vector's register, and so wait for what that held before. Gradients of
-            # averages over whole planes, one element of which is loaded for each plane, take 0.2 to 0.5 of the time.
-            bits = _opaque(builder, bits)
-        value = builder.fpext(builder.bitcast(bits, _like(bits.type, ir.HalfType())), float_)
-        return _unknown_halves(context, builder, value)
-    integer = _like(bits.type, ir.IntType(32))
+@intrinsic
+def rank_size(_context: Any, ranks: Any) -> Any:
+    """Bytes of a rank, a constant."""
 
-    def constant(value: int) -> Any:
-        return _splat(builder, ir.IntType(32)(value), integer)
+    def codegen(_context: Any, _builder: Any, _signature: Any, _values: Any) -> Any:
+        return ir.IntType(64)(ranks.ranks.bytes)
 
-    wide = builder.zext(bits, integer)
-    magnitude = builder.and_(wide, constant(0x7FFF))
-    # As a float this is 2**-112 times the value, exactly and for subnormals too.
-    small = builder.bitcast(builder.shl(magnitude, constant(13)), float_)
-    rescale = _splat(builder, ir.Constant(ir.FloatType(), 2.0**112), float_)
-    value = builder.bitcast(builder.fmul(small, rescale), integer)
-    special = builder.icmp_unsigned(">=", magnitude, constant(0x7C00))
-    exponent = builder.select(special, constant(0x7F800000), constant(0))
-    quiet = builder.select(
-        builder.icmp_unsigned(">", magnitude, constant(0x7C00)), constant(0x400000), constant(0)
-    )
-    sign = builder.shl(builder.and_(wide, constant(0x8000)), constant(16))
-    parts = builder.or_(builder.or_(value, exponent), builder.or_(quiet, sign))
-    return builder.bitcast(parts, float_)
+    return types.int64(ranks), codegen
 
 
-def _unknown_halves(context: Any, builder: Any, value: Any) -> Any:
-    """Floats that LLVM does not know to be converted halves, in registers of 8.
+@intrinsic
+def element_size(_context: Any, ranks: Any) -> Any:
+    """Bytes of an element, a constant."""
 
-    If it knows, it compares the halves in place of the floats, for which it converts them once more: up to 1.1 of the
-    time without AVX-512.
-    """
-    vector = value.type
-    whole = isinstance(vector, ir.VectorType) and vector.count % 8 == 0
-    if not whole or _target_has(context, "avx512f", on_arm=True):
-        return value
-    numbers = range(0, vector.count, 8)
-    pieces = [_opaque(builder, _lanes_from(builder, value, first, 8)) for first in numbers]
-    while len(pieces) > 1:
-        lanes = 2 * pieces[0].type.count
-        order = ir.Constant(ir.VectorType(ir.IntType(32), lanes), list(range(lanes)))
-        pairs = zip(pieces[::2], pieces[1::2], strict=True)
-        pieces = [builder.shuffle_vector(a, b, order) for a, b in pairs]
-    return pieces[0]
+    def codegen(_context: Any, _builder: Any, _signature: Any, _values: Any) -> Any:
+        return ir.IntType(64)(ranks.ranks.element.width // 8)
 
-
-def _float_to_half(context: Any, builder: Any, value: Any) -> Any:
-    """float16 bits (i16) of a float32."""
-    short = _like(value.type, ir.IntType(16))
-    if _converts_half(context):
-        return builder.bitcast(builder.fptrunc(value, _like(value.type, ir.HalfType())), short)
-    integer = _like(value.type, ir.IntType(32))
-
-    def constant(number: int) -> Any:
-        return _splat(builder, ir.IntType(32)(number), integer)
-
-    bits = builder.bitcast(value, integer)
-    sign = builder.and_(bits, constant(0x80000000))
-    magnitude = builder.xor(bits, sign)
-    odd = builder.and_(builder.lshr(magnitude, constant(13)), constant(1))
-    rebias = constant((15 - 127) * 2**23 + 0xFFF)
-    normal = builder.lshr(builder.add(builder.add(magnitude, rebias), odd), constant(13))
-    # Adding 0.5 leaves the subnormal's bits, rounded, at the end of the sum's.
-    half = _splat(builder, ir.Constant(ir.FloatType(), 0.5), value.type)
-    lowest = builder.fadd(builder.bitcast(magnitude, value.type), half)
-    subnormal = builder.sub(builder.bitcast(lowest, integer), constant(0x3F000000))
-    small = builder.icmp_unsigned("<", magnitude, constant(0x38800000))
-    result = builder.select(small, subnormal, normal)
-    large = builder.icmp_unsigned(">=", magnitude, constant(0x47800000))
-    result = builder.select(large, constant(0x7C00), result)
-    payload = builder.and_(builder.lshr(magnitude, constant(13)), constant(0x1FF))
-    nan = builder.icmp_unsigned(">", magnitude, constant(0x7F800000))
-    result = builder.select(nan, builder.or_(payload, constant(0x7E00)), result)
-    return builder.trunc(builder.or_(result, builder.lshr(sign, constant(16))), short)
-
-
-def _bfloat_to_float(builder: Any, bits: Any) -> Any:
-    """float32 of bfloat16 `bits` (i16)."""
-    integer = _like(bits.type, ir.IntType(32))
-    wide = builder.zext(bits, integer)
-    shifted = builder.shl(wide, _splat(builder, ir.IntType(32)(16), integer))
-    return builder.bitcast(shifted, _like(bits.type, ir.FloatType()))
-
-
-def _float_to_bfloat(builder: Any, value: Any) -> Any:
-    """bfloat16 bits (i16) of a float32; every NaN becomes the quiet one of its sign."""
-    integer = _like(value.type, ir.IntType(32))
-
-    def constant(number: int) -> Any:
-        return _splat(builder, ir.IntType(32)(number), integer)
-
-    bits = builder.bitcast(value, integer)
-    odd = builder.and_(builder.lshr(bits, constant(16)), constant(1))
-    rounded = builder.lshr(builder.add(builder.add(bits, constant(0x7FFF)), odd), constant(16))
-    sign = builder.and_(builder.lshr(bits, constant(16)), constant(0x8000))
-    nan = builder.fcmp_unordered("uno", value, value)
-    result = builder.select(nan, builder.or_(sign, constant(0x7FC0)), rounded)
-    return builder.trunc(result, _like(value.type, ir.IntType(16)))
-
-
-def _to_odd(builder: Any, value: Any) -> Any:
-    """float32 of a float64, its last bit 1 where it is not exact: what is rounded again is then rounded as once."""
-    near = builder.fptrunc(value, _like(value.type, ir.FloatType()))
-    again = builder.fpext(near, value.type)
-    bits = builder.bitcast(near, _like(value.type, ir.IntType(32)))
-    one = _splat(builder, ir.IntType(32)(1), bits.type)
-    sizes = [builder.bitcast(v, _like(v.type, ir.IntType(64))) for v in (again, value)]
-    sign = _splat(builder, ir.IntType(64)(1), sizes[0].type)
-    sizes = [builder.shl(size, sign) for size in sizes]
-    inexact = builder.fcmp_ordered("!=", again, value)
-    above = builder.and_(inexact, builder.icmp_unsigned(">", *sizes))
-    bits = builder.select(above, builder.sub(bits, one), bits)
-    bits = builder.select(inexact, builder.or_(bits, one), bits)
-    return builder.bitcast(bits, near.type)
-
-
-def _to_sticky(builder: Any, value: Any) -> Any:
-    """float32 of a float64 that rounds to float16 as the float64 does, in 0.3 of the operations of _to_odd.
-
-    Of what a float16 is far too short for, a bit tells whether there is any. (A bfloat16 may be as small as a float32,
-    which would lose that bit.)
-    """
-    bits = builder.bitcast(value, _like(value.type, ir.IntType(64)))
-    low = _splat(builder, ir.IntType(64)(2**32 - 1), bits.type)
-    any_low = builder.add(builder.and_(bits, low), low)  # in bit 32
-    bits = builder.and_(builder.or_(bits, any_low), builder.not_(low))
-    return builder.fptrunc(builder.bitcast(bits, value.type), _like(value.type, ir.FloatType()))
-
-
-def _to_16_bits(context: Any, builder: Any, value: Any, half: bool) -> Any:
-    """float16 (`half`) or bfloat16 bits (i16) of a float32 or float64, rounded once."""
-    if value.type == _like(value.type, ir.DoubleType()):
-        value = (_to_sticky if half else _to_odd)(builder, value)
-    return _float_to_half(context, builder, value) if half else _float_to_bfloat(builder, value)
-
-
-# By a sum's width, far below what sums of powers are certain to be right from.
-LEAST_POWER = {32: 2.0**-140, 64: 2.0**-1060}
-
-
-def _rank_type(wide: Any, flip: Any) -> Any:
-    """What holds a rank: the type of `wide`, an integer of a pair of it, or one of the element's width."""
-    if isinstance(wide, types.Float):
-        return ir.FloatType() if wide == types.float32 else ir.DoubleType()
-    if wide == types.none:
-        return ir.IntType(flip.bitwidth)
-    if isinstance(wide, types.BaseTuple):
-        return ir.IntType(wide.dtype.bitwidth * wide.count)
-    return ir.IntType(wide.bitwidth)
+    return types.int64(ranks), codegen
 
 
 def _scalar(type_: Any) -> Any:
@@ -1083,6 +833,45 @@ def _least(type_: Any) -> Any:
     if isinstance(type_, ir.VectorType):
         return ir.Constant(type_, [-(2 ** (type_.element.width - 1))] * type_.count)
     return ir.Constant(type_, -(2 ** (type_.width - 1)))
+
+
+def _joined(builder: Any, a: Any, b: Any) -> Any:
+    """The rank of two together."""
+    if _is_float(a.type):
+        return builder.fadd(a, b)
+    return builder.select(builder.icmp_signed(">", a, b), a, b)
+
+
+def _like(type_: Any, element: Any) -> Any:
+    """`element`, or a vector of as many as `type_` has."""
+    return ir.VectorType(element, type_.count) if isinstance(type_, ir.VectorType) else element
+
+
+class Greatest(Ranks):
+    """The greatest of elements of so many bits, by a Rule.
+
+    `position_width`: bits of a rank with its position, 32, 64 or 128; 0 where no positions are wanted.
+    """
+
+    def __init__(self, width: int, position_width: int) -> None:
+        rank = ir.IntType(position_width or width)
+        name = f"Greatest({width}, {position_width})"
+        super().__init__(name, width, rank, positions=position_width > 0)
+
+    def rule(self, builder: Any, signature: Any, values: Any) -> Rule:
+        return _rule(builder, signature, values)
+
+    def of(self, context: Any, builder: Any, bits: Any, position: Any, rule: Rule) -> Any:
+        return _rank(builder, bits, position, self.rank, rule)
+
+    def lowest(self, builder: Any, rule: Rule) -> Any:
+        """Without positions it keeps a losing NaN above padding."""
+        least = _least(self.rank)
+        if self.positions or rule.inf is None:
+            return least
+        shift = rule.nan_key
+        above = builder.icmp_signed(">", shift, shift.type(0))
+        return builder.add(least, builder.zext(above, shift.type))
 
 
 def _resize(builder: Any, value: Any, element: Any) -> Any:
@@ -1165,100 +954,6 @@ def _element_bits(builder: Any, rank: Any, rule: Rule) -> Any:
     lowest = builder.not_(inf)  # -inf, mirrored
     padding = builder.icmp_signed("==", rank, _least(rank.type))
     return _mirror(builder, builder.select(padding, lowest, builder.sub(rank, shift)))
-
-
-def _lowest(builder: Any, type_: Any, wide: Any, rule: Rule) -> Any:
-    """The least rank of an element: without positions it keeps a losing NaN above padding."""
-    least = _least(type_)
-    if wide != types.none or rule.inf is None:
-        return least
-    shift = rule.nan_key
-    above = builder.icmp_signed(">", shift, shift.type(0))
-    return builder.add(least, _splat(builder, builder.zext(above, shift.type), type_))
-
-
-def _joined(builder: Any, a: Any, b: Any) -> Any:
-    """The rank of two together."""
-    if _is_float(a.type):
-        return builder.fadd(a, b)
-    return builder.select(builder.icmp_signed(">", a, b), a, b)
-
-
-def _float_of(context: Any, builder: Any, bits: Any, kind: Any, element: Any) -> Any:
-    """The float, of type `element`, of an element's bits."""
-    if kind == types.int16:
-        value = _half_to_float(context, builder, bits)
-    elif kind == types.uint16:
-        value = _bfloat_to_float(builder, bits)
-    else:
-        narrow = ir.FloatType() if kind == types.int32 else ir.DoubleType()
-        value = builder.bitcast(bits, _like(bits.type, narrow))
-    wanted = _like(bits.type, element)
-    return value if value.type == wanted else builder.fpext(value, wanted)
-
-
-def _magnitude(builder: Any, value: Any) -> Any:
-    vector = f"v{value.type.count}" if isinstance(value.type, ir.VectorType) else ""
-    name = f"llvm.fabs.{vector}f{_width(_scalar(value.type))}"
-    fnty = ir.FunctionType(value.type, [value.type])
-    return builder.call(cgutils.get_or_insert_function(builder.module, fnty, name), [value])
-
-
-def _may_vanish(kind: Any, element: Any) -> bool:
-    """Whether squares of elements may be too small or too great for the type of their sums."""
-    return bool(kind == types.int64 or (kind != types.int16 and element == ir.FloatType()))
-
-
-def _raised(builder: Any, value: Any, exponent: Any) -> Any:
-    """value**exponent: a square for each bit of the exponent behind the first, and a product for each 1 of them."""
-    one = _splat(builder, _scalar(value.type)(1.0), value.type)
-    result = cgutils.alloca_once_value(builder, value)
-    i64 = exponent.type
-    bits = builder.sub(i64(63), builder.ctlz(exponent, ir.IntType(1)(1)))
-    with cgutils.for_range(builder, bits) as loop:
-        behind = builder.sub(builder.sub(bits, i64(1)), loop.index)
-        wanted = builder.trunc(builder.lshr(exponent, behind), ir.IntType(1))
-        power = builder.load(result)
-        factor = builder.select(wanted, value, one)
-        builder.store(builder.fmul(builder.fmul(power, power), factor), result)
-    return builder.load(result)
-
-
-def _raised_to_real(
-    context: Any, builder: Any, value: Any, exponent: Any, root: bool = False
-) -> Any:
-    """value**p, or its p-th root, of which `exponent` has the bits; see _power."""
-    vector = value.type if isinstance(value.type, ir.VectorType) else ir.VectorType(value.type, 1)
-    p = builder.bitcast(exponent, ir.DoubleType())
-    if root:
-        p = builder.fdiv(p.type(1.0), p)
-    power = _power(context, builder, builder.bitcast(value, vector), _splat(builder, p, vector))
-    return builder.bitcast(power, value.type)
-
-
-def _term(context: Any, builder: Any, bits: Any, element: Any, rule: Any, values: Any) -> Any:
-    """What an element adds to a sum, by the type of a rule of sums and its values.
-
-    A power that is too small is none: only a sum of zeros is 0.
-    """
-    kind, power = rule[0], rule[1]
-    value = _float_of(context, builder, bits, kind, element)
-    if power == types.none:
-        return value
-    if power.count == 1:
-        return _magnitude(builder, value)
-    if power.count == 2:
-        term = builder.fmul(value, value)
-        if not _may_vanish(kind, element):
-            return term
-    else:
-        exponent = builder.extract_value(values, 2)
-        raised = _raised if power.count == 3 else partial(_raised_to_real, context)
-        term = raised(builder, _magnitude(builder, value), exponent)
-    least = _splat(builder, element(LEAST_POWER[_width(element)]), value.type)
-    magnitude = _magnitude(builder, value)
-    least = builder.select(builder.fcmp_ordered("<", magnitude, least), magnitude, least)
-    return builder.select(builder.fcmp_ordered("<", term, least), least, term)
 
 
 def _cases(builder: Any, value: Any, cases: tuple[int, ...], body: Any) -> None:
@@ -1400,18 +1095,6 @@ def _after(builder: Any, done: Any, value: Any, old: Any) -> Any:
     return builder.select(new, value, old)
 
 
-def _strips(builder: Any, lanes: int, columns: Any, strip: Callable[[Any, Any], None]) -> None:
-    """strip(column, count) for each vector of columns; count is None but for the last, a part of one."""
-    i64 = columns.type
-    whole = builder.and_(columns, i64(-lanes))
-    loop = cgutils.for_range_slice(builder, i64(0), whole, i64(lanes), i64)
-    with loop as (column, _):
-        strip(column, None)
-    left = builder.sub(columns, whole)
-    with builder.if_then(builder.icmp_signed(">", left, i64(0))):
-        strip(whole, left)
-
-
 def _any(builder: Any, mask: Any) -> Any:
     """Whether a lane is True."""
     bits = builder.bitcast(mask, ir.IntType(mask.type.count))
@@ -1508,12 +1191,15 @@ class Rows(NamedTuple):
 
 
 class Pieces(NamedTuple):
-    """What outputs are joined of; in ranks."""
+    """What ranks are yet to be joined of: so many, `step` ranks apart, the last of them `last` ranks from the first.
 
-    stride: Any  # from one output to the next, one of NEAR_STEPS
+    `stride`: ranks from one output to the next, one of NEAR_STEPS.
+    """
+
+    stride: Any
     count: Any
     step: Any
-    last: Any  # from the first piece to the last
+    last: Any
 
 
 class Runs(NamedTuple):
@@ -1534,51 +1220,38 @@ AHEAD_IN_ROW = 8192  # on Zen 5 (0.86 to 1 of that), where a row's columns are p
 
 
 @intrinsic
-def rank_size(_context: Any, wide: Any, flip: Any) -> Any:
-    """Bytes of a rank, a constant."""
-
-    def codegen(_context: Any, _builder: Any, _signature: Any, _values: Any) -> Any:
-        return ir.IntType(64)(_width(_rank_type(wide, flip)) // 8)
-
-    return types.int64(wide, flip), codegen
-
-
-@intrinsic
-def clear_ranks(_context: Any, line: Any, n: Any, wide: Any, flip: Any) -> Any:
+def clear_ranks(_context: Any, line: Any, n: Any, ranks: Any) -> Any:
     """Set n ranks, and up to a vector more, to padding."""
 
     def codegen(context: Any, builder: Any, _signature: Any, values: Any) -> Any:
-        vector = _vector(_rank_type(wide, flip))
+        vector = _vector(ranks.ranks.rank)
         i64 = ir.IntType(64)
         start = _pointer(builder, values[0])
-        stop = builder.mul(values[1], i64(_width(vector.element) // 8))
+        stop = builder.mul(values[1], i64(ranks.ranks.bytes))
         with cgutils.for_range_slice(builder, i64(0), stop, i64(VECTOR_BYTES), i64) as (offset, _):
             _store(builder, _least(vector), builder.gep(start, [offset]))
         return context.get_dummy_value()
 
-    return types.void(types.int64, types.int64, wide, flip), codegen
+    return types.void(types.int64, types.int64, ranks), codegen
 
 
 def _rank_rows(
-    context: Any, builder: Any, signature: Any, values: Any, wide: Any, rule: Any, apart: bool
+    context: Any, builder: Any, signature: Any, values: Any, ranks: Ranks, apart: bool
 ) -> None:
     """See rank_rows; `apart`: columns do not adjoin."""
     planes = Planes(*cgutils.unpack_tuple(builder, values[0]))
     lines = Lines(*cgutils.unpack_tuple(builder, values[1]))
     rows = Rows(*cgutils.unpack_tuple(builder, values[2]))
-    flip = rule[0]
-    element = _rank_type(wide, flip)
-    sums = _is_float(element)
-    positions_wanted = wide != types.none and not sums
+    element = ranks.rank
     i64 = ir.IntType(64)
-    order: Any = None if sums else _rule(builder, signature, values)
+    rule = ranks.rule(builder, signature, values)
     offsets, positions = (builder.inttoptr(t, i64.as_pointer()) for t in rows[:2])
     ahead, level = i64(AHEAD), 2
     if _zen(context) >= 5:
         places = builder.icmp_signed("!=", rows.along, i64(0))
         ahead, level = builder.select(places, i64(AHEAD_IN_ROW), ahead), 1
-    whole = _vector(element, WIDEST if positions_wanted else 1)
-    if positions_wanted:
+    whole = _vector(element, WIDEST if ranks.positions else 1)
+    if ranks.positions:
         numbers = ir.Constant(whole, list(range(0, 2 * whole.count, 2)))
         along = _splat(builder, _resize(builder, rows.along, element), whole)
         steps = builder.mul(along, numbers)
@@ -1587,26 +1260,26 @@ def _rank_rows(
     def strip(
         rounds: Any, vector: Any, plane: Any, number: Any, column: Any, done: Any, few: Any
     ) -> None:
-        narrow = ir.VectorType(ir.IntType(flip.bitwidth), vector.count)
+        narrow = ir.VectorType(ranks.element, vector.count)
         best, least = cgutils.alloca_once(builder, vector), _least(vector)
-        size = i64(_width(element) // 8)
+        size = i64(ranks.bytes)
         steps_to = (plane, planes.line), (number, lines.place_step), (column, size)
         place = _place(builder, lines.place, *steps_to)
-        if sums:
+        if ranks.sums:
             builder.store(least, best)
         else:
             old = _load(builder, place, vector)
-            lowest = _splat(builder, _lowest(builder, element, wide, order), vector)
+            lowest = _splat(builder, ranks.lowest(builder, rule), vector)
             begin = lowest if few is None else builder.select(few.mask, lowest, least)
             builder.store(builder.select(fresh, begin, old), best)
         step = rows.step if apart else i64(narrow.element.width // 8)
         steps_to = (plane, planes.source), (number, lines.source_step), (column, step)
         first = _place(builder, lines.source, *steps_to)
         start = None
-        if positions_wanted:
+        if ranks.positions:
             start = builder.add(lines.position, builder.mul(number, lines.position_step))
             start = builder.add(start, builder.mul(column, rows.along))
-            start = _inverted(builder, start, element, flip.bitwidth)
+            start = _inverted(builder, start, element, ranks.element.width)
             start = builder.sub(_splat(builder, start, vector), steps)
 
         def join_row(row: Any) -> None:
@@ -1614,7 +1287,7 @@ def _rank_rows(
             pointer = builder.gep(first, [offset])
             _prefetch(builder, builder.gep(pointer, [ahead]), level)
             where = None
-            if positions_wanted:
+            if ranks.positions:
                 where = builder.load(builder.gep(positions, [row]))
                 where = _splat(builder, _resize(builder, where, element), vector)
                 where = builder.sub(start, where)
@@ -1624,17 +1297,14 @@ def _rank_rows(
                 bits = _load_apart(builder, address, step, narrow, count)
             else:
                 bits = _load_few(builder, pointer, few, narrow)
-            if sums:
-                rank = _term(context, builder, bits, element, rule, values[-1])
-            else:
-                rank = _rank(builder, bits, where, element, order)
+            rank = ranks.of(context, builder, bits, where, rule)
             if few is not None:
                 rank = builder.select(few.mask, rank, least)
             builder.store(_joined(builder, rank, builder.load(best)), best)
 
         _rounds(builder, rounds, join_row)
         found = builder.load(best)
-        if not sums:
+        if not ranks.sums:
             _store(builder, found, place)
             return
         with builder.if_else(fresh) as (then, otherwise):
@@ -1647,14 +1317,14 @@ def _rank_rows(
 
     counts = planes.count, lines.count, rows.columns
 
-    def ranks(rounds: Any) -> None:
-        halves = not positions_wanted and not apart  # `steps` are those of a whole vector
+    def strips(rounds: Any) -> None:
+        halves = not ranks.positions and not apart  # `steps` are those of a whole vector
         _runs(context, builder, whole, *counts, partial(strip, rounds), halves)
 
     if apart:
-        ranks(rows.count)
+        strips(rows.count)
     else:
-        _by_count(builder, rows.count, ranks)
+        _by_count(builder, rows.count, strips)
 
 
 def _ranking(apart: bool) -> Any:
@@ -1662,13 +1332,13 @@ def _ranking(apart: bool) -> Any:
 
     @intrinsic
     def rank(
-        _context: Any, planes: Any, lines: Any, rows: Any, fresh: Any, wide: Any, rule: Any
+        _context: Any, planes: Any, lines: Any, rows: Any, fresh: Any, ranks: Any, rule: Any
     ) -> Any:
         def codegen(context: Any, builder: Any, signature: Any, values: Any) -> Any:
-            _rank_rows(context, builder, signature, values, wide, rule, apart)
+            _rank_rows(context, builder, signature, values, ranks.ranks, apart)
             return context.get_dummy_value()
 
-        return types.void(planes, lines, rows, types.boolean, wide, rule), codegen
+        return types.void(planes, lines, rows, types.boolean, ranks, rule), codegen
 
     return rank
 
@@ -1709,39 +1379,30 @@ def _folded(
 
 
 @intrinsic
-def fold_line(
-    _context: Any,
-    target: Any,
-    source: Any,
-    n: Any,
-    pieces: Any,
-    step: Any,
-    last: Any,
-    wide: Any,
-    flip: Any,
-) -> Any:
-    """target[i] = source[i], source[i + step], .., source[i + last] joined, `pieces` of them.
+def fold_line(_context: Any, target: Any, source: Any, n: Any, pieces: Any, ranks: Any) -> Any:
+    """target[i] = source[i], source[i + step], .., source[i + last] joined, for n ranks and up to a vector more.
 
-    For n ranks, and up to a vector more; may be in place. One piece: a copy of those at `last`.
+    May be in place. One piece: a copy of those at `last`.
     """
 
     def codegen(context: Any, builder: Any, _signature: Any, values: Any) -> Any:
         # Else LLVM unrolls short loops (1.1 times as slow).
         builder.function.attributes.add("optsize")
-        target, source, n, pieces, step, last = values[:6]
-        vector = _vector(_rank_type(wide, flip))
+        target, source, n = values[:3]
+        joined_of = Pieces(*cgutils.unpack_tuple(builder, values[3]))
+        vector = _vector(ranks.ranks.rank)
         i64 = ir.IntType(64)
-        size = i64(_width(vector.element) // 8)
+        size = i64(ranks.ranks.bytes)
         near, to = _pointer(builder, source), _pointer(builder, target)
-        shifts = (pieces, builder.mul(step, size), builder.mul(last, size))
+        step, last = builder.mul(joined_of.step, size), builder.mul(joined_of.last, size)
+        shifts = (joined_of.count, step, last)
         stop = builder.mul(n, size)
         with cgutils.for_range_slice(builder, i64(0), stop, i64(VECTOR_BYTES), i64) as (offset, _):
             (best,) = _folded(builder, builder.gep(near, [offset]), 1, vector, shifts)
             _store(builder, best, builder.gep(to, [offset]))
         return context.get_dummy_value()
 
-    i64 = types.int64
-    return types.void(i64, i64, i64, i64, i64, i64, wide, flip), codegen
+    return types.void(types.int64, types.int64, types.int64, pieces, ranks), codegen
 
 
 @intrinsic
@@ -1756,8 +1417,7 @@ def fold_block(
     n: Any,
     window: Any,
     count: Any,
-    wide: Any,
-    flip: Any,
+    ranks: Any,
 ) -> Any:
     """Join n ranks, a vector at least, of `window` rows from a row on, and of as many from `count` - 1 more rows on.
 
@@ -1769,9 +1429,9 @@ def fold_block(
         target, source, planes, target_plane, source_plane, step = values[:6]
         n, window, count = values[6:9]
         builder.function.attributes.add("optsize")  # as in fold_line
-        vector = _vector(_rank_type(wide, flip))
+        vector = _vector(ranks.ranks.rank)
         i64 = n.type
-        one, size, lanes = i64(1), i64(_width(vector.element) // 8), i64(vector.count)
+        one, size, lanes = i64(1), i64(ranks.ranks.bytes), i64(vector.count)
         end = builder.sub(n, lanes)
         best = cgutils.alloca_once(builder, vector)
 
@@ -1808,7 +1468,7 @@ def fold_block(
         return context.get_dummy_value()
 
     i64 = types.int64
-    return types.void(*(i64,) * 9, wide, flip), codegen
+    return types.void(*(i64,) * 9, ranks), codegen
 
 
 def _fold_runs(
@@ -1854,20 +1514,39 @@ def _fold_runs(
 
 
 @intrinsic
-def copy_rank(_context: Any, target: Any, source: Any, wide: Any, flip: Any) -> Any:
+def copy_rank(_context: Any, target: Any, source: Any, ranks: Any) -> Any:
     """Copy one rank."""
 
     def codegen(context: Any, builder: Any, _signature: Any, values: Any) -> Any:
-        rank = _load(builder, _pointer(builder, values[1]), _rank_type(wide, flip))
+        rank = _load(builder, _pointer(builder, values[1]), ranks.ranks.rank)
         _store(builder, rank, _pointer(builder, values[0]))
         return context.get_dummy_value()
 
-    return types.void(types.int64, types.int64, wide, flip), codegen
+    return types.void(types.int64, types.int64, ranks), codegen
+
+
+@intrinsic
+def copy_element(_context: Any, target: Any, source: Any, ranks: Any) -> Any:
+    """Copy the bits of one element."""
+
+    def codegen(context: Any, builder: Any, _signature: Any, values: Any) -> Any:
+        bits = _load(builder, _pointer(builder, values[1]), ranks.ranks.element)
+        _store(builder, bits, _pointer(builder, values[0]))
+        return context.get_dummy_value()
+
+    return types.void(types.int64, types.int64, ranks), codegen
 
 
 @intrinsic
 def store_elements(
-    _context: Any, out: Any, plane_out: Any, out_step: Any, runs: Any, past: Any, rule: Any
+    _context: Any,
+    out: Any,
+    plane_out: Any,
+    out_step: Any,
+    runs: Any,
+    past: Any,
+    ranks: Any,
+    rule: Any,
 ) -> Any:
     """Store the elements of runs of outputs, of planes and of runs the given steps (bytes) apart.
 
@@ -1878,16 +1557,16 @@ def store_elements(
         out, plane_out, out_step, _, past = values[:5]
         order = _rule(builder, signature, values)
 
-        def run(plane: Any, number: Any, ranks: Any, first: Any, few: Any) -> None:
+        def run(plane: Any, number: Any, joined: Any, first: Any, few: Any) -> None:
             target = _place(builder, out, (plane, plane_out), (number, out_step))
-            bits = _element_bits(builder, ranks, order)
+            bits = _element_bits(builder, joined, order)
             _store_past(builder, bits, target, first, few, past)
 
-        _fold_runs(context, builder, _vector(order.flip.type), values[3], run, halves=True)
+        _fold_runs(context, builder, _vector(ranks.ranks.rank), values[3], run, halves=True)
         return context.get_dummy_value()
 
     i64 = types.int64
-    return types.void(i64, i64, i64, runs, types.boolean, rule), codegen
+    return types.void(i64, i64, i64, runs, types.boolean, ranks, rule), codegen
 
 
 @intrinsic
@@ -1906,7 +1585,7 @@ def store_found(
     width: Any,
     blank: Any,
     past: Any,
-    wide: Any,
+    ranks: Any,
     rule: Any,
 ) -> Any:
     """Store the elements as store_elements does, and their indices, of `width` bytes: base + i * weight + position, and
@@ -1919,10 +1598,9 @@ def store_found(
         out, plane_out, out_step, indices, plane_index, index_step = values[:6]
         base, plane_base, weight, width, blank, past = values[7:13]
         order = _rule(builder, signature, values)
-        rank_type = _rank_type(wide, rule[0])
+        rank_type, bits_type = ranks.ranks.rank, ranks.ranks.element
         # The keys, and the positions, of two registers of wide ranks fill one: 0.86 to 0.95 of the time.
         vector = _vector(rank_type, WIDEST if rank_type.width > 32 else 1)
-        bits_type = order.flip.type
         narrow = ir.VectorType(bits_type, vector.count)
         elements_wanted = signature.args[0] != types.none
         some = ir.VectorType(ir.IntType(1), vector.count)
@@ -1964,8 +1642,8 @@ def store_found(
             index = builder.select(padding, ir.Constant(wanted, [-1] * vector.count), index)
             _store_past(builder, index, target, first, few, past)
 
-        def run(plane: Any, number: Any, ranks: Any, first: Any, few: Any) -> None:
-            key, low = _parts(builder, ranks, bits_type)
+        def run(plane: Any, number: Any, joined: Any, first: Any, few: Any) -> None:
+            key, low = _parts(builder, joined, bits_type)
             padding = builder.icmp_signed("==", low, ir.Constant(low.type, None))
             if elements_wanted:
                 target = _place(builder, out, (plane, plane_out), (number, out_step))
@@ -1983,62 +1661,69 @@ def store_found(
         return _any(builder, builder.load(found))
 
     i64 = types.int64
-    args = (out, *(i64,) * 5, runs, *(i64,) * 4, blank, types.boolean, wide, rule)
+    args = (out, *(i64,) * 5, runs, *(i64,) * 4, blank, types.boolean, ranks, rule)
     return types.boolean(*args), codegen
 
 
 # A walk by lines, by packed planes or window by window is made of these settings, then two tables of axes, whose
-# lengths are among the settings:
-# batch    rows of (size, input stride, output stride, indices stride, index weight), one at least
-# spatial  rows of (size, output size, window, stride, dilation, padding, input stride, output stride, indices stride,
-#          position weight, low, high), outermost first, two at least; of an average's divisor, positions from low to
-#          high - 1 count
+# lengths are among the settings: those of planes (see batch), one at least, and those that windows move along (see
+# windows), two at least.
 LANES = 0  # lines: size of the batch axis whose elements stand side by side in a line; 1: none
 PITCH = 1  # lines: of them, those taken together
-LANE_OUT = 2  # output stride
-LANE_INDICES = 3  # indices stride
-LANE_WEIGHT = 4  # index weight
+LANE_OUT = 2  # as the columns of a table of batch axes
+LANE_OTHER = 3
+LANE_WEIGHT = 4
 TILE = 5  # lines: innermost output positions taken together
-ROWS = 6  # in an item; lines: rows of output positions; direct, unpooling: positions; planes with one window: planes
+ROWS = 6  # in an item; lines: rows of output positions; direct: positions; planes with one window: planes
 SCRATCH = 7  # lines: bytes of scratch memory
 DENSE = 8  # bytes from one spatial position to the next, where one stride serves; else 0
 WIDTH = 9  # bytes of an index; 0: no indices are wanted
 COLUMN_MAJOR = 10  # indices count so within the spatial plane
-PLANE = 11  # positions of a spatial plane; packed: ranks of one; unpooling: positions of the output
+PLANE = 11  # positions of a spatial plane; packed: ranks of one
 LINE = 12  # lines, packed: ranks from one line to the next
 BUFFER = 13  # lines, packed: bytes of all lines
 TALL = 14  # lines: rows of input become lines first, and these are folded by doubling too; packed: sums by doubling
 BATCH = 15  # lengths of the tables
 SPATIAL = 16
-RULE = 17  # flip, nan_key and inf
+RULE = 17  # of the greatest: flip, nan_key and inf
 BLANK = 20  # the value of a window of nothing but padding
-BLOCK = 21  # gradient: positions whose sums are in scratch memory, of each of the PITCH planes
-PLANES = 22  # packed: planes of an item; lines: as well, one after the other, or 1 where an item is a part of one
-FIND = 23  # gradient: the address of the chunk that finds the greatest elements
-TABLE_AT = 24  # packed: the address of the table
-KEPT = 25  # packed: ranks from one plane to the next of the rows that are kept, where not all are; else 0
-GIVEN = 26  # unpooling: elements that an item reads; 0: all
-STRAY = 27  # unpooling: set to 1 if one of them belongs to another item
-SEVERAL = 28  # gradient: planes of an item, each of them with PITCH side by side
-OUT_DENSE = 29  # gradient: as DENSE, of the output
-PAST = 30  # lines, gradients: outputs, or indices where they are wanted, go past the caches
-EDGE = 31  # direct: see window_group; 0: each window by itself
-SETTINGS = 32
+PLANES = 21  # packed: planes of an item; lines: as well, one after the other, or 1 where an item is a part of one
+TABLE_AT = 22  # packed: the address of the table
+KEPT = 23  # packed: ranks from one plane to the next of the rows that are kept, where not all are; else 0
+PAST = 24  # lines, gradients: outputs, or indices where they are wanted, go past the caches
+EDGE = 25  # direct: see window_group; 0: each window by itself
+OWN = 26  # and further: those that a kernel module has besides
+SETTINGS = 30
 
-BATCH_COLUMNS, COLUMNS, BOX_COLUMNS = 5, 12, 3
-SIZE, OUT_SIZE, WINDOW, STRIDE, DILATION, PADDING = 0, 1, 2, 3, 4, 5
-STEP, OUT_STEP, INDEX_STEP, WEIGHT, LOW, HIGH = 6, 7, 8, 9, 10, 11
-
-FIRST_POSITION = np.int64(0)  # a literal would make another version of what it is passed to
-TABLE = 256  # rows of a window whose offsets are in a table
 GAP_BYTES = WIDEST * VECTOR_BYTES  # behind each plane's lines: what rank_rows may write there
 # The largest stride of outputs that are picked out of whole vectors of ranks: 0.45 to 0.8 of the time of 3 and 4.
 NEAR_STRIDE = NEAR_STEPS[-1]
 # Behind all lines: where every second rank is wanted, twice as much is read, and so on.
 SLACK_BYTES = NEAR_STRIDE * GAP_BYTES
-PIECES = 4  # of a window that are joined at once, when the rest was doubled
-SUM_PIECES = 7
-BLOCK_WINDOW = 9  # rows of windows that are joined block by block, at least: 0.7 to 1 of the time
+
+
+@helper
+def _tables(walk):
+    """The settings, and the tables batch and spatial."""
+    how = integers(walk)
+    batch = walk + 8 * SETTINGS
+    return how, integers(batch), integers(batch + 8 * BATCH_COLUMNS * how[BATCH])
+
+
+FLOAT_BITS = {"FLOAT16": 16, "BFLOAT16": 16, "FLOAT32": 32, "FLOAT64": 64}
+
+
+# Columns of the table `spatial`, with a row for each axis that windows move along, outermost first.
+SIZE, OUT_SIZE, WINDOW, STRIDE, DILATION, PADDING = 0, 1, 2, 3, 4, 5
+STEP, OUT_STEP, OTHER_STEP, WEIGHT = 6, 7, 8, 9  # bytes in input, output and other array; positions
+LOW, HIGH = 10, 11  # positions from low to high - 1 count in the divisor of an average
+COLUMNS = 12
+# Columns of a box, with a row for each axis: how many elements of a window are inside the input, and from one to the
+# next the bytes and the positions.
+INSIDE, INSIDE_STEP, INSIDE_WEIGHT = 0, 1, 2
+BOX_COLUMNS = 3
+
+FIRST_POSITION = np.int64(0)  # a literal would make another version of what it is passed to
 
 
 class Window(NamedTuple):
@@ -2048,63 +1733,7 @@ class Window(NamedTuple):
     offset: Any  # of the first
     position: Any
     out: Any  # offset of the window's output
-    indices: Any
-
-
-class LineRows(NamedTuple):
-    """Rows of the input, or of the padding, at which an item's lines begin."""
-
-    first: Any
-    count: Any
-    stride: Any
-
-
-class Span(NamedTuple):
-    """A line along the last axis: the position where it begins, and which of its places the input has."""
-
-    start: Any
-    low: Any
-    high: Any
-
-
-class Outputs(NamedTuple):
-    """Which outputs an item has, of each of its planes, and what the item before was other in."""
-
-    outer: Any  # position in all spatial axes but the last two
-    row: Any  # the first of the last axis but one
-    rows: Any
-    column: Any  # the first of the last axis
-    columns: Any
-    lanes: Any  # places of the batch axis that stand side by side
-    new_column: Any
-    new_place: Any  # column or row
-
-
-class Places(NamedTuple):
-    """Where an item's first plane is: addresses, an index, and the position from which positions are counted."""
-
-    source: Any  # of the plane
-    out: Any  # of the item's first output
-    indices: Any
-    base: Any  # index of the plane's first element
-    origin: Any
-
-
-@helper
-def _batch(batch, axes, item):
-    """Offsets in input, output and indices, and index, of a row-major position in the batch axes."""
-    first = 0
-    second = 0
-    third = 0
-    index = 0
-    for d in range(axes - 1, -1, -1):
-        axis = axis_of(batch, d, BATCH_COLUMNS)
-        item, digit = split(item, axis[0])
-        first += digit * axis[1]
-        second += digit * axis[2]
-        third += digit * axis[3]
-        index += digit * axis[4]
-    return first, second, third, index
+    other: Any  # in the other array
 
 
 @helper
@@ -2127,13 +1756,13 @@ def _between(spatial, d, output, low, high):
 def _windows(spatial, axes, row, box):
     """The window of output position `row`, row-major in the first `axes` axes.
 
-    Fills box with (number of elements inside, step, position weight) for each axis.
+    Fills the box.
     """
     total = 1
     offset = 0
     position = 0
     out_offset = 0
-    index_offset = 0
+    other_offset = 0
     for d in range(axes - 1, -1, -1):
         axis = axis_of(spatial, d, COLUMNS)
         dilation = axis[DILATION]
@@ -2142,12 +1771,14 @@ def _windows(spatial, axes, row, box):
         start = digit * axis[STRIDE] - axis[PADDING] + first * dilation
         total *= count
         inside = axis_of(box, d, BOX_COLUMNS)
-        inside[0], inside[1], inside[2] = count, dilation * axis[STEP], dilation * axis[WEIGHT]
+        inside[INSIDE] = count
+        inside[INSIDE_STEP] = dilation * axis[STEP]
+        inside[INSIDE_WEIGHT] = dilation * axis[WEIGHT]
         offset += start * axis[STEP]
         position += start * axis[WEIGHT]
         out_offset += digit * axis[OUT_STEP]
-        index_offset += digit * axis[INDEX_STEP]
-    return Window(total, offset, position, out_offset, index_offset)
+        other_offset += digit * axis[OTHER_STEP]
+    return Window(total, offset, position, out_offset, other_offset)
 
 
 @helper
@@ -2157,29 +1788,33 @@ def _element(box, axes, number):
     position = 0
     for d in range(axes - 1, -1, -1):
         inside = axis_of(box, d, BOX_COLUMNS)
-        number, digit = split(number, inside[0])
-        offset += digit * inside[1]
-        position += digit * inside[2]
+        number, digit = split(number, inside[INSIDE])
+        offset += digit * inside[INSIDE_STEP]
+        position += digit * inside[INSIDE_WEIGHT]
     return offset, position
 
 
+PIECES = 4  # of a window that are joined at once, when the rest was doubled
+SUM_PIECES = 7
+BLOCK_WINDOW = 9  # rows of windows that are joined block by block, at least: 0.7 to 1 of the time
+
+
 @helper
-def _double(target, rest, source, n, window, unit, wide, flip):
+def _double(target, rest, source, n, window, unit, ranks):
     """Join the n ranks of lines over parts of a window, in steps of `unit` ranks, until few are left.
 
-    Returns where the lines are then, and what makes a window: how many pieces, and the ranks from one to the next and
-    from the first to the last. The last may overlap; where it may not, for sums, it is what does not fill a whole
-    piece, in lines at `rest`.
+    Returns where the lines are then, and the pieces that make a window. The last may overlap; where it may not, for
+    sums, it is what does not fill a whole piece, in lines at `rest`.
     """
     have = 1
     if rest is None:
         while have * PIECES < window:
             shift = have * unit
-            fold_line(target, source, n - shift, 2, shift, shift, wide, flip)
+            fold_line(target, source, n - shift, Pieces(1, 2, shift, shift), ranks)
             source = target
             have *= 2
-        return source, ceildiv(window, have), have * unit, (window - have) * unit
-    size = rank_size(wide, flip)
+        return source, Pieces(1, ceildiv(window, have), have * unit, (window - have) * unit)
+    size = rank_size(ranks)
     left = window
     fresh = True
     while have * SUM_PIECES < left:
@@ -2187,13 +1822,13 @@ def _double(target, rest, source, n, window, unit, wide, flip):
             left -= have
             shift = left * unit
             if fresh:
-                fold_line(rest, source, n - shift, 1, 0, shift, wide, flip)
+                fold_line(rest, source, n - shift, Pieces(1, 1, 0, shift), ranks)
             else:
                 away = shift + (source - rest) // size
-                fold_line(rest, rest, n - shift, 2, 0, away, wide, flip)
+                fold_line(rest, rest, n - shift, Pieces(1, 2, 0, away), ranks)
             fresh = False
         shift = have * unit
-        fold_line(target, source, n - shift, 2, shift, shift, wide, flip)
+        fold_line(target, source, n - shift, Pieces(1, 2, shift, shift), ranks)
         source = target
         have *= 2
     pieces = left // have
@@ -2201,107 +1836,19 @@ def _double(target, rest, source, n, window, unit, wide, flip):
     if not fresh:
         pieces += 1
         last = (rest - source) // size
-    return source, pieces, have * unit, last
+    return source, Pieces(1, pieces, have * unit, last)
 
 
 @helper
-def _fill_tables(box, spatial, axes, total, first, count, offsets, positions):
-    """Offsets and doubled positions of elements of a window but its last axis, from number `first` on.
-
-    Those of the last but one axis go slowest: a window that its padding cuts has a part of them. In the first `axes`
-    axes, which are before it, a window has `total`.
-    """
-    axis = axis_of(spatial, axes, COLUMNS)
-    row_step, row_weight = axis[DILATION] * axis[STEP], axis[DILATION] * axis[WEIGHT]
-    for r in range(count):
-        row, number = split(first + r, total)
-        offset, position = _element(box, axes, number)
-        place = 2 * (position + row * row_weight)
-        store_integer(np.int64(0), offsets + r * 8, offset + row * row_step)
-        store_integer(np.int64(0), positions + r * 8, place)
-
-
-@helper
-def _rows_inside(axis, row, total, tall, lines):
-    """Of the rows of a window from `row` on (`tall`: of this row alone) those that the input has.
-
-    Returns the first, the number of elements in all of them, and how many lines, up to `lines`, have as many.
-    """
-    size, dilation, stride = axis[SIZE], axis[DILATION], axis[STRIDE]
-    reach = (axis[WINDOW] - 1) * dilation
-    if tall:
-        if row < 0:
-            return row, 0, least(-row, lines)
-        if row < size:
-            return row, total, least(size - row, lines)
-        return row, 0, lines
-    if total > 0 and row >= 0 and row + reach < size:
-        return row, total * axis[WINDOW], least((size - 1 - reach - row) // stride + 1, lines)
-    cut = ceildiv(most(-row, 0), dilation)
-    stop = axis[WINDOW]
-    if row + reach >= size:
-        stop = ceildiv(most(size - row, 0), dilation)
-    return row + cut * dilation, most(stop - cut, 0) * total, 1
-
-
-@helper
-def _clear_ends(folded, lines, low, high, line, share, span, wide, flip):
-    """Set the ranks before `low` and from `high` on to padding in each of the lines, `share` of them in a plane."""
-    size = rank_size(wide, flip)
-    for i in range(lines):
-        plane, row = split(i, share)
-        place = folded + (plane * span + row * line) * size
-        clear_ranks(place, low, wide, flip)
-        clear_ranks(place + high * size, line - high, wide, flip)
-
-
-@separate
-def _rank_apart(planes, lines, rows, fresh, wide, rule):
-    """As rank_rows_apart, in a function of its own: amid the chunk others take up to 1.1 times as long."""
-    rank_rows_apart(planes, lines, rows, fresh, wide, rule)
-
-
-@helper
-def _rank_lines(how, spatial, box, total, table, planes, lines, rows, block, wide, rule):
-    """Rank rows, also more of them than their tables hold."""
-    apart = how[PITCH] == 1 and rows.step != item_size(rule[0])
-    ranked = np.int64(0)
-    while ranked < rows.count:
-        more = least(rows.count - ranked, TABLE)
-        if table > TABLE:
-            axes = how[SPATIAL] - 2
-            _fill_tables(box, spatial, axes, total, ranked, more, rows.offsets, rows.positions)
-        done = np.int64(0)
-        while done < more:
-            some = least(more - done, block)
-            at = done * 8
-            part = Rows(
-                rows.offsets + at,
-                rows.positions + at,
-                some,
-                rows.columns,
-                rows.step,
-                rows.along,
-            )
-            fresh = ranked == 0
-            if apart:
-                _rank_apart(planes, lines, part, fresh, wide, rule)
-            else:
-                rank_rows(planes, lines, part, fresh, wide, rule)
-            done += some
-            ranked += some
-
-
-@helper
-def _fold_blocks(how, axis, folded, doubled, several, some, span, low, high, wide, flip):
+def _fold_blocks(how, axis, folded, doubled, several, some, span, low, high, ranks):
     """As _fold_rows, block by block of windows that have a row in common, to lines at `doubled`.
 
     A line has a vector at least: what is written of one beyond `high` is padding, of the next line before `low` too.
     """
-    size = rank_size(wide, flip)
+    size = rank_size(ranks)
     line = how[LINE] * size
     window, dilation = axis[WINDOW], axis[DILATION]
-    clear_ranks(doubled, several * some * how[LINE], wide, flip)
+    clear_ranks(doubled, several * some * how[LINE], ranks)
     for first in range(dilation):
         for row in range(first, some, window * dilation):
             at = row * line + low * size
@@ -2315,31 +1862,28 @@ def _fold_blocks(how, axis, folded, doubled, several, some, span, low, high, wid
                 most(high - low, VECTOR_BYTES // size),
                 window,
                 least(window, ceildiv(some - row, dilation)),
-                wide,
-                flip,
+                ranks,
             )
 
 
 @helper
-def _fold_rows(how, axis, folded, doubled, rest, several, some, span, low, high, wide, flip):
+def _fold_rows(how, axis, folded, doubled, rest, several, some, span, low, high, ranks):
     """Fold lines of rows of the input, of several planes, to those of `some` rows of windows.
 
     Of a line the ranks from `low` to `high` - 1 are not padding. Returns where the lines are then, over those that were
     there or beside them.
     """
-    size, line = rank_size(wide, flip), how[LINE]
+    size, line = rank_size(ranks), how[LINE]
     window, stride, dilation = axis[WINDOW], axis[STRIDE], axis[DILATION]
     by_blocks = stride == 1 and window >= BLOCK_WINDOW and line * size >= VECTOR_BYTES
     if rest is not None:
         # Rows are added one by one: of sums no wider than elements the error would grow with the window. In float32
         # that of 4096 rows is below half the last place of 16 bits.
-        by_blocks = by_blocks and size > item_size(flip)
+        by_blocks = by_blocks and size > element_size(ranks)
     if by_blocks:
-        _fold_blocks(how, axis, folded, doubled, several, some, span, low, high, wide, flip)
+        _fold_blocks(how, axis, folded, doubled, several, some, span, low, high, ranks)
         return doubled
-    source, pieces, shift, last = _double(
-        doubled, rest, folded, several * span, window, dilation * line, wide, flip
-    )
+    source, pieces = _double(doubled, rest, folded, several * span, window, dilation * line, ranks)
     # Rows that move together. In place only if the vector more that is written is not read later.
     alike = some if stride == 1 else 1
     in_place = alike == some and (window - 1) * dilation * line * size >= VECTOR_BYTES
@@ -2354,495 +1898,9 @@ def _fold_rows(how, axis, folded, doubled, rest, several, some, span, low, high,
             source + (plane * span + row * line) * size,
             alike * line,
             pieces,
-            shift,
-            last,
-            wide,
-            flip,
+            ranks,
         )
     return target
-
-
-@inlined
-def _rank_item(
-    how,
-    spatial,
-    box,
-    window,
-    table,
-    line_rows,
-    span,
-    lanes,
-    source,
-    folded,
-    planes,
-    offsets,
-    positions,
-    block,
-    wide,
-    rule,
-):
-    """Rank the lines of an item's planes at `folded`: alike lines at once, or the runs of one line."""
-    inner, flip = how[SPATIAL] - 1, rule[0]
-    size, item_bytes = rank_size(wide, flip), item_size(flip)
-    pitch, line, tall = how[PITCH], how[LINE] * size, how[TALL] != 0
-    step, row_axis = axis_of(spatial, inner, COLUMNS)[STEP], axis_of(spatial, inner - 1, COLUMNS)
-    row_step, row_weight = row_axis[STEP], row_axis[WEIGHT]
-    places = span.high - span.low
-    # Contiguous runs of elements in each row of the input, and whether their positions count up.
-    runs, n, along = places, lanes, 0
-    if pitch == 1:
-        runs, n, along = 1, places, 1
-    elif how[WIDTH] == 0 and lanes == pitch and step == pitch * item_bytes:
-        runs, n = 1, places * pitch
-    source += window.offset + (span.start + span.low) * step
-    # Of lines of nothing but padding nothing is read: not even `source` need be memory of the input.
-    done = 0 if places > 0 else line_rows.count
-    while done < line_rows.count:
-        row, inside, alike = _rows_inside(
-            row_axis,
-            line_rows.first + done * line_rows.stride,
-            window.total,
-            tall,
-            line_rows.count - done,
-        )
-        count, place_step = alike, line
-        source_step, position_step = line_rows.stride * row_step, line_rows.stride * row_weight
-        if runs != 1:
-            alike, count = 1, runs
-            place_step, source_step, position_step = pitch * size, step, 1
-        place = folded + done * line + span.low * pitch * size
-        position = (row - most(line_rows.first, 0)) * row_weight
-        start = source + row * row_step
-        for p in range(planes.count if inside == 0 and not tall else 0):
-            clear_ranks(place + p * planes.line, places * pitch, wide, flip)
-        _rank_lines(
-            how,
-            spatial,
-            box,
-            window.total,
-            table,
-            planes,
-            Lines(place, start, position, count, place_step, source_step, position_step),
-            Rows(offsets, positions, inside, n, step, along),
-            block,
-            wide,
-            rule,
-        )
-        done += alike
-
-
-@helper
-def _thin(lines, count, line, n, stride, wide, flip):
-    """Move every `stride`-th rank of so many lines, `line` bytes apart, to their begins: n of each."""
-    size = rank_size(wide, flip)
-    for _ in range(count):
-        for i in range(n):
-            copy_rank(lines + i * size, lines + i * stride * size, wide, flip)
-        lines += line
-
-
-@helper
-def _tables(walk):
-    """The settings, and the tables batch and spatial."""
-    how = integers(walk)
-    batch = walk + 8 * SETTINGS
-    return how, integers(batch), integers(batch + 8 * BATCH_COLUMNS * how[BATCH])
-
-
-def line_chunk(read_rule, wide, sums, block, store):
-    """Chunk that works line by line; an item is ROWS rows of a tile of a plane, or of PITCH planes side by side.
-
-    Of small planes an item is several, whose lines are joined as one: 1.1 to 2 times as fast for 13 x 13 elements.
-    Positions are counted from an item's first element. `read_rule(how)` returns what ranks are made by, of `block` rows
-    of a window at once; `store` writes an item's outputs.
-    """
-    buffers = 4 if sums else 2
-
-    @entry
-    def chunk(walk, x, out, indices, begin, end):
-        how, batch, spatial = _tables(walk)
-        rule = read_rule(how)
-        flip = rule[0]
-        # Two tables of int64, a box, then buffers of lines, and room for a run that is not yet stored.
-        before = aligned(8 * (2 * TABLE + BOX_COLUMNS * how[SPATIAL]))
-        offsets = allocate(before + how[SCRATCH])
-        positions = offsets + 8 * TABLE
-        box = integers(positions + 8 * TABLE)
-        folded = offsets + before
-        inner = how[SPATIAL] - 1
-        outer_axes = inner - 1
-        size, item_bytes = rank_size(wide, flip), item_size(flip)
-        lanes, pitch, tile, share = how[LANES], how[PITCH], how[TILE], how[ROWS]
-        tall, line, most_planes = how[TALL] != 0, how[LINE], how[PLANES]
-        gap = GAP_BYTES // size if most_planes > 1 else 0
-        axis = axis_of(spatial, inner, COLUMNS)
-        n, out_n, stride, padding = axis[SIZE], axis[OUT_SIZE], axis[STRIDE], axis[PADDING]
-        unit, reach = axis[DILATION] * pitch, (axis[WINDOW] - 1) * axis[DILATION]
-        row_axis = axis_of(spatial, outer_axes, COLUMNS)
-        rows, row_stride = row_axis[OUT_SIZE], row_axis[STRIDE]
-        row_reach = (row_axis[WINDOW] - 1) * row_axis[DILATION]
-        doubled = folded + how[BUFFER]
-        spare = folded + buffers * how[BUFFER]
-        # What sums need besides: pieces of another size, and their divisors.
-        rest_lines = doubled + how[BUFFER] if sums else None
-        outers = 1
-        for d in range(outer_axes):
-            outers *= axis_of(spatial, d, COLUMNS)[OUT_SIZE]
-        # The planes of an item are along the innermost of the batch axes.
-        batch_axis = axis_of(batch, how[BATCH] - 1, BATCH_COLUMNS)
-        beside, plane_x, plane_out = batch_axis[0], batch_axis[1], batch_axis[2]
-        plane_index, plane_base = batch_axis[3], batch_axis[4]
-        sets = ceildiv(beside, most_planes)
-        blocks = ceildiv(rows, share)
-        tiles = ceildiv(out_n, tile)
-        groups = ceildiv(lanes, pitch)
-        last_low, last_high, last_first, last_column = -1, -1, -1, -1
-        outer_row = -1
-        window = Window(0, 0, 0, 0, 0)  # in all axes but the last two
-        table = 0  # elements that make a rank where padding cuts none
-        for item in range(begin, end):
-            # Tiles go fastest: their rows are one after the other in memory.
-            rest, column = split(item, tiles)
-            column *= tile
-            outer, first = split(rest, blocks)
-            first *= share
-            some = least(share, rows - first)
-            outer, row = split(outer, outers)
-            if row != outer_row:
-                outer_row = row
-                window = _windows(spatial, outer_axes, outer_row, box)
-                table = window.total * (1 if tall else row_axis[WINDOW])
-                tabled = least(table, TABLE)
-                _fill_tables(box, spatial, outer_axes, window.total, 0, tabled, offsets, positions)
-                last_first = -1
-            group, lane_at = split(outer, groups)
-            lane_at *= pitch
-            rest, plane = split(group, sets)
-            plane *= most_planes
-            several = least(most_planes, beside - plane)
-            x_offset, out_offset, index_offset, base = _batch(
-                batch, how[BATCH], rest * beside + plane
-            )
-            columns = least(pitch, lanes - lane_at)
-            count = least(tile, out_n - column)
-            start = column * stride - padding  # the input position at the line's begin
-            length = (count - 1) * stride + 1 + reach
-            low = least(most(-start, 0), length)
-            high = most(least(n - start, length), low)
-            moved = low != last_low or high != last_high
-            new_column = column != last_column
-            new_place = new_column or first != last_first
-            line_rows = LineRows(first * row_stride - row_axis[PADDING], some, row_stride)
-            if tall:
-                line_rows = LineRows(line_rows.first, (some - 1) * row_stride + 1 + row_reach, 1)
-            # Ranks from the first line of a plane to that of the next.
-            apart = line_rows.count * line + gap
-            if tall:
-                if moved or new_place:
-                    clear_ranks(folded, most_planes * apart, wide, flip)
-            elif moved:
-                ends = low * pitch, high * pitch
-                _clear_ends(folded, most_planes * share, *ends, line, share, apart, wide, flip)
-            last_low, last_high, last_first, last_column = low, high, first, column
-            source = x + x_offset + lane_at * item_bytes
-            _rank_item(
-                how,
-                spatial,
-                box,
-                window,
-                table,
-                line_rows,
-                Span(start, low, high),
-                columns,
-                source,
-                folded,
-                Planes(several, apart * size, plane_x, plane_out, plane_index, plane_base),
-                offsets,
-                positions,
-                block,
-                wide,
-                rule,
-            )
-            finished = folded
-            if tall:
-                finished = _fold_rows(
-                    how,
-                    row_axis,
-                    folded,
-                    doubled,
-                    rest_lines,
-                    several,
-                    some,
-                    apart,
-                    low * pitch,
-                    high * pitch,
-                    wide,
-                    flip,
-                )
-                if finished == folded:
-                    last_first = -1  # these lines are to be cleared again
-                apart = some * line
-            ranks = several * apart
-            finished, number, shift, last = _double(
-                doubled, rest_lines, finished, ranks, axis[WINDOW], unit, wide, flip
-            )
-            pieces = Pieces(stride, number, shift, last)
-            if pitch == 1 and stride > NEAR_STRIDE:
-                fold_line(doubled, finished, ranks - reach, number, shift, last, wide, flip)
-                finished = doubled
-                pieces = Pieces(1, 1, shift, 0)
-                for p in range(several):
-                    place = doubled + p * apart * size
-                    _thin(place, some, line * size, count, stride, wide, flip)
-            target = out + out_offset + window.out + lane_at * how[LANE_OUT]
-            target += first * row_axis[OUT_STEP] + column * axis[OUT_STEP]
-            index_target = indices + index_offset + window.indices + lane_at * how[LANE_INDICES]
-            index_target += first * row_axis[INDEX_STEP] + column * axis[INDEX_STEP]
-            base += lane_at * how[LANE_WEIGHT]
-            origin = window.position + most(line_rows.first, 0) * row_axis[WEIGHT] + start + low
-            store(
-                how,
-                spatial,
-                Outputs(outer_row, first, some, column, count, columns, new_column, new_place),
-                Places(source, target, index_target, base, origin),
-                Planes(several, apart * size, plane_x, plane_out, plane_index, plane_base),
-                finished,
-                pieces,
-                spare,
-                wide,
-                rule,
-            )
-        if how[PAST] != 0:
-            drain_stores()
-        release(offsets)
-
-    return chunk
-
-
-KINDS = {
-    "FLOAT16": np.int16(0),
-    "BFLOAT16": np.uint16(0),
-    "FLOAT32": np.int32(0),
-    "FLOAT64": np.int64(0),
-}
-
-
-def _bits_of(context: Any, builder: Any, value: Any, kind: Any) -> Any:
-    """The bits of the element nearest to a float32 or float64."""
-    if kind.bitwidth == 16:
-        return _to_16_bits(context, builder, value, half=kind == types.int16)
-    if _scalar(value.type) == ir.DoubleType() and kind == types.int32:
-        value = builder.fptrunc(value, _like(value.type, ir.FloatType()))
-    return builder.bitcast(value, _like(value.type, ir.IntType(kind.bitwidth)))
-
-
-def _as_rank(builder: Any, value: Any, element: Any) -> Any:
-    """A float64 as a scalar of a line's type."""
-    return value if element == ir.DoubleType() else builder.fptrunc(value, element)
-
-
-@intrinsic
-def load_float(_context: Any, kind: Any, address: Any) -> Any:
-    """The element at `address` as a float64."""
-
-    def codegen(context: Any, builder: Any, _signature: Any, values: Any) -> Any:
-        bits = _load(builder, _pointer(builder, values[1]), ir.IntType(kind.bitwidth))
-        return _float_of(context, builder, bits, kind, ir.DoubleType())
-
-    return types.float64(kind, types.int64), codegen
-
-
-def _as_sum(builder: Any, bits: Any, kind: Any) -> Any:
-    """Bits of elements as what the sum of 0 and each becomes: of -0.0 that is 0.0, and every NaN is quiet.
-
-    Elements of 16 bits are not converted for that: 0.3 of the time.
-    """
-    if kind.bitwidth != 16:
-        element = ir.FloatType() if kind.bitwidth == 32 else ir.DoubleType()
-        value = builder.bitcast(bits, _like(bits.type, element))
-        return builder.bitcast(
-            builder.fadd(value, _splat(builder, element(0.0), value.type)), bits.type
-        )
-    half = kind == types.int16
-
-    def constant(value: int) -> Any:
-        return _splat(builder, ir.IntType(16)(value), bits.type)
-
-    magnitude = builder.and_(bits, constant(0x7FFF))
-    sign = builder.and_(bits, constant(0x8000))
-    quiet = builder.or_(bits if half else sign, constant(0x200 if half else 0x7FC0))
-    zero = builder.icmp_unsigned("==", magnitude, constant(0))
-    nan = builder.icmp_unsigned(">", magnitude, constant(0x7C00 if half else 0x7F80))
-    return builder.select(nan, quiet, builder.select(zero, constant(0), bits))
-
-
-@intrinsic
-def copy_as_sum(_context: Any, kind: Any, target: Any, source: Any) -> Any:
-    """Copy an element; see _as_sum."""
-
-    def codegen(_context: Any, builder: Any, _signature: Any, values: Any) -> Any:
-        bits = _load(builder, _pointer(builder, values[2]), ir.IntType(kind.bitwidth))
-        _store(builder, _as_sum(builder, bits, kind), _pointer(builder, values[1]))
-        return _context.get_dummy_value()
-
-    return types.void(kind, types.int64, types.int64), codegen
-
-
-@intrinsic
-def add_to_sum(_context: Any, line: Any, number: Any, value: Any, wide: Any, kind: Any) -> Any:
-    """Add a float64 to sum `number` of a line."""
-
-    def codegen(context: Any, builder: Any, _signature: Any, values: Any) -> Any:
-        element = _rank_type(wide, kind)
-        place = builder.gep(builder.inttoptr(values[0], element.as_pointer()), [values[1]])
-        old = _load(builder, place, element)
-        _store(builder, builder.fadd(old, _as_rank(builder, values[2], element)), place)
-        return context.get_dummy_value()
-
-    return types.void(types.int64, types.int64, types.float64, wide, kind), codegen
-
-
-@intrinsic
-def round_sums(
-    _context: Any,
-    target: Any,
-    target_step: Any,
-    line: Any,
-    line_step: Any,
-    count: Any,
-    n: Any,
-    past: Any,
-    wide: Any,
-    kind: Any,
-) -> Any:
-    """Store the elements nearest to `count` runs of n adjoining sums, which adjoin, too; if `past`, past the caches."""
-
-    def codegen(context: Any, builder: Any, _signature: Any, values: Any) -> Any:
-        target, target_step, line, line_step, count, n, past = values[:7]
-        element = _rank_type(wide, kind)
-        size = n.type(_width(element) // 8)
-
-        def strip(vector: Any, number: Any, _line: Any, first: Any, _done: Any, few: Any) -> None:
-            value = _load(
-                builder, _place(builder, line, (number, line_step), (first, size)), vector
-            )
-            place = _place(builder, target, (number, target_step))
-            bits = _bits_of(context, builder, value, kind)
-            _store_past(builder, bits, place, first, few, past)
-
-        _runs(context, builder, _vector(element), count, n.type(1), n, strip)
-        return context.get_dummy_value()
-
-    return types.void(*(types.int64,) * 6, types.boolean, wide, kind), codegen
-
-
-# Roots of sums, of either width, whose squares are certainly neither lost nor infinite: others but 0 are computed in
-# another way. Of sums of other powers, it is the sums that are as safe as these squares.
-SAFE_32 = (2.0**-55, 2.0**63)
-SAFE_64 = (2.0**-480, 2.0**510)
-
-
-GIVEN_LANES = 16  # taken together
-PLACE_BYTES = 16  # of a place in a table: its position, and its offset in the target
-
-
-def _giving(apart: bool) -> Any:
-    """An intrinsic that gives each of so many lanes of a window's gradient to the place, of `count`, that it found.
-
-    It is added to the sum there, or, of windows `apart`, put there, and 0 to the others.
-    """
-
-    @intrinsic
-    def give(
-        _context: Any,
-        target: Any,
-        table: Any,
-        count: Any,
-        found: Any,
-        given: Any,
-        lanes: Any,
-        wide: Any,
-        kind: Any,
-    ) -> Any:
-        def codegen(context: Any, builder: Any, _signature: Any, values: Any) -> Any:
-            target, table, count, found, given, lanes, *_ = values
-            i64 = lanes.type
-            bits = ir.IntType(kind.bitwidth)
-            element = bits if apart else _rank_type(wide, kind)
-            vector, elements, positions = (
-                ir.VectorType(t, GIVEN_LANES) for t in (bits, element, i64)
-            )
-
-            def at(address: Any, number: Any, bytes_each: int) -> Any:
-                return _pointer(builder, address, builder.mul(number, i64(bytes_each)))
-
-            def strip(lane: Any, left: Any) -> None:
-                few = None if left is None else _few(context, builder, vector, left)
-                value = _load_few(builder, at(given, lane, bits.width // 8), few, vector)
-                if apart:
-                    value = _as_sum(builder, value, kind)
-                else:
-                    value = _float_of(context, builder, value, kind, element)
-                wanted = _load(builder, at(found, lane, 8), positions)
-                lanes_at = builder.add(target, builder.mul(lane, i64(_width(element) // 8)))
-                with cgutils.for_range(builder, count) as loop:
-                    entry = at(table, loop.index, PLACE_BYTES)
-                    position = _load(builder, entry, i64)
-                    offset = _load(builder, builder.gep(entry, [i64(8)]), i64)
-                    place = _pointer(builder, lanes_at, offset)
-                    hit = builder.icmp_signed("==", wanted, _splat(builder, position, positions))
-                    if apart:
-                        new = builder.select(hit, value, ir.Constant(elements, None))
-                        _store_few(builder, new, place, few)
-                    else:  # behind the last lanes 0 is added to sums of other places at most
-                        old = _load(builder, place, elements)
-                        _store(builder, builder.select(hit, builder.fadd(old, value), old), place)
-
-            _strips(builder, GIVEN_LANES, lanes, strip)
-            return context.get_dummy_value()
-
-        return types.void(*(types.int64,) * 6, wide, kind), codegen
-
-    return give
-
-
-add_lanes = _giving(apart=False)
-put_lanes = _giving(apart=True)
-
-
-SIGNATURE = types.void(*(types.int64,) * 6)  # of a chunk
-LAUNCH = types.void(types.int64, *SIGNATURE.args)  # of the functions here
-
-
-def _called(context: Any, builder: Any, values: Any) -> Any:
-    """The status of the chunk at address values[0], called with the rest."""
-    convention = context.call_conv
-    kind = convention.get_function_type(types.none, SIGNATURE.args)
-    function = builder.inttoptr(values[0], kind.as_pointer())
-    status, _ = convention.call_function(builder, function, types.none, SIGNATURE.args, values[1:])
-    return status
-
-
-@intrinsic
-def call(
-    _context: Any,
-    chunk: Any,
-    walk: Any,
-    x: Any,
-    out: Any,
-    other: Any,
-    begin: Any,
-    end: Any,
-) -> Any:
-    """Call the chunk at an address; what it raises is raised."""
-
-    def codegen(context: Any, builder: Any, _signature: Any, values: Any) -> Any:
-        status = _called(context, builder, values)
-        with cgutils.if_unlikely(builder, status.is_error):
-            context.call_conv.return_status_propagate(builder, status)
-        return context.get_dummy_value()
-
-    return LAUNCH, codegen
 
 
 UNROLLED = 8  # vectors of a long row: 4 are slower beyond the cache (1.1 times), for float32
@@ -3028,53 +2086,6 @@ def place_in_run(address, n, key, late, rule):
     return highest_bit(mask) if late else lowest_bit(mask)
 
 
-@intrinsic
-def zero_bytes(_context: Any, address: Any, count: Any) -> Any:
-    """Set `count` contiguous bytes to 0, 1 at least.
-
-    By overlapping stores of one width: calling memset takes longer than a short row.
-    """
-
-    def codegen(context: Any, builder: Any, _signature: Any, values: Any) -> Any:
-        address, count = values
-        i64 = count.type
-        start = _pointer(builder, address)
-
-        def store(width: int, offset: Any) -> None:
-            type_ = ir.VectorType(ir.IntType(8), width)
-            place = builder.bitcast(builder.gep(start, [offset]), type_.as_pointer())
-            builder.store(ir.Constant(type_, None), place, align=1)
-
-        def below(width: int) -> None:
-            """Fewer than 2 * `width` bytes."""
-            enough = builder.icmp_signed(">=", count, i64(width))
-            with builder.if_else(enough) as (then, otherwise):
-                with then:
-                    store(width, i64(0))
-                    store(width, builder.sub(count, i64(width)))
-                with otherwise:
-                    if width > 1:
-                        below(width // 2)
-
-        long = builder.icmp_signed(">=", count, i64(VECTOR_BYTES))
-        with builder.if_else(long) as (then, otherwise):
-            with then:
-                # Aligned but for both ends: a store across two cache lines takes twice as long.
-                last = builder.sub(count, i64(VECTOR_BYTES))
-                over = builder.and_(address, i64(VECTOR_BYTES - 1))
-                first = builder.sub(i64(VECTOR_BYTES), over)
-                store(VECTOR_BYTES, i64(0))
-                strip = cgutils.for_range_slice(builder, first, last, i64(VECTOR_BYTES), i64)
-                with strip as (offset, _):
-                    store(VECTOR_BYTES, offset)
-                store(VECTOR_BYTES, last)
-            with otherwise:
-                below(VECTOR_BYTES // 2)
-        return context.get_dummy_value()
-
-    return types.void(types.int64, types.int64), codegen
-
-
 class Group(NamedTuple):
     """Windows side by side, and which columns of the input they have."""
 
@@ -3119,7 +2130,7 @@ WINNERS_EDGES = 5  # scratch memory of winners_together, in edge_bytes
 def _winner(first, box, axes, total, rule):
     """Key and position of the first greatest element of a window, counted from its first."""
     inner = axis_of(box, axes - 1, BOX_COLUMNS)
-    n, step, weight = inner[0], inner[1], inner[2]
+    n, step, weight = inner[INSIDE], inner[INSIDE_STEP], inner[INSIDE_WEIGHT]
     adjoining = step == item_size(rule.flip)
     best = load_key(first, 0, rule)
     best_position = 0
@@ -3184,7 +2195,7 @@ def winners_together(spatial, axes, edge, window, column, limit, plane, box, scr
     if group.shared_from >= group.shared_to:
         return 0
     inside = axis_of(box, inner, BOX_COLUMNS)
-    first, rows = plane + window.offset, window.total // inside[0]
+    first, rows = plane + window.offset, window.total // inside[INSIDE]
 
     found = integers(scratch)
     size = edge_bytes(edge)
@@ -3197,8 +2208,8 @@ def winners_together(spatial, axes, edge, window, column, limit, plane, box, scr
     _column_winners(behind, behind_at, first, box, axes, rows, columns, begin, axis, rule)
     _join_up(behind, behind_at, 0, columns, 1)
     begin = group.shared_from - group.low
-    inside[0] = group.shared_to - group.shared_from
-    place, total = first + begin * axis[STEP], rows * inside[0]
+    inside[INSIDE] = group.shared_to - group.shared_from
+    place, total = first + begin * axis[STEP], rows * inside[INSIDE]
     shared, shared_at = _winner(place, box, axes, total, rule)
     shared_at += begin * axis[WEIGHT]
 
@@ -3247,35 +2258,33 @@ def _moved(builder: Any, way: str, bits: Any, used: Any) -> Any:
 
 @intrinsic
 def spread_ranks(
-    _context: Any, line: Any, source: Any, table: Any, count: Any, wide: Any, rule: Any
+    _context: Any, line: Any, source: Any, table: Any, count: Any, ranks: Any, rule: Any
 ) -> Any:
     """Rank contiguous elements into so many vectors: each in a lane that is in use, and padding in others."""
 
+    kept = ranks.ranks
+
     def codegen(context: Any, builder: Any, signature: Any, values: Any) -> Any:
         line, source, table, count = values[:4]
-        flip = rule[0]
-        element = _rank_type(wide, flip)
-        sums = _is_float(element)
-        vector = _vector(element)
-        narrow = ir.VectorType(ir.IntType(flip.bitwidth), vector.count)
-        order: Any = None if sums else _rule(builder, signature, values)
-        lowest = None if sums else _splat(builder, _lowest(builder, element, wide, order), vector)
+        vector = _vector(kept.rank)
+        narrow = ir.VectorType(kept.element, vector.count)
+        rule = kept.rule(builder, signature, values)
+        lowest = _splat(builder, kept.lowest(builder, rule), vector)
         with cgutils.for_range(builder, count) as loop:
             used, first, offset = _entry_of(builder, table, loop.index, vector.count)
             pointer = _pointer(builder, source, offset)
             _prefetch(builder, builder.gep(pointer, [offset.type(AHEAD)]), 2)
             bits = _moved(builder, "expand", _masked_load(builder, pointer, first, narrow), used)
-            if sums:
-                rank = _term(context, builder, bits, element, rule, values[-1])
-            else:
-                rank = _joined(builder, _rank(builder, bits, None, element, order), lowest)
+            rank = kept.of(context, builder, bits, None, rule)
+            if not kept.sums:
+                rank = _joined(builder, rank, lowest)
             rank = builder.select(used, rank, _least(vector))
             place = builder.mul(loop.index, loop.index.type(VECTOR_BYTES))
             _store(builder, rank, _pointer(builder, line, place))
         return context.get_dummy_value()
 
     i64 = types.int64
-    return types.void(i64, i64, i64, i64, wide, rule), codegen
+    return types.void(i64, i64, i64, i64, ranks, rule), codegen
 
 
 def _pack(builder: Any, vector: Any, values: Any, finish: Callable[[Any, Any], Any]) -> None:
@@ -3307,37 +2316,37 @@ def pack_elements(
     table: Any,
     count: Any,
     divisors: Any,
-    wide: Any,
+    ranks: Any,
     rule: Any,
 ) -> Any:
     """Store the elements of the lanes in use of so many vectors, of ranks that are yet to be joined of pieces."""
 
     def codegen(context: Any, builder: Any, signature: Any, values: Any) -> Any:
         order = _rule(builder, signature, values)
-        vector = _vector(order.flip.type)
-        _pack(builder, vector, values, lambda ranks, _place: _element_bits(builder, ranks, order))
+        vector = _vector(ranks.ranks.rank)
+        _pack(builder, vector, values, lambda joined, _place: _element_bits(builder, joined, order))
         return context.get_dummy_value()
 
     i64 = types.int64
-    return types.void(i64, i64, pieces, i64, i64, i64, wide, rule), codegen
+    return types.void(i64, i64, pieces, i64, i64, i64, ranks, rule), codegen
 
 
-def packed_chunk(read_rule, wide, sums, store):
+def packed_chunk(ranks, read_rule, store):
     """Chunk for small planes that adjoin in memory, as their outputs do; an item is PLANES of them.
 
     Ranks of all its planes are one line. Behind a row comes as much padding as stands before the next: the last windows
     of a row reach into that, those of a plane into the next one's, and what lies between results is not used. The last
-    item ends with the last plane, and does some again that the item before has. `store`: pack_elements, or of sums
-    pack_averages.
+    item ends with the last plane, and does some again that the item before has. `read_rule` as of line_chunk; `store`:
+    pack_elements, or of sums pack_averages.
     """
+    sums = ranks.sums
     buffers = 3 if sums else 2
 
     @entry
     def chunk(walk, x, out, _other, begin, end):
         how, batch, spatial = _tables(walk)
         rule = read_rule(how)
-        flip = rule[0]
-        size, line, buffer = rank_size(wide, flip), how[LINE], how[BUFFER]
+        size, line, buffer = rank_size(ranks), how[LINE], how[BUFFER]
         spread = allocate(buffers * buffer)
         doubled = spread + buffer
         rest = doubled + buffer if sums else None
@@ -3346,7 +2355,7 @@ def packed_chunk(read_rule, wide, sums, store):
         results = entries + 8 * ENTRY * head[ENTRIES]
         divisors = results + 8 * ENTRY * head[RESULTS]
         axis = axis_of(batch, 0, BATCH_COLUMNS)
-        planes, step, out_step = axis[0], axis[1], axis[2]
+        planes, step, out_step = axis[BATCH_SIZE], axis[BATCH_STEP], axis[BATCH_OUT]
         row_axis, axis = axis_of(spatial, 0, COLUMNS), axis_of(spatial, 1, COLUMNS)
         reach, window = (axis[WINDOW] - 1) * axis[DILATION], row_axis[WINDOW]
         row_unit = row_axis[DILATION] * line
@@ -3356,12 +2365,12 @@ def packed_chunk(read_rule, wide, sums, store):
         kept = (row_axis[OUT_SIZE] - 1) * line + (axis[OUT_SIZE] - 1) * axis[STRIDE] + 1 + reach
         for item in range(begin, end):
             first = least(item * how[PLANES], planes - how[PLANES])
-            spread_ranks(spread, x + first * step, entries, head[ENTRIES], wide, rule)
-            source, number, shift, last = spread, window, row_unit, row_reach
+            spread_ranks(spread, x + first * step, entries, head[ENTRIES], ranks, rule)
+            source, pieces = spread, Pieces(1, window, row_unit, row_reach)
             # Sums of few rows are added one by one, as by lines: results do not depend on the layout.
             if not sums or how[TALL] != 0:
-                source, number, shift, last = _double(
-                    doubled, rest, spread, n + row_reach, window, row_unit, wide, flip
+                source, pieces = _double(
+                    doubled, rest, spread, n + row_reach, window, row_unit, ranks
                 )
             if how[KEPT] > 0:
                 for plane in range(how[PLANES]):
@@ -3369,34 +2378,30 @@ def packed_chunk(read_rule, wide, sums, store):
                         doubled + plane * how[KEPT] * size,
                         source + plane * how[PLANE] * size,
                         kept,
-                        number,
-                        shift,
-                        last,
-                        wide,
-                        flip,
+                        pieces,
+                        ranks,
                     )
                 source = doubled
-            elif number > 1:
-                fold_line(doubled, source, n, number, shift, last, wide, flip)
+            elif pieces.count > 1:
+                fold_line(doubled, source, n, pieces, ranks)
                 source = doubled
-            source, number, shift, last = _double(
+            source, pieces = _double(
                 doubled,
                 rest,
                 source,
                 head[RESULT_SPAN] + reach,
                 axis[WINDOW],
                 axis[DILATION],
-                wide,
-                flip,
+                ranks,
             )
             store(
                 out + first * out_step,
                 source,
-                Pieces(1, number, shift, last),
+                pieces,
                 results,
                 head[RESULTS],
                 divisors,
-                wide,
+                ranks,
                 rule,
             )
         release(spread)
@@ -3404,8 +2409,384 @@ def packed_chunk(read_rule, wide, sums, store):
     return chunk
 
 
-FOUND = 1 << 13  # windows whose greatest elements are found together, for the gradient
-MOST_PLACES = 16  # of a window whose gradients, of planes side by side, are given place by place
+TABLE = 256  # rows of a window whose offsets are in a table
+
+
+class LineRows(NamedTuple):
+    """Rows of the input, or of the padding, at which an item's lines begin."""
+
+    first: Any
+    count: Any
+    stride: Any
+
+
+class Span(NamedTuple):
+    """A line along the last axis: the position where it begins, and which of its places the input has."""
+
+    start: Any
+    low: Any
+    high: Any
+
+
+class Outputs(NamedTuple):
+    """Which outputs an item has, of each of its planes, and what the item before was other in."""
+
+    outer: Any  # position in all spatial axes but the last two
+    row: Any  # the first of the last axis but one
+    rows: Any
+    column: Any  # the first of the last axis
+    columns: Any
+    lanes: Any  # places of the batch axis that stand side by side
+    new_column: Any
+    new_place: Any  # column or row
+
+
+class Places(NamedTuple):
+    """Where an item's first plane is: addresses, an index, and the position from which positions are counted."""
+
+    source: Any  # of the plane
+    out: Any  # of the item's first output
+    indices: Any
+    base: Any  # index of the plane's first element
+    origin: Any
+
+
+@helper
+def _fill_tables(box, spatial, axes, total, first, count, offsets, positions):
+    """Offsets and doubled positions of elements of a window but its last axis, from number `first` on.
+
+    Those of the last but one axis go slowest: a window that its padding cuts has a part of them. In the first `axes`
+    axes, which are before it, a window has `total`.
+    """
+    axis = axis_of(spatial, axes, COLUMNS)
+    row_step, row_weight = axis[DILATION] * axis[STEP], axis[DILATION] * axis[WEIGHT]
+    for r in range(count):
+        row, number = split(first + r, total)
+        offset, position = _element(box, axes, number)
+        place = 2 * (position + row * row_weight)
+        store_integer(np.int64(0), offsets + r * 8, offset + row * row_step)
+        store_integer(np.int64(0), positions + r * 8, place)
+
+
+@helper
+def _rows_inside(axis, row, total, tall, lines):
+    """Of the rows of a window from `row` on (`tall`: of this row alone) those that the input has.
+
+    Returns the first, the number of elements in all of them, and how many lines, up to `lines`, have as many.
+    """
+    size, dilation, stride = axis[SIZE], axis[DILATION], axis[STRIDE]
+    reach = (axis[WINDOW] - 1) * dilation
+    if tall:
+        if row < 0:
+            return row, 0, least(-row, lines)
+        if row < size:
+            return row, total, least(size - row, lines)
+        return row, 0, lines
+    if total > 0 and row >= 0 and row + reach < size:
+        return row, total * axis[WINDOW], least((size - 1 - reach - row) // stride + 1, lines)
+    cut = ceildiv(most(-row, 0), dilation)
+    stop = axis[WINDOW]
+    if row + reach >= size:
+        stop = ceildiv(most(size - row, 0), dilation)
+    return row + cut * dilation, most(stop - cut, 0) * total, 1
+
+
+@helper
+def _clear_ends(folded, lines, low, high, line, share, span, ranks):
+    """Set the ranks before `low` and from `high` on to padding in each of the lines, `share` of them in a plane."""
+    size = rank_size(ranks)
+    for i in range(lines):
+        plane, row = split(i, share)
+        place = folded + (plane * span + row * line) * size
+        clear_ranks(place, low, ranks)
+        clear_ranks(place + high * size, line - high, ranks)
+
+
+@separate
+def _rank_apart(planes, lines, rows, fresh, ranks, rule):
+    """As rank_rows_apart, in a function of its own: amid the chunk others take up to 1.1 times as long."""
+    rank_rows_apart(planes, lines, rows, fresh, ranks, rule)
+
+
+@helper
+def _rank_lines(how, spatial, box, total, table, planes, lines, rows, block, ranks, rule):
+    """Rank rows, also more of them than their tables hold."""
+    apart = how[PITCH] == 1 and rows.step != element_size(ranks)
+    ranked = np.int64(0)
+    while ranked < rows.count:
+        more = least(rows.count - ranked, TABLE)
+        if table > TABLE:
+            axes = how[SPATIAL] - 2
+            _fill_tables(box, spatial, axes, total, ranked, more, rows.offsets, rows.positions)
+        done = np.int64(0)
+        while done < more:
+            some = least(more - done, block)
+            at = done * 8
+            part = Rows(
+                rows.offsets + at,
+                rows.positions + at,
+                some,
+                rows.columns,
+                rows.step,
+                rows.along,
+            )
+            fresh = ranked == 0
+            if apart:
+                _rank_apart(planes, lines, part, fresh, ranks, rule)
+            else:
+                rank_rows(planes, lines, part, fresh, ranks, rule)
+            done += some
+            ranked += some
+
+
+@inlined
+def _rank_item(
+    how,
+    spatial,
+    box,
+    window,
+    table,
+    line_rows,
+    span,
+    lanes,
+    source,
+    folded,
+    planes,
+    offsets,
+    positions,
+    block,
+    ranks,
+    rule,
+):
+    """Rank the lines of an item's planes at `folded`: alike lines at once, or the runs of one line."""
+    inner = how[SPATIAL] - 1
+    size, item_bytes = rank_size(ranks), element_size(ranks)
+    pitch, line, tall = how[PITCH], how[LINE] * size, how[TALL] != 0
+    step, row_axis = axis_of(spatial, inner, COLUMNS)[STEP], axis_of(spatial, inner - 1, COLUMNS)
+    row_step, row_weight = row_axis[STEP], row_axis[WEIGHT]
+    places = span.high - span.low
+    # Contiguous runs of elements in each row of the input, and whether their positions count up.
+    runs, n, along = places, lanes, 0
+    if pitch == 1:
+        runs, n, along = 1, places, 1
+    elif how[WIDTH] == 0 and lanes == pitch and step == pitch * item_bytes:
+        runs, n = 1, places * pitch
+    source += window.offset + (span.start + span.low) * step
+    # Of lines of nothing but padding nothing is read: not even `source` need be memory of the input.
+    done = 0 if places > 0 else line_rows.count
+    while done < line_rows.count:
+        row, inside, alike = _rows_inside(
+            row_axis,
+            line_rows.first + done * line_rows.stride,
+            window.total,
+            tall,
+            line_rows.count - done,
+        )
+        count, place_step = alike, line
+        source_step, position_step = line_rows.stride * row_step, line_rows.stride * row_weight
+        if runs != 1:
+            alike, count = 1, runs
+            place_step, source_step, position_step = pitch * size, step, 1
+        place = folded + done * line + span.low * pitch * size
+        position = (row - most(line_rows.first, 0)) * row_weight
+        start = source + row * row_step
+        for p in range(planes.count if inside == 0 and not tall else 0):
+            clear_ranks(place + p * planes.line, places * pitch, ranks)
+        _rank_lines(
+            how,
+            spatial,
+            box,
+            window.total,
+            table,
+            planes,
+            Lines(place, start, position, count, place_step, source_step, position_step),
+            Rows(offsets, positions, inside, n, step, along),
+            block,
+            ranks,
+            rule,
+        )
+        done += alike
+
+
+@helper
+def _thin(lines, count, line, n, stride, ranks):
+    """Move every `stride`-th rank of so many lines, `line` bytes apart, to their begins: n of each."""
+    size = rank_size(ranks)
+    for _ in range(count):
+        for i in range(n):
+            copy_rank(lines + i * size, lines + i * stride * size, ranks)
+        lines += line
+
+
+def line_chunk(ranks, read_rule, block, store):
+    """Chunk that works line by line; an item is ROWS rows of a tile of a plane, or of PITCH planes side by side.
+
+    Of small planes an item is several, whose lines are joined as one: 1.1 to 2 times as fast for 13 x 13 elements.
+    Positions are counted from an item's first element. `read_rule(how)` returns what ranks are made by, of `block` rows
+    of a window at once: a Rule of the greatest, p of norms, else None. `store` writes an item's outputs.
+    """
+    sums = ranks.sums
+    buffers = 4 if sums else 2
+
+    @entry
+    def chunk(walk, x, out, indices, begin, end):
+        how, batch, spatial = _tables(walk)
+        rule = read_rule(how)
+        # Two tables of int64, a box, then buffers of lines, and room for a run that is not yet stored.
+        before = aligned(8 * (2 * TABLE + BOX_COLUMNS * how[SPATIAL]))
+        offsets = allocate(before + how[SCRATCH])
+        positions = offsets + 8 * TABLE
+        box = integers(positions + 8 * TABLE)
+        folded = offsets + before
+        inner = how[SPATIAL] - 1
+        outer_axes = inner - 1
+        size, item_bytes = rank_size(ranks), element_size(ranks)
+        lanes, pitch, tile, share = how[LANES], how[PITCH], how[TILE], how[ROWS]
+        tall, line, most_planes = how[TALL] != 0, how[LINE], how[PLANES]
+        gap = GAP_BYTES // size if most_planes > 1 else 0
+        axis = axis_of(spatial, inner, COLUMNS)
+        n, out_n, stride, padding = axis[SIZE], axis[OUT_SIZE], axis[STRIDE], axis[PADDING]
+        unit, reach = axis[DILATION] * pitch, (axis[WINDOW] - 1) * axis[DILATION]
+        row_axis = axis_of(spatial, outer_axes, COLUMNS)
+        rows, row_stride = row_axis[OUT_SIZE], row_axis[STRIDE]
+        row_reach = (row_axis[WINDOW] - 1) * row_axis[DILATION]
+        doubled = folded + how[BUFFER]
+        spare = folded + buffers * how[BUFFER]
+        # What sums need besides: pieces of another size, and their divisors.
+        rest_lines = doubled + how[BUFFER] if sums else None
+        outers = 1
+        for d in range(outer_axes):
+            outers *= axis_of(spatial, d, COLUMNS)[OUT_SIZE]
+        # The planes of an item are along the innermost of the batch axes.
+        batch_axis = axis_of(batch, how[BATCH] - 1, BATCH_COLUMNS)
+        beside, plane_x = batch_axis[BATCH_SIZE], batch_axis[BATCH_STEP]
+        plane_out, plane_index = batch_axis[BATCH_OUT], batch_axis[BATCH_OTHER]
+        plane_base = batch_axis[BATCH_WEIGHT]
+        sets = ceildiv(beside, most_planes)
+        blocks = ceildiv(rows, share)
+        tiles = ceildiv(out_n, tile)
+        groups = ceildiv(lanes, pitch)
+        last_low, last_high, last_first, last_column = -1, -1, -1, -1
+        outer_row = -1
+        window = Window(0, 0, 0, 0, 0)  # in all axes but the last two
+        table = 0  # elements that make a rank where padding cuts none
+        for item in range(begin, end):
+            # Tiles go fastest: their rows are one after the other in memory.
+            rest, column = split(item, tiles)
+            column *= tile
+            outer, first = split(rest, blocks)
+            first *= share
+            some = least(share, rows - first)
+            outer, row = split(outer, outers)
+            if row != outer_row:
+                outer_row = row
+                window = _windows(spatial, outer_axes, outer_row, box)
+                table = window.total * (1 if tall else row_axis[WINDOW])
+                tabled = least(table, TABLE)
+                _fill_tables(box, spatial, outer_axes, window.total, 0, tabled, offsets, positions)
+                last_first = -1
+            group, lane_at = split(outer, groups)
+            lane_at *= pitch
+            rest, plane = split(group, sets)
+            plane *= most_planes
+            several = least(most_planes, beside - plane)
+            x_offset, out_offset, index_offset, base = offsets_of(
+                batch, how[BATCH], rest * beside + plane
+            )
+            columns = least(pitch, lanes - lane_at)
+            count = least(tile, out_n - column)
+            start = column * stride - padding  # the input position at the line's begin
+            length = (count - 1) * stride + 1 + reach
+            low = least(most(-start, 0), length)
+            high = most(least(n - start, length), low)
+            moved = low != last_low or high != last_high
+            new_column = column != last_column
+            new_place = new_column or first != last_first
+            line_rows = LineRows(first * row_stride - row_axis[PADDING], some, row_stride)
+            if tall:
+                line_rows = LineRows(line_rows.first, (some - 1) * row_stride + 1 + row_reach, 1)
+            # Ranks from the first line of a plane to that of the next.
+            apart = line_rows.count * line + gap
+            if tall:
+                if moved or new_place:
+                    clear_ranks(folded, most_planes * apart, ranks)
+            elif moved:
+                ends = low * pitch, high * pitch
+                _clear_ends(folded, most_planes * share, *ends, line, share, apart, ranks)
+            last_low, last_high, last_first, last_column = low, high, first, column
+            source = x + x_offset + lane_at * item_bytes
+            _rank_item(
+                how,
+                spatial,
+                box,
+                window,
+                table,
+                line_rows,
+                Span(start, low, high),
+                columns,
+                source,
+                folded,
+                Planes(several, apart * size, plane_x, plane_out, plane_index, plane_base),
+                offsets,
+                positions,
+                block,
+                ranks,
+                rule,
+            )
+            finished = folded
+            if tall:
+                finished = _fold_rows(
+                    how,
+                    row_axis,
+                    folded,
+                    doubled,
+                    rest_lines,
+                    several,
+                    some,
+                    apart,
+                    low * pitch,
+                    high * pitch,
+                    ranks,
+                )
+                if finished == folded:
+                    last_first = -1  # these lines are to be cleared again
+                apart = some * line
+            in_all = several * apart
+            finished, pieces = _double(
+                doubled, rest_lines, finished, in_all, axis[WINDOW], unit, ranks
+            )
+            if pitch == 1 and stride > NEAR_STRIDE:
+                fold_line(doubled, finished, in_all - reach, pieces, ranks)
+                finished = doubled
+                pieces = Pieces(1, 1, 0, 0)
+                for p in range(several):
+                    place = doubled + p * apart * size
+                    _thin(place, some, line * size, count, stride, ranks)
+            else:
+                pieces = Pieces(stride, pieces.count, pieces.step, pieces.last)
+            target = out + out_offset + window.out + lane_at * how[LANE_OUT]
+            target += first * row_axis[OUT_STEP] + column * axis[OUT_STEP]
+            index_target = indices + index_offset + window.other + lane_at * how[LANE_OTHER]
+            index_target += first * row_axis[OTHER_STEP] + column * axis[OTHER_STEP]
+            base += lane_at * how[LANE_WEIGHT]
+            origin = window.position + most(line_rows.first, 0) * row_axis[WEIGHT] + start + low
+            store(
+                how,
+                spatial,
+                Outputs(outer_row, first, some, column, count, columns, new_column, new_place),
+                Places(source, target, index_target, base, origin),
+                Planes(several, apart * size, plane_x, plane_out, plane_index, plane_base),
+                finished,
+                pieces,
+                spare,
+                ranks,
+                rule,
+            )
+        if how[PAST] != 0:
+            drain_stores()
+        release(offsets)
+
+    return chunk
 
 
 @helper
@@ -3442,27 +2823,33 @@ def _column_major(spatial, axes, position):
 
 
 @helper
-def _scatter(
-    how, spatial, spare, plane, plane_step, target, index_target, base, n, blank, wide, flip
+def _scatter_elements(how, spatial, spare, target, n, ranks):
+    """Store n elements that scratch memory holds."""
+    step = axis_of(spatial, how[SPATIAL] - 1, COLUMNS)[OUT_STEP]
+    if how[PITCH] > 1:
+        step = how[LANE_OUT]
+    for i in range(n):
+        copy_element(target + i * step, spare + i * element_size(ranks), ranks)
+
+
+@helper
+def _scatter_found(
+    how, spatial, spare, plane, plane_step, target, index_target, base, n, blank, ranks
 ):
-    """Store n elements, and their indices, of which scratch memory holds the elements or the positions."""
+    """Store n elements, and their indices, of which scratch memory holds the positions."""
     axis = axis_of(spatial, how[SPATIAL] - 1, COLUMNS)
     alone = how[PITCH] == 1
     step = axis[OUT_STEP] if alone else how[LANE_OUT]
-    if wide is None:
-        for i in range(n):
-            store_integer(flip, target + i * step, load_integer(flip, spare + i * item_size(flip)))
-        return
-    index_step = axis[INDEX_STEP] if alone else how[LANE_INDICES]
+    index_step = axis[OTHER_STEP] if alone else how[LANE_OTHER]
     weight = 0 if alone else how[LANE_WEIGHT]
     for i in range(n):
         position = load_integer(np.int64(0), spare + i * 8)
         index = -1
         if position < 0:
-            store_integer(flip, target + i * step, blank)
+            store_integer(blank, target + i * step, blank)
         else:
             element = _address(how, spatial, plane + i * plane_step, position)
-            store_integer(flip, target + i * step, load_integer(flip, element))
+            copy_element(target + i * step, element, ranks)
             if how[COLUMN_MAJOR] != 0:
                 position = _column_major(spatial, how[SPATIAL], position)
             index = base + i * weight + position
@@ -3470,19 +2857,19 @@ def _scatter(
 
 
 @helper
-def _store_positions(how, spatial, outputs, places, planes, ranks, pieces, _spare, wide, rule):
+def _store_positions(how, spatial, outputs, places, planes, line_at, pieces, _spare, ranks, rule):
     """Store the positions, side by side, of an item's outputs, for the gradient: a quarter less to compile."""
     inner = how[SPATIAL] - 1
     axis, row_axis = axis_of(spatial, inner, COLUMNS), axis_of(spatial, inner - 1, COLUMNS)
-    pitch, size = how[PITCH], rank_size(wide, rule.flip)
-    line, row = how[LINE] * size, row_axis[INDEX_STEP]
+    pitch, size = how[PITCH], rank_size(ranks)
+    line, row = how[LINE] * size, row_axis[OTHER_STEP]
     # All lines at once, each of them one run, or one by one, a run for each place.
     turns, turn_line, turn_row = 1, 0, 0
     runs, run_line, run_row, n_run = outputs.rows, line, row, outputs.columns
     if pitch > 1:
         turns, turn_line, turn_row = outputs.rows, line, row
         runs, run_line = outputs.columns, axis[STRIDE] * pitch * size
-        run_row, n_run = axis[INDEX_STEP], outputs.lanes
+        run_row, n_run = axis[OTHER_STEP], outputs.lanes
         pieces = Pieces(1, pieces.count, pieces.step, pieces.last)
     for turn in range(turns):
         store_found(
@@ -3493,7 +2880,7 @@ def _store_positions(how, spatial, outputs, places, planes, ranks, pieces, _spar
             planes.indices,
             run_row,
             Runs(
-                line=ranks + turn * turn_line,
+                line=line_at + turn * turn_line,
                 planes=planes.count,
                 plane_line=planes.line,
                 count=runs,
@@ -3507,112 +2894,124 @@ def _store_positions(how, spatial, outputs, places, planes, ranks, pieces, _spar
             8,
             rule.flip,
             False,
-            wide,
+            ranks,
             rule,
         )
 
 
-@helper
-def _store_outputs(how, spatial, outputs, places, planes, ranks, pieces, spare, wide, rule):
-    """Store the outputs of an item, and their indices, whose ranks are yet to be joined of pieces."""
-    inner = how[SPATIAL] - 1
-    size, item_bytes = rank_size(wide, rule.flip), item_size(rule.flip)
-    pitch, width, line = how[PITCH], how[WIDTH], how[LINE]
-    axis, row_axis = axis_of(spatial, inner, COLUMNS), axis_of(spatial, inner - 1, COLUMNS)
-    stride, out_step, index_step = axis[STRIDE], axis[OUT_STEP], axis[INDEX_STEP]
-    row_out, row_index = row_axis[OUT_STEP], row_axis[INDEX_STEP]
-    blank = narrowed(how[BLANK], rule.flip)
-    # Ranks that stand side by side, in the line and in the outputs.
-    plain = out_step == item_bytes and (width == 0 or index_step == width)
-    if pitch > 1:
-        plain = how[LANE_OUT] == item_bytes and (width == 0 or how[LANE_INDICES] == width)
-    plain = plain and how[COLUMN_MAJOR] == 0
-    # One run of all places, or one of the lanes of each place.
-    runs, n_run, along, weight, plane_step = 1, outputs.columns, 0, 0, 0
-    if pitch > 1:
-        runs, n_run, along = outputs.columns, outputs.lanes, stride * pitch * size
-        weight, plane_step = how[LANE_WEIGHT], item_bytes
-        pieces = Pieces(1, pieces.count, pieces.step, pieces.last)
-        whole = plain and stride == 1 and outputs.lanes == pitch
-        if wide is None and whole and out_step == pitch * item_bytes:
-            runs, n_run = 1, outputs.columns * pitch
-    # All runs of lines that are one run each, or those of one line; one run only where more is to be done.
-    outer_runs, inner_runs, outer_line, inner_line = 1, outputs.rows, 0, line * size
-    steps = (0, row_out, 0, row_index)
-    if runs > 1:
-        outer_runs, inner_runs, outer_line, inner_line = outputs.rows, runs, line * size, along
-        steps = (row_out, out_step, row_index, index_step)
-    outer_out_step, run_out, outer_index_step, run_index = steps
-    # All planes at once, or, where there is more to do in one of them, one by one.
-    together = planes.count if plain else 1
-    plane, i = 0, 0
-    while plane < planes.count:
-        ranks_at = ranks + plane * planes.line + i * outer_line
-        to = places.out + plane * planes.out + i * outer_out_step
-        index_to = places.indices + plane * planes.indices + i * outer_index_step
-        base = places.base + plane * planes.base
-        # Elements or positions that are not yet outputs go to scratch memory, run by run: those of a NaN too.
-        direct = plain
-        done = 0
-        while done < inner_runs:
-            some_nan = False
-            joined = Runs(
-                line=ranks_at + done * inner_line,
-                planes=together,
-                plane_line=planes.line,
-                count=inner_runs if direct else 1,
-                line_step=inner_line,
-                n=n_run,
-                pieces=pieces,
-            )
-            if wide is None:
-                target, past = to if direct else spare, direct and how[PAST] != 0
-                store_elements(target, planes.out, run_out, joined, past, rule)
-            else:
-                some_nan = store_found(
-                    to if direct else spare + n_run * 8,
-                    planes.out,
-                    run_out,
-                    index_to if direct else spare,
-                    planes.indices,
-                    run_index,
-                    joined,
-                    base + places.origin if direct else places.origin,
-                    planes.base,
-                    weight if direct else 0,
-                    width if direct else 8,
-                    blank,
-                    direct and how[PAST] != 0,
-                    wide,
-                    rule,
+def _storing(indexed: bool) -> Any:
+    """Store the outputs of an item, whose ranks are yet to be joined of pieces; with their indices if `indexed`."""
+
+    @helper
+    def store(how, spatial, outputs, places, planes, line_at, pieces, spare, ranks, rule):
+        inner = how[SPATIAL] - 1
+        size, item_bytes = rank_size(ranks), element_size(ranks)
+        pitch, width, line = how[PITCH], how[WIDTH], how[LINE]
+        axis, row_axis = axis_of(spatial, inner, COLUMNS), axis_of(spatial, inner - 1, COLUMNS)
+        stride, out_step, index_step = axis[STRIDE], axis[OUT_STEP], axis[OTHER_STEP]
+        row_out, row_index = row_axis[OUT_STEP], row_axis[OTHER_STEP]
+        blank = narrowed(how[BLANK], rule.flip)
+        # Ranks that stand side by side, in the line and in the outputs.
+        plain = out_step == item_bytes and (width == 0 or index_step == width)
+        if pitch > 1:
+            plain = how[LANE_OUT] == item_bytes and (width == 0 or how[LANE_OTHER] == width)
+        plain = plain and how[COLUMN_MAJOR] == 0
+        # One run of all places, or one of the lanes of each place.
+        runs, n_run, along, weight, plane_step = 1, outputs.columns, 0, 0, 0
+        if pitch > 1:
+            runs, n_run, along = outputs.columns, outputs.lanes, stride * pitch * size
+            weight, plane_step = how[LANE_WEIGHT], item_bytes
+            pieces = Pieces(1, pieces.count, pieces.step, pieces.last)
+            whole = plain and stride == 1 and outputs.lanes == pitch
+            if not indexed and whole and out_step == pitch * item_bytes:
+                runs, n_run = 1, outputs.columns * pitch
+        # All runs of lines that are one run each, or those of one line; one run only where more is to be done.
+        outer_runs, inner_runs, outer_line, inner_line = 1, outputs.rows, 0, line * size
+        steps = (0, row_out, 0, row_index)
+        if runs > 1:
+            outer_runs, inner_runs, outer_line, inner_line = outputs.rows, runs, line * size, along
+            steps = (row_out, out_step, row_index, index_step)
+        outer_out_step, run_out, outer_index_step, run_index = steps
+        # All planes at once, or, where there is more to do in one of them, one by one.
+        together = planes.count if plain else 1
+        plane, i = 0, 0
+        while plane < planes.count:
+            ranks_at = line_at + plane * planes.line + i * outer_line
+            to = places.out + plane * planes.out + i * outer_out_step
+            index_to = places.indices + plane * planes.indices + i * outer_index_step
+            base = places.base + plane * planes.base
+            # Elements or positions that are not yet outputs go to scratch memory, run by run: those of a NaN too.
+            direct = plain
+            done = 0
+            while done < inner_runs:
+                some_nan = False
+                joined = Runs(
+                    line=ranks_at + done * inner_line,
+                    planes=together,
+                    plane_line=planes.line,
+                    count=inner_runs if direct else 1,
+                    line_step=inner_line,
+                    n=n_run,
+                    pieces=pieces,
                 )
-            if direct:
-                if not some_nan or together > 1:
-                    break
-                direct = False
+                past = direct and how[PAST] != 0
+                if indexed:
+                    some_nan = store_found(
+                        to if direct else spare + n_run * 8,
+                        planes.out,
+                        run_out,
+                        index_to if direct else spare,
+                        planes.indices,
+                        run_index,
+                        joined,
+                        base + places.origin if direct else places.origin,
+                        planes.base,
+                        weight if direct else 0,
+                        width if direct else 8,
+                        blank,
+                        past,
+                        ranks,
+                        rule,
+                    )
+                else:
+                    target = to if direct else spare
+                    store_elements(target, planes.out, run_out, joined, past, ranks, rule)
+                if direct:
+                    if not some_nan or together > 1:
+                        break
+                    direct = False
+                    continue
+                target = to + done * run_out
+                if indexed:
+                    _scatter_found(
+                        how,
+                        spatial,
+                        spare,
+                        places.source + plane * planes.source,
+                        plane_step,
+                        target,
+                        index_to + done * run_index,
+                        base,
+                        n_run,
+                        blank,
+                        ranks,
+                    )
+                else:
+                    _scatter_elements(how, spatial, spare, target, n_run, ranks)
+                done += 1
+            if some_nan and together > 1:
+                together = 1
                 continue
-            _scatter(
-                how,
-                spatial,
-                spare,
-                places.source + plane * planes.source,
-                plane_step,
-                to + done * run_out,
-                index_to + done * run_index,
-                base,
-                n_run,
-                blank,
-                wide,
-                rule.flip,
-            )
-            done += 1
-        if some_nan and together > 1:
-            together = 1
-            continue
-        i += 1
-        if i == outer_runs:
-            i = 0
-            plane += together
+            i += 1
+            if i == outer_runs:
+                i = 0
+                plane += together
+
+    return store
+
+
+_store_elements = _storing(indexed=False)
+_store_found = _storing(indexed=True)
 
 
 @helper
@@ -3637,7 +3036,7 @@ def direct(width, is_float):
         blank = narrowed(how[BLANK], lane)
         axes, share = how[SPATIAL], how[ROWS]
         axis = axis_of(spatial, axes - 1, COLUMNS)
-        n, out_step, index_step = axis[OUT_SIZE], axis[OUT_STEP], axis[INDEX_STEP]
+        n, out_step, index_step = axis[OUT_SIZE], axis[OUT_STEP], axis[OTHER_STEP]
         before = WINNERS_EDGES * edge_bytes(how[EDGE])
         scratch = allocate(before + 8 * BOX_COLUMNS * axes)
         box = integers(scratch + before)
@@ -3649,12 +3048,12 @@ def direct(width, is_float):
             outer, row = split(item, blocks)
             row *= share
             stop = least(row + share, outputs)
-            x_offset, out_offset, index_offset, base = _batch(batch, how[BATCH], outer)
+            x_offset, out_offset, index_offset, base = offsets_of(batch, how[BATCH], outer)
             plane = x + x_offset
             while row < stop:
                 window = _windows(spatial, axes, row, box)
                 target = out + out_offset + window.out
-                index_target = indices + index_offset + window.indices
+                index_target = indices + index_offset + window.other
                 count = 0
                 if how[EDGE] != 0 and window.total > 0:
                     column = row % n
@@ -3709,520 +3108,22 @@ def _rule_reader(width, is_float):
     return read_rule
 
 
-def lines(width, is_float, rank_width, store=_store_outputs):
+def lines(width, is_float, position_width):
     """Chunk that works line by line; an item is ROWS rows of a tile of a plane, or of PITCH planes side by side.
 
-    `rank_width`: bits of a rank with its position, 32, 64 or 128; 0 where no indices are wanted. `store`: of
-    `line_chunk`.
+    `position_width`: see Greatest.
     """
-    zero = np.int64(0)
-    wide = {0: None, 32: np.int32(0), 64: zero, 128: (zero, zero)}[rank_width]
-    return line_chunk(_rule_reader(width, is_float), wide, False, TABLE, store)
+    store = _store_found if position_width else _store_elements
+    return line_chunk(Greatest(width, position_width), _rule_reader(width, is_float), TABLE, store)
+
+
+def positions(width, position_width):
+    """Chunk that finds the positions of the greatest floats, for the gradient; see `lines`."""
+    return line_chunk(
+        Greatest(width, position_width), _rule_reader(width, True), TABLE, _store_positions
+    )
 
 
 def packed(width, is_float):
     """Chunk for small planes without indices: see packed_chunk."""
-    return packed_chunk(_rule_reader(width, is_float), None, False, pack_elements)
-
-
-# Columns of a table of boxes, with a row for each axis: the positions that are cut into boxes, how many and which one
-# is the first; how many a box has, at most; where the present box begins, and how many it has.
-WHOLE, FIRST, STEP_OF_BOX, FROM, COUNT = 0, 1, 2, 3, 4
-BOXES_COLUMNS = 5
-
-
-@helper
-def _cut(boxes, axes, limit):
-    """Steps along each axis that make boxes of at most `limit` places, which adjoin; returns how many boxes."""
-    count = 1
-    for d in range(axes - 1, -1, -1):
-        axis = axis_of(boxes, d, BOXES_COLUMNS)
-        step = most(1, least(axis[WHOLE], limit))
-        axis[STEP_OF_BOX] = step
-        limit //= step
-        count *= ceildiv(axis[WHOLE], step)
-    return count
-
-
-@helper
-def _box(boxes, axes, number):
-    """Set where a box begins along each axis, and its sizes; returns how many places it has."""
-    places = 1
-    for d in range(axes - 1, -1, -1):
-        axis = axis_of(boxes, d, BOXES_COLUMNS)
-        n, step = axis[WHOLE], axis[STEP_OF_BOX]
-        parts = ceildiv(n, step)
-        number, begin = split(number, parts)
-        begin *= step
-        count = least(step, n - begin)
-        axis[FROM], axis[COUNT] = axis[FIRST] + begin, count
-        places *= count
-    return places
-
-
-@helper
-def _row_of(boxes, axes, steps, row):
-    """Offset of the first place of a row of the present box; `steps`: a column of the table of axes."""
-    inner = axes - 1
-    offset = axis_of(boxes, inner, BOXES_COLUMNS)[FROM] * axis_of(steps, inner, COLUMNS)[0]
-    for d in range(inner - 1, -1, -1):
-        axis = axis_of(boxes, d, BOXES_COLUMNS)
-        row, digit = split(row, axis[COUNT])
-        offset += (axis[FROM] + digit) * axis_of(steps, d, COLUMNS)[0]
-    return offset
-
-
-@helper
-def _find_windows(windows, blocks, axes, spatial):
-    """Which windows may hold an element of the present block."""
-    for d in range(axes):
-        axis, block = axis_of(spatial, d, COLUMNS), axis_of(blocks, d, BOXES_COLUMNS)
-        begin, stride = block[FROM] + axis[PADDING], axis[STRIDE]
-        reach = (axis[WINDOW] - 1) * axis[DILATION]
-        first = ceildiv(most(begin - reach, 0), stride)
-        last = least((begin + block[COUNT] - 1) // stride, axis[OUT_SIZE] - 1)
-        holders = axis_of(windows, d, BOXES_COLUMNS)
-        holders[FIRST], holders[WHOLE] = first, most(last - first + 1, 0)
-
-
-@helper
-def _set_finder(finder, how, spatial, windows, planes, plane_step, columns, item_bytes):
-    """A walk that finds the positions (without lines the elements, too) of the present windows, packed; its items.
-
-    Of so many planes one after the other, each of `columns` side by side.
-    """
-    axes = how[SPATIAL]
-    for i in range(SETTINGS):
-        finder[i] = how[i]
-    finder[BATCH] = 1
-    finder[WIDTH] = 8
-    finder[LANES], finder[LANE_OUT], finder[LANE_INDICES] = columns, item_bytes, 8
-    finder[LANE_WEIGHT] = finder[PAST] = 0
-    at_once = how[PLANES] if planes > 1 else 1
-    finder[PLANES] = at_once
-    place = columns
-    outputs = 1
-    for d in range(axes - 1, -1, -1):
-        axis, box = axis_of(spatial, d, COLUMNS), axis_of(windows, d, BOXES_COLUMNS)
-        at = SETTINGS + BATCH_COLUMNS + COLUMNS * d
-        for i in range(COLUMNS):
-            finder[at + i] = axis[i]
-        finder[at + OUT_SIZE] = box[COUNT]
-        finder[at + PADDING] -= box[FROM] * axis[STRIDE]
-        finder[at + OUT_STEP] = place * item_bytes
-        finder[at + INDEX_STEP] = place * 8
-        place *= box[COUNT]
-        outputs *= box[COUNT]
-    axis = axis_of(finder, 1, SETTINGS)  # the one of the batch
-    axis[0], axis[1], axis[2], axis[3] = planes, plane_step, place * item_bytes, place * 8
-    axis[4] = 0  # positions count anew in each
-    share, tile = how[ROWS], how[TILE]
-    if tile == 0:  # without lines
-        return planes * ceildiv(outputs, share)
-    rows = axis_of(windows, axes - 2, BOXES_COLUMNS)[COUNT]
-    n = axis_of(windows, axes - 1, BOXES_COLUMNS)[COUNT]
-    sets = ceildiv(planes, at_once)
-    return sets * (outputs // (rows * n)) * ceildiv(rows, share) * ceildiv(n, tile)
-
-
-class Block(NamedTuple):
-    """Positions of a plane, and where what windows give to them goes."""
-
-    to: Any  # of the first one's first lane
-    begin: Any  # the first position
-    count: Any
-    step: Any  # bytes from one position to the next
-
-
-class FoundRow(NamedTuple):
-    """A row of windows, each of so many lanes, with the positions that they found, side by side."""
-
-    found: Any
-    given: Any  # their gradients
-    count: Any
-    step: Any  # bytes from one window's gradient to the next
-    lanes: Any
-    lane_step: Any
-
-
-@separate
-def _add_found(block, row, wide, kind):
-    """Add the gradients of a row of windows to the sums of their positions.
-
-    Amid the chunk this takes 1.4 times as long; so does one loop for both cases.
-    """
-    found, given = row.found, row.given
-    if row.lanes == 1:
-        for i in range(row.count):
-            position = load_integer(np.int64(0), found + i * 8) - block.begin
-            if 0 <= position < block.count:
-                value = load_float(kind, given + i * row.step)
-                add_to_sum(block.to + position * block.step, 0, value, wide, kind)
-        return
-    for _ in range(row.count):
-        for lane in range(row.lanes):
-            position = load_integer(np.int64(0), found + lane * 8) - block.begin
-            if 0 <= position < block.count:
-                value = load_float(kind, given + lane * row.lane_step)
-                add_to_sum(block.to + position * block.step, lane, value, wide, kind)
-        found += row.lanes * 8
-        given += row.step
-
-
-@separate
-def _put_found(block, row, kind):
-    """As _add_found, of windows that have no position in common: to the output itself, which is 0 before."""
-    found, given = row.found, row.given
-    if row.lanes == 1:
-        for i in range(row.count):
-            position = load_integer(np.int64(0), found + i * 8) - block.begin
-            if 0 <= position < block.count:
-                copy_as_sum(kind, block.to + position * block.step, given + i * row.step)
-        return
-    for _ in range(row.count):
-        for lane in range(row.lanes):
-            position = load_integer(np.int64(0), found + lane * 8) - block.begin
-            if 0 <= position < block.count:
-                place = block.to + position * block.step + lane * item_size(kind)
-                copy_as_sum(kind, place, given + lane * row.lane_step)
-        found += row.lanes * 8
-        given += row.step
-
-
-def _giving_row(give: Any) -> Any:
-    """Give the gradients of a row of windows, of planes side by side, place by place, by `give`.
-
-    `spatial` describes the windows that are found, `number` counts their rows. This takes 0.2 to 0.8 of the time of
-    _add_found, of windows apart with up to 4 places 0.4 to 0.8 of _put_found.
-    """
-
-    @separate
-    def give_row(block, row, spatial, axes, number, box, table, wide, kind):
-        inner = axes - 1
-        axis = axis_of(spatial, inner, COLUMNS)
-        places = integers(table)
-        outer = _windows(spatial, inner, number, box)
-        place_step = axis[DILATION] * axis[WEIGHT]
-        found, given = row.found, row.given
-        for i in range(row.count):
-            first, count = _between(spatial, inner, i, FIRST_POSITION, axis[SIZE])
-            start = outer.position + (i * axis[STRIDE] - axis[PADDING]) * axis[WEIGHT]
-            start += first * place_step
-            held = 0
-            for other in range(outer.total):
-                _, position = _element(box, inner, other)
-                position += start
-                for _ in range(count):
-                    if block.begin <= position < block.begin + block.count:
-                        places[2 * held] = position
-                        places[2 * held + 1] = (position - block.begin) * block.step
-                        held += 1
-                    position += place_step
-            give(block.to, table, held, found, given, row.lanes, wide, kind)
-            found += row.lanes * 8
-            given += row.step
-
-    return give_row
-
-
-_add_row = _giving_row(add_lanes)
-_put_row = _giving_row(put_lanes)
-
-
-@helper
-def _zero_block(out, step, n, columns, kind):
-    """Set n positions of so many columns, which adjoin, to 0."""
-    row = columns * item_size(kind)
-    runs = n
-    if step == row:
-        row, runs = row * n, 1
-    for i in range(runs):
-        zero_bytes(out + i * step, row)
-
-
-@helper
-def _write_sums(to, line, runs, run_out, line_step, n, step, spare, past, wide, kind):
-    """Store the elements nearest to runs of n adjoining sums, `step` bytes apart; if `past`, past the caches."""
-    size = item_size(kind)
-    adjoining = step == size
-    for r in range(1 if adjoining else runs):
-        round_sums(
-            to if adjoining else spare,
-            run_out,
-            line + r * line_step,
-            line_step,
-            runs if adjoining else 1,
-            n,
-            past and adjoining,
-            wide,
-            kind,
-        )
-        if not adjoining:
-            for i in range(n):
-                value = load_integer(kind, spare + i * size)
-                store_integer(kind, to + r * run_out + i * step, value)
-
-
-def positions(width, rank_width):
-    """Chunk that finds for `gradient` the positions of the greatest elements; `rank_width`: as of `lines`."""
-    return lines(width, True, rank_width, _store_positions)
-
-
-def gradient(dtype, apart, side_by_side):
-    """Chunk that adds up, for each input element, what the windows give in which it is the greatest.
-
-    An item is a block of positions, in each of PITCH planes side by side, of SEVERAL such planes (of small ones many:
-    0.15 to 0.7 of the time). Its sums are in scratch memory, and all windows that may hold a position of it are looked
-    at, so that no two items add to the same element. Those at the edges are looked at again by the next. The chunk at
-    the address FIND, of `positions` or `direct`, finds the positions: called so, it is not compiled a second time as a
-    part of this one. `apart`: no two windows have a position in common, there is OUT_DENSE, and lanes adjoin in the
-    output. `side_by_side`: there are several lanes, which adjoin in the gradients, and MOST_PLACES of a window at most.
-    """
-    kind = KINDS[dtype]
-    wide = np.float32(0) if kind.itemsize == 2 else np.float64(0)
-    zero = np.int64(0)
-    give_row = _put_row if apart else _add_row
-
-    @entry
-    def chunk(walk, x, out, gradients, begin, end):
-        how, batch, spatial = _tables(walk)
-        axes = how[SPATIAL]
-        inner = axes - 1
-        weights, index_steps = axis_of(spatial, 1, WEIGHT), axis_of(spatial, 1, INDEX_STEP)
-        out_steps = axis_of(spatial, 1, OUT_STEP)
-        size, item_bytes = rank_size(wide, kind), item_size(kind)
-        lanes, pitch, gradient_step = how[LANES], how[PITCH], how[LANE_INDICES]
-        index_step = axis_of(spatial, inner, COLUMNS)[INDEX_STEP]
-        groups = ceildiv(lanes, pitch)
-        # The planes of an item are along the innermost of the batch axes.
-        batch_axis = axis_of(batch, how[BATCH] - 1, BATCH_COLUMNS)
-        beside, plane_x, plane_out = batch_axis[0], batch_axis[1], batch_axis[2]
-        plane_given, most_planes = batch_axis[3], how[SEVERAL]
-        out_step = how[OUT_DENSE]
-        sets = ceildiv(beside, most_planes)
-        held = most(FOUND, pitch)
-        table = 8 * BOXES_COLUMNS * axes
-        finder_bytes = 8 * (SETTINGS + BATCH_COLUMNS + COLUMNS * axes)
-        sum_bytes = most_planes * how[BLOCK] * pitch * size
-        sum_bytes = 0 if apart else aligned(sum_bytes + 2 * VECTOR_BYTES)
-        spare_bytes = most(how[BLOCK], pitch) * item_bytes
-        box_bytes = 8 * BOX_COLUMNS * axes
-        list_bytes = box_bytes + MOST_PLACES * PLACE_BYTES if side_by_side else 0
-        sums = allocate(
-            sum_bytes
-            + finder_bytes
-            + 2 * table
-            + list_bytes
-            + held * (8 + item_bytes)
-            + spare_bytes
-        )
-        finder_at = sums + sum_bytes
-        finder, blocks = integers(finder_at), integers(finder_at + finder_bytes)
-        windows = integers(finder_at + finder_bytes + table)
-        found_windows = axis_of(finder, 1, SETTINGS + BATCH_COLUMNS)
-        lists = finder_at + finder_bytes + 2 * table
-        found = lists + list_bytes
-        values = found + 8 * held
-        spare = values + held * item_bytes
-        for d in range(axes):
-            axis = axis_of(blocks, d, BOXES_COLUMNS)
-            axis[WHOLE], axis[FIRST] = axis_of(spatial, d, COLUMNS)[SIZE], 0
-        parts = _cut(blocks, axes, how[BLOCK])
-        for item in range(begin, end):
-            outer, number = split(item, parts)
-            block = _box(blocks, axes, number)
-            begin_at = _row_of(blocks, axes, weights, zero)
-            group, lane_at = split(outer, groups)
-            lane_at *= pitch
-            rest, plane = split(group, sets)
-            plane *= most_planes
-            several = least(most_planes, beside - plane)
-            columns = least(pitch, lanes - lane_at)
-            x_offset, out_offset, gradient_offset, _ = _batch(
-                batch, how[BATCH], rest * beside + plane
-            )
-            source = x + x_offset + lane_at * item_bytes
-            target = out + out_offset + lane_at * how[LANE_OUT]
-            given = gradients + gradient_offset + lane_at * gradient_step
-            # Where what is given goes, of the first plane, and steps to the next plane and position.
-            if apart:
-                base, plane_step, row_bytes = target + begin_at * out_step, plane_out, out_step
-                for p in range(several):
-                    _zero_block(base + p * plane_step, out_step, block, columns, kind)
-            else:
-                base, plane_step, row_bytes = sums, block * pitch * size, pitch * size
-                clear_ranks(sums, several * block * pitch, wide, kind)
-            _find_windows(windows, blocks, axes, spatial)
-            for part in range(_cut(windows, axes, held // (several * pitch))):
-                outputs = _box(windows, axes, part)
-                items = _set_finder(
-                    finder, how, spatial, windows, several, plane_x, columns, item_bytes
-                )
-                call(how[FIND], finder_at, source, values, found, zero, items)
-                at = found
-                n = axis_of(windows, inner, BOXES_COLUMNS)[COUNT]
-                rows = outputs // n
-                for plane_row in range(several * rows):
-                    p, row = split(plane_row, rows)
-                    start = given + p * plane_given + _row_of(windows, axes, index_steps, row)
-                    place = Block(base + p * plane_step, begin_at, block, row_bytes)
-                    found_row = FoundRow(at, start, n, index_step, columns, gradient_step)
-                    if side_by_side:
-                        boxes, places = integers(lists), lists + box_bytes
-                        give_row(
-                            place, found_row, found_windows, axes, row, boxes, places, wide, kind
-                        )
-                    elif apart:
-                        _put_found(place, found_row, kind)
-                    else:
-                        _add_found(place, found_row, wide, kind)
-                    at += n * columns * 8
-            if apart:
-                continue
-            n = axis_of(blocks, inner, BOXES_COLUMNS)[COUNT]
-            step = axis_of(out_steps, inner, COLUMNS)[0]
-            if out_step != 0:
-                n, step = block, out_step
-            # Positions as runs of lanes, or all in one run.
-            runs, length, run_out, element_out = n, columns, step, how[LANE_OUT]
-            if pitch == 1:
-                runs, length, element_out = 1, n, step
-            elif columns == pitch and element_out == item_bytes and step == pitch * item_bytes:
-                runs, length = 1, n * pitch
-            planes_apart = several
-            whole = runs == 1 and n == block and element_out == item_bytes
-            if whole and plane_out == length * item_bytes:
-                planes_apart, length = 1, length * several
-            for p in range(planes_apart):
-                for row in range(block // n):
-                    _write_sums(
-                        target + p * plane_out + _row_of(blocks, axes, out_steps, row),
-                        base + p * plane_step + row * n * row_bytes,
-                        runs,
-                        run_out,
-                        row_bytes,
-                        length,
-                        element_out,
-                        spare,
-                        how[PAST] != 0,
-                        wide,
-                        kind,
-                    )
-        if how[PAST] != 0:
-            drain_stores()
-        release(sums)
-
-    return chunk
-
-
-@helper
-def _clear(table, axes, out, begin, end, lane):
-    """Set positions begin to end - 1 of the output to 0."""
-    inner = axes - 1
-    axis = axis_of(table, inner, BATCH_COLUMNS)
-    n, step, size = axis[0], axis[1], item_size(lane)
-    position = begin
-    while position < end:
-        row, digit = split(position, n)
-        count = least(n - digit, end - position)
-        address = out + _batch(table, inner, row)[0] + digit * step
-        if step == size:
-            zero_bytes(address, count * size)
-        else:
-            for i in range(count):
-                store_integer(lane, address + i * step, lane)
-        position += count
-
-
-class Given(NamedTuple):
-    """Some elements, and their indices, of `width` bytes."""
-
-    elements: Any
-    step: Any
-    indices: Any
-    index_step: Any
-    width: Any
-    count: Any
-
-
-@helper
-def _index_of(given, i):
-    place = given.indices + i * given.index_step
-    if given.width == 4:
-        return np.int64(load_integer(np.int32(0), place)) & 0xFFFFFFFF
-    return load_integer(np.int64(0), place)
-
-
-@separate
-def _put(out, step, table, axes, given, low, high, positions, lane):
-    """Put elements at those of their indices that are from low to high - 1; whether one is another of the positions.
-
-    `step`: from one position of the output to the next; 0 where they are told by the table. Amid the chunk this takes
-    1.5 times as long.
-    """
-    size = item_size(lane)
-    adjoining = step == size and given.step == size and given.index_step == 8
-    stray = False
-    if adjoining and given.width == 8:
-        # The same with fewer variables: 0.85 of the time.
-        for i in range(given.count):
-            index = load_integer(np.int64(0), given.indices + i * 8)
-            if low <= index < high:
-                element = load_integer(lane, given.elements + i * size)
-                store_integer(lane, out + index * size, element)
-            else:
-                stray |= 0 <= index < positions
-        return stray
-    for i in range(given.count):
-        index = _index_of(given, i)
-        if low <= index < high:
-            element = load_integer(lane, given.elements + i * given.step)
-            offset = index * step if step != 0 else _batch(table, axes, index)[0]
-            store_integer(lane, out + offset, element)
-        else:
-            stray |= 0 <= index < positions
-    return stray
-
-
-def unpool(width):
-    """Chunk that puts each element where its index says, and 0 elsewhere; an item is ROWS positions of the output.
-
-    Where an item is GIVEN so many elements, it reads no others, and STRAY is set if one of them belongs elsewhere.
-    Otherwise each thread reads all and puts its own. Of a repeated index the last value stays.
-    """
-    lane, _ = lane_types(width, False)
-
-    @entry
-    def chunk(walk, x, out, indices, begin, end):
-        how, batch, table = _tables(walk)
-        axes, inner, positions = how[SPATIAL], how[BATCH] - 1, how[PLANE]
-        axis = axis_of(batch, inner, BATCH_COLUMNS)
-        n, step, index_step = axis[0], axis[1], axis[3]
-        total = n
-        for d in range(inner):
-            total *= axis_of(batch, d, BATCH_COLUMNS)[0]
-        share = how[GIVEN]
-        together = 1 if share > 0 else end - begin
-        stray = False
-        for item in range(begin, end, together):
-            low, high = item * how[ROWS], least((item + together) * how[ROWS], positions)
-            _clear(table, axes, out, low, high, lane)
-            first = item * share
-            stop = least(first + share, total) if share > 0 else total
-            while first < stop:
-                row, digit = split(first, n)
-                offset, _, index_offset, _ = _batch(batch, inner, row)
-                given = Given(
-                    elements=x + offset + digit * step,
-                    step=step,
-                    indices=indices + index_offset + digit * index_step,
-                    index_step=index_step,
-                    width=how[WIDTH],
-                    count=least(n - digit, stop - first),
-                )
-                stray |= _put(out, how[DENSE], table, axes, given, low, high, positions, lane)
-                first += given.count
-        if stray and share > 0:
-            how[STRAY] = 1
-
-    return chunk
+    return packed_chunk(Greatest(width, 0), _rule_reader(width, is_float), pack_elements)

@@ -714,6 +714,129 @@ def _store_by_halves(builder: Any, value: Any, pointer: Any, count: Any) -> None
             pieces = [_lanes_from(builder, left, begin, lanes) for begin in (0, lanes)]
 
 
+def _like(type_: Any, element: Any) -> Any:
+    """`element`, or a vector of as many as `type_` has."""
+    return ir.VectorType(element, type_.count) if isinstance(type_, ir.VectorType) else element
+
+
+def _converts_half(context: Any) -> bool:
+    """Whether the target converts float16 itself; elsewhere LLVM calls a symbol that is not there and aborts."""
+    return _target_has(context, "f16c", on_arm=True)
+
+
+def _half_to_float(context: Any, builder: Any, bits: Any) -> Any:
+    """float32 of float16 `bits` (i16)."""
+    float_ = _like(bits.type, ir.FloatType())
+    if _converts_half(context):
+        if bits.type == ir.IntType(16) and _target_has(context, "f16c", on_arm=False):
+            # LLVM would load it into a part of a vector's register, and so wait for what that held before. Gradients of
+            # averages over whole planes, one element of which is loaded for each plane, take 0.2 to 0.5 of the time.
+            bits = _opaque(builder, bits)
+        value = builder.fpext(builder.bitcast(bits, _like(bits.type, ir.HalfType())), float_)
+        return _unknown_halves(context, builder, value)
+    integer = _like(bits.type, ir.IntType(32))
+
+    def constant(value: int) -> Any:
+        return _splat(builder, ir.IntType(32)(value), integer)
+
+    wide = builder.zext(bits, integer)
+    magnitude = builder.and_(wide, constant(0x7FFF))
+    # As a float this is 2**-112 times the value, exactly and for subnormals too.
+    small = builder.bitcast(builder.shl(magnitude, constant(13)), float_)
+    rescale = _splat(builder, ir.Constant(ir.FloatType(), 2.0**112), float_)
+    value = builder.bitcast(builder.fmul(small, rescale), integer)
+    special = builder.icmp_unsigned(">=", magnitude, constant(0x7C00))
+    exponent = builder.select(special, constant(0x7F800000), constant(0))
+    quiet = builder.select(
+        builder.icmp_unsigned(">", magnitude, constant(0x7C00)), constant(0x400000), constant(0)
+    )
+    sign = builder.shl(builder.and_(wide, constant(0x8000)), constant(16))
+    parts = builder.or_(builder.or_(value, exponent), builder.or_(quiet, sign))
+    return builder.bitcast(parts, float_)
+
+
+def _unknown_halves(context: Any, builder: Any, value: Any) -> Any:
+    """Floats that LLVM does not know to be converted halves, in registers of 8.
+
+    If it knows, it compares the halves in place of the floats, for which it converts them once more: up to 1.1 of the
+    time without AVX-512.
+    """
+    vector = value.type
+    whole = isinstance(vector, ir.VectorType) and vector.count % 8 == 0
+    if not whole or _target_has(context, "avx512f", on_arm=True):
+        return value
+    numbers = range(0, vector.count, 8)
+    pieces = [_opaque(builder, _lanes_from(builder, value, first, 8)) for first in numbers]
+    while len(pieces) > 1:
+        lanes = 2 * pieces[0].type.count
+        order = ir.Constant(ir.VectorType(ir.IntType(32), lanes), list(range(lanes)))
+        pairs = zip(pieces[::2], pieces[1::2], strict=True)
+        pieces = [builder.shuffle_vector(a, b, order) for a, b in pairs]
+    return pieces[0]
+
+
+def _float_to_half(context: Any, builder: Any, value: Any) -> Any:
+    """float16 bits (i16) of a float32."""
+    short = _like(value.type, ir.IntType(16))
+    if _converts_half(context):
+        return builder.bitcast(builder.fptrunc(value, _like(value.type, ir.HalfType())), short)
+    integer = _like(value.type, ir.IntType(32))
+
+    def constant(number: int) -> Any:
+        return _splat(builder, ir.IntType(32)(number), integer)
+
+    bits = builder.bitcast(value, integer)
+    sign = builder.and_(bits, constant(0x80000000))
+    magnitude = builder.xor(bits, sign)
+    odd = builder.and_(builder.lshr(magnitude, constant(13)), constant(1))
+    rebias = constant((15 - 127) * 2**23 + 0xFFF)
+    normal = builder.lshr(builder.add(builder.add(magnitude, rebias), odd), constant(13))
+    # Adding 0.5 leaves the subnormal's bits, rounded, at the end of the sum's.
+    half = _splat(builder, ir.Constant(ir.FloatType(), 0.5), value.type)
+    lowest = builder.fadd(builder.bitcast(magnitude, value.type), half)
+    subnormal = builder.sub(builder.bitcast(lowest, integer), constant(0x3F000000))
+    small = builder.icmp_unsigned("<", magnitude, constant(0x38800000))
+    result = builder.select(small, subnormal, normal)
+    large = builder.icmp_unsigned(">=", magnitude, constant(0x47800000))
+    result = builder.select(large, constant(0x7C00), result)
+    payload = builder.and_(builder.lshr(magnitude, constant(13)), constant(0x1FF))
+    nan = builder.icmp_unsigned(">", magnitude, constant(0x7F800000))
+    result = builder.select(nan, builder.or_(payload, constant(0x7E00)), result)
+    return builder.trunc(builder.or_(result, builder.lshr(sign, constant(16))), short)
+
+
+def _bfloat_to_float(builder: Any, bits: Any) -> Any:
+    """float32 of bfloat16 `bits` (i16)."""
+    integer = _like(bits.type, ir.IntType(32))
+    wide = builder.zext(bits, integer)
+    shifted = builder.shl(wide, _splat(builder, ir.IntType(32)(16), integer))
+    return builder.bitcast(shifted, _like(bits.type, ir.FloatType()))
+
+
+def _float_to_bfloat(builder: Any, value: Any) -> Any:
+    """bfloat16 bits (i16) of a float32; every NaN becomes the quiet one of its sign."""
+    integer = _like(value.type, ir.IntType(32))
+
+    def constant(number: int) -> Any:
+        return _splat(builder, ir.IntType(32)(number), integer)
+
+    bits = builder.bitcast(value, integer)
+    odd = builder.and_(builder.lshr(bits, constant(16)), constant(1))
+    rounded = builder.lshr(builder.add(builder.add(bits, constant(0x7FFF)), odd), constant(16))
+    sign = builder.and_(builder.lshr(bits, constant(16)), constant(0x8000))
+    nan = builder.fcmp_unordered("uno", value, value)
+    result = builder.select(nan, builder.or_(sign, constant(0x7FC0)), rounded)
+    return builder.trunc(result, _like(value.type, ir.IntType(16)))
+
+
+def _lost(builder: Any, a: Any, b: Any, whole: Any, plus: Any = None) -> Any:
+    """What rounding lost in whole = a + b, exactly (Knuth); see _two_sum."""
+    plus = plus or builder.fadd
+    from_b = plus(whole, builder.fneg(a))
+    from_a = builder.fsub(whole, from_b)
+    return builder.fadd(plus(a, builder.fneg(from_a)), plus(b, builder.fneg(from_b)))
+
+
 EXP_SCALE = 2.0**64  # _exp's results bear this factor, so that none of them is subnormal
 LOWEST = {32: -(2.0**128 - 2.0**104), 64: -1.7976931348623157e308}  # finite numbers, by width
 
@@ -932,129 +1055,6 @@ def _log(builder: Any, value: Any) -> Any:
         builder.fmul(k, _same(vector, high)), builder.fsub(f, builder.fsub(half, tail))
     )
     return builder.select(builder.fcmp_unordered("uno", value, value), value, result)
-
-
-def _like(type_: Any, element: Any) -> Any:
-    """`element`, or a vector of as many as `type_` has."""
-    return ir.VectorType(element, type_.count) if isinstance(type_, ir.VectorType) else element
-
-
-def _converts_half(context: Any) -> bool:
-    """Whether the target converts float16 itself; elsewhere LLVM calls a symbol that is not there and aborts."""
-    return _target_has(context, "f16c", on_arm=True)
-
-
-def _half_to_float(context: Any, builder: Any, bits: Any) -> Any:
-    """float32 of float16 `bits` (i16)."""
-    float_ = _like(bits.type, ir.FloatType())
-    if _converts_half(context):
-        if bits.type == ir.IntType(16) and _target_has(context, "f16c", on_arm=False):
-            # LLVM would load it into a part of a vector's register, and so wait for what that held before. Gradients of
-            # averages over whole planes, one element of which is loaded for each plane, take 0.2 to 0.5 of the time.
-            bits = _opaque(builder, bits)
-        value = builder.fpext(builder.bitcast(bits, _like(bits.type, ir.HalfType())), float_)
-        return _unknown_halves(context, builder, value)
-    integer = _like(bits.type, ir.IntType(32))
-
-    def constant(value: int) -> Any:
-        return _splat(builder, ir.IntType(32)(value), integer)
-
-    wide = builder.zext(bits, integer)
-    magnitude = builder.and_(wide, constant(0x7FFF))
-    # As a float this is 2**-112 times the value, exactly and for subnormals too.
-    small = builder.bitcast(builder.shl(magnitude, constant(13)), float_)
-    rescale = _splat(builder, ir.Constant(ir.FloatType(), 2.0**112), float_)
-    value = builder.bitcast(builder.fmul(small, rescale), integer)
-    special = builder.icmp_unsigned(">=", magnitude, constant(0x7C00))
-    exponent = builder.select(special, constant(0x7F800000), constant(0))
-    quiet = builder.select(
-        builder.icmp_unsigned(">", magnitude, constant(0x7C00)), constant(0x400000), constant(0)
-    )
-    sign = builder.shl(builder.and_(wide, constant(0x8000)), constant(16))
-    parts = builder.or_(builder.or_(value, exponent), builder.or_(quiet, sign))
-    return builder.bitcast(parts, float_)
-
-
-def _unknown_halves(context: Any, builder: Any, value: Any) -> Any:
-    """Floats that LLVM does not know to be converted halves, in registers of 8.
-
-    If it knows, it compares the halves in place of the floats, for which it converts them once more: up to 1.1 of the
-    time without AVX-512.
-    """
-    vector = value.type
-    whole = isinstance(vector, ir.VectorType) and vector.count % 8 == 0
-    if not whole or _target_has(context, "avx512f", on_arm=True):
-        return value
-    numbers = range(0, vector.count, 8)
-    pieces = [_opaque(builder, _lanes_from(builder, value, first, 8)) for first in numbers]
-    while len(pieces) > 1:
-        lanes = 2 * pieces[0].type.count
-        order = ir.Constant(ir.VectorType(ir.IntType(32), lanes), list(range(lanes)))
-        pairs = zip(pieces[::2], pieces[1::2], strict=True)
-        pieces = [builder.shuffle_vector(a, b, order) for a, b in pairs]
-    return pieces[0]
-
-
-def _float_to_half(context: Any, builder: Any, value: Any) -> Any:
-    """float16 bits (i16) of a float32."""
-    short = _like(value.type, ir.IntType(16))
-    if _converts_half(context):
-        return builder.bitcast(builder.fptrunc(value, _like(value.type, ir.HalfType())), short)
-    integer = _like(value.type, ir.IntType(32))
-
-    def constant(number: int) -> Any:
-        return _splat(builder, ir.IntType(32)(number), integer)
-
-    bits = builder.bitcast(value, integer)
-    sign = builder.and_(bits, constant(0x80000000))
-    magnitude = builder.xor(bits, sign)
-    odd = builder.and_(builder.lshr(magnitude, constant(13)), constant(1))
-    rebias = constant((15 - 127) * 2**23 + 0xFFF)
-    normal = builder.lshr(builder.add(builder.add(magnitude, rebias), odd), constant(13))
-    # Adding 0.5 leaves the subnormal's bits, rounded, at the end of the sum's.
-    half = _splat(builder, ir.Constant(ir.FloatType(), 0.5), value.type)
-    lowest = builder.fadd(builder.bitcast(magnitude, value.type), half)
-    subnormal = builder.sub(builder.bitcast(lowest, integer), constant(0x3F000000))
-    small = builder.icmp_unsigned("<", magnitude, constant(0x38800000))
-    result = builder.select(small, subnormal, normal)
-    large = builder.icmp_unsigned(">=", magnitude, constant(0x47800000))
-    result = builder.select(large, constant(0x7C00), result)
-    payload = builder.and_(builder.lshr(magnitude, constant(13)), constant(0x1FF))
-    nan = builder.icmp_unsigned(">", magnitude, constant(0x7F800000))
-    result = builder.select(nan, builder.or_(payload, constant(0x7E00)), result)
-    return builder.trunc(builder.or_(result, builder.lshr(sign, constant(16))), short)
-
-
-def _bfloat_to_float(builder: Any, bits: Any) -> Any:
-    """float32 of bfloat16 `bits` (i16)."""
-    integer = _like(bits.type, ir.IntType(32))
-    wide = builder.zext(bits, integer)
-    shifted = builder.shl(wide, _splat(builder, ir.IntType(32)(16), integer))
-    return builder.bitcast(shifted, _like(bits.type, ir.FloatType()))
-
-
-def _float_to_bfloat(builder: Any, value: Any) -> Any:
-    """bfloat16 bits (i16) of a float32; every NaN becomes the quiet one of its sign."""
-    integer = _like(value.type, ir.IntType(32))
-
-    def constant(number: int) -> Any:
-        return _splat(builder, ir.IntType(32)(number), integer)
-
-    bits = builder.bitcast(value, integer)
-    odd = builder.and_(builder.lshr(bits, constant(16)), constant(1))
-    rounded = builder.lshr(builder.add(builder.add(bits, constant(0x7FFF)), odd), constant(16))
-    sign = builder.and_(builder.lshr(bits, constant(16)), constant(0x8000))
-    nan = builder.fcmp_unordered("uno", value, value)
-    result = builder.select(nan, builder.or_(sign, constant(0x7FC0)), rounded)
-    return builder.trunc(result, _like(value.type, ir.IntType(16)))
-
-
-def _lost(builder: Any, a: Any, b: Any, whole: Any, plus: Any = None) -> Any:
-    """What rounding lost in whole = a + b, exactly (Knuth); see _two_sum."""
-    plus = plus or builder.fadd
-    from_b = plus(whole, builder.fneg(a))
-    from_a = builder.fsub(whole, from_b)
-    return builder.fadd(plus(a, builder.fneg(from_a)), plus(b, builder.fneg(from_b)))
 
 
 class Lanes(types.Type):

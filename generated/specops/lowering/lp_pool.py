@@ -11,12 +11,6 @@ from specops.lowering.sum_pool import SumPool
 from specops.tensor import Tensor
 
 
-def _added(p: float) -> str:
-    """What an element adds to its window's sum: see SumPool."""
-    by_p = {1.0: "magnitude", 2.0: "square"}
-    return by_p.get(p, "power" if float(p).is_integer() else "real")
-
-
 class LpPool(SumPool):
     """(sum of |x|**p)**(1 / p) over each window, for a fixed type and shape; 0 for a window of nothing but padding.
 
@@ -46,8 +40,7 @@ class LpPool(SumPool):
             strides=strides,
             dilations=dilations,
             start_padding=start_padding,
-            added=_added(p),
-            power=p,
+            p=p,
             counted=(),
             function=function,
             input=input,

@@ -23,15 +23,14 @@ _DIRECT = launch.kernels(kernel.direct)
 _PACKED = launch.kernels(kernel.packed)
 
 GROUPED = 40  # see Windows
-UNSCALED_POWER = 6  # most p for which float64 holds |x|**p of any x of at most 32 bits
+UNSCALED_POWERS = range(1, 7)  # p of which float64 holds |x|**p of any x of at most 32 bits
 
 
 class SumPool:
     """A sum over each window and what is made of it, for a fixed type and shape.
 
     Args:
-        added: what a window's elements add to its sum: one of the kernel's POWERS.
-        power: p of a norm; 0 for an average.
+        p: of a norm; None for an average.
         counted: for each dimension, the positions (from, to) that count in the divisor of an average.
         function: that of Reduce which gives the same for windows that are all of a plane; None if none does.
     """
@@ -43,8 +42,7 @@ class SumPool:
         strides: Sequence[int],
         dilations: Sequence[int],
         start_padding: Sequence[int],
-        added: str,
-        power: float,
+        p: float | None,
         counted: Sequence[tuple[int, int]],
         function: str | None,
         input: Tensor,
@@ -57,16 +55,17 @@ class SumPool:
                 function, "propagates", window, strides, dilations, start_padding, input, output
             )
         self._dtype = input.dtype
-        self._added = added
-        self._power = power
+        self._p = p or 0.0  # 0: an average
+        self._has_roots = self._p > 1
+        self._operation = operation(p)
         # Windows without elements, of an input that has none, make no lines.
-        exact = added != "real" or input.dtype != "FLOAT64"
-        self._by_lines = exact and power <= kernel.MOST_POWER and 0 not in window
-        self._widths = [64] if added in ("power", "real") else sum_widths(input.dtype)
+        exact = self._operation != "lp_real" or input.dtype != "FLOAT64"
+        self._by_lines = exact and self._p <= kernel.MOST_POWER and 0 not in window
+        self._widths = [64] if self._operation in ("lp", "lp_real") else sum_widths(input.dtype)
         # Whether no window's elements need to be scaled by the greatest of them.
-        unscaled = power in range(UNSCALED_POWER + 1) and input.dtype != "FLOAT64"
+        unscaled = p is None or (p in UNSCALED_POWERS and input.dtype != "FLOAT64")
         self._width = max(self._widths[0], sum_width(input.dtype, math.prod(window)))
-        self._packs = power == 0 and self._by_lines and packs()
+        self._packs = p is None and self._by_lines and packs()
         self._windows = Windows(
             kernel,
             window,
@@ -79,8 +78,8 @@ class SumPool:
             buffers=4,
             counted=counted,
             packs=self._packs,
-            costly=added == "real",
-            grouped=GROUPED if power == 0 or unscaled else 0,
+            costly=self._operation == "lp_real",
+            grouped=GROUPED if unscaled else 0,
         )
         elements = math.prod(output.sizes)
         self._empty = elements == 0
@@ -98,7 +97,7 @@ class SumPool:
             self._reduction(x, out)
             return
         strides = x.strides, out.strides
-        doubt = np.zeros(1, np.int64) if self._power > 1 else None
+        doubt = np.zeros(1, np.int64) if self._has_roots else None
         pooling.run(self._plans[strides], x, out, doubt, large=self._large)
         if doubt is not None and doubt[0]:
             pooling.run(self._repairs[strides], x, out, large=self._large)
@@ -107,7 +106,7 @@ class SumPool:
         """All that calls may run, whatever the strides and the window."""
         kernels = [_DIRECT(self._dtype)]
         if self._by_lines:
-            kernels += [_LINES(self._dtype, width, self._added) for width in self._widths]
+            kernels += [_LINES(self._dtype, width, self._operation) for width in self._widths]
         if self._packs:
             kernels += [_PACKED(self._dtype, width) for width in self._widths]
         if self._function is not None:
@@ -115,14 +114,14 @@ class SumPool:
         return kernels
 
     def _plan(self, strides: Strides, out_strides: Strides) -> Plan:
-        power = self._power
         walk = self._windows.walk(strides, out_strides, by_lines=self._by_lines)
         if walk.table is not None:
             run = _PACKED(self._dtype, self._width)
         elif walk.rank_bytes:
-            run = _LINES(self._dtype, self._width, self._added)
-            exponent = power if self._added == "real" else int(power)
-            walk.settings[kernel.EXPONENT] = np.array(exponent).view(np.int64)
+            run = _LINES(self._dtype, self._width, self._operation)
+            real = self._operation == "lp_real"
+            exponent = np.float64(self._p).view(np.int64) if real else int(self._p)
+            walk.settings[kernel.EXPONENT] = exponent
             past = geometry.goes_past(self._output, out_strides, self._moved)
             walk.settings[kernel.PAST] = past and pooling.lanes_go_past(kernel, walk.settings)
         else:
@@ -135,12 +134,24 @@ class SumPool:
         walk = self._windows.walk(strides, out_strides, by_lines=False)
         safe = kernel.SAFE_32 if self._width == 32 else kernel.SAFE_64
         for setting, limit in zip((kernel.SURE_FROM, kernel.SURE_TO), safe, strict=True):
-            walk.settings[setting] = np.float64(limit ** (2 / self._power)).view(np.int64)
+            walk.settings[setting] = np.float64(limit ** (2 / self._p)).view(np.int64)
         return self._direct(walk)
 
     def _direct(self, walk: WalkParts) -> Plan:
-        walk.settings[kernel.POWER] = np.float64(self._power).view(np.int64)
+        walk.settings[kernel.POWER] = np.float64(self._p).view(np.int64)
         return planned(_DIRECT(self._dtype), walk.items, walk.settings, walk.batch, walk.spatial)
+
+
+def operation(p: float | None) -> str:
+    """What the kernel's Sums call it.
+
+    >>> operation(None), operation(2), operation(3), operation(1.5)
+    ('average', 'l2', 'lp', 'lp_real')
+    """
+    if p is None:
+        return "average"
+    by_p = {1.0: "l1", 2.0: "l2"}
+    return by_p.get(p, "lp" if float(p).is_integer() else "lp_real")
 
 
 FEW = {"FLOAT32": 256, "FLOAT16": 4096, "BFLOAT16": 4096}  # elements that float32 adds up well

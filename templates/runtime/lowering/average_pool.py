@@ -36,8 +36,7 @@ class AveragePool(SumPool):
             strides=strides,
             dilations=dilations,
             start_padding=start_padding,
-            added="sum",
-            power=0,
+            p=None,
             counted=counted(
                 input.sizes[len(input.sizes) - len(window) :], start_padding, end_padding, divisor
             ),

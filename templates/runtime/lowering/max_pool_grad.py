@@ -1,14 +1,14 @@
-"""The host's side of the gradient of max pooling: see the max_pool kernel."""
+"""The host's side of the gradient of max pooling: see the max_pool_grad kernel."""
 
 from __future__ import annotations
 
-import itertools
 import math
 from collections.abc import Sequence
 
 from specops import geometry, launch
 from specops.geometry import ceildiv
-from specops.kernels import max_pool as kernel
+from specops.kernels import max_pool
+from specops.kernels import max_pool_grad as kernel
 from specops.lowering import machine, pooling
 from specops.lowering.keys import keys_of
 from specops.lowering.max_pool import GROUPED, rank_widths
@@ -18,8 +18,8 @@ from specops.lowering.pooling import Array, Plan, Strides, Windows, planned
 from specops.tensor import Tensor
 
 _GRADIENT = launch.kernels(kernel.gradient)
-_POSITIONS = launch.kernels(kernel.positions)
-_DIRECT = launch.kernels(kernel.direct)
+_POSITIONS = launch.kernels(max_pool.positions)
+_DIRECT = launch.kernels(max_pool.direct)
 
 SUM_BYTES = 1 << 17  # of a block of positions, in scratch memory
 # The same of planes side by side, of which a block has few positions, and more windows that others look at, too: 0.5 to
@@ -27,10 +27,8 @@ SUM_BYTES = 1 << 17  # of a block of positions, in scratch memory
 SIDE_BY_SIDE_BYTES = 1 << 19
 PLANE_BYTES = 1 << 15  # the same, wanted for planes that are an item together
 # Places of a window, at most, that are each compared with what the lanes found: with more that takes 1.1 to 2 times as
-# long as giving lane by lane.
-PLACES_16 = (
-    kernel.MOST_PLACES
-)  # of elements of 16 bits, whose sums are half as wide as those of others
+# long as giving lane by lane. Sums of elements of 16 bits are half as wide as those of others.
+PLACES_16 = kernel.MOST_PLACES
 PLACES_IN_BLOCKS = 9  # of others, where a plane is cut into blocks
 PLACES = 4  # of others, where it is not
 
@@ -65,7 +63,7 @@ class MaxPoolGrad:
         self._plane = input.sizes[len(input.sizes) - len(window) :]
         self._rule = (0, greatest if nan == "propagates" else least, infinity or 0)
         self._windows = Windows(
-            kernel,
+            max_pool,
             window,
             strides,
             dilations,
@@ -77,11 +75,9 @@ class MaxPoolGrad:
             grouped=GROUPED,
         )
         sides = zip(window, strides, dilations, strict=True)
-        apart = all((w - 1) * dilation < stride for w, stride, dilation in sides)
+        # Whether no two windows have an element in common.
+        self._windows_apart = all((w - 1) * dilation < stride for w, stride, dilation in sides)
         self._places = math.prod(window)
-        most = PLACES_16 if width == 16 else PLACES_IN_BLOCKS
-        # Windows may be apart, and given place by place where planes are side by side.
-        self._may = apart, self._places <= most
         elements = math.prod(input.sizes)
         self._empty = elements == 0
         self._no_windows = math.prod(gradient.sizes) == 0
@@ -103,15 +99,23 @@ class MaxPoolGrad:
     def kernels(self) -> list[launch.Kernel]:
         """All that calls may run, whatever the strides and the plane."""
         find = [_POSITIONS(self._width, width) for width in rank_widths(self._width)]
-        ways = itertools.product(*((False, True) if may else (False,) for may in self._may))
-        give = [_GRADIENT(self._dtype, *way) for way in ways]
+        place_by_place = self._places <= self._most_places(in_blocks=True)
+        give = [
+            _GRADIENT(self._dtype, apart, side_by_side)
+            for apart in ((False, True) if self._windows_apart else (False,))
+            for side_by_side in ((False, True) if place_by_place else (False,))
+        ]
         return [*give, *find, _DIRECT(self._width, True)]
+
+    def _most_places(self, *, in_blocks: bool) -> int:
+        """Places of a window, at most, that are each compared with what the lanes found."""
+        if self._width == 16:
+            return PLACES_16
+        return PLACES_IN_BLOCKS if in_blocks else PLACES
 
     def _plan(self, strides: Strides, out_strides: Strides, gradient_strides: Strides) -> Plan:
         walk = self._windows.walk(strides, out_strides, gradient_strides)
         settings = walk.settings
-        if not walk.rank_bytes:
-            settings[kernel.LANES] = settings[kernel.PITCH] = 1
         lanes, pitch = int(settings[kernel.LANES]), int(settings[kernel.PITCH])
         settings[kernel.RULE : kernel.RULE + 3] = self._rule
         plane = math.prod(self._plane)
@@ -138,10 +142,9 @@ class MaxPoolGrad:
         past = geometry.goes_past(self._output, out_strides, self._moved)
         settings[kernel.PAST] = past and pitch in (1, lanes)
         lanes_adjoin = pitch == 1 or settings[kernel.LANE_OUT] == self._width // 8
-        apart = self._may[0] and settings[kernel.OUT_DENSE] > 0 and lanes_adjoin
-        wide_most = PLACES_IN_BLOCKS if blocks > 1 else PLACES
-        most_places = PLACES_16 if self._width == 16 else wide_most
-        gradients_adjoin = settings[kernel.LANE_INDICES] == self._width // 8
+        apart = self._windows_apart and settings[kernel.OUT_DENSE] > 0 and lanes_adjoin
+        most_places = self._most_places(in_blocks=blocks > 1)
+        gradients_adjoin = settings[kernel.LANE_OTHER] == self._width // 8
         side_by_side = self._places <= most_places and pitch > 1 and gradients_adjoin
         run = _GRADIENT(self._dtype, bool(apart), bool(side_by_side))
         return planned(run, sets * blocks, settings, walk.batch, walk.spatial)

@@ -1,4 +1,4 @@
-"""The host's side of max unpooling: see the max_pool kernel."""
+"""The host's side of max unpooling: see the max_unpool kernel."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 
 from specops import geometry, launch
 from specops.geometry import ceildiv
-from specops.kernels import max_pool as kernel
+from specops.kernels import max_unpool as kernel
 from specops.lowering import machine, pooling
 from specops.lowering.plans import Plans
 from specops.lowering.pool_axes import BatchAxis
@@ -83,14 +83,14 @@ class MaxUnpool:
         places = geometry.merge(zip(self._out_sizes, out_strides, strict=True))
         taken = [BatchAxis(n, step, 0, 0, 0) for n, step in places or [(1, self._item_bytes)]]
         settings = np.zeros(kernel.SETTINGS, np.int64)
-        settings[kernel.BATCH], settings[kernel.SPATIAL] = len(given), len(taken)
-        settings[kernel.WIDTH] = self._index_bytes
-        settings[kernel.PLANE] = self._elements
-        settings[kernel.DENSE] = taken[0].step if len(taken) == 1 else 0
+        settings[kernel.GIVEN_AXES], settings[kernel.OUT_AXES] = len(given), len(taken)
+        settings[kernel.INDEX_BYTES] = self._index_bytes
+        settings[kernel.POSITIONS] = self._elements
+        settings[kernel.OUT_STEP] = taken[0].step if len(taken) == 1 else 0
 
         def shared_by(share: int, elements: int) -> Plan:
             """Items of so many positions, each of which reads so many elements."""
-            settings[kernel.ROWS], settings[kernel.GIVEN] = share, elements
+            settings[kernel.SHARE], settings[kernel.OWN] = share, elements
             items = ceildiv(self._elements, share)
             return planned(_UNPOOL(8 * self._item_bytes), items, settings, given, taken)
 

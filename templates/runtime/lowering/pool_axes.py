@@ -14,7 +14,7 @@ class BatchAxis(NamedTuple):
     size: int
     step: int  # bytes of the input
     out_step: int  # bytes of the output
-    index_step: int  # bytes of the indices, or of the third array that there is
+    other_step: int  # bytes of the other array, as of indices
     weight: int  # positions
 
 
@@ -29,7 +29,7 @@ class SpatialAxis(NamedTuple):
     padding: int
     step: int  # as those of a BatchAxis
     out_step: int
-    index_step: int
+    other_step: int
     weight: int
     low: int  # positions from low to high - 1 count in the divisor of an average
     high: int

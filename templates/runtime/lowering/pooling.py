@@ -26,9 +26,7 @@ LINE_BYTES = 1 << 14  # wanted for lines taken together, to stay in L1
 PACKED_BYTES = 1 << 12  # wanted for planes that are packed: no slower, of shorter tables
 TALL_BYTES = 1 << 16  # wanted for lines folded by doubling, of which neighbouring items share some
 LONGEST_LINE = 1 << 17  # allowed for a wide window, in two buffers; half of it in four
-EDGE = (
-    1 << 12
-)  # columns by which windows of a group lie apart, at most: some 160 KiB of scratch memory
+EDGE = 1 << 12  # columns by which windows of a group lie apart, at most: 160 KiB of scratch memory
 # Elements that do not adjoin are read one by one, whether windows are joined by groups or each by itself.
 APART_GROUPED = 8  # times less must such windows span
 ITEM_BYTES = 1 << 15  # input of an item, roughly
@@ -126,6 +124,17 @@ def reduction_kernels(function: str, dtype: str) -> list[launch.Kernel]:
     return Reduce(function=function, nan="propagates", axes=(0,), input=one, output=one).kernels()
 
 
+NO_LANE = BatchAxis(1, 0, 0, 0, 0)
+
+
+class Axes(NamedTuple):
+    """What a walk is over: planes, and the axes that windows move along."""
+
+    lane: BatchAxis  # whose elements stand side by side in a line; NO_LANE where none do
+    batch: list[BatchAxis]  # the others of planes, one at least
+    spatial: list[SpatialAxis]  # two at least, for lines are along the last of two
+
+
 class WalkParts(NamedTuple):
     """What a walk is made of: callers fill in settings that are their own, then `planned` joins the parts.
 
@@ -140,6 +149,11 @@ class WalkParts(NamedTuple):
     spatial: list[SpatialAxis]
     items: int
     table: npt.NDArray[np.int64] | None = None
+
+
+def buffer_bytes(kernel: Any, lines: int) -> int:
+    """Bytes of a buffer for so many of lines, in whole lines of the caches."""
+    return ceildiv(lines + kernel.SLACK_BYTES, 64) * 64
 
 
 class Windows:
@@ -197,47 +211,59 @@ class Windows:
         self,
         strides: Strides,
         out_strides: Strides,
-        index_strides: Strides = (),
+        other_strides: Strides = (),
         *,
         by_lines: bool = True,
     ) -> WalkParts:
         """A walk for arrays of these strides; without lines where a line would be too long or no rank serves."""
-        kernel, size = self._kernel, self._item_bytes
-        batch, spatial = self._axes(strides, out_strides, index_strides)
-        packed = self._packed(spatial, strides, out_strides) if self._packs else None
-        if packed is not None:
-            return packed
+        axes = self.axes(strides, out_strides, other_strides)
+        if self._packs:
+            packed = self._packed(axes.spatial, strides, out_strides)
+            if packed is not None:
+                return packed
+        for rank in self._ranks if by_lines else ():
+            settings = self.settings(axes)
+            items = self._set_lines(settings, rank, axes)
+            if items > 0:
+                return WalkParts(rank, settings, axes.batch, axes.spatial, items)
+        return self.direct(axes, grouped=by_lines)
+
+    def direct(self, axes: Axes, *, grouped: bool) -> WalkParts:
+        """A walk window by window; `grouped`: long ones by groups, where that pays."""
+        kernel = self._kernel
+        batch = [axis for axis in (*axes.batch, axes.lane) if axis.size > 1] or axes.batch
+        settings = self.settings(axes._replace(batch=batch, lane=NO_LANE))
+        share = max(1, ITEM_BYTES // self._item_bytes)
+        settings[kernel.ROWS] = share
+        settings[kernel.EDGE] = self._edge(axes.spatial[-1]) if grouped else 0
+        windows = math.prod(axis.out_size for axis in axes.spatial)
+        planes = math.prod(axis.size for axis in batch)
+        return WalkParts(0, settings, batch, axes.spatial, planes * ceildiv(windows, share))
+
+    def settings(self, axes: Axes) -> npt.NDArray[np.int64]:
+        """Those that walks by lines and window by window have in common."""
+        kernel = self._kernel
         settings = np.zeros(kernel.SETTINGS, np.int64)
         settings[kernel.WIDTH] = self._index_bytes
         settings[kernel.PLANE] = self._plane
-        settings[kernel.DENSE] = self._dense_step(spatial)
-        lane = self._take_lane(batch, spatial[-1])
-        merged = [BatchAxis(*axis) for axis in geometry.merge(batch)]
-        for rank in self._ranks if by_lines else ():
-            items = self._set_lines(settings, rank, lane, merged, spatial)
-            if items > 0:
-                break
-        else:
-            rank = 0
-            if lane.size > 1:
-                merged.append(lane)
-            share = max(1, ITEM_BYTES // size)
-            settings[kernel.ROWS] = share
-            settings[kernel.EDGE] = self._edge(spatial[-1]) if by_lines else 0
-            planes = math.prod(axis.size for axis in merged)
-            items = planes * ceildiv(math.prod(axis.out_size for axis in spatial), share)
-        merged = merged or [BatchAxis(1, 0, 0, 0, 0)]
-        settings[kernel.BATCH] = len(merged)
-        settings[kernel.SPATIAL] = len(spatial)
-        return WalkParts(rank, settings, merged, spatial, items)
+        settings[kernel.DENSE] = self._dense_step(axes.spatial)
+        settings[kernel.BATCH] = len(axes.batch)
+        settings[kernel.SPATIAL] = len(axes.spatial)
+        settings[kernel.LANES] = settings[kernel.PITCH] = axes.lane.size
+        settings[kernel.LANE_OUT] = axes.lane.out_step
+        settings[kernel.LANE_OTHER] = axes.lane.other_step
+        settings[kernel.LANE_WEIGHT] = axes.lane.weight
+        return settings
 
-    def _axes(
-        self, strides: Strides, out_strides: Strides, index_strides: Strides
-    ) -> tuple[list[BatchAxis], list[SpatialAxis]]:
-        """Those of planes, and those that windows move along: two at least, for lines are along the last of two."""
-        index_strides = index_strides or (0,) * len(out_strides)
+    def fits(self, rank: int, axis: SpatialAxis) -> bool:
+        """Whether lines of ranks of so many bytes along the last axis are not too long."""
+        return (axis.reach + 1) * rank * self._buffers <= 2 * LONGEST_LINE
+
+    def axes(self, strides: Strides, out_strides: Strides, other_strides: Strides = ()) -> Axes:
+        """What a walk for arrays of these strides is over."""
+        other_strides = other_strides or (0,) * len(out_strides)
         weights = geometry.index_weights(self._sizes)
-        steps = zip(self._sizes, strides, out_strides, index_strides, weights, strict=True)
+        steps = zip(self._sizes, strides, out_strides, other_strides, weights, strict=True)
         axes = [BatchAxis(*axis) for axis in steps]
         first = self._batch
         along = zip(
@@ -250,7 +276,10 @@ class Windows:
         if len(spatial) == 1:
             weight = max(1, self._plane)
             spatial.insert(0, SpatialAxis(1, 1, 1, 1, 1, 0, 0, 0, 0, weight, low=0, high=1))
-        return axes[:first], spatial
+        batch = axes[:first]
+        lane = self._take_lane(batch, spatial[-1])
+        merged = [BatchAxis(*axis) for axis in geometry.merge(batch)]
+        return Axes(lane, merged or [NO_LANE], spatial)
 
     def _edge(self, axis: SpatialAxis) -> int:
         """By how many columns windows of a group may lie apart; 0 where each is joined by itself."""
@@ -274,7 +303,7 @@ class Windows:
                 if axis.size > 1 and axis.step == self._item_bytes:
                     batch.remove(axis)
                     return axis
-        return BatchAxis(1, 0, 0, 0, 0)
+        return NO_LANE
 
     def _packed(
         self, spatial: list[SpatialAxis], strides: Strides, out_strides: Strides
@@ -312,19 +341,13 @@ class Windows:
         batch = [BatchAxis(planes, plane_bytes, out_bytes, 0, 0)]
         return WalkParts(rank, settings, batch, spatial, ceildiv(planes, together), table.words)
 
-    def _set_lines(
-        self,
-        settings: npt.NDArray[np.int64],
-        rank: int,
-        lane: BatchAxis,
-        merged: list[BatchAxis],
-        spatial: list[SpatialAxis],
-    ) -> int:
+    def _set_lines(self, settings: npt.NDArray[np.int64], rank: int, axes: Axes) -> int:
         """Set how lines of such ranks are taken together; returns how many items that makes, 0 if such do not serve."""
         kernel, size = self._kernel, self._item_bytes
+        lane, batch, spatial = axes
         last = spatial[-1]
         out_n, stride, reach = last.out_size, last.stride, last.reach
-        if (reach + 1) * rank * self._buffers > 2 * LONGEST_LINE:
+        if not self.fits(rank, last):
             return 0
         line = (out_n - 1) * stride + 1 + reach
         pitch = max(1, min(lane.size, LINE_BYTES // (rank * min(line, 2 * reach + 1))))
@@ -337,22 +360,22 @@ class Windows:
             held = kernel.farthest(8 * rank, 8 * size)
             if self._positions(spatial, tile, share) > held:
                 return 0
-        planes = math.prod(axis.size for axis in merged)
+        planes = math.prod(axis.size for axis in batch)
         rows = math.prod(axis.out_size for axis in spatial[:-1])
         plane_bytes, together = count * line * rank, 1
-        beside = merged[-1].size if merged else 1
+        beside = batch[-1].size
         if pitch == 1 and tile == out_n and share == rows and planes > 1:
             plane_bytes += kernel.GAP_BYTES
             together = max(1, min(beside, LINE_BYTES // plane_bytes))
         out_rows = spatial[-2].out_size
         blocks = ceildiv(out_rows, share) * (rows // max(1, out_rows))
-        settings[kernel.LANES : kernel.LANE_WEIGHT + 1] = (lane.size, pitch, *lane[2:])
+        settings[kernel.PITCH] = pitch
         settings[kernel.TILE] = tile
         settings[kernel.ROWS] = share
         settings[kernel.LINE] = line
         settings[kernel.TALL] = tall
         settings[kernel.PLANES] = together
-        settings[kernel.BUFFER] = ceildiv(together * plane_bytes + kernel.SLACK_BYTES, 64) * 64
+        settings[kernel.BUFFER] = buffer_bytes(kernel, together * plane_bytes)
         spare = max(tile, pitch) * (size + 8 if self._index_bytes else size)
         settings[kernel.SCRATCH] = (
             self._buffers * settings[kernel.BUFFER] + spare + kernel.VECTOR_BYTES

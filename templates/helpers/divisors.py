@@ -1,0 +1,47 @@
+"""Divisors of averages: how many elements of a window count."""
+
+from __future__ import annotations
+
+from compiled import helper
+from memory import ceildiv, least, split
+from ranks import rank_size
+from sum_line import set_sums
+from walk import axis_of
+from windows import COLUMNS, DILATION, HIGH, LOW, OUT_SIZE, PADDING, STRIDE, WINDOW, _between
+
+
+@helper
+def _counted(spatial, d, output):
+    """Elements of a window along axis d that count in its divisor."""
+    axis = axis_of(spatial, d, COLUMNS)
+    return _between(spatial, d, output, axis[LOW], axis[HIGH])[1]
+
+
+@helper
+def _divisor(spatial, axes, row):
+    """The divisor of output position `row`, row-major in the first `axes` axes."""
+    divisor = 1.0
+    for d in range(axes - 1, -1, -1):
+        row, digit = split(row, axis_of(spatial, d, COLUMNS)[OUT_SIZE])
+        divisor *= _counted(spatial, d, digit)
+    return divisor
+
+
+@helper
+def _set_divisors(spatial, d, line, first, count, pitch, ranks):
+    """Fill a line with the divisors of `count` windows along axis d, from number `first` on, each `pitch` times.
+
+    Those between the edges are alike, and set at once: averages of rows of several tiles take 0.25 to 0.5 of the time.
+    """
+    axis = axis_of(spatial, d, COLUMNS)
+    begin = ceildiv(axis[LOW] + axis[PADDING], axis[STRIDE])
+    last = axis[HIGH] - 1 - (axis[WINDOW] - 1) * axis[DILATION] + axis[PADDING]
+    end = last // axis[STRIDE] + 1  # at most `begin` where there is none between them
+    size = pitch * rank_size(ranks)
+    i = 0
+    while i < count:
+        output = first + i
+        alike = least(end - output, count - i) if begin <= output < end else 1
+        counted = float(_counted(spatial, d, output))
+        set_sums(line + i * size, alike * pitch, counted, ranks)
+        i += alike

@@ -1,0 +1,127 @@
+"""Ranks of which the greatest is wanted.
+
+Without positions a rank is as wide as the element and turns back into it; `nan_key` is then what to add to numbers so
+that all NaN wrap round to the losing, or the winning, end. With them the order key fills the upper bits and the
+inverted position the lower ones, so that one maximum finds the element and settles ties; the lowest bit keeps the sign
+of a zero. The least rank is padding's.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from llvmlite import ir
+
+from half import _like
+from memory import _splat
+from order_key import Rule, _mirror, _order_key, _rule
+from ranks import Ranks, _least, _scalar
+
+
+class Greatest(Ranks):
+    """The greatest of elements of so many bits, by a Rule.
+
+    `position_width`: bits of a rank with its position, 32, 64 or 128; 0 where no positions are wanted.
+    """
+
+    def __init__(self, width: int, position_width: int) -> None:
+        rank = ir.IntType(position_width or width)
+        name = f"Greatest({width}, {position_width})"
+        super().__init__(name, width, rank, positions=position_width > 0)
+
+    def rule(self, builder: Any, signature: Any, values: Any) -> Rule:
+        return _rule(builder, signature, values)
+
+    def of(self, context: Any, builder: Any, bits: Any, position: Any, rule: Rule) -> Any:
+        return _rank(builder, bits, position, self.rank, rule)
+
+    def lowest(self, builder: Any, rule: Rule) -> Any:
+        """Without positions it keeps a losing NaN above padding."""
+        least = _least(self.rank)
+        if self.positions or rule.inf is None:
+            return least
+        shift = rule.nan_key
+        above = builder.icmp_signed(">", shift, shift.type(0))
+        return builder.add(least, builder.zext(above, shift.type))
+
+
+def _resize(builder: Any, value: Any, element: Any) -> Any:
+    """`value` cut or sign-extended to the integer `element`."""
+    target = _like(value.type, element)
+    width = value.type.element.width if isinstance(value.type, ir.VectorType) else value.type.width
+    if width == element.width:
+        return value
+    return builder.trunc(value, target) if width > element.width else builder.sext(value, target)
+
+
+def _rank(builder: Any, bits: Any, position: Any, element: Any, rule: Rule) -> Any:
+    """Rank of `bits`, of the integer type `element`; `position` is inverted (None: without position)."""
+    flip, nan_key, inf = rule
+    if position is None:
+        if inf is None:
+            return builder.xor(bits, _splat(builder, flip, bits.type))
+        return builder.add(_mirror(builder, bits), _splat(builder, nan_key, bits.type))
+    if inf is not None:
+        # As only maxima are pooled, that of floats is 0 anyway: an operation less.
+        flip = flip.type(0)
+    key = _order_key(builder, bits, Rule(flip, nan_key, inf))
+    wanted = _like(bits.type, element)
+    width = _scalar(bits.type).width
+    low = _splat(builder, element(element.width - width), wanted)
+    if inf is None:
+        return builder.or_(builder.shl(builder.zext(key, wanted), low), position)
+    sign = builder.lshr(bits, _splat(builder, _scalar(bits.type)(width - 1), bits.type))
+    if wanted != element and element.width == 2 * width:
+        # Sign and key in one shuffle, in place of two extensions, a shift and a join (0.85 to 0.95 of the time).
+        count = bits.type.count
+        numbers = [lane + half for lane in range(count) for half in (0, count)]
+        order = ir.Constant(ir.VectorType(ir.IntType(32), 2 * count), numbers)
+        rank = builder.bitcast(builder.shuffle_vector(sign, key, order), wanted)
+        return builder.or_(rank, position)
+    rank = builder.or_(builder.shl(builder.zext(key, wanted), low), position)
+    return builder.or_(rank, builder.zext(sign, wanted))
+
+
+def farthest(rank: int, bits: int) -> int:
+    """From where positions count back, and how many there may be, in ranks of so many bits of elements of `bits`."""
+    return int(2 ** (rank - bits - 1) - 1)
+
+
+def _inverted(builder: Any, position: Any, element: Any, bits: int) -> Any:
+    """What stands in the lower bits of a rank for a 64-bit position: less for a later one, never 0."""
+    position = _resize(builder, position, element)
+    left = builder.sub(element(farthest(element.width, bits)), position)
+    return builder.shl(left, element(1))
+
+
+def _parts(builder: Any, ranks: Any, element: Any) -> tuple[Any, Any]:
+    """(order keys, of type `element`; lower bits: the position, inverted, and the sign) of vectors of ranks.
+
+    The lower bits of padding's are 0, those of no other.
+    """
+    vector = ranks.type
+    width = vector.element.width
+    if width == 2 * element.width:
+        halves = builder.bitcast(ranks, ir.VectorType(element, 2 * vector.count))
+        order = ir.VectorType(ir.IntType(32), vector.count)
+        low, key = (
+            builder.shuffle_vector(
+                halves, halves, ir.Constant(order, list(range(half, 2 * vector.count, 2)))
+            )
+            for half in (0, 1)
+        )
+        return key, low
+    low = width - element.width
+    key = builder.lshr(ranks, _splat(builder, vector.element(low), vector))
+    key = builder.trunc(key, ir.VectorType(element, vector.count))
+    return key, builder.and_(ranks, _splat(builder, vector.element(2**low - 1), vector))
+
+
+def _element_bits(builder: Any, rank: Any, rule: Rule) -> Any:
+    """The element of a rank without position; that of padding is the lowest number."""
+    flip, shift, inf = (None if r is None else _splat(builder, r, rank.type) for r in rule)
+    if inf is None:
+        return builder.xor(rank, flip)
+    lowest = builder.not_(inf)  # -inf, mirrored
+    padding = builder.icmp_signed("==", rank, _least(rank.type))
+    return _mirror(builder, builder.select(padding, lowest, builder.sub(rank, shift)))

@@ -1,0 +1,53 @@
+"""The settings of a walk over windows, and its tables."""
+
+from __future__ import annotations
+
+from batch import BATCH_COLUMNS
+from compiled import helper
+from memory import NEAR_STEPS, VECTOR_BYTES
+from strips import WIDEST
+from walk import integers
+
+# A walk by lines, by packed planes or window by window is made of these settings, then two tables of axes, whose
+# lengths are among the settings: those of planes (see batch), one at least, and those that windows move along (see
+# windows), two at least.
+LANES = 0  # lines: size of the batch axis whose elements stand side by side in a line; 1: none
+PITCH = 1  # lines: of them, those taken together
+LANE_OUT = 2  # as the columns of a table of batch axes
+LANE_OTHER = 3
+LANE_WEIGHT = 4
+TILE = 5  # lines: innermost output positions taken together
+ROWS = 6  # in an item; lines: rows of output positions; direct: positions; planes with one window: planes
+SCRATCH = 7  # lines: bytes of scratch memory
+DENSE = 8  # bytes from one spatial position to the next, where one stride serves; else 0
+WIDTH = 9  # bytes of an index; 0: no indices are wanted
+COLUMN_MAJOR = 10  # indices count so within the spatial plane
+PLANE = 11  # positions of a spatial plane; packed: ranks of one
+LINE = 12  # lines, packed: ranks from one line to the next
+BUFFER = 13  # lines, packed: bytes of all lines
+TALL = 14  # lines: rows of input become lines first, and these are folded by doubling too; packed: sums by doubling
+BATCH = 15  # lengths of the tables
+SPATIAL = 16
+RULE = 17  # of the greatest: flip, nan_key and inf
+BLANK = 20  # the value of a window of nothing but padding
+PLANES = 21  # packed: planes of an item; lines: as well, one after the other, or 1 where an item is a part of one
+TABLE_AT = 22  # packed: the address of the table
+KEPT = 23  # packed: ranks from one plane to the next of the rows that are kept, where not all are; else 0
+PAST = 24  # lines, gradients: outputs, or indices where they are wanted, go past the caches
+EDGE = 25  # direct: see window_group; 0: each window by itself
+OWN = 26  # and further: those that a kernel module has besides
+SETTINGS = 30
+
+GAP_BYTES = WIDEST * VECTOR_BYTES  # behind each plane's lines: what rank_rows may write there
+# The largest stride of outputs that are picked out of whole vectors of ranks: 0.45 to 0.8 of the time of 3 and 4.
+NEAR_STRIDE = NEAR_STEPS[-1]
+# Behind all lines: where every second rank is wanted, twice as much is read, and so on.
+SLACK_BYTES = NEAR_STRIDE * GAP_BYTES
+
+
+@helper
+def _tables(walk):
+    """The settings, and the tables batch and spatial."""
+    how = integers(walk)
+    batch = walk + 8 * SETTINGS
+    return how, integers(batch), integers(batch + 8 * BATCH_COLUMNS * how[BATCH])

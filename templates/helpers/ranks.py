@@ -1,0 +1,123 @@
+"""Ranks: what pooling keeps of its elements, on scalars and vectors.
+
+Of Greatest a rank is an integer of which the greatest is wanted, of Sums a float, and ranks are added up. Padding's
+rank is the least integer, and 0.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from llvmlite import ir
+from numba import types
+from numba.core.imputils import lower_constant
+from numba.extending import intrinsic, models, register_model, typeof_impl
+
+
+class Ranks:
+    """What is kept of the elements of a pooling: a constant of compiled code.
+
+    Attributes:
+        name: the same for the same.
+        element: the integer that holds an element's bits.
+        rank: what holds a rank, an integer or a float.
+        sums: whether ranks are added up.
+        positions: whether a rank has the position of its element.
+    """
+
+    def __init__(
+        self, name: str, width: int, rank: Any, *, sums: bool = False, positions: bool = False
+    ) -> None:
+        self.name = name
+        self.element = ir.IntType(width)
+        self.rank = rank
+        self.sums = sums
+        self.positions = positions
+
+    @property
+    def bytes(self) -> int:
+        """Of a rank."""
+        return _width(self.rank) // 8
+
+    def rule(self, builder: Any, signature: Any, values: Any) -> Any:
+        """What ranks are made by: the last argument of an intrinsic."""
+        raise NotImplementedError
+
+    def of(self, context: Any, builder: Any, bits: Any, position: Any, rule: Any) -> Any:
+        """The ranks of elements; `position` is inverted (None: ranks have none)."""
+        raise NotImplementedError
+
+    def lowest(self, builder: Any, rule: Any) -> Any:
+        """The least rank of an element."""
+        raise NotImplementedError
+
+
+class _RanksType(types.Type):
+    def __init__(self, ranks: Ranks) -> None:
+        self.ranks = ranks
+        super().__init__(ranks.name)
+
+
+register_model(_RanksType)(models.OpaqueModel)
+
+
+@typeof_impl.register(Ranks)
+def _type_of_ranks(ranks: Any, _context: Any) -> _RanksType:
+    return _RanksType(ranks)
+
+
+@lower_constant(_RanksType)
+def _constant_ranks(context: Any, _builder: Any, _type: Any, _ranks: Ranks) -> Any:
+    return context.get_dummy_value()
+
+
+@intrinsic
+def rank_size(_context: Any, ranks: Any) -> Any:
+    """Bytes of a rank, a constant."""
+
+    def codegen(_context: Any, _builder: Any, _signature: Any, _values: Any) -> Any:
+        return ir.IntType(64)(ranks.ranks.bytes)
+
+    return types.int64(ranks), codegen
+
+
+@intrinsic
+def element_size(_context: Any, ranks: Any) -> Any:
+    """Bytes of an element, a constant."""
+
+    def codegen(_context: Any, _builder: Any, _signature: Any, _values: Any) -> Any:
+        return ir.IntType(64)(ranks.ranks.element.width // 8)
+
+    return types.int64(ranks), codegen
+
+
+def _scalar(type_: Any) -> Any:
+    return type_.element if isinstance(type_, ir.VectorType) else type_
+
+
+def _is_float(type_: Any) -> bool:
+    return isinstance(_scalar(type_), ir.FloatType | ir.DoubleType)
+
+
+def _width(type_: Any) -> int:
+    """Bits of a rank."""
+    if _is_float(type_):
+        return 32 if type_ == ir.FloatType() else 64
+    return int(type_.width)
+
+
+def _least(type_: Any) -> Any:
+    """Padding's rank."""
+    if _is_float(type_):
+        count = type_.count if isinstance(type_, ir.VectorType) else 0
+        return ir.Constant(type_, [0.0] * count if count else 0.0)
+    if isinstance(type_, ir.VectorType):
+        return ir.Constant(type_, [-(2 ** (type_.element.width - 1))] * type_.count)
+    return ir.Constant(type_, -(2 ** (type_.width - 1)))
+
+
+def _joined(builder: Any, a: Any, b: Any) -> Any:
+    """The rank of two together."""
+    if _is_float(a.type):
+        return builder.fadd(a, b)
+    return builder.select(builder.icmp_signed(">", a, b), a, b)

@@ -1,0 +1,467 @@
+# mypy: allow-untyped-defs, no-check-untyped-defs
+"""What the greatest elements of windows get of the windows' gradients, for any float type and layout.
+
+Where they stand is found anew by a chunk of max_pool. Addresses are raw and strides are in bytes. The other array has
+the windows' gradients; outputs are as the inputs, not as the windows.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from batch import (
+    BATCH_COLUMNS,
+    BATCH_OTHER,
+    BATCH_OUT,
+    BATCH_SIZE,
+    BATCH_STEP,
+    BATCH_WEIGHT,
+    offsets_of,
+)
+from beside import PLACE_BYTES, add_lanes, put_lanes
+from chunk import call
+from compiled import entry, helper, separate
+from memory import (
+    VECTOR_BYTES,
+    aligned,
+    allocate,
+    ceildiv,
+    drain_stores,
+    least,
+    load_integer,
+    most,
+    release,
+    split,
+)
+from pool_line import clear_ranks, copy_element
+from pool_settings import (
+    BATCH,
+    LANE_OTHER,
+    LANE_OUT,
+    LANE_WEIGHT,
+    LANES,
+    OWN,
+    PAST,
+    PITCH,
+    PLANES,
+    ROWS,
+    SETTINGS,
+    SPATIAL,
+    TILE,
+    WIDTH,
+    _tables,
+)
+from ranks import element_size, rank_size
+from sum_line import add_to_sum, copy_as_sum, load_float, round_sums
+from sums import FLOAT_BITS, Sums
+from walk import axis_of, integers
+from windows import (
+    BOX_COLUMNS,
+    COLUMNS,
+    DILATION,
+    FIRST_POSITION,
+    OTHER_STEP,
+    OUT_SIZE,
+    OUT_STEP,
+    PADDING,
+    SIZE,
+    STRIDE,
+    WEIGHT,
+    WINDOW,
+    _between,
+    _element,
+    _windows,
+)
+from zero import zero_bytes
+
+FOUND = 1 << 13  # windows whose greatest elements are found together, for the gradient
+MOST_PLACES = 16  # of a window whose gradients, of planes side by side, are given place by place
+
+
+# Settings that are this chunk's own.
+BLOCK = OWN  # positions whose sums are in scratch memory, of each of the PITCH planes
+FIND = OWN + 1  # the address of the chunk that finds the greatest elements
+SEVERAL = OWN + 2  # planes of an item, each of them with PITCH side by side
+OUT_DENSE = OWN + 3  # as DENSE, of the output
+
+# Columns of a table that cuts positions into parts, with a row for each axis: how many positions, and which one is the
+# first; how many a part has, at most; where the present part begins, and how many it has.
+WHOLE, FIRST, PART, FROM, COUNT = 0, 1, 2, 3, 4
+CUT_COLUMNS = 5
+
+
+@helper
+def _cut(cuts, axes, limit):
+    """Set the size along each axis of parts of at most `limit` places, which adjoin; returns how many parts."""
+    count = 1
+    for d in range(axes - 1, -1, -1):
+        axis = axis_of(cuts, d, CUT_COLUMNS)
+        step = most(1, least(axis[WHOLE], limit))
+        axis[PART] = step
+        limit //= step
+        count *= ceildiv(axis[WHOLE], step)
+    return count
+
+
+@helper
+def _take_part(cuts, axes, number):
+    """Set where a part begins along each axis, and its sizes; returns how many places it has."""
+    places = 1
+    for d in range(axes - 1, -1, -1):
+        axis = axis_of(cuts, d, CUT_COLUMNS)
+        n, step = axis[WHOLE], axis[PART]
+        parts = ceildiv(n, step)
+        number, begin = split(number, parts)
+        begin *= step
+        count = least(step, n - begin)
+        axis[FROM], axis[COUNT] = axis[FIRST] + begin, count
+        places *= count
+    return places
+
+
+@helper
+def _row_of(cuts, axes, steps, row):
+    """Offset of the first place of a row of the present part; `steps`: a column of the table of axes."""
+    inner = axes - 1
+    offset = axis_of(cuts, inner, CUT_COLUMNS)[FROM] * axis_of(steps, inner, COLUMNS)[0]
+    for d in range(inner - 1, -1, -1):
+        axis = axis_of(cuts, d, CUT_COLUMNS)
+        row, digit = split(row, axis[COUNT])
+        offset += (axis[FROM] + digit) * axis_of(steps, d, COLUMNS)[0]
+    return offset
+
+
+@helper
+def _find_windows(windows, blocks, axes, spatial):
+    """Which windows may hold an element of the present block."""
+    for d in range(axes):
+        axis, block = axis_of(spatial, d, COLUMNS), axis_of(blocks, d, CUT_COLUMNS)
+        begin, stride = block[FROM] + axis[PADDING], axis[STRIDE]
+        reach = (axis[WINDOW] - 1) * axis[DILATION]
+        first = ceildiv(most(begin - reach, 0), stride)
+        last = least((begin + block[COUNT] - 1) // stride, axis[OUT_SIZE] - 1)
+        holders = axis_of(windows, d, CUT_COLUMNS)
+        holders[FIRST], holders[WHOLE] = first, most(last - first + 1, 0)
+
+
+@helper
+def _set_finder(finder, how, spatial, windows, planes, plane_step, columns, item_bytes):
+    """A walk that finds the positions (without lines the elements, too) of the present windows, packed; its items.
+
+    Of so many planes one after the other, each of `columns` side by side.
+    """
+    axes = how[SPATIAL]
+    for i in range(SETTINGS):
+        finder[i] = how[i]
+    finder[BATCH] = 1
+    finder[WIDTH] = 8
+    finder[LANES], finder[LANE_OUT], finder[LANE_OTHER] = columns, item_bytes, 8
+    finder[LANE_WEIGHT] = finder[PAST] = 0
+    at_once = how[PLANES] if planes > 1 else 1
+    finder[PLANES] = at_once
+    place = columns
+    outputs = 1
+    for d in range(axes - 1, -1, -1):
+        axis, part = axis_of(spatial, d, COLUMNS), axis_of(windows, d, CUT_COLUMNS)
+        at = SETTINGS + BATCH_COLUMNS + COLUMNS * d
+        for i in range(COLUMNS):
+            finder[at + i] = axis[i]
+        finder[at + OUT_SIZE] = part[COUNT]
+        finder[at + PADDING] -= part[FROM] * axis[STRIDE]
+        finder[at + OUT_STEP] = place * item_bytes
+        finder[at + OTHER_STEP] = place * 8
+        place *= part[COUNT]
+        outputs *= part[COUNT]
+    axis = axis_of(finder, 1, SETTINGS)  # the one of the batch
+    axis[BATCH_SIZE], axis[BATCH_STEP] = planes, plane_step
+    axis[BATCH_OUT], axis[BATCH_OTHER] = place * item_bytes, place * 8
+    axis[BATCH_WEIGHT] = 0  # positions count anew in each
+    share, tile = how[ROWS], how[TILE]
+    if tile == 0:  # without lines
+        return planes * ceildiv(outputs, share)
+    rows = axis_of(windows, axes - 2, CUT_COLUMNS)[COUNT]
+    n = axis_of(windows, axes - 1, CUT_COLUMNS)[COUNT]
+    sets = ceildiv(planes, at_once)
+    return sets * (outputs // (rows * n)) * ceildiv(rows, share) * ceildiv(n, tile)
+
+
+class Block(NamedTuple):
+    """Positions of a plane, and where what windows give to them goes."""
+
+    to: Any  # of the first one's first lane
+    begin: Any  # the first position
+    count: Any
+    step: Any  # bytes from one position to the next
+
+
+class FoundRow(NamedTuple):
+    """A row of windows, each of so many lanes, with the positions that they found, side by side."""
+
+    found: Any
+    given: Any  # their gradients
+    count: Any
+    step: Any  # bytes from one window's gradient to the next
+    lanes: Any
+    lane_step: Any
+
+
+@separate
+def _add_found(block, row, ranks):
+    """Add the gradients of a row of windows to the sums of their positions.
+
+    Amid the chunk this takes 1.4 times as long; so does one loop for both cases.
+    """
+    found, given = row.found, row.given
+    if row.lanes == 1:
+        for i in range(row.count):
+            position = load_integer(np.int64(0), found + i * 8) - block.begin
+            if 0 <= position < block.count:
+                value = load_float(ranks, given + i * row.step)
+                add_to_sum(block.to + position * block.step, 0, value, ranks)
+        return
+    for _ in range(row.count):
+        for lane in range(row.lanes):
+            position = load_integer(np.int64(0), found + lane * 8) - block.begin
+            if 0 <= position < block.count:
+                value = load_float(ranks, given + lane * row.lane_step)
+                add_to_sum(block.to + position * block.step, lane, value, ranks)
+        found += row.lanes * 8
+        given += row.step
+
+
+@separate
+def _put_found(block, row, ranks):
+    """As _add_found, of windows that have no position in common: to the output itself, which is 0 before."""
+    found, given = row.found, row.given
+    if row.lanes == 1:
+        for i in range(row.count):
+            position = load_integer(np.int64(0), found + i * 8) - block.begin
+            if 0 <= position < block.count:
+                copy_as_sum(ranks, block.to + position * block.step, given + i * row.step)
+        return
+    for _ in range(row.count):
+        for lane in range(row.lanes):
+            position = load_integer(np.int64(0), found + lane * 8) - block.begin
+            if 0 <= position < block.count:
+                place = block.to + position * block.step + lane * element_size(ranks)
+                copy_as_sum(ranks, place, given + lane * row.lane_step)
+        found += row.lanes * 8
+        given += row.step
+
+
+def _giving_row(give: Any) -> Any:
+    """Give the gradients of a row of windows, of planes side by side, place by place, by `give`.
+
+    `spatial` describes the windows that are found, `number` counts their rows. This takes 0.2 to 0.8 of the time of
+    _add_found, of windows apart with up to 4 places 0.4 to 0.8 of _put_found.
+    """
+
+    @separate
+    def give_row(block, row, spatial, axes, number, box, table, ranks):
+        inner = axes - 1
+        axis = axis_of(spatial, inner, COLUMNS)
+        places = integers(table)
+        outer = _windows(spatial, inner, number, box)
+        place_step = axis[DILATION] * axis[WEIGHT]
+        found, given = row.found, row.given
+        for i in range(row.count):
+            first, count = _between(spatial, inner, i, FIRST_POSITION, axis[SIZE])
+            start = outer.position + (i * axis[STRIDE] - axis[PADDING]) * axis[WEIGHT]
+            start += first * place_step
+            held = 0
+            for other in range(outer.total):
+                _, position = _element(box, inner, other)
+                position += start
+                for _ in range(count):
+                    if block.begin <= position < block.begin + block.count:
+                        places[2 * held] = position
+                        places[2 * held + 1] = (position - block.begin) * block.step
+                        held += 1
+                    position += place_step
+            give(block.to, table, held, found, given, row.lanes, ranks)
+            found += row.lanes * 8
+            given += row.step
+
+    return give_row
+
+
+_add_row = _giving_row(add_lanes)
+_put_row = _giving_row(put_lanes)
+
+
+@helper
+def _zero_block(out, step, n, columns, ranks):
+    """Set n positions of so many columns, which adjoin, to 0."""
+    row = columns * element_size(ranks)
+    runs = n
+    if step == row:
+        row, runs = row * n, 1
+    for i in range(runs):
+        zero_bytes(out + i * step, row)
+
+
+@helper
+def _write_sums(to, line, runs, run_out, line_step, n, step, spare, past, ranks):
+    """Store the elements nearest to runs of n adjoining sums, `step` bytes apart; if `past`, past the caches."""
+    size = element_size(ranks)
+    adjoining = step == size
+    for r in range(1 if adjoining else runs):
+        round_sums(
+            to if adjoining else spare,
+            run_out,
+            line + r * line_step,
+            line_step,
+            runs if adjoining else 1,
+            n,
+            past and adjoining,
+            ranks,
+        )
+        if not adjoining:
+            for i in range(n):
+                copy_element(to + r * run_out + i * step, spare + i * size, ranks)
+
+
+def gradient(dtype, apart, side_by_side):
+    """Chunk that adds up, for each input element, what the windows give in which it is the greatest.
+
+    An item is a block of positions, in each of PITCH planes side by side, of SEVERAL such planes (of small ones many:
+    0.15 to 0.7 of the time). Its sums are in scratch memory, and all windows that may hold a position of it are looked
+    at, so that no two items add to the same element. Those at the edges are looked at again by the next. The chunk at
+    the address FIND, of `positions` or `direct`, finds the positions: called so, it is not compiled a second time as a
+    part of this one. `apart`: no two windows have a position in common, there is OUT_DENSE, and lanes adjoin in the
+    output. `side_by_side`: there are several lanes, which adjoin in the gradients, and MOST_PLACES of a window at most.
+    """
+    ranks = Sums(dtype, 32 if FLOAT_BITS[dtype] == 16 else 64)
+    zero = np.int64(0)
+    give_row = _put_row if apart else _add_row
+
+    @entry
+    def chunk(walk, x, out, gradients, begin, end):
+        how, batch, spatial = _tables(walk)
+        axes = how[SPATIAL]
+        inner = axes - 1
+        weights, index_steps = axis_of(spatial, 1, WEIGHT), axis_of(spatial, 1, OTHER_STEP)
+        out_steps = axis_of(spatial, 1, OUT_STEP)
+        size, item_bytes = rank_size(ranks), element_size(ranks)
+        lanes, pitch, gradient_step = how[LANES], how[PITCH], how[LANE_OTHER]
+        index_step = axis_of(spatial, inner, COLUMNS)[OTHER_STEP]
+        groups = ceildiv(lanes, pitch)
+        # The planes of an item are along the innermost of the batch axes.
+        batch_axis = axis_of(batch, how[BATCH] - 1, BATCH_COLUMNS)
+        beside, plane_x = batch_axis[BATCH_SIZE], batch_axis[BATCH_STEP]
+        plane_out, plane_given = batch_axis[BATCH_OUT], batch_axis[BATCH_OTHER]
+        most_planes = how[SEVERAL]
+        out_step = how[OUT_DENSE]
+        sets = ceildiv(beside, most_planes)
+        held = most(FOUND, pitch)
+        table = 8 * CUT_COLUMNS * axes
+        finder_bytes = 8 * (SETTINGS + BATCH_COLUMNS + COLUMNS * axes)
+        sum_bytes = most_planes * how[BLOCK] * pitch * size
+        sum_bytes = 0 if apart else aligned(sum_bytes + 2 * VECTOR_BYTES)
+        spare_bytes = most(how[BLOCK], pitch) * item_bytes
+        box_bytes = 8 * BOX_COLUMNS * axes
+        list_bytes = box_bytes + MOST_PLACES * PLACE_BYTES if side_by_side else 0
+        sums = allocate(
+            sum_bytes
+            + finder_bytes
+            + 2 * table
+            + list_bytes
+            + held * (8 + item_bytes)
+            + spare_bytes
+        )
+        finder_at = sums + sum_bytes
+        finder, blocks = integers(finder_at), integers(finder_at + finder_bytes)
+        windows = integers(finder_at + finder_bytes + table)
+        found_windows = axis_of(finder, 1, SETTINGS + BATCH_COLUMNS)
+        lists = finder_at + finder_bytes + 2 * table
+        found = lists + list_bytes
+        values = found + 8 * held
+        spare = values + held * item_bytes
+        for d in range(axes):
+            axis = axis_of(blocks, d, CUT_COLUMNS)
+            axis[WHOLE], axis[FIRST] = axis_of(spatial, d, COLUMNS)[SIZE], 0
+        parts = _cut(blocks, axes, how[BLOCK])
+        for item in range(begin, end):
+            outer, number = split(item, parts)
+            block = _take_part(blocks, axes, number)
+            begin_at = _row_of(blocks, axes, weights, zero)
+            group, lane_at = split(outer, groups)
+            lane_at *= pitch
+            rest, plane = split(group, sets)
+            plane *= most_planes
+            several = least(most_planes, beside - plane)
+            columns = least(pitch, lanes - lane_at)
+            x_offset, out_offset, gradient_offset, _ = offsets_of(
+                batch, how[BATCH], rest * beside + plane
+            )
+            source = x + x_offset + lane_at * item_bytes
+            target = out + out_offset + lane_at * how[LANE_OUT]
+            given = gradients + gradient_offset + lane_at * gradient_step
+            # Where what is given goes, of the first plane, and steps to the next plane and position.
+            if apart:
+                base, plane_step, row_bytes = target + begin_at * out_step, plane_out, out_step
+                for p in range(several):
+                    _zero_block(base + p * plane_step, out_step, block, columns, ranks)
+            else:
+                base, plane_step, row_bytes = sums, block * pitch * size, pitch * size
+                clear_ranks(sums, several * block * pitch, ranks)
+            _find_windows(windows, blocks, axes, spatial)
+            for part in range(_cut(windows, axes, held // (several * pitch))):
+                outputs = _take_part(windows, axes, part)
+                items = _set_finder(
+                    finder, how, spatial, windows, several, plane_x, columns, item_bytes
+                )
+                call(how[FIND], finder_at, source, values, found, zero, items)
+                at = found
+                n = axis_of(windows, inner, CUT_COLUMNS)[COUNT]
+                rows = outputs // n
+                for plane_row in range(several * rows):
+                    p, row = split(plane_row, rows)
+                    start = given + p * plane_given + _row_of(windows, axes, index_steps, row)
+                    place = Block(base + p * plane_step, begin_at, block, row_bytes)
+                    found_row = FoundRow(at, start, n, index_step, columns, gradient_step)
+                    if side_by_side:
+                        boxes, places = integers(lists), lists + box_bytes
+                        give_row(place, found_row, found_windows, axes, row, boxes, places, ranks)
+                    elif apart:
+                        _put_found(place, found_row, ranks)
+                    else:
+                        _add_found(place, found_row, ranks)
+                    at += n * columns * 8
+            if apart:
+                continue
+            n = axis_of(blocks, inner, CUT_COLUMNS)[COUNT]
+            step = axis_of(out_steps, inner, COLUMNS)[0]
+            if out_step != 0:
+                n, step = block, out_step
+            # Positions as runs of lanes, or all in one run.
+            runs, length, run_out, element_out = n, columns, step, how[LANE_OUT]
+            if pitch == 1:
+                runs, length, element_out = 1, n, step
+            elif columns == pitch and element_out == item_bytes and step == pitch * item_bytes:
+                runs, length = 1, n * pitch
+            planes_apart = several
+            whole = runs == 1 and n == block and element_out == item_bytes
+            if whole and plane_out == length * item_bytes:
+                planes_apart, length = 1, length * several
+            for p in range(planes_apart):
+                for row in range(block // n):
+                    _write_sums(
+                        target + p * plane_out + _row_of(blocks, axes, out_steps, row),
+                        base + p * plane_step + row * n * row_bytes,
+                        runs,
+                        run_out,
+                        row_bytes,
+                        length,
+                        element_out,
+                        spare,
+                        how[PAST] != 0,
+                        ranks,
+                    )
+        if how[PAST] != 0:
+            drain_stores()
+        release(sums)
+
+    return chunk
