@@ -522,7 +522,7 @@ def test_axes_beyond_the_rank() -> None:
         assert {v.id for v in caught.value.violations} == {"supported_dimension_count"}
 
 
-@pytest.mark.parametrize("value", [2, -1, 1.0, "yes", None, np.array([True]), [True]], ids=shown)
+@pytest.mark.parametrize("value", [2, -1, 1.0, "yes", None, np.array([True]), np.array(1), [True]], ids=shown)
 def test_flags_are_booleans(value: Any) -> None:
     """`keepdims` and `last` take True and False, Python's or NumPy's, and 1 and 0 as ONNX writes them."""
     assert refused(lambda: specops.argmax(PAGE, 0, keepdims=value)).field == "keepdims"
@@ -682,6 +682,25 @@ def test_refused_outputs_of_the_plain_form(kind: str) -> None:
     assert refused(lambda: specops.argmax(x, 0, out=out)).id == ids.get(kind, kind)
 
 
+@pytest.mark.parametrize(
+    ("function", "dtype", "remedy"),
+    [
+        (specops.sum, "int32", "int64"),
+        (specops.sum, "uint8", "uint64"),
+        (specops.sum, "bool", "int64"),
+        (specops.mean, "int16", "float64"),
+        (partial(dml.reduce, function="SUM"), "int8", "int64"),
+        (partial(dml.reduce, function="AVERAGE"), "uint16", "float32"),
+        (partial(dml.reduce, function="AVERAGE"), "int64", None),
+        (specops.sum, "complex64", None),
+    ],
+)
+def test_what_holds_integers_is_told(function: Any, dtype: str, remedy: str | None) -> None:
+    """The first data type of the table that holds all of theirs, of their kind before others."""
+    allowed = refused(lambda: function(np.zeros((1, 2), dtype))).allowed
+    assert allowed.partition("astype")[2] == (f"(numpy.{remedy}) makes one" if remedy else "")
+
+
 def test_what_another_library_says() -> None:
     """Why it does not share its memory is told; the usual advice would not help."""
     violation = refused(lambda: specops.argmax(Attached()))  # type: ignore[arg-type]
@@ -712,6 +731,9 @@ def test_what_to_do_with_tensors_of_torch() -> None:
     tensor = type("Parameter", (kind,), {"dtype": "torch.float32"})()
     violation = refused(lambda: specops.softmax(PAGE, out=tensor))
     assert violation.allowed == "a NumPy array to write to: use its detach().numpy()"
+    negated = type("Tensor", (), {**of_torch, "is_neg": lambda _: True, "__dlpack__": None})()
+    violation = refused(lambda: specops.sum(negated))
+    assert "negated" in violation.found and violation.allowed.endswith("use its resolve_neg()")
     others = [{"device": "cuda:0"}, {"layout": "torch.sparse_coo"}, {"dtype": "torch.float8_e5m2"}]
     for out in [1], type("dtype", (), of_torch)(), *(type("T", (kind,), o)() for o in others):
         violation = refused(lambda out=out: specops.softmax(PAGE, out=out))
@@ -1043,6 +1065,23 @@ def test_descriptions_of_the_same_are_equal(form: Callable[[list[int]], Any]) ->
     if not isinstance(sizes, tuple):
         sizes[0] = axes[0] = 7
     assert desc == same and asked == other
+
+
+@pytest.mark.parametrize("dtype", ["FLOAT32", "DML_TENSOR_DATA_TYPE_FLOAT32", np.float32, "f4"])
+@pytest.mark.parametrize("flags", ["NONE", "DML_TENSOR_FLAG_NONE", 0])
+@pytest.mark.parametrize("direction", ["INCREASING", "DML_AXIS_DIRECTION_INCREASING", 0])
+def test_descriptions_by_other_names_are_equal(dtype: Any, flags: Any, direction: Any) -> None:
+    """A data type or a value of an enumeration is the same by its name, its page's name and its number."""
+    desc = TensorDesc(dtype, (2, 3), Flags=flags)
+    assert desc == TensorDesc("FLOAT32", (2, 3)) and hash(desc) == hash(TensorDesc("f4", (2, 3)))
+    output = TensorDesc("UINT32", (1, 1))
+    asked, other = (
+        dml.ArgmaxOperatorDesc(
+            InputTensor=desc, OutputTensor=output, Axes=(0, 1), AxisDirection=given
+        )
+        for given in (direction, "INCREASING")
+    )
+    assert asked == other and hash(asked) == hash(other)
 
 
 def test_a_description_keeps_what_cannot_be_read() -> None:

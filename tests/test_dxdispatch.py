@@ -759,6 +759,14 @@ BAD_BINDINGS = [
     ({"InputTensor": {"name": "x", "elementOffset": 1}}, ".InputTensor", "multiple of 16"),
     ({"InputTensor": {"name": "x", "elementOffset": 4}}, ".InputTensor", "takes 24"),
     ({"InputTensor": {"name": "x", "elementOffset": 2**64 - 4}}, ".InputTensor", "takes 24"),
+    (
+        {"InputTensor": {"name": "x", "counterOffsetBytes": -3}},
+        ".InputTensor.counterOffsetBytes",
+        "from 0",
+    ),
+    ({"InputTensor": {"name": "x", "format": ["R32"]}}, ".InputTensor.format", "a string"),
+    ({"InputTensor": {"name": "x", "counter": 17}}, ".InputTensor.counter", "a string"),
+    ({"InputTensor": {"name": "x", "shape": "2x3"}}, ".InputTensor.shape", "an array"),
     ({"OutputTensor": "x"}, ".OutputTensor", "share memory"),
     ({"InputTensor": "y"}, ".InputTensor", "takes 24"),
 ]

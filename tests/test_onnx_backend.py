@@ -658,6 +658,14 @@ def test_a_prepared_model_is_pickled() -> None:
     np.testing.assert_array_equal(pickle.loads(pickle.dumps(prepared)).run([x]), expected)
 
 
+def test_results_are_pickled() -> None:
+    """As worker processes send them; by name, too."""
+    results = backend.prepare(one("Softmax")).run([np.ones((2, 3), np.float32)])
+    copy = pickle.loads(pickle.dumps(results))
+    assert type(copy) is type(results) and copy._fields == results._fields
+    np.testing.assert_array_equal(copy[results._fields[0]], results[0])
+
+
 def changed(**fields: Any) -> onnx.ModelProto:
     model = one("Softmax")
     for name, content in fields.items():
@@ -779,6 +787,7 @@ INVALID: list[tuple[str, Any, str]] = [
     ("empty and huge", lambda: tensor_with(dims=[0, 2**62]), "impossible sizes"),
     ("large", lambda: tensor_with(dims=[2**30, 2**30]), "has 24 bytes"),
     ("list", lambda: tensor_with(raw_data=None, float_data=[1.0]), "has 1 elements in float_data"),
+    ("twice", lambda: tensor_with(float_data=[1.0]), "its elements in float_data and raw_data"),
     ("no data", lambda: tensor_with(raw_data=None), "has 0 elements in float_data"),
     ("segment", segment, "is a segment of a tensor"),
     (
@@ -1007,7 +1016,7 @@ def test_run_node() -> None:
     for wrong in ([(np.float64, (1, 1, 2))], [(np.float32, (1, 1, 3))], [*info, info[0]]):
         with pytest.raises(ValidationError, match="outputs_info"):
             backend.run_node(node, [x], outputs_info=wrong)
-    for nonsense in ([None], [("float33", (1, 1, 2))], [(np.float32,)], [(np.float32, 2)]):
+    for nonsense in (3, [3], [None], [("float33", (1, 1, 2))], [(np.float32,)], [(np.float32, 2)]):
         with pytest.raises(ValidationError, match="a data type and a shape for each output"):
             backend.run_node(node, [x], outputs_info=nonsense)  # type: ignore[arg-type]
     with pytest.raises(ValidationError, match="from version 8 on"):

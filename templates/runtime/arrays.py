@@ -22,6 +22,12 @@ def as_array(value: object, operator: Operator, field: str) -> np.ndarray:
         raise operator.refusal("array", field, "a masked array", allowed)
     if issubclass(type(value), np.ndarray | np.generic):
         return np.asarray(value)
+    if _is_negated(value):
+        found, allowed = (
+            "a tensor that is stored negated",
+            "a tensor as stored: use its resolve_neg()",
+        )
+        raise operator.refusal("array", field, found, allowed)
     why = ""
     if (
         not isinstance(value, list | tuple | str | bytes | bool | int | float | complex)
@@ -56,6 +62,14 @@ def _of_torch(tensor: object) -> str:
     if dtype == "torch.bfloat16":  # torch has no NumPy array of it
         return ": use its detach().view(torch.int16).numpy().view(ml_dtypes.bfloat16)"
     return ": use its detach().numpy()"
+
+
+def _is_negated(tensor: object) -> bool:
+    """Whether it is one of torch whose memory has the elements with another sign, which DLPack does not tell."""
+    try:
+        return tensor.is_neg() is True  # type: ignore[attr-defined]
+    except Exception:  # other libraries raise what they like
+        return False
 
 
 def _dlpack(value: object) -> np.ndarray | None:

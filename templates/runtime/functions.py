@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -12,6 +12,7 @@ from specops import arrays, tensor, validation
 from specops.errors import ValidationError, Violation
 from specops.operator import CompiledOperator
 from specops.validation import Computed, Field, NotUnderstood, Operator
+from specops.vocabulary import DATA_TYPES
 
 
 @dataclass(frozen=True)
@@ -97,7 +98,8 @@ def compiled(
         for f in operator.fields
         if f.sizes_argument and outputs.get(f.name, _UNASKED).sizes is not None
     }
-    found += operator.violations(values, None, frozenset(unread), told_as, shown_as)
+    broken = operator.violations(values, None, frozenset(unread), told_as, shown_as)
+    found += [_with_remedy(v, operator, values, inputs) for v in broken]
     if unread and not found:
         found = [operator.not_computable(min(unread).partition(".")[0])]
     refused = {v.field for v in found if v.id == "supported_data_type"}
@@ -108,6 +110,28 @@ def compiled(
     if found:
         raise ValidationError(_without_echoes(found, operator, outputs))
     return CompiledOperator(operator, values, described=False)
+
+
+def _with_remedy(
+    v: Violation,
+    operator: Operator,
+    values: Mapping[str, Any],
+    inputs: Mapping[str, tuple[np.dtype, tuple[int, ...]]],
+) -> Violation:
+    """Of integers and booleans that an input may not have, told with what holds them all."""
+    if (
+        v.id != "supported_data_type"
+        or v.field not in inputs
+        or inputs[v.field][0].kind not in "iub"
+    ):
+        return v
+    given = inputs[v.field][0]
+    allowed = [DATA_TYPES[name].numpy for name in operator.data_types(v.field, values)]
+    holding = [dtype for dtype in allowed if dtype.kind in "iuf" and np.can_cast(given, dtype)]
+    holding.sort(key=lambda dtype: (dtype.kind == "f", dtype.kind != given.kind))
+    if not holding:
+        return v
+    return replace(v, allowed=f"{v.allowed}; astype(numpy.{holding[0]}) makes one")
 
 
 def _negative_sizes(operator: Operator, values: Mapping[str, Any]) -> Iterator[Violation]:

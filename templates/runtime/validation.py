@@ -415,7 +415,10 @@ def number(value: object) -> float:
 
 def boolean(value: object) -> bool:
     """A Python or NumPy boolean, or 0 or 1 as attributes of ONNX have it."""
-    if isinstance(value, bool | np.bool_) or _index(value) in (0, 1):
+    # No array without dimensions: it may be meant for another argument, as `out`.
+    if isinstance(value, bool | np.bool_) or (
+        not isinstance(value, np.ndarray) and _index(value) in (0, 1)
+    ):
         return bool(value)
     raise NotUnderstood(value, "True or False")
 

@@ -24,8 +24,8 @@ from specops.vocabulary import DIRECTML_TYPES, TENSOR_PAGE
 _UINT64_MAX = 2**64 - 1
 
 
-def _keep_tuple(desc: object, name: str, reader: Callable[[object], Any]) -> None:
-    """An array of any form as a tuple of integers, so that descriptions of the same are equal, and keys.
+def _keep_read(desc: object, name: str, reader: Callable[[object], Any]) -> None:
+    """A value as it is read, whatever its form, so that descriptions of the same are equal, and keys.
 
     One that cannot be read is left as it was given, for `validate` to report.
     """
@@ -65,8 +65,10 @@ class TensorDesc:
     GuaranteedBaseOffsetAlignment: int = 0
 
     def __post_init__(self) -> None:
+        _keep_read(self, "DataType", validation.data_type)
         for name in ("Sizes", "Strides"):
-            _keep_tuple(self, name, validation.integers)
+            _keep_read(self, name, validation.integers)
+        _keep_read(self, "Flags", partial(validation.enum_value, name="DML_TENSOR_FLAGS"))
 
     @property
     def implied_bytes(self) -> int:
@@ -195,8 +197,8 @@ class OperatorDesc:
 
     def __post_init__(self) -> None:
         for field in self.OPERATOR.fields:
-            if field.type.endswith("[]"):
-                _keep_tuple(self, field.name, partial(validation.attribute, field))
+            if field.kind == "attribute":
+                _keep_read(self, field.name, partial(validation.attribute, field))
 
     def validate(self, feature_level: str | None = None) -> None:
         """Check every rule of the page.

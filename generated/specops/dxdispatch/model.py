@@ -209,6 +209,14 @@ class Reader:
         self._refuse(node, name, f"an integer from 0 to {high}")
         return None
 
+    def _is_of(self, node: Node, name: str, kind: type, allowed: str) -> bool:
+        """Whether a member is of a kind, or not there at all; an error for others."""
+        member = node.get(name)
+        if member is None or isinstance(member.value, kind):
+            return True
+        self._refuse(node, name, allowed)
+        return False
+
     def _text(self, node: Node, name: str) -> str | None:
         member = node.get(name)
         if member is not None and isinstance(member.value, str):
@@ -546,6 +554,7 @@ class Reader:
 
     def _dispatch(self, node: Node) -> Command | None:
         self._unknown(node, ("type", "dispatchable", "bindings", "threadGroupCount"))
+        self._is_of(node, "threadGroupCount", Items, "an array")
         named = node.get("dispatchable")
         if named is None:
             self._report.error(node, "dispatchable is missing")
@@ -624,11 +633,11 @@ class Reader:
             if self._text(node, "name") is None:
                 return None
             named = node.value["name"]
-            read = [
-                self._integer(node, name, _UINT64, 0)
-                for name in ("elementSizeInBytes", "elementOffset", "elementCount")
-            ]
-            if None in read:
+            names = "elementSizeInBytes", "elementOffset", "elementCount", "counterOffsetBytes"
+            read = [self._integer(node, name, _UINT64, 0) for name in names]
+            # Of no use to operators; of their types all the same, as DxDispatch reads them.
+            texts = [self._is_of(node, name, str, "a string") for name in ("format", "counter")]
+            if None in read or not all([*texts, self._is_of(node, "shape", Items, "an array")]):
                 return None
             size, offset = read[0] or 0, read[1] or 0
         elif not isinstance(node.value, str):

@@ -25,6 +25,7 @@ Constant and Identity. Everything is checked before anything runs; there is no o
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -59,6 +60,18 @@ __all__ = [
 _PAGE = "https://onnx.ai/onnx/repo-docs/IR.html"
 
 
+@functools.cache
+def _kind(names: tuple[str, ...]) -> Any:
+    """The class of what runs return: a named tuple, pickled by its names, as its class has no place to be found at."""
+    kind = base.namedtupledict("Outputs", names)
+    kind.__reduce__ = lambda outputs: (_outputs, (names, tuple(outputs)))
+    return kind
+
+
+def _outputs(names: tuple[str, ...], arrays: Sequence[np.ndarray]) -> Any:
+    return _kind(names)(*arrays)
+
+
 class PreparedModel(base.BackendRep):
     """A model that is checked and ready to run on many arrays; made by `prepare`.
 
@@ -76,7 +89,6 @@ class PreparedModel(base.BackendRep):
         self.input_names = graph.required
         self.optional_input_names = tuple(n for n in graph.inputs if n not in graph.required)
         self.output_names = graph.outputs
-        self._outputs: Any = base.namedtupledict("Outputs", graph.outputs)
         graph.compile_ahead()
 
     def __reduce__(self) -> tuple[type[PreparedModel], tuple[Graph]]:
@@ -119,7 +131,7 @@ class PreparedModel(base.BackendRep):
             array = values[name]
             outputs.append(array.copy() if id(array) in foreign else array)
             foreign.add(id(array))
-        return self._outputs(*outputs)
+        return _outputs(graph.outputs, outputs)
 
     def _numbers(self, name: str, array: np.ndarray) -> tuple[int, ...]:
         """The values of an input that a node is compiled for, such as axes."""
@@ -277,14 +289,12 @@ class Backend(base.Backend):
         ]
         model = reading.of_node(node, dict(zip(names, taken, strict=True)), opset_version)
         results = PreparedModel(Graph(reading.read(model))).run(taken)
-        for i, expected in enumerate(outputs_info or ()):
-            try:
-                dtype, shape = np.dtype(expected[0]), tuple(expected[1])
-            except (TypeError, IndexError):
-                allowed = "a data type and a shape for each output"
-                raise subject.refusal(
-                    "outputs_info", "outputs_info", f"{expected!r}"[:60], allowed
-                ) from None
+        try:
+            wanted = [(np.dtype(dtype), tuple(shape)) for dtype, shape in outputs_info or ()]
+        except (TypeError, ValueError):
+            found, allowed = f"{outputs_info!r}"[:60], "a data type and a shape for each output"
+            raise subject.refusal("outputs_info", "outputs_info", found, allowed) from None
+        for i, (dtype, shape) in enumerate(wanted):
             array = results[i] if i < len(results) else None
             if array is None or array.dtype != dtype or array.shape != shape:
                 found = "none" if array is None else f"{array.dtype} {list(array.shape)}"

@@ -336,6 +336,9 @@ class _Reader:
             return None
         dtype = DATA_TYPES[name].numpy
         count = math.prod(shape)
+        fields = [f.name for f, _ in proto.ListFields() if f.name.endswith("_data")]
+        if len(fields) > 1:
+            raise self.invalid(f"{where} has its elements in {' and '.join(fields)}")
         if proto.data_location == onnx.TensorProto.EXTERNAL:
             content = self.external(proto, count * dtype.itemsize, where)
         elif proto.HasField("raw_data"):
