@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 import ast
+import symtable
 from collections.abc import Collection, Iterator
 
 
 def pruned(text: str, helpers: Collection[str]) -> tuple[str, set[str]]:
     """A module without the definitions among `helpers` that its own code does not reach, directly or by others.
 
-    With it come all names that stand in its code.
+    With it come all names of the module that stand in its code.
 
-    Constants in capitals stay: the host's side reads them.
+    Constants in capitals stay, but for those with an underscore: the host's side reads them.
 
-    >>> text, names = pruned("def a():\\n    return c(d)\\n\\n\\ndef b(): ...\\n\\n\\ndef c(): ...\\n", "bc")
+    >>> text, names = pruned("def a(b):\\n    return c(b, d)\\n\\n\\ndef b(): ...\\n\\n\\ndef c(): ...\\n", "bc")
     >>> print(text)
-    def a():
-        return c(d)
+    def a(b):
+        return c(b, d)
     <BLANKLINE>
     <BLANKLINE>
     def c(): ...
@@ -45,8 +46,12 @@ def pruned(text: str, helpers: Collection[str]) -> tuple[str, set[str]]:
 def _may_go(node: ast.stmt, helpers: Collection[str]) -> bool:
     names = _defined(node)
     if names:
-        return all(name in helpers and not name.isupper() for name in names)
+        return all(name in helpers and not _for_the_host(name) for name in names)
     return isinstance(node, ast.Expr) and not _registers(node).isdisjoint(helpers)
+
+
+def _for_the_host(name: str) -> bool:
+    return name.isupper() and not name.startswith("_")
 
 
 def defined(module: ast.Module) -> list[str]:
@@ -70,8 +75,18 @@ def _registers(node: ast.stmt) -> set[str]:
     return {name for call in calls if isinstance(call, ast.Call) for name in _named(call)}
 
 
-def _named(node: ast.AST) -> set[str]:
-    return {n.id for n in ast.walk(node) if isinstance(n, ast.Name)}
+def _named(node: ast.stmt | ast.expr) -> set[str]:
+    """The names in it that are the module's: a function's own variable is no helper of the same name."""
+    symbols = list(_symbols(symtable.symtable(ast.unparse(node), "", "exec")))
+    own = {s.get_name() for s in symbols} - {s.get_name() for s in symbols if s.is_global()}
+    return {n.id for n in ast.walk(node) if isinstance(n, ast.Name)} - own
+
+
+def _symbols(scope: symtable.SymbolTable) -> Iterator[symtable.Symbol]:
+    """The names of a scope and of those within it."""
+    yield from scope.get_symbols()
+    for inner in scope.get_children():
+        yield from _symbols(inner)
 
 
 def _without(text: str, nodes: list[ast.stmt]) -> str:

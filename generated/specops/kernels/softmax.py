@@ -374,12 +374,6 @@ def _prefetch(builder: Any, pointer: Any, level: int, write: int = 0) -> None:
     builder.call(function, [pointer, i32(write), i32(4 - level), i32(1)])
 
 
-@helper
-def aligned(n):
-    """An address or a number of bytes, rounded up to whole cache lines: a store across two takes as long as two."""
-    return (n + VECTOR_BYTES - 1) & -VECTOR_BYTES
-
-
 def _chosen(sign: str) -> Any:
     """An intrinsic that takes the first of two int64 where it stands so to the second, else the second.
 
@@ -848,7 +842,6 @@ _EXP = {
     32: (-104.0, 0.693359375, -2.12194440e-4, 127, 23),
     64: (-745.5, 6.93147180369123816490e-01, 1.90821492927058770002e-10, 1023, 52),
 }
-_POWER_FROM, _POWER_TO = -708.0, 709.0  # exp of what is between them is a normal float64
 _LOG2_E = 1.4426950408889634
 _LN2 = 0.693147182464599609375  # rounded to float32, with an error of 2**-29
 _EXP_TERMS = {

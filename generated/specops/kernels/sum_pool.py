@@ -2013,13 +2013,6 @@ _EXP_TERMS = {
         2.5105259538448494e-08,
     ),
 }
-# By the element's width: how many roots of 2 are tabled where vectors can be permuted.
-_ROOTS = {16: 32, 32: 16}
-_ROOT_TERMS = (1.0, 0.5000161528587341, 0.16666717827320099)  # exp(r) = 1 + r * polynomial
-# exp(r) = _SQUARE[1] * ((r + _SQUARE_STEPS / 32 * ln 2)**2 + _SQUARE[0]), exactly 1 for r = 0. The error, 2e-7 and as
-# much of rounding, is little beside half an ulp of 16 bits; a multiplication less than a polynomial (0.93 of the time).
-_SQUARE_STEPS = 46
-_SQUARE = (0.9999477863311768, 0.5018168687820435)
 _LOG_TERMS = {
     32: (
         0.66666662693023682,
