@@ -286,12 +286,12 @@ def requirements(linted: Linted) -> dict[str, Any]:
         shared = vocabulary.constraints[name]
         scope = dict(zip(shared.parameters, types[name], strict=True))
         requires.append(parse(shared.require, scope, "bool", vocabulary.data_types))
-        sentence = re.sub("[{}]", "", shared.allowed)
+        sentence = re.sub("[{}]", "`", shared.allowed)
         constraints.append(
             {
                 "name": f"_{name}",
                 "parameters": [(p, _REQUIRED_TYPES[type]) for p, type in scope.items()],
-                "sentence": f"Whether {sentence}.",
+                "sentence": f"{sentence[0].upper()}{sentence[1:]}.",
                 "body": "\n".join(requires[-1].statement("return", layout.WITHIN)),
             }
         )

@@ -135,7 +135,7 @@ EXPLAINED = {
     ],
     "kernels/max_unpool": ["any data type"],
     "same_outside_windows": [
-        "same_outside_windows(one, other, window), shared (specs/vocabulary.yaml:",
+        "same_outside_windows(tensor, other, window), shared (specs/vocabulary.yaml:",
         "used by kernels/average_pool, ",
     ],
     "all_positive": ["used by directml/average_pooling, ", "kernels/max_pool"],

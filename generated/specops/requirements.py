@@ -17,53 +17,53 @@ from specops.tensor import Tensor, rank, unique
 Lowered = TypeVar("Lowered")
 
 
-def _same_rank(one: Tensor, other: Tensor) -> bool:
-    """Whether one and other have the same number of dimensions."""
-    return rank(one) == rank(other)
+def _same_rank(tensor: Tensor, other: Tensor) -> bool:
+    """`tensor` and `other` have the same number of dimensions."""
+    return rank(tensor) == rank(other)
 
 
-def _same_sizes(one: Tensor, other: Tensor) -> bool:
-    """Whether one and other have the same sizes."""
-    return all(one.sizes[d] == other.sizes[d] for d in range(rank(other)))
+def _same_sizes(tensor: Tensor, other: Tensor) -> bool:
+    """`tensor` and `other` have the same sizes."""
+    return all(tensor.sizes[d] == other.sizes[d] for d in range(rank(other)))
 
 
-def _same_length(one: Sequence[int], other: Sequence[int]) -> bool:
-    """Whether one has one entry for each of other."""
-    return len(one) == len(other)
+def _same_length(array: Sequence[int], other: Sequence[int]) -> bool:
+    """`array` has one entry for each of `other`."""
+    return len(array) == len(other)
 
 
 def _has_entries(array: Sequence[int]) -> bool:
-    """Whether array has at least one entry."""
+    """`array` has at least one entry."""
     return len(array) > 0
 
 
 def _all_positive(array: Sequence[int]) -> bool:
-    """Whether each of array is at least 1."""
+    """Each of `array` is at least 1."""
     return all(entry > 0 for entry in array)
 
 
 def _none_negative(array: Sequence[int]) -> bool:
-    """Whether none of array is negative."""
+    """None of `array` is negative."""
     return all(entry >= 0 for entry in array)
 
 
 def _axes_from_zero(axes: Sequence[int], tensor: Tensor) -> bool:
-    """Whether each of axes is from 0 on and less than the number of dimensions of tensor."""
+    """Each of `axes` is from 0 on and less than the number of dimensions of `tensor`."""
     return all(0 <= a < rank(tensor) for a in axes)
 
 
 def _no_repeats(array: Sequence[int]) -> bool:
-    """Whether no value of array is repeated."""
+    """No value of `array` is repeated."""
     return unique(array)
 
 
 def _keeps_or_drops(output: Tensor, input: Tensor, axes: Sequence[int]) -> bool:
-    """Whether output has the dimensions of input, all of them or all but axes."""
+    """`output` has the dimensions of `input`, all of them or all but `axes`."""
     return rank(output) == rank(input) or rank(output) + len(axes) == rank(input)
 
 
 def _kept_sizes(output: Tensor, input: Tensor, axes: Sequence[int]) -> bool:
-    """Whether where output has all dimensions of input, it has its sizes, with 1 for each of axes."""
+    """Where `output` has all dimensions of `input`, it has its sizes, with 1 for each of `axes`."""
     return all(
         output.sizes[d] == (1 if d in axes else input.sizes[d])
         for d in range(rank(input))
@@ -72,7 +72,7 @@ def _kept_sizes(output: Tensor, input: Tensor, axes: Sequence[int]) -> bool:
 
 
 def _left_sizes(output: Tensor, input: Tensor, axes: Sequence[int]) -> bool:
-    """Whether where output lacks axes, it has the other sizes of input."""
+    """Where `output` lacks `axes`, it has the other sizes of `input`."""
     return all(
         output.sizes[i] == [input.sizes[d] for d in range(rank(input)) if d not in axes][i]
         for i in range(rank(output))
@@ -81,13 +81,13 @@ def _left_sizes(output: Tensor, input: Tensor, axes: Sequence[int]) -> bool:
 
 
 def _no_more_than_dimensions(array: Sequence[int], tensor: Tensor) -> bool:
-    """Whether array has at most one entry for each dimension of tensor."""
+    """`array` has at most one entry for each dimension of `tensor`."""
     return len(array) <= rank(tensor)
 
 
-def _same_outside_windows(one: Tensor, other: Tensor, window: Sequence[int]) -> bool:
-    """Whether but for the last dimensions, one for each of window, one has the sizes of other."""
-    return all(one.sizes[d] == other.sizes[d] for d in range(rank(one) - len(window)))
+def _same_outside_windows(tensor: Tensor, other: Tensor, window: Sequence[int]) -> bool:
+    """But for the last dimensions, one for each of `window`, `tensor` has the sizes of `other`."""
+    return all(tensor.sizes[d] == other.sizes[d] for d in range(rank(tensor) - len(window)))
 
 
 # For each kernel what must hold, of which of its arguments, in words; each behind those that it needs.
