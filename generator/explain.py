@@ -27,7 +27,8 @@ CODES = {
     " levels, enums and kernels.",
     "E104": "A value of another type than the spec needs, as the number 3.0 where a level \"3.0\" is a string.",
     "E105": "A name that cannot be a name in Python: letters, digits and _ only, a letter first, and no keyword.",
-    "E106": "A text or list that is too long, too short, or has characters that cannot stand in a docstring.",
+    "E106": "A text or list that is too long, too short, or has characters that cannot stand in a docstring. Or a"
+    " reason that begins with what holds for each.",
     "E201": "An expression that Python's grammar does not accept, or that is not one line of ASCII.",
     "E202": "A part of Python that the constraint language does without, so that evaluation always ends.",
     "E203": "A name that is not a field, a function, a shared constraint or a part of a tensor.",

@@ -47,6 +47,14 @@ def _printable(text: str) -> str:
     return text
 
 
+def _reason(text: str) -> str:
+    if text.startswith("The page is silent"):
+        raise PydanticCustomError(
+            "text", "say why it was decided so: that the page is silent holds for each decision"
+        )
+    return text
+
+
 def _python_name(name: str) -> str:
     if not _NAME.match(name) or keyword.iskeyword(name) or len(name) > 64:
         raise PydanticCustomError(
@@ -78,6 +86,7 @@ WORDS = r"^[a-z]+( [a-z]+)*$"
 
 Name = Annotated[str, StringConstraints(max_length=64), AfterValidator(_python_name)]
 Text = Annotated[str, StringConstraints(min_length=1, max_length=400), AfterValidator(_printable)]
+Reason = Annotated[Text, AfterValidator(_reason)]
 Expression = Annotated[str, StringConstraints(min_length=1, max_length=400)]
 Words = Annotated[str, StringConstraints(pattern=WORDS, max_length=64)]
 Address = Annotated[str, StringConstraints(pattern=ADDRESS, max_length=200)]
@@ -218,7 +227,7 @@ class TensorConstraint(Strict):
     allowed: Text
     only: Literal["input", "output"] | None = None
     page: Text | None = None
-    decided: Text | None = None
+    decided: Reason | None = None
     needs: list[Name] = Field(default_factory=list)
     violate: dict[Name, Any]
 
@@ -342,7 +351,7 @@ class Constraint(Strict):
     require: Expression | None = _key("What must hold, in the constraint language.", None)
     allowed: Text | None = _key("What is allowed, in words; part of the error message.", None)
     page: Text | None = _key(_PAGE, None)
-    decided: Text | None = _key(_DECIDED, None)
+    decided: Reason | None = _key(_DECIDED, None)
     needs: list[Name] = _key("Rules above it without which it has no meaning.", [])
     violate: dict[str, Any] = _key("The smallest change of the first example that breaks it.")
 
@@ -359,7 +368,7 @@ class Meaning(Strict):
     by: Name | None = _key("The field that chooses.", None)
     values: dict[str, Name] | None = _key("For each value of that field one of the kernel's.", None)
     page: Text | None = _key(_PAGE, None)
-    decided: Text | None = _key(_DECIDED, None)
+    decided: Reason | None = _key(_DECIDED, None)
 
 
 class Semantics(BaseModel):
@@ -382,7 +391,7 @@ class TensorData(Strict):
 class Example(Strict):
     id: Name
     page: Text | None = None
-    decided: Text | None = None
+    decided: Reason | None = None
     given: dict[Name, Any]
     expect: dict[Name, TensorData]
 
@@ -400,7 +409,7 @@ class Equivalence(Strict):
 
     id: Name
     page: Text | None = _key(_PAGE, None)
-    decided: Text | None = _key(_DECIDED, None)
+    decided: Reason | None = _key(_DECIDED, None)
     says: Text = _key("When the two are the same, in one sentence.")
     operator: Annotated[str, StringConstraints(pattern=OPERATOR_ID)] = _key(
         "The other operator, as `directml/argmax`."
@@ -426,7 +435,7 @@ class Decision(Strict):
     """What the page leaves open and no constraint or meaning says."""
 
     id: Name
-    decided: Text
+    decided: Reason
 
 
 class OperatorSpec(Strict):

@@ -23,8 +23,8 @@ Constraints:
     effective_rank: every dimension of InputTensor but the last two has size 1 (InputTensor)
 
 Decided where the page is silent:
-    nan: The page is silent. Its arg-max compares, and Direct3D compares false with NaN; DirectML is
-        reported to ignore it (webnn#811).
+    nan: The page's arg-max compares, and Direct3D compares false with NaN; DirectML is reported to
+        ignore it (webnn#811).
     zeros: -0.0 and +0.0 are equal, a tie, so that the first of them has the 1.
     subnormals: Subnormal numbers are kept. Direct3D flushes those of float32, so that they may tie
         with 0 there.
@@ -100,8 +100,8 @@ def lower(
         "hardmax",
         Hardmax,
         axes=[rank(InputTensor) - 1],
-        # Decided: The page is silent. Its arg-max compares, and Direct3D compares false with NaN;
-        # DirectML is reported to ignore it (webnn#811).
+        # Decided: The page's arg-max compares, and Direct3D compares false with NaN; DirectML is
+        # reported to ignore it (webnn#811).
         nan="ignored",
         input=InputTensor,
         output=OutputTensor,

@@ -21,10 +21,9 @@ Constraints:
     axes_unique: no value of Axes is repeated (decided)
 
 Decided where the page is silent:
-    axes_unique: The page is silent. A repeated axis names nothing new, so that it can only be a
-        mistake.
-    nan: The page is silent. Its arg-max compares, and Direct3D compares false with NaN; DirectML is
-        reported to ignore it (webnn#811).
+    axes_unique: A repeated axis names nothing new, so that it can only be a mistake.
+    nan: The page's arg-max compares, and Direct3D compares false with NaN; DirectML is reported to
+        ignore it (webnn#811).
     axes_empty: With an empty list of axes each element is its own group, so that all results are 1.
         WebNN's suite agrees.
     axes_order: The order of Axes does not matter. Elements are compared row-major over the axes in
@@ -103,8 +102,7 @@ def axes_in_range(InputTensor: Tensor, Axes: tuple[int, ...]) -> bool:
 def axes_unique(Axes: tuple[int, ...]) -> bool:
     """No value of Axes is repeated.
 
-    Decided: The page is silent. A repeated axis names nothing new, so that it can only be a
-    mistake.
+    Decided: A repeated axis names nothing new, so that it can only be a mistake.
     """
     return unique(Axes)
 
@@ -128,8 +126,8 @@ def lower(
         "hardmax",
         Hardmax,
         axes=Axes,
-        # Decided: The page is silent. Its arg-max compares, and Direct3D compares false with NaN;
-        # DirectML is reported to ignore it (webnn#811).
+        # Decided: The page's arg-max compares, and Direct3D compares false with NaN; DirectML is
+        # reported to ignore it (webnn#811).
         nan="ignored",
         input=InputTensor,
         output=OutputTensor,

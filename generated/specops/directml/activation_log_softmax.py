@@ -22,8 +22,7 @@ Constraints:
     effective_rank: every dimension of InputTensor but the last two has size 1 (InputTensor)
 
 Decided where the page is silent:
-    nan: The page is silent. The formula with the greatest element subtracted gives NaN there; NumPy
-        and PyTorch agree.
+    nan: The formula with the greatest element subtracted gives NaN there; NumPy and PyTorch agree.
     stability: The greatest element of a group is subtracted first, and no logarithm of a rounded
         quotient is taken, so that 0, -200 gives 0, -200.
     precision: Computed in float32 and rounded once to the data type. The last digits of the
@@ -106,8 +105,8 @@ def lower(
         Softmax,
         axes=[rank(InputTensor) - 1],
         result="logarithm",
-        # Decided: The page is silent. The formula with the greatest element subtracted gives NaN
-        # there; NumPy and PyTorch agree.
+        # Decided: The formula with the greatest element subtracted gives NaN there; NumPy and
+        # PyTorch agree.
         nan="propagates",
         input=InputTensor,
         output=OutputTensor,

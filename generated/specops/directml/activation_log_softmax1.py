@@ -20,10 +20,8 @@ Constraints:
     axes_unique: no value of Axes is repeated (decided)
 
 Decided where the page is silent:
-    axes_unique: The page is silent. A repeated axis names nothing new, so that it can only be a
-        mistake.
-    nan: The page is silent. The formula with the greatest element subtracted gives NaN there; NumPy
-        and PyTorch agree.
+    axes_unique: A repeated axis names nothing new, so that it can only be a mistake.
+    nan: The formula with the greatest element subtracted gives NaN there; NumPy and PyTorch agree.
     axes_empty: With an empty list of axes each element is its own group, so that results are 0.
         WebNN's suite agrees.
     axes_order: The order of Axes does not matter.
@@ -108,8 +106,7 @@ def axes_in_range(InputTensor: Tensor, Axes: tuple[int, ...]) -> bool:
 def axes_unique(Axes: tuple[int, ...]) -> bool:
     """No value of Axes is repeated.
 
-    Decided: The page is silent. A repeated axis names nothing new, so that it can only be a
-    mistake.
+    Decided: A repeated axis names nothing new, so that it can only be a mistake.
     """
     return unique(Axes)
 
@@ -134,8 +131,8 @@ def lower(
         Softmax,
         axes=Axes,
         result="logarithm",
-        # Decided: The page is silent. The formula with the greatest element subtracted gives NaN
-        # there; NumPy and PyTorch agree.
+        # Decided: The formula with the greatest element subtracted gives NaN there; NumPy and
+        # PyTorch agree.
         nan="propagates",
         input=InputTensor,
         output=OutputTensor,

@@ -23,8 +23,7 @@ Constraints:
     effective_rank: every dimension of InputTensor but the last two has size 1 (InputTensor)
 
 Decided where the page is silent:
-    nan: The page is silent. The formula with the greatest element subtracted gives NaN there; NumPy
-        and PyTorch agree.
+    nan: The formula with the greatest element subtracted gives NaN there; NumPy and PyTorch agree.
     stability: The greatest element of a group is subtracted first, so that no exponential
         overflows, as the pages of 2018 wrote.
     precision: Computed in float32 and rounded once to the data type. The last digits of the
@@ -103,8 +102,8 @@ def lower(
         Softmax,
         axes=[rank(InputTensor) - 1],
         result="probability",
-        # Decided: The page is silent. The formula with the greatest element subtracted gives NaN
-        # there; NumPy and PyTorch agree.
+        # Decided: The formula with the greatest element subtracted gives NaN there; NumPy and
+        # PyTorch agree.
         nan="propagates",
         input=InputTensor,
         output=OutputTensor,

@@ -24,11 +24,9 @@ Constraints:
     index_fits: the greatest possible index fits the data type of OutputTensor (decided)
 
 Decided where the page is silent:
-    axes_unique: The page is silent. A repeated axis has no meaning for an index within the reduced
-        axes.
-    index_fits: The page is silent. An index that wraps around would be a wrong answer.
-    nan: The page is silent. Direct3D compares false with NaN, and DirectML is reported to ignore it
-        (webnn#811).
+    axes_unique: A repeated axis has no meaning for an index within the reduced axes.
+    index_fits: An index that wraps around would be a wrong answer.
+    nan: Direct3D compares false with NaN, and DirectML is reported to ignore it (webnn#811).
     axes_empty: An empty list of axes reduces nothing, so that every index is 0. WebNN does the
         same.
     axes_order: The order of Axes does not matter. The index counts row-major over the reduced axes
@@ -88,8 +86,7 @@ def axes_in_range(InputTensor: Tensor, Axes: tuple[int, ...]) -> bool:
 def axes_unique(Axes: tuple[int, ...]) -> bool:
     """No value of Axes is repeated.
 
-    Decided: The page is silent. A repeated axis has no meaning for an index within the reduced
-    axes.
+    Decided: A repeated axis has no meaning for an index within the reduced axes.
     """
     return unique(Axes)
 
@@ -108,7 +105,7 @@ def reduced_sizes(InputTensor: Tensor, OutputTensor: Tensor, Axes: tuple[int, ..
 def index_fits(InputTensor: Tensor, OutputTensor: Tensor, Axes: tuple[int, ...]) -> bool:
     """The greatest possible index fits the data type of OutputTensor.
 
-    Decided: The page is silent. An index that wraps around would be a wrong answer.
+    Decided: An index that wraps around would be a wrong answer.
     """
     return product(InputTensor.sizes[a] for a in Axes) - 1 <= greatest(OutputTensor.dtype)
 
@@ -135,8 +132,8 @@ def lower(
         axes=Axes,
         better="greater",
         tie={"INCREASING": "first", "DECREASING": "last"}[AxisDirection],
-        # Decided: The page is silent. Direct3D compares false with NaN, and DirectML is reported to
-        # ignore it (webnn#811).
+        # Decided: Direct3D compares false with NaN, and DirectML is reported to ignore it
+        # (webnn#811).
         nan="ignored",
         input=InputTensor,
         output=OutputTensor,

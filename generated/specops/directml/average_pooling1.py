@@ -31,16 +31,13 @@ Constraints:
     each_window_holds_input: each window holds at least one element of InputTensor (decided)
 
 Decided where the page is silent:
-    window_size_positive: The page is silent. A window without entries has no average.
-    strides_positive: The page is silent. Without a step all windows would be the same; the formula
-        divides by it.
-    dilations_positive: The page is silent. Without a step all entries of a window would be the
-        same.
-    window_fits: The page is silent. Its formula gives a size of 0 or less there.
+    window_size_positive: A window without entries has no average.
+    strides_positive: Without a step all windows would be the same; the formula divides by it.
+    dilations_positive: Without a step all entries of a window would be the same.
+    window_fits: The page's formula gives a size of 0 or less there.
     output_window_counts: The page says that sizes can be computed by rounding down; DirectML takes
         those rounded up too (DirectML#205).
-    each_window_holds_input: The page is silent. What nothing but padding gives is not known of
-        DirectML (webnn#935).
+    each_window_holds_input: What nothing but padding gives is not known of DirectML (webnn#935).
     defaults: The functions' strides and dilations are 1, their paddings 0 and IncludePadding false
         where the caller names none.
     precision: The elements of a window are added in float32, or in float64 for that type and large
@@ -138,7 +135,7 @@ def dilations_length(DimensionCount: int, Dilations: tuple[int, ...]) -> bool:
 def window_size_positive(WindowSize: tuple[int, ...]) -> bool:
     """Each of WindowSize is at least 1.
 
-    Decided: The page is silent. A window without entries has no average.
+    Decided: A window without entries has no average.
     """
     return all(entry > 0 for entry in WindowSize)
 
@@ -146,8 +143,7 @@ def window_size_positive(WindowSize: tuple[int, ...]) -> bool:
 def strides_positive(Strides: tuple[int, ...]) -> bool:
     """Each of Strides is at least 1.
 
-    Decided: The page is silent. Without a step all windows would be the same; the formula divides
-    by it.
+    Decided: Without a step all windows would be the same; the formula divides by it.
     """
     return all(entry > 0 for entry in Strides)
 
@@ -155,7 +151,7 @@ def strides_positive(Strides: tuple[int, ...]) -> bool:
 def dilations_positive(Dilations: tuple[int, ...]) -> bool:
     """Each of Dilations is at least 1.
 
-    Decided: The page is silent. Without a step all entries of a window would be the same.
+    Decided: Without a step all entries of a window would be the same.
     """
     return all(entry > 0 for entry in Dilations)
 
@@ -187,7 +183,7 @@ def batch_and_channels(InputTensor: Tensor, OutputTensor: Tensor) -> bool:
 def window_fits(room: tuple[int, ...]) -> bool:
     """The padded input holds a whole window along each spatial dimension.
 
-    Decided: The page is silent. Its formula gives a size of 0 or less there.
+    Decided: The page's formula gives a size of 0 or less there.
     """
     return all(steps >= 0 for steps in room)
 
@@ -219,8 +215,7 @@ def each_window_holds_input(
 ) -> bool:
     """Each window holds at least one element of InputTensor.
 
-    Decided: The page is silent. What nothing but padding gives is not known of DirectML
-    (webnn#935).
+    Decided: What nothing but padding gives is not known of DirectML (webnn#935).
     """
     return windows_hold_input(
         spatial_sizes,

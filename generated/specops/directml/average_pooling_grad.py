@@ -34,14 +34,13 @@ Constraints:
         (decided)
 
 Decided where the page is silent:
-    window_size_positive: The page is silent. A window without entries has no average.
-    strides_positive: The page is silent. Without a step all windows would be the same; the formula
-        divides by it.
+    window_size_positive: A window without entries has no average.
+    strides_positive: Without a step all windows would be the same; the formula divides by it.
     batch_and_channels: The page says that the sizes typically are those of the pooling's input.
     gradient_window_counts: The page says that the sizes typically are those of the pooling's input;
         another number of windows would not be that of the pooling.
-    window_fits: The page is silent. The formula of the pooling gives no size there.
-    each_window_holds_input: The page is silent. The gradient of nothing but padding has no place.
+    window_fits: The formula of the pooling gives no size there.
+    each_window_holds_input: The gradient of nothing but padding has no place.
     defaults: The functions' strides are 1 and their paddings 0 where the caller names none; the
         output is the least one that has so many windows.
     precision: Shares are summed in float32 and rounded once where the data type is narrower.
@@ -111,7 +110,7 @@ def end_padding_length(DimensionCount: int, EndPadding: tuple[int, ...]) -> bool
 def window_size_positive(WindowSize: tuple[int, ...]) -> bool:
     """Each of WindowSize is at least 1.
 
-    Decided: The page is silent. A window without entries has no average.
+    Decided: A window without entries has no average.
     """
     return all(entry > 0 for entry in WindowSize)
 
@@ -119,8 +118,7 @@ def window_size_positive(WindowSize: tuple[int, ...]) -> bool:
 def strides_positive(Strides: tuple[int, ...]) -> bool:
     """Each of Strides is at least 1.
 
-    Decided: The page is silent. Without a step all windows would be the same; the formula divides
-    by it.
+    Decided: Without a step all windows would be the same; the formula divides by it.
     """
     return all(entry > 0 for entry in Strides)
 
@@ -172,7 +170,7 @@ def window_fits(
 ) -> bool:
     """The padded output holds a whole window along each spatial dimension.
 
-    Decided: The page is silent. The formula of the pooling gives no size there.
+    Decided: The formula of the pooling gives no size there.
     """
     return all(
         WindowSize[i] <= OutputGradientTensor.sizes[i + 2] + padding[i]
@@ -190,7 +188,7 @@ def each_window_holds_input(
 ) -> bool:
     """Each window holds at least one element of OutputGradientTensor.
 
-    Decided: The page is silent. The gradient of nothing but padding has no place.
+    Decided: The gradient of nothing but padding has no place.
     """
     return windows_hold_input(
         [OutputGradientTensor.sizes[d] for d in range(2, rank(OutputGradientTensor))],

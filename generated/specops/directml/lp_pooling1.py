@@ -32,17 +32,14 @@ Constraints:
     each_window_holds_input: each window holds at least one element of InputTensor (decided)
 
 Decided where the page is silent:
-    window_size_positive: The page is silent. A window without entries has no norm.
-    strides_positive: The page is silent. Without a step all windows would be the same; the formula
-        divides by it.
-    dilations_positive: The page is silent. Without a step all entries of a window would be the
-        same.
-    p_positive: The page is silent. The root of order 0 has no meaning.
-    window_fits: The page is silent. Its formula gives a size of 0 or less there.
+    window_size_positive: A window without entries has no norm.
+    strides_positive: Without a step all windows would be the same; the formula divides by it.
+    dilations_positive: Without a step all entries of a window would be the same.
+    p_positive: The root of order 0 has no meaning.
+    window_fits: The page's formula gives a size of 0 or less there.
     output_window_counts: The page says that sizes can be computed by rounding down; DirectML takes
         those rounded up too (DirectML#205).
-    each_window_holds_input: The page is silent. What nothing but padding gives is not known of
-        DirectML (webnn#935).
+    each_window_holds_input: What nothing but padding gives is not known of DirectML (webnn#935).
     defaults: The functions' strides and dilations are 1, their paddings 0 and P 2 where the caller
         names none.
     precision: Sums of magnitudes and squares are made in float32, or in float64 for that type and
@@ -139,7 +136,7 @@ def dilations_length(DimensionCount: int, Dilations: tuple[int, ...]) -> bool:
 def window_size_positive(WindowSize: tuple[int, ...]) -> bool:
     """Each of WindowSize is at least 1.
 
-    Decided: The page is silent. A window without entries has no norm.
+    Decided: A window without entries has no norm.
     """
     return all(entry > 0 for entry in WindowSize)
 
@@ -147,8 +144,7 @@ def window_size_positive(WindowSize: tuple[int, ...]) -> bool:
 def strides_positive(Strides: tuple[int, ...]) -> bool:
     """Each of Strides is at least 1.
 
-    Decided: The page is silent. Without a step all windows would be the same; the formula divides
-    by it.
+    Decided: Without a step all windows would be the same; the formula divides by it.
     """
     return all(entry > 0 for entry in Strides)
 
@@ -156,7 +152,7 @@ def strides_positive(Strides: tuple[int, ...]) -> bool:
 def dilations_positive(Dilations: tuple[int, ...]) -> bool:
     """Each of Dilations is at least 1.
 
-    Decided: The page is silent. Without a step all entries of a window would be the same.
+    Decided: Without a step all entries of a window would be the same.
     """
     return all(entry > 0 for entry in Dilations)
 
@@ -164,7 +160,7 @@ def dilations_positive(Dilations: tuple[int, ...]) -> bool:
 def p_positive(P: int) -> bool:
     """P is at least 1.
 
-    Decided: The page is silent. The root of order 0 has no meaning.
+    Decided: The root of order 0 has no meaning.
     """
     return P > 0
 
@@ -196,7 +192,7 @@ def batch_and_channels(InputTensor: Tensor, OutputTensor: Tensor) -> bool:
 def window_fits(room: tuple[int, ...]) -> bool:
     """The padded input holds a whole window along each spatial dimension.
 
-    Decided: The page is silent. Its formula gives a size of 0 or less there.
+    Decided: The page's formula gives a size of 0 or less there.
     """
     return all(steps >= 0 for steps in room)
 
@@ -228,8 +224,7 @@ def each_window_holds_input(
 ) -> bool:
     """Each window holds at least one element of InputTensor.
 
-    Decided: The page is silent. What nothing but padding gives is not known of DirectML
-    (webnn#935).
+    Decided: What nothing but padding gives is not known of DirectML (webnn#935).
     """
     return windows_hold_input(
         spatial_sizes,

@@ -47,15 +47,14 @@ Constraints:
     each_window_holds_input: each window holds at least one element of InputTensor (decided)
 
 Decided where the page is silent:
-    window_size_positive: The page is silent. A window without entries has no greatest one.
-    strides_positive: The page is silent. Without a step all windows would be the same; the formula
-        divides by it.
-    window_fits: The page is silent. Its formula gives a size of 0 or less there.
+    window_size_positive: A window without entries has no greatest one.
+    strides_positive: Without a step all windows would be the same; the formula divides by it.
+    window_fits: The page's formula gives a size of 0 or less there.
     output_window_counts: The page says that sizes can be computed by rounding down; DirectML takes
         those rounded up too (DirectML#205).
-    each_window_holds_input: The page is silent. The greatest element of nothing but padding is not
-        known of DirectML (webnn#935).
-    nan: The page is silent. Direct3D's max(x, NaN) is x, and of nothing but NaN it is NaN.
+    each_window_holds_input: The greatest element of nothing but padding is not known of DirectML
+        (webnn#935).
+    nan: Direct3D's max(x, NaN) is x, and of nothing but NaN it is NaN.
     padding_value: Padding is never chosen, also where all elements of a window are the least of
         their data type.
     output_dtype: The function's indices are UINT32 where the caller names no data type, as
@@ -150,7 +149,7 @@ def end_padding_length(DimensionCount: int, EndPadding: tuple[int, ...]) -> bool
 def window_size_positive(WindowSize: tuple[int, ...]) -> bool:
     """Each of WindowSize is at least 1.
 
-    Decided: The page is silent. A window without entries has no greatest one.
+    Decided: A window without entries has no greatest one.
     """
     return all(entry > 0 for entry in WindowSize)
 
@@ -158,8 +157,7 @@ def window_size_positive(WindowSize: tuple[int, ...]) -> bool:
 def strides_positive(Strides: tuple[int, ...]) -> bool:
     """Each of Strides is at least 1.
 
-    Decided: The page is silent. Without a step all windows would be the same; the formula divides
-    by it.
+    Decided: Without a step all windows would be the same; the formula divides by it.
     """
     return all(entry > 0 for entry in Strides)
 
@@ -209,7 +207,7 @@ def indices_sizes(OutputTensor: Tensor, OutputIndicesTensor: Tensor) -> bool:
 def window_fits(room: tuple[int, ...]) -> bool:
     """The padded input holds a whole window along each spatial dimension.
 
-    Decided: The page is silent. Its formula gives a size of 0 or less there.
+    Decided: The page's formula gives a size of 0 or less there.
     """
     return all(steps >= 0 for steps in room)
 
@@ -241,8 +239,7 @@ def each_window_holds_input(
 ) -> bool:
     """Each window holds at least one element of InputTensor.
 
-    Decided: The page is silent. The greatest element of nothing but padding is not known of
-    DirectML (webnn#935).
+    Decided: The greatest element of nothing but padding is not known of DirectML (webnn#935).
     """
     return windows_hold_input(
         spatial_sizes,
@@ -337,8 +334,7 @@ def lower(
         strides=Strides,
         dilations=no_dilations,
         start_padding=StartPadding,
-        # Decided: The page is silent. Direct3D's max(x, NaN) is x, and of nothing but NaN it is
-        # NaN.
+        # Decided: Direct3D's max(x, NaN) is x, and of nothing but NaN it is NaN.
         nan="ignored",
         index_order="row_major",
         input=InputTensor,

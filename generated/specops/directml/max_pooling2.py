@@ -44,17 +44,15 @@ Constraints:
     each_window_holds_input: each window holds at least one element of InputTensor (decided)
 
 Decided where the page is silent:
-    window_size_positive: The page is silent. A window without entries has no greatest one.
-    strides_positive: The page is silent. Without a step all windows would be the same; the formula
-        divides by it.
-    dilations_positive: The page is silent. Without a step all entries of a window would be the
-        same.
-    window_fits: The page is silent. Its formula gives a size of 0 or less there.
+    window_size_positive: A window without entries has no greatest one.
+    strides_positive: Without a step all windows would be the same; the formula divides by it.
+    dilations_positive: Without a step all entries of a window would be the same.
+    window_fits: The page's formula gives a size of 0 or less there.
     output_window_counts: The page says that sizes can be computed by rounding down; DirectML takes
         those rounded up too (DirectML#205).
-    each_window_holds_input: The page is silent. The greatest element of nothing but padding is not
-        known of DirectML (webnn#935).
-    nan: The page is silent. Direct3D's max(x, NaN) is x, and of nothing but NaN it is NaN.
+    each_window_holds_input: The greatest element of nothing but padding is not known of DirectML
+        (webnn#935).
+    nan: Direct3D's max(x, NaN) is x, and of nothing but NaN it is NaN.
     padding_value: Padding is never chosen, also where all elements of a window are the least of
         their data type.
     output_dtype: The function's indices are UINT32 where the caller names no data type, as
@@ -155,7 +153,7 @@ def dilations_length(DimensionCount: int, Dilations: tuple[int, ...]) -> bool:
 def window_size_positive(WindowSize: tuple[int, ...]) -> bool:
     """Each of WindowSize is at least 1.
 
-    Decided: The page is silent. A window without entries has no greatest one.
+    Decided: A window without entries has no greatest one.
     """
     return all(entry > 0 for entry in WindowSize)
 
@@ -163,8 +161,7 @@ def window_size_positive(WindowSize: tuple[int, ...]) -> bool:
 def strides_positive(Strides: tuple[int, ...]) -> bool:
     """Each of Strides is at least 1.
 
-    Decided: The page is silent. Without a step all windows would be the same; the formula divides
-    by it.
+    Decided: Without a step all windows would be the same; the formula divides by it.
     """
     return all(entry > 0 for entry in Strides)
 
@@ -172,7 +169,7 @@ def strides_positive(Strides: tuple[int, ...]) -> bool:
 def dilations_positive(Dilations: tuple[int, ...]) -> bool:
     """Each of Dilations is at least 1.
 
-    Decided: The page is silent. Without a step all entries of a window would be the same.
+    Decided: Without a step all entries of a window would be the same.
     """
     return all(entry > 0 for entry in Dilations)
 
@@ -222,7 +219,7 @@ def indices_sizes(OutputTensor: Tensor, OutputIndicesTensor: Tensor) -> bool:
 def window_fits(room: tuple[int, ...]) -> bool:
     """The padded input holds a whole window along each spatial dimension.
 
-    Decided: The page is silent. Its formula gives a size of 0 or less there.
+    Decided: The page's formula gives a size of 0 or less there.
     """
     return all(steps >= 0 for steps in room)
 
@@ -254,8 +251,7 @@ def each_window_holds_input(
 ) -> bool:
     """Each window holds at least one element of InputTensor.
 
-    Decided: The page is silent. The greatest element of nothing but padding is not known of
-    DirectML (webnn#935).
+    Decided: The greatest element of nothing but padding is not known of DirectML (webnn#935).
     """
     return windows_hold_input(
         spatial_sizes,
@@ -356,8 +352,7 @@ def lower(
         strides=Strides,
         dilations=Dilations,
         start_padding=StartPadding,
-        # Decided: The page is silent. Direct3D's max(x, NaN) is x, and of nothing but NaN it is
-        # NaN.
+        # Decided: Direct3D's max(x, NaN) is x, and of nothing but NaN it is NaN.
         nan="ignored",
         index_order="row_major",
         input=InputTensor,

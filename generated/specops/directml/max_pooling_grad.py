@@ -43,17 +43,15 @@ Constraints:
     each_window_holds_input: each window holds at least one element of InputTensor (decided)
 
 Decided where the page is silent:
-    window_size_positive: The page is silent. A window without entries has no greatest one.
-    strides_positive: The page is silent. Without a step all windows would be the same; the formula
-        divides by it.
-    dilations_positive: The page is silent. Without a step all entries of a window would be the
-        same.
+    window_size_positive: A window without entries has no greatest one.
+    strides_positive: Without a step all windows would be the same; the formula divides by it.
+    dilations_positive: Without a step all entries of a window would be the same.
     batch_and_channels: The page says that the sizes typically are those of the pooling's output.
-    window_fits: The page is silent. The formula of the pooling gives no size there.
+    window_fits: The formula of the pooling gives no size there.
     gradient_window_counts: The page says that they typically are; more windows would lie outside
         the padded input.
-    each_window_holds_input: The page is silent. The gradient of nothing but padding has no place.
-    nan: The page is silent. As for MAX_POOLING2, a comparison with NaN is false.
+    each_window_holds_input: The gradient of nothing but padding has no place.
+    nan: As for MAX_POOLING2, a comparison with NaN is false.
     defaults: The functions' strides and dilations are 1 and their paddings 0 where the caller names
         none.
     precision: Float16 gradients are summed in float32 and float32 ones in float64 before they are
@@ -135,7 +133,7 @@ def dilations_length(DimensionCount: int, Dilations: tuple[int, ...]) -> bool:
 def window_size_positive(WindowSize: tuple[int, ...]) -> bool:
     """Each of WindowSize is at least 1.
 
-    Decided: The page is silent. A window without entries has no greatest one.
+    Decided: A window without entries has no greatest one.
     """
     return all(entry > 0 for entry in WindowSize)
 
@@ -143,8 +141,7 @@ def window_size_positive(WindowSize: tuple[int, ...]) -> bool:
 def strides_positive(Strides: tuple[int, ...]) -> bool:
     """Each of Strides is at least 1.
 
-    Decided: The page is silent. Without a step all windows would be the same; the formula divides
-    by it.
+    Decided: Without a step all windows would be the same; the formula divides by it.
     """
     return all(entry > 0 for entry in Strides)
 
@@ -152,7 +149,7 @@ def strides_positive(Strides: tuple[int, ...]) -> bool:
 def dilations_positive(Dilations: tuple[int, ...]) -> bool:
     """Each of Dilations is at least 1.
 
-    Decided: The page is silent. Without a step all entries of a window would be the same.
+    Decided: Without a step all entries of a window would be the same.
     """
     return all(entry > 0 for entry in Dilations)
 
@@ -210,7 +207,7 @@ def batch_and_channels(InputTensor: Tensor, InputGradientTensor: Tensor) -> bool
 def window_fits(room: tuple[int, ...]) -> bool:
     """The padded input holds a whole window along each spatial dimension.
 
-    Decided: The page is silent. The formula of the pooling gives no size there.
+    Decided: The formula of the pooling gives no size there.
     """
     return all(steps >= 0 for steps in room)
 
@@ -242,7 +239,7 @@ def each_window_holds_input(
 ) -> bool:
     """Each window holds at least one element of InputTensor.
 
-    Decided: The page is silent. The gradient of nothing but padding has no place.
+    Decided: The gradient of nothing but padding has no place.
     """
     return windows_hold_input(
         spatial_sizes,
@@ -338,7 +335,7 @@ def lower(
         strides=Strides,
         dilations=Dilations,
         start_padding=StartPadding,
-        # Decided: The page is silent. As for MAX_POOLING2, a comparison with NaN is false.
+        # Decided: As for MAX_POOLING2, a comparison with NaN is false.
         nan="ignored",
         input=InputTensor,
         gradient=InputGradientTensor,

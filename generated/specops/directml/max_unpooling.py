@@ -24,7 +24,7 @@ Constraints:
     batch_and_channels: the first two sizes of OutputTensor are those of InputTensor (decided)
 
 Decided where the page is silent:
-    batch_and_channels: The page is silent. A pooling keeps batches and channels.
+    batch_and_channels: A pooling keeps batches and channels.
     out_of_bounds: An index that is not in OutputTensor writes nothing, as the page said before.
     repeated_index: Of several elements with one index any is taken, as the page said before that
         the value is undefined.
@@ -74,7 +74,7 @@ def indices_sizes(InputTensor: Tensor, IndicesTensor: Tensor) -> bool:
 def batch_and_channels(InputTensor: Tensor, OutputTensor: Tensor) -> bool:
     """The first two sizes of OutputTensor are those of InputTensor.
 
-    Decided: The page is silent. A pooling keeps batches and channels.
+    Decided: A pooling keeps batches and channels.
     """
     return all(OutputTensor.sizes[d] == InputTensor.sizes[d] for d in range(2))
 

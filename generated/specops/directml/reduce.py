@@ -85,10 +85,10 @@ Constraints:
     index_fits: the greatest possible index fits the data type of OutputTensor (decided)
 
 Decided where the page is silent:
-    axes_unique: The page is silent. A repeated axis names nothing new.
-    index_fits: The page is silent. An index that wraps around would be a wrong answer.
-    nan: The page is silent. In Direct3D the greater of a number and NaN is the number, and any
-        comparison with NaN is false; sums with NaN are NaN.
+    axes_unique: A repeated axis names nothing new.
+    index_fits: An index that wraps around would be a wrong answer.
+    nan: In Direct3D the greater of a number and NaN is the number, and any comparison with NaN is
+        false; sums with NaN are NaN.
     axes_empty: An empty list of axes makes each element a group of its own, to which the function
         is applied. WebNN does the same.
     overflow: Integer sums, products and magnitudes wrap around, as integers of Direct3D do.
@@ -156,7 +156,7 @@ def axes_in_range(InputTensor: Tensor, Axes: tuple[int, ...]) -> bool:
 def axes_unique(Axes: tuple[int, ...]) -> bool:
     """No value of Axes is repeated.
 
-    Decided: The page is silent. A repeated axis names nothing new.
+    Decided: A repeated axis names nothing new.
     """
     return unique(Axes)
 
@@ -183,7 +183,7 @@ def same_dtype(InputTensor: Tensor, OutputTensor: Tensor, gives_index: bool) -> 
 def index_fits(OutputTensor: Tensor, gives_index: bool, greatest_index: int) -> bool:
     """The greatest possible index fits the data type of OutputTensor.
 
-    Decided: The page is silent. An index that wraps around would be a wrong answer.
+    Decided: An index that wraps around would be a wrong answer.
     """
     return not gives_index or greatest_index <= greatest(OutputTensor.dtype)
 
@@ -237,8 +237,8 @@ def lower(
             "SUM": "sum",
             "SUM_SQUARE": "sum_square",
         }[Function],
-        # Decided: The page is silent. In Direct3D the greater of a number and NaN is the number,
-        # and any comparison with NaN is false; sums with NaN are NaN.
+        # Decided: In Direct3D the greater of a number and NaN is the number, and any comparison
+        # with NaN is false; sums with NaN are NaN.
         nan="ignored",
         input=InputTensor,
         output=OutputTensor,

@@ -81,8 +81,8 @@ def output_overlap(tensor: Tensor) -> bool:
     """Sorted by stride, each dimension of an output steps over all that lies inside it, so that no
     elements share memory.
 
-    Decided: The page is silent. A stride that makes elements of an output share memory leaves their
-    value to the order of writing.
+    Decided: A stride that makes elements of an output share memory leaves their value to the order
+    of writing.
     """
     return distinct_addresses(tensor)
 

@@ -16,10 +16,8 @@ Constraints:
     reduced_not_empty: data has at least one element along axis (Summary)
 
 Decided where the page is silent:
-    tie: The page of this version is silent. ONNX's own implementation and onnxruntime take the
-        first.
-    nan: The page is silent. NumPy's rule, which the ONNX reference follows too; onnxruntime differs
-        from rank 2 on.
+    tie: ONNX's own implementation and onnxruntime take the first.
+    nan: NumPy's rule, which the ONNX reference follows too; onnxruntime differs from rank 2 on.
     axis_is_rank: An axis equal to the number of dimensions is refused.
     zero_sizes: A size of 0 on an axis that is kept gives an empty result; on the reduced axis it is
         refused.
@@ -82,11 +80,10 @@ def lower(
         ArgReduce,
         axes=[reduced_axis],
         better="greater",
-        # Decided: The page of this version is silent. ONNX's own implementation and onnxruntime
-        # take the first.
+        # Decided: ONNX's own implementation and onnxruntime take the first.
         tie="first",
-        # Decided: The page is silent. NumPy's rule, which the ONNX reference follows too;
-        # onnxruntime differs from rank 2 on.
+        # Decided: NumPy's rule, which the ONNX reference follows too; onnxruntime differs from rank
+        # 2 on.
         nan="propagates",
         input=data,
         output=reduced,

@@ -16,9 +16,8 @@ Constraints:
     reduced_not_empty: data has at least one element along axis (decided)
 
 Decided where the page is silent:
-    reduced_not_empty: The page is silent. Nothing has no greatest element; NumPy refuses it too.
-    nan: The page is silent. NumPy's rule, which the ONNX reference follows too; onnxruntime differs
-        from rank 2 on.
+    reduced_not_empty: Nothing has no greatest element; NumPy refuses it too.
+    nan: NumPy's rule, which the ONNX reference follows too; onnxruntime differs from rank 2 on.
     axis_is_rank: An axis equal to the number of dimensions is refused.
     zero_sizes: A size of 0 on an axis that is kept gives an empty result; on the reduced axis it is
         refused.
@@ -47,7 +46,7 @@ def axis_allowed(data: Tensor, axis: int) -> bool:
 def reduced_not_empty(data: Tensor, axis: int) -> bool:
     """data has at least one element along axis.
 
-    Decided: The page is silent. Nothing has no greatest element; NumPy refuses it too.
+    Decided: Nothing has no greatest element; NumPy refuses it too.
     """
     return data.sizes[axis % rank(data)] > 0
 
@@ -83,8 +82,8 @@ def lower(
         axes=[reduced_axis],
         better="greater",
         tie={False: "first", True: "last"}[select_last_index],
-        # Decided: The page is silent. NumPy's rule, which the ONNX reference follows too;
-        # onnxruntime differs from rank 2 on.
+        # Decided: NumPy's rule, which the ONNX reference follows too; onnxruntime differs from rank
+        # 2 on.
         nan="propagates",
         input=data,
         output=reduced,

@@ -17,11 +17,9 @@ Constraints:
 
 Decided where the page is silent:
     axis_allowed: The page of this version gives no range; negative axes came with version 11.
-    reduced_not_empty: The page is silent. Nothing has no least element; NumPy refuses it too.
-    tie: The page of this version is silent. ONNX's own implementation and onnxruntime take the
-        first.
-    nan: The page is silent. NumPy's rule, which the ONNX reference follows too; onnxruntime differs
-        from rank 2 on.
+    reduced_not_empty: Nothing has no least element; NumPy refuses it too.
+    tie: ONNX's own implementation and onnxruntime take the first.
+    nan: NumPy's rule, which the ONNX reference follows too; onnxruntime differs from rank 2 on.
     axis_is_rank: An axis equal to the number of dimensions is refused.
     zero_sizes: A size of 0 on an axis that is kept gives an empty result; on the reduced axis it is
         refused.
@@ -50,7 +48,7 @@ def axis_allowed(data: Tensor, axis: int) -> bool:
 def reduced_not_empty(data: Tensor, axis: int) -> bool:
     """data has at least one element along axis.
 
-    Decided: The page is silent. Nothing has no least element; NumPy refuses it too.
+    Decided: Nothing has no least element; NumPy refuses it too.
     """
     return data.sizes[axis % rank(data)] > 0
 
@@ -84,11 +82,10 @@ def lower(
         ArgReduce,
         axes=[reduced_axis],
         better="less",
-        # Decided: The page of this version is silent. ONNX's own implementation and onnxruntime
-        # take the first.
+        # Decided: ONNX's own implementation and onnxruntime take the first.
         tie="first",
-        # Decided: The page is silent. NumPy's rule, which the ONNX reference follows too;
-        # onnxruntime differs from rank 2 on.
+        # Decided: NumPy's rule, which the ONNX reference follows too; onnxruntime differs from rank
+        # 2 on.
         nan="propagates",
         input=data,
         output=reduced,

@@ -26,13 +26,11 @@ Constraints:
         ceil_mode less than a stride shorter (decided)
 
 Decided where the page is silent:
-    kernel_shape_positive: The page is silent. A window without entries has no average.
-    strides_positive: The page is silent. Without a step all windows would be the same.
-    dilations_positive: The page is silent. Without a step all entries of a window would be the
-        same.
-    within_32_bits: The page is silent. Larger ones have no use, and 64 bits hold all that follows
-        from these.
-    window_fits: The page is silent. Its formula gives a size of 0 or less there.
+    kernel_shape_positive: A window without entries has no average.
+    strides_positive: Without a step all windows would be the same.
+    dilations_positive: Without a step all entries of a window would be the same.
+    within_32_bits: Larger ones have no use, and 64 bits hold all that follows from these.
+    window_fits: The page's formula gives a size of 0 or less there.
     window_of_padding: A window of nothing but padding that does not count gives NaN.
     spatial_dimensions: 1 to 6 spatial dimensions are taken.
     precision: The elements of a window are added in float32, or in float64 for that type and large
@@ -98,7 +96,7 @@ def pads_length(kernel_shape: tuple[int, ...], pads: tuple[int, ...]) -> bool:
 def kernel_shape_positive(kernel_shape: tuple[int, ...]) -> bool:
     """Each of kernel_shape is at least 1.
 
-    Decided: The page is silent. A window without entries has no average.
+    Decided: A window without entries has no average.
     """
     return all(entry > 0 for entry in kernel_shape)
 
@@ -106,7 +104,7 @@ def kernel_shape_positive(kernel_shape: tuple[int, ...]) -> bool:
 def strides_positive(strides: tuple[int, ...]) -> bool:
     """Each of strides is at least 1.
 
-    Decided: The page is silent. Without a step all windows would be the same.
+    Decided: Without a step all windows would be the same.
     """
     return all(entry > 0 for entry in strides)
 
@@ -114,7 +112,7 @@ def strides_positive(strides: tuple[int, ...]) -> bool:
 def dilations_positive(dilations: tuple[int, ...]) -> bool:
     """Each of dilations is at least 1.
 
-    Decided: The page is silent. Without a step all entries of a window would be the same.
+    Decided: Without a step all entries of a window would be the same.
     """
     return all(entry > 0 for entry in dilations)
 
@@ -136,8 +134,7 @@ def within_32_bits(
 ) -> bool:
     """Windows, steps and paddings, and the reach of a window, are less than 2^32.
 
-    Decided: The page is silent. Larger ones have no use, and 64 bits hold all that follows from
-    these.
+    Decided: Larger ones have no use, and 64 bits hold all that follows from these.
     """
     return all(n < 4294967296 for n in [*kernel_shape, *strides, *dilations, *pads, *window_reach])
 
@@ -156,7 +153,7 @@ def window_fits(
     """Along each spatial dimension the padded input is as long as a window, or with ceil_mode less
     than a stride shorter.
 
-    Decided: The page is silent. Its formula gives a size of 0 or less there.
+    Decided: The page's formula gives a size of 0 or less there.
     """
     return fills_up or all(room[i] + (strides[i] if rounds_up else 1) > 0 for i in range(len(room)))
 

@@ -11,7 +11,7 @@ Data types:
     Y: 3 to 64 dimensions, FLOAT64, FLOAT32, FLOAT16, BFLOAT16
 
 Decided where the page is silent:
-    nan: The page is silent. Whatever is computed with NaN is NaN.
+    nan: Whatever is computed with NaN is NaN.
     no_elements: A spatial size of 0 gives NaN.
     precision: Floats are summed in a wider type and rounded once; where a float64 sum overflows,
         the average does.
@@ -50,7 +50,7 @@ def lower(
         Reduce,
         axes=spatial_axes,
         function="mean",
-        # Decided: The page is silent. Whatever is computed with NaN is NaN.
+        # Decided: Whatever is computed with NaN is NaN.
         nan="propagates",
         input=X,
         output=Y,

@@ -14,7 +14,7 @@ Constraints:
     p_allowed: p is at least 1 (decided)
 
 Decided where the page is silent:
-    p_allowed: The page is silent. What is less gives no norm.
+    p_allowed: What is less gives no norm.
     magnitudes: Powers are those of the magnitudes of the elements.
     spatial_dimensions: 1 to 6 spatial dimensions are taken.
     no_elements: A spatial size of 0 gives 0.
@@ -35,7 +35,7 @@ from specops.validation import Allowed, Computed, Field, Operator, Rule, Support
 def p_allowed(p: float) -> bool:
     """p is at least 1.
 
-    Decided: The page is silent. What is less gives no norm.
+    Decided: What is less gives no norm.
     """
     return p >= 1
 

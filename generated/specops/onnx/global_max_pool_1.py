@@ -11,7 +11,7 @@ Data types:
     Y: 3 to 64 dimensions, FLOAT64, FLOAT32, FLOAT16
 
 Decided where the page is silent:
-    nan: The page is silent. As for MaxPool.
+    nan: As for MaxPool.
     no_elements: A spatial size of 0 gives negative infinity.
     zeros: -0.0 and +0.0 are equal; the result is one of them.
 """
@@ -49,7 +49,7 @@ def lower(
         Reduce,
         axes=spatial_axes,
         function="max",
-        # Decided: The page is silent. As for MaxPool.
+        # Decided: As for MaxPool.
         nan="propagates",
         input=X,
         output=Y,

@@ -14,8 +14,8 @@ Constraints:
     axis_allowed: axis is in [-r, r - 1], with r the number of dimensions of input (axis)
 
 Decided where the page is silent:
-    nan: The page is silent. NumPy's rule, so that a group always has its 1 where NumPy's argmax
-        points; onnxruntime differs.
+    nan: NumPy's rule, so that a group always has its 1 where NumPy's argmax points; onnxruntime
+        differs.
     axis_is_rank: An axis equal to the number of dimensions is refused, also where it is the default
         and the tensor has one dimension.
     zero_sizes: A size of 0 gives an empty result.
@@ -58,8 +58,8 @@ def lower(
         "hardmax",
         Hardmax,
         axes=range(axis % rank(input), rank(input)),
-        # Decided: The page is silent. NumPy's rule, so that a group always has its 1 where NumPy's
-        # argmax points; onnxruntime differs.
+        # Decided: NumPy's rule, so that a group always has its 1 where NumPy's argmax points;
+        # onnxruntime differs.
         nan="propagates",
         input=input,
         output=output,

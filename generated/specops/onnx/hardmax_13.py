@@ -14,8 +14,8 @@ Constraints:
     axis_allowed: axis is in [-r, r - 1], with r the number of dimensions of input (axis)
 
 Decided where the page is silent:
-    nan: The page is silent. NumPy's rule, so that a group always has its 1 where NumPy's argmax
-        points; onnxruntime differs.
+    nan: NumPy's rule, so that a group always has its 1 where NumPy's argmax points; onnxruntime
+        differs.
     axis_is_rank: An axis equal to the number of dimensions is refused.
     zero_sizes: A size of 0 gives an empty result.
     rank_zero: A tensor without dimensions is refused, since it has no axis.
@@ -57,8 +57,8 @@ def lower(
         "hardmax",
         Hardmax,
         axes=[axis % rank(input)],
-        # Decided: The page is silent. NumPy's rule, so that a group always has its 1 where NumPy's
-        # argmax points; onnxruntime differs.
+        # Decided: NumPy's rule, so that a group always has its 1 where NumPy's argmax points;
+        # onnxruntime differs.
         nan="propagates",
         input=input,
         output=output,

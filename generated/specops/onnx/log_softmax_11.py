@@ -14,8 +14,7 @@ Constraints:
     axis_allowed: axis is in [-r, r - 1], with r the number of dimensions of input (axis)
 
 Decided where the page is silent:
-    nan: The page is silent. The formula with the greatest element subtracted gives NaN there; NumPy
-        and PyTorch agree.
+    nan: The formula with the greatest element subtracted gives NaN there; NumPy and PyTorch agree.
     axis_is_rank: An axis equal to the number of dimensions is refused, also where it is the default
         and the tensor has one dimension.
     zero_sizes: A size of 0 gives an empty result.
@@ -62,8 +61,8 @@ def lower(
         Softmax,
         axes=range(axis % rank(input), rank(input)),
         result="logarithm",
-        # Decided: The page is silent. The formula with the greatest element subtracted gives NaN
-        # there; NumPy and PyTorch agree.
+        # Decided: The formula with the greatest element subtracted gives NaN there; NumPy and
+        # PyTorch agree.
         nan="propagates",
         input=input,
         output=output,

@@ -14,8 +14,7 @@ Constraints:
     axis_allowed: axis is in [-r, r - 1], with r the number of dimensions of input (axis)
 
 Decided where the page is silent:
-    nan: The page is silent. The formula with the greatest element subtracted gives NaN there; NumPy
-        and PyTorch agree.
+    nan: The formula with the greatest element subtracted gives NaN there; NumPy and PyTorch agree.
     axis_is_rank: An axis equal to the number of dimensions is refused.
     zero_sizes: A size of 0 gives an empty result.
     rank_zero: A tensor without dimensions is refused, since it has no axis.
@@ -61,8 +60,8 @@ def lower(
         Softmax,
         axes=[axis % rank(input)],
         result="logarithm",
-        # Decided: The page is silent. The formula with the greatest element subtracted gives NaN
-        # there; NumPy and PyTorch agree.
+        # Decided: The formula with the greatest element subtracted gives NaN there; NumPy and
+        # PyTorch agree.
         nan="propagates",
         input=input,
         output=output,

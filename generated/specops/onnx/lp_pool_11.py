@@ -23,12 +23,11 @@ Constraints:
     window_fits: the padded input holds a whole window along each spatial dimension (decided)
 
 Decided where the page is silent:
-    kernel_shape_positive: The page is silent. A window without entries has no norm.
-    strides_positive: The page is silent. Without a step all windows would be the same.
-    within_32_bits: The page is silent. Larger ones have no use, and 64 bits hold all that follows
-        from these.
-    p_allowed: The page is silent. What is less gives no norm.
-    window_fits: The page is silent. Its formula gives a size of 0 or less there.
+    kernel_shape_positive: A window without entries has no norm.
+    strides_positive: Without a step all windows would be the same.
+    within_32_bits: Larger ones have no use, and 64 bits hold all that follows from these.
+    p_allowed: What is less gives no norm.
+    window_fits: The page's formula gives a size of 0 or less there.
     window_of_padding: A window of nothing but padding gives 0.
     magnitudes: Powers are those of the magnitudes of the elements.
     spatial_dimensions: 1 to 6 spatial dimensions are taken.
@@ -76,7 +75,7 @@ def pads_length(kernel_shape: tuple[int, ...], pads: tuple[int, ...]) -> bool:
 def kernel_shape_positive(kernel_shape: tuple[int, ...]) -> bool:
     """Each of kernel_shape is at least 1.
 
-    Decided: The page is silent. A window without entries has no norm.
+    Decided: A window without entries has no norm.
     """
     return all(entry > 0 for entry in kernel_shape)
 
@@ -84,7 +83,7 @@ def kernel_shape_positive(kernel_shape: tuple[int, ...]) -> bool:
 def strides_positive(strides: tuple[int, ...]) -> bool:
     """Each of strides is at least 1.
 
-    Decided: The page is silent. Without a step all windows would be the same.
+    Decided: Without a step all windows would be the same.
     """
     return all(entry > 0 for entry in strides)
 
@@ -102,8 +101,7 @@ def within_32_bits(
 ) -> bool:
     """Windows, steps and paddings are less than 2^32.
 
-    Decided: The page is silent. Larger ones have no use, and 64 bits hold all that follows from
-    these.
+    Decided: Larger ones have no use, and 64 bits hold all that follows from these.
     """
     return all(n < 4294967296 for n in [*kernel_shape, *strides, *pads])
 
@@ -119,7 +117,7 @@ def auto_pad_alone(auto_pad: str, pads: tuple[int, ...]) -> bool:
 def p_allowed(p: int) -> bool:
     """p is at least 1.
 
-    Decided: The page is silent. What is less gives no norm.
+    Decided: What is less gives no norm.
     """
     return p >= 1
 
@@ -127,7 +125,7 @@ def p_allowed(p: int) -> bool:
 def window_fits(fills_up: bool, room: tuple[int, ...]) -> bool:
     """The padded input holds a whole window along each spatial dimension.
 
-    Decided: The page is silent. Its formula gives a size of 0 or less there.
+    Decided: The page's formula gives a size of 0 or less there.
     """
     return fills_up or all(steps >= 0 for steps in room)
 

@@ -24,13 +24,12 @@ Constraints:
     window_fits: the padded input holds a whole window along each spatial dimension (decided)
 
 Decided where the page is silent:
-    kernel_shape_positive: The page is silent. A window without entries has no greatest one.
-    strides_positive: The page is silent. Without a step all windows would be the same.
-    within_32_bits: The page is silent. Larger ones have no use, and 64 bits hold all that follows
-        from these.
-    window_fits: The page is silent. Its formula gives a size of 0 or less there.
-    nan: The page is silent. NumPy's rule, so that NaN propagates from wherever it stands in a
-        window; the peers disagree.
+    kernel_shape_positive: A window without entries has no greatest one.
+    strides_positive: Without a step all windows would be the same.
+    within_32_bits: Larger ones have no use, and 64 bits hold all that follows from these.
+    window_fits: The page's formula gives a size of 0 or less there.
+    nan: NumPy's rule, so that NaN propagates from wherever it stands in a window; the peers
+        disagree.
     index_order: There are no indices here.
     padding_value: Padding is never chosen, also where all elements of a window are the least of
         their data type.
@@ -84,7 +83,7 @@ def pads_length(kernel_shape: tuple[int, ...], pads: tuple[int, ...]) -> bool:
 def kernel_shape_positive(kernel_shape: tuple[int, ...]) -> bool:
     """Each of kernel_shape is at least 1.
 
-    Decided: The page is silent. A window without entries has no greatest one.
+    Decided: A window without entries has no greatest one.
     """
     return all(entry > 0 for entry in kernel_shape)
 
@@ -92,7 +91,7 @@ def kernel_shape_positive(kernel_shape: tuple[int, ...]) -> bool:
 def strides_positive(strides: tuple[int, ...]) -> bool:
     """Each of strides is at least 1.
 
-    Decided: The page is silent. Without a step all windows would be the same.
+    Decided: Without a step all windows would be the same.
     """
     return all(entry > 0 for entry in strides)
 
@@ -110,8 +109,7 @@ def within_32_bits(
 ) -> bool:
     """Windows, steps and paddings, and the reach of a window, are less than 2^32.
 
-    Decided: The page is silent. Larger ones have no use, and 64 bits hold all that follows from
-    these.
+    Decided: Larger ones have no use, and 64 bits hold all that follows from these.
     """
     return all(n < 4294967296 for n in [*kernel_shape, *strides, *pads])
 
@@ -127,7 +125,7 @@ def auto_pad_alone(auto_pad: str, pads: tuple[int, ...]) -> bool:
 def window_fits(fills_up: bool, room: tuple[int, ...]) -> bool:
     """The padded input holds a whole window along each spatial dimension.
 
-    Decided: The page is silent. Its formula gives a size of 0 or less there.
+    Decided: The page's formula gives a size of 0 or less there.
     """
     return fills_up or all(steps >= 0 for steps in room)
 
@@ -251,8 +249,8 @@ def lower(
         strides=strides,
         dilations=no_dilations,
         start_padding=start_padding,
-        # Decided: The page is silent. NumPy's rule, so that NaN propagates from wherever it stands
-        # in a window; the peers disagree.
+        # Decided: NumPy's rule, so that NaN propagates from wherever it stands in a window; the
+        # peers disagree.
         nan="propagates",
         # Decided: There are no indices here.
         index_order="row_major",

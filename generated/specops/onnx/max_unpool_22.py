@@ -29,15 +29,12 @@ Constraints:
         reach, without the pads (decided)
 
 Decided where the page is silent:
-    kernel_shape_positive: The page is silent. A pooling has no windows without entries.
-    strides_positive: The page is silent. A pooling steps from one window to the next.
-    within_32_bits: The page is silent. Larger ones have no use, and 64 bits hold all that follows
-        from these.
-    pads_leave_something: The page is silent. There is no tensor of less than nothing.
-    batch_and_channels: The page is silent. A pooling keeps batches and channels; onnxruntime
-        refuses it too.
-    output_shape_large_enough: The page is silent. What was pooled had at least as many; onnxruntime
-        refuses less, too.
+    kernel_shape_positive: A pooling has no windows without entries.
+    strides_positive: A pooling steps from one window to the next.
+    within_32_bits: Larger ones have no use, and 64 bits hold all that follows from these.
+    pads_leave_something: There is no tensor of less than nothing.
+    batch_and_channels: A pooling keeps batches and channels; onnxruntime refuses it too.
+    output_shape_large_enough: What was pooled had at least as many; onnxruntime refuses less, too.
     out_of_bounds: An index that is not in the output writes nothing.
     repeated_index: Of several elements with one index any is taken.
     index_space: Indices count the output, also where output_shape gives its sizes. ONNX's own test
@@ -84,7 +81,7 @@ def pads_length(kernel_shape: tuple[int, ...], pads: tuple[int, ...]) -> bool:
 def kernel_shape_positive(kernel_shape: tuple[int, ...]) -> bool:
     """Each of kernel_shape is at least 1.
 
-    Decided: The page is silent. A pooling has no windows without entries.
+    Decided: A pooling has no windows without entries.
     """
     return all(entry > 0 for entry in kernel_shape)
 
@@ -92,7 +89,7 @@ def kernel_shape_positive(kernel_shape: tuple[int, ...]) -> bool:
 def strides_positive(strides: tuple[int, ...]) -> bool:
     """Each of strides is at least 1.
 
-    Decided: The page is silent. A pooling steps from one window to the next.
+    Decided: A pooling steps from one window to the next.
     """
     return all(entry > 0 for entry in strides)
 
@@ -110,8 +107,7 @@ def within_32_bits(
 ) -> bool:
     """Windows, steps and paddings are less than 2^32.
 
-    Decided: The page is silent. Larger ones have no use, and 64 bits hold all that follows from
-    these.
+    Decided: Larger ones have no use, and 64 bits hold all that follows from these.
     """
     return all(n < 4294967296 for n in [*kernel_shape, *strides, *pads])
 
@@ -143,7 +139,7 @@ def output_shape_rank(X: Tensor, output_shape: tuple[int, ...]) -> bool:
 def pads_leave_something(output_shape: tuple[int, ...], spatial_sizes: tuple[int, ...]) -> bool:
     """The pads leave something of the places that windows reach.
 
-    Decided: The page is silent. There is no tensor of less than nothing.
+    Decided: There is no tensor of less than nothing.
     """
     return len(output_shape) > 0 or all(size >= 0 for size in spatial_sizes)
 
@@ -151,7 +147,7 @@ def pads_leave_something(output_shape: tuple[int, ...], spatial_sizes: tuple[int
 def batch_and_channels(X: Tensor, output_shape: tuple[int, ...]) -> bool:
     """The first two of output_shape are the first two sizes of X.
 
-    Decided: The page is silent. A pooling keeps batches and channels; onnxruntime refuses it too.
+    Decided: A pooling keeps batches and channels; onnxruntime refuses it too.
     """
     return len(output_shape) == 0 or all(output_shape[i] == X.sizes[i] for i in range(2))
 
@@ -162,8 +158,7 @@ def output_shape_large_enough(
     """Each spatial size of output_shape is at least the places that windows reach, without the
     pads.
 
-    Decided: The page is silent. What was pooled had at least as many; onnxruntime refuses less,
-    too.
+    Decided: What was pooled had at least as many; onnxruntime refuses less, too.
     """
     return all(
         output_shape[i + 2] >= min(steps[i], spatial_sizes[i]) for i in range(len(output_shape) - 2)

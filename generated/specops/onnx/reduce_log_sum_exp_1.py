@@ -17,9 +17,9 @@ Constraints:
         (decided)
 
 Decided where the page is silent:
-    axes_allowed: The page is silent on negative axes; onnxruntime takes them, as version 11 does.
-    axes_unique: The page is silent. A repeated axis names nothing new; NumPy refuses it too.
-    nan: The page is silent. Whatever is computed with NaN is NaN.
+    axes_allowed: Negative axes are taken, as by onnxruntime and by version 11.
+    axes_unique: A repeated axis names nothing new; NumPy refuses it too.
+    nan: Whatever is computed with NaN is NaN.
     axes_empty: An empty list of axes stands for all of them.
     integers: Results of integer types are cut towards 0; those that have none are the least
         integer.
@@ -38,7 +38,7 @@ from specops.validation import Allowed, Computed, Field, Operator, Rule, Support
 def axes_allowed(data: Tensor, axes: tuple[int, ...]) -> bool:
     """Each of axes is in [-r, r - 1], with r the number of dimensions of data.
 
-    Decided: The page is silent on negative axes; onnxruntime takes them, as version 11 does.
+    Decided: Negative axes are taken, as by onnxruntime and by version 11.
     """
     return all(-rank(data) <= a < rank(data) for a in axes)
 
@@ -46,7 +46,7 @@ def axes_allowed(data: Tensor, axes: tuple[int, ...]) -> bool:
 def axes_unique(reduced_axes: tuple[int, ...]) -> bool:
     """No axis is named twice, also not once from the front and once from the end.
 
-    Decided: The page is silent. A repeated axis names nothing new; NumPy refuses it too.
+    Decided: A repeated axis names nothing new; NumPy refuses it too.
     """
     return unique(reduced_axes)
 
@@ -85,7 +85,7 @@ def lower(
         Reduce,
         axes=reduced_axes,
         function="log_sum_exp",
-        # Decided: The page is silent. Whatever is computed with NaN is NaN.
+        # Decided: Whatever is computed with NaN is NaN.
         nan="propagates",
         input=data,
         output=reduced,

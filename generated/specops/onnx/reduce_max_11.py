@@ -16,8 +16,8 @@ Constraints:
         (decided)
 
 Decided where the page is silent:
-    axes_unique: The page is silent. A repeated axis names nothing new; NumPy refuses it too.
-    nan: The page is silent. NumPy's rule. onnxruntime's ReduceMax keeps NaN only at some places.
+    axes_unique: A repeated axis names nothing new; NumPy refuses it too.
+    nan: NumPy's rule. onnxruntime's ReduceMax keeps NaN only at some places.
     axes_empty: An empty list of axes stands for all of them.
     zeros: -0.0 and +0.0 are equal; the result is one of them.
 """
@@ -41,7 +41,7 @@ def axes_allowed(data: Tensor, axes: tuple[int, ...]) -> bool:
 def axes_unique(reduced_axes: tuple[int, ...]) -> bool:
     """No axis is named twice, also not once from the front and once from the end.
 
-    Decided: The page is silent. A repeated axis names nothing new; NumPy refuses it too.
+    Decided: A repeated axis names nothing new; NumPy refuses it too.
     """
     return unique(reduced_axes)
 
@@ -80,8 +80,7 @@ def lower(
         Reduce,
         axes=reduced_axes,
         function="max",
-        # Decided: The page is silent. NumPy's rule. onnxruntime's ReduceMax keeps NaN only at some
-        # places.
+        # Decided: NumPy's rule. onnxruntime's ReduceMax keeps NaN only at some places.
         nan="propagates",
         input=data,
         output=reduced,

@@ -16,8 +16,8 @@ Constraints:
         (decided)
 
 Decided where the page is silent:
-    axes_unique: The page is silent. A repeated axis names nothing new; NumPy refuses it too.
-    nan: The page is silent. Whatever is computed with NaN is NaN.
+    axes_unique: A repeated axis names nothing new; NumPy refuses it too.
+    nan: Whatever is computed with NaN is NaN.
     axes_empty: An empty list of axes stands for all of them.
     no_elements: Of nothing the result is NaN, or 0 of an integer type.
     integers: The sum of integers wraps around and their mean is cut towards 0.
@@ -44,7 +44,7 @@ def axes_allowed(data: Tensor, axes: tuple[int, ...]) -> bool:
 def axes_unique(reduced_axes: tuple[int, ...]) -> bool:
     """No axis is named twice, also not once from the front and once from the end.
 
-    Decided: The page is silent. A repeated axis names nothing new; NumPy refuses it too.
+    Decided: A repeated axis names nothing new; NumPy refuses it too.
     """
     return unique(reduced_axes)
 
@@ -83,7 +83,7 @@ def lower(
         Reduce,
         axes=reduced_axes,
         function="mean",
-        # Decided: The page is silent. Whatever is computed with NaN is NaN.
+        # Decided: Whatever is computed with NaN is NaN.
         nan="propagates",
         input=data,
         output=reduced,

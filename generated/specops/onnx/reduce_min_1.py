@@ -16,9 +16,9 @@ Constraints:
         (decided)
 
 Decided where the page is silent:
-    axes_allowed: The page is silent on negative axes; onnxruntime takes them, as version 11 does.
-    axes_unique: The page is silent. A repeated axis names nothing new; NumPy refuses it too.
-    nan: The page is silent. NumPy's rule.
+    axes_allowed: Negative axes are taken, as by onnxruntime and by version 11.
+    axes_unique: A repeated axis names nothing new; NumPy refuses it too.
+    nan: NumPy's rule.
     axes_empty: An empty list of axes stands for all of them.
     zeros: -0.0 and +0.0 are equal; the result is one of them.
 """
@@ -34,7 +34,7 @@ from specops.validation import Allowed, Computed, Field, Operator, Rule, Support
 def axes_allowed(data: Tensor, axes: tuple[int, ...]) -> bool:
     """Each of axes is in [-r, r - 1], with r the number of dimensions of data.
 
-    Decided: The page is silent on negative axes; onnxruntime takes them, as version 11 does.
+    Decided: Negative axes are taken, as by onnxruntime and by version 11.
     """
     return all(-rank(data) <= a < rank(data) for a in axes)
 
@@ -42,7 +42,7 @@ def axes_allowed(data: Tensor, axes: tuple[int, ...]) -> bool:
 def axes_unique(reduced_axes: tuple[int, ...]) -> bool:
     """No axis is named twice, also not once from the front and once from the end.
 
-    Decided: The page is silent. A repeated axis names nothing new; NumPy refuses it too.
+    Decided: A repeated axis names nothing new; NumPy refuses it too.
     """
     return unique(reduced_axes)
 
@@ -81,7 +81,7 @@ def lower(
         Reduce,
         axes=reduced_axes,
         function="min",
-        # Decided: The page is silent. NumPy's rule.
+        # Decided: NumPy's rule.
         nan="propagates",
         input=data,
         output=reduced,

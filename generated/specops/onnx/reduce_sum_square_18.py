@@ -16,8 +16,8 @@ Constraints:
         (decided)
 
 Decided where the page is silent:
-    axes_unique: The page is silent. A repeated axis names nothing new; NumPy refuses it too.
-    nan: The page is silent. Whatever is computed with NaN is NaN.
+    axes_unique: A repeated axis names nothing new; NumPy refuses it too.
+    nan: Whatever is computed with NaN is NaN.
     overflow: Integers wrap around.
     precision: Floats are summed in a wider type, or with the rounding errors beside the sum, and
         rounded once.
@@ -42,7 +42,7 @@ def axes_allowed(data: Tensor, axes: tuple[int, ...]) -> bool:
 def axes_unique(reduced_axes: tuple[int, ...]) -> bool:
     """No axis is named twice, also not once from the front and once from the end.
 
-    Decided: The page is silent. A repeated axis names nothing new; NumPy refuses it too.
+    Decided: A repeated axis names nothing new; NumPy refuses it too.
     """
     return unique(reduced_axes)
 
@@ -85,7 +85,7 @@ def lower(
         Reduce,
         axes=reduced_axes,
         function="sum_square",
-        # Decided: The page is silent. Whatever is computed with NaN is NaN.
+        # Decided: Whatever is computed with NaN is NaN.
         nan="propagates",
         input=data,
         output=reduced,

@@ -16,8 +16,7 @@ Constraints:
 
 Decided where the page is silent:
     axis_allowed: The page of this version gives no range; negative axes came with version 11.
-    nan: The page is silent. The formula with the greatest element subtracted gives NaN there; NumPy
-        and PyTorch agree.
+    nan: The formula with the greatest element subtracted gives NaN there; NumPy and PyTorch agree.
     axis_is_rank: An axis equal to the number of dimensions is refused, also where it is the default
         and the tensor has one dimension.
     zero_sizes: A size of 0 gives an empty result.
@@ -64,8 +63,8 @@ def lower(
         Softmax,
         axes=range(axis % rank(input), rank(input)),
         result="probability",
-        # Decided: The page is silent. The formula with the greatest element subtracted gives NaN
-        # there; NumPy and PyTorch agree.
+        # Decided: The formula with the greatest element subtracted gives NaN there; NumPy and
+        # PyTorch agree.
         nan="propagates",
         input=input,
         output=output,

@@ -32,7 +32,7 @@ Decided where the page is silent:
     window_size_positive: A window without entries has no average.
     strides_positive: Without a step all windows would be the same.
     dilations_positive: Without a step all entries of a window would be the same.
-    window_fits: The page is silent. Its formula gives a size of 0 or less there.
+    window_fits: The page's formula gives a size of 0 or less there.
     integers: Integers are refused. Floats of them would be a copy, of a type that is the caller's
         to choose, as x.astype(np.float32).
     dimensions_in_front: Any number of dimensions may stand before the spatial ones, also none.
@@ -129,7 +129,7 @@ def window_fits(strides: tuple[int, ...], ceil_mode: bool, room: tuple[int, ...]
     """Along each spatial dimension the padded array is as long as a window, or with ceil_mode less
     than a stride shorter.
 
-    Decided: The page is silent. Its formula gives a size of 0 or less there.
+    Decided: The page's formula gives a size of 0 or less there.
     """
     return all(room[i] + (strides[i] if ceil_mode else 1) > 0 for i in range(len(room)))
 

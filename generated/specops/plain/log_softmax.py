@@ -16,8 +16,7 @@ Constraints:
 
 Decided where the page is silent:
     axis_unique: A repeated axis names nothing new; numpy.max refuses it too.
-    nan: The page is silent. The formula with the greatest element subtracted gives NaN there; NumPy
-        and PyTorch agree.
+    nan: The formula with the greatest element subtracted gives NaN there; NumPy and PyTorch agree.
     integers: Integers are refused. Floats of them would be a copy, of a type that is the caller's
         to choose, as x.astype(np.float32).
     axes_empty: With an empty tuple of axes each element is its own group.
@@ -80,8 +79,8 @@ def lower(
         Softmax,
         axes=axis,
         result="logarithm",
-        # Decided: The page is silent. The formula with the greatest element subtracted gives NaN
-        # there; NumPy and PyTorch agree.
+        # Decided: The formula with the greatest element subtracted gives NaN there; NumPy and
+        # PyTorch agree.
         nan="propagates",
         input=x,
         output=out,

@@ -36,7 +36,7 @@ Decided where the page is silent:
     window_size_positive: A window without entries has no greatest one.
     strides_positive: Without a step all windows would be the same.
     dilations_positive: Without a step all entries of a window would be the same.
-    window_fits: The page is silent. Its formula gives a size of 0 or less there.
+    window_fits: The page's formula gives a size of 0 or less there.
     nan: NumPy's rule for maxima: NaN propagates, and the first NaN of a window is chosen.
     dimensions_in_front: Any number of dimensions may stand before the spatial ones, also none.
     padding_value: Padding is never chosen, also where all elements of a window are the least of
@@ -135,7 +135,7 @@ def window_fits(strides: tuple[int, ...], ceil_mode: bool, room: tuple[int, ...]
     """Along each spatial dimension the padded array is as long as a window, or with ceil_mode less
     than a stride shorter.
 
-    Decided: The page is silent. Its formula gives a size of 0 or less there.
+    Decided: The page's formula gives a size of 0 or less there.
     """
     return all(room[i] + (strides[i] if ceil_mode else 1) > 0 for i in range(len(room)))
 

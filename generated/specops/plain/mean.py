@@ -16,7 +16,7 @@ Constraints:
 
 Decided where the page is silent:
     axis_unique: A repeated axis names nothing new; NumPy refuses it too.
-    nan: The page is silent. Whatever is computed with NaN is NaN.
+    nan: Whatever is computed with NaN is NaN.
     integers: Integers are refused. NumPy's mean of them is in float64, not of their type. Floats of
         them would be a copy, of a type that is the caller's to choose, as x.astype(np.float32).
     axes_empty: An empty list of axes makes each element a group of its own.
@@ -78,7 +78,7 @@ def lower(
         Reduce,
         axes=axis,
         function="mean",
-        # Decided: The page is silent. Whatever is computed with NaN is NaN.
+        # Decided: Whatever is computed with NaN is NaN.
         nan="propagates",
         input=x,
         output=out,

@@ -16,7 +16,7 @@ Constraints:
 
 Decided where the page is silent:
     axis_unique: A repeated axis names nothing new; NumPy refuses it too.
-    nan: The page is silent. Whatever is computed with NaN is NaN.
+    nan: Whatever is computed with NaN is NaN.
     integers: Integers of 64 bits wrap around, as NumPy's do. Narrower ones are refused. NumPy's sum
         of them is of another type, which would be a copy that is the caller's to make, as
         x.astype(np.int64).
@@ -77,7 +77,7 @@ def lower(
         Reduce,
         axes=axis,
         function="sum",
-        # Decided: The page is silent. Whatever is computed with NaN is NaN.
+        # Decided: Whatever is computed with NaN is NaN.
         nan="propagates",
         input=x,
         output=out,

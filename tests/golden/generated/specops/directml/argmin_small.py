@@ -19,8 +19,8 @@ Constraints:
     axes_unique: Axes has no value twice (decided)
 
 Decided where the page is silent:
-    axes_unique: The page is silent. A repeated axis has no meaning.
-    nan: The page is silent.
+    axes_unique: A repeated axis has no meaning.
+    nan: Direct3D compares false with NaN.
 
 Wrong on the page:
     Example 1: the page says: greatest; correct: least
@@ -63,7 +63,7 @@ def axes_in_range(InputTensor: Tensor, Axes: tuple[int, ...]) -> bool:
 def axes_unique(Axes: tuple[int, ...]) -> bool:
     """Axes has no value twice.
 
-    Decided: The page is silent. A repeated axis has no meaning.
+    Decided: A repeated axis has no meaning.
     """
     return unique(Axes)
 
@@ -90,7 +90,7 @@ def lower(
         axes=Axes,
         better="less",
         tie={"INCREASING": "first", "DECREASING": "last"}[AxisDirection],
-        # Decided: The page is silent.
+        # Decided: Direct3D compares false with NaN.
         nan="ignored",
         input=InputTensor,
         output=OutputTensor,
