@@ -184,6 +184,10 @@ class Parameter(Strict):
         "For values that take other data types: what replaces entries of the kernel's `dtypes`.", {}
     )
     expression: Literal["ints", "number"] | None = None
+    of: Name | None = _key(
+        "The tensor that it is about: specs without it leave it out, and the first value holds.",
+        None,
+    )
 
 
 class KernelEntry(Strict):
@@ -206,6 +210,13 @@ class KernelEntry(Strict):
         "What must hold of tensors and parameters, or the kernel would reach beyond them: shared constraints.",
         [],
     )
+
+    def untold(self, spec: OperatorSpec) -> dict[str, str]:
+        """The parameters about tensors that a spec lacks, each with the value that holds then."""
+        counts = [len(spec.tensors(kind)) for kind in ("input", "output")]
+        absent = [*self.inputs[counts[0] :], *self.outputs[counts[1] :]]
+        about = {n: p.values for n, p in self.parameters.items() if p.of in absent and p.values}
+        return {name: next(iter(values)) for name, values in about.items()}
 
 
 class SharedConstraint(Strict):

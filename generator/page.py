@@ -73,7 +73,8 @@ def kernel(name: str, specs: Linted) -> str:
     out += ["", "Parameters"] if entry.parameters else []
     for parameter, told in entry.parameters.items():
         given = f"expression: {told.expression}" if told.expression else "one of its values"
-        out += item(f"{parameter} ({given})", told.doc)
+        about = f", where there is {told.of}" if told.of else ""
+        out += item(f"{parameter} ({given}{about})", told.doc)
         for value, meaning in (told.values or {}).items():
             taken = [f"{t}: {_types(dtypes)}" for t, dtypes in told.dtypes.get(value, {}).items()]
             out += textwrap.indent("\n".join(item(value, meaning, *taken)), "    ").split("\n")

@@ -319,6 +319,8 @@ def _lowered(op: Operator, linted: Linted) -> list[dict[str, Any]]:
             text = f'"{meaning.value}"'
         out.append({"name": name, "text": text, "decided": meaning.decided})
     kernel = linted.tree.vocabulary.kernels[op.spec.semantics.kernel]
+    untold = kernel.untold(op.spec)
+    out += [{"name": n, "text": f'"{v}"', "decided": None} for n, v in untold.items()]
     for kind, names in (("input", kernel.inputs), ("output", kernel.outputs)):
         fields = [f.name for f in op.spec.tensors(kind)]
         fields += ["None"] * (len(names) - len(fields))

@@ -39,10 +39,11 @@ class KernelTypes(Subject):
     def kernel_dtypes(self, attributes: Mapping[str, str]) -> dict[str, str | list[str]]:
         """What the kernel takes: of its tensors the data types, or the tensor whose type it is."""
         taken = dict(self.kernel.dtypes)
+        untold = self.kernel.untold(self.spec)
         for name, parameter in self.kernel.parameters.items():
-            meaning = self.spec.semantics.meanings[name]
-            value = meaning.value
-            if meaning.by is not None and meaning.by in attributes:
+            meaning = self.spec.semantics.meanings.get(name)
+            value = meaning.value if meaning else untold[name]
+            if meaning and meaning.by is not None and meaning.by in attributes:
                 value = (meaning.values or {})[attributes[meaning.by]]
             taken |= parameter.dtypes.get(value or "", {})
         return taken

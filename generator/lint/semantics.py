@@ -12,7 +12,16 @@ class Semantics(Subject):
     def check(self) -> None:
         kernel = self.vocabulary.kernels[self.spec.semantics.kernel]
         meanings = self.spec.semantics.meanings
+        untold = kernel.untold(self.spec)
         for name in meanings:
+            if name in untold:
+                self.report.add(
+                    "E203",
+                    f"`{name}` is about `{kernel.parameters[name].of}`, which this operator lacks",
+                    self.document.key_span(("semantics", name)),
+                    "remove this",
+                )
+                continue
             self.unknown(
                 name,
                 ("semantics", name),
@@ -20,6 +29,8 @@ class Semantics(Subject):
                 f"a parameter of kernel `{self.spec.semantics.kernel}`",
             )
         for name, parameter in kernel.parameters.items():
+            if name in untold:
+                continue
             path: KeyPath = ("semantics", name)
             meaning = meanings.get(name)
             if meaning is None:

@@ -122,6 +122,13 @@ def _kernels(tree: SpecTree, report: Report) -> None:
                     f"parameter `{parameter}` needs one of `values` and `expression`",
                     tree.document.key_span(("kernels", name, "parameters", parameter)),
                 )
+            if entry.of is not None:
+                path: KeyPath = ("kernels", name, "parameters", parameter, "of")
+                tensors, span = [*kernel.inputs, *kernel.outputs], tree.document.span(path)
+                _known(entry.of, tensors, "a tensor of the kernel", span, report)
+                if entry.expression is not None:
+                    message = f"parameter `{parameter}` needs `values`: the first holds without `{entry.of}`"
+                    report.add("E212", message, span)
             for value, dtypes in entry.dtypes.items():
                 at: KeyPath = ("kernels", name, "parameters", parameter, "dtypes", value)
                 span = tree.document.key_span(at)

@@ -44,7 +44,6 @@ Decided where the page is silent:
     each_window_holds_input: The greatest element of nothing but padding is not known of DirectML
         (webnn#935).
     nan: Direct3D's max(x, NaN) is x, and of nothing but NaN it is NaN.
-    index_order: There are no indices here.
     padding_value: Padding is never chosen, also where all elements of a window are the least of
         their data type.
     defaults: The functions' strides are 1 and their paddings 0 where the caller names none, as
@@ -290,7 +289,6 @@ def lower(
         start_padding=StartPadding,
         # Decided: Direct3D's max(x, NaN) is x, and of nothing but NaN it is NaN.
         nan="ignored",
-        # Decided: There are no indices here.
         index_order="row_major",
         input=InputTensor,
         output=OutputTensor,

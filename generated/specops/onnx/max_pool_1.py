@@ -30,7 +30,6 @@ Decided where the page is silent:
     window_fits: The page's formula gives a size of 0 or less there.
     nan: NumPy's rule, so that NaN propagates from wherever it stands in a window; the peers
         disagree.
-    index_order: There are no indices here.
     padding_value: Padding is never chosen, also where all elements of a window are the least of
         their data type.
     window_of_padding: A window of nothing but padding gives negative infinity, or the least
@@ -252,7 +251,6 @@ def lower(
         # Decided: NumPy's rule, so that NaN propagates from wherever it stands in a window; the
         # peers disagree.
         nan="propagates",
-        # Decided: There are no indices here.
         index_order="row_major",
         input=X,
         output=Y,
