@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from generator import bounds, expr, model
+from generator import bounds, expr, model, rule_functions
 from generator.field_types import field_type
 from generator.names import yaml_word
 from generator.resolve import Operator
@@ -110,7 +110,8 @@ class Calls:
                 if attribute == "strides" and "total_bytes" not in patch:
                     item = self.data_types[tensor.dtype].bytes
                     values[name] = replace(
-                        values[name], total_bytes=expr.implied_bytes(tensor.sizes, given, item)
+                        values[name],
+                        total_bytes=rule_functions.buffer_bytes(tensor.sizes, given, item),
                     )
         for field in self.spec.fields:
             if field.length_of in patch and field.name not in patch:

@@ -12,13 +12,12 @@ from __future__ import annotations
 import ast
 import builtins
 import itertools
-import math
 import operator
 from collections.abc import Callable, Collection, Container, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from generator import bounds
+from generator import bounds, rule_functions
 from generator.bounds import Bound
 from generator.diagnostics import suggestion
 
@@ -720,9 +719,9 @@ class _Evaluator:
             case "max":
                 return max(values)
             case "unique":
-                return len(set(value)) == len(value)
+                return rule_functions.unique(value)
             case "product":
-                return self.limited(math.prod(value))
+                return self.limited(rule_functions.product(value))
             case "greatest":
                 entry = self.data_types[value]
                 if entry.kind not in ("signed", "unsigned"):
@@ -731,14 +730,15 @@ class _Evaluator:
             case "item_bytes":
                 return self.data_types[value].bytes
             case "implied_bytes":
-                return implied_bytes(value.sizes, value.strides, self.data_types[value.dtype].bytes)
+                item = self.data_types[value.dtype].bytes
+                return rule_functions.buffer_bytes(value.sizes, value.strides, item)
             case "distinct_addresses":
-                return distinct_addresses(value.sizes, value.strides)
+                return rule_functions.nested(value.sizes, value.strides)
             case "power_of_two":
-                return value > 0 and value & (value - 1) == 0
+                return rule_functions.power_of_two(value)
             case "windows_hold_input":
                 self.budget.spend(bounds.WINDOWS * len(values[0]))
-                return windows_hold_input(*values)
+                return rule_functions.windows_hold_input(*values)
         raise AssertionError(f"unchecked function {name}")
 
     @staticmethod
@@ -746,64 +746,3 @@ class _Evaluator:
         if abs(value) >= MAX_INTEGER:
             raise OverflowError("more than 128 bits")
         return value
-
-
-def implied_bytes(sizes: tuple[int, ...], strides: tuple[int, ...], item: int) -> int:
-    """The bytes from the first to the last element, rounded up to a multiple of 4."""
-    last = sum((size - 1) * stride for size, stride in zip(sizes, strides, strict=False))
-    return -(-(last + 1) * item // 4) * 4
-
-
-def distinct_addresses(sizes: tuple[int, ...], strides: tuple[int, ...]) -> bool:
-    """Sorted by stride, each dimension steps over all that lies inside it: so no two elements share memory."""
-    reach = 0
-    for stride, size in sorted(zip(strides, sizes, strict=False)):
-        if size > 1 and stride <= reach:
-            return False
-        reach += (size - 1) * stride
-    return True
-
-
-def windows_hold_input(
-    sizes: tuple[int, ...],
-    counts: tuple[int, ...],
-    window: tuple[int, ...],
-    strides: tuple[int, ...],
-    dilations: tuple[int, ...],
-    start: tuple[int, ...],
-) -> bool:
-    """Whether no window lies wholly in the padding, along each axis.
-
-    Each list has one entry for each axis: the input's size, the number of windows, the entries of a window, the steps
-    between windows and between entries, and the padding before the input.
-    """
-    if len({len(x) for x in (sizes, counts, window, strides, dilations, start)}) > 1:
-        return False
-    axes = zip(sizes, counts, window, strides, dilations, start, strict=True)
-    return all(_windows_hold_input(*axis) for axis in axes)
-
-
-def _windows_hold_input(
-    size: int, count: int, window: int, stride: int, dilation: int, start: int
-) -> bool:
-    if (count - 1) * stride - start >= size:
-        return False
-    early = min(count, -(-start // stride))  # windows that begin in the padding before the input
-    if early > 0 and -(-start // dilation) >= window:
-        return False  # the first window reaches least far
-    # The first entry at the input's begin or behind it: none is beyond its end, where that is nearer than a dilation.
-    first = -start % dilation
-    over = _sum_of_quotients(early, stride, first + max(dilation - size, 0), dilation)
-    return over == _sum_of_quotients(early, stride, first, dilation)
-
-
-def _sum_of_quotients(count: int, step: int, first: int, divisor: int) -> int:
-    """The sum of (first + i * step) // divisor for i from 0 to count - 1, as fast as a greatest common divisor."""
-    total = 0
-    while count > 0:
-        total += count * (count - 1) // 2 * (step // divisor) + count * (first // divisor)
-        step, first = step % divisor, first % divisor
-        # What is left counts points below a line; seen from its other side they are fewer.
-        count, first = divmod(step * count + first, divisor)
-        step, divisor = divisor, step
-    return total

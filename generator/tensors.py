@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from generator import expr
+from generator import rule_functions
 from generator.model import DataTypeEntry
 
 
@@ -28,5 +28,5 @@ def make_tensor(
 ) -> Tensor:
     """A packed tensor."""
     strides = tuple(math.prod(sizes[i + 1 :]) for i in range(len(sizes)))
-    total = expr.implied_bytes(sizes, strides, data_types[dtype].bytes)
+    total = rule_functions.buffer_bytes(sizes, strides, data_types[dtype].bytes)
     return Tensor(dtype, sizes, strides, len(sizes), total)

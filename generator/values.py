@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from generator import cases, decided, layout
+from generator import cases, decided, layout, rule_functions
 from generator.expr import Expr, parse
 from generator.field_types import field_type
 from generator.lint import Linted
@@ -64,9 +64,7 @@ def operator(op: Operator, linted: Linted) -> dict[str, Any]:
         "needs": [(r.id, need) for r in op.rules for need in r.needs],
         "computed": _computed(op),
         "derived": [(n, [n, _tuple(e.names())]) for n, e in op.derived.items()],
-        "functions": functions(
-            [*(r.require for r in op.rules), *expressions, *op.meanings.values()]
-        ),
+        "called": called([*(r.require for r in op.rules), *expressions, *op.meanings.values()]),
         "given": [(f.name, f"inputs[{i}]") for i, f in enumerate(spec.tensors("input"))],
         "kernel": kernel,
         "lowering": host_class(kernel),
@@ -262,9 +260,13 @@ def rule(found: Rule, op: Operator | None = None, only: str | None = None) -> di
     }
 
 
-def functions(expressions: Iterable[Expr]) -> list[str]:
-    """The functions of specops.tensor that expressions call."""
-    return sorted(set().union(*(e.functions() for e in expressions)))
+def called(expressions: Iterable[Expr]) -> dict[str, list[str]]:
+    """What modules with rules import for them: the functions that expressions call, by their modules, and tensors."""
+    functions = sorted(set().union(*(e.functions() for e in expressions)))
+    of_numbers = [f for f in functions if hasattr(rule_functions, f)]
+    of_tensors = ["Tensor", *(f for f in functions if f not in of_numbers)]
+    modules = {"specops.rule_functions": of_numbers, "specops.tensor": of_tensors}
+    return {module: names for module, names in modules.items() if names}
 
 
 # --- the kernel ---
@@ -295,7 +297,7 @@ def requirements(linted: Linted) -> dict[str, Any]:
                 "body": "\n".join(requires[-1].statement("return", layout.WITHIN)),
             }
         )
-    return {"constraints": constraints, "kernels": kernels, "functions": functions(requires)}
+    return {"constraints": constraints, "kernels": kernels, "called": called(requires)}
 
 
 def _lowered(op: Operator, linted: Linted) -> list[dict[str, Any]]:
@@ -547,6 +549,6 @@ def _numpy(name: str) -> str:
 def tensor_rules(linted: Linted) -> dict[str, Any]:
     return {
         "rules": [rule(found, only=c.only) for found, c in linted.tensor_rules],
-        "functions": functions(r.require for r, _ in linted.tensor_rules),
+        "called": called(r.require for r, _ in linted.tensor_rules),
         "page": linted.tree.vocabulary.tensor_page,
     }

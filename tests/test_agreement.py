@@ -1,8 +1,8 @@
 """Linter and generated validator say the same of descriptions at random: every rule of every operator is evaluated from
 its spec by the one, and runs as generated Python in the other.
 
-Of the functions that rules call, implied_bytes, distinct_addresses and windows_hold_input have the same body in both:
-test_expr.py holds these against looking at each element and each window.
+Functions of numbers that rules call are one module, in both: test_expr.py holds them against looking at each element
+and each window.
 
 `check("directml/argmax", 17)` repeats one description.
 """

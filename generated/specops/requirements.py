@@ -12,7 +12,8 @@ from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
 from specops.errors import SpecopsError
-from specops.tensor import Tensor, rank, unique
+from specops.rule_functions import unique
+from specops.tensor import Tensor, rank
 
 Lowered = TypeVar("Lowered")
 

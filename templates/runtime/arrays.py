@@ -8,7 +8,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from specops.errors import SpecopsError, ValidationError, Violation
-from specops.tensor import Tensor, native, nested
+from specops.rule_functions import nested
+from specops.tensor import Tensor, native
 from specops.validation import Operator
 from specops.vocabulary import DATA_TYPES
 

@@ -54,7 +54,8 @@ from specops import arrays, functions
 from specops.directml.descriptor import OperatorDesc, TensorDesc
 from specops.directml.tensor_rules import TENSOR_RULES
 from specops.operator import CompiledOperator
-from specops.tensor import Tensor, rank, unique
+from specops.rule_functions import unique
+from specops.tensor import Tensor, rank
 from specops.validation import Allowed, Computed, Field, Operator, Rule, Support
 from specops.vocabulary import TENSOR_PAGE
 

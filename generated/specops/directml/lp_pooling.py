@@ -69,7 +69,8 @@ from specops.directml.descriptor import OperatorDesc, TensorDesc
 from specops.directml.tensor_rules import TENSOR_RULES
 from specops.functions import Asked
 from specops.operator import CompiledOperator
-from specops.tensor import Tensor, rank, windows_hold_input
+from specops.rule_functions import windows_hold_input
+from specops.tensor import Tensor, rank
 from specops.validation import Allowed, Computed, Field, Operator, Rule, Support
 from specops.vocabulary import TENSOR_PAGE
 

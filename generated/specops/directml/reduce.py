@@ -124,7 +124,8 @@ from specops.directml.descriptor import OperatorDesc, TensorDesc
 from specops.directml.tensor_rules import TENSOR_RULES
 from specops.functions import Asked
 from specops.operator import CompiledOperator
-from specops.tensor import Tensor, greatest, product, rank, unique
+from specops.rule_functions import product, unique
+from specops.tensor import Tensor, greatest, rank
 from specops.validation import Allowed, Computed, Field, Operator, Rule, Support
 from specops.vocabulary import TENSOR_PAGE
 

@@ -9,15 +9,8 @@ https://learn.microsoft.com/windows/win32/api/directml/ns-directml-dml_buffer_te
 
 from __future__ import annotations
 
-from specops.tensor import (
-    Tensor,
-    distinct_addresses,
-    implied_bytes,
-    item_bytes,
-    power_of_two,
-    product,
-    rank,
-)
+from specops.rule_functions import power_of_two, product
+from specops.tensor import Tensor, distinct_addresses, implied_bytes, item_bytes, rank
 from specops.validation import Rule
 
 

@@ -29,7 +29,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from specops.tensor import Tensor, rank, unique
+from specops.rule_functions import unique
+from specops.tensor import Tensor, rank
 from specops.validation import Allowed, Computed, Field, Operator, Rule, Support
 
 

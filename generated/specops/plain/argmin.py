@@ -40,7 +40,8 @@ import numpy as np
 
 from specops import arrays, functions
 from specops.operator import CompiledOperator
-from specops.tensor import Tensor, rank, unique
+from specops.rule_functions import unique
+from specops.tensor import Tensor, rank
 from specops.validation import Allowed, Computed, Field, Operator, Rule, Support
 
 

@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from specops import arrays, tensor, validation
+from specops import arrays, rule_functions, tensor, validation
 from specops.directml.tensor_rules import TENSOR_RULES
 from specops.errors import ValidationError, Violation
 from specops.operator import CompiledOperator
@@ -179,7 +179,9 @@ def read_tensor(
         return None
     strides = tensor.packed_strides(sizes) if strides is None else strides
     total = (
-        tensor.buffer_bytes(sizes, strides, tensor.item_bytes(dtype)) if total is None else total
+        rule_functions.buffer_bytes(sizes, strides, tensor.item_bytes(dtype))
+        if total is None
+        else total
     )
     return Tensor(
         dtype, sizes, strides, len(sizes) if count is None else count, total, alignment, flags
