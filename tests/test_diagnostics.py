@@ -5,6 +5,7 @@ A case is a change of the small good tree in diagnostics/base:
     in: the changed file, where it is not the spec
     replace, with: a piece of the file, which must be there once, and what stands there instead
     write: the whole text of the file; remove: there is no such file; move: it has another name
+    again: names of copies of the file, each with what is replaced there by what
     encoding: of the file; pad: so many blanks are added to it
     command: the verb and its operators, where it is not `lint`
     edited: a generated file that somebody edits before the command runs
@@ -38,7 +39,7 @@ def bad_tree(name: str, root: Path, run: Run) -> list[str]:
     """Make the tree of a case; the command to run on it."""
     case: dict[str, Any] = yaml.safe_load((FOLDER / f"{name}.yaml").read_text(encoding="utf-8"))
     known = {"in", "replace", "with", "write", "remove", "move", "encoding", "pad", "command"}
-    assert case.keys() <= {*known, "edited"}, "a case has another key"
+    assert case.keys() <= {*known, "again", "edited"}, "a case has another key"
     shutil.copytree(BASE, root)
     command = case.get("command", ["lint"])
     file = case.get("in", trees.ARGMAX)
@@ -52,6 +53,10 @@ def bad_tree(name: str, root: Path, run: Run) -> list[str]:
         tree.edit(file, case["replace"], case["with"])
     if "write" in case:
         tree.write(file, case["write"])
+    for copy, changes in case.get("again", {}).items():
+        tree.write(copy, tree.text(file))
+        for old, new in changes.items():
+            tree.edit(copy, old, new)
     if "encoding" in case:
         tree.path(file).write_bytes(tree.text(file).encode(case["encoding"]))
     if "pad" in case:

@@ -15,6 +15,7 @@ from generator.lint.rules import Rules
 from generator.lint.semantics import Semantics
 from generator.lint.subject import TODO
 from generator.lint.tables import Tables
+from generator.lint.versions import check_versions
 from generator.lint.vocabulary import check_vocabulary
 from generator.lint.words import Words
 from generator.model import SpecTree, TensorConstraint
@@ -56,6 +57,7 @@ def lint(tree: SpecTree, report: Report) -> Linted:
         if report.count == before:
             sound.append(operator)
     _families(sound, report)
+    check_versions(sound, report)
     if not report:
         check_calls(operators, tree, tensor_rules, report)
     return Linted(tree, tensor_rules, requirements, tuple(operators))
