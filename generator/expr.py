@@ -164,22 +164,19 @@ class Expr:
         """The fields that occur, in the order of their first occurrence in `reads`."""
         return list(dict.fromkeys(read.split(".")[0] for read in self.reads))
 
-    def statement(self, keyword: str, width: int) -> list[str]:
-        """`keyword expression` as lines of at most `width`, broken as a formatter would."""
-        line = f"{keyword} {self.text}"
+    def returned(self, width: int) -> list[str]:
+        """`return expression` as lines of at most `width`, broken as a formatter would."""
+        line = f"return {self.text}"
         if len(line) <= width:
             return [line]
         tree = self.tree
         if isinstance(tree, ast.Call):
-            opening, closing, parts = (
-                f"{keyword} {self.part(tree.func)}(",
-                ")",
-                self.arguments(tree),
-            )
+            opening, closing = f"return {self.part(tree.func)}(", ")"
+            parts = self.arguments(tree)
         elif isinstance(tree, ast.ListComp):
-            opening, closing, parts = f"{keyword} [", "]", self.loop(tree)
+            opening, closing, parts = "return [", "]", self.loop(tree)
         elif isinstance(tree, ast.BoolOp | ast.IfExp):
-            opening, closing, parts = f"{keyword} (", ")", self.operands(tree)
+            opening, closing, parts = "return (", ")", self.operands(tree)
         else:
             return [line]
         flat = " ".join(parts).removesuffix(",")

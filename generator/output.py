@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Literal, TypeVar
 
 MANIFEST = "MANIFEST"
+_SHOWN = 40  # lines of a difference
 _TEMPORARY = ".specops-"
 _TEMPORARY_NAME = re.compile(re.escape(_TEMPORARY) + "[0-9a-f]{8}")
 _NEW_FILE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
@@ -48,7 +49,7 @@ class Difference:
         """Whether the file goes."""
         return self.kind in ("orphan", "foreign")
 
-    def diff(self, source: str, limit: int = 40) -> str:
+    def diff(self, source: str) -> str:
         lines = list(
             difflib.unified_diff(
                 self.old.splitlines(),
@@ -59,8 +60,8 @@ class Difference:
                 n=2,
             )
         )
-        more = len(lines) - limit
-        return "\n".join(lines[:limit] + ([f"... {more} more lines"] if more > 0 else []))
+        more = len(lines) - _SHOWN
+        return "\n".join(lines[:_SHOWN] + ([f"... {more} more lines"] if more > 0 else []))
 
 
 @dataclass

@@ -26,10 +26,10 @@ class SelfTest:
         operator: Operator,
         tree: SpecTree,
         tensor_rules: tuple[tuple[Rule, TensorConstraint], ...],
-        requirements: tuple[Use, ...],
-        remembered: dict[tuple[str, Tensor], bool],
         report: Report,
         document: Document | None = None,
+        requirements: tuple[Use, ...] = (),
+        remembered: dict[tuple[str, Tensor], bool] | None = None,
     ) -> None:
         self.operator, self.spec = operator, operator.spec
         self.document = document or operator.source.document
@@ -38,7 +38,7 @@ class SelfTest:
         self.data_types = tree.vocabulary.data_types
         self.given = Given(operator, tree, self.document, report)
         self.requirements = requirements
-        self.remembered = remembered
+        self.remembered = {} if remembered is None else remembered
         self.tensor_rules = tensor_rules if operator.source.dialect == "directml" else ()
         self.budget = expr.Budget()
         self.calls = Calls(operator, self.data_types, self.budget)

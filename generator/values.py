@@ -202,7 +202,7 @@ def _function(name: str, expression: Expr, op: Operator, doc: str) -> dict[str, 
         "parameters": _parameters(op, expression.names()),
         "returns": _RETURNED[expression.type],
         "doc": doc,
-        "body": "\n".join(expression.statement("return", layout.WITHIN)),
+        "body": "\n".join(expression.returned(layout.WITHIN)),
     }
 
 
@@ -255,7 +255,7 @@ def rule(found: Rule, op: Operator | None = None, only: str | None = None) -> di
         "needs": found.needs,
         "reads": found.require.reads,
         "parameters": parameters,
-        "body": "\n".join(found.require.statement("return", layout.WITHIN)),
+        "body": "\n".join(found.require.returned(layout.WITHIN)),
         "only": only,
     }
 
@@ -294,7 +294,7 @@ def requirements(linted: Linted) -> dict[str, Any]:
                 "name": f"_{name}",
                 "parameters": [(p, _REQUIRED_TYPES[type]) for p, type in scope.items()],
                 "sentence": f"{sentence[0].upper()}{sentence[1:]}.",
-                "body": "\n".join(requires[-1].statement("return", layout.WITHIN)),
+                "body": "\n".join(requires[-1].returned(layout.WITHIN)),
             }
         )
     return {"constraints": constraints, "kernels": kernels, "called": called(requires)}

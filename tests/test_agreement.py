@@ -37,7 +37,7 @@ def specs() -> dict[str, SelfTest]:
     assert tree is not None
     linted = lint.lint(tree, report)
     assert not report
-    return {o.id: SelfTest(o, tree, linted.tensor_rules, (), {}, report) for o in linted.operators}
+    return {o.id: SelfTest(o, tree, linted.tensor_rules, report) for o in linted.operators}
 
 
 LABELS = sorted(

@@ -510,7 +510,7 @@ def test_broken_over_lines(text: str) -> None:
     """A long expression is broken into lines that mean the same."""
     parsed = expr.parse(text, FIELDS, "bool", DATA_TYPES)
     for width in (10, 30, 200):
-        lines = parsed.statement("return", width)
+        lines = parsed.returned(width)
         written = ast.parse("def f():\n" + "\n".join(f"    {line}" for line in lines))
         (returned,) = written.body[0].body  # type: ignore[attr-defined]
         assert ast.dump(returned.value) == ast.dump(ast.parse(text, mode="eval").body), lines

@@ -52,7 +52,15 @@ def lint(tree: SpecTree, report: Report) -> Linted:
         if report.count == before and vocabulary_sound:
             KernelTypes(operator, tree, report).check()
             required = requirements[source.spec.semantics.kernel]
-            SelfTest(operator, tree, tensor_rules, required, remembered, report).run()
+            test = SelfTest(
+                operator,
+                tree,
+                tensor_rules,
+                report,
+                requirements=required,
+                remembered=remembered,
+            )
+            test.run()
         operators.append(operator)
         if report.count == before:
             sound.append(operator)

@@ -68,7 +68,7 @@ def check_calls(
             path: KeyPath = ("equivalences", i)
             sides = {"this": operator, "that": known[entry.operator]}
             tests = {
-                side: SelfTest(called, tree, tensor_rules, (), {}, report, document)
+                side: SelfTest(called, tree, tensor_rules, report, document)
                 for side, called in sides.items()
             }
             for j, case in enumerate(entry.cases):

@@ -63,7 +63,7 @@ class Rules(Subject):
     def layout(self) -> None:
         """Expressions are written into generated modules, where lines are not endless."""
         for expression, path in self.expressions():
-            if max(map(len, expression.statement("return", layout.WITHIN))) > layout.WITHIN:
+            if max(map(len, expression.returned(layout.WITHIN))) > layout.WITHIN:
                 self.too_long(path)
         for name, expression in self.operator.meanings.items():
             if not layout.fits(name, expression.text):

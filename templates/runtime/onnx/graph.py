@@ -182,10 +182,10 @@ class Graph:
             if reason is not None:
                 missing.append(f"{node}: {reason}")
             elif node.operator == "Constant":
-                name = self._arity(node, 0, 1)[1][0]
+                name = self._single(node, 0)[1]
                 constants[name] = self._constant(node, opset)
             elif node.operator == "Identity":
-                (source,), (name,) = self._arity(node, 1, 1)
+                (source,), name = self._single(node, 1)
                 self._no_attributes(node)
                 steps.append(Step(node, None, {"input": source}, {}, {"output": name}, {}))
             else:
@@ -205,12 +205,13 @@ class Graph:
             raise Unsupported(self.subject, missing, f"Operators are {', '.join(_SUPPORTED)}.")
         return steps, constants
 
-    def _arity(self, node: Node, inputs: int, outputs: int) -> tuple[list[str], list[str]]:
-        """The names that a node reads and gives, all of which must be there."""
-        found = [n for n in node.inputs if n], [n for n in node.outputs if n]
-        if (len(node.inputs), len(node.outputs), *map(len, found)) != (inputs, outputs) * 2:
-            raise self.invalid(f"{node}: {node.operator} has {inputs} inputs and {outputs} outputs")
-        return found
+    def _single(self, node: Node, count: int) -> tuple[list[str], str]:
+        """The names that a node of so many inputs reads, and the one that it gives; all must be there."""
+        inputs, outputs = [n for n in node.inputs if n], [n for n in node.outputs if n]
+        names = [node.inputs, inputs, node.outputs, outputs]
+        if [*map(len, names)] != [count, count, 1, 1]:
+            raise self.invalid(f"{node}: {node.operator} has {count} inputs and one output")
+        return inputs, outputs[0]
 
     def _no_attributes(self, node: Node) -> None:
         for name in node.attributes:
