@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import struct
+from dataclasses import dataclass, fields
 from typing import Any
 
 from generator import layout
@@ -17,22 +18,93 @@ from generator.selftest import tensor_patches
 from generator.tensors import make_tensor
 
 
-def tables(operator: Operator, linted: Linted) -> dict[str, list[Any]]:
-    """All tables by name."""
-    return {
-        "examples": [_example(e, operator, linted) for e in operator.spec.examples],
-        "violations": _violations(operator, linted),
-        "unsupported": _unsupported(operator, linted),
-        "equivalences": [
+@dataclass(frozen=True)
+class CalledInput:
+    """An input array of a docstring's call."""
+
+    argument: str
+    dtype: str  # NumPy's name
+    data: Any
+
+
+@dataclass(frozen=True)
+class Called:
+    """An example as the line of a docstring and what it prints."""
+
+    inputs: list[CalledInput]
+    arguments: dict[str, Any]
+    several: bool  # outputs
+    exact: bool
+    rounded: bool
+    expected: Any
+    plain: bool  # whether a docstring can show it
+
+
+@dataclass(frozen=True)
+class ExampleValues:
+    """An example with all that follows for it."""
+
+    id: str
+    origin: str
+    tensors: dict[str, tuple[str, Any]]
+    sizes: dict[str, list[int]]
+    attributes: dict[str, Any]
+    arguments: dict[str, Any]
+    level: str | None
+    call: Called
+
+
+@dataclass(frozen=True)
+class Violation:
+    """A change of the first example that breaks a rule."""
+
+    id: str
+    field: str
+    patch: dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Same:
+    """A case of an equivalence: both calls."""
+
+    id: str
+    nan: bool
+    sizes: list[int]
+    this: dict[str, Any]
+    other: tuple[str, str, str, int | None]
+    that: dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Tables:
+    """All tables of an operator's cases."""
+
+    examples: list[ExampleValues]
+    violations: list[Violation]
+    unsupported: list[tuple[Any, ...]]
+    equivalences: list[Same]
+
+    @property
+    def rows(self) -> int:
+        """How many there are of all."""
+        return sum(len(getattr(self, table.name)) for table in fields(self))
+
+
+def tables(operator: Operator, linted: Linted) -> Tables:
+    return Tables(
+        examples=[_example(e, operator, linted) for e in operator.spec.examples],
+        violations=_violations(operator, linted),
+        unsupported=_unsupported(operator, linted),
+        equivalences=[
             row for e in operator.spec.equivalences for row in _equivalence(e, operator, linted)
         ],
-    }
+    )
 
 
 # --- examples ---
 
 
-def _example(example: Example, operator: Operator, linted: Linted) -> dict[str, Any]:
+def _example(example: Example, operator: Operator, linted: Linted) -> ExampleValues:
     spec = operator.spec
     data_types = linted.tree.vocabulary.data_types
     tensors = {
@@ -65,16 +137,16 @@ def _example(example: Example, operator: Operator, linted: Linted) -> dict[str, 
         for n, e in {**{f.name: f.dtype for f in spec.fields}, **operator.dtypes}.items()
     }
     called = {n: v for n, v in arguments.items() if v != defaults[n] and n not in implied}
-    return {
-        "id": example.id,
-        "origin": example.page or "(decided)",
-        "tensors": tensors,
-        "sizes": sizes,
-        "attributes": {**given, **computed},
-        "arguments": {**arguments, **asked},
-        "level": _level(operator, tensors, sizes, values),
-        "call": _call(spec, tensors, {**called, **_not_default(asked, spec, own)}, linted),
-    }
+    return ExampleValues(
+        id=example.id,
+        origin=example.page or "(decided)",
+        tensors=tensors,
+        sizes=sizes,
+        attributes={**given, **computed},
+        arguments={**arguments, **asked},
+        level=_level(operator, tensors, sizes, values),
+        call=_call(spec, tensors, {**called, **_not_default(asked, spec, own)}, linted),
+    )
 
 
 def _implied(given: dict[str, Any], operator: Operator, linted: Linted) -> list[str]:
@@ -155,15 +227,10 @@ def _level(
 
 def _call(
     spec: OperatorSpec, tensors: dict[str, Any], arguments: dict[str, Any], linted: Linted
-) -> dict[str, Any]:
-    """An example as the line of a docstring and what it prints."""
+) -> Called:
     data_types = linted.tree.vocabulary.data_types
     inputs = [
-        {
-            "argument": argument,
-            "dtype": data_types[tensors[name][0]].numpy,
-            "data": tensors[name][1],
-        }
+        CalledInput(argument, data_types[tensors[name][0]].numpy, tensors[name][1])
         for name, argument in array_arguments(spec).items()
     ]
     outputs = [tensors[f.name] for f in spec.tensors("output") if f.name in tensors]
@@ -172,21 +239,19 @@ def _call(
         _floats(values, exact) if data_types[t].kind == "float" else values for t, values in outputs
     ]
     expected = printed if len(outputs) > 1 else printed[0]
-    return {
-        "inputs": inputs,
-        "arguments": arguments,
-        "several": len(outputs) > 1,
-        "exact": exact,
-        "rounded": not exact and data_types[outputs[0][0]].kind == "float",
-        "expected": expected,
-        # Whether a docstring can show it: finite numbers, of NumPy's types, a tensor on a line.
-        "plain": all(
-            len(str(data)) < layout.WIDTH for data in (*(i["data"] for i in inputs), expected)
-        )
+    return Called(
+        inputs,
+        arguments,
+        several=len(outputs) > 1,
+        exact=exact,
+        rounded=not exact and data_types[outputs[0][0]].kind == "float",
+        expected=expected,
+        # Finite numbers, of NumPy's types, a tensor on a line.
+        plain=all(len(str(data)) < layout.WIDTH for data in (*(i.data for i in inputs), expected))
         and not special_floats([data for _, data in tensors.values()])
         and all(data_types[t].numpy != "bfloat16" for t, _ in tensors.values())
         and all(not exact or _printed_alike(data, data_types[t].numpy) for t, data in outputs),
-    }
+    )
 
 
 def _printed_alike(data: Any, dtype: str) -> bool:
@@ -221,12 +286,12 @@ def shape(data: Any) -> list[int]:
 # --- what breaks rules ---
 
 
-def _violations(operator: Operator, linted: Linted) -> list[dict[str, Any]]:
+def _violations(operator: Operator, linted: Linted) -> list[Violation]:
     """Each constraint with its smallest change; for each tensor those of the tensor's own rules."""
-    out = [{"id": rule.id, "field": rule.field, "patch": rule.violate} for rule in operator.rules]
+    out = [Violation(rule.id, rule.field, rule.violate) for rule in operator.rules]
     if operator.source.dialect == "directml":
         out += (
-            {"id": rule.id, "field": field, "patch": patch}
+            Violation(rule.id, field, patch)
             for rule, field, patch in tensor_patches(operator, linted.tensor_rules)
         )
     return out
@@ -256,19 +321,19 @@ def _unsupported(operator: Operator, linted: Linted) -> list[tuple[Any, ...]]:
 # --- the same by another operator ---
 
 
-def _equivalence(entry: Equivalence, operator: Operator, linted: Linted) -> list[dict[str, Any]]:
+def _equivalence(entry: Equivalence, operator: Operator, linted: Linted) -> list[Same]:
     """One row for each case: both calls, and whether their data may hold NaN."""
     other = next(o for o in linted.operators if o.id == entry.operator)
     both = len(operator.spec.tensors("output")) == len(other.spec.tensors("output"))
     return [
-        {
-            "id": f"{entry.id}_{i}" if len(entry.cases) > 1 else entry.id,
-            "nan": nan_rule(operator) == nan_rule(other),
-            "sizes": case.sizes,
-            "this": _arguments(case.this, operator, both),
-            "other": caller(other),
-            "that": _arguments(case.that, other, both),
-        }
+        Same(
+            id=f"{entry.id}_{i}" if len(entry.cases) > 1 else entry.id,
+            nan=nan_rule(operator) == nan_rule(other),
+            sizes=case.sizes,
+            this=_arguments(case.this, operator, both),
+            other=caller(other),
+            that=_arguments(case.that, other, both),
+        )
         for i, case in enumerate(entry.cases, 1)
     ]
 

@@ -9,9 +9,10 @@ from typing import Any
 from generator.lint import Linted
 from generator.names import natural
 from generator.resolve import families
+from generator.values import OperatorValues
 
 
-def text(linted: Linted, made: Mapping[str, Callable[[], dict[str, Any]]]) -> str:
+def text(linted: Linted, made: Mapping[str, Callable[[], OperatorValues]]) -> str:
     """All operators, with the calls that compile their kernels: an example of each combination of attributes."""
     newest = {
         group[-1].id
@@ -20,22 +21,20 @@ def text(linted: Linted, made: Mapping[str, Callable[[], dict[str, Any]]]) -> st
     records = []
     for o in sorted(linted.operators, key=lambda o: natural(o.id)):
         calls: list[dict[str, Any]] = []
-        for example in made[o.id]()["examples"]:
-            inputs = {f.name: example["tensors"][f.name][0] for f in o.spec.tensors("input")}
+        for example in made[o.id]().examples:
+            inputs = {f.name: example.tensors[f.name][0] for f in o.spec.tensors("input")}
             call = {
-                "inputs": {n: [dtype, list(example["sizes"][n])] for n, dtype in inputs.items()},
+                "inputs": {n: [dtype, list(example.sizes[n])] for n, dtype in inputs.items()},
                 "attributes": {
-                    f.name: example["attributes"][f.name]
+                    f.name: example.attributes[f.name]
                     for f in o.spec.fields
-                    if f.name in example["attributes"] and f.length_of is None
+                    if f.name in example.attributes and f.length_of is None
                 },
-                "outputs": [
-                    f.name for f in o.spec.tensors("output") if f.name in example["tensors"]
-                ],
+                "outputs": [f.name for f in o.spec.tensors("output") if f.name in example.tensors],
                 "sizes": {
-                    f.name: example["sizes"][f.name]
+                    f.name: example.sizes[f.name]
                     for f in o.spec.tensors("output")
-                    if f.sizes is None and f.name in example["tensors"]
+                    if f.sizes is None and f.name in example.tensors
                 },
             }
             alike = [c for c in calls if c["attributes"] == call["attributes"]]

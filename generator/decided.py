@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 from generator.lint import Linted
@@ -10,8 +11,16 @@ from generator.model import DIALECTS
 from generator.resolve import Operator, families
 
 
+@dataclass(frozen=True)
+class Decided:
+    """What was decided, by the id of a rule, a parameter of the kernel or an entry of `silent`."""
+
+    id: str
+    text: str
+
+
 def values(linted: Linted) -> dict[str, Any]:
-    of_tensors = [{"id": r.id, "text": r.decided} for r, _ in linted.tensor_rules if r.decided]
+    of_tensors = [Decided(r.id, r.decided) for r, _ in linted.tensor_rules if r.decided]
     groups = [
         group
         for dialect in DIALECTS
@@ -29,7 +38,7 @@ def _decisions(group: list[Operator]) -> dict[str, Any]:
         "name": spec.operator,
         "id": f"{source.dialect}/{source.family}{held}",
         "pages": {(o.spec.page.address, o.spec.page.revision): o.spec.page for o in group}.values(),
-        "decided": _once(group, lambda o: [(d["id"], d["text"]) for d in of_operator(o)]),
+        "decided": _once(group, lambda o: [(d.id, d.text) for d in of_operator(o)]),
         "errata": _once(group, lambda o: [(e.page, e.correction) for e in o.spec.errata]),
     }
 
@@ -58,11 +67,9 @@ def _listed(versions: list[int]) -> str:
     return f"version{'s' if len(versions) > 1 else ''} {', '.join(map(str, versions))}"
 
 
-def of_operator(op: Operator) -> list[dict[str, str]]:
+def of_operator(op: Operator) -> list[Decided]:
     """What the page leaves open, in the order of the spec."""
     spec = op.spec
-    rules = [{"id": c.id, "text": c.decided} for c in spec.constraints if c.decided]
-    meanings = [
-        {"id": n, "text": m.decided} for n, m in spec.semantics.meanings.items() if m.decided
-    ]
-    return [*rules, *meanings, *({"id": d.id, "text": d.decided} for d in spec.silent)]
+    rules = [Decided(c.id, c.decided) for c in spec.constraints if c.decided]
+    meanings = [Decided(n, m.decided) for n, m in spec.semantics.meanings.items() if m.decided]
+    return [*rules, *meanings, *(Decided(d.id, d.decided) for d in spec.silent)]

@@ -24,6 +24,7 @@ from generator.resolve import Operator, families
 
 Values = Callable[[], dict[str, Any]]
 Text = Callable[[], str]
+Made = Callable[[], values.OperatorValues]
 
 
 @dataclass(frozen=True, eq=False)
@@ -234,7 +235,7 @@ def _directml_registry(operators: list[Operator]) -> File:
 # --- one operator ---
 
 
-def _operator(operator: Operator, made: Values, linted: Linted) -> Iterator[File]:
+def _operator(operator: Operator, made: Made, linted: Linted) -> Iterator[File]:
     dialect, name = operator.source.dialect, operator.source.name
     sources, users = (operator.source.file,), (operator.id,)
     layout = "version" if dialect == "onnx" else "operator"
@@ -254,12 +255,12 @@ def _page(operator: Operator, linted: Linted) -> str:
     return f"{page.operator(operator, linted)}\n"
 
 
-def _versions(group: list[Operator], newest: Values, linted: Linted) -> File:
+def _versions(group: list[Operator], newest: Made, linted: Linted) -> File:
     name = group[-1].source.family
     return Filled(
         f"specops/onnx/{name}.py",
         tuple(o.source.file for o in group),
         "templates/onnx/operator.py.jinja",
         tuple(o.id for o in group),
-        lambda: {"op": values.versions(group, newest(), linted)},
+        lambda: values.versions(group, newest(), linted),
     )

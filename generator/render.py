@@ -7,7 +7,7 @@ import textwrap
 import traceback
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import jinja2
 
@@ -242,10 +242,19 @@ def _exploded(text: str, indent: int) -> str:
     return "\n".join(["(", *(f"{pad}{w}," for w in text[1:-1].split(", ")), " " * indent + ")"])
 
 
-def define(function: Mapping[str, Any], returns: str) -> str:
+class _Function(Protocol):
+    """What becomes a function of a generated module."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def parameters(self) -> Sequence[tuple[str, str]]: ...
+
+
+def define(function: _Function, returns: str) -> str:
     """The first lines of a function with these `parameters`, as a formatter would lay them out."""
-    parameters = [f"{name}: {type}" for name, type in function["parameters"]]
-    head = f"def {function.get('name') or function['id']}("
+    parameters = [f"{name}: {type}" for name, type in function.parameters]
+    head = f"def {function.name}("
     flat = f"{head}{', '.join(parameters)}) -> {returns}:"
     if len(flat) <= layout.WIDTH:
         return flat

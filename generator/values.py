@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 from generator import cases, decided, layout, rule_functions
+from generator.cases import Called, ExampleValues, Same, Violation
+from generator.decided import Decided
 from generator.expr import Expr, parse
 from generator.field_types import field_type
 from generator.lint import Linted
-from generator.model import FieldSpec, OperatorSpec, SupportRow
+from generator.model import Erratum, FieldSpec, OperatorSpec, PageEntry, SupportRow
 from generator.names import (
     description_class,
     host_class,
@@ -30,8 +33,161 @@ _REQUIRED_TYPES = {"tensor": "Tensor", "ints": "Sequence[int]", "number": "float
 _RETURNED = {"int": "int", "ints": "Sequence[int]", "bool": "bool", "dtype": "str"}
 
 
-def operator(op: Operator, linted: Linted) -> dict[str, Any]:
-    """One operator, or one version of it."""
+@dataclass(frozen=True)
+class FieldValues:
+    """A field of the struct."""
+
+    name: str
+    doc: str
+    annotation: str
+    absent: bool  # whether callers may leave it out
+    entry: list[str]  # the arguments of `Field(...)`
+
+
+@dataclass(frozen=True)
+class InputValues:
+    """An input array of the function."""
+
+    name: str
+    doc: str
+    argument: str
+    dtypes: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class AllowedValues:
+    """What a tensor may be, by one table."""
+
+    name: str
+    low: int
+    high: int
+    dtypes: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class SupportValues:
+    """One table of the page."""
+
+    since: str | None
+    tensors: list[AllowedValues]
+    when: tuple[str, tuple[str, ...]] | None
+    place: str  # behind a tensor's name, which of the tables it is
+
+
+@dataclass(frozen=True)
+class FunctionValues:
+    """A function of the module, made of an expression."""
+
+    name: str
+    parameters: list[tuple[str, str]]  # with their types
+    body: str
+    returns: str
+    doc: str
+
+
+@dataclass(frozen=True)
+class RuleValues:
+    """A rule, and its function."""
+
+    id: str
+    field: str
+    allowed: str
+    sentence: str
+    origin: str
+    page: str | None
+    decided: str | None
+    needs: tuple[str, ...]
+    reads: tuple[str, ...]
+    parameters: list[tuple[str, str]]
+    body: str
+    only: str | None
+
+    @property
+    def name(self) -> str:
+        return self.id
+
+
+@dataclass(frozen=True)
+class LoweredValues:
+    """What a kernel is told, as Python text, and why it was decided so."""
+
+    name: str
+    text: str
+    decided: str | None = None
+
+
+@dataclass(frozen=True)
+class ParameterValues:
+    """An argument of the function behind the arrays, `default` as Python text; `passed` stands for it within."""
+
+    name: str
+    annotation: str
+    default: str | None
+    doc: str
+    passed: str = ""
+
+
+@dataclass(frozen=True)
+class OperatorValues:
+    """One operator, or one version of it; an ONNX operator in all its versions."""
+
+    dialect: str
+    name: str
+    class_name: str
+    title: str
+    summary: str
+    introduced: str | None
+    support_place: str
+    page: PageEntry
+    fields: list[FieldValues]
+    inputs: list[InputValues]
+    support: list[SupportValues]
+    ranks: list[tuple[Any, ...]]
+    rules: list[RuleValues]
+    needs: list[tuple[str, str]]
+    computed: list[FunctionValues]
+    derived: list[tuple[str, list[str]]]  # with the arguments of `Computed(...)`
+    called: dict[str, list[str]]  # what is imported for them
+    given: list[tuple[str, str]]
+    kernel: str
+    lowering: str
+    lowered: list[LoweredValues]
+    lower_reads: list[tuple[str, str]]
+    decided: list[Decided]
+    errata: list[Erratum]
+    special_floats: list[str]
+    parameters: list[ParameterValues]
+    asked: list[tuple[str, str]]
+    attributes: list[tuple[str, str]]
+    optional: bool
+    returns: str
+    memory_order: str
+    examples: list[ExampleValues]
+    violations: list[Violation]
+    unsupported: list[tuple[Any, ...]]
+    equivalences: list[Same]
+
+    @property
+    def shown(self) -> ExampleValues:
+        """The example of docstrings."""
+        return next((e for e in self.examples if e.call.plain), self.examples[0])
+
+    @property
+    def call(self) -> Called:
+        return self.shown.call
+
+
+@dataclass(frozen=True)
+class VersionsValues:
+    """What only an operator in all its versions has."""
+
+    compiled: str
+    compiled_for: str
+    sequences: bool
+    modules: list[tuple[int | None, str]]  # by version, oldest first
+
+
+def operator(op: Operator, linted: Linted) -> OperatorValues:
     spec, name = op.spec, op.source.name
     kernel = spec.semantics.kernel
     expressions = [
@@ -40,86 +196,84 @@ def operator(op: Operator, linted: Linted) -> dict[str, Any]:
         *op.sizes.values(),
         *op.dtypes.values(),
     ]
-    values: dict[str, Any] = {
-        "dialect": op.source.dialect,
-        "name": name,
-        "class_name": description_class(name),
-        "title": spec.operator + (f"-{spec.since_version}" if spec.since_version else ""),
-        "summary": spec.summary,
-        "introduced": spec.introduced,
-        "support_place": _SUPPORT_PLACES[op.source.dialect],
-        "page": spec.page,
-        "fields": [_field(f, op) for f in spec.fields],
-        "inputs": [
-            {
-                **_field(f, op),
-                "argument": cases.array_arguments(spec)[f.name],
-                "dtypes": spec.dtypes(f.name),
-            }
+    tables = cases.tables(op, linted)
+    arguments = cases.array_arguments(spec)
+    return OperatorValues(
+        dialect=op.source.dialect,
+        name=name,
+        class_name=description_class(name),
+        title=spec.operator + (f"-{spec.since_version}" if spec.since_version else ""),
+        summary=spec.summary,
+        introduced=spec.introduced,
+        support_place=_SUPPORT_PLACES[op.source.dialect],
+        page=spec.page,
+        fields=[_field(f, op) for f in spec.fields],
+        inputs=[
+            InputValues(f.name, f.doc, arguments[f.name], spec.dtypes(f.name))
             for f in spec.tensors("input")
         ],
-        "support": [_support(row) for row in spec.support],
-        "ranks": [row for table in spec.support for row in _ranks(table)],
-        "rules": [rule(r, op) for r in op.rules],
-        "needs": [(r.id, need) for r in op.rules for need in r.needs],
-        "computed": _computed(op),
-        "derived": [(n, [n, _tuple(e.names())]) for n, e in op.derived.items()],
-        "called": called([*(r.require for r in op.rules), *expressions, *op.meanings.values()]),
-        "given": [(f.name, f"inputs[{i}]") for i, f in enumerate(spec.tensors("input"))],
-        "kernel": kernel,
-        "lowering": host_class(kernel),
-        "lowered": _lowered(op, linted),
-        "lower_reads": _lower_reads(op),
-        "decided": decided.of_operator(op),
-        "errata": spec.errata,
-        "special_floats": cases.special_floats(
+        support=[_support(row) for row in spec.support],
+        ranks=[row for table in spec.support for row in _ranks(table)],
+        rules=[rule(r, op) for r in op.rules],
+        needs=[(r.id, need) for r in op.rules for need in r.needs],
+        computed=_computed(op),
+        derived=[(n, [n, _tuple(e.names())]) for n, e in op.derived.items()],
+        called=called([*(r.require for r in op.rules), *expressions, *op.meanings.values()]),
+        given=[(f.name, f"inputs[{i}]") for i, f in enumerate(spec.tensors("input"))],
+        kernel=kernel,
+        lowering=host_class(kernel),
+        lowered=_lowered(op, linted),
+        lower_reads=_lower_reads(op),
+        decided=decided.of_operator(op),
+        errata=spec.errata,
+        special_floats=cases.special_floats(
             [[e.given, [t.data for t in e.expect.values()]] for e in spec.examples]
         ),
-        "parameters": parameters([op], linted),
-        "asked": _asked(op),
-        "attributes": _attributes([op]),
-        "optional": any(f.optional for f in spec.fields),
-        "returns": _returns(op),
-        "memory_order": _memory_order(op),
-        **cases.tables(op, linted),
-    }
-    examples = values["examples"]
-    values["shown"] = next((e for e in examples if e["call"]["plain"]), examples[0])
-    values["call"] = values["shown"]["call"]
-    return values
+        parameters=parameters([op], linted),
+        asked=_asked(op),
+        attributes=_attributes([op]),
+        optional=any(f.optional for f in spec.fields),
+        returns=_returns(op),
+        memory_order=_memory_order(op),
+        examples=tables.examples,
+        violations=tables.violations,
+        unsupported=tables.unsupported,
+        equivalences=tables.equivalences,
+    )
 
 
-def versions(ops: Sequence[Operator], newest: dict[str, Any], linted: Linted) -> dict[str, Any]:
+def versions(ops: Sequence[Operator], newest: OperatorValues, linted: Linted) -> dict[str, Any]:
     """An ONNX operator in all its versions, oldest first. What is said of it are the values of the newest."""
     spec = ops[-1].spec
-    return {
-        **newest,
-        "name": ops[-1].source.family,
-        "class_name": spec.operator,
-        "title": spec.operator,
-        "compiled": _compiled(newest),
-        "compiled_for": _compiled_for(newest),
-        "sequences": any(f.type.endswith("[]") for o in ops for f in o.spec.fields),
-        "several_inputs": len(newest["inputs"]) > 1,
-        "modules": [{"version": o.spec.since_version, "module": o.source.name} for o in ops],
-        "parameters": [*parameters(ops, linted), _OPSET],
-        "attributes": _attributes(ops),
-    }
+    whole = replace(
+        newest,
+        name=ops[-1].source.family,
+        class_name=spec.operator,
+        title=spec.operator,
+        parameters=[*parameters(ops, linted), _OPSET],
+        attributes=_attributes(ops),
+    )
+    only = VersionsValues(
+        compiled=_compiled(newest),
+        compiled_for=_compiled_for(newest),
+        sequences=any(f.type.endswith("[]") for o in ops for f in o.spec.fields),
+        modules=[(o.spec.since_version, o.source.name) for o in ops],
+    )
+    return {"op": whole, "versions": only}
 
 
-def _compiled(op: dict[str, Any]) -> str:
+def _compiled(op: OperatorValues) -> str:
     """What Python shows of the compiled operator of the example."""
-    example = op["shown"]
-    shown = [f"{n}: {t[0]} {example['sizes'][n]}" for n, t in example["tensors"].items()]
-    return f"<{op['title']}({', '.join(shown)})>"
+    example = op.shown
+    shown = [f"{n}: {t[0]} {example.sizes[n]}" for n, t in example.tensors.items()]
+    return f"<{op.title}({', '.join(shown)})>"
 
 
-def _compiled_for(op: dict[str, Any]) -> str:
+def _compiled_for(op: OperatorValues) -> str:
     """The arguments by which the example is compiled."""
-    sizes = op["shown"]["sizes"]
     pairs = [
-        f'"{given["dtype"]}", {sizes[f["name"]]}'
-        for f, given in zip(op["inputs"], op["call"]["inputs"], strict=True)
+        f'"{given.dtype}", {op.shown.sizes[f.name]}'
+        for f, given in zip(op.inputs, op.call.inputs, strict=True)
     ]
     return ", ".join([pairs[0], *(f"({pair})" for pair in pairs[1:])])
 
@@ -127,15 +281,10 @@ def _compiled_for(op: dict[str, Any]) -> str:
 # --- fields ---
 
 
-def _field(field: FieldSpec, op: Operator) -> dict[str, Any]:
-    return {
-        "name": field.name,
-        "doc": field.doc,
-        "annotation": field_type(field.type).arguments
-        + (" | None" if field.length_of or field.optional else ""),
-        "absent": bool(field.length_of or field.optional),
-        "entry": _entry(field, op),
-    }
+def _field(field: FieldSpec, op: Operator) -> FieldValues:
+    absent = bool(field.length_of or field.optional)
+    annotation = field_type(field.type).arguments + (" | None" if absent else "")
+    return FieldValues(field.name, field.doc, annotation, absent, _entry(field, op))
 
 
 def _entry(field: FieldSpec, op: Operator) -> list[str]:
@@ -177,7 +326,7 @@ def _tuple(names: Iterable[str]) -> str:
     return f"({', '.join(quoted)}{',' if len(quoted) == 1 else ''})"
 
 
-def _computed(op: Operator) -> list[dict[str, Any]]:
+def _computed(op: Operator) -> list[FunctionValues]:
     """The functions of defaults, derived values and sizes, and the derived values by name."""
     out = []
     for name, expression in op.defaults.items():
@@ -196,14 +345,18 @@ def _computed(op: Operator) -> list[dict[str, Any]]:
     return out
 
 
-def _function(name: str, expression: Expr, op: Operator, doc: str) -> dict[str, Any]:
-    return {
-        "name": name,
-        "parameters": _parameters(op, expression.names()),
-        "returns": _RETURNED[expression.type],
-        "doc": doc,
-        "body": "\n".join(expression.returned(layout.WITHIN)),
-    }
+def _function(name: str, expression: Expr, op: Operator, doc: str) -> FunctionValues:
+    return FunctionValues(
+        name,
+        _parameters(op, expression.names()),
+        _body(expression),
+        returns=_RETURNED[expression.type],
+        doc=doc,
+    )
+
+
+def _body(expression: Expr) -> str:
+    return "\n".join(expression.returned(layout.WITHIN))
 
 
 def _parameters(op: Operator, names: Iterable[str]) -> list[tuple[str, str]]:
@@ -214,18 +367,15 @@ def _parameters(op: Operator, names: Iterable[str]) -> list[tuple[str, str]]:
     return fields + derived
 
 
-def _support(row: SupportRow) -> dict[str, Any]:
-    tensors = [
-        {"name": n, "low": t.low, "high": t.high, "dtypes": tuple(t.dtypes)}
-        for n, t in row.tensors.items()
-    ]
+def _support(row: SupportRow) -> SupportValues:
+    tensors = [AllowedValues(n, t.low, t.high, tuple(t.dtypes)) for n, t in row.tensors.items()]
     when = next(iter((row.when or {}).items()), None)
-    return {
-        "since": row.since,
-        "tensors": tensors,
-        "when": (when[0], tuple(when[1])) if when else None,
-        "place": _places(row.condition, f"from level {row.since}" if row.since else ""),
-    }
+    return SupportValues(
+        row.since,
+        tensors,
+        when=(when[0], tuple(when[1])) if when else None,
+        place=_places(row.condition, f"from level {row.since}" if row.since else ""),
+    )
 
 
 def _places(*parts: str) -> str:
@@ -240,24 +390,27 @@ def _ranks(row: SupportRow) -> list[tuple[Any, ...]]:
 # --- rules ---
 
 
-def rule(found: Rule, op: Operator | None = None, only: str | None = None) -> dict[str, Any]:
+def rule(found: Rule, op: Operator | None = None, only: str | None = None) -> RuleValues:
     """A rule with its function; of an operator, or of each tensor."""
-    parameters = _parameters(op, found.require.names()) if op else [("tensor", "Tensor")]
     quoted = op is not None and found.allowed.split()[0] in (f.name for f in op.spec.fields)
-    return {
-        "id": found.id,
-        "field": found.field,
-        "allowed": found.allowed,
-        "sentence": found.allowed if quoted else found.allowed[0].upper() + found.allowed[1:],
-        "origin": found.page if found.page is not None else "(decided)",
-        "page": found.page,
-        "decided": found.decided,
-        "needs": found.needs,
-        "reads": found.require.reads,
-        "parameters": parameters,
-        "body": "\n".join(found.require.returned(layout.WITHIN)),
-        "only": only,
-    }
+    return RuleValues(
+        id=found.id,
+        field=found.field,
+        allowed=found.allowed,
+        sentence=found.allowed if quoted else _capitalised(found.allowed),
+        origin=found.page if found.page is not None else "(decided)",
+        page=found.page,
+        decided=found.decided,
+        needs=found.needs,
+        reads=found.require.reads,
+        parameters=_parameters(op, found.require.names()) if op else [("tensor", "Tensor")],
+        body=_body(found.require),
+        only=only,
+    )
+
+
+def _capitalised(sentence: str) -> str:
+    return sentence[0].upper() + sentence[1:]
 
 
 def called(expressions: Iterable[Expr]) -> dict[str, list[str]]:
@@ -290,17 +443,18 @@ def requirements(linted: Linted) -> dict[str, Any]:
         requires.append(parse(shared.require, scope, "bool", vocabulary.data_types))
         sentence = re.sub("[{}]", "`", shared.allowed)
         constraints.append(
-            {
-                "name": f"_{name}",
-                "parameters": [(p, _REQUIRED_TYPES[type]) for p, type in scope.items()],
-                "sentence": f"{sentence[0].upper()}{sentence[1:]}.",
-                "body": "\n".join(requires[-1].returned(layout.WITHIN)),
-            }
+            FunctionValues(
+                f"_{name}",
+                [(p, _REQUIRED_TYPES[type]) for p, type in scope.items()],
+                _body(requires[-1]),
+                returns="bool",
+                doc=f"{_capitalised(sentence)}.",
+            )
         )
     return {"constraints": constraints, "kernels": kernels, "called": called(requires)}
 
 
-def _lowered(op: Operator, linted: Linted) -> list[dict[str, Any]]:
+def _lowered(op: Operator, linted: Linted) -> list[LoweredValues]:
     """The kernel's parameters and tensors: each with the Python text of its value and the reason."""
     out = []
     for name, meaning in op.spec.semantics.meanings.items():
@@ -319,14 +473,14 @@ def _lowered(op: Operator, linted: Linted) -> list[dict[str, Any]]:
                 text = f"{{\n{rows}        }}[{meaning.by}]"
         else:
             text = f'"{meaning.value}"'
-        out.append({"name": name, "text": text, "decided": meaning.decided})
+        out.append(LoweredValues(name, text, meaning.decided))
     kernel = linted.tree.vocabulary.kernels[op.spec.semantics.kernel]
     untold = kernel.untold(op.spec)
-    out += [{"name": n, "text": f'"{v}"', "decided": None} for n, v in untold.items()]
+    out += [LoweredValues(n, f'"{v}"') for n, v in untold.items()]
     for kind, names in (("input", kernel.inputs), ("output", kernel.outputs)):
         fields = [f.name for f in op.spec.tensors(kind)]
         fields += ["None"] * (len(names) - len(fields))
-        out += [{"name": n, "text": f, "decided": None} for n, f in zip(names, fields, strict=True)]
+        out += [LoweredValues(n, f) for n, f in zip(names, fields, strict=True)]
     return out
 
 
@@ -344,18 +498,18 @@ def _lower_reads(op: Operator) -> list[tuple[str, str]]:
 # --- the functions' arguments ---
 
 
-_OPSET = {
-    "name": "opset",
-    "annotation": "int | None",
-    "default": "None",
-    "doc": "The operator set, which picks the version in force; None means the newest known.",
-}
+_OPSET = ParameterValues(
+    "opset",
+    "int | None",
+    "None",
+    "The operator set, which picks the version in force; None means the newest known.",
+)
 
 
-def parameters(ops: Sequence[Operator], linted: Linted) -> list[dict[str, Any]]:
+def parameters(ops: Sequence[Operator], linted: Linted) -> list[ParameterValues]:
     """The arguments of an operator's function behind the array; of several versions all that any of them has.
 
-    Those that a caller must give come first. `default` is Python text.
+    Those that a caller must give come first.
     """
     spec = ops[-1].spec
     versions: dict[str, dict[int, FieldSpec]] = {}  # of each attribute
@@ -363,8 +517,8 @@ def parameters(ops: Sequence[Operator], linted: Linted) -> list[dict[str, Any]]:
         for field in op.spec.fields:
             if field.told:
                 versions.setdefault(field.name, {})[op.spec.since_version or 0] = field
-    required: list[dict[str, Any]] = []
-    others: list[dict[str, Any]] = []
+    required: list[ParameterValues] = []
+    others: list[ParameterValues] = []
     for having in versions.values():
         must = all(f.axes_of is None and f.default is None for f in having.values())
         flags = "bool" if ops[-1].source.dialect == "plain" else "bool | int"
@@ -372,21 +526,14 @@ def parameters(ops: Sequence[Operator], linted: Linted) -> list[dict[str, Any]]:
     for field in spec.tensors("output"):
         if field.sizes_argument and not field.sizes:
             doc = f"Sizes of {field.name}."
-            required.append(
-                {
-                    "name": field.sizes_argument,
-                    "annotation": "Sequence[int]",
-                    "default": None,
-                    "doc": doc,
-                }
-            )
+            required.append(ParameterValues(field.sizes_argument, "Sequence[int]", None, doc))
     asked = [p for i, f in enumerate(spec.tensors("output")) for p in _of_output(f, i, spec)]
     return required + others + asked
 
 
 def _parameter(
     having: dict[int, FieldSpec], must: bool, versions: int, flags: str, linted: Linted
-) -> dict[str, Any]:
+) -> ParameterValues:
     """One argument, from the attribute in the versions that have it, the newest first."""
     field = next(iter(having.values()))
     enum = linted.tree.vocabulary.enums.get(field.type)
@@ -415,12 +562,7 @@ def _parameter(
         doc.append(f"None means {_defaults(having)}.")
     if versions > 1 and len(having) < versions:
         doc.append(f"From version {min(having)} on.")
-    return {
-        "name": snake_case(field.name),
-        "annotation": annotation,
-        "default": default,
-        "doc": " ".join(doc),
-    }
+    return ParameterValues(snake_case(field.name), annotation, default, " ".join(doc))
 
 
 def _defaults(having: dict[int, FieldSpec]) -> str:
@@ -444,25 +586,23 @@ def _default_doc(text: str) -> str:
     return f"`{text}`" if text.startswith("[") else text
 
 
-def _of_output(field: FieldSpec, position: int, spec: OperatorSpec) -> list[dict[str, Any]]:
+def _of_output(field: FieldSpec, position: int, spec: OperatorSpec) -> list[ParameterValues]:
     """What callers may ask of an output, by its position among the outputs."""
     out = []
-
-    def add(name: str, annotation: str, default: str, doc: str) -> None:
-        out.append({"name": name, "annotation": annotation, "default": default, "doc": doc})
-
     if field.optional:
-        add(field.optional, "bool", "False", f"Whether to return {_called(field)} too.")
+        doc = f"Whether to return {_called(field)} too."
+        out.append(ParameterValues(field.optional, "bool", "False", doc))
     argument = cases.dtype_argument(field, spec)
     if argument:
         doc = f"Data type of {field.name}: {', '.join(spec.dtypes(field.name))}, or a NumPy dtype."
         own = "what follows from the other arguments" if field.chooses_dtype else field.dtype
-        add(argument, "Any", "None", f"{doc} None means that of `out` if given, else {own}.")
+        doc += f" None means that of `out` if given, else {own}."
         at = f", {position}" if position else ""
-        out[-1]["passed"] = f"functions.output_dtype({argument}, out{at})"
+        passed = f"functions.output_dtype({argument}, out{at})"
+        out.append(ParameterValues(argument, "Any", "None", doc, passed))
     if field.sizes_argument and field.sizes:
         doc = f"Sizes of {field.name}, where not those that follow from the other arguments."
-        add(field.sizes_argument, "Sequence[int] | None", "None", doc)
+        out.append(ParameterValues(field.sizes_argument, "Sequence[int] | None", "None", doc))
     return out
 
 

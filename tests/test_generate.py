@@ -711,7 +711,7 @@ def test_decisions_of_all_versions() -> None:
     tree = structure.load_tree(PROJECT, report)
     assert tree is not None
     linted = lint.lint(tree, report)
-    known = {(o.id, d["id"], d["text"]) for o in linted.operators for d in decided.of_operator(o)}
+    known = {(o.id, d.id, d.text) for o in linted.operators for d in decided.of_operator(o)}
     assert told == known
 
 
