@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import struct
 from dataclasses import dataclass, fields
-from typing import Any
+from typing import Any, NamedTuple
 
 from generator import layout
 from generator.calls import Calls
@@ -63,6 +63,35 @@ class Violation:
     patch: dict[str, Any]
 
 
+class Ranks(NamedTuple):
+    """How many dimensions a table allows a tensor; `chosen` is one value of an attribute that the table is for."""
+
+    level: str | None
+    tensor: str
+    fewest: int
+    most: int
+    chosen: dict[str, str]
+
+
+class Unsupported(NamedTuple):
+    """A data type that a table does not allow a tensor, and the level from which on another does."""
+
+    level: str | None
+    tensor: str
+    dtype: str
+    later: str | None
+    chosen: dict[str, str]
+
+
+class Caller(NamedTuple):
+    """How tests reach an operator."""
+
+    dialect: str
+    module: str
+    function: str
+    version: int | None
+
+
 @dataclass(frozen=True)
 class Same:
     """A case of an equivalence: both calls."""
@@ -71,7 +100,7 @@ class Same:
     nan: bool
     sizes: list[int]
     this: dict[str, Any]
-    other: tuple[str, str, str, int | None]
+    other: Caller
     that: dict[str, Any]
 
 
@@ -81,7 +110,7 @@ class Tables:
 
     examples: list[ExampleValues]
     violations: list[Violation]
-    unsupported: list[tuple[Any, ...]]
+    unsupported: list[Unsupported]
     equivalences: list[Same]
 
     @property
@@ -297,12 +326,9 @@ def _violations(operator: Operator, linted: Linted) -> list[Violation]:
     return out
 
 
-def _unsupported(operator: Operator, linted: Linted) -> list[tuple[Any, ...]]:
-    """For each table and tensor the data types it does not allow, and the level from which on they are.
-
-    Of a table that is for some values of an attribute, also one of these.
-    """
-    out: list[tuple[Any, ...]] = []
+def _unsupported(operator: Operator, linted: Linted) -> list[Unsupported]:
+    """For each table and tensor the data types it does not allow, and the level from which on they are."""
+    out: list[Unsupported] = []
     every = list(linted.tree.vocabulary.data_types)
     for row in operator.spec.support:
         for name, support in row.tensors.items():
@@ -313,8 +339,8 @@ def _unsupported(operator: Operator, linted: Linted) -> list[tuple[Any, ...]]:
                         for r in operator.spec.support
                         if r.since and r.when == row.when and dtype in r.tensors[name].dtypes
                     ]
-                    unlisted = (row.since, name, dtype, later[-1] if later else None)
-                    out.append((*unlisted, row.chosen) if row.when else unlisted)
+                    since = later[-1] if later else None
+                    out.append(Unsupported(row.since, name, dtype, since, row.chosen))
     return out
 
 
@@ -350,7 +376,6 @@ def nan_rule(operator: Operator) -> str | None:
     return meaning.value if meaning else None
 
 
-def caller(operator: Operator) -> tuple[str, str, str, int | None]:
-    """How tests reach an operator: its dialect, its module, its function and its version."""
+def caller(operator: Operator) -> Caller:
     source, version = operator.source, operator.spec.since_version
-    return (source.dialect, source.name, source.family, version)
+    return Caller(source.dialect, source.name, source.family, version)

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from generator import cases, decided, layout, rule_functions
-from generator.cases import Called, ExampleValues, Same, Violation
+from generator.cases import Called, ExampleValues, Ranks, Same, Unsupported, Violation
 from generator.decided import Decided
 from generator.expr import Expr, parse
 from generator.field_types import field_type
@@ -142,7 +142,7 @@ class OperatorValues:
     fields: list[FieldValues]
     inputs: list[InputValues]
     support: list[SupportValues]
-    ranks: list[tuple[Any, ...]]
+    ranks: list[Ranks]
     rules: list[RuleValues]
     needs: list[tuple[str, str]]
     computed: list[FunctionValues]
@@ -164,7 +164,7 @@ class OperatorValues:
     memory_order: str
     examples: list[ExampleValues]
     violations: list[Violation]
-    unsupported: list[tuple[Any, ...]]
+    unsupported: list[Unsupported]
     equivalences: list[Same]
 
     @property
@@ -382,9 +382,8 @@ def _places(*parts: str) -> str:
     return "".join(f" {part}" for part in parts if part)
 
 
-def _ranks(row: SupportRow) -> list[tuple[Any, ...]]:
-    chosen = (row.chosen,) if row.when else ()
-    return [(row.since, n, t.low, t.high, *chosen) for n, t in row.tensors.items()]
+def _ranks(row: SupportRow) -> list[Ranks]:
+    return [Ranks(row.since, n, t.low, t.high, row.chosen) for n, t in row.tensors.items()]
 
 
 # --- rules ---

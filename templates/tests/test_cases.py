@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import importlib
 import re
+from collections.abc import Mapping
 from functools import partial
-from types import ModuleType
-from typing import Any
+from types import MappingProxyType, ModuleType
+from typing import Any, NamedTuple
 
 import ml_dtypes
 import numpy as np
@@ -19,6 +20,46 @@ from specops.functions import Asked, compiled
 from specops.operator import CompiledOperator
 from specops.tensor import packed_strides
 from specops.vocabulary import DATA_TYPES, FEATURE_LEVELS
+
+# Of a table that is for all values of attributes.
+_ALL: Mapping[str, Any] = MappingProxyType({})
+
+
+class Ranks(NamedTuple):
+    """A row of RANKS; `chosen` are attributes that the level's table is for."""
+
+    level: str | None
+    tensor: str
+    fewest: int
+    most: int
+    chosen: Mapping[str, Any] = _ALL
+
+
+class Unsupported(NamedTuple):
+    """A row of UNSUPPORTED."""
+
+    level: str | None
+    tensor: str
+    dtype: str
+    later: str | None
+    chosen: Mapping[str, Any] = _ALL
+
+
+class Caller(NamedTuple):
+    """How an operator is reached: `other` of EQUIVALENCES."""
+
+    dialect: str
+    module: str
+    function: str
+    version: int | None
+
+
+def ranks(table: ModuleType) -> list[Ranks]:
+    return [Ranks(*row) for row in table.RANKS]
+
+
+def unsupported(table: ModuleType) -> list[Unsupported]:
+    return [Unsupported(*row) for row in table.UNSUPPORTED]
 
 
 def label(table: ModuleType) -> str:
@@ -237,10 +278,10 @@ def test_violation_of_a_call(table: ModuleType, row: tuple[str, str, dict[str, A
 @pytest.mark.parametrize(("table", "row"), rows("UNSUPPORTED", "directml"))
 def test_unsupported_data_type(table: ModuleType, row: tuple[Any, ...]) -> None:
     """A level's table refuses what it does not list, and says from which level on it is allowed."""
-    level, field, dtype, later, *chosen = row
+    level, field, dtype, later, chosen = Unsupported(*row)
     example = table.EXAMPLES[0]
-    values = {**example["attributes"], **dict(*chosen)}
-    patch = {f"{field}.dtype": dtype, **dict(*chosen)}
+    values = {**example["attributes"], **chosen}
+    patch = {f"{field}.dtype": dtype, **chosen}
     allowed = next(s for s in operator(table).support if s.since == level and s.holds(values))
     for name, (own, _) in example["tensors"].items():  # the others are of types that the level has
         if name != field and own not in allowed.tensors[name].dtypes:
@@ -257,7 +298,7 @@ def test_data_types_of_a_function(table: ModuleType) -> None:
     """A function takes exactly the data types of its table; for those that it takes nothing is compiled here."""
     for field in names(table, "input"):
         allowed = operator(table).support[0].tensors[field].dtypes
-        refused = {row[2] for row in table.UNSUPPORTED if row[1] == field}
+        refused = {u.dtype for u in unsupported(table) if u.tensor == field}
         assert {*allowed, *refused} == set(DATA_TYPES)
         for name in allowed:
             found = [(v.id, v.field) for v in violations(partial(lowered, table, field, name))]
@@ -329,12 +370,13 @@ def broken(call: Any) -> list[str]:
 @pytest.mark.parametrize(("table", "row"), rows("RANKS", "directml"))
 def test_supported_data_types(table: ModuleType, row: tuple[Any, ...]) -> None:
     """A level's table takes all that it does not refuse."""
-    level, field, _, _, *chosen = row
+    level, field, _, _, chosen = Ranks(*row)
     example = table.EXAMPLES[0]
-    refused = {r[2] for r in table.UNSUPPORTED if (r[0], r[1], *r[4:]) == (level, field, *chosen)}
+    key = (level, field, chosen)
+    refused = {u.dtype for u in unsupported(table) if (u.level, u.tensor, u.chosen) == key}
     assert field in example["tensors"] and refused < set(DATA_TYPES)
     for dtype in set(DATA_TYPES) - refused:
-        desc = description(table, example, {f"{field}.dtype": dtype, **dict(*chosen)})
+        desc = description(table, example, {f"{field}.dtype": dtype, **chosen})
         found = violations(partial(desc.validate, feature_level=level))
         assert ("supported_data_type", field) not in [(v.id, v.field) for v in found]
 
@@ -342,12 +384,13 @@ def test_supported_data_types(table: ModuleType, row: tuple[Any, ...]) -> None:
 @pytest.mark.parametrize(("table", "row"), rows("RANKS", "directml"))
 def test_ranks(table: ModuleType, row: tuple[Any, ...]) -> None:
     """A level's table gives the fewest and the most dimensions of a tensor; the others are as many here."""
-    level, field, low, high, *chosen = row
+    level, field, low, high, chosen = Ranks(*row)
     example = table.EXAMPLES[0]
     assert field in example["tensors"]
-    allowed = {r[1]: r[2:4] for r in table.RANKS if (r[0], *r[4:]) == (level, *chosen)}
+    together = [r for r in ranks(table) if (r.level, r.chosen) == (level, chosen)]
+    allowed = {r.tensor: (r.fewest, r.most) for r in together}
     for rank in (low - 1, low, high, high + 1):
-        patch = dict(*chosen)
+        patch = dict(chosen)
         for name in example["tensors"]:
             own = rank if name == field else min(max(rank, allowed[name][0]), allowed[name][1])
             patch |= {
@@ -362,7 +405,7 @@ def test_ranks(table: ModuleType, row: tuple[Any, ...]) -> None:
 def test_ranks_of_a_function(table: ModuleType) -> None:
     """The same for functions, as far as NumPy has arrays of so many dimensions."""
     first = names(table, "input")[0]
-    ((low, high),) = ((a, b) for _, name, a, b in table.RANKS if name == first)
+    ((low, high),) = ((r.fewest, r.most) for r in ranks(table) if r.tensor == first)
     for rank in {low - 1, low, high, high + 1} & {*range(65)}:
         inputs, arguments = changed(table, {f"{first}.sizes": [1] * rank})
         call = partial(function_of(table), *inputs, **arguments)
@@ -407,8 +450,8 @@ def first_types(op: Any, arguments: dict[str, Any]) -> set[str]:
 @pytest.mark.parametrize(("table", "row"), rows("EQUIVALENCES"))
 def test_equivalence(table: ModuleType, row: dict[str, Any]) -> None:
     """Both operators give the same, for each data type that both have."""
-    dialect, name, _, _ = row["other"]
-    other = operator_of(dialect, name)
+    caller = Caller(*row["other"])
+    other = operator_of(caller.dialect, caller.module)
     types = [
         first_types(op, row[call]) for op, call in ((operator(table), "this"), (other, "that"))
     ]
@@ -416,7 +459,7 @@ def test_equivalence(table: ModuleType, row: dict[str, Any]) -> None:
     for dtype in sorted(types[0] & types[1]):
         x = drawn(row["sizes"], dtype, row["nan"])
         here = listed(function_of(table)(x, **row["this"]))
-        there = listed(function(dialect, *row["other"][2:])(x, **row["that"]))
+        there = listed(function(caller.dialect, caller.function, caller.version)(x, **row["that"]))
         assert len(here) == len(there)
         for a, b in zip(here, there, strict=True):
             np.testing.assert_array_equal(numbers(a), numbers(b), err_msg=dtype)
