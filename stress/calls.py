@@ -26,7 +26,6 @@ from specops import ValidationError
 from specops.directml import TensorDesc
 from specops.lowering.max_pool import MaxPool
 from specops.lowering.max_pool_grad import MaxPoolGrad
-from specops.lowering.reduce import Reduce
 from specops.operator import CompiledOperator
 from stress import children, scale
 from stress.draws import FAMILIES, valid, wild, wild_call, wild_node
@@ -219,8 +218,6 @@ def planned(random: Random, compiled: CompiledOperator) -> None:
     if any(0 in sizes for sizes, _ in everything):
         return
     lowered: Any = compiled._lowered
-    if isinstance(lowered, Reduce) and lowered._other is not None:
-        lowered = lowered._other
     if isinstance(lowered, MaxPool) and len(compiled._outputs) == 1:
         steps.append(())  # no indices
     elif isinstance(lowered, MaxPoolGrad):

@@ -673,15 +673,3 @@ class ArgReduce(Search):
         input, output: the tensors; the output, of a 4- or 8-byte integer type, has size 1 along each reduced axis, or
             lacks these axes.
     """
-
-    def __init__(
-        self, *, better: str, tie: str, nan: str, axes: Sequence[int], input: Tensor, output: Tensor
-    ) -> None:
-        super().__init__(
-            better=better,
-            tie=tie,
-            nan=nan,
-            axes=axes,
-            input=input,
-            output=output,
-        )

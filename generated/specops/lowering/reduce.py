@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -19,9 +19,6 @@ from specops.lowering import machine
 from specops.lowering.keys import keys_of
 from specops.lowering.plans import Plans
 from specops.tensor import Tensor
-
-if TYPE_CHECKING:
-    from specops.lowering.arg_reduce import ArgReduce
 
 Array = npt.NDArray[Any]
 
@@ -114,7 +111,7 @@ def _adjoin(kept: list[Axis]) -> bool:
 
 
 class Reduce:
-    """One number of each group of elements, for fixed types and shape.
+    """One number of each group of elements, for fixed types and shape; an ArgReduce where that is an index.
 
     Args:
         function: "sum", "mean", "product", "l1" (the sum of magnitudes), "l2" (the root of the sum of squares),
@@ -127,25 +124,18 @@ class Reduce:
             lacks these axes.
     """
 
-    def __init__(
-        self, *, function: str, nan: str, axes: Sequence[int], input: Tensor, output: Tensor
-    ) -> None:
-        self.axes = frozenset(axes)
-        self._other: ArgReduce | None = None
+    def __new__(cls, *, function: str, **told: Any) -> Any:
         if function in _INDICES:
             # Only here: a sum need not wait for the kernels of searches.
             from specops.lowering.arg_reduce import ArgReduce
 
-            better = _INDICES[function]
-            self._other = ArgReduce(
-                better=better,
-                tie="first",
-                nan=nan,
-                axes=axes,
-                input=input,
-                output=output,
-            )
-            return
+            return ArgReduce(better=_INDICES[function], tie="first", **told)
+        return super().__new__(cls)
+
+    def __init__(
+        self, *, function: str, nan: str, axes: Sequence[int], input: Tensor, output: Tensor
+    ) -> None:
+        self.axes = frozenset(axes)
         self._sizes = input.sizes
         self._item_size = input.numpy_dtype.itemsize
         fold, finish, empty = _FUNCTIONS[function]
@@ -192,9 +182,6 @@ class Reduce:
 
     def __call__(self, x: Array, out: Array) -> None:
         """Write the result for `x` to `out`; shapes and types as declared, any strides."""
-        if self._other is not None:
-            self._other(x, out)
-            return
         if self._total == 0 or out.size == 0:
             out[...] = self._empty
             return
@@ -214,8 +201,6 @@ class Reduce:
 
     def kernels(self) -> list[launch.Kernel]:
         """All that calls may run, whatever the strides."""
-        if self._other is not None:
-            return self._other.kernels()
         return [run(*self._fold) for run in (_ROWS, _RUNS, _COLUMNS, _PLANES, _COMBINE)]
 
     def _plan(self, strides: tuple[int, ...], out_strides: tuple[int, ...]) -> _Plan:
