@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
@@ -22,6 +22,13 @@ class Lowered(Protocol):
 
     def kernels(self) -> list[launch.Kernel]:
         """All that calls may run."""
+
+
+@runtime_checkable
+class Reducing(Lowered, Protocol):
+    """One whose output may lack axes of the input."""
+
+    axes: frozenset[int]  # those that it lacks, of an output of fewer dimensions
 
 
 class CompiledOperator:
@@ -107,7 +114,8 @@ class CompiledOperator:
     @cached_property
     def _left(self) -> tuple[int | slice, ...]:
         """Of the input, what the axes index that a reduction leaves."""
-        reduced = getattr(self._lowered, "axes", ())
+        lowered = self._lowered
+        reduced = lowered.axes if isinstance(lowered, Reducing) else frozenset()
         rank = len(next(iter(self._inputs.values())).sizes)
         return tuple(0 if axis in reduced else slice(None) for axis in range(rank))
 

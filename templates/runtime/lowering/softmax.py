@@ -97,7 +97,7 @@ class Softmax:
         self, *, axes: Sequence[int], result: str, nan: str, input: Tensor, output: Tensor
     ) -> None:
         self._sizes = input.sizes
-        self._axes = frozenset(axes)
+        self.axes = frozenset(axes)
         self._logarithm = result == "logarithm"
         self._dtype = input.dtype
         self._item_size = input.numpy_dtype.itemsize
@@ -207,7 +207,7 @@ class Softmax:
                     axis, moved, out_moved = geometry.reverse(axis)
                     shift += moved
                     out_shift += out_moved
-                sides[a in self._axes].append(axis)
+                sides[a in self.axes].append(axis)
         kept, reduced = (
             geometry.coalesce(sorted(side, key=lambda axis: -(axis.stride or abs(axis.second))))
             for side in sides
