@@ -223,9 +223,9 @@ def test_parts_and_tiles(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_order_of_memory(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Groups that lie within an outer reduced axis, searched part by part in the order of memory, give the same."""
     monkeypatch.setattr(machine, "LARGE_BYTES", 0)
-    monkeypatch.setattr(machine, "CORE_CACHE_BYTES", 0)
+    monkeypatch.setattr(geometry, "CORE_CACHE_BYTES", 0)
     monkeypatch.setattr(machine, "UNCACHED_BYTES", 0)
-    monkeypatch.setattr(machine, "RUN_BYTES", 0)
+    monkeypatch.setattr(geometry, "RUN_BYTES", 0)
     check_split(name, 2, monkeypatch)
 
 

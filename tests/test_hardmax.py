@@ -130,9 +130,9 @@ def test_far_rows(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_order_of_memory(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Groups that lie within an outer reduced axis, searched part by part in the order of memory, give the same."""
     monkeypatch.setattr(machine, "LARGE_BYTES", 0)
-    monkeypatch.setattr(machine, "CORE_CACHE_BYTES", 0)
+    monkeypatch.setattr(geometry, "CORE_CACHE_BYTES", 0)
     monkeypatch.setattr(machine, "UNCACHED_BYTES", 0)
-    monkeypatch.setattr(machine, "RUN_BYTES", 0)
+    monkeypatch.setattr(geometry, "RUN_BYTES", 0)
     check_split(name, 3, monkeypatch)
 
 
@@ -499,7 +499,7 @@ def test_the_one_that_is_preferred_to_many_others(
 @pytest.mark.parametrize("name", TYPES)
 def test_dense_groups_that_overlap(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Of groups that begin within each other the rows are searched in the order of memory, as groups of their own."""
-    monkeypatch.setattr(machine, "CORE_CACHE_BYTES", 0)
+    monkeypatch.setattr(geometry, "CORE_CACHE_BYTES", 0)
     n = 9000  # elements of a row that is no short one
     memory = np.random.default_rng(11).integers(0, 200, 5 * n + 7).astype(numpy_type(name))
     size = memory.itemsize

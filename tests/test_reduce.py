@@ -148,8 +148,8 @@ def test_parts_and_tiles(pair: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(machine, "PART_BYTES", 48)
     monkeypatch.setattr(lowering, "TILE_BYTES", 256)
     monkeypatch.setattr(machine, "BESIDE", 12)
-    monkeypatch.setattr(machine, "CORE_CACHE_BYTES", 0)
-    monkeypatch.setattr(machine, "RUN_BYTES", 0)
+    monkeypatch.setattr(geometry, "CORE_CACHE_BYTES", 0)
+    monkeypatch.setattr(geometry, "RUN_BYTES", 0)
     monkeypatch.setattr(geometry, "PLANE_BYTES", 0)
     monkeypatch.setattr(geometry, "FEW_ROWS", 0)
     for number in range(CASES // 2):

@@ -11,13 +11,15 @@ import numpy.typing as npt
 
 from specops.tensor import Tensor
 
-CACHE_LINE = 64
+CACHE_LINE = 64  # bytes
 PLANE_BYTES = 1 << 14  # of its cache lines at most: larger planes take 1.0 to 1.2 of the time
 NARROW_ROWS = 64  # most rows of a small plane whose rows fill less than half a cache line
 FEW_ROWS = 10  # most rows of long planes, which are cut: more may want the same places of the first-level cache
 CUT_BYTES = 1 << 11  # of a row of what such planes are cut into
 # Bytes of inputs and outputs together from which outputs may go past the caches: see goes_past.
 MOVED_PAST_BYTES = 3 << 23
+CORE_CACHE_BYTES = 1 << 22  # input that no longer stays in a core's own cache
+RUN_BYTES = 1 << 10  # least part of a group that is split for the order of memory
 # Columns that are read one by one, each down its rows: of rows at most so many bytes apart, and so many of them.
 LONE_PITCH = 32
 LONE_ROWS = 100
@@ -52,6 +54,15 @@ def evened(n: int, most: int) -> int:
     (25, 5)
     """
     return ceildiv(n, ceildiv(n, most))
+
+
+def whole_lines(n: int, item: int) -> int:
+    """The least number of elements from n on that fills cache lines.
+
+    >>> whole_lines(3, 4), whole_lines(17, 4)
+    (16, 32)
+    """
+    return n + -n % (CACHE_LINE // item)
 
 
 def index_weights(sizes: Sequence[int]) -> list[int]:
@@ -189,11 +200,32 @@ def cut_planes(kept: list[Axis], reduced: Sequence[Axis], item: int) -> int:
     few = len(reduced) == 1 and reduced[0].size <= FEW_ROWS and step == item
     if few and columns * item > CUT_BYTES:
         each = ceildiv(columns, ceildiv(columns * item, CUT_BYTES))
-        each += -each % (CACHE_LINE // item)  # pieces of whole lines, nearly alike
+        each = whole_lines(each, item)  # pieces nearly alike
         number = ceildiv(columns, each)
         kept[-1:] = [Axis(number, step * each, second * each), Axis(each, step, second)]
         return columns - (number - 1) * each
     return columns if small_planes(kept, reduced, item) else 0
+
+
+def parts_in_order(kept: Sequence[Axis], reduced: Sequence[Axis], item: int, most: int) -> int:
+    """Into how many parts groups of rows are split, at most, so that memory is walked in order; 1 if that does not pay.
+
+    Where groups lie within the outermost reduced axis, it is walked so by this axis's parts.
+
+    >>> rows = [Axis(1 << 10, 1 << 10, 4)]
+    >>> parts_in_order(rows, [Axis(8, 1 << 20, 0), Axis(256, 4, 0)], 4, 100)
+    8
+    >>> parts_in_order(rows, [Axis(256, 4, 0)], 4, 100)
+    1
+    """
+    outermost = reduced[0]
+    if not kept or kept[-1].stride >= abs(outermost.stride):
+        return 1
+    total = elements(reduced)
+    beyond_core = elements(kept) * total * item >= CORE_CACHE_BYTES
+    if not beyond_core or total * item // outermost.size < RUN_BYTES:
+        return 1
+    return max(1, min(outermost.size, most))
 
 
 def table(axes: Sequence[Axis]) -> npt.NDArray[np.int64]:

@@ -519,8 +519,7 @@ class Search:
     def _tile(self, columns: int, most: int) -> int:
         """Columns of a tile of at most so many bytes: all tiles alike, of whole lines."""
         size = self._item_size
-        tile = evened(columns, most // size)
-        return tile + -tile % (64 // size)
+        return geometry.whole_lines(evened(columns, most // size), size)
 
     def _rows(self, visit: _Visit) -> _Way:
         """Lanes along the innermost reduced axis; along all of them where a group is dense, in whatever order."""
@@ -562,14 +561,10 @@ class Search:
             parts = min(way.part_bytes // machine.PART_BYTES, enough // way.items)
             parts = max(1, min(parts, machine.PARTIALS // groups))
         split = False
-        by_rows = way.search is _ROWS and kept and kept[-1].stride < abs(reduced[0].stride)
-        if parts == 1 and by_rows:
-            # Groups lie within the outermost reduced axis: by its parts, memory is walked in order.
-            run_bytes = total * self._item_size // reduced[0].size
-            beyond_core = groups * total * self._item_size >= machine.CORE_CACHE_BYTES
-            if beyond_core and run_bytes >= machine.RUN_BYTES:
-                parts = max(1, min(reduced[0].size, machine.PARTIALS // groups))
-                split = parts == reduced[0].size
+        if parts == 1 and way.search is _ROWS and reduced:
+            most = machine.PARTIALS // groups
+            parts = geometry.parts_in_order(kept, reduced, self._item_size, most)
+            split = parts == reduced[0].size
         return evened(total, parts), split
 
     def _marks(self, visit: _Visit, way: _Way, parts: int, split: bool, past: bool) -> _Marks:

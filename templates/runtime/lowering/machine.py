@@ -10,8 +10,6 @@ from __future__ import annotations
 LARGE_BYTES = 1 << 18  # input, of poolings output, too, from which a second thread pays
 PART_BYTES = 1 << 18  # a part smaller than this is not worth a thread
 PARTIALS = 1 << 15  # (key, index) or (top, sum) pairs of parts, half a MiB
-CORE_CACHE_BYTES = 1 << 22  # input that no longer stays in a core's own cache
-RUN_BYTES = 1 << 10  # least part of a group that is split for the order of memory
 FAR_BYTES = 1 << 24  # input that the caches hold in part, if at all
 UNCACHED_BYTES = 1 << 25  # larger input is in none of them
 PAST_BYTES = 1 << 24  # output from which it, or its zeros, go past them: see geometry.outgrows

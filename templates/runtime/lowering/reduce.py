@@ -320,8 +320,7 @@ class Reduce:
         size = self._item_size
         width, stride, _ = kept[-1]
         widest = tile = min(TILE_BYTES // size, TILE) if stride == size else APART_TILE
-        tile = evened(width, tile)  # all alike
-        tile += -tile % (64 // size)
+        tile = geometry.whole_lines(evened(width, tile), size)  # all alike
         beside = last = several = 1
         narrow = self._converts and stride == size and width <= DOWN_COLUMNS
         if size == 4 and (self._near or DOWN_COLUMNS % width):
@@ -368,11 +367,6 @@ class Reduce:
         most = PARTIAL_BYTES // (groups * self._state_bytes)
         if way.items < PART_ITEMS:
             parts = max(1, min(way.part_bytes // machine.PART_BYTES, PART_ITEMS // way.items, most))
-        by_rows = way.fold is _ROWS and kept and kept[-1].stride < reduced[0].stride
-        if parts == 1 and by_rows:
-            # Groups lie within the outermost reduced axis: by its parts, memory is walked in order.
-            run_bytes = total * self._item_size // reduced[0].size
-            beyond_core = groups * total * self._item_size >= machine.CORE_CACHE_BYTES
-            if beyond_core and run_bytes >= machine.RUN_BYTES:
-                parts = max(1, min(reduced[0].size, most))
+        if parts == 1 and way.fold is _ROWS:
+            parts = geometry.parts_in_order(kept, reduced, self._item_size, most)
         return evened(total, parts)
