@@ -31,11 +31,11 @@ LONE_BYTES = 16  # of their elements, at most, where they do not
 
 
 class Axis(NamedTuple):
-    """One axis: its size, the input's stride, and a second stride (the output's, or the index weight)."""
+    """One axis: its size, the input's stride, and another stride (the output's, or the index weight)."""
 
     size: int
     stride: int
-    second: int
+    other_stride: int
 
 
 def ceildiv(n: int, size: int) -> int:
@@ -86,7 +86,7 @@ def coalesce(axes: Iterable[Axis]) -> list[Axis]:
     """Drop axes of size 1 and merge neighbours that one stride serves.
 
     >>> coalesce([Axis(2, 12, 6), Axis(1, 99, 99), Axis(3, 4, 2)])
-    [Axis(size=6, stride=4, second=2)]
+    [Axis(size=6, stride=4, other_stride=2)]
     """
     return [Axis(*axis) for axis in merge(axes)]
 
@@ -107,8 +107,8 @@ def merge(axes: Iterable[tuple[int, ...]]) -> list[tuple[int, ...]]:
 def reverse(axis: Axis) -> tuple[Axis, int, int]:
     """The axis walked from its other end, and how far both of its starting points move."""
     steps = axis.size - 1
-    flipped = Axis(axis.size, -axis.stride, -axis.second)
-    return flipped, steps * axis.stride, steps * axis.second
+    flipped = Axis(axis.size, -axis.stride, -axis.other_stride)
+    return flipped, steps * axis.stride, steps * axis.other_stride
 
 
 def outgrows(
@@ -195,17 +195,17 @@ def cut_planes(kept: list[Axis], reduced: Sequence[Axis], item: int) -> int:
 
     >>> kept = [Axis(8, 12000, 12000), Axis(1000, 4, 4)]
     >>> cut_planes(kept, [Axis(3, 4000, 4000)], 4), kept[1:]
-    (488, [Axis(size=2, stride=2048, second=2048), Axis(size=512, stride=4, second=4)])
+    (488, [Axis(size=2, stride=2048, other_stride=2048), Axis(size=512, stride=4, other_stride=4)])
     """
     if not kept:
         return 0
-    columns, step, second = kept[-1]
+    columns, step, other = kept[-1]
     few = len(reduced) == 1 and reduced[0].size <= FEW_ROWS and step == item
     if few and columns * item > CUT_BYTES:
         each = ceildiv(columns, ceildiv(columns * item, CUT_BYTES))
         each = whole_lines(each, item)  # pieces nearly alike
         number = ceildiv(columns, each)
-        kept[-1:] = [Axis(number, step * each, second * each), Axis(each, step, second)]
+        kept[-1:] = [Axis(number, step * each, other * each), Axis(each, step, other)]
         return columns - (number - 1) * each
     return columns if small_planes(kept, reduced, item) else 0
 

@@ -123,7 +123,7 @@ class _Visit:
     @property
     def ordered(self) -> bool:
         """Whether reduced elements come in the order of preference."""
-        weights = [abs(axis.second) for axis in self.reduced]
+        weights = [abs(axis.other_stride) for axis in self.reduced]
         return weights == sorted(weights, reverse=True)
 
     def turn(self, i: int) -> None:
@@ -314,7 +314,7 @@ class Search:
             kernel.BASE: visit.base,
             kernel.TILE: way.tile,
             kernel.PARTS: parts,
-            kernel.PART_WEIGHT: visit.reduced[0].second if split else 0,
+            kernel.PART_WEIGHT: visit.reduced[0].other_stride if split else 0,
             kernel.WIDTH: self._out_size,
             kernel.BLANKS: self._blanks,
             kernel.MARK: self._mark or 0,
@@ -337,9 +337,11 @@ class Search:
         """
         pair = kernel.PAIR_BYTES
         weights = geometry.index_weights([axis.size for axis in kept])
-        places = [axis._replace(second=pair * w) for axis, w in zip(kept, weights, strict=True)]
+        places = [
+            axis._replace(other_stride=pair * w) for axis, w in zip(kept, weights, strict=True)
+        ]
         outermost, *runs = reduced
-        places.append(outermost._replace(second=pair * geometry.elements(kept)))
+        places.append(outermost._replace(other_stride=pair * geometry.elements(kept)))
         groups = geometry.coalesce(geometry.by_memory(places))
         settings = settings | {kernel.PARTS: 1, kernel.WIDTH: pair}
         return self._walk(settings, geometry.table(groups), geometry.table(runs))
@@ -386,7 +388,7 @@ class Search:
             if axis.stride:
                 varying.append(axis)
             elif self._last:  # all its elements are equal: only the preferred one is visited
-                base += (axis.size - 1) * axis.second
+                base += (axis.size - 1) * axis.other_stride
         reduced = geometry.by_memory(varying)
         visit = _Visit(
             geometry.coalesce(geometry.by_memory(kept)),
@@ -406,7 +408,7 @@ class Search:
         """Lanes along the innermost kept axis, where groups are columns of planes small or cut; None elsewhere."""
         kept, reduced, size = visit.kept, visit.reduced, self._item_size
         few = bool(reduced) and reduced[0].size <= kernel.BYTE_ROWS
-        if not few or not kept or kept[-1].second != self._out_size:
+        if not few or not kept or kept[-1].other_stride != self._out_size:
             return None
         rows = reduced[0].size
         cut = size >= CUT_ITEM_BYTES
@@ -422,8 +424,13 @@ class Search:
             last = kept[-1].size if geometry.small_planes(kept, reduced, size) else 0
         if not last:
             return None
-        planes = visit.groups // kept[-1].size
-        return _Way(_PLANES, True, planes, 0, last_columns=last)
+        return _Way(
+            search=_PLANES,
+            contiguous=True,
+            items=visit.groups // kept[-1].size,
+            part_bytes=0,
+            last_columns=last,
+        )
 
     def _lanes_across(self, kept: list[Axis], reduced: list[Axis]) -> bool:
         """Whether lanes lie along the innermost kept axis, not along a reduced one."""
@@ -452,7 +459,7 @@ class Search:
 
         The next adjoins in the output, and its elements lie near to each other in the input.
         """
-        if len(kept) < 2 or kept[-2].second != self._out_size:
+        if len(kept) < 2 or kept[-2].other_stride != self._out_size:
             return False
         long = kept[-2].size * self._item_size >= NEXT_BYTES
         return long and kept[-2].stride <= kernel.NEAR_STEPS[-1] * self._item_size
@@ -470,14 +477,12 @@ class Search:
         wide = across * geometry.elements(beside)
         if beside:
             tile = wide
-        items = visit.groups // across * ceildiv(across, tile)
         row_bytes = size * min(wide, tile)
-        part_bytes = visit.total * row_bytes
         return _Way(
-            _COLUMNS,
-            contiguous,
-            items,
-            part_bytes,
+            search=_COLUMNS,
+            contiguous=contiguous,
+            items=visit.groups // across * ceildiv(across, tile),
+            part_bytes=visit.total * row_bytes,
             tile=tile,
             row_bytes=row_bytes,
             beside=beside,
@@ -533,9 +538,15 @@ class Search:
         if contiguous:
             if reduced[-1].stride < 0:
                 visit.turn(-1)
-            late = (reduced[-1].second < 0) != self._last
-        part_bytes = visit.total * self._item_size
-        return _Way(_ROWS, contiguous, visit.groups, part_bytes, late=late, preferred=preferred)
+            late = (reduced[-1].other_stride < 0) != self._last
+        return _Way(
+            search=_ROWS,
+            contiguous=contiguous,
+            items=visit.groups,
+            part_bytes=visit.total * self._item_size,
+            late=late,
+            preferred=preferred,
+        )
 
     def _preferred(self, visit: _Visit) -> _Preferred | None:
         """Of a group whose elements all adjoin, though not in the order of the index; its axes are turned forward."""
@@ -545,10 +556,10 @@ class Search:
         for i, axis in enumerate(visit.reduced):
             if axis.stride < 0:
                 visit.turn(i)
-        axes = sorted(visit.reduced, key=lambda axis: -abs(axis.second))
+        axes = sorted(visit.reduced, key=lambda axis: -abs(axis.other_stride))
         at, index = 0, visit.base
         for i, axis in enumerate(axes):
-            if (axis.second < 0) != self._last:
+            if (axis.other_stride < 0) != self._last:
                 axes[i], moved, further = geometry.reverse(axis)
                 at += moved
                 index += further
@@ -592,13 +603,13 @@ class Search:
             return _Marks(marks, geometry.table(group), 1, past, kernel.BY_GROUPS)
         if columns and parts == 1:
             run = visit.kept[-1]
-            if run.second == size and fits:
+            if run.other_stride == size and fits:
                 rows = self._adjoining(group, run.size, way.tile)
                 apart = past and rows == 1 and min(run.size, way.tile) * size in ZEROS_FIRST_BYTES
                 if not apart:
                     return _Marks(marks, geometry.table(group), rows, past, kernel.BY_ROWS)
-        across = [Axis(axis.size, axis.second, 0) for axis in visit.kept]
-        group = geometry.coalesce(axis._replace(second=0) for axis in marked)
+        across = [Axis(axis.size, axis.other_stride, 0) for axis in visit.kept]
+        group = geometry.coalesce(axis._replace(other_stride=0) for axis in marked)
         everything = geometry.by_memory(across + group)
         alike = everything[-1:] == (across if columns else group)[-1:]
         long = columns or (group and group[-1].size * size >= PAST_ROW_BYTES)
@@ -626,11 +637,13 @@ class Search:
         self, kept: list[Axis], marked: list[Axis], past: bool
     ) -> tuple[list[Axis], _Stores]:
         """The kept axes of a search that stores places in the order of the output, and what makes marks of these."""
-        order = sorted(range(len(kept)), key=lambda i: -abs(kept[i].second))
+        order = sorted(range(len(kept)), key=lambda i: -abs(kept[i].other_stride))
         weights = geometry.index_weights([kept[i].size for i in order])
         steps = {i: self._item_size * w for i, w in zip(order, weights, strict=True)}
-        searched = [axis._replace(second=steps[i]) for i, axis in enumerate(kept)]
-        stored = geometry.coalesce(Axis(kept[i].size, steps[i], kept[i].second) for i in order)
+        searched = [axis._replace(other_stride=steps[i]) for i, axis in enumerate(kept)]
+        stored = geometry.coalesce(
+            Axis(kept[i].size, steps[i], kept[i].other_stride) for i in order
+        )
         columns = stored[-1].size
         tile = self._tile(columns, TILE_BYTES)
         group = geometry.coalesce(geometry.by_memory(marked))

@@ -289,7 +289,12 @@ class Reduce:
 
     def _rows(self, kept: list[Axis], reduced: list[Axis]) -> _Way:
         total = geometry.elements(reduced)
-        return _Way(_ROWS, geometry.elements(kept), total, total * self._item_size)
+        return _Way(
+            fold=_ROWS,
+            items=geometry.elements(kept),
+            positions=total,
+            part_bytes=total * self._item_size,
+        )
 
     def _runs(self, kept: list[Axis], reduced: list[Axis]) -> _Way | None:
         """Lanes along the innermost reduced axis, where each group has many short runs; None elsewhere."""
@@ -303,7 +308,13 @@ class Reduce:
         tile = min(width, kernel.SHORT_GROUPS if by_groups else RUN_GROUPS)
         items = geometry.elements(kept) // width * ceildiv(width, tile)
         positions = geometry.elements(reduced[:-1])
-        return _Way(_RUNS, items, positions, positions * n * tile * self._item_size, tile)
+        return _Way(
+            fold=_RUNS,
+            items=items,
+            positions=positions,
+            part_bytes=positions * n * tile * self._item_size,
+            tile=tile,
+        )
 
     def _small_planes(self, kept: list[Axis], reduced: list[Axis]) -> _Way | None:
         """Lanes along the innermost kept axis, where groups are columns of planes small or cut; None elsewhere."""
@@ -312,9 +323,14 @@ class Reduce:
         if not last:
             return None
         columns = kept[-1].size
-        planes = geometry.elements(kept) // columns
-        cut = columns < whole
-        return _Way(_PLANES, planes, reduced[0].size, 0, last_columns=last, cut=cut)
+        return _Way(
+            fold=_PLANES,
+            items=geometry.elements(kept) // columns,
+            positions=reduced[0].size,
+            part_bytes=0,
+            last_columns=last,
+            cut=columns < whole,
+        )
 
     def _columns(self, kept: list[Axis], reduced: list[Axis]) -> _Way:
         size = self._item_size
@@ -358,7 +374,17 @@ class Reduce:
         down = 0
         if narrow and several == 1:
             down = DOWN_BYTES // wide & -kernel.FOLD
-        return _Way(_COLUMNS, items, total, total * wide, tile, beside, last, several, down=down)
+        return _Way(
+            fold=_COLUMNS,
+            items=items,
+            positions=total,
+            part_bytes=total * wide,
+            tile=tile,
+            beside=beside,
+            last=last,
+            several=several,
+            down=down,
+        )
 
     def _parts(self, kept: list[Axis], reduced: list[Axis], way: _Way) -> int:
         """The parts of each group, none empty."""

@@ -209,7 +209,9 @@ class Softmax:
                     out_shift += out_moved
                 sides[a in self.axes].append(axis)
         kept, reduced = (
-            geometry.coalesce(sorted(side, key=lambda axis: -(axis.stride or abs(axis.second))))
+            geometry.coalesce(
+                sorted(side, key=lambda axis: -(axis.stride or abs(axis.other_stride)))
+            )
             for side in sides
         )
         return kept, reduced or [Axis(1, 0, 0)], shift, out_shift
@@ -217,12 +219,22 @@ class Softmax:
     def _small_planes(self, kept: list[Axis], reduced: list[Axis]) -> _Way | None:
         """Lanes along the innermost kept axis, where groups are columns of planes small or cut; None elsewhere."""
         size = self._item_size
-        last = geometry.cut_planes(kept, reduced, size) if kept and kept[-1].second == size else 0
+        last = (
+            geometry.cut_planes(kept, reduced, size)
+            if kept and kept[-1].other_stride == size
+            else 0
+        )
         if not last:
             return None
         total, columns = reduced[0].size, kept[-1].size
-        planes = geometry.elements(kept) // columns
-        return _Way(_PLANES, planes, 0, columns * size, total, last_columns=last)
+        return _Way(
+            chunk=_PLANES,
+            items=geometry.elements(kept) // columns,
+            part_bytes=0,
+            inner_bytes=columns * size,
+            block=total,
+            last_columns=last,
+        )
 
     def _columns(self, kept: list[Axis], reduced: list[Axis], past: bool) -> _Way:
         size, lane_bytes, lanes = self._item_size, self._lane_bytes, self._lanes
@@ -251,9 +263,16 @@ class Softmax:
             while groups // columns * ceildiv(columns, tile) < enough and tile >= halved:
                 tile //= 2
             tile = min(columns, ceildiv(tile, lanes) * lanes)
-        items = groups * copies // columns * ceildiv(columns, tile)
-        block = min(total, BLOCK_ROWS)
-        return _Way(_COLUMNS, items, total * size * tile, tile * size, block, tile, near, copies)
+        return _Way(
+            chunk=_COLUMNS,
+            items=groups * copies // columns * ceildiv(columns, tile),
+            part_bytes=total * size * tile,
+            inner_bytes=tile * size,
+            block=min(total, BLOCK_ROWS),
+            tile=tile,
+            near=near,
+            copies=copies,
+        )
 
     def _runs(self, kept: list[Axis], reduced: list[Axis], past: bool) -> _Way | None:
         """Short runs that adjoin, of groups that have many, as columns: 0.1 to 1.1 of the time; or None.
@@ -281,12 +300,12 @@ class Softmax:
         reduced.pop()
         kept[-1] = Axis(width * n, size, size)
         return _Way(
-            _COLUMNS,
-            groups // width * ceildiv(width, together),
-            total * size * together * n,
-            together * n * size,
-            min(total, BLOCK_ROWS),
-            together * n,
+            chunk=_COLUMNS,
+            items=groups // width * ceildiv(width, together),
+            part_bytes=total * size * together * n,
+            inner_bytes=together * n * size,
+            block=min(total, BLOCK_ROWS),
+            tile=together * n,
             near=together * n * lane_bytes * total <= SCRATCH_BYTES,
             run=n,
         )
@@ -298,11 +317,11 @@ class Softmax:
         keeps = self._is_one_run(reduced) and not (past or self._logarithm)
         fits = vectors * kernel.VECTOR_BYTES <= (KEPT_BYTES if keeps else SCRATCH_BYTES)
         return _Way(
-            _ROWS,
-            geometry.elements(kept),
-            total * size,
-            inner * size,
-            total if fits else BLOCK_BYTES // size,
+            chunk=_ROWS,
+            items=geometry.elements(kept),
+            part_bytes=total * size,
+            inner_bytes=inner * size,
+            block=total if fits else BLOCK_BYTES // size,
             # 0.8 to 0.95 of the time.
             in_place=keeps and fits and size == self._lane_bytes,
         )
@@ -321,7 +340,7 @@ class Softmax:
 
     def _adjoins(self, axis: Axis) -> bool:
         """Whether elements adjoin along an axis, and results."""
-        return axis.stride == axis.second == self._item_size
+        return axis.stride == axis.other_stride == self._item_size
 
     def _copies(self, kept: Axis, reduced: Axis, columns: int, total: int) -> int:
         """How many rows of columns are taken as one row, of at most `columns`: few fill no vectors.
@@ -329,7 +348,7 @@ class Softmax:
         1.8 times as fast for 28 columns, 4 times for 10.
         """
         row = kept.size * self._item_size
-        if not (self._adjoins(kept) and reduced.stride == reduced.second == row):
+        if not (self._adjoins(kept) and reduced.stride == reduced.other_stride == row):
             return 1
         most = min(columns // kept.size, total // LEAST_ROWS, reduced.size)
         return next((n for n in range(most, 1, -1) if reduced.size % n == 0), 1)
@@ -344,7 +363,7 @@ class Softmax:
         columns = kept[-1]._replace(size=kept[-1].size * copies)
 
         def furthest(axis: Axis) -> int:
-            return max(axis.stride, abs(axis.second))
+            return max(axis.stride, abs(axis.other_stride))
 
         def cost(axis: Axis, other: Axis, of_group: float) -> float:
             waste = self._lanes * ceildiv(axis.size, self._lanes) / axis.size
