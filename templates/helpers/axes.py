@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 from numba import types
 from numba.extending import intrinsic
@@ -11,24 +11,32 @@ from compiled import inlined
 from memory import least, split
 from walk import integers
 
-AXIS_BYTES = 24  # of a row of a table
+AXIS_SIZE, AXIS_STRIDE, AXIS_OTHER_STRIDE = 0, 1, 2  # columns of a table
+AXIS_BYTES = 24  # of a row of it
+
+
+class Axes(NamedTuple):
+    """A table of axes."""
+
+    entries: Any  # its integers, row by row
+    rank: int
 
 
 @inlined
 def _two_tables(walk, settings, kept, reduced):
-    """The `settings` numbers a walk begins with, then its tables kept and reduced, as (integers, rows).
+    """The `settings` numbers a walk begins with, then its tables kept and reduced.
 
-    Their lengths are the settings number `kept` and `reduced`.
+    Their ranks are the settings number `kept` and `reduced`.
     """
     how = integers(walk)
     kept_at = walk + 8 * settings
     reduced_at = kept_at + AXIS_BYTES * how[kept]
-    return how, (integers(kept_at), how[kept]), (integers(reduced_at), how[reduced])
+    return how, Axes(integers(kept_at), how[kept]), Axes(integers(reduced_at), how[reduced])
 
 
 @intrinsic
 def _entry(_context: Any, table: Any, d: Any, column: Any) -> Any:
-    """One number of a table of axes (integers, rows)."""
+    """One number of a table of axes."""
 
     def codegen(_context: Any, builder: Any, _signature: Any, values: Any) -> Any:
         table, d, column = values
@@ -42,12 +50,13 @@ def _entry(_context: Any, table: Any, d: Any, column: Any) -> Any:
 
 @inlined
 def _axis(table, d):
-    return _entry(table, d, 0), _entry(table, d, 1), _entry(table, d, 2)
+    size, stride = _entry(table, d, AXIS_SIZE), _entry(table, d, AXIS_STRIDE)
+    return size, stride, _entry(table, d, AXIS_OTHER_STRIDE)
 
 
 @inlined
 def _unravel(table, count, position):
-    """Sums of (stride, second stride) for a row-major position in the first `count` axes."""
+    """Sums of (stride, other stride) for a row-major position in the first `count` axes."""
     first = 0
     second = 0
     for d in range(count - 1, 0, -1):
@@ -58,15 +67,15 @@ def _unravel(table, count, position):
         first += digit * stride
         second += digit * other
     if count > 0:
-        first += position * _entry(table, 0, 1)
-        second += position * _entry(table, 0, 2)
+        first += position * _entry(table, 0, AXIS_STRIDE)
+        second += position * _entry(table, 0, AXIS_OTHER_STRIDE)
     return first, second
 
 
 @inlined
 def _run_at(table, position, end):
     """As _unravel for a position in all axes, and how many from there to `end` lie along the innermost axis."""
-    inner = table[1] - 1
+    inner = table.rank - 1
     size, stride, other = _axis(table, inner)
     outer, digit = 0, position
     if inner > 0:  # no division before each of many short rows (1.1 times)
@@ -79,6 +88,6 @@ def _run_at(table, position, end):
 def _volume(table):
     """Elements of all axes together."""
     total = 1
-    for d in range(table[1]):
-        total *= _entry(table, d, 0)
+    for d in range(table.rank):
+        total *= _entry(table, d, AXIS_SIZE)
     return total

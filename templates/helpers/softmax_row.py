@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from axes import _axis, _entry, _run_at
+from axes import AXIS_OTHER_STRIDE, AXIS_STRIDE, _axis, _entry, _run_at
 from compiled import inlined
 from float_lanes import (
     exp_lanes,
@@ -35,7 +35,7 @@ FAR = 8192  # bytes: what lies further away from a row is fetched into the secon
 def _row_top(kind, axes, x, begin, end):
     """The greatest of positions begin to end of one group."""
     size, lanes = item_size(kind), lane_count(kind)
-    step = _entry(axes, axes[1] - 1, 1)
+    step = _entry(axes, axes.rank - 1, AXIS_STRIDE)
     top, top_key = splat(kind, lowest(kind)), lowest_keys(kind)
     position = begin
     while position < end:
@@ -61,7 +61,7 @@ def _row_sum(kind, axes, x, top, scratch, advance, begin, end, ahead):
     Meanwhile what lies `ahead` bytes further is fetched.
     """
     size, lanes = item_size(kind), lane_count(kind)
-    step = _entry(axes, axes[1] - 1, 1)
+    step = _entry(axes, axes.rank - 1, AXIS_STRIDE)
     far = abs(ahead) > FAR
     tops = splat(kind, top)
     high = splat(kind, 0.0)
@@ -136,10 +136,10 @@ def _write_row(kind, source, past, axes, x, out, top, factor, scratch, begin, en
     """
     lanes = lane_count(kind)
     tops, factors = splat(kind, top), splat(kind, factor)
-    inner = axes[1] - 1
+    inner = axes.rank - 1
     _, step, out_step = _axis(axes, inner)
     # Stores to it would wait for its lines one by one (1.4 times as fast for runs of 784 float16).
-    next_run = _entry(axes, inner - 1, 2) if inner > 0 else after
+    next_run = _entry(axes, inner - 1, AXIS_OTHER_STRIDE) if inner > 0 else after
     position = begin
     while position < end:
         offset, out_offset, left = _run_at(axes, position, end)

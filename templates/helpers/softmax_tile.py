@@ -53,7 +53,7 @@ def _table_rows(axes, table, tabled, position, till):
     """
     if tabled == position:
         return tabled
-    _, step, out_step = _axis(axes, axes[1] - 1)
+    _, step, out_step = _axis(axes, axes.rank - 1)
     row = position
     while row < till:
         offset, out_offset, count = _run_at(axes, row, till)

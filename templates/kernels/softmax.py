@@ -21,7 +21,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from axes import _axis, _entry, _run_at, _two_tables, _unravel
+from axes import AXIS_SIZE, Axes, _axis, _entry, _run_at, _two_tables, _unravel
 from compiled import entry, helper, inlined
 from float_lanes import (
     ROWS,
@@ -81,8 +81,8 @@ PHASE = 1  # WHOLE, MEASURE or WRITE
 PARTS = 2  # parts that each group is split into
 BLOCK = 3  # elements (`rows`) or rows of a tile (`columns`) that are measured together
 TILE = 4  # `columns`: columns taken together
-KEPT = 5  # number of kept axes
-REDUCED = 6  # number of reduced axes
+KEPT_RANK = 5  # axes of each table
+REDUCED_RANK = 6
 TOTAL = 7  # elements of a group
 PAST = 8  # whether results go past the cache
 NEAR = 9  # `columns`: whether a tile stays in cache
@@ -112,10 +112,10 @@ def short_rows(dtype):
 
     @entry
     def chunk(walk, x, out, _partial, begin, end):
-        how, kept, _reduced = _two_tables(walk, SETTINGS, KEPT, REDUCED)
+        how, kept, _reduced = _two_tables(walk, SETTINGS, KEPT_RANK, REDUCED_RANK)
         lanes = lane_count(kind)
         logarithm = how[LOGARITHM] != 0
-        _, step, out_step = _axis(kept, kept[1] - 1)
+        _, step, out_step = _axis(kept, kept.rank - 1)
         n = how[TOTAL]
         # Input, output and exponentials of rows that are computed together stay in L1 (0.9 of the time).
         row_bytes = 2 * n * item_size(kind) + (n // lanes + 1) * VECTOR_BYTES
@@ -163,9 +163,8 @@ def rows(dtype):
 
     @entry
     def chunk(walk, x, out, partial, begin, end):
-        how, kept, reduced = _two_tables(walk, SETTINGS, KEPT, REDUCED)
+        how, kept, reduced = _two_tables(walk, SETTINGS, KEPT_RANK, REDUCED_RANK)
         past = how[PAST] != 0
-        axes = kept[1]
         phase, parts, block, n = how[PHASE], how[PARTS], how[BLOCK], how[TOTAL]
         logarithm = how[LOGARITHM] != 0
         share = ceildiv(n, parts)
@@ -176,14 +175,14 @@ def rows(dtype):
         vectors = 1
         if stored and not in_place:
             # Each run ends in a vector of its own.
-            run, lanes = _entry(reduced, reduced[1] - 1, 0), lane_count(kind)
+            run, lanes = _entry(reduced, reduced.rank - 1, AXIS_SIZE), lane_count(kind)
             vectors = n // run * ceildiv(run, lanes)
         scratch = allocate(vectors * VECTOR_BYTES)
         for item in range(begin, end):
             group, first = split(item, parts)
             first *= share
             stop = least(first + share, n)
-            offset, out_offset = _unravel(kept, axes, group)
+            offset, out_offset = _unravel(kept, kept.rank, group)
             start, target = x + offset, out + out_offset
             powers = target if in_place else scratch
             if phase == WRITE:
@@ -193,7 +192,7 @@ def rows(dtype):
                 # What is fetched meanwhile: the next block, or group (1.2 times as fast where it lies in runs).
                 ahead = block * item_size(kind)
                 if n <= block:
-                    ahead = _unravel(kept, axes, group + 1)[0] - offset
+                    ahead = _unravel(kept, kept.rank, group + 1)[0] - offset
                 top, added = _measure_row(
                     kind, reduced, start, block, powers, advance, first, stop, ahead
                 )
@@ -202,7 +201,7 @@ def rows(dtype):
                     store_double(partial, 2 * item + 1, added)
                     continue
                 factor = _factor(added, logarithm)
-            after = _unravel(kept, axes, group + 1)[1] - out_offset if past else 0
+            after = _unravel(kept, kept.rank, group + 1)[1] - out_offset if past else 0
             _write_row(
                 kind,
                 source,
@@ -242,7 +241,7 @@ def _tile_at(kind, how, kept, x, out, item):
     """
     size, vector = item_size(kind), lane_count(kind) * item_size(kind)
     width = how[TILE]
-    inner = kept[1] - 1
+    inner = kept.rank - 1
     across, step, out_step = _axis(kept, inner)
     tiles = ceildiv(across, width)
     outer, number = split(item, tiles)
@@ -270,12 +269,12 @@ def columns(dtype):
 
     @entry
     def chunk(walk, x, out, partial, begin, end):
-        how, kept, reduced = _two_tables(walk, SETTINGS, KEPT, REDUCED)
+        how, kept, reduced = _two_tables(walk, SETTINGS, KEPT_RANK, REDUCED_RANK)
         lanes = lane_count(kind)
         phase, parts, block, n = how[PHASE], how[PARTS], how[BLOCK], how[TOTAL]
         logarithm, past = how[LOGARITHM] != 0, how[PAST] != 0
         copies, run = how[COPIES], how[RUN]
-        _, step, out_step = _axis(kept, kept[1] - 1)
+        _, step, out_step = _axis(kept, kept.rank - 1)
         share = ceildiv(n, parts)
         source = LOGARITHMS if logarithm else COMPUTED
         state_bytes = (how[TILE] // lanes + 3) * VECTOR_BYTES
@@ -423,12 +422,12 @@ def planes(dtype):
 
     @entry
     def chunk(walk, x, out, _partial, begin, end):
-        how, kept, reduced = _two_tables(walk, SETTINGS, KEPT, REDUCED)
+        how, kept, reduced = _two_tables(walk, SETTINGS, KEPT_RANK, REDUCED_RANK)
         size, lanes = item_size(kind), lane_count(kind)
         logarithm = how[LOGARITHM] != 0
-        inner = kept[1] - 1
-        columns = _entry(kept, inner, 0)
-        outer = kept[0], inner
+        inner = kept.rank - 1
+        columns = _entry(kept, inner, AXIS_SIZE)
+        outer = Axes(kept.entries, inner)
         in_row, step, out_step = _axis(kept, inner - 1)
         rows, row_step, out_row_step = _axis(reduced, 0)
         few_rows = rows in WRITTEN_OUT

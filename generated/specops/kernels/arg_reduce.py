@@ -10,15 +10,15 @@ Elements are compared by order keys (`flip` turns the order round, `nan_key` ran
 are in bytes, so that only the element's width, and whether it is a float, make a new compiled version. Chunks are apart
 because a call needs one of them: a third of the time to compile.
 
-    walk     the settings below, then six tables of axes, whose lengths are among the settings
+    walk     the settings below, then six tables of axes, whose ranks are among the settings
       kept     (size, input stride, output stride), one row at least
       reduced  (size, input stride, index weight), one row at least, visited in this order; the first element
                visited of several equal ones wins, or, where `ORDERED` is 0, the least (`LAST`: greatest) index
       marks    (size, output stride, 0) of the reduced axes in the order of the index, where marks are stored
       zeros    (size, output stride, index weight) of the reduced axes in the order of memory, where a group's elements
                are stored as soon as it is searched, see `STORED`; with ZEROS_FIRST weights of 0
-      preferred  (size, input stride, index weight) of the reduced axes in the order of preference, see `DENSE`
-      beside   the same of those along which rows are taken as one, see `BESIDE`
+      preferred  (size, input stride, index weight) of the reduced axes in the order of preference, of dense groups
+      beside   the same of those along which rows are taken as one
     partial  (key, index) of each group, part by part, where groups are split into parts; a search whose outputs have
              PAIR_BYTES stores such pairs there, too
 """
@@ -599,12 +599,20 @@ def rule_of(how, at, lane, float_lane):
     return Rule(flip, nan_key, narrowed(how[at + 2], float_lane))
 
 
-AXIS_BYTES = 24  # of a row of a table
+AXIS_SIZE, AXIS_STRIDE, AXIS_OTHER_STRIDE = 0, 1, 2  # columns of a table
+AXIS_BYTES = 24  # of a row of it
+
+
+class Axes(NamedTuple):
+    """A table of axes."""
+
+    entries: Any  # its integers, row by row
+    rank: int
 
 
 @intrinsic
 def _entry(_context: Any, table: Any, d: Any, column: Any) -> Any:
-    """One number of a table of axes (integers, rows)."""
+    """One number of a table of axes."""
 
     def codegen(_context: Any, builder: Any, _signature: Any, values: Any) -> Any:
         table, d, column = values
@@ -618,12 +626,13 @@ def _entry(_context: Any, table: Any, d: Any, column: Any) -> Any:
 
 @inlined
 def _axis(table, d):
-    return _entry(table, d, 0), _entry(table, d, 1), _entry(table, d, 2)
+    size, stride = _entry(table, d, AXIS_SIZE), _entry(table, d, AXIS_STRIDE)
+    return size, stride, _entry(table, d, AXIS_OTHER_STRIDE)
 
 
 @inlined
 def _unravel(table, count, position):
-    """Sums of (stride, second stride) for a row-major position in the first `count` axes."""
+    """Sums of (stride, other stride) for a row-major position in the first `count` axes."""
     first = 0
     second = 0
     for d in range(count - 1, 0, -1):
@@ -634,15 +643,15 @@ def _unravel(table, count, position):
         first += digit * stride
         second += digit * other
     if count > 0:
-        first += position * _entry(table, 0, 1)
-        second += position * _entry(table, 0, 2)
+        first += position * _entry(table, 0, AXIS_STRIDE)
+        second += position * _entry(table, 0, AXIS_OTHER_STRIDE)
     return first, second
 
 
 @inlined
 def _run_at(table, position, end):
     """As _unravel for a position in all axes, and how many from there to `end` lie along the innermost axis."""
-    inner = table[1] - 1
+    inner = table.rank - 1
     size, stride, other = _axis(table, inner)
     outer, digit = 0, position
     if inner > 0:  # no division before each of many short rows (1.1 times)
@@ -655,8 +664,8 @@ def _run_at(table, position, end):
 def _volume(table):
     """Elements of all axes together."""
     total = 1
-    for d in range(table[1]):
-        total *= _entry(table, d, 0)
+    for d in range(table.rank):
+        total *= _entry(table, d, AXIS_SIZE)
     return total
 
 
@@ -2075,12 +2084,12 @@ PARTS = 6  # parts that each group is split into
 WIDTH = 7  # bytes of an output element; PAIR_BYTES: of the greatest element's key and index
 BLANKS = 8  # a group of nothing but NaN gives index 0
 MARK = 9  # the bits stored at the element's place; 0 where its index is stored
-KEPT = 10  # lengths of the tables
-REDUCED = 11
-MARKS = 12
-ZEROS = 13
-DENSE = 14  # rows: length of `preferred`, where all elements of a group adjoin, though not in the order of the index
-BESIDE = 15  # columns: length of `beside`; such rows adjoin in memory, and reduced axes count what is taken as one
+KEPT_RANK = 10  # axes of each table
+REDUCED_RANK = 11
+MARKS_RANK = 12
+ZEROS_RANK = 13
+PREFERRED_RANK = 14  # rows: 0 unless all elements of a group adjoin (it is dense), though not in the order of the index
+BESIDE_RANK = 15  # columns: 0 unless rows adjoin in memory; reduced axes count what is taken as one
 ZERO_ROWS = 16  # columns: rows that adjoin in the output and are stored at once; BY_ROWS in the order of the index
 PAST = 17  # zeros, and marks that are stored with them, go past the caches; of planes without marks the indices
 PART_WEIGHT = 18  # what is added to the index from one part to the next
@@ -2094,6 +2103,12 @@ PREFERRED_INDEX = 27  # the index of that
 OVERLAP = 28  # bytes that the last row of an innermost axis begins before the end of that before it
 OVERLAP_INDEX = 29  # the same in the index
 SETTINGS = 30
+
+# Of the walk that `zero` takes.
+ZERO_WIDTH = 0  # bytes of an element
+ZERO_PAST = 1  # zeros go past the caches
+ZERO_RANK = 2  # axes of the table
+ZERO_SETTINGS = 3
 
 ZEROS_FIRST = 0  # zeros, then marks
 BY_ROWS = 1  # rows of columns, of marks and zeros
@@ -2113,18 +2128,18 @@ BYTE_ROWS = 256  # of 8 bits
 
 @helper
 def _tables(walk):
-    """The settings, then the tables kept, reduced, marks and zeros, as (integers, rows)."""
+    """The settings, then the tables kept, reduced, marks and zeros."""
     how = integers(walk)
     kept = walk + 8 * SETTINGS
-    reduced = kept + AXIS_BYTES * how[KEPT]
-    marks = reduced + AXIS_BYTES * how[REDUCED]
-    zeros = marks + AXIS_BYTES * how[MARKS]
+    reduced = kept + AXIS_BYTES * how[KEPT_RANK]
+    marks = reduced + AXIS_BYTES * how[REDUCED_RANK]
+    zeros = marks + AXIS_BYTES * how[MARKS_RANK]
     return (
         how,
-        (integers(kept), how[KEPT]),
-        (integers(reduced), how[REDUCED]),
-        (integers(marks), how[MARKS]),
-        (integers(zeros), how[ZEROS]),
+        Axes(integers(kept), how[KEPT_RANK]),
+        Axes(integers(reduced), how[REDUCED_RANK]),
+        Axes(integers(marks), how[MARKS_RANK]),
+        Axes(integers(zeros), how[ZEROS_RANK]),
     )
 
 
@@ -2132,17 +2147,20 @@ def _tables(walk):
 def _more_tables(walk):
     """The tables behind these: preferred and beside."""
     how = integers(walk)
-    rows = how[KEPT] + how[REDUCED] + how[MARKS] + how[ZEROS]
+    rows = how[KEPT_RANK] + how[REDUCED_RANK] + how[MARKS_RANK] + how[ZEROS_RANK]
     preferred = walk + 8 * SETTINGS + AXIS_BYTES * rows
-    beside = preferred + AXIS_BYTES * how[DENSE]
-    return (integers(preferred), how[DENSE]), (integers(beside), how[BESIDE])
+    beside = preferred + AXIS_BYTES * how[PREFERRED_RANK]
+    return (
+        Axes(integers(preferred), how[PREFERRED_RANK]),
+        Axes(integers(beside), how[BESIDE_RANK]),
+    )
 
 
 @helper
 def _store_place(address, index, width, mark, marks):
     """Store an index at `address`, or a mark at its place in the group that begins there."""
     if mark != 0:
-        address += _unravel(marks, marks[1], index)[0]
+        address += _unravel(marks, marks.rank, index)[0]
         index = mark
     store_element(address, index, width)
 
@@ -2156,7 +2174,7 @@ def _store_pair(address, key, index):
 @helper
 def _zero(table, address, width, past, begin, end):
     """Set the elements at positions begin to end of a row-major walk to 0."""
-    step = _entry(table, table[1] - 1, 1)
+    step = _entry(table, table.rank - 1, AXIS_STRIDE)
     position = begin
     while position < end:
         offset, _, count = _run_at(table, position, end)
@@ -2173,7 +2191,7 @@ def _row(how, reduced, x, rule, begin, end):
     """
     size, ceiling = item_size(rule.flip), how[CEILING]
     block = BLOCK_BYTES // size
-    weight = _entry(reduced, reduced[1] - 1, 2)
+    weight = _entry(reduced, reduced.rank - 1, AXIS_OTHER_STRIDE)
     last, late, ordered = how[LAST] != 0, how[LATE] != 0, how[ORDERED] != 0
     best = np.int64(0)
     index = 0
@@ -2220,7 +2238,7 @@ def _first_of_key(how, preferred, x, key, limit, rule, begin, end):
 
     Of a dense group's places `begin` to `end` in memory; about `limit` elements are looked at.
     """
-    _, step, weight = _axis(preferred, preferred[1] - 1)
+    _, step, weight = _axis(preferred, preferred.rank - 1)
     x += how[PREFERRED_AT]
     size = item_size(rule.flip)
     volume = _volume(preferred)
@@ -2251,7 +2269,7 @@ def _compare_ties(how, reduced, x, key, place, last, index, most, rule):
         most -= 1
         place += 1
         place += place_in_run(x + place * size, last - place + 1, key, False, rule)
-        other = _unravel(reduced, reduced[1], place)[1]
+        other = _unravel(reduced, reduced.rank, place)[1]
         if (other < index) != (how[LAST] != 0):
             index = other
     return place, index
@@ -2259,7 +2277,7 @@ def _compare_ties(how, reduced, x, key, place, last, index, most, rule):
 
 @helper
 def _dense_row(how, reduced, preferred, x, rule, begin, end):
-    """As _row, of a group that is `DENSE`: 0.01 to 0.3 of the time of short runs; and whether the index was found.
+    """As _row, of a dense group: 0.01 to 0.3 of the time of short runs; and whether the index was found.
 
     Of several greatest elements a few are compared; of more, one is soon met in the order of preference, if they are
     not all at its end. Then more are compared, and in the end all runs searched: that takes twice as long at most.
@@ -2277,10 +2295,10 @@ def _dense_row(how, reduced, preferred, x, rule, begin, end):
             last = start
     first += place_in_run(x + first * size, least(end - first, block), best, False, rule)
     last += place_in_run(x + last * size, least(end - last, block), best, True, rule)
-    index = _unravel(reduced, reduced[1], first)[1]
+    index = _unravel(reduced, reduced.rank, first)[1]
     place, index = _compare_ties(how, reduced, x, best, first, last, index, TIES, rule)
     if place < last:
-        runs = ceildiv(end - begin, _entry(reduced, reduced[1] - 1, 0))
+        runs = ceildiv(end - begin, _entry(reduced, reduced.rank - 1, AXIS_SIZE))
         limit = least(RUN_ELEMENTS * runs, end - begin)
         met, found = _first_of_key(how, preferred, x, best, limit, rule, begin, end)
         if found:
@@ -2308,7 +2326,7 @@ def _strided_row(how, reduced, x, packed, rule, begin, end):
     """(key, index) of positions begin to end of one group; blocks of long runs are packed: 0.12 to 1 of the time."""
     size, ceiling = item_size(rule.flip), how[CEILING]
     block = BLOCK_BYTES // size
-    _, step, weight = _axis(reduced, reduced[1] - 1)
+    _, step, weight = _axis(reduced, reduced.rank - 1)
     last, ordered = how[LAST] != 0, how[ORDERED] != 0
     best = np.int64(0)
     index = 0
@@ -2366,7 +2384,7 @@ def _list_rows(offsets, indices, how, reduced, position, stop):
 
     How many they are. The last one is listed several times, up to a multiple of FOLD.
     """
-    n, step, weight = _axis(reduced, reduced[1] - 1)
+    n, step, weight = _axis(reduced, reduced.rank - 1)
     rows = 0
     while position < stop and (how[ORDERED] != 0 or rows == 0):
         offset, index, count = _run_at(reduced, position, stop)
@@ -2424,7 +2442,7 @@ def _later_winners(keys, winners, best, where, indices, columns, ordered, last, 
 @helper
 def _join_rows(keys, winners, beside, columns, last):
     """Join the winners of the rows that were taken as one, along the axes `beside`, to those of the first."""
-    weight = _entry(beside, beside[1] - 1, 2)
+    weight = _entry(beside, beside.rank - 1, AXIS_OTHER_STRIDE)
     rows = _volume(beside)
     row = 1
     while row < rows:
@@ -2462,13 +2480,13 @@ def short_rows(width, is_float, one_hot):
         as_pairs = how[WIDTH] == PAIR_BYTES
         if as_pairs:
             out = partial
-        _, step, out_step = _axis(kept, kept[1] - 1)
+        _, step, out_step = _axis(kept, kept.rank - 1)
         n, _, weight = _axis(reduced, 0)
         base, late, width = how[BASE], how[LATE] != 0, how[WIDTH]
         blanks, mark = how[BLANKS] != 0, how[MARK]
         if one_hot:
-            mark_step = _entry(marks, 0, 1)
-            zero_count, zero_step, _ = _axis(zeros, 0) if zeros[1] > 0 else (0, 0, 0)
+            mark_step = _entry(marks, 0, AXIS_STRIDE)
+            zero_count, zero_step, _ = _axis(zeros, 0) if zeros.rank > 0 else (0, 0, 0)
             one_run = how[STORED] == BY_GROUPS and zero_count == n
         size = item_size(rule.flip)
         narrow = n <= VECTOR_BYTES // size
@@ -2539,7 +2557,7 @@ def rows(width, is_float, one_hot):
         if how[WIDTH] == PAIR_BYTES:
             out = partial
         parts, width, mark = how[PARTS], how[WIDTH], how[MARK]
-        contiguous, dense = how[CONTIGUOUS] != 0, how[DENSE] != 0
+        contiguous, dense = how[CONTIGUOUS] != 0, how[PREFERRED_RANK] != 0
         preferred, _ = _more_tables(walk)
         blanks, past = how[BLANKS] != 0, how[PAST] != 0
         volume = _volume(zeros)
@@ -2550,7 +2568,7 @@ def rows(width, is_float, one_hot):
         for item in range(begin, end):
             part, group = split(item, groups)
             first = part * share
-            offset, out_offset = _unravel(kept, kept[1], group)
+            offset, out_offset = _unravel(kept, kept.rank, group)
             stop = least(first + share, total)
             best, index, found = np.int64(0), 0, False
             if dense:
@@ -2562,7 +2580,7 @@ def rows(width, is_float, one_hot):
             elif not found:
                 best, index = _strided_row(how, reduced, x + offset, packed, rule, first, stop)
             target = out + out_offset
-            if one_hot and zeros[1] > 0 and how[STORED] == ZEROS_FIRST:
+            if one_hot and zeros.rank > 0 and how[STORED] == ZEROS_FIRST:
                 begin_zero, end_zero = volume * part // parts, volume * (part + 1) // parts
                 _zero(zeros, target, width, past, begin_zero, end_zero)
             if parts > 1:
@@ -2604,7 +2622,7 @@ def _store_marked(zeros, out, places, columns, rows, mark, past, flip):
     for c in range(columns, period + lanes):  # see mark_run
         place = load_integer(flip, places + (c - columns) * size)
         store_integer(flip, places + c * size, np.int64(place) - 1)
-    _, step, weight = _axis(zeros, zeros[1] - 1)
+    _, step, weight = _axis(zeros, zeros.rank - 1)
     position = 0
     volume = _volume(zeros)
     while position < volume:
@@ -2651,18 +2669,18 @@ def columns(width, is_float, one_hot):
         keys = integers(offsets_at + 2 * table)
         winners = integers(offsets_at + 2 * table + 8 * tile)
         places = offsets_at + 2 * table + 16 * tile  # the indices, for rows of marks
-        kept_inner = kept[1] - 1
+        kept_inner = kept.rank - 1
         across, step, out_step = _axis(kept, kept_inner)
         tiles = ceildiv(across, tile)
         groups = _volume(kept)
         whole = groups // across * tiles
-        _, row_step, weight = _axis(reduced, reduced[1] - 1)
+        _, row_step, weight = _axis(reduced, reduced.rank - 1)
         total = _volume(reduced)
         stored, past = how[STORED], how[PAST] != 0
         volume = _volume(zeros)
         share = ceildiv(total, parts)
         # Whether the indices of a block that has all rows can be stored as they are found.
-        placed = parts == 1 and beside == 1 and reduced[1] == 1
+        placed = parts == 1 and beside == 1 and reduced.rank == 1
         placed = placed and (stored == BY_ROWS if one_hot else out_step == width)
         further_apart = apart_ahead(step, size, total) if how[UNCACHED] != 0 else 0
         listed = -1  # the first position that `offsets` tells
@@ -2680,9 +2698,9 @@ def columns(width, is_float, one_hot):
             next_start = x + _unravel(kept, kept_inner, next_outer)[0] + next_column * step
             position = part * share
             stop = least(position + share, total)
-            if one_hot and zeros[1] > 0 and stored == ZEROS_FIRST:
+            if one_hot and zeros.rank > 0 and stored == ZEROS_FIRST:
                 for run in range(volume * part // parts, volume * (part + 1) // parts):
-                    zero_offset, _ = _unravel(zeros, zeros[1], run)
+                    zero_offset, _ = _unravel(zeros, zeros.rank, run)
                     zero_run(target + zero_offset, columns * how[ZERO_ROWS], out_step, width, past)
             first = True
             while position < stop:
@@ -2789,9 +2807,9 @@ def planes(width, is_float, one_hot):
         rule = rule_of(how, RULE, lane, float_lane)
         size, width, blanks = item_size(rule.flip), how[WIDTH], how[BLANKS] != 0
         past = how[PAST] != 0
-        inner = kept[1] - 1
-        columns = _entry(kept, inner, 0)
-        outer = kept[0], inner
+        inner = kept.rank - 1
+        columns = _entry(kept, inner, AXIS_SIZE)
+        outer = Axes(kept.entries, inner)
         in_row, step, next_out = _axis(kept, inner - 1)
         n, row_step, weight = _axis(reduced, 0)
         row_bytes = columns * size
@@ -2808,7 +2826,7 @@ def planes(width, is_float, one_hot):
             some = columns_before(item, in_row, columns, how[LAST_COLUMNS])
             start, target = x + offset, out + out_offset
             if one_hot:
-                out_row_step = _entry(marks, 0, 1)
+                out_row_step = _entry(marks, 0, AXIS_STRIDE)
                 mark_planes(
                     target,
                     next_out,
@@ -2862,13 +2880,13 @@ def marked(width):
         prefer_wide_vectors()
         how, kept, _reduced, _marks, zeros = _tables(walk)
         size, tile, past = item_size(flip), how[TILE], how[PAST] != 0
-        across = _entry(kept, kept[1] - 1, 0)
+        across = _entry(kept, kept.rank - 1, AXIS_SIZE)
         tiles = ceildiv(across, tile)
         some = allocate(aligned(tile * size) + MORE_PLACES)
         for item in range(begin, end):
             outer, number = split(item, tiles)
             columns = least(tile, across - number * tile)
-            offset, out_offset = _unravel(kept, kept[1] - 1, outer)
+            offset, out_offset = _unravel(kept, kept.rank - 1, outer)
             column = number * tile * size
             for c in range(columns):
                 place = load_integer(flip, places + offset + column + c * size)
@@ -2889,7 +2907,7 @@ def combine(walk, _x, out, partial, begin, end):
     pairs, groups = integers(partial), _volume(kept)
     parts, width, mark, last = how[PARTS], how[WIDTH], how[MARK], how[LAST] != 0
     blanks, blank, weight = how[BLANKS] != 0, how[RULE + 1], how[PART_WEIGHT]
-    step = _entry(kept, kept[1] - 1, 2)
+    step = _entry(kept, kept.rank - 1, AXIS_OTHER_STRIDE)
     item = begin
     while item < end:
         _, offset, count = _run_at(kept, item, end)
@@ -2912,10 +2930,11 @@ def combine(walk, _x, out, partial, begin, end):
 def zero(walk, _x, out, _partial, begin, end):
     """Chunk that sets elements to 0, by position.
 
-    The walk: an element's bytes, whether zeros go past the caches, then the rows of a table as `zeros`, and the table.
+    The walk: ZERO_SETTINGS settings, then a table as `zeros`.
     """
     how = integers(walk)
-    width, past = how[0], how[1] != 0
-    _zero((integers(walk + 24), how[2]), out, width, past, begin, end)
+    table = Axes(integers(walk + 8 * ZERO_SETTINGS), how[ZERO_RANK])
+    width, past = how[ZERO_WIDTH], how[ZERO_PAST] != 0
+    _zero(table, out, width, past, begin, end)
     if past:
         drain_stores()

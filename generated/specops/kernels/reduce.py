@@ -7,7 +7,7 @@
 Addresses are raw and strides are in bytes, so that only the data type and the operation make a new compiled version, a
 `fold` (see below). `rows`, `runs`, `columns` and `planes` are apart because a call needs one of them: less to compile.
 
-    walk     the settings below, then two tables of axes, whose lengths are among the settings
+    walk     the settings below, then two tables of axes, whose ranks are among the settings
       kept     (size, input stride, output stride), one row at least
       reduced  (size, input stride, 0), one row at least, visited in this order
     partial  states of each part of each group, where groups are split into parts: of the first part of all groups, then
@@ -487,24 +487,32 @@ def integers(_context: Any, address: Any) -> Any:
     return types.CPointer(types.int64)(types.int64), codegen
 
 
-AXIS_BYTES = 24  # of a row of a table
+AXIS_SIZE, AXIS_STRIDE, AXIS_OTHER_STRIDE = 0, 1, 2  # columns of a table
+AXIS_BYTES = 24  # of a row of it
+
+
+class Axes(NamedTuple):
+    """A table of axes."""
+
+    entries: Any  # its integers, row by row
+    rank: int
 
 
 @inlined
 def _two_tables(walk, settings, kept, reduced):
-    """The `settings` numbers a walk begins with, then its tables kept and reduced, as (integers, rows).
+    """The `settings` numbers a walk begins with, then its tables kept and reduced.
 
-    Their lengths are the settings number `kept` and `reduced`.
+    Their ranks are the settings number `kept` and `reduced`.
     """
     how = integers(walk)
     kept_at = walk + 8 * settings
     reduced_at = kept_at + AXIS_BYTES * how[kept]
-    return how, (integers(kept_at), how[kept]), (integers(reduced_at), how[reduced])
+    return how, Axes(integers(kept_at), how[kept]), Axes(integers(reduced_at), how[reduced])
 
 
 @intrinsic
 def _entry(_context: Any, table: Any, d: Any, column: Any) -> Any:
-    """One number of a table of axes (integers, rows)."""
+    """One number of a table of axes."""
 
     def codegen(_context: Any, builder: Any, _signature: Any, values: Any) -> Any:
         table, d, column = values
@@ -518,12 +526,13 @@ def _entry(_context: Any, table: Any, d: Any, column: Any) -> Any:
 
 @inlined
 def _axis(table, d):
-    return _entry(table, d, 0), _entry(table, d, 1), _entry(table, d, 2)
+    size, stride = _entry(table, d, AXIS_SIZE), _entry(table, d, AXIS_STRIDE)
+    return size, stride, _entry(table, d, AXIS_OTHER_STRIDE)
 
 
 @inlined
 def _unravel(table, count, position):
-    """Sums of (stride, second stride) for a row-major position in the first `count` axes."""
+    """Sums of (stride, other stride) for a row-major position in the first `count` axes."""
     first = 0
     second = 0
     for d in range(count - 1, 0, -1):
@@ -534,15 +543,15 @@ def _unravel(table, count, position):
         first += digit * stride
         second += digit * other
     if count > 0:
-        first += position * _entry(table, 0, 1)
-        second += position * _entry(table, 0, 2)
+        first += position * _entry(table, 0, AXIS_STRIDE)
+        second += position * _entry(table, 0, AXIS_OTHER_STRIDE)
     return first, second
 
 
 @inlined
 def _run_at(table, position, end):
     """As _unravel for a position in all axes, and how many from there to `end` lie along the innermost axis."""
-    inner = table[1] - 1
+    inner = table.rank - 1
     size, stride, other = _axis(table, inner)
     outer, digit = 0, position
     if inner > 0:  # no division before each of many short rows (1.1 times)
@@ -555,8 +564,8 @@ def _run_at(table, position, end):
 def _volume(table):
     """Elements of all axes together."""
     total = 1
-    for d in range(table[1]):
-        total *= _entry(table, d, 0)
+    for d in range(table.rank):
+        total *= _entry(table, d, AXIS_SIZE)
     return total
 
 
@@ -3346,8 +3355,8 @@ UNCACHED = 5  # columns: input that no cache holds
 LAST_COLUMNS = 6  # planes: columns of the last of those that one is cut into; others have the innermost kept axis
 NEAR = 7  # short rows, runs, columns: input that the caches may hold, of which nothing is fetched ahead
 DOWN = 8  # columns: rows that are folded together while states stay in registers; 0 where that does not pay
-KEPT = 9  # lengths of the tables
-REDUCED = 10
+KEPT_RANK = 9  # axes of each table
+REDUCED_RANK = 10
 PAST = 11  # planes: results go past the caches
 RULE = 12  # six words, as a fold takes them
 SETTINGS = 18
@@ -3364,7 +3373,7 @@ SHORT_GROUPS = 64
 @helper
 def _lead(fold, reduced, pitch):
     """Where a run of a group is fetched ahead, as fold_run takes it; runs are `pitch` bytes apart."""
-    n, step, _ = _axis(reduced, reduced[1] - 1)
+    n, step, _ = _axis(reduced, reduced.rank - 1)
     run_bytes, ahead = most(n * step, 1), bytes_ahead()
     fetches = fetches_runs(fold, run_bytes) or (run_bytes < ahead and run_bytes != pitch)
     return fetches, ahead % run_bytes, pitch, ahead // run_bytes * pitch
@@ -3380,7 +3389,7 @@ def _lead_within(lead, passed):
 @helper
 def _fold_group(fold, rule, at, gap, reduced, x, lead, begin, end):
     """Fold positions begin to end of the group that begins at `x` into all lanes of a vector of states."""
-    n, step, _ = _axis(reduced, reduced[1] - 1)
+    n, step, _ = _axis(reduced, reduced.rank - 1)
     together = SETTLING // element_bytes(fold) if settles(fold) else n
     position = begin
     while position < end:
@@ -3400,7 +3409,7 @@ def rows(dtype, operation):
     @entry
     def chunk(walk, x, out, partial, begin, end):
         prefer_wide_vectors()
-        how, kept, reduced = _two_tables(walk, SETTINGS, KEPT, REDUCED)
+        how, kept, reduced = _two_tables(walk, SETTINGS, KEPT_RANK, REDUCED_RANK)
         rule = walk + 8 * RULE
         size, lane = element_bytes(fold), lane_bytes(fold)
         vector = lane_count(fold) * lane
@@ -3410,8 +3419,8 @@ def rows(dtype, operation):
         parts = how[PARTS]
         groups, total = _volume(kept), _volume(reduced)
         share = ceildiv(total, parts)
-        _, step, out_step = _axis(kept, kept[1] - 1)
-        inner = reduced[1] - 1
+        _, step, out_step = _axis(kept, kept.rank - 1)
+        inner = reduced.rank - 1
         n, n_step, _ = _axis(reduced, inner)
         short = inner == 0 and parts == 1 and n <= short_row(fold)
         short = short and n_step == size
@@ -3422,7 +3431,9 @@ def rows(dtype, operation):
         settling = settles(fold) and share > SETTLING // size
         # The next run is one of the same group, or of the next.
         lead = _lead(
-            fold, reduced, _entry(reduced, inner - 1, 1) if inner > 0 and share > n else step
+            fold,
+            reduced,
+            _entry(reduced, inner - 1, AXIS_STRIDE) if inner > 0 and share > n else step,
         )
         item = begin
         while item < end:
@@ -3486,7 +3497,7 @@ def runs(dtype, operation):
     @entry
     def chunk(walk, x, out, partial, begin, end):
         prefer_wide_vectors()
-        how, kept, reduced = _two_tables(walk, SETTINGS, KEPT, REDUCED)
+        how, kept, reduced = _two_tables(walk, SETTINGS, KEPT_RANK, REDUCED_RANK)
         rule = walk + 8 * RULE
         lane = lane_bytes(fold)
         vector = lane_count(fold) * lane
@@ -3494,14 +3505,14 @@ def runs(dtype, operation):
         states = allocate(state_arrays(fold) * (gap + result_gap))
         results = states + state_arrays(fold) * gap
         parts, tile = how[PARTS], how[TILE]
-        inner = kept[1] - 1
+        inner = kept.rank - 1
         width, step, out_step = _axis(kept, inner)
         tiles = ceildiv(width, tile)
         groups = _volume(kept)
         whole = groups // width * tiles
-        n, _, _ = _axis(reduced, reduced[1] - 1)
-        positions = reduced[0], reduced[1] - 1
-        pitch = _entry(reduced, reduced[1] - 2, 1)
+        n, _, _ = _axis(reduced, reduced.rank - 1)
+        positions = Axes(reduced.entries, reduced.rank - 1)
+        pitch = _entry(reduced, reduced.rank - 2, AXIS_STRIDE)
         # Where nothing is to be fetched ahead, what is read is fetched: no branch for it.
         ahead = 0 if how[NEAR] != 0 else pitch * most(RUNS_AHEAD // most(pitch, 1), 1)
         total = _volume(positions)
@@ -3571,7 +3582,7 @@ def columns(dtype, operation):
     @entry
     def chunk(walk, x, out, partial, begin, end):
         prefer_wide_vectors()
-        how, kept, reduced = _two_tables(walk, SETTINGS, KEPT, REDUCED)
+        how, kept, reduced = _two_tables(walk, SETTINGS, KEPT_RANK, REDUCED_RANK)
         rule = walk + 8 * RULE
         size, lane = element_bytes(fold), lane_bytes(fold)
         parts, tile, beside, several = how[PARTS], how[TILE], how[BESIDE], how[SEVERAL]
@@ -3579,7 +3590,7 @@ def columns(dtype, operation):
         states = allocate(state_arrays(fold) * gap + 8 * (BLOCK_ROWS + ROWS_AHEAD))
         table = states + state_arrays(fold) * gap
         offsets = integers(table)
-        inner = kept[1] - 1
+        inner = kept.rank - 1
         width, step, out_step = _axis(kept, inner)
         contiguous = step == size
         tiles = ceildiv(width, tile)
@@ -3589,8 +3600,9 @@ def columns(dtype, operation):
         if several > 1:
             next_size, _, next_out_step = _axis(kept, inner - 1)
         whole = outers // next_size * ceildiv(next_size, several) * tiles
-        swapped = inner > 0 and step > _entry(kept, inner - 1, 1)  # for the order of memory
-        n, row_step, _ = _axis(reduced, reduced[1] - 1)
+        # For the order of memory.
+        swapped = inner > 0 and step > _entry(kept, inner - 1, AXIS_STRIDE)
+        n, row_step, _ = _axis(reduced, reduced.rank - 1)
         total = _volume(reduced)
         share = ceildiv(total, parts)
         partial_last = how[LAST] < beside
@@ -3699,12 +3711,12 @@ def planes(dtype, operation):
     @entry
     def chunk(walk, x, out, _partial, begin, end):
         prefer_wide_vectors()
-        how, kept, reduced = _two_tables(walk, SETTINGS, KEPT, REDUCED)
+        how, kept, reduced = _two_tables(walk, SETTINGS, KEPT_RANK, REDUCED_RANK)
         rule = walk + 8 * RULE
         lane = lane_bytes(fold)
-        inner = kept[1] - 1
+        inner = kept.rank - 1
         columns, _, out_step = _axis(kept, inner)
-        outer = kept[0], inner
+        outer = Axes(kept.entries, inner)
         in_row, step, next_out = _axis(kept, inner - 1)
         n, row_step, _ = _axis(reduced, 0)
         together = planes_together(columns, how[LAST_COLUMNS])
@@ -3758,13 +3770,13 @@ def combine(dtype, operation):
 
     @entry
     def chunk(walk, _x, out, partial, begin, end):
-        how, kept, _reduced = _two_tables(walk, SETTINGS, KEPT, REDUCED)
+        how, kept, _reduced = _two_tables(walk, SETTINGS, KEPT_RANK, REDUCED_RANK)
         lane, groups, parts = lane_bytes(fold), _volume(kept), how[PARTS]
         gap = parts * groups * lane
         first = partial + begin * lane
         for part in range(1, parts):
             join(fold, first, first + part * groups * lane, gap, end - begin)
-        out_step = _entry(kept, kept[1] - 1, 2)
+        out_step = _entry(kept, kept.rank - 1, AXIS_OTHER_STRIDE)
         group = begin
         while group < end:
             _, out_offset, count = _run_at(kept, group, end)

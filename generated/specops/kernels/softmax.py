@@ -504,24 +504,32 @@ def integers(_context: Any, address: Any) -> Any:
     return types.CPointer(types.int64)(types.int64), codegen
 
 
-AXIS_BYTES = 24  # of a row of a table
+AXIS_SIZE, AXIS_STRIDE, AXIS_OTHER_STRIDE = 0, 1, 2  # columns of a table
+AXIS_BYTES = 24  # of a row of it
+
+
+class Axes(NamedTuple):
+    """A table of axes."""
+
+    entries: Any  # its integers, row by row
+    rank: int
 
 
 @inlined
 def _two_tables(walk, settings, kept, reduced):
-    """The `settings` numbers a walk begins with, then its tables kept and reduced, as (integers, rows).
+    """The `settings` numbers a walk begins with, then its tables kept and reduced.
 
-    Their lengths are the settings number `kept` and `reduced`.
+    Their ranks are the settings number `kept` and `reduced`.
     """
     how = integers(walk)
     kept_at = walk + 8 * settings
     reduced_at = kept_at + AXIS_BYTES * how[kept]
-    return how, (integers(kept_at), how[kept]), (integers(reduced_at), how[reduced])
+    return how, Axes(integers(kept_at), how[kept]), Axes(integers(reduced_at), how[reduced])
 
 
 @intrinsic
 def _entry(_context: Any, table: Any, d: Any, column: Any) -> Any:
-    """One number of a table of axes (integers, rows)."""
+    """One number of a table of axes."""
 
     def codegen(_context: Any, builder: Any, _signature: Any, values: Any) -> Any:
         table, d, column = values
@@ -535,12 +543,13 @@ def _entry(_context: Any, table: Any, d: Any, column: Any) -> Any:
 
 @inlined
 def _axis(table, d):
-    return _entry(table, d, 0), _entry(table, d, 1), _entry(table, d, 2)
+    size, stride = _entry(table, d, AXIS_SIZE), _entry(table, d, AXIS_STRIDE)
+    return size, stride, _entry(table, d, AXIS_OTHER_STRIDE)
 
 
 @inlined
 def _unravel(table, count, position):
-    """Sums of (stride, second stride) for a row-major position in the first `count` axes."""
+    """Sums of (stride, other stride) for a row-major position in the first `count` axes."""
     first = 0
     second = 0
     for d in range(count - 1, 0, -1):
@@ -551,15 +560,15 @@ def _unravel(table, count, position):
         first += digit * stride
         second += digit * other
     if count > 0:
-        first += position * _entry(table, 0, 1)
-        second += position * _entry(table, 0, 2)
+        first += position * _entry(table, 0, AXIS_STRIDE)
+        second += position * _entry(table, 0, AXIS_OTHER_STRIDE)
     return first, second
 
 
 @inlined
 def _run_at(table, position, end):
     """As _unravel for a position in all axes, and how many from there to `end` lie along the innermost axis."""
-    inner = table[1] - 1
+    inner = table.rank - 1
     size, stride, other = _axis(table, inner)
     outer, digit = 0, position
     if inner > 0:  # no division before each of many short rows (1.1 times)
@@ -1969,7 +1978,7 @@ FAR = 8192  # bytes: what lies further away from a row is fetched into the secon
 def _row_top(kind, axes, x, begin, end):
     """The greatest of positions begin to end of one group."""
     size, lanes = item_size(kind), lane_count(kind)
-    step = _entry(axes, axes[1] - 1, 1)
+    step = _entry(axes, axes.rank - 1, AXIS_STRIDE)
     top, top_key = splat(kind, lowest(kind)), lowest_keys(kind)
     position = begin
     while position < end:
@@ -1995,7 +2004,7 @@ def _row_sum(kind, axes, x, top, scratch, advance, begin, end, ahead):
     Meanwhile what lies `ahead` bytes further is fetched.
     """
     size, lanes = item_size(kind), lane_count(kind)
-    step = _entry(axes, axes[1] - 1, 1)
+    step = _entry(axes, axes.rank - 1, AXIS_STRIDE)
     far = abs(ahead) > FAR
     tops = splat(kind, top)
     high = splat(kind, 0.0)
@@ -2070,10 +2079,10 @@ def _write_row(kind, source, past, axes, x, out, top, factor, scratch, begin, en
     """
     lanes = lane_count(kind)
     tops, factors = splat(kind, top), splat(kind, factor)
-    inner = axes[1] - 1
+    inner = axes.rank - 1
     _, step, out_step = _axis(axes, inner)
     # Stores to it would wait for its lines one by one (1.4 times as fast for runs of 784 float16).
-    next_run = _entry(axes, inner - 1, 2) if inner > 0 else after
+    next_run = _entry(axes, inner - 1, AXIS_OTHER_STRIDE) if inner > 0 else after
     position = begin
     while position < end:
         offset, out_offset, left = _run_at(axes, position, end)
@@ -2109,7 +2118,7 @@ def _table_rows(axes, table, tabled, position, till):
     """
     if tabled == position:
         return tabled
-    _, step, out_step = _axis(axes, axes[1] - 1)
+    _, step, out_step = _axis(axes, axes.rank - 1)
     row = position
     while row < till:
         offset, out_offset, count = _run_at(axes, row, till)
@@ -2375,8 +2384,8 @@ PHASE = 1  # WHOLE, MEASURE or WRITE
 PARTS = 2  # parts that each group is split into
 BLOCK = 3  # elements (`rows`) or rows of a tile (`columns`) that are measured together
 TILE = 4  # `columns`: columns taken together
-KEPT = 5  # number of kept axes
-REDUCED = 6  # number of reduced axes
+KEPT_RANK = 5  # axes of each table
+REDUCED_RANK = 6
 TOTAL = 7  # elements of a group
 PAST = 8  # whether results go past the cache
 NEAR = 9  # `columns`: whether a tile stays in cache
@@ -2406,10 +2415,10 @@ def short_rows(dtype):
 
     @entry
     def chunk(walk, x, out, _partial, begin, end):
-        how, kept, _reduced = _two_tables(walk, SETTINGS, KEPT, REDUCED)
+        how, kept, _reduced = _two_tables(walk, SETTINGS, KEPT_RANK, REDUCED_RANK)
         lanes = lane_count(kind)
         logarithm = how[LOGARITHM] != 0
-        _, step, out_step = _axis(kept, kept[1] - 1)
+        _, step, out_step = _axis(kept, kept.rank - 1)
         n = how[TOTAL]
         # Input, output and exponentials of rows that are computed together stay in L1 (0.9 of the time).
         row_bytes = 2 * n * item_size(kind) + (n // lanes + 1) * VECTOR_BYTES
@@ -2457,9 +2466,8 @@ def rows(dtype):
 
     @entry
     def chunk(walk, x, out, partial, begin, end):
-        how, kept, reduced = _two_tables(walk, SETTINGS, KEPT, REDUCED)
+        how, kept, reduced = _two_tables(walk, SETTINGS, KEPT_RANK, REDUCED_RANK)
         past = how[PAST] != 0
-        axes = kept[1]
         phase, parts, block, n = how[PHASE], how[PARTS], how[BLOCK], how[TOTAL]
         logarithm = how[LOGARITHM] != 0
         share = ceildiv(n, parts)
@@ -2470,14 +2478,14 @@ def rows(dtype):
         vectors = 1
         if stored and not in_place:
             # Each run ends in a vector of its own.
-            run, lanes = _entry(reduced, reduced[1] - 1, 0), lane_count(kind)
+            run, lanes = _entry(reduced, reduced.rank - 1, AXIS_SIZE), lane_count(kind)
             vectors = n // run * ceildiv(run, lanes)
         scratch = allocate(vectors * VECTOR_BYTES)
         for item in range(begin, end):
             group, first = split(item, parts)
             first *= share
             stop = least(first + share, n)
-            offset, out_offset = _unravel(kept, axes, group)
+            offset, out_offset = _unravel(kept, kept.rank, group)
             start, target = x + offset, out + out_offset
             powers = target if in_place else scratch
             if phase == WRITE:
@@ -2487,7 +2495,7 @@ def rows(dtype):
                 # What is fetched meanwhile: the next block, or group (1.2 times as fast where it lies in runs).
                 ahead = block * item_size(kind)
                 if n <= block:
-                    ahead = _unravel(kept, axes, group + 1)[0] - offset
+                    ahead = _unravel(kept, kept.rank, group + 1)[0] - offset
                 top, added = _measure_row(
                     kind, reduced, start, block, powers, advance, first, stop, ahead
                 )
@@ -2496,7 +2504,7 @@ def rows(dtype):
                     store_double(partial, 2 * item + 1, added)
                     continue
                 factor = _factor(added, logarithm)
-            after = _unravel(kept, axes, group + 1)[1] - out_offset if past else 0
+            after = _unravel(kept, kept.rank, group + 1)[1] - out_offset if past else 0
             _write_row(
                 kind,
                 source,
@@ -2536,7 +2544,7 @@ def _tile_at(kind, how, kept, x, out, item):
     """
     size, vector = item_size(kind), lane_count(kind) * item_size(kind)
     width = how[TILE]
-    inner = kept[1] - 1
+    inner = kept.rank - 1
     across, step, out_step = _axis(kept, inner)
     tiles = ceildiv(across, width)
     outer, number = split(item, tiles)
@@ -2564,12 +2572,12 @@ def columns(dtype):
 
     @entry
     def chunk(walk, x, out, partial, begin, end):
-        how, kept, reduced = _two_tables(walk, SETTINGS, KEPT, REDUCED)
+        how, kept, reduced = _two_tables(walk, SETTINGS, KEPT_RANK, REDUCED_RANK)
         lanes = lane_count(kind)
         phase, parts, block, n = how[PHASE], how[PARTS], how[BLOCK], how[TOTAL]
         logarithm, past = how[LOGARITHM] != 0, how[PAST] != 0
         copies, run = how[COPIES], how[RUN]
-        _, step, out_step = _axis(kept, kept[1] - 1)
+        _, step, out_step = _axis(kept, kept.rank - 1)
         share = ceildiv(n, parts)
         source = LOGARITHMS if logarithm else COMPUTED
         state_bytes = (how[TILE] // lanes + 3) * VECTOR_BYTES
@@ -2717,12 +2725,12 @@ def planes(dtype):
 
     @entry
     def chunk(walk, x, out, _partial, begin, end):
-        how, kept, reduced = _two_tables(walk, SETTINGS, KEPT, REDUCED)
+        how, kept, reduced = _two_tables(walk, SETTINGS, KEPT_RANK, REDUCED_RANK)
         size, lanes = item_size(kind), lane_count(kind)
         logarithm = how[LOGARITHM] != 0
-        inner = kept[1] - 1
-        columns = _entry(kept, inner, 0)
-        outer = kept[0], inner
+        inner = kept.rank - 1
+        columns = _entry(kept, inner, AXIS_SIZE)
+        outer = Axes(kept.entries, inner)
         in_row, step, out_step = _axis(kept, inner - 1)
         rows, row_step, out_row_step = _axis(reduced, 0)
         few_rows = rows in WRITTEN_OUT

@@ -165,8 +165,8 @@ class Softmax:
         settings[kernel.IN_PLACE] = way.in_place and parts == 1
         settings[kernel.LAST_COLUMNS] = way.last_columns
         settings[kernel.RUN] = way.run
-        settings[kernel.KEPT] = max(1, len(kept))
-        settings[kernel.REDUCED] = len(reduced)
+        settings[kernel.KEPT_RANK] = max(1, len(kept))
+        settings[kernel.REDUCED_RANK] = len(reduced)
         settings[kernel.TOTAL] = total
         # Columns of 16 bits take so long to compute that stores within the cache are no slower.
         past = past and (by_rows or self._item_size != 2)

@@ -620,7 +620,11 @@ class Search:
         if by_rows and few and fits and parts == 1 and not columns:
             return _Marks(_NO_AXES, _NO_AXES, after=True)
         axes = geometry.table(geometry.coalesce(everything))
-        walk = np.concatenate(([self._out_size, past, len(axes)], axes.ravel()))
+        settings = np.zeros(kernel.ZERO_SETTINGS, np.int64)
+        settings[kernel.ZERO_WIDTH] = self._out_size
+        settings[kernel.ZERO_PAST] = past
+        settings[kernel.ZERO_RANK] = len(axes)
+        walk = np.concatenate((settings, axes.ravel()))
         before = _Stores(walk, launch.address(walk), geometry.elements(everything))
         return _Marks(marks, _NO_AXES, before=before)
 
@@ -662,7 +666,7 @@ class Search:
         block = np.zeros(kernel.SETTINGS, np.int64)
         for place, value in settings.items():
             block[place] = value
-        block[kernel.KEPT : kernel.KEPT + len(tables)] = [len(table) for table in tables]
+        block[kernel.KEPT_RANK : kernel.KEPT_RANK + len(tables)] = [len(table) for table in tables]
         block[kernel.RULE : kernel.RULE + 3] = self._rule
         return np.concatenate((block, *(table.ravel() for table in tables)))
 

@@ -223,7 +223,7 @@ class Reduce:
         past = way.cut and geometry.goes_past(self._output, out_strides, self._moved)
         settings[kernel.PAST] = past
         tables = [geometry.table(kept), geometry.table(reduced)]
-        settings[[kernel.KEPT, kernel.REDUCED]] = [len(table) for table in tables]
+        settings[[kernel.KEPT_RANK, kernel.REDUCED_RANK]] = [len(table) for table in tables]
         settings[kernel.RULE :] = self._rule
         walk = np.concatenate((settings, *(table.ravel() for table in tables)))
         return _Plan(
