@@ -91,7 +91,8 @@ class Softmax:
 
     Args:
         result: "probability" or "logarithm".
-        nan: "propagates": a NaN or +inf, or nothing but -inf, makes its whole group NaN.
+        nan: "propagates", told as to every host object, though there is no other rule: a NaN or +inf, or nothing but
+            -inf, makes its whole group NaN.
         axes: the axes along which a group lies; may be empty (each element is its own group).
         input, output: the tensors, of one shape and type.
     """
