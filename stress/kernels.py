@@ -12,6 +12,7 @@ import ast
 import importlib
 import inspect
 import itertools
+import json
 import random
 import sys
 import time
@@ -200,7 +201,8 @@ def main() -> int:
     for number in left:
         print(f"kernels/{chosen[number].name} (not run on all tests)")
     count(f"kernels/{kernel.name}", survivors, len(first), len(found), start)
-    return min(survivors, 100)
+    print(json.dumps({"survivors": survivors}), flush=True)
+    return 0
 
 
 if __name__ == "__main__":

@@ -12,6 +12,7 @@ import faulthandler
 import importlib
 import inspect
 import itertools
+import json
 import os
 import pkgutil
 import subprocess
@@ -87,8 +88,29 @@ def kernel(name: str, options: argparse.Namespace, seconds: float) -> int:
     for option in ("seed", "sample"):
         command += [f"--{option}", str(getattr(options, option))]
     command += ["--seconds", str(seconds)]
+    return survivors_of(command)
+
+
+def survivors_of(command: list[str]) -> int:
+    """What a process counts, in a line that is a JSON object; its other lines are shown.
+
+    Its exit status says nothing but whether it came to its end: a traceback is no survivor.
+    """
     environment = {**os.environ, "NUMBA_OPT": "0"}
-    return subprocess.run(command, cwd=PROJECT, env=environment, check=False).returncode
+    counted = {}
+    with subprocess.Popen(
+        command, cwd=PROJECT, env=environment, stdout=subprocess.PIPE, encoding="utf-8"
+    ) as process:
+        assert process.stdout
+        for line in process.stdout:
+            if line.startswith("{"):
+                counted = json.loads(line)
+            else:
+                print(line, end="", flush=True)
+    if process.returncode != 0:
+        raise subprocess.CalledProcessError(process.returncode, command)
+    number: int = counted["survivors"]
+    return number
 
 
 # --- validators ------------------------------------------------------------------------------------------------------

@@ -15,7 +15,7 @@ import pytest
 import trees
 
 from specops.lowering import machine
-from stress import board, calls, draws, layouts, overlap, scale
+from stress import board, calls, draws, layouts, mutants, overlap, scale
 from stress.__main__ import VERBS, main
 from stress.draws import average_pool, reduce
 from stress.draws.common import Call
@@ -373,6 +373,22 @@ def test_the_model_of_the_board_finds(broken: type[board.Model]) -> None:
 def test_cache() -> None:
     """One of its scenarios: the tests of arrays have much of the others."""
     assert main(["cache", "--scenario", "nowhere"]) == 0
+
+
+def test_survivors_are_counted(capfd: pytest.CaptureFixture[str]) -> None:
+    lines = "print('kernels/softmax: a name'); print('{\"survivors\": 3}')"
+    assert mutants.survivors_of([sys.executable, "-c", lines]) == 3
+    assert capfd.readouterr().out == "kernels/softmax: a name\n"
+
+
+@pytest.mark.parametrize(
+    ("code", "status"),
+    [("raise ValueError", 1), ("import os; os.kill(os.getpid(), 9)", -9), ("exit(2)", 2)],
+)
+def test_what_fails_is_no_survivor(code: str, status: int) -> None:
+    with pytest.raises(subprocess.CalledProcessError) as caught:
+        mutants.survivors_of([sys.executable, "-c", code])
+    assert caught.value.returncode == status
 
 
 def test_every_verb_is_there() -> None:
