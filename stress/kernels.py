@@ -131,8 +131,7 @@ def tests_of(module: types.ModuleType) -> Iterator[Test]:
 
 def compile_alone(function: Any, _kind: Any) -> None:
     """In place of `launch._compile`: no cache."""
-    whole = function in (chunks.serial, chunks.parallel)
-    function.compile(chunks.LAUNCH if whole else chunks.SIGNATURE)
+    function.compile(launch._SIGNATURES.get(function, chunks.SIGNATURE))
 
 
 def without_half() -> None:
