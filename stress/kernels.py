@@ -112,9 +112,9 @@ class Kernel:
 
 
 def tests_of(module: types.ModuleType) -> Iterator[Test]:
-    """The tests of a module, but for those that start processes or measure memory."""
+    """The tests of a module."""
     for name, function in vars(module).items():
-        if not name.startswith("test_") or "no_copy" in name:
+        if not name.startswith("test_"):
             continue
         patches = "monkeypatch" in inspect.signature(function).parameters
         for arguments in parameters(function):

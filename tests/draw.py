@@ -8,6 +8,7 @@ import subprocess
 import sys
 import tracemalloc
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -160,6 +161,18 @@ def laid_out(random: Random, x: np.ndarray, kind: str) -> tuple[np.ndarray, np.n
     view = place.view(buffer, x.shape, np.dtype(f"u{x.dtype.itemsize}"))
     view[...] = x.view(view.dtype)
     return view.view(x.dtype), buffer
+
+
+@contextmanager
+def case(text: str, *inputs: np.ndarray) -> Iterator[None]:
+    """What fails within is told with `text`, which says how to repeat it; so is a change of the inputs' buffers."""
+    before = [buffer.copy() for buffer in inputs]
+    try:
+        yield
+        for buffer, old in zip(inputs, before, strict=True):
+            assert np.array_equal(buffer, old), "an input was changed"
+    except Exception as error:
+        raise AssertionError(f"{text}: {error}") from error
 
 
 PLANES = [  # small ones: how many, their rows, and columns around a vector's
@@ -361,17 +374,15 @@ Call = tuple[str, Callable[[], None]]  # a label, and a call on an output that i
 
 def check_traced_memory(calls: Iterable[Call], limit: int) -> None:
     """Each call takes less than so many bytes from NumPy and Python."""
-    tracemalloc.start()
-    try:
-        for label, call in calls:
-            call()  # compiles, and starts the threads
-            tracemalloc.reset_peak()
-            before = tracemalloc.get_traced_memory()[0]
+    for label, call in calls:
+        call()  # compiles, and starts the threads
+        tracemalloc.start()
+        try:
             call()
-            extra = tracemalloc.get_traced_memory()[1] - before
-            assert extra < limit, f"{label}: {extra} bytes"
-    finally:
-        tracemalloc.stop()
+            extra = tracemalloc.get_traced_memory()[1]
+        finally:
+            tracemalloc.stop()
+        assert extra < limit, f"{label}: {extra} bytes"
 
 
 def check_resident_memory(module: str, limit: int) -> None:

@@ -16,15 +16,13 @@ import pytest
 from draw import (
     INPUT_LAYOUTS,
     LONG_PLANES,
-    MEBI,
     MEMORY_LAYOUTS,
     PLANES,
     WIDE_EDGES,
     Call,
     Random,
+    case,
     check_output,
-    check_resident_memory,
-    check_traced_memory,
     laid_out,
     last_item_first,
     lone_columns,
@@ -71,21 +69,15 @@ def check_case(name: str, number: int) -> None:
     last = bool(random.integers(2))
     kind = str(random.choice(INPUT_LAYOUTS))
     x, buffer = laid_out(random, values(random, name, shape), kind)
-    before = buffer.copy()
     if random.random() < 0.3:
         x.flags.writeable = False
     output_type = str(random.choice(OUTPUT_TYPES))
-    try:
+    text = f"check_case({name!r}, {number}): {kind} {shape} {x.strides}, axes {axes}, last {last}"
+    with case(text, buffer):
         if not plain_only and shape:
             check_directml(random, name, x, axes, last, output_type)
         check_plain(random, x, axes, last)
         check_lowering(random, name, x, axes, last, output_type)
-        assert np.array_equal(buffer, before), "the input was changed"
-    except Exception as error:
-        text = (
-            f"check_case({name!r}, {number}): {kind} {shape} {x.strides}, axes {axes}, last {last}"
-        )
-        raise AssertionError(f"{text}: {error}") from error
 
 
 def check_directml(
@@ -178,11 +170,8 @@ def test_random_cases(name: str, batch: int) -> None:
         check_case(name, number)
 
 
-def test_the_random_cases_are_many() -> None:
-    """Fewer cases, types or layouts would be noticed."""
-    assert CASES // BATCH * BATCH * len(TYPES) >= 4000
+def test_every_type_is_drawn() -> None:
     assert set(TYPES) == set(DATA_TYPES)
-    assert len(INPUT_LAYOUTS) >= 9
 
 
 @pytest.mark.parametrize("name", ["FLOAT16", "UINT8"])
@@ -446,9 +435,8 @@ def test_the_winner_may_stand_anywhere(name: str, length: int) -> None:
             columns = np.ascontiguousarray(given.T)
             np.testing.assert_array_equal(specops.argmax(given, 1, last=last), wanted)
             np.testing.assert_array_equal(specops.argmax(columns, 0, last=last), wanted)
-            back = (
-                length - 1 - wanted if given is rows else wanted
-            )  # ties are their own mirror image
+            # Ties are their own mirror image.
+            back = length - 1 - wanted if given is rows else wanted
             np.testing.assert_array_equal(specops.argmax(given[:, ::-1], 1, last=last), back)
             np.testing.assert_array_equal(specops.argmax(columns[::-1], 0, last=last), back)
 
@@ -564,13 +552,3 @@ def memory_calls() -> Iterator[Call]:
         if name in PAGE_TYPES:
             out = np.zeros((x.shape[0], 1, 1), np.uint32)
             yield f"{name} {kind} page", functools.partial(dml.argmax, x, [1, 2], out=out)
-
-
-def test_no_copy_is_made() -> None:
-    """The memory that NumPy and Python take beyond the output stays under 1 MiB."""
-    check_traced_memory(memory_calls(), MEBI)
-
-
-def test_compiled_code_makes_no_copy() -> None:
-    """So does what compiled code allocates by itself."""
-    check_resident_memory("test_contract", MEBI)
