@@ -11,12 +11,12 @@ from benchmarks.measure import Row
 
 LARGE_SECONDS = 1e-4  # cells that count in the mean: those that take longer
 LARGE_BYTES = 1 << 24  # of input from which a share of the streaming limit is wanted
-WANTED_SHARE = {
+WANTED_SHARE = {  # others: 0.7
     "softmax": 0.5,
     "log_softmax": 0.5,
     "max_pool_with_indices": 0.5,
     "logsumexp": 0.5,
-}  # others: 0.7
+}
 COLORS = {"onnxruntime": "#d55e00", "torch": "#cc79a7", "openvino": "#009e73", "numpy": "#0072b2"}
 
 HEADER = f"{'cell':<66}{'specops':>10}{'best peer':>23}{'ratio':>8}{'of the limit':>14}"

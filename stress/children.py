@@ -117,9 +117,8 @@ def apart(
     a processor's time, or `SLACK` times as long by the clock.
     """
     waiting = iter(numbers)
-    running: dict[
-        int, tuple[int, float]
-    ] = {}  # by process: the case, and when it has to have ended
+    # By process: the case, and when it has to have ended.
+    running: dict[int, tuple[int, float]] = {}
     try:
         while True:
             while len(running) < PROCESSORS and time.monotonic() < end:

@@ -160,9 +160,8 @@ def of_validators(module: types.ModuleType, seen: set[str]) -> Iterator[Damage]:
         tree = ast.parse(source)
         (definition,) = tree.body
         assert isinstance(definition, ast.FunctionDef)
-        definition.body = [
-            s for s in definition.body if not isinstance(s, ast.Expr)
-        ]  # the docstring
+        # Without the docstring.
+        definition.body = [s for s in definition.body if not isinstance(s, ast.Expr)]
         definition.returns = None
         for argument in definition.args.args:
             argument.annotation = None

@@ -370,13 +370,13 @@ SCENARIOS = {
     "compiling": compiling,
     "limits": limits,
 }
-SHARE = {
+SHARE = {  # of the time
     "callers": 1.0,
     "foreign": 0.3,
     "nested": 0.1,
     "forks": 0.1,
     "interrupts": 0.3,
-}  # of the time
+}
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:

@@ -1335,9 +1335,8 @@ def filled(folder: Path, files: dict[Path, bytes]) -> None:
         (folder / path).write_bytes(data)
 
 
-ASKS_FOR_TOO_MUCH = b"\x80\x05\x96" + (2**62).to_bytes(
-    8, "little"
-)  # a pickle that raises MemoryError
+# A pickle that raises MemoryError.
+ASKS_FOR_TOO_MUCH = b"\x80\x05\x96" + (2**62).to_bytes(8, "little")
 
 
 @pytest.mark.parametrize(

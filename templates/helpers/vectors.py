@@ -101,9 +101,8 @@ def prefer_wide_vectors(_context: Any) -> Any:
     def codegen(context: Any, builder: Any, _signature: Any, _values: Any) -> Any:
         attributes = builder.function.attributes
         attributes.add("noinline")  # else the caller's attributes win
-        set.add(
-            attributes, '"prefer-vector-width"="512"'
-        )  # llvmlite's own method knows no such name
+        # llvmlite's own method knows no such name.
+        set.add(attributes, '"prefer-vector-width"="512"')
         return context.get_dummy_value()
 
     return types.void(), codegen
