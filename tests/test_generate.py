@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import hashlib
 import json
 import os
@@ -18,6 +19,7 @@ from trees import ARGMAX, PROJECT, SENTENCE, Tree, clear_error, orphan
 
 from generator import cases, cli, decided, lint, output, plan, structure
 from generator.diagnostics import Report
+from generator.prune import defined
 from generator.resolve import Operator
 
 VALIDATOR = "generated/specops/directml/argmax.py"
@@ -749,3 +751,12 @@ def test_leftovers_are_tidied(generated: Tree) -> None:
     assert generated("check").code == cli.OK
     assert generated("generate").code == cli.OK
     assert not list(generated.root.rglob(f"{output._TEMPORARY}*"))
+
+
+def test_each_helper_has_a_name_of_its_own() -> None:
+    """Whoever reads a kernel need not ask which of two is meant."""
+    found: dict[str, list[str]] = {}
+    for path in sorted((PROJECT / "templates" / "helpers").glob("*.py")):
+        for name in defined(ast.parse(path.read_text(encoding="utf-8"))):
+            found.setdefault(name, []).append(path.name)
+    assert {name: files for name, files in found.items() if len(files) > 1} == {}

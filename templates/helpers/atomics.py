@@ -111,7 +111,7 @@ def acquire(_context: Any, function: Any, lock: Any) -> Any:
 
 
 @intrinsic
-def release(_context: Any, function: Any, lock: Any) -> Any:
+def unlock(_context: Any, function: Any, lock: Any) -> Any:
     """Let whoever waits for a lock go on, by PyThread_release_lock."""
 
     def codegen(context: Any, builder: Any, _signature: Any, values: Any) -> Any:

@@ -44,7 +44,7 @@ class Lanes(types.Type):
 
 class _LanesModel(models.PrimitiveModel):
     def __init__(self, manager: Any, lanes: Any) -> None:
-        super().__init__(manager, lanes, _vector(lanes))
+        super().__init__(manager, lanes, _lanes_vector(lanes))
 
 
 register_model(Lanes)(_LanesModel)
@@ -70,7 +70,7 @@ def _keys_of(kind: Any) -> Lanes:
     return _KEYS if kind.bitwidth == 16 else _lanes_of(kind)
 
 
-def _vector(lanes: Lanes) -> Any:
+def _lanes_vector(lanes: Lanes) -> Any:
     return ir.VectorType(_ELEMENTS[lanes.element], lanes.count)
 
 
@@ -78,7 +78,7 @@ def _memory(kind: Any, lanes: Lanes) -> Any:
     """The vector type as it lies in memory."""
     if kind.bitwidth == 16:
         return ir.VectorType(ir.IntType(16), lanes.count)
-    return _vector(lanes)
+    return _lanes_vector(lanes)
 
 
 def _float_lanes(context: Any, builder: Any, kind: Any, bits: Any) -> Any:
@@ -90,7 +90,7 @@ def _float_lanes(context: Any, builder: Any, kind: Any, bits: Any) -> Any:
 
 def _few_or_all(context: Any, builder: Any, typed: Any, lanes: Lanes, count: Any) -> _Few | None:
     """The first `count` lanes, or None, all of them, where its type `typed` is none's."""
-    return None if typed == types.none else _few(context, builder, _vector(lanes), count)
+    return None if typed == types.none else _few(context, builder, _lanes_vector(lanes), count)
 
 
 @intrinsic
@@ -120,7 +120,7 @@ def splat(_context: Any, kind: Any, value: Any) -> Any:
     lanes = _lanes_of(kind)
 
     def codegen(_context: Any, builder: Any, _signature: Any, values: Any) -> Any:
-        value, vector = values[1], _vector(lanes)
+        value, vector = values[1], _lanes_vector(lanes)
         if lanes.element == types.float32:
             value = builder.fptrunc(value, ir.FloatType())
         return _splat(builder, value, vector)
@@ -179,7 +179,7 @@ def load_keys(_context: Any, kind: Any, address: Any, count: Any) -> Any:
 
     def codegen(context: Any, builder: Any, signature: Any, values: Any) -> Any:
         _kind, address, count = values
-        vector = _vector(lanes)
+        vector = _lanes_vector(lanes)
         few = _few_or_all(context, builder, signature.args[2], lanes, count)
         bits = _load_few(builder, _pointer(builder, address), few, vector)
         if few is not None:
@@ -196,7 +196,7 @@ def lowest_keys(_context: Any, kind: Any) -> Any:
     lanes = _keys_of(kind)
 
     def codegen(_context: Any, builder: Any, _signature: Any, _values: Any) -> Any:
-        vector = _vector(lanes)
+        vector = _lanes_vector(lanes)
         if lanes == _KEYS:
             return _mirror(builder, _same(vector, _MINUS_INF[kind] - 1))
         return _same(vector, LOWEST[lanes.element.bitwidth])
@@ -254,7 +254,7 @@ def peek(_context: Any, kind: Any, address: Any) -> Any:
     lanes = _lanes_of(kind)
 
     def codegen(_context: Any, builder: Any, _signature: Any, values: Any) -> Any:
-        return _load(builder, _pointer(builder, values[1]), _vector(lanes))
+        return _load(builder, _pointer(builder, values[1]), _lanes_vector(lanes))
 
     return lanes(kind, types.int64), codegen
 
@@ -267,7 +267,7 @@ def lanes_at(_context: Any, kind: Any, place: Any, offset: Any) -> Any:
     def codegen(_context: Any, builder: Any, _signature: Any, values: Any) -> Any:
         if place == lanes:
             return values[1]
-        return _load(builder, _pointer(builder, values[1], values[2]), _vector(lanes))
+        return _load(builder, _pointer(builder, values[1], values[2]), _lanes_vector(lanes))
 
     return lanes(kind, place, types.int64), codegen
 
@@ -284,18 +284,18 @@ def poke(_context: Any, address: Any, lanes: Any) -> Any:
     return types.void(types.int64, lanes), codegen
 
 
-ROWS = 8  # vectors that are measured together: more would leave no registers
+MEASURED_ROWS = 8  # vectors that are measured together: more would leave no registers
 
 
 @intrinsic
 def load_rows(_context: Any, kind: Any, address: Any, offsets: Any) -> Any:
-    """ROWS vectors of contiguous elements, at `address` and every second of the int64 at `offsets` (in bytes)."""
+    """MEASURED_ROWS contiguous vectors, at `address` and every second of the int64 at `offsets` (in bytes)."""
     lanes = _lanes_of(kind)
 
     def codegen(context: Any, builder: Any, signature: Any, values: Any) -> Any:
         _kind, address, offsets = values
         rows = []
-        for row in range(ROWS):
+        for row in range(MEASURED_ROWS):
             offset = builder.load(_number(builder, offsets, ir.IntType(64)(2 * row), offsets.type))
             pointer = _pointer(builder, builder.add(address, offset))
             rows.append(
@@ -303,7 +303,7 @@ def load_rows(_context: Any, kind: Any, address: Any, offsets: Any) -> Any:
             )
         return context.make_tuple(builder, signature.return_type, rows)
 
-    return types.UniTuple(lanes, ROWS)(kind, types.int64, types.int64), codegen
+    return types.UniTuple(lanes, MEASURED_ROWS)(kind, types.int64, types.int64), codegen
 
 
 def _binary(name: str) -> Any:
@@ -370,7 +370,7 @@ def _halved(builder: Any, value: Any, operation: Any) -> Any:
     return operation(*(_lanes_from(builder, value, first, count) for first in (0, count)))
 
 
-def _folded(builder: Any, value: Any, operation: Any) -> Any:
+def _lanes_folded(builder: Any, value: Any, operation: Any) -> Any:
     """One value of all lanes, by halves."""
     while value.type.count > 1:
         value = _halved(builder, value, operation)
@@ -382,7 +382,7 @@ def greatest(_context: Any, kind: Any, lanes: Any) -> Any:
     """The greatest of lanes or keys, as a float64; any of them or NaN where one is NaN."""
 
     def codegen(context: Any, builder: Any, _signature: Any, values: Any) -> Any:
-        value = _folded(builder, values[1], lambda a, b: _greater_element(builder, a, b))
+        value = _lanes_folded(builder, values[1], lambda a, b: _greater_element(builder, a, b))
         if lanes == _KEYS:
             value = _float_lanes(context, builder, kind, _mirror(builder, value))
         return builder.fpext(value, ir.DoubleType()) if value.type == ir.FloatType() else value
@@ -398,7 +398,7 @@ def total(_context: Any, lanes: Any) -> Any:
         value = values[0]
         if lanes.element == types.float32:
             value = builder.fpext(value, ir.VectorType(ir.DoubleType(), lanes.count))
-        return _folded(builder, value, builder.fadd)
+        return _lanes_folded(builder, value, builder.fadd)
 
     return types.float64(lanes), codegen
 
@@ -548,7 +548,7 @@ def where_less(_context: Any, a: Any, b: Any, then: Any, other: Any) -> Any:
 def _lane_pointer(builder: Any, lanes: Lanes, address: Any, number: Any) -> Any:
     offset = builder.mul(number, number.type(lanes.element.bitwidth // 8))
     pointer = _pointer(builder, address, offset)
-    return builder.bitcast(pointer, _vector(lanes).element.as_pointer())
+    return builder.bitcast(pointer, _lanes_vector(lanes).element.as_pointer())
 
 
 @intrinsic
@@ -623,7 +623,7 @@ def prefetch_rows(_context: Any, address: Any, offsets: Any) -> Any:
 
     def codegen(context: Any, builder: Any, _signature: Any, values: Any) -> Any:
         address, offsets = values
-        for row in range(ROWS):
+        for row in range(MEASURED_ROWS):
             offset = builder.load(_number(builder, offsets, ir.IntType(64)(2 * row), offsets.type))
             _prefetch(builder, _pointer(builder, address, offset), 1)
         return context.get_dummy_value()

@@ -28,7 +28,7 @@ from memory import VECTOR_BYTES, _load, _pointer
 from target import _bytes_ahead, _zen
 
 _ADDED = ("sum", "magnitudes", "squares")
-_FLOATS = {"FLOAT16": 16, "BFLOAT16": 16, "FLOAT32": 32, "FLOAT64": 64}
+_FLOAT_BITS = {"FLOAT16": 16, "BFLOAT16": 16, "FLOAT32": 32, "FLOAT64": 64}
 _DOUBLE = ir.DoubleType()
 
 
@@ -38,8 +38,8 @@ class Fold:
     def __init__(self, dtype: str, operation: str) -> None:
         self.dtype = dtype
         self.operation = operation
-        self.floats = dtype in _FLOATS
-        self.bits = _FLOATS.get(dtype) or int(dtype.removeprefix("U").removeprefix("INT"))
+        self.floats = dtype in _FLOAT_BITS
+        self.bits = _FLOAT_BITS.get(dtype) or int(dtype.removeprefix("U").removeprefix("INT"))
         self.element = ir.IntType(self.bits)
         exact = operation == "greatest" or not (self.floats or operation == "exponentials")
         self.lane = self.element if exact else _DOUBLE
@@ -102,7 +102,7 @@ def _vector_of(element: Any, count: int) -> Any:
     return ir.VectorType(element, count)
 
 
-def _bits_of(value: Any) -> Any:
+def _bits_type(value: Any) -> Any:
     return _vector_of(ir.IntType(64), value.type.count)
 
 
@@ -156,7 +156,7 @@ def lane_bytes(_context: Any, fold: Any) -> Any:
 
 
 @intrinsic
-def lane_count(_context: Any, fold: Any) -> Any:
+def fold_lanes(_context: Any, fold: Any) -> Any:
     """Elements of a vector, a constant."""
 
     def codegen(_context: Any, _builder: Any, _signature: Any, _values: Any) -> Any:

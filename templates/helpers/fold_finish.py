@@ -11,7 +11,7 @@ from numba.core import cgutils
 from numba.extending import intrinsic
 
 from float_math import EXP_SCALE, _log, _same
-from fold import _DOUBLE, Fold, _bits_of, _call, _on_lanes, _rule_of, _vector_of
+from fold import _DOUBLE, Fold, _bits_type, _call, _on_lanes, _rule_of, _vector_of
 from fold_down import _folded_down
 from fold_state import _element_of_key, _loaded, _normalised, _or_else, _places
 from folds import GROUPS
@@ -92,7 +92,7 @@ class _Finish:
         """Doubles."""
         builder, operation = self.builder, self.fold.operation
         if operation == "product":
-            mantissa, exponent = state[0], builder.bitcast(state[1], _bits_of(state[1]))
+            mantissa, exponent = state[0], builder.bitcast(state[1], _bits_type(state[1]))
 
             def scaled() -> list[Any]:
                 value, more = _normalised(builder, mantissa)
@@ -140,7 +140,7 @@ class _Finish:
         convert = builder.sitofp if signed else builder.uitofp
 
         def mean(sums: Any) -> Any:
-            wide = _bits_of(sums)
+            wide = _bits_type(sums)
             if fold.bits < 64:
                 sums = (builder.sext if signed else builder.zext)(sums, wide)
             total = _splat(builder, self.total, wide)

@@ -21,7 +21,7 @@ from float_math import (
     _muladd,
     _same,
 )
-from fold import _ADDED, _DOUBLE, Fold, _bits_of, _on_lanes, _vector_of, _widened
+from fold import _ADDED, _DOUBLE, Fold, _bits_type, _on_lanes, _vector_of, _widened
 from half import _bfloat_to_float, _half_to_float
 from memory import _splat
 from order_key import _mirror
@@ -132,7 +132,7 @@ _GREATEST_SCALE = 2.0**1000
 
 def _scale_of(builder: Any, magnitude: Any) -> Any:
     """The power of two of a magnitude, such that neither it nor its reciprocal is subnormal."""
-    bits = builder.bitcast(magnitude, _bits_of(magnitude))
+    bits = builder.bitcast(magnitude, _bits_type(magnitude))
     power = builder.and_(bits, _same(bits.type, _EXPONENT))
     power = builder.bitcast(power, magnitude.type)
     least, most = _same(power.type, _LEAST_SCALE), _same(power.type, _GREATEST_SCALE)
@@ -148,11 +148,11 @@ def _known_scale(builder: Any, state: list[Any]) -> Any:
 
 def _reciprocal(builder: Any, power: Any) -> Any:
     """1 / power, of a power of two."""
-    bits = builder.bitcast(power, _bits_of(power))
+    bits = builder.bitcast(power, _bits_type(power))
     return builder.bitcast(builder.sub(_same(bits.type, 2046 << 52), bits), power.type)
 
 
-def _plus(context: Any, builder: Any, a: Any, b: Any) -> Any:
+def _sum_of_two(context: Any, builder: Any, a: Any, b: Any) -> Any:
     """a + b, which Zen makes where it neither converts nor makes other additions."""
     if _zen(context) == 0:
         return builder.fadd(a, b)
@@ -162,13 +162,13 @@ def _plus(context: Any, builder: Any, a: Any, b: Any) -> Any:
     return _muladd(builder, one, a, b)
 
 
-def _added(context: Any, builder: Any, a: list[Any], b: list[Any]) -> list[Any]:
+def _states_added(context: Any, builder: Any, a: list[Any], b: list[Any]) -> list[Any]:
     """Sums, with their rounding errors where there are such."""
     if len(a) == 1:
         return [builder.fadd(a[0], b[0])]
 
     def plus(a: Any, b: Any) -> Any:
-        return _plus(context, builder, a, b)
+        return _sum_of_two(context, builder, a, b)
 
     whole, lost = _two_sum(builder, a[0], b[0], plus)
     return [whole, plus(builder.fadd(a[1], b[1]), lost)]
@@ -180,7 +180,7 @@ def _times(builder: Any, sums: list[Any], factor: Any) -> list[Any]:
 
 def _normalised(builder: Any, value: Any) -> tuple[Any, Any]:
     """Mantissa, 1/2 to 1, and exponent (as int64); 0, infinities and NaN as they are."""
-    integers = _bits_of(value)
+    integers = _bits_type(value)
     bits = builder.bitcast(value, integers)
     field = builder.and_(builder.lshr(bits, _same(integers, 52)), _same(integers, 0x7FF))
     below = builder.sub(field, _same(integers, 1))
@@ -194,7 +194,7 @@ def _normalised(builder: Any, value: Any) -> tuple[Any, Any]:
 
 def _beyond(builder: Any, value: Any, power: int) -> Any:
     """Bits of lanes: none where 2**-power <= |value| < 2**power, of which `power` is itself a power of two."""
-    bits = builder.bitcast(value, _bits_of(value))
+    bits = builder.bitcast(value, _bits_type(value))
     bits = builder.sub(bits, _same(bits.type, (1023 - power) << 52))
     return builder.and_(bits, _same(bits.type, _EXPONENT & -(2 * power << 52)))
 
@@ -207,7 +207,7 @@ def _unless_zero(builder: Any, bits: Any, value: Any) -> Any:
 
 def _differs(builder: Any, value: Any, constant: float) -> Any:
     """Bits in which lanes differ from a constant."""
-    bits = _bits_of(value)
+    bits = _bits_type(value)
     constant = builder.bitcast(_same(value.type, constant), bits)
     return builder.xor(builder.bitcast(value, bits), constant)
 
@@ -340,7 +340,7 @@ def _lowered(context: Any, builder: Any, fold: Fold, sums: list[Any], depth: Any
     return _times(builder, sums, builder.fmul(scale, _same(scale.type, 1 / EXP_SCALE)))
 
 
-def _joined(
+def _states_joined(
     context: Any,
     builder: Any,
     fold: Fold,
@@ -360,17 +360,17 @@ def _joined(
     if not isinstance(a[0].type.element, ir.DoubleType | ir.FloatType):
         return [(builder.mul if operation == "product" else builder.add)(a[0], b[0])]
     if operation == "product":
-        product = _product(builder, a, b[0], builder.bitcast(b[1], _bits_of(b[1])))
+        product = _product(builder, a, b[0], builder.bitcast(b[1], _bits_type(b[1])))
         return product if normal else _brought_back(builder, product)
     if operation == "exponentials":
         top = a[-1]
         if one_top:
-            return [*_added(context, builder, a[:-1], b[:-1]), top]
+            return [*_states_added(context, builder, a[:-1], b[:-1]), top]
         top = _greater_float(builder, a[-1], b[-1])
         a, b = (
             _lowered(context, builder, fold, s[:-1], _depth(builder, s[-1], top)) for s in (a, b)
         )
-        return [*_added(context, builder, a, b), top]
+        return [*_states_added(context, builder, a, b), top]
     if operation == "squares" and fold.wide:
         scale = _greater_float(builder, *(_known_scale(builder, state) for state in (a, b)))
         inverse = _reciprocal(builder, scale)
@@ -379,8 +379,8 @@ def _joined(
             factor = builder.fmul(state[-1], inverse)
             # One factor after the other: its square may be too small.
             sides.append(_times(builder, _times(builder, state[:-1], factor), factor))
-        return [*_added(context, builder, *sides), scale]
-    return _added(context, builder, a, b)
+        return [*_states_added(context, builder, *sides), scale]
+    return _states_added(context, builder, a, b)
 
 
 def _tree(items: range, leaf: Callable[[int], Any], operation: Callable[[Any, Any], Any]) -> Any:
@@ -392,7 +392,7 @@ def _tree(items: range, leaf: Callable[[int], Any], operation: Callable[[Any, An
     return operation(a, b)
 
 
-def _folded(
+def _terms_folded(
     context: Any,
     builder: Any,
     fold: Fold,
@@ -444,7 +444,9 @@ def _folded(
             depths = [builder.fsub(t, finite_top) for t in terms]
         powers = [_exp_of(context, builder, fold, d) for d in depths]
         added = _widened(builder, sum_of(powers))
-        sums = _added(context, builder, sums, [added, *(_same(added.type, -0.0) for _ in sums[1:])])
+        sums = _states_added(
+            context, builder, sums, [added, *(_same(added.type, -0.0) for _ in sums[1:])]
+        )
         return [*sums, _widened(builder, top)]
     if operation == "squares" and fold.wide:
         terms = [term(i) for i in numbers]
@@ -461,12 +463,12 @@ def _folded(
             factor = builder.fmul(known, inverse)
             sums = _times(builder, _times(builder, state[:-1], factor), factor)
             more = squared([builder.fmul(t, inverse) for t in terms])
-            return [*_added(context, builder, sums, more), scale]
+            return [*_states_added(context, builder, sums, more), scale]
 
         # As they are where squares come near neither the least nor the greatest double: 0.5 to 0.8 of the time.
         beyond = _unless_zero(builder, _beyond(builder, top, _CALM_POWER), top)
         bits = builder.or_(beyond, _differs(builder, state[-1], 1.0))
-        plain = [*_added(context, builder, state[:-1], squared(terms)), _same(top.type, 1.0)]
+        plain = [*_states_added(context, builder, state[:-1], squared(terms)), _same(top.type, 1.0)]
         return _or_else(builder, bits, plain, scaled)
 
     def leaf(i: int) -> list[Any]:
@@ -474,7 +476,7 @@ def _folded(
         return [value, _same(value.type, -0.0)] if fold.wide else [value]
 
     def joined(a: list[Any], b: list[Any]) -> list[Any]:
-        return _joined(context, builder, fold, a, b)
+        return _states_joined(context, builder, fold, a, b)
 
     return joined(state, _tree(numbers, leaf, joined))
 
@@ -488,7 +490,7 @@ def _summed(
     terms: Callable[[int], list[Any]],
     fresh: bool,
 ) -> list[Any]:
-    """The sums of a state with `count` vectors of converted terms, both in as many pieces; see _folded."""
+    """The sums of a state with `count` vectors of converted terms, both in as many pieces; see _terms_folded."""
     squares = fold.operation == "squares"
 
     def leaf(i: int) -> list[Any]:
@@ -502,7 +504,7 @@ def _summed(
         return values
 
     def plus(a: list[Any], b: list[Any]) -> list[Any]:
-        return [_plus(context, builder, *pair) for pair in zip(a, b, strict=True)]
+        return [_sum_of_two(context, builder, *pair) for pair in zip(a, b, strict=True)]
 
     # Squares are exact: two are added with one rounding in either way, in this one with an operation less.
     if squares and count == 1 and not fresh and fold.bits == 32:
@@ -542,7 +544,7 @@ def _join_narrow(
         new = _times_narrow(builder, old, 1, lambda _i: more)
     else:
         new = [
-            _plus(context, builder, _widened(builder, sums), value)
+            _sum_of_two(context, builder, _widened(builder, sums), value)
             for sums, value in zip(more, old, strict=True)
         ]
     for variable, value in zip(state, new, strict=True):

@@ -12,14 +12,11 @@ from numba.extending import intrinsic
 
 from few_lanes import _few, _load_few
 from float_math import _same
-from fold import _DOUBLE, Fold, _bits_of, _rule_of, _vector_of
+from fold import _DOUBLE, Fold, _bits_type, _rule_of, _vector_of
 from fold_state import (
-    _added,
     _beyond,
     _blank,
     _differs,
-    _folded,
-    _joined,
     _key,
     _key_of_number,
     _loaded,
@@ -28,9 +25,12 @@ from fold_state import (
     _places,
     _some_set,
     _start,
+    _states_added,
+    _states_joined,
     _stored,
     _summed,
     _terms,
+    _terms_folded,
     _times_narrow,
     _tree,
     _within,
@@ -97,7 +97,9 @@ def _fold_part(
         return _summed(context, builder, fold, state, rows, terms, fresh)
     if fold.widens:
         return _times_narrow(builder, state, rows, terms)
-    return _folded(context, builder, fold, state, rows, lambda i: terms(i)[0], one_group, fresh)
+    return _terms_folded(
+        context, builder, fold, state, rows, lambda i: terms(i)[0], one_group, fresh
+    )
 
 
 def _fold_into(
@@ -413,7 +415,7 @@ def across(_context: Any, fold: Any, at: Any, gap: Any, results: Any, result_gap
         def joined(a: list[Any], b: list[Any], lanes: int) -> list[Any]:
             # Mantissas are brought back once, when the first lanes are joined.
             normal = 2 * lanes < f.count
-            return _joined(context, builder, f, a, b, one_top=True, normal=normal)
+            return _states_joined(context, builder, f, a, b, one_top=True, normal=normal)
 
         def any_of(bits: Callable[[list[Any]], Any]) -> Any:
             return _tree(range(GROUPS), lambda g: bits(states[g]), builder.or_)
@@ -422,7 +424,7 @@ def across(_context: Any, fold: Any, at: Any, gap: Any, results: Any, result_gap
             # The product of 16 mantissas from 2**-32 to 2**32 is a normal double, but two of these need not be.
             bits = builder.or_(
                 any_of(lambda state: _beyond(builder, state[0], 32)),
-                any_of(lambda state: builder.bitcast(state[1], _bits_of(state[1]))),
+                any_of(lambda state: builder.bitcast(state[1], _bits_type(state[1]))),
             )
             result = _across_simply(
                 builder, states, joined, bits, 0.0, lambda a, b, _: [builder.fmul(a[0], b[0])]
@@ -435,7 +437,7 @@ def across(_context: Any, fold: Any, at: Any, gap: Any, results: Any, result_gap
                 joined,
                 any_of(lambda state: _differs(builder, state[-1], 1.0)),
                 1.0,
-                lambda a, b, _: _added(context, builder, a, b),
+                lambda a, b, _: _states_added(context, builder, a, b),
             )
         else:
             result = _across(builder, states, joined)
@@ -461,7 +463,9 @@ def join(_context: Any, fold: Any, at: Any, other: Any, gap: Any, count: Any) ->
                 places = _places(builder, f, at, gap, lane, lanes)
                 others = _loaded(builder, _places(builder, f, other, gap, lane, lanes))
                 _stored(
-                    builder, places, _joined(context, builder, f, _loaded(builder, places), others)
+                    builder,
+                    places,
+                    _states_joined(context, builder, f, _loaded(builder, places), others),
                 )
             position = end
         return context.get_dummy_value()

@@ -29,9 +29,9 @@ from stores import _store_past
 from target import _by_single_rows, _zen
 from vectors import _any, _greatest_lane, _strips, _unless
 
-FOLD = 4  # rows folded while a strip's best keys stay in registers
+SEARCHED_ROWS = 4  # folded while a strip's best keys stay in registers
 # Of elements of 32 bits and more, while so many are left: 0.75 to 0.95 of the time; on Zen 5 1.0 to 2.
-FOLD_WIDE = 8
+SEARCHED_ROWS_WIDE = 8
 LEAST_BY_FLOATS = 3  # whole vectors before the last of a row that is compared as floats: 1.1 of the time with fewer
 
 
@@ -205,7 +205,7 @@ def store_places(
     past: Any,
     rule: Any,
 ) -> Any:
-    """Store the n indices of what fold_rows found, of 8, 4 or 2 bytes (`width`), contiguously from `address` on.
+    """Store the n indices of what search_rows found, of 8, 4 or 2 bytes (`width`), contiguously from `address` on.
 
     That of row r is base + r * weight; where there are `blanks`, that of nothing but NaN is 0. `past`: indices go past
     the caches.
@@ -246,7 +246,7 @@ def store_places(
 
 
 @intrinsic
-def fold_rows(
+def search_rows(
     _context: Any,
     best: Any,
     where: Any,
@@ -262,10 +262,10 @@ def fold_rows(
     """Fold rows of contiguous columns into the best keys and the row numbers where they stand.
 
     best, where: addresses of scratch in the keys' own width, whole vectors. Row r begins at address + offsets[r]; the
-    first `rows` are folded, a multiple of FOLD, several together (one by one where `singly` and `by_single_rows`), and
-    for each of them that is fetched which stands `ahead` rows after it. Only a greater key replaces the best, so
-    folding a row twice does no harm. `fresh`: the least key in row 0 is the best at first; else the best keys are those
-    that stand there, from other rows: their numbers become -1.
+    first `rows` are folded, a multiple of SEARCHED_ROWS, several together (one by one where `singly` and
+    `by_single_rows`), and for each of them that is fetched which stands `ahead` rows after it. Only a greater key
+    replaces the best, so folding a row twice does no harm. `fresh`: the least key in row 0 is the best at first; else
+    the best keys are those that stand there, from other rows: their numbers become -1.
     """
 
     def codegen(context: Any, builder: Any, signature: Any, values: Any) -> Any:
@@ -332,9 +332,9 @@ def fold_rows(
             with builder.if_then(builder.icmp_signed("<", whole, columns)):
                 strip(end, _few(context, builder, vector, builder.sub(columns, whole)))
 
-        numbers = (FOLD, 1) if single else (FOLD,)
+        numbers = (SEARCHED_ROWS, 1) if single else (SEARCHED_ROWS,)
         if width >= 32 and _zen(context) < 5:
-            numbers = (FOLD_WIDE, FOLD)
+            numbers = (SEARCHED_ROWS_WIDE, SEARCHED_ROWS)
         position = i64(0)
         for together in numbers:
             stop = builder.and_(rows, i64(-together))
@@ -351,7 +351,7 @@ def fold_rows(
 
 
 @intrinsic
-def fold_rows_apart(
+def search_rows_apart(
     _context: Any,
     best: Any,
     where: Any,
@@ -364,7 +364,7 @@ def fold_rows_apart(
     fresh: Any,
     rule: Any,
 ) -> Any:
-    """As fold_rows, of columns that are `step` bytes apart, and of as many rows as a key's width can count.
+    """As search_rows, of columns that are `step` bytes apart, and of as many rows as a key's width can count.
 
     Where columns lie side by side, as short groups do, a vector of them has about as many lines of memory as there are
     rows: as many are fetched, `ahead` bytes further on; none where that is 0.
@@ -441,7 +441,7 @@ def _place_down(
             take(i64(number))
         return builder.load(best), builder.load(where)
     row, behind = i64(1), builder.sub(rows, i64(1))
-    for together in (FOLD, 1):
+    for together in (SEARCHED_ROWS, 1):
         stop = builder.add(i64(1), builder.and_(behind, i64(-together)))
         with cgutils.for_range_slice(builder, row, stop, i64(together), i64) as (first, _):
             for r in range(together):
@@ -464,7 +464,7 @@ def search_planes(
     ahead: Any,
     rule: Any,
 ) -> Any:
-    """The best key of each column of planes, and the number of the row where it stands, in scratch, see fold_rows.
+    """The best key of each column of planes, and the number of the row where it stands, in scratch, see search_rows.
 
     Those of a plane stand behind those of the one before. For the arguments from `address` on see _Planes.
     """

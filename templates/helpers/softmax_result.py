@@ -53,7 +53,7 @@ def _factors(kind, high, low, logarithm):
 
 
 @inlined
-def _added(high, low, part):
+def _sum_added(high, low, part):
     """Sums and their rounding errors with another part."""
     whole = plus(high, part)
     return whole, plus(low, rounding(high, part, whole))

@@ -24,7 +24,7 @@ from float_lanes import (
     total,
 )
 from memory import VECTOR_BYTES, ceildiv, item_size, least
-from softmax_result import STORED, _added, _write_run
+from softmax_result import STORED, _sum_added, _write_run
 from softmax_short import _greatest_keys
 
 SUM_VECTORS = 64  # added in plain float; their sums are added with their rounding errors
@@ -102,7 +102,7 @@ def _row_sum(kind, axes, x, top, scratch, advance, begin, end, ahead):
                 poke(scratch, e)
                 part = plus(part, e)
                 scratch += advance
-        high, low = _added(high, low, part)
+        high, low = _sum_added(high, low, part)
     return total(high) + total(low)
 
 

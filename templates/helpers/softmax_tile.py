@@ -9,7 +9,7 @@ import numpy as np
 from axes import _axis, _run_at
 from compiled import helper, inlined
 from float_lanes import (
-    ROWS,
+    MEASURED_ROWS,
     exceed,
     exp_lanes,
     exp_rows,
@@ -38,7 +38,7 @@ from float_lanes import (
 )
 from float_math import EXP_SCALE
 from memory import VECTOR_BYTES, item_size, least, store_integer
-from softmax_result import _added, _factor, _factors, _write_run
+from softmax_result import _factor, _factors, _sum_added, _write_run
 from walk import integers
 
 LEAD_ROWS = 8  # of a tile, fetched ahead of those that are measured,
@@ -75,7 +75,7 @@ def _scale(kind, top, higher):
 
 @helper
 def _fold(kind, state, state_bytes, address, offsets, vectors):
-    """Count ROWS rows of contiguous columns in the tops and sums of these, which are at `state`.
+    """Count MEASURED_ROWS rows of contiguous columns in the tops and sums of these, which are at `state`.
 
     Each element is loaded once: twice as fast as to find the greatest first. Nor does anything wait for it: only what
     is more than 1 above the top takes its place (1.1 times as fast).
@@ -96,7 +96,7 @@ def _fold(kind, state, state_bytes, address, offsets, vectors):
             low = times(low, scale)
             top = highest
             poke(state, top)
-        high, low = _added(high, low, exp_rows(kind, rows, top))
+        high, low = _sum_added(high, low, exp_rows(kind, rows, top))
         poke(high_at, high)
         poke(low_at, low)
         state += VECTOR_BYTES
@@ -105,12 +105,12 @@ def _fold(kind, state, state_bytes, address, offsets, vectors):
 
 @helper
 def _fold_copies(kind, state, state_bytes, x, step, offsets, rows, count, spare):
-    """As _fold, for `count` columns, less than a vector or `step` bytes apart, of at most ROWS rows: copied first.
+    """As _fold, for `count` columns, less than a vector or `step` bytes apart: copied first.
 
-    At `spare` there are ROWS vectors and the table of their offsets.
+    Of at most MEASURED_ROWS rows. At `spare` there are MEASURED_ROWS vectors and the table of their offsets.
     """
     size, lanes = item_size(kind), lane_count(kind)
-    for r in range(ROWS):
+    for r in range(MEASURED_ROWS):
         value = splat(kind, -math.inf)
         row = x + integers(offsets)[2 * r]
         if r < rows and step == size:
@@ -120,7 +120,7 @@ def _fold_copies(kind, state, state_bytes, x, step, offsets, rows, count, spare)
         elif r < rows:
             value = load_lanes(kind, row, step, count)
         store_lanes(kind, spare + r * lanes * size, None, None, value)
-    _fold(kind, state, state_bytes, spare, spare + ROWS * VECTOR_BYTES, 1)
+    _fold(kind, state, state_bytes, spare, spare + MEASURED_ROWS * VECTOR_BYTES, 1)
 
 
 @helper
@@ -132,7 +132,7 @@ def _fold_block(kind, state, state_bytes, tile, step, table, rows, spare):
     columns = tile.columns
     lanes = lane_count(kind)
     lane_bytes = VECTOR_BYTES // lanes
-    for r in range(0, rows, ROWS):
+    for r in range(0, rows, MEASURED_ROWS):
         here = table + 16 * r
         left = rows - r
         c = 0
@@ -140,7 +140,7 @@ def _fold_block(kind, state, state_bytes, tile, step, table, rows, spare):
         while c < columns:
             at = state + c * lane_bytes
             first = tile.x + c * step
-            if step == item_size(kind) and left >= ROWS and short == 0:
+            if step == item_size(kind) and left >= MEASURED_ROWS and short == 0:
                 vectors = (columns - c) // lanes
                 _fold(kind, at, state_bytes, first, here, vectors)
                 c += vectors * lanes
@@ -166,7 +166,7 @@ def _join(kind, state, state_bytes, columns, copies):
             place = at + part * width
             scale = _scale(kind, peek(kind, place), top)
             low = plus(low, times(peek(kind, place + 2 * state_bytes), scale))
-            high, low = _added(high, low, times(peek(kind, place + state_bytes), scale))
+            high, low = _sum_added(high, low, times(peek(kind, place + state_bytes), scale))
         poke(at, top)
         poke(at + state_bytes, high)
         poke(at + 2 * state_bytes, low)
@@ -194,7 +194,7 @@ def _join_run(kind, begin, end, state_bytes):
         lost = times(load_lanes(one_lane, at + 2 * state_bytes, None, count), scale)
         # Lanes behind the run are -inf.
         low = plus(low, where_less(own, lowest_tops, zeros, lost))
-        high, low = _added(high, low, where_less(own, lowest_tops, zeros, more))
+        high, low = _sum_added(high, low, where_less(own, lowest_tops, zeros, more))
     return top, total(high) + total(low)
 
 

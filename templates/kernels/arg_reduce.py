@@ -40,12 +40,12 @@ from columns import ROWS_AHEAD, apart_ahead, list_ahead, one_by_one, rows_ahead
 from compiled import entry, helper, inlined
 from key_run import pack, place_in_run, run_key
 from lanes import (
-    FOLD,
-    fold_rows,
-    fold_rows_apart,
+    SEARCHED_ROWS,
     greatest_place,
     greatest_place_of_many,
     search_planes,
+    search_rows,
+    search_rows_apart,
     store_places,
 )
 from marks import MARKED_VECTORS, MORE_PLACES, mark_planes, mark_run, one_hot_run, store_one_hot
@@ -354,10 +354,10 @@ def _strided_row(how, reduced, x, packed, rule, begin, end):
 
 
 @helper
-def _fold_apart(best, where, address, offsets, rows, columns, step, ahead, fresh, rule):
-    """As fold_rows_apart, in a function of its own."""
+def _search_apart(best, where, address, offsets, rows, columns, step, ahead, fresh, rule):
+    """As search_rows_apart, in a function of its own."""
     prefer_wide_vectors()
-    fold_rows_apart(best, where, address, offsets, rows, columns, step, ahead, fresh, rule)
+    search_rows_apart(best, where, address, offsets, rows, columns, step, ahead, fresh, rule)
 
 
 @helper
@@ -378,7 +378,7 @@ def _tile_of(item, whole, tiles, tile):
 def _list_rows(offsets, indices, how, reduced, position, stop):
     """List rows from `position` to `stop`, or, where they are not visited in the order of preference, to a run's end.
 
-    How many they are. The last one is listed several times, up to a multiple of FOLD.
+    How many they are. The last one is listed several times, up to a multiple of SEARCHED_ROWS.
     """
     n, step, weight = _axis(reduced, reduced.rank - 1)
     rows = 0
@@ -393,7 +393,7 @@ def _list_rows(offsets, indices, how, reduced, position, stop):
         if position % n == 0:
             offsets[rows - 1] -= how[OVERLAP]
             indices[rows - 1] -= how[OVERLAP_INDEX]
-    for r in range(rows, rows + -rows % FOLD):
+    for r in range(rows, rows + -rows % SEARCHED_ROWS):
         offsets[r] = offsets[rows - 1]
         indices[r] = indices[rows - 1]
     return rows
@@ -401,7 +401,7 @@ def _list_rows(offsets, indices, how, reduced, position, stop):
 
 @inlined
 def _row_number(where, c, rule):
-    """The number of the row in which fold_rows found the best key of column `c`, and whether it found one."""
+    """The number of the row in which search_rows found the best key of column `c`, and whether it found one."""
     size = item_size(rule.flip)
     none = 0xFF if size == 1 else -1
     number = np.int64(load_integer(rule.flip, where + c * size)) & none
@@ -410,7 +410,7 @@ def _row_number(where, c, rule):
 
 @inlined
 def _first_winners(keys, winners, best, where, indices, columns, rule):
-    """Keys and indices of what fold_rows found in the first block."""
+    """Keys and indices of what search_rows found in the first block."""
     for c in range(columns):
         number, _ = _row_number(where, c, rule)
         keys[c] = load_integer(rule.flip, best + c * item_size(rule.flip))
@@ -419,7 +419,7 @@ def _first_winners(keys, winners, best, where, indices, columns, rule):
 
 @inlined
 def _later_winners(keys, winners, best, where, indices, columns, ordered, last, rule):
-    """What fold_rows found in a later block takes the place of what is not as good."""
+    """What search_rows found in a later block takes the place of what is not as good."""
     size = item_size(rule.flip)
     word = 8 // size
     for c in range(0, columns, word):
@@ -656,7 +656,7 @@ def columns(width, is_float, one_hot):
         _, beside_axes = _more_tables(walk)
         beside = _volume(beside_axes)
         block = BYTE_ROWS if size == 1 else BLOCK_ROWS
-        line, table = aligned(tile * size), 8 * (block + FOLD + ROWS_AHEAD)
+        line, table = aligned(tile * size), 8 * (block + SEARCHED_ROWS + ROWS_AHEAD)
         best_at = allocate(3 * line + 2 * table + 16 * tile + MORE_PLACES)
         where_at = best_at + line
         offsets_at = where_at + line
@@ -686,7 +686,7 @@ def columns(width, is_float, one_hot):
             columns = least(tile, across - column)
             wide = columns * beside
             singly = how[UNCACHED] != 0 and one_by_one(row_step, wide * size)
-            ahead = rows_ahead(wide * size, 1 if singly else FOLD)
+            ahead = rows_ahead(wide * size, 1 if singly else SEARCHED_ROWS)
             offset, out_offset = _unravel(kept, kept_inner, outer)
             start = x + offset + column * step
             target = out + out_offset + column * out_step
@@ -702,7 +702,7 @@ def columns(width, is_float, one_hot):
             while position < stop:
                 if listed != position:  # else they are those of the tile before
                     # Of blocks after the first, the greatest number means that no row was better.
-                    end_of_block = least(stop, position + block - (0 if first else FOLD))
+                    end_of_block = least(stop, position + block - (0 if first else SEARCHED_ROWS))
                     rows = _list_rows(offsets, indices, how, reduced, position, end_of_block)
                     listed = position
                 position += rows
@@ -711,11 +711,11 @@ def columns(width, is_float, one_hot):
                     if first:
                         top_row = offsets[0]
                     goes_on, away = position < stop, next_start - start
-                    folded = rows + -rows % FOLD
+                    folded = rows + -rows % SEARCHED_ROWS
                     list_ahead(
                         offsets, rows, folded, ahead, row_step, goes_on, first, top_row, away
                     )
-                    fold_rows(
+                    search_rows(
                         best_at,
                         where_at,
                         start,
@@ -728,7 +728,7 @@ def columns(width, is_float, one_hot):
                         rule,
                     )
                 else:
-                    _fold_apart(
+                    _search_apart(
                         best_at,
                         where_at,
                         start,

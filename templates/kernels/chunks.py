@@ -16,7 +16,7 @@ from typing import Any
 from numba import types
 from numba.extending import intrinsic
 
-from atomics import acquire, add, load, relax, release, replace, store, words
+from atomics import acquire, add, load, relax, replace, store, unlock, words
 from chunk import LAUNCH, _called, call
 from compiled import helper, launcher, starter
 
@@ -89,7 +89,7 @@ def _wake(job):
     for worker in range(1, load(job + WORD * WORKERS) + 1):
         row = board + WORD * LINE * worker
         if load(row) == job + ASLEEP and replace(row, job + ASLEEP, job):
-            release(load(board + WORD * RELEASE), load(row + WORD * BELL))
+            unlock(load(board + WORD * RELEASE), load(row + WORD * BELL))
             woken += 1
             if woken == WAKES:
                 return
@@ -133,7 +133,7 @@ def serve(row):
             done = _take_part(job, worker)
             if not replace(row, job + BEGUN, FREE):
                 # The caller frees the mailbox when it wakes: nobody else is to wait for this lock before.
-                release(load(board + WORD * RELEASE), load(row + WORD * DONE))
+                unlock(load(board + WORD * RELEASE), load(row + WORD * DONE))
             left = patience if done > 0 else min(patience, FEW_SPINS)
         elif left <= 0 and replace(row, FREE, ASLEEP):
             acquire(load(board + WORD * ACQUIRE), load(row + WORD * BELL))

@@ -26,7 +26,7 @@ from axes import (
 )
 from columns import ROWS_AHEAD, apart_ahead, list_ahead, one_by_one, rows_ahead
 from compiled import entry, helper, inlined
-from fold import Fold, element_bytes, fetches_runs, lane_bytes, lane_count, settles, state_arrays
+from fold import Fold, element_bytes, fetches_runs, fold_lanes, lane_bytes, settles, state_arrays
 from fold_down import fold_down, fold_planes
 from fold_finish import finish, finishes_fast, reduce_planes
 from fold_run import fold_run
@@ -116,7 +116,7 @@ def rows(dtype, operation):
         how, kept, reduced = _two_tables(walk, SETTINGS, KEPT_RANK, REDUCED_RANK)
         rule = walk + 8 * RULE
         size, lane = element_bytes(fold), lane_bytes(fold)
-        vector = lane_count(fold) * lane
+        vector = fold_lanes(fold) * lane
         gap, result_gap = GROUPS * vector, SHORT_GROUPS * lane
         states = allocate(state_arrays(fold) * (gap + result_gap))
         results = states + state_arrays(fold) * gap
@@ -204,7 +204,7 @@ def runs(dtype, operation):
         how, kept, reduced = _two_tables(walk, SETTINGS, KEPT_RANK, REDUCED_RANK)
         rule = walk + 8 * RULE
         lane = lane_bytes(fold)
-        vector = lane_count(fold) * lane
+        vector = fold_lanes(fold) * lane
         gap, result_gap = SHORT_GROUPS * vector, SHORT_GROUPS * lane
         states = allocate(state_arrays(fold) * (gap + result_gap))
         results = states + state_arrays(fold) * gap
@@ -228,7 +228,7 @@ def runs(dtype, operation):
             count = least(tile, width - column)
             offset, out_offset = _unravel(kept, inner, outer)
             start = x + offset + column * step
-            reset(fold, states, gap, count * lane_count(fold))
+            reset(fold, states, gap, count * fold_lanes(fold))
             position = part * share
             stop = least(position + share, total)
             settled = 0  # groups of the tile, from the first on, that nothing changes
@@ -290,7 +290,7 @@ def columns(dtype, operation):
         rule = walk + 8 * RULE
         size, lane = element_bytes(fold), lane_bytes(fold)
         parts, tile, beside, several = how[PARTS], how[TILE], how[BESIDE], how[SEVERAL]
-        gap = aligned((tile * beside * several + lane_count(fold) + GROUPS) * lane)
+        gap = aligned((tile * beside * several + fold_lanes(fold) + GROUPS) * lane)
         states = allocate(state_arrays(fold) * gap + 8 * (BLOCK_ROWS + ROWS_AHEAD))
         table = states + state_arrays(fold) * gap
         offsets = integers(table)
@@ -424,7 +424,7 @@ def planes(dtype, operation):
         in_row, step, next_out = _axis(kept, inner - 1)
         n, row_step, _ = _axis(reduced, 0)
         together = planes_together(columns, how[LAST_COLUMNS])
-        gap = aligned((together * columns + lane_count(fold)) * lane)
+        gap = aligned((together * columns + fold_lanes(fold)) * lane)
         states = allocate(state_arrays(fold) * gap)
         row_bytes = columns * element_bytes(fold)
         ahead = planes_ahead(n, row_bytes) * step

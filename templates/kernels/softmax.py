@@ -24,7 +24,7 @@ import numpy as np
 from axes import AXIS_SIZE, Axes, _axis, _entry, _run_at, _two_tables, _unravel
 from compiled import entry, helper, inlined
 from float_lanes import (
-    ROWS,
+    MEASURED_ROWS,
     exp_lanes,
     greater,
     lane_count,
@@ -54,7 +54,7 @@ from memory import (
     store_integer,
 )
 from planes import WRITTEN_OUT, columns_before, planes_ahead
-from softmax_result import COMPUTED, LOGARITHMS, STORED, _added, _factor, _factors, _result
+from softmax_result import COMPUTED, LOGARITHMS, STORED, _factor, _factors, _result, _sum_added
 from softmax_row import _measure_row, _write_row
 from softmax_short import TOGETHER, _one_vector_rows, _several_rows
 from softmax_tile import (
@@ -278,11 +278,11 @@ def columns(dtype):
         share = ceildiv(n, parts)
         source = LOGARITHMS if logarithm else COMPUTED
         state_bytes = (how[TILE] // lanes + 3) * VECTOR_BYTES
-        spare_bytes = ROWS * VECTOR_BYTES + 16 * (ROWS + LEAD_ROWS)
+        spare_bytes = MEASURED_ROWS * VECTOR_BYTES + 16 * (MEASURED_ROWS + LEAD_ROWS)
         table_bytes = 16 * (least(n, block) + LEAD_ROWS)
         spare = allocate(spare_bytes + 3 * state_bytes + table_bytes)
-        for r in range(ROWS + LEAD_ROWS):
-            row = spare + ROWS * VECTOR_BYTES + 16 * r
+        for r in range(MEASURED_ROWS + LEAD_ROWS):
+            row = spare + MEASURED_ROWS * VECTOR_BYTES + 16 * r
             store_integer(np.int64(0), row, r * lanes * item_size(kind))
         state = spare + spare_bytes
         table = state + 3 * state_bytes  # offsets of a block of rows, and of LEAD_ROWS behind it
@@ -366,9 +366,9 @@ def _down(kind, x, step, ahead, out, out_step, out_ahead, rows, n, scratch, loga
         row += step
     high, low = zeros, zeros
     row, target, powers = x, out, scratch
-    for first in range(0, rows, ROWS):
+    for first in range(0, rows, MEASURED_ROWS):
         part = zeros
-        for _ in range(least(ROWS, rows - first)):
+        for _ in range(least(MEASURED_ROWS, rows - first)):
             e = exp_lanes(kind, minus(load_lanes(kind, row, None, n), tops))
             poke(powers, e)
             part = plus(part, e)
@@ -376,7 +376,7 @@ def _down(kind, x, step, ahead, out, out_step, out_ahead, rows, n, scratch, loga
             row += step
             target += out_step
             powers += VECTOR_BYTES
-        high, low = _added(high, low, part)
+        high, low = _sum_added(high, low, part)
     factors = _factors(kind, high, low, logarithm)
     row, target, powers = x, out, scratch
     for _ in range(rows):

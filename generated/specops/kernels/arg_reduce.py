@@ -1284,9 +1284,9 @@ def place_in_run(address, n, key, late, rule):
     return highest_bit(mask) if late else lowest_bit(mask)
 
 
-FOLD = 4  # rows folded while a strip's best keys stay in registers
+SEARCHED_ROWS = 4  # folded while a strip's best keys stay in registers
 # Of elements of 32 bits and more, while so many are left: 0.75 to 0.95 of the time; on Zen 5 1.0 to 2.
-FOLD_WIDE = 8
+SEARCHED_ROWS_WIDE = 8
 LEAST_BY_FLOATS = 3  # whole vectors before the last of a row that is compared as floats: 1.1 of the time with fewer
 
 
@@ -1460,7 +1460,7 @@ def store_places(
     past: Any,
     rule: Any,
 ) -> Any:
-    """Store the n indices of what fold_rows found, of 8, 4 or 2 bytes (`width`), contiguously from `address` on.
+    """Store the n indices of what search_rows found, of 8, 4 or 2 bytes (`width`), contiguously from `address` on.
 
     That of row r is base + r * weight; where there are `blanks`, that of nothing but NaN is 0. `past`: indices go past
     the caches.
@@ -1501,7 +1501,7 @@ def store_places(
 
 
 @intrinsic
-def fold_rows(
+def search_rows(
     _context: Any,
     best: Any,
     where: Any,
@@ -1517,10 +1517,10 @@ def fold_rows(
     """Fold rows of contiguous columns into the best keys and the row numbers where they stand.
 
     best, where: addresses of scratch in the keys' own width, whole vectors. Row r begins at address + offsets[r]; the
-    first `rows` are folded, a multiple of FOLD, several together (one by one where `singly` and `by_single_rows`), and
-    for each of them that is fetched which stands `ahead` rows after it. Only a greater key replaces the best, so
-    folding a row twice does no harm. `fresh`: the least key in row 0 is the best at first; else the best keys are those
-    that stand there, from other rows: their numbers become -1.
+    first `rows` are folded, a multiple of SEARCHED_ROWS, several together (one by one where `singly` and
+    `by_single_rows`), and for each of them that is fetched which stands `ahead` rows after it. Only a greater key
+    replaces the best, so folding a row twice does no harm. `fresh`: the least key in row 0 is the best at first; else
+    the best keys are those that stand there, from other rows: their numbers become -1.
     """
 
     def codegen(context: Any, builder: Any, signature: Any, values: Any) -> Any:
@@ -1587,9 +1587,9 @@ def fold_rows(
             with builder.if_then(builder.icmp_signed("<", whole, columns)):
                 strip(end, _few(context, builder, vector, builder.sub(columns, whole)))
 
-        numbers = (FOLD, 1) if single else (FOLD,)
+        numbers = (SEARCHED_ROWS, 1) if single else (SEARCHED_ROWS,)
         if width >= 32 and _zen(context) < 5:
-            numbers = (FOLD_WIDE, FOLD)
+            numbers = (SEARCHED_ROWS_WIDE, SEARCHED_ROWS)
         position = i64(0)
         for together in numbers:
             stop = builder.and_(rows, i64(-together))
@@ -1606,7 +1606,7 @@ def fold_rows(
 
 
 @intrinsic
-def fold_rows_apart(
+def search_rows_apart(
     _context: Any,
     best: Any,
     where: Any,
@@ -1619,7 +1619,7 @@ def fold_rows_apart(
     fresh: Any,
     rule: Any,
 ) -> Any:
-    """As fold_rows, of columns that are `step` bytes apart, and of as many rows as a key's width can count.
+    """As search_rows, of columns that are `step` bytes apart, and of as many rows as a key's width can count.
 
     Where columns lie side by side, as short groups do, a vector of them has about as many lines of memory as there are
     rows: as many are fetched, `ahead` bytes further on; none where that is 0.
@@ -1696,7 +1696,7 @@ def _place_down(
             take(i64(number))
         return builder.load(best), builder.load(where)
     row, behind = i64(1), builder.sub(rows, i64(1))
-    for together in (FOLD, 1):
+    for together in (SEARCHED_ROWS, 1):
         stop = builder.add(i64(1), builder.and_(behind, i64(-together)))
         with cgutils.for_range_slice(builder, row, stop, i64(together), i64) as (first, _):
             for r in range(together):
@@ -1719,7 +1719,7 @@ def search_planes(
     ahead: Any,
     rule: Any,
 ) -> Any:
-    """The best key of each column of planes, and the number of the row where it stands, in scratch, see fold_rows.
+    """The best key of each column of planes, and the number of the row where it stands, in scratch, see search_rows.
 
     Those of a plane stand behind those of the one before. For the arguments from `address` on see _Planes.
     """
@@ -2357,10 +2357,10 @@ def _strided_row(how, reduced, x, packed, rule, begin, end):
 
 
 @helper
-def _fold_apart(best, where, address, offsets, rows, columns, step, ahead, fresh, rule):
-    """As fold_rows_apart, in a function of its own."""
+def _search_apart(best, where, address, offsets, rows, columns, step, ahead, fresh, rule):
+    """As search_rows_apart, in a function of its own."""
     prefer_wide_vectors()
-    fold_rows_apart(best, where, address, offsets, rows, columns, step, ahead, fresh, rule)
+    search_rows_apart(best, where, address, offsets, rows, columns, step, ahead, fresh, rule)
 
 
 @helper
@@ -2381,7 +2381,7 @@ def _tile_of(item, whole, tiles, tile):
 def _list_rows(offsets, indices, how, reduced, position, stop):
     """List rows from `position` to `stop`, or, where they are not visited in the order of preference, to a run's end.
 
-    How many they are. The last one is listed several times, up to a multiple of FOLD.
+    How many they are. The last one is listed several times, up to a multiple of SEARCHED_ROWS.
     """
     n, step, weight = _axis(reduced, reduced.rank - 1)
     rows = 0
@@ -2396,7 +2396,7 @@ def _list_rows(offsets, indices, how, reduced, position, stop):
         if position % n == 0:
             offsets[rows - 1] -= how[OVERLAP]
             indices[rows - 1] -= how[OVERLAP_INDEX]
-    for r in range(rows, rows + -rows % FOLD):
+    for r in range(rows, rows + -rows % SEARCHED_ROWS):
         offsets[r] = offsets[rows - 1]
         indices[r] = indices[rows - 1]
     return rows
@@ -2404,7 +2404,7 @@ def _list_rows(offsets, indices, how, reduced, position, stop):
 
 @inlined
 def _row_number(where, c, rule):
-    """The number of the row in which fold_rows found the best key of column `c`, and whether it found one."""
+    """The number of the row in which search_rows found the best key of column `c`, and whether it found one."""
     size = item_size(rule.flip)
     none = 0xFF if size == 1 else -1
     number = np.int64(load_integer(rule.flip, where + c * size)) & none
@@ -2413,7 +2413,7 @@ def _row_number(where, c, rule):
 
 @inlined
 def _first_winners(keys, winners, best, where, indices, columns, rule):
-    """Keys and indices of what fold_rows found in the first block."""
+    """Keys and indices of what search_rows found in the first block."""
     for c in range(columns):
         number, _ = _row_number(where, c, rule)
         keys[c] = load_integer(rule.flip, best + c * item_size(rule.flip))
@@ -2422,7 +2422,7 @@ def _first_winners(keys, winners, best, where, indices, columns, rule):
 
 @inlined
 def _later_winners(keys, winners, best, where, indices, columns, ordered, last, rule):
-    """What fold_rows found in a later block takes the place of what is not as good."""
+    """What search_rows found in a later block takes the place of what is not as good."""
     size = item_size(rule.flip)
     word = 8 // size
     for c in range(0, columns, word):
@@ -2659,7 +2659,7 @@ def columns(width, is_float, one_hot):
         _, beside_axes = _more_tables(walk)
         beside = _volume(beside_axes)
         block = BYTE_ROWS if size == 1 else BLOCK_ROWS
-        line, table = aligned(tile * size), 8 * (block + FOLD + ROWS_AHEAD)
+        line, table = aligned(tile * size), 8 * (block + SEARCHED_ROWS + ROWS_AHEAD)
         best_at = allocate(3 * line + 2 * table + 16 * tile + MORE_PLACES)
         where_at = best_at + line
         offsets_at = where_at + line
@@ -2689,7 +2689,7 @@ def columns(width, is_float, one_hot):
             columns = least(tile, across - column)
             wide = columns * beside
             singly = how[UNCACHED] != 0 and one_by_one(row_step, wide * size)
-            ahead = rows_ahead(wide * size, 1 if singly else FOLD)
+            ahead = rows_ahead(wide * size, 1 if singly else SEARCHED_ROWS)
             offset, out_offset = _unravel(kept, kept_inner, outer)
             start = x + offset + column * step
             target = out + out_offset + column * out_step
@@ -2705,7 +2705,7 @@ def columns(width, is_float, one_hot):
             while position < stop:
                 if listed != position:  # else they are those of the tile before
                     # Of blocks after the first, the greatest number means that no row was better.
-                    end_of_block = least(stop, position + block - (0 if first else FOLD))
+                    end_of_block = least(stop, position + block - (0 if first else SEARCHED_ROWS))
                     rows = _list_rows(offsets, indices, how, reduced, position, end_of_block)
                     listed = position
                 position += rows
@@ -2714,11 +2714,11 @@ def columns(width, is_float, one_hot):
                     if first:
                         top_row = offsets[0]
                     goes_on, away = position < stop, next_start - start
-                    folded = rows + -rows % FOLD
+                    folded = rows + -rows % SEARCHED_ROWS
                     list_ahead(
                         offsets, rows, folded, ahead, row_step, goes_on, first, top_row, away
                     )
-                    fold_rows(
+                    search_rows(
                         best_at,
                         where_at,
                         start,
@@ -2731,7 +2731,7 @@ def columns(width, is_float, one_hot):
                         rule,
                     )
                 else:
-                    _fold_apart(
+                    _search_apart(
                         best_at,
                         where_at,
                         start,

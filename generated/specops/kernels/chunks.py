@@ -130,7 +130,7 @@ def acquire(_context: Any, function: Any, lock: Any) -> Any:
 
 
 @intrinsic
-def release(_context: Any, function: Any, lock: Any) -> Any:
+def unlock(_context: Any, function: Any, lock: Any) -> Any:
     """Let whoever waits for a lock go on, by PyThread_release_lock."""
 
     def codegen(context: Any, builder: Any, _signature: Any, values: Any) -> Any:
@@ -365,7 +365,7 @@ def _wake(job):
     for worker in range(1, load(job + WORD * WORKERS) + 1):
         row = board + WORD * LINE * worker
         if load(row) == job + ASLEEP and replace(row, job + ASLEEP, job):
-            release(load(board + WORD * RELEASE), load(row + WORD * BELL))
+            unlock(load(board + WORD * RELEASE), load(row + WORD * BELL))
             woken += 1
             if woken == WAKES:
                 return
@@ -409,7 +409,7 @@ def serve(row):
             done = _take_part(job, worker)
             if not replace(row, job + BEGUN, FREE):
                 # The caller frees the mailbox when it wakes: nobody else is to wait for this lock before.
-                release(load(board + WORD * RELEASE), load(row + WORD * DONE))
+                unlock(load(board + WORD * RELEASE), load(row + WORD * DONE))
             left = patience if done > 0 else min(patience, FEW_SPINS)
         elif left <= 0 and replace(row, FREE, ASLEEP):
             acquire(load(board + WORD * ACQUIRE), load(row + WORD * BELL))

@@ -1268,7 +1268,7 @@ def _log(builder: Any, value: Any) -> Any:
 
 
 _ADDED = ("sum", "magnitudes", "squares")
-_FLOATS = {"FLOAT16": 16, "BFLOAT16": 16, "FLOAT32": 32, "FLOAT64": 64}
+_FLOAT_BITS = {"FLOAT16": 16, "BFLOAT16": 16, "FLOAT32": 32, "FLOAT64": 64}
 _DOUBLE = ir.DoubleType()
 
 
@@ -1278,8 +1278,8 @@ class Fold:
     def __init__(self, dtype: str, operation: str) -> None:
         self.dtype = dtype
         self.operation = operation
-        self.floats = dtype in _FLOATS
-        self.bits = _FLOATS.get(dtype) or int(dtype.removeprefix("U").removeprefix("INT"))
+        self.floats = dtype in _FLOAT_BITS
+        self.bits = _FLOAT_BITS.get(dtype) or int(dtype.removeprefix("U").removeprefix("INT"))
         self.element = ir.IntType(self.bits)
         exact = operation == "greatest" or not (self.floats or operation == "exponentials")
         self.lane = self.element if exact else _DOUBLE
@@ -1342,7 +1342,7 @@ def _vector_of(element: Any, count: int) -> Any:
     return ir.VectorType(element, count)
 
 
-def _bits_of(value: Any) -> Any:
+def _bits_type(value: Any) -> Any:
     return _vector_of(ir.IntType(64), value.type.count)
 
 
@@ -1396,7 +1396,7 @@ def lane_bytes(_context: Any, fold: Any) -> Any:
 
 
 @intrinsic
-def lane_count(_context: Any, fold: Any) -> Any:
+def fold_lanes(_context: Any, fold: Any) -> Any:
     """Elements of a vector, a constant."""
 
     def codegen(_context: Any, _builder: Any, _signature: Any, _values: Any) -> Any:
@@ -1551,7 +1551,7 @@ _GREATEST_SCALE = 2.0**1000
 
 def _scale_of(builder: Any, magnitude: Any) -> Any:
     """The power of two of a magnitude, such that neither it nor its reciprocal is subnormal."""
-    bits = builder.bitcast(magnitude, _bits_of(magnitude))
+    bits = builder.bitcast(magnitude, _bits_type(magnitude))
     power = builder.and_(bits, _same(bits.type, _EXPONENT))
     power = builder.bitcast(power, magnitude.type)
     least, most = _same(power.type, _LEAST_SCALE), _same(power.type, _GREATEST_SCALE)
@@ -1567,11 +1567,11 @@ def _known_scale(builder: Any, state: list[Any]) -> Any:
 
 def _reciprocal(builder: Any, power: Any) -> Any:
     """1 / power, of a power of two."""
-    bits = builder.bitcast(power, _bits_of(power))
+    bits = builder.bitcast(power, _bits_type(power))
     return builder.bitcast(builder.sub(_same(bits.type, 2046 << 52), bits), power.type)
 
 
-def _plus(context: Any, builder: Any, a: Any, b: Any) -> Any:
+def _sum_of_two(context: Any, builder: Any, a: Any, b: Any) -> Any:
     """a + b, which Zen makes where it neither converts nor makes other additions."""
     if _zen(context) == 0:
         return builder.fadd(a, b)
@@ -1581,13 +1581,13 @@ def _plus(context: Any, builder: Any, a: Any, b: Any) -> Any:
     return _muladd(builder, one, a, b)
 
 
-def _added(context: Any, builder: Any, a: list[Any], b: list[Any]) -> list[Any]:
+def _states_added(context: Any, builder: Any, a: list[Any], b: list[Any]) -> list[Any]:
     """Sums, with their rounding errors where there are such."""
     if len(a) == 1:
         return [builder.fadd(a[0], b[0])]
 
     def plus(a: Any, b: Any) -> Any:
-        return _plus(context, builder, a, b)
+        return _sum_of_two(context, builder, a, b)
 
     whole, lost = _two_sum(builder, a[0], b[0], plus)
     return [whole, plus(builder.fadd(a[1], b[1]), lost)]
@@ -1599,7 +1599,7 @@ def _times(builder: Any, sums: list[Any], factor: Any) -> list[Any]:
 
 def _normalised(builder: Any, value: Any) -> tuple[Any, Any]:
     """Mantissa, 1/2 to 1, and exponent (as int64); 0, infinities and NaN as they are."""
-    integers = _bits_of(value)
+    integers = _bits_type(value)
     bits = builder.bitcast(value, integers)
     field = builder.and_(builder.lshr(bits, _same(integers, 52)), _same(integers, 0x7FF))
     below = builder.sub(field, _same(integers, 1))
@@ -1613,7 +1613,7 @@ def _normalised(builder: Any, value: Any) -> tuple[Any, Any]:
 
 def _beyond(builder: Any, value: Any, power: int) -> Any:
     """Bits of lanes: none where 2**-power <= |value| < 2**power, of which `power` is itself a power of two."""
-    bits = builder.bitcast(value, _bits_of(value))
+    bits = builder.bitcast(value, _bits_type(value))
     bits = builder.sub(bits, _same(bits.type, (1023 - power) << 52))
     return builder.and_(bits, _same(bits.type, _EXPONENT & -(2 * power << 52)))
 
@@ -1626,7 +1626,7 @@ def _unless_zero(builder: Any, bits: Any, value: Any) -> Any:
 
 def _differs(builder: Any, value: Any, constant: float) -> Any:
     """Bits in which lanes differ from a constant."""
-    bits = _bits_of(value)
+    bits = _bits_type(value)
     constant = builder.bitcast(_same(value.type, constant), bits)
     return builder.xor(builder.bitcast(value, bits), constant)
 
@@ -1759,7 +1759,7 @@ def _lowered(context: Any, builder: Any, fold: Fold, sums: list[Any], depth: Any
     return _times(builder, sums, builder.fmul(scale, _same(scale.type, 1 / EXP_SCALE)))
 
 
-def _joined(
+def _states_joined(
     context: Any,
     builder: Any,
     fold: Fold,
@@ -1779,17 +1779,17 @@ def _joined(
     if not isinstance(a[0].type.element, ir.DoubleType | ir.FloatType):
         return [(builder.mul if operation == "product" else builder.add)(a[0], b[0])]
     if operation == "product":
-        product = _product(builder, a, b[0], builder.bitcast(b[1], _bits_of(b[1])))
+        product = _product(builder, a, b[0], builder.bitcast(b[1], _bits_type(b[1])))
         return product if normal else _brought_back(builder, product)
     if operation == "exponentials":
         top = a[-1]
         if one_top:
-            return [*_added(context, builder, a[:-1], b[:-1]), top]
+            return [*_states_added(context, builder, a[:-1], b[:-1]), top]
         top = _greater_float(builder, a[-1], b[-1])
         a, b = (
             _lowered(context, builder, fold, s[:-1], _depth(builder, s[-1], top)) for s in (a, b)
         )
-        return [*_added(context, builder, a, b), top]
+        return [*_states_added(context, builder, a, b), top]
     if operation == "squares" and fold.wide:
         scale = _greater_float(builder, *(_known_scale(builder, state) for state in (a, b)))
         inverse = _reciprocal(builder, scale)
@@ -1798,8 +1798,8 @@ def _joined(
             factor = builder.fmul(state[-1], inverse)
             # One factor after the other: its square may be too small.
             sides.append(_times(builder, _times(builder, state[:-1], factor), factor))
-        return [*_added(context, builder, *sides), scale]
-    return _added(context, builder, a, b)
+        return [*_states_added(context, builder, *sides), scale]
+    return _states_added(context, builder, a, b)
 
 
 def _tree(items: range, leaf: Callable[[int], Any], operation: Callable[[Any, Any], Any]) -> Any:
@@ -1811,7 +1811,7 @@ def _tree(items: range, leaf: Callable[[int], Any], operation: Callable[[Any, An
     return operation(a, b)
 
 
-def _folded(
+def _terms_folded(
     context: Any,
     builder: Any,
     fold: Fold,
@@ -1863,7 +1863,9 @@ def _folded(
             depths = [builder.fsub(t, finite_top) for t in terms]
         powers = [_exp_of(context, builder, fold, d) for d in depths]
         added = _widened(builder, sum_of(powers))
-        sums = _added(context, builder, sums, [added, *(_same(added.type, -0.0) for _ in sums[1:])])
+        sums = _states_added(
+            context, builder, sums, [added, *(_same(added.type, -0.0) for _ in sums[1:])]
+        )
         return [*sums, _widened(builder, top)]
     if operation == "squares" and fold.wide:
         terms = [term(i) for i in numbers]
@@ -1880,12 +1882,12 @@ def _folded(
             factor = builder.fmul(known, inverse)
             sums = _times(builder, _times(builder, state[:-1], factor), factor)
             more = squared([builder.fmul(t, inverse) for t in terms])
-            return [*_added(context, builder, sums, more), scale]
+            return [*_states_added(context, builder, sums, more), scale]
 
         # As they are where squares come near neither the least nor the greatest double: 0.5 to 0.8 of the time.
         beyond = _unless_zero(builder, _beyond(builder, top, _CALM_POWER), top)
         bits = builder.or_(beyond, _differs(builder, state[-1], 1.0))
-        plain = [*_added(context, builder, state[:-1], squared(terms)), _same(top.type, 1.0)]
+        plain = [*_states_added(context, builder, state[:-1], squared(terms)), _same(top.type, 1.0)]
         return _or_else(builder, bits, plain, scaled)
 
     def leaf(i: int) -> list[Any]:
@@ -1893,7 +1895,7 @@ def _folded(
         return [value, _same(value.type, -0.0)] if fold.wide else [value]
 
     def joined(a: list[Any], b: list[Any]) -> list[Any]:
-        return _joined(context, builder, fold, a, b)
+        return _states_joined(context, builder, fold, a, b)
 
     return joined(state, _tree(numbers, leaf, joined))
 
@@ -1907,7 +1909,7 @@ def _summed(
     terms: Callable[[int], list[Any]],
     fresh: bool,
 ) -> list[Any]:
-    """The sums of a state with `count` vectors of converted terms, both in as many pieces; see _folded."""
+    """The sums of a state with `count` vectors of converted terms, both in as many pieces; see _terms_folded."""
     squares = fold.operation == "squares"
 
     def leaf(i: int) -> list[Any]:
@@ -1921,7 +1923,7 @@ def _summed(
         return values
 
     def plus(a: list[Any], b: list[Any]) -> list[Any]:
-        return [_plus(context, builder, *pair) for pair in zip(a, b, strict=True)]
+        return [_sum_of_two(context, builder, *pair) for pair in zip(a, b, strict=True)]
 
     # Squares are exact: two are added with one rounding in either way, in this one with an operation less.
     if squares and count == 1 and not fresh and fold.bits == 32:
@@ -1961,7 +1963,7 @@ def _join_narrow(
         new = _times_narrow(builder, old, 1, lambda _i: more)
     else:
         new = [
-            _plus(context, builder, _widened(builder, sums), value)
+            _sum_of_two(context, builder, _widened(builder, sums), value)
             for sums, value in zip(more, old, strict=True)
         ]
     for variable, value in zip(state, new, strict=True):
@@ -2104,7 +2106,9 @@ def _fold_part(
         return _summed(context, builder, fold, state, rows, terms, fresh)
     if fold.widens:
         return _times_narrow(builder, state, rows, terms)
-    return _folded(context, builder, fold, state, rows, lambda i: terms(i)[0], one_group, fresh)
+    return _terms_folded(
+        context, builder, fold, state, rows, lambda i: terms(i)[0], one_group, fresh
+    )
 
 
 def _fold_into(
@@ -2420,7 +2424,7 @@ def across(_context: Any, fold: Any, at: Any, gap: Any, results: Any, result_gap
         def joined(a: list[Any], b: list[Any], lanes: int) -> list[Any]:
             # Mantissas are brought back once, when the first lanes are joined.
             normal = 2 * lanes < f.count
-            return _joined(context, builder, f, a, b, one_top=True, normal=normal)
+            return _states_joined(context, builder, f, a, b, one_top=True, normal=normal)
 
         def any_of(bits: Callable[[list[Any]], Any]) -> Any:
             return _tree(range(GROUPS), lambda g: bits(states[g]), builder.or_)
@@ -2429,7 +2433,7 @@ def across(_context: Any, fold: Any, at: Any, gap: Any, results: Any, result_gap
             # The product of 16 mantissas from 2**-32 to 2**32 is a normal double, but two of these need not be.
             bits = builder.or_(
                 any_of(lambda state: _beyond(builder, state[0], 32)),
-                any_of(lambda state: builder.bitcast(state[1], _bits_of(state[1]))),
+                any_of(lambda state: builder.bitcast(state[1], _bits_type(state[1]))),
             )
             result = _across_simply(
                 builder, states, joined, bits, 0.0, lambda a, b, _: [builder.fmul(a[0], b[0])]
@@ -2442,7 +2446,7 @@ def across(_context: Any, fold: Any, at: Any, gap: Any, results: Any, result_gap
                 joined,
                 any_of(lambda state: _differs(builder, state[-1], 1.0)),
                 1.0,
-                lambda a, b, _: _added(context, builder, a, b),
+                lambda a, b, _: _states_added(context, builder, a, b),
             )
         else:
             result = _across(builder, states, joined)
@@ -2468,7 +2472,9 @@ def join(_context: Any, fold: Any, at: Any, other: Any, gap: Any, count: Any) ->
                 places = _places(builder, f, at, gap, lane, lanes)
                 others = _loaded(builder, _places(builder, f, other, gap, lane, lanes))
                 _stored(
-                    builder, places, _joined(context, builder, f, _loaded(builder, places), others)
+                    builder,
+                    places,
+                    _states_joined(context, builder, f, _loaded(builder, places), others),
                 )
             position = end
         return context.get_dummy_value()
@@ -2819,7 +2825,7 @@ class _Finish:
         """Doubles."""
         builder, operation = self.builder, self.fold.operation
         if operation == "product":
-            mantissa, exponent = state[0], builder.bitcast(state[1], _bits_of(state[1]))
+            mantissa, exponent = state[0], builder.bitcast(state[1], _bits_type(state[1]))
 
             def scaled() -> list[Any]:
                 value, more = _normalised(builder, mantissa)
@@ -2867,7 +2873,7 @@ class _Finish:
         convert = builder.sitofp if signed else builder.uitofp
 
         def mean(sums: Any) -> Any:
-            wide = _bits_of(sums)
+            wide = _bits_type(sums)
             if fold.bits < 64:
                 sums = (builder.sext if signed else builder.zext)(sums, wide)
             total = _splat(builder, self.total, wide)
@@ -3411,7 +3417,7 @@ def rows(dtype, operation):
         how, kept, reduced = _two_tables(walk, SETTINGS, KEPT_RANK, REDUCED_RANK)
         rule = walk + 8 * RULE
         size, lane = element_bytes(fold), lane_bytes(fold)
-        vector = lane_count(fold) * lane
+        vector = fold_lanes(fold) * lane
         gap, result_gap = GROUPS * vector, SHORT_GROUPS * lane
         states = allocate(state_arrays(fold) * (gap + result_gap))
         results = states + state_arrays(fold) * gap
@@ -3499,7 +3505,7 @@ def runs(dtype, operation):
         how, kept, reduced = _two_tables(walk, SETTINGS, KEPT_RANK, REDUCED_RANK)
         rule = walk + 8 * RULE
         lane = lane_bytes(fold)
-        vector = lane_count(fold) * lane
+        vector = fold_lanes(fold) * lane
         gap, result_gap = SHORT_GROUPS * vector, SHORT_GROUPS * lane
         states = allocate(state_arrays(fold) * (gap + result_gap))
         results = states + state_arrays(fold) * gap
@@ -3523,7 +3529,7 @@ def runs(dtype, operation):
             count = least(tile, width - column)
             offset, out_offset = _unravel(kept, inner, outer)
             start = x + offset + column * step
-            reset(fold, states, gap, count * lane_count(fold))
+            reset(fold, states, gap, count * fold_lanes(fold))
             position = part * share
             stop = least(position + share, total)
             settled = 0  # groups of the tile, from the first on, that nothing changes
@@ -3585,7 +3591,7 @@ def columns(dtype, operation):
         rule = walk + 8 * RULE
         size, lane = element_bytes(fold), lane_bytes(fold)
         parts, tile, beside, several = how[PARTS], how[TILE], how[BESIDE], how[SEVERAL]
-        gap = aligned((tile * beside * several + lane_count(fold) + GROUPS) * lane)
+        gap = aligned((tile * beside * several + fold_lanes(fold) + GROUPS) * lane)
         states = allocate(state_arrays(fold) * gap + 8 * (BLOCK_ROWS + ROWS_AHEAD))
         table = states + state_arrays(fold) * gap
         offsets = integers(table)
@@ -3719,7 +3725,7 @@ def planes(dtype, operation):
         in_row, step, next_out = _axis(kept, inner - 1)
         n, row_step, _ = _axis(reduced, 0)
         together = planes_together(columns, how[LAST_COLUMNS])
-        gap = aligned((together * columns + lane_count(fold)) * lane)
+        gap = aligned((together * columns + fold_lanes(fold)) * lane)
         states = allocate(state_arrays(fold) * gap)
         row_bytes = columns * element_bytes(fold)
         ahead = planes_ahead(n, row_bytes) * step

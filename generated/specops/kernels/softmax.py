@@ -1070,7 +1070,7 @@ class Lanes(types.Type):
 
 class _LanesModel(models.PrimitiveModel):
     def __init__(self, manager: Any, lanes: Any) -> None:
-        super().__init__(manager, lanes, _vector(lanes))
+        super().__init__(manager, lanes, _lanes_vector(lanes))
 
 
 register_model(Lanes)(_LanesModel)
@@ -1096,7 +1096,7 @@ def _keys_of(kind: Any) -> Lanes:
     return _KEYS if kind.bitwidth == 16 else _lanes_of(kind)
 
 
-def _vector(lanes: Lanes) -> Any:
+def _lanes_vector(lanes: Lanes) -> Any:
     return ir.VectorType(_ELEMENTS[lanes.element], lanes.count)
 
 
@@ -1104,7 +1104,7 @@ def _memory(kind: Any, lanes: Lanes) -> Any:
     """The vector type as it lies in memory."""
     if kind.bitwidth == 16:
         return ir.VectorType(ir.IntType(16), lanes.count)
-    return _vector(lanes)
+    return _lanes_vector(lanes)
 
 
 def _float_lanes(context: Any, builder: Any, kind: Any, bits: Any) -> Any:
@@ -1116,7 +1116,7 @@ def _float_lanes(context: Any, builder: Any, kind: Any, bits: Any) -> Any:
 
 def _few_or_all(context: Any, builder: Any, typed: Any, lanes: Lanes, count: Any) -> _Few | None:
     """The first `count` lanes, or None, all of them, where its type `typed` is none's."""
-    return None if typed == types.none else _few(context, builder, _vector(lanes), count)
+    return None if typed == types.none else _few(context, builder, _lanes_vector(lanes), count)
 
 
 @intrinsic
@@ -1146,7 +1146,7 @@ def splat(_context: Any, kind: Any, value: Any) -> Any:
     lanes = _lanes_of(kind)
 
     def codegen(_context: Any, builder: Any, _signature: Any, values: Any) -> Any:
-        value, vector = values[1], _vector(lanes)
+        value, vector = values[1], _lanes_vector(lanes)
         if lanes.element == types.float32:
             value = builder.fptrunc(value, ir.FloatType())
         return _splat(builder, value, vector)
@@ -1205,7 +1205,7 @@ def load_keys(_context: Any, kind: Any, address: Any, count: Any) -> Any:
 
     def codegen(context: Any, builder: Any, signature: Any, values: Any) -> Any:
         _kind, address, count = values
-        vector = _vector(lanes)
+        vector = _lanes_vector(lanes)
         few = _few_or_all(context, builder, signature.args[2], lanes, count)
         bits = _load_few(builder, _pointer(builder, address), few, vector)
         if few is not None:
@@ -1222,7 +1222,7 @@ def lowest_keys(_context: Any, kind: Any) -> Any:
     lanes = _keys_of(kind)
 
     def codegen(_context: Any, builder: Any, _signature: Any, _values: Any) -> Any:
-        vector = _vector(lanes)
+        vector = _lanes_vector(lanes)
         if lanes == _KEYS:
             return _mirror(builder, _same(vector, _MINUS_INF[kind] - 1))
         return _same(vector, LOWEST[lanes.element.bitwidth])
@@ -1280,7 +1280,7 @@ def peek(_context: Any, kind: Any, address: Any) -> Any:
     lanes = _lanes_of(kind)
 
     def codegen(_context: Any, builder: Any, _signature: Any, values: Any) -> Any:
-        return _load(builder, _pointer(builder, values[1]), _vector(lanes))
+        return _load(builder, _pointer(builder, values[1]), _lanes_vector(lanes))
 
     return lanes(kind, types.int64), codegen
 
@@ -1293,7 +1293,7 @@ def lanes_at(_context: Any, kind: Any, place: Any, offset: Any) -> Any:
     def codegen(_context: Any, builder: Any, _signature: Any, values: Any) -> Any:
         if place == lanes:
             return values[1]
-        return _load(builder, _pointer(builder, values[1], values[2]), _vector(lanes))
+        return _load(builder, _pointer(builder, values[1], values[2]), _lanes_vector(lanes))
 
     return lanes(kind, place, types.int64), codegen
 
@@ -1310,18 +1310,18 @@ def poke(_context: Any, address: Any, lanes: Any) -> Any:
     return types.void(types.int64, lanes), codegen
 
 
-ROWS = 8  # vectors that are measured together: more would leave no registers
+MEASURED_ROWS = 8  # vectors that are measured together: more would leave no registers
 
 
 @intrinsic
 def load_rows(_context: Any, kind: Any, address: Any, offsets: Any) -> Any:
-    """ROWS vectors of contiguous elements, at `address` and every second of the int64 at `offsets` (in bytes)."""
+    """MEASURED_ROWS contiguous vectors, at `address` and every second of the int64 at `offsets` (in bytes)."""
     lanes = _lanes_of(kind)
 
     def codegen(context: Any, builder: Any, signature: Any, values: Any) -> Any:
         _kind, address, offsets = values
         rows = []
-        for row in range(ROWS):
+        for row in range(MEASURED_ROWS):
             offset = builder.load(_number(builder, offsets, ir.IntType(64)(2 * row), offsets.type))
             pointer = _pointer(builder, builder.add(address, offset))
             rows.append(
@@ -1329,7 +1329,7 @@ def load_rows(_context: Any, kind: Any, address: Any, offsets: Any) -> Any:
             )
         return context.make_tuple(builder, signature.return_type, rows)
 
-    return types.UniTuple(lanes, ROWS)(kind, types.int64, types.int64), codegen
+    return types.UniTuple(lanes, MEASURED_ROWS)(kind, types.int64, types.int64), codegen
 
 
 def _binary(name: str) -> Any:
@@ -1396,7 +1396,7 @@ def _halved(builder: Any, value: Any, operation: Any) -> Any:
     return operation(*(_lanes_from(builder, value, first, count) for first in (0, count)))
 
 
-def _folded(builder: Any, value: Any, operation: Any) -> Any:
+def _lanes_folded(builder: Any, value: Any, operation: Any) -> Any:
     """One value of all lanes, by halves."""
     while value.type.count > 1:
         value = _halved(builder, value, operation)
@@ -1408,7 +1408,7 @@ def greatest(_context: Any, kind: Any, lanes: Any) -> Any:
     """The greatest of lanes or keys, as a float64; any of them or NaN where one is NaN."""
 
     def codegen(context: Any, builder: Any, _signature: Any, values: Any) -> Any:
-        value = _folded(builder, values[1], lambda a, b: _greater_element(builder, a, b))
+        value = _lanes_folded(builder, values[1], lambda a, b: _greater_element(builder, a, b))
         if lanes == _KEYS:
             value = _float_lanes(context, builder, kind, _mirror(builder, value))
         return builder.fpext(value, ir.DoubleType()) if value.type == ir.FloatType() else value
@@ -1424,7 +1424,7 @@ def total(_context: Any, lanes: Any) -> Any:
         value = values[0]
         if lanes.element == types.float32:
             value = builder.fpext(value, ir.VectorType(ir.DoubleType(), lanes.count))
-        return _folded(builder, value, builder.fadd)
+        return _lanes_folded(builder, value, builder.fadd)
 
     return types.float64(lanes), codegen
 
@@ -1574,7 +1574,7 @@ def where_less(_context: Any, a: Any, b: Any, then: Any, other: Any) -> Any:
 def _lane_pointer(builder: Any, lanes: Lanes, address: Any, number: Any) -> Any:
     offset = builder.mul(number, number.type(lanes.element.bitwidth // 8))
     pointer = _pointer(builder, address, offset)
-    return builder.bitcast(pointer, _vector(lanes).element.as_pointer())
+    return builder.bitcast(pointer, _lanes_vector(lanes).element.as_pointer())
 
 
 @intrinsic
@@ -1649,7 +1649,7 @@ def prefetch_rows(_context: Any, address: Any, offsets: Any) -> Any:
 
     def codegen(context: Any, builder: Any, _signature: Any, values: Any) -> Any:
         address, offsets = values
-        for row in range(ROWS):
+        for row in range(MEASURED_ROWS):
             offset = builder.load(_number(builder, offsets, ir.IntType(64)(2 * row), offsets.type))
             _prefetch(builder, _pointer(builder, address, offset), 1)
         return context.get_dummy_value()
@@ -1701,7 +1701,7 @@ def _factors(kind, high, low, logarithm):
 
 
 @inlined
-def _added(high, low, part):
+def _sum_added(high, low, part):
     """Sums and their rounding errors with another part."""
     whole = plus(high, part)
     return whole, plus(low, rounding(high, part, whole))
@@ -2045,7 +2045,7 @@ def _row_sum(kind, axes, x, top, scratch, advance, begin, end, ahead):
                 poke(scratch, e)
                 part = plus(part, e)
                 scratch += advance
-        high, low = _added(high, low, part)
+        high, low = _sum_added(high, low, part)
     return total(high) + total(low)
 
 
@@ -2140,7 +2140,7 @@ def _scale(kind, top, higher):
 
 @helper
 def _fold(kind, state, state_bytes, address, offsets, vectors):
-    """Count ROWS rows of contiguous columns in the tops and sums of these, which are at `state`.
+    """Count MEASURED_ROWS rows of contiguous columns in the tops and sums of these, which are at `state`.
 
     Each element is loaded once: twice as fast as to find the greatest first. Nor does anything wait for it: only what
     is more than 1 above the top takes its place (1.1 times as fast).
@@ -2161,7 +2161,7 @@ def _fold(kind, state, state_bytes, address, offsets, vectors):
             low = times(low, scale)
             top = highest
             poke(state, top)
-        high, low = _added(high, low, exp_rows(kind, rows, top))
+        high, low = _sum_added(high, low, exp_rows(kind, rows, top))
         poke(high_at, high)
         poke(low_at, low)
         state += VECTOR_BYTES
@@ -2170,12 +2170,12 @@ def _fold(kind, state, state_bytes, address, offsets, vectors):
 
 @helper
 def _fold_copies(kind, state, state_bytes, x, step, offsets, rows, count, spare):
-    """As _fold, for `count` columns, less than a vector or `step` bytes apart, of at most ROWS rows: copied first.
+    """As _fold, for `count` columns, less than a vector or `step` bytes apart: copied first.
 
-    At `spare` there are ROWS vectors and the table of their offsets.
+    Of at most MEASURED_ROWS rows. At `spare` there are MEASURED_ROWS vectors and the table of their offsets.
     """
     size, lanes = item_size(kind), lane_count(kind)
-    for r in range(ROWS):
+    for r in range(MEASURED_ROWS):
         value = splat(kind, -math.inf)
         row = x + integers(offsets)[2 * r]
         if r < rows and step == size:
@@ -2185,7 +2185,7 @@ def _fold_copies(kind, state, state_bytes, x, step, offsets, rows, count, spare)
         elif r < rows:
             value = load_lanes(kind, row, step, count)
         store_lanes(kind, spare + r * lanes * size, None, None, value)
-    _fold(kind, state, state_bytes, spare, spare + ROWS * VECTOR_BYTES, 1)
+    _fold(kind, state, state_bytes, spare, spare + MEASURED_ROWS * VECTOR_BYTES, 1)
 
 
 @helper
@@ -2197,7 +2197,7 @@ def _fold_block(kind, state, state_bytes, tile, step, table, rows, spare):
     columns = tile.columns
     lanes = lane_count(kind)
     lane_bytes = VECTOR_BYTES // lanes
-    for r in range(0, rows, ROWS):
+    for r in range(0, rows, MEASURED_ROWS):
         here = table + 16 * r
         left = rows - r
         c = 0
@@ -2205,7 +2205,7 @@ def _fold_block(kind, state, state_bytes, tile, step, table, rows, spare):
         while c < columns:
             at = state + c * lane_bytes
             first = tile.x + c * step
-            if step == item_size(kind) and left >= ROWS and short == 0:
+            if step == item_size(kind) and left >= MEASURED_ROWS and short == 0:
                 vectors = (columns - c) // lanes
                 _fold(kind, at, state_bytes, first, here, vectors)
                 c += vectors * lanes
@@ -2231,7 +2231,7 @@ def _join(kind, state, state_bytes, columns, copies):
             place = at + part * width
             scale = _scale(kind, peek(kind, place), top)
             low = plus(low, times(peek(kind, place + 2 * state_bytes), scale))
-            high, low = _added(high, low, times(peek(kind, place + state_bytes), scale))
+            high, low = _sum_added(high, low, times(peek(kind, place + state_bytes), scale))
         poke(at, top)
         poke(at + state_bytes, high)
         poke(at + 2 * state_bytes, low)
@@ -2259,7 +2259,7 @@ def _join_run(kind, begin, end, state_bytes):
         lost = times(load_lanes(one_lane, at + 2 * state_bytes, None, count), scale)
         # Lanes behind the run are -inf.
         low = plus(low, where_less(own, lowest_tops, zeros, lost))
-        high, low = _added(high, low, where_less(own, lowest_tops, zeros, more))
+        high, low = _sum_added(high, low, where_less(own, lowest_tops, zeros, more))
     return top, total(high) + total(low)
 
 
@@ -2581,11 +2581,11 @@ def columns(dtype):
         share = ceildiv(n, parts)
         source = LOGARITHMS if logarithm else COMPUTED
         state_bytes = (how[TILE] // lanes + 3) * VECTOR_BYTES
-        spare_bytes = ROWS * VECTOR_BYTES + 16 * (ROWS + LEAD_ROWS)
+        spare_bytes = MEASURED_ROWS * VECTOR_BYTES + 16 * (MEASURED_ROWS + LEAD_ROWS)
         table_bytes = 16 * (least(n, block) + LEAD_ROWS)
         spare = allocate(spare_bytes + 3 * state_bytes + table_bytes)
-        for r in range(ROWS + LEAD_ROWS):
-            row = spare + ROWS * VECTOR_BYTES + 16 * r
+        for r in range(MEASURED_ROWS + LEAD_ROWS):
+            row = spare + MEASURED_ROWS * VECTOR_BYTES + 16 * r
             store_integer(np.int64(0), row, r * lanes * item_size(kind))
         state = spare + spare_bytes
         table = state + 3 * state_bytes  # offsets of a block of rows, and of LEAD_ROWS behind it
@@ -2669,9 +2669,9 @@ def _down(kind, x, step, ahead, out, out_step, out_ahead, rows, n, scratch, loga
         row += step
     high, low = zeros, zeros
     row, target, powers = x, out, scratch
-    for first in range(0, rows, ROWS):
+    for first in range(0, rows, MEASURED_ROWS):
         part = zeros
-        for _ in range(least(ROWS, rows - first)):
+        for _ in range(least(MEASURED_ROWS, rows - first)):
             e = exp_lanes(kind, minus(load_lanes(kind, row, None, n), tops))
             poke(powers, e)
             part = plus(part, e)
@@ -2679,7 +2679,7 @@ def _down(kind, x, step, ahead, out, out_step, out_ahead, rows, n, scratch, loga
             row += step
             target += out_step
             powers += VECTOR_BYTES
-        high, low = _added(high, low, part)
+        high, low = _sum_added(high, low, part)
     factors = _factors(kind, high, low, logarithm)
     row, target, powers = x, out, scratch
     for _ in range(rows):
