@@ -9,6 +9,7 @@ from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
+from llvm import _call
 from target import _is_arm
 
 _WORD = ir.IntType(64)
@@ -82,14 +83,9 @@ def relax(_context: Any) -> Any:
     def codegen(context: Any, builder: Any, _signature: Any, _values: Any) -> Any:
         triple = context.codegen().magic_tuple()[0]
         if triple.startswith("x86_64"):
-            kind, name, arguments = ir.FunctionType(ir.VoidType(), []), "llvm.x86.sse2.pause", []
+            _call(builder, "llvm.x86.sse2.pause", ir.VoidType())
         elif _is_arm(context):
-            whole = ir.IntType(32)
-            kind, name = ir.FunctionType(ir.VoidType(), [whole]), "llvm.aarch64.isb"
-            arguments = [whole(15)]
-        else:
-            return context.get_dummy_value()
-        builder.call(cgutils.get_or_insert_function(builder.module, kind, name), arguments)
+            _call(builder, "llvm.aarch64.isb", ir.VoidType(), ir.IntType(32)(15))
         return context.get_dummy_value()
 
     return types.void(), codegen

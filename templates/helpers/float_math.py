@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 from llvmlite import ir
-from numba.core import cgutils
 
+from llvm import _call
 from target import _target_has
 
 EXP_SCALE = 2.0**64  # _exp's results bear this factor, so that none of them is subnormal
@@ -89,8 +89,7 @@ def _muladd(builder: Any, a: Any, b: Any, c: Any) -> Any:
     """a * b + c, fused where the target can: `llvm.fma` would be a call of libm elsewhere."""
     vector = a.type
     name = f"llvm.fmuladd.v{vector.count}f{32 if vector.element == ir.FloatType() else 64}"
-    fnty = ir.FunctionType(vector, [vector] * 3)
-    return builder.call(cgutils.get_or_insert_function(builder.module, fnty, name), [a, b, c])
+    return _call(builder, name, vector, a, b, c)
 
 
 def _polynomial(builder: Any, terms: tuple[float, ...], x: Any) -> Any:
@@ -166,10 +165,7 @@ def _looked_up(builder: Any, table: Any, numbers: Any) -> Any:
         ir.Constant(integers, table[i : i + 16].tolist()) for i in range(0, len(table), 16)
     ]
     name = "vpermi2var.d.512" if second else "permvar.si.512"
-    arguments = [first, numbers, *second]
-    fnty = ir.FunctionType(integers, [integers] * len(arguments))
-    function = cgutils.get_or_insert_function(builder.module, fnty, f"llvm.x86.avx512.{name}")
-    return builder.call(function, arguments)
+    return _call(builder, f"llvm.x86.avx512.{name}", integers, first, numbers, *second)
 
 
 def _exp(context: Any, builder: Any, d: Any, element: int) -> Any:

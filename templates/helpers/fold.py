@@ -20,10 +20,10 @@ from typing import Any
 
 from llvmlite import ir
 from numba import types
-from numba.core import cgutils
 from numba.core.imputils import lower_constant
 from numba.extending import intrinsic, models, register_model, typeof_impl
 
+from llvm import _call
 from memory import VECTOR_BYTES, _load, _pointer
 from target import _bytes_ahead, _zen
 
@@ -104,11 +104,6 @@ def _vector_of(element: Any, count: int) -> Any:
 
 def _bits_type(value: Any) -> Any:
     return _vector_of(ir.IntType(64), value.type.count)
-
-
-def _call(builder: Any, name: str, result: Any, *arguments: Any) -> Any:
-    fnty = ir.FunctionType(result, [a.type for a in arguments])
-    return builder.call(cgutils.get_or_insert_function(builder.module, fnty, name), arguments)
 
 
 def _on_lanes(builder: Any, name: str, value: Any) -> Any:

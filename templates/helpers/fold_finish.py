@@ -11,11 +11,12 @@ from numba.core import cgutils
 from numba.extending import intrinsic
 
 from float_math import EXP_SCALE, _log, _same
-from fold import _DOUBLE, Fold, _bits_type, _call, _on_lanes, _rule_of, _vector_of
+from fold import _DOUBLE, Fold, _bits_type, _on_lanes, _rule_of, _vector_of
 from fold_down import _folded_down
 from fold_state import _element_of_key, _loaded, _normalised, _or_else, _places
 from folds import GROUPS
 from half import _to_16_bits
+from llvm import _call
 from loops import _cases
 from memory import _load, _pointer, _splat
 from planes import WRITTEN_OUT, _each_strip, _Planes

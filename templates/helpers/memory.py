@@ -10,6 +10,7 @@ from numba.core import cgutils
 from numba.extending import intrinsic
 
 from compiled import helper
+from llvm import _call
 
 VECTOR_BYTES = 64  # one AVX-512 register or cache line; LLVM splits it where registers are narrower
 
@@ -176,9 +177,8 @@ def _prefetch(builder: Any, pointer: Any, level: int, write: int = 0) -> None:
     Zen 5 differs in both; see where it is asked for.
     """
     i32 = ir.IntType(32)
-    fnty = ir.FunctionType(ir.VoidType(), [pointer.type, i32, i32, i32])
-    function = cgutils.get_or_insert_function(builder.module, fnty, "llvm.prefetch.p0")
-    builder.call(function, [pointer, i32(write), i32(4 - level), i32(1)])
+    how = i32(write), i32(4 - level), i32(1)
+    _call(builder, "llvm.prefetch.p0", ir.VoidType(), pointer, *how)
 
 
 def _prefetch_line(builder: Any, address: Any, ahead: Any, number: Any) -> None:

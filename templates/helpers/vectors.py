@@ -10,6 +10,7 @@ from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
+from llvm import _call
 from memory import _splat
 
 
@@ -47,8 +48,7 @@ def _greatest_lane(builder: Any, keys: Any) -> Any:
     """Horizontal maximum."""
     vector = keys.type
     name = f"llvm.vector.reduce.smax.v{vector.count}i{vector.element.width}"
-    fnty = ir.FunctionType(vector.element, [vector])
-    return builder.call(cgutils.get_or_insert_function(builder.module, fnty, name), [keys])
+    return _call(builder, name, vector.element, keys)
 
 
 class _Extremes:

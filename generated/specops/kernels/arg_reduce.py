@@ -37,6 +37,12 @@ from numba.core.codegen import JITCodeLibrary
 from numba.extending import intrinsic
 
 
+def _call(builder: Any, name: str, result: Any, *arguments: Any) -> Any:
+    """What the function `name`, of a `result` type, makes of the arguments."""
+    fnty = ir.FunctionType(result, [a.type for a in arguments])
+    return builder.call(cgutils.get_or_insert_function(builder.module, fnty, name), arguments)
+
+
 def _is_arm(context: Any) -> bool:
     """Whether the target is a 64-bit ARM."""
     triple = context.codegen().magic_tuple()[0]
@@ -363,9 +369,8 @@ def _prefetch(builder: Any, pointer: Any, level: int, write: int = 0) -> None:
     Zen 5 differs in both; see where it is asked for.
     """
     i32 = ir.IntType(32)
-    fnty = ir.FunctionType(ir.VoidType(), [pointer.type, i32, i32, i32])
-    function = cgutils.get_or_insert_function(builder.module, fnty, "llvm.prefetch.p0")
-    builder.call(function, [pointer, i32(write), i32(4 - level), i32(1)])
+    how = i32(write), i32(4 - level), i32(1)
+    _call(builder, "llvm.prefetch.p0", ir.VoidType(), pointer, *how)
 
 
 def _prefetch_line(builder: Any, address: Any, ahead: Any, number: Any) -> None:
@@ -707,21 +712,16 @@ def _letters(vector: Any) -> str:
 def _masked_load(builder: Any, pointer: Any, mask: Any, vector: Any) -> Any:
     """Load the masked lanes, touch no other memory; the rest is 0."""
     typed = builder.bitcast(pointer, vector.as_pointer())
-    i32 = ir.IntType(32)
-    fnty = ir.FunctionType(vector, [typed.type, i32, mask.type, vector])
     name = f"llvm.masked.load.{_letters(vector)}.p0"
-    function = cgutils.get_or_insert_function(builder.module, fnty, name)
-    return builder.call(function, [typed, i32(1), mask, ir.Constant(vector, None)])
+    align, rest = ir.IntType(32)(1), ir.Constant(vector, None)
+    return _call(builder, name, vector, typed, align, mask, rest)
 
 
 def _masked_store(builder: Any, value: Any, pointer: Any, mask: Any) -> None:
     """Store the masked lanes, touch no other memory."""
     typed = builder.bitcast(pointer, value.type.as_pointer())
-    i32 = ir.IntType(32)
-    fnty = ir.FunctionType(ir.VoidType(), [value.type, typed.type, i32, mask.type])
     name = f"llvm.masked.store.{_letters(value.type)}.p0"
-    function = cgutils.get_or_insert_function(builder.module, fnty, name)
-    builder.call(function, [value, typed, i32(1), mask])
+    _call(builder, name, ir.VoidType(), value, typed, ir.IntType(32)(1), mask)
 
 
 def _load_few(builder: Any, pointer: Any, few: _Few | None, vector: Any) -> Any:
@@ -900,8 +900,7 @@ def _greatest_lane(builder: Any, keys: Any) -> Any:
     """Horizontal maximum."""
     vector = keys.type
     name = f"llvm.vector.reduce.smax.v{vector.count}i{vector.element.width}"
-    fnty = ir.FunctionType(vector.element, [vector])
-    return builder.call(cgutils.get_or_insert_function(builder.module, fnty, name), [keys])
+    return _call(builder, name, vector.element, keys)
 
 
 class _Extremes:

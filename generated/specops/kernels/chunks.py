@@ -24,6 +24,12 @@ from numba.core.codegen import JITCodeLibrary
 from numba.extending import intrinsic
 
 
+def _call(builder: Any, name: str, result: Any, *arguments: Any) -> Any:
+    """What the function `name`, of a `result` type, makes of the arguments."""
+    fnty = ir.FunctionType(result, [a.type for a in arguments])
+    return builder.call(cgutils.get_or_insert_function(builder.module, fnty, name), arguments)
+
+
 def _is_arm(context: Any) -> bool:
     """Whether the target is a 64-bit ARM."""
     triple = context.codegen().magic_tuple()[0]
@@ -101,14 +107,9 @@ def relax(_context: Any) -> Any:
     def codegen(context: Any, builder: Any, _signature: Any, _values: Any) -> Any:
         triple = context.codegen().magic_tuple()[0]
         if triple.startswith("x86_64"):
-            kind, name, arguments = ir.FunctionType(ir.VoidType(), []), "llvm.x86.sse2.pause", []
+            _call(builder, "llvm.x86.sse2.pause", ir.VoidType())
         elif _is_arm(context):
-            whole = ir.IntType(32)
-            kind, name = ir.FunctionType(ir.VoidType(), [whole]), "llvm.aarch64.isb"
-            arguments = [whole(15)]
-        else:
-            return context.get_dummy_value()
-        builder.call(cgutils.get_or_insert_function(builder.module, kind, name), arguments)
+            _call(builder, "llvm.aarch64.isb", ir.VoidType(), ir.IntType(32)(15))
         return context.get_dummy_value()
 
     return types.void(), codegen

@@ -29,6 +29,12 @@ from numba.core.imputils import lower_constant
 from numba.extending import intrinsic, models, register_model, typeof_impl
 
 
+def _call(builder: Any, name: str, result: Any, *arguments: Any) -> Any:
+    """What the function `name`, of a `result` type, makes of the arguments."""
+    fnty = ir.FunctionType(result, [a.type for a in arguments])
+    return builder.call(cgutils.get_or_insert_function(builder.module, fnty, name), arguments)
+
+
 def _is_arm(context: Any) -> bool:
     """Whether the target is a 64-bit ARM."""
     triple = context.codegen().magic_tuple()[0]
@@ -364,9 +370,8 @@ def _prefetch(builder: Any, pointer: Any, level: int, write: int = 0) -> None:
     Zen 5 differs in both; see where it is asked for.
     """
     i32 = ir.IntType(32)
-    fnty = ir.FunctionType(ir.VoidType(), [pointer.type, i32, i32, i32])
-    function = cgutils.get_or_insert_function(builder.module, fnty, "llvm.prefetch.p0")
-    builder.call(function, [pointer, i32(write), i32(4 - level), i32(1)])
+    how = i32(write), i32(4 - level), i32(1)
+    _call(builder, "llvm.prefetch.p0", ir.VoidType(), pointer, *how)
 
 
 def _prefetch_line(builder: Any, address: Any, ahead: Any, number: Any) -> None:
@@ -607,21 +612,16 @@ def _letters(vector: Any) -> str:
 def _masked_load(builder: Any, pointer: Any, mask: Any, vector: Any) -> Any:
     """Load the masked lanes, touch no other memory; the rest is 0."""
     typed = builder.bitcast(pointer, vector.as_pointer())
-    i32 = ir.IntType(32)
-    fnty = ir.FunctionType(vector, [typed.type, i32, mask.type, vector])
     name = f"llvm.masked.load.{_letters(vector)}.p0"
-    function = cgutils.get_or_insert_function(builder.module, fnty, name)
-    return builder.call(function, [typed, i32(1), mask, ir.Constant(vector, None)])
+    align, rest = ir.IntType(32)(1), ir.Constant(vector, None)
+    return _call(builder, name, vector, typed, align, mask, rest)
 
 
 def _masked_store(builder: Any, value: Any, pointer: Any, mask: Any) -> None:
     """Store the masked lanes, touch no other memory."""
     typed = builder.bitcast(pointer, value.type.as_pointer())
-    i32 = ir.IntType(32)
-    fnty = ir.FunctionType(ir.VoidType(), [value.type, typed.type, i32, mask.type])
     name = f"llvm.masked.store.{_letters(value.type)}.p0"
-    function = cgutils.get_or_insert_function(builder.module, fnty, name)
-    builder.call(function, [value, typed, i32(1), mask])
+    _call(builder, name, ir.VoidType(), value, typed, ir.IntType(32)(1), mask)
 
 
 def _load_few(builder: Any, pointer: Any, few: _Few | None, vector: Any) -> Any:
@@ -1121,8 +1121,7 @@ def _muladd(builder: Any, a: Any, b: Any, c: Any) -> Any:
     """a * b + c, fused where the target can: `llvm.fma` would be a call of libm elsewhere."""
     vector = a.type
     name = f"llvm.fmuladd.v{vector.count}f{32 if vector.element == ir.FloatType() else 64}"
-    fnty = ir.FunctionType(vector, [vector] * 3)
-    return builder.call(cgutils.get_or_insert_function(builder.module, fnty, name), [a, b, c])
+    return _call(builder, name, vector, a, b, c)
 
 
 def _polynomial(builder: Any, terms: tuple[float, ...], x: Any) -> Any:
@@ -1198,10 +1197,7 @@ def _looked_up(builder: Any, table: Any, numbers: Any) -> Any:
         ir.Constant(integers, table[i : i + 16].tolist()) for i in range(0, len(table), 16)
     ]
     name = "vpermi2var.d.512" if second else "permvar.si.512"
-    arguments = [first, numbers, *second]
-    fnty = ir.FunctionType(integers, [integers] * len(arguments))
-    function = cgutils.get_or_insert_function(builder.module, fnty, f"llvm.x86.avx512.{name}")
-    return builder.call(function, arguments)
+    return _call(builder, f"llvm.x86.avx512.{name}", integers, first, numbers, *second)
 
 
 def _exp(context: Any, builder: Any, d: Any, element: int) -> Any:
@@ -1344,11 +1340,6 @@ def _vector_of(element: Any, count: int) -> Any:
 
 def _bits_type(value: Any) -> Any:
     return _vector_of(ir.IntType(64), value.type.count)
-
-
-def _call(builder: Any, name: str, result: Any, *arguments: Any) -> Any:
-    fnty = ir.FunctionType(result, [a.type for a in arguments])
-    return builder.call(cgutils.get_or_insert_function(builder.module, fnty, name), arguments)
 
 
 def _on_lanes(builder: Any, name: str, value: Any) -> Any:
