@@ -51,10 +51,8 @@ def test_calls(family: str, bench: calls.Bench, few_types: None) -> None:
 
 def test_calls_in_a_child(capfd: pytest.CaptureFixture[str]) -> None:
     """The command makes them in a process of its own, and counts them."""
-    assert (
-        main(["calls", "--family", "argmin", "--count", "40", "--seed", "2", "--seconds", "60"])
-        == 0
-    )
+    options = ["--family", "argmin", "--count", "40", "--seed", "2", "--seconds", "60"]
+    assert main(["calls", *options]) == 0
     assert "calls: 40 cases, 0 findings (seed 2)" in capfd.readouterr().out
     assert main(["calls", "--family", "argmin", "--case", "3"]) == 0
 
