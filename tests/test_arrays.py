@@ -522,7 +522,9 @@ def test_axes_beyond_the_rank() -> None:
         assert {v.id for v in caught.value.violations} == {"supported_dimension_count"}
 
 
-@pytest.mark.parametrize("value", [2, -1, 1.0, "yes", None, np.array([True]), np.array(1), [True]], ids=shown)
+@pytest.mark.parametrize(
+    "value", [2, -1, 1.0, "yes", None, np.array([True]), np.array(1), [True]], ids=shown
+)
 def test_flags_are_booleans(value: Any) -> None:
     """`keepdims` and `last` take True and False, Python's or NumPy's, and 1 and 0 as ONNX writes them."""
     assert refused(lambda: specops.argmax(PAGE, 0, keepdims=value)).field == "keepdims"
