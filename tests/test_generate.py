@@ -644,9 +644,10 @@ def test_headers(generated: Tree) -> None:
         match = re.fullmatch(r"# From ([^ ]+(?:, [^ ]+)*)\.", lines[1])
         assert match, lines[1]
         sources = match[1].split(", ")
-        assert sources[-1].startswith("templates/")
+        assert sources[-1].startswith(("templates/", "generator/"))
         for name in sources:
-            assert generated.path(name).exists(), name
+            root = PROJECT if name.startswith("generator/") else generated.root
+            assert (root / name).exists(), name
         assert re.fullmatch(
             r"# Regenerate with: python -m generator generate(?: [a-z0-9_]+)*", lines[2]
         )
