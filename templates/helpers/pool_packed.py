@@ -15,6 +15,7 @@ from compiled import entry
 from doubling import _double
 from few_lanes import _masked_load, _masked_store
 from greatest import _element_bits
+from llvm import _call
 from loops import _by_count
 from memory import (
     VECTOR_BYTES,
@@ -63,9 +64,7 @@ def _moved(builder: Any, way: str, bits: Any, used: Any) -> Any:
     """
     vector = bits.type
     name = f"llvm.x86.avx512.mask.{way}.v{vector.count}i{vector.element.width}"
-    fnty = ir.FunctionType(vector, [vector, vector, used.type])
-    function = cgutils.get_or_insert_function(builder.module, fnty, name)
-    return builder.call(function, [bits, ir.Constant(vector, None), used])
+    return _call(builder, name, vector, bits, ir.Constant(vector, None), used)
 
 
 @intrinsic

@@ -9,6 +9,7 @@ from llvmlite import ir
 from numba.core import cgutils
 
 from float_math import _power
+from llvm import _call
 from memory import _splat
 from ranks import _scalar, _width
 from sums import Sums, _float_of
@@ -58,9 +59,7 @@ class Powers(Sums):
         if self.operation == "l2":
             unsafe = self._unsafe(builder, value, 1) if self.may_vanish else None
             name = f"llvm.sqrt.v{value.type.count}f{8 * self.bytes}"
-            fnty = ir.FunctionType(value.type, [value.type])
-            function = cgutils.get_or_insert_function(builder.module, fnty, name)
-            return builder.call(function, [value]), unsafe
+            return _call(builder, name, value.type, value), unsafe
         unsafe = self._unsafe(builder, value, 2)
         if self.operation == "lp":
             return _root(builder, value, rule, self.dtype), unsafe
@@ -78,8 +77,7 @@ class Powers(Sums):
 def _magnitude(builder: Any, value: Any) -> Any:
     vector = f"v{value.type.count}" if isinstance(value.type, ir.VectorType) else ""
     name = f"llvm.fabs.{vector}f{_width(_scalar(value.type))}"
-    fnty = ir.FunctionType(value.type, [value.type])
-    return builder.call(cgutils.get_or_insert_function(builder.module, fnty, name), [value])
+    return _call(builder, name, value.type, value)
 
 
 def _raised(builder: Any, value: Any, exponent: Any) -> Any:

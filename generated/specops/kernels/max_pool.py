@@ -2250,9 +2250,7 @@ def _moved(builder: Any, way: str, bits: Any, used: Any) -> Any:
     """
     vector = bits.type
     name = f"llvm.x86.avx512.mask.{way}.v{vector.count}i{vector.element.width}"
-    fnty = ir.FunctionType(vector, [vector, vector, used.type])
-    function = cgutils.get_or_insert_function(builder.module, fnty, name)
-    return builder.call(function, [bits, ir.Constant(vector, None), used])
+    return _call(builder, name, vector, bits, ir.Constant(vector, None), used)
 
 
 @intrinsic

@@ -2196,9 +2196,7 @@ def _moved(builder: Any, way: str, bits: Any, used: Any) -> Any:
     """
     vector = bits.type
     name = f"llvm.x86.avx512.mask.{way}.v{vector.count}i{vector.element.width}"
-    fnty = ir.FunctionType(vector, [vector, vector, used.type])
-    function = cgutils.get_or_insert_function(builder.module, fnty, name)
-    return builder.call(function, [bits, ir.Constant(vector, None), used])
+    return _call(builder, name, vector, bits, ir.Constant(vector, None), used)
 
 
 @intrinsic
@@ -2783,9 +2781,7 @@ class Powers(Sums):
         if self.operation == "l2":
             unsafe = self._unsafe(builder, value, 1) if self.may_vanish else None
             name = f"llvm.sqrt.v{value.type.count}f{8 * self.bytes}"
-            fnty = ir.FunctionType(value.type, [value.type])
-            function = cgutils.get_or_insert_function(builder.module, fnty, name)
-            return builder.call(function, [value]), unsafe
+            return _call(builder, name, value.type, value), unsafe
         unsafe = self._unsafe(builder, value, 2)
         if self.operation == "lp":
             return _root(builder, value, rule, self.dtype), unsafe
@@ -2803,8 +2799,7 @@ class Powers(Sums):
 def _magnitude(builder: Any, value: Any) -> Any:
     vector = f"v{value.type.count}" if isinstance(value.type, ir.VectorType) else ""
     name = f"llvm.fabs.{vector}f{_width(_scalar(value.type))}"
-    fnty = ir.FunctionType(value.type, [value.type])
-    return builder.call(cgutils.get_or_insert_function(builder.module, fnty, name), [value])
+    return _call(builder, name, value.type, value)
 
 
 def _raised(builder: Any, value: Any, exponent: Any) -> Any:
