@@ -16,6 +16,7 @@ from typing import Any
 
 import yaml
 
+from generator import syntax
 from generator.diagnostics import Note, Report, Span
 
 MAX_BYTES = 1 << 18
@@ -125,39 +126,24 @@ def parse(text: str, name: str, report: Report, *, loader: Any = _C_LOADER) -> D
             help="write a plain blank",
         )
         return None
+    if syntax.conflict(name, report):
+        return None
     before, kept = report.count, len(report.diagnostics)
+    events = syntax.Events(yaml.parse(text, Loader=loader or yaml.SafeLoader))
     try:
-        document = _Builder(name, report).build(yaml.parse(text, Loader=loader or yaml.SafeLoader))
+        document = _Builder(name, report).build(events)
     except yaml.YAMLError as error:
         if loader is not None:
             report.forget(kept)
             return parse(text, name, report, loader=None)
-        _syntax_error(error, name, text, report)
+        if isinstance(error, yaml.MarkedYAMLError):
+            syntax.tell(error, events, name, text, report)
+        else:
+            position = getattr(error, "position", 0)
+            span = _place(name, text, position if isinstance(position, int) else 0)
+            report.add("E001", "a character that YAML does not allow", span, "here")
         return None
     return document if report.count == before else None
-
-
-# What an author does about the parser's words.
-_REMEDIES = {
-    "expected <block end>": "entries that belong together begin in one column: look at the indentation of this line",
-    "mapping values are not allowed": "indent as the line above, or quote a text that has `: ` in it",
-    "could not find expected ':'": "a key ends in `: `, with a blank behind the colon",
-    "cannot start any token": "indent by blanks, and quote a text that begins with a special character",
-}
-
-
-def _syntax_error(error: yaml.YAMLError, name: str, text: str, report: Report) -> None:
-    if isinstance(error, yaml.MarkedYAMLError):
-        mark = error.problem_mark or error.context_mark
-        message = " ".join(part for part in (error.context, error.problem) if part)
-        span = Span(name, mark.line + 1, mark.column + 1) if mark else Span(name, 1, 1)
-        help = next((h for words, h in _REMEDIES.items() if words in message), "")
-        report.add("E001", f"not readable as YAML: {message}", span, "here", help=help)
-        return
-    position = getattr(error, "position", 0)
-    position = position if isinstance(position, int) else 0
-    span = _place(name, text, position)
-    report.add("E001", "a character that YAML does not allow", span, "here")
 
 
 def _place(name: str, text: str, position: int) -> Span:
@@ -209,7 +195,13 @@ class _Builder:
                 break
         if self.documents == 0:
             file = self.document.file
-            self.report.add("E001", f"`{file}` is empty", Span(file))
+            comments = any(line.strip() for line in self.report.lines[file])
+            self.report.add(
+                "E001",
+                f"`{file}` is empty{' but for comments' if comments else ''}",
+                Span(file),
+                help="remove it, or write what it is to hold; `python -m generator new` begins a spec",
+            )
         return self.document
 
     def too_many(self, event: Any) -> bool:
@@ -289,7 +281,7 @@ class _Builder:
                 f"`{text[:40]}` is read differently by different YAML readers",
                 self.place(event),
                 "ambiguous",
-                help=f'quote it, "{text[:40]}", or write a plain decimal number, true or false',
+                help=f'for a text quote it, "{text[:40]}"; else write a plain decimal number, true or false',
             )
         return text
 
