@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import os
 import re
+import unicodedata
 from collections.abc import Collection
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -141,7 +143,7 @@ def _validate(
             {**e, "loc": (*path, *_plain(e["loc"])), "of_key": "[key]" in e["loc"]}
             for e in error.errors(include_url=False)
         ]
-    _structure_errors(model, words, errors, document, report)
+    _structure_errors(_Shape(model, words, len(path)), errors, document, report)
     return None
 
 
@@ -171,16 +173,34 @@ _PATTERNS = {
 }
 
 
-def _structure_errors(
-    model: Any, words: dict[str, list[str]], errors: list[Any], document: Document, report: Report
-) -> None:
+@dataclass(frozen=True)
+class _Shape:
+    """What a model says of each path of a document, in which the model's own data lies `depth` levels deep."""
+
+    model: Any
+    words: dict[str, list[str]]
+    depth: int
+
+    def at(self, path: KeyPath) -> dict[str, Any]:
+        """The JSON Schema of what is at a path; empty where there is none."""
+        node: dict[str, Any] = schema.of(self.model, self.words)
+        for part in path[self.depth :]:
+            node = (
+                node.get("items", {})
+                if isinstance(part, int)
+                else node.get("properties", {}).get(part) or node.get("additionalProperties") or {}
+            )
+        return node
+
+
+def _structure_errors(shape: _Shape, errors: list[Any], document: Document, report: Report) -> None:
     missing = {e["loc"] for e in errors if e["type"] == "missing"}
     told: set[KeyPath] = set()
     for e in errors:
         if report.full:
             return
         if e["type"] == "extra_forbidden":
-            told |= _unknown_key(model, words, e["loc"], missing, document, report)
+            told |= _unknown_key(shape, e["loc"], missing, document, report)
     unions: set[KeyPath] = set()
     for e in errors:
         if e["loc"][-1:] == ("default",) and e["type"].endswith("_type"):
@@ -191,21 +211,19 @@ def _structure_errors(
             path = e["loc"]
             report.add("E102", f"`{path[-1]}` is missing", document.key_span(path[:-1]), "in here")
         elif e["type"] not in ("extra_forbidden", "missing"):
-            _wrong_value(e, document, report)
+            _wrong_value(e, shape, document, report)
 
 
 def _unknown_key(
-    model: Any,
-    words: dict[str, list[str]],
-    path: KeyPath,
-    missing: set[KeyPath],
-    document: Document,
-    report: Report,
+    shape: _Shape, path: KeyPath, missing: set[KeyPath], document: Document, report: Report
 ) -> set[KeyPath]:
     """Tell of a key that is none, and in the same breath of the missing one that it may stand for."""
     absent = [str(p[-1]) for p in missing if p[:-1] == path[:-1]]
-    hint = suggestion(str(path[-1]), absent or _keys(model, words, path[:-1]))
+    hint = suggestion(str(path[-1]), absent or shape.at(path[:-1]).get("properties", {}))
     meant = [name for name in absent if hint == f"did you mean `{name}`?"]
+    key, colon, _ = str(path[-1]).partition(":")
+    if colon and key in shape.at(path[:-1]).get("properties", {}):
+        hint = f"write a blank behind `{key}:`"
     lack = f", and `{meant[0]}` is missing" if meant else ""
     message = f"`{path[-1]}` is not a key here{lack}"
     report.add("E101", message, document.key_span(path), "unknown key", help=hint)
@@ -221,7 +239,7 @@ def _wrong_default(error: Any, document: Document, report: Report) -> None:
     )
 
 
-def _wrong_value(error: Any, document: Document, report: Report) -> None:
+def _wrong_value(error: Any, shape: _Shape, document: Document, report: Report) -> None:
     kind, path, context = error["type"], error["loc"], error.get("ctx", {})
     span = document.key_span(path) if error["of_key"] else document.span(path)
     found = _found(error["input"])
@@ -238,7 +256,12 @@ def _wrong_value(error: Any, document: Document, report: Report) -> None:
     elif kind == "identifier":
         report.add("E105", f"{found} is not a name", span, help=error["msg"])
     elif kind == "text":
-        report.add("E106", error["msg"], span, f"found {found}")
+        label = f"found {found}"
+        other = next((i for i, c in enumerate(error["input"]) if not " " <= c <= "~"), None)
+        if other is not None:
+            label = "found " + _called(error["input"][other])
+            span = span if error["of_key"] else document.within(path, other, 1)
+        report.add("E106", error["msg"], span, label)
     elif kind == "string_pattern_mismatch":
         message = _PATTERNS.get(context["pattern"], "this text has not the right form")
         number = context["pattern"] == RANKS and re.fullmatch("[0-9]{1,2}", str(error["input"]))
@@ -258,6 +281,7 @@ def _wrong_value(error: Any, document: Document, report: Report) -> None:
             help = "write {0}..{0}".format(error["input"])
         if kind == "int_type" and re.fullmatch("[0-9]{1,40}", str(error["input"])):
             help = f"write it without quotes: {error['input']}"
+        help = help or _form(shape.at(path), error["input"])
         report.add("E104", f"expected {expected}", span, f"found {found}", help=help)
 
 
@@ -270,13 +294,27 @@ def _found(value: object) -> str:
     return f"`{shown}`"
 
 
-def _keys(model: Any, words: dict[str, list[str]], path: KeyPath) -> list[str]:
-    """The keys that a spec may have at a path, for suggestions."""
-    node = schema.of(model, words)
-    for part in path:
-        node = (
-            node.get("items", {})
-            if isinstance(part, int)
-            else node.get("properties", {}).get(part) or node.get("additionalProperties") or {}
-        )
-    return list(node.get("properties", {}))
+def _called(char: str) -> str:
+    """A character by its name, for it may look like another one."""
+    name = unicodedata.name(char, "").lower()
+    return f"{name}, U+{ord(char):04X}".removeprefix(", ")
+
+
+def _form(node: dict[str, Any], found: object) -> str:
+    """How a value of this schema is written, where another type was found; nothing where its type says it all."""
+    if "pattern" in node:
+        return _PATTERNS[node["pattern"]]
+    items = node.get("items", {})
+    if "properties" in items and isinstance(found, dict):
+        return "begin each entry with `- `"
+    if items and "properties" not in items and type(found) in (int, str) and found:
+        return f"write [{found}]"
+    required = node.get("required", [])
+    if not required and "value" in node.get("properties", {}):  # an entry of `semantics`
+        value = found if type(found) in (int, str) else "..."
+        return f"write {{value: {value}, page: ...}}"
+    if len(required) > 4:
+        return f"its keys are {', '.join(required)}"
+    if required:
+        return f"write {{{', '.join(f'{key}: ...' for key in required)}}}"
+    return ""

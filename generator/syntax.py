@@ -1,4 +1,4 @@
-"""Errors of YAML's grammar, told where they were made: a parser stops where it can read no further, often lines later."""
+"""Errors of YAML's grammar, told where they were made: a parser stops where it can read no further, lines later."""
 
 from __future__ import annotations
 
