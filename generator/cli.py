@@ -130,8 +130,8 @@ def _parser() -> argparse.ArgumentParser:
     everywhere.add_argument(
         "--format",
         choices=("text", "json", "github"),
-        help="output format: text for people, json for programs, github for annotations on GitHub "
-        "(default: text)",
+        help="format of errors, and of all that check, lint and list print: text for people, json for programs, "
+        "github for annotations on GitHub (default: text); other verbs print text where there are no errors",
     )
     parser = argparse.ArgumentParser(
         parents=[everywhere],
@@ -149,7 +149,8 @@ def _parser() -> argparse.ArgumentParser:
                 "operators",
                 nargs="*",
                 metavar="operator",
-                help="e.g. argmax or directml/argmax (default: all)",
+                type=structure.operator_name,
+                help="e.g. argmax, directml/argmax or specs/directml/argmax.yaml (default: all)",
             )
         sub.set_defaults(run=run)
         return sub
@@ -175,27 +176,28 @@ def _parser() -> argparse.ArgumentParser:
     explain = verb(
         "explain",
         _explain,
-        "show what is known of an operator, a kernel, an error code, a constraint or a file",
+        "show what is known of an operator, a constraint, a word of the vocabulary, an error code or a file",
         operators=False,
     )
     explain.add_argument(
         "subject",
-        help="e.g. argmax, directml/argmax, kernels/reduce, E222, axes_in_range, a file below specs/ or generated/, or "
-        "a template that makes such files",
+        help="e.g. argmax, directml/argmax, directml, axes_in_range, kernels/reduce, kernels, FLOAT16, E222, E2, a "
+        "file below specs/ or generated/, or a template that makes such files",
     )
     new = verb("new", _new, "create a draft spec from an existing one, with TODOs", operators=False)
-    new.add_argument("name", help="dialect and name of the new operator, e.g. directml/argmin")
-    new.add_argument(
-        "--like", required=True, metavar="OPERATOR", help="operator whose spec to copy"
-    )
+    name = structure.operator_name
+    help = "dialect and name of the new operator, e.g. directml/argmin"
+    new.add_argument("name", type=name, help=help)
+    help = "operator whose spec to copy"
+    new.add_argument("--like", type=name, required=True, metavar="OPERATOR", help=help)
     diff = verb(
         "diff",
         _diff,
         "compare two operators by meaning; exit code 1 if they differ",
         operators=False,
     )
-    diff.add_argument("one", metavar="A", help="an operator, e.g. directml/argmax")
-    diff.add_argument("other", metavar="B", help="the operator to compare it with")
+    diff.add_argument("one", metavar="A", type=name, help="an operator, e.g. directml/argmax")
+    diff.add_argument("other", metavar="B", type=name, help="the operator to compare it with")
     return parser
 
 
@@ -328,19 +330,19 @@ def named(ids: list[str], names: list[str], options: argparse.Namespace) -> list
             report.add(
                 "E006",
                 f"there is no operator `{name}`",
-                help=_suggestion(name, [*ids, *(i.split("/")[1] for i in ids)]),
+                help=_suggestion(name, [*ids, *(i.split("/")[1] for i in ids)], len(ids)),
             )
         out += found
     fail(report, options)
     return out
 
 
-def _suggestion(name: str, known: Iterable[str]) -> str:
-    """What may be meant; where no name is near, and there are too many to show, also what shows all operators."""
+def _suggestion(name: str, known: Iterable[str], operators: int) -> str:
+    """What may be meant; where no name is near, what shows all operators, of which there are so many."""
     help = suggestion(name, known)
-    if help.endswith("...") and name.rpartition("/")[0] in ("", *DIALECTS):
-        return f"`python -m generator list` shows all operators; {help}"
-    return help
+    if help.startswith("did you mean") or name.rpartition("/")[0] not in ("", *DIALECTS):
+        return help
+    return f"`python -m generator list` shows {_count(operators, 'operator')}"
 
 
 def clashes(files: Sequence[File]) -> Report:
@@ -539,25 +541,35 @@ def _explain(options: argparse.Namespace) -> int:
     subject = options.subject.replace("\\", "/").removeprefix("./")
     text = explain.code(subject)
     if text is None:
+        asked = structure.operator_name(subject)
         name = structure.operator_id(subject).removeprefix("generated/specops/")
-        specs = readable(options, [name])
-        asked = name if subject.startswith("specs/") else subject
-        text = explain.operators(specs, asked) or explain.constraint(specs, subject)
-        text = text or explain.kernel(specs, subject)
-        if subject == structure.VOCABULARY:
-            text = explain.vocabulary(specs)
-    if text is None:
-        files = plan.files(specs, _templates(options))
-        paths = {f"generated/{f.path}": f for f in files}
-        text = explain.file(paths[subject], options.root) if subject in paths else None
-        text = text or explain.origin(files, subject)
-        if text is None:
-            report = Report()
-            known = [*explain.subjects(specs, asked), *paths, *(f.origin for f in files)]
-            report.add("E006", f"nothing is known of `{subject}`", help=_suggestion(asked, known))
-            fail(report, options)
+        specs = readable(options, [asked, name])
+        text = _known(asked, specs, options)
     print(text)
     return OK
+
+
+def _known(subject: str, specs: Linted, options: argparse.Namespace) -> str:
+    """What is known of a subject, or the end of the run."""
+    text = explain.operators(specs, subject) or explain.constraint(specs, subject)
+    text = text or explain.kernel(specs, subject) or explain.word(specs, subject)
+    if text is not None:
+        return text
+    templates = _templates(options)
+    files = plan.files(specs, templates)
+    paths = {f"generated/{f.path}": f for f in files}
+    if subject in paths:
+        return explain.file(paths[subject], options.root)
+    text = explain.origin(files, subject) or explain.helper(files, templates, subject)
+    if text is None:
+        report = Report()
+        helpers = sorted(f"templates/helpers/{p.name}" for p in templates.glob("helpers/*.py"))
+        known = [*explain.subjects(specs, subject), *paths, *(f.origin for f in files), *helpers]
+        help = explain.near_codes(subject) or _suggestion(subject, known, len(specs.operators))
+        report.add("E006", f"nothing is known of `{subject}`", help=help)
+        fail(report, options)
+    assert text is not None
+    return text
 
 
 def _new(options: argparse.Namespace) -> int:

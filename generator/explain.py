@@ -1,15 +1,21 @@
-"""What is known, as text for a terminal: operators, constraints, kernels, codes of diagnostics, generated files."""
+"""What is known, as text for a terminal: operators, constraints, words of the vocabulary, codes of errors, files."""
 
 from __future__ import annotations
 
+import ast
+import itertools
+import re
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 from generator import cases, output, page, structure
+from generator.diagnostics import Report
+from generator.expr import FUNCTIONS
 from generator.lint import Linted
 from generator.model import DIALECTS
 from generator.names import stands_for
+from generator.paste import Helpers
 from generator.plan import File
 from generator.resolve import Operator, Rule
 
@@ -65,6 +71,8 @@ CODES = {
 }  # fmt: skip
 
 
+_EXPRESSIONS = "specs/README.md#expressions"
+_CODE = re.compile(r"[Ee][0-9]{0,3}")
 _KERNELS = "kernels/"  # before the name of a kernel, which operators may have, too
 
 
@@ -111,13 +119,26 @@ def subjects(specs: Linted, subject: str) -> list[str]:
     own += [e.id for o in specs.operators for e in o.spec.errata]
     rules = [r.id for o in specs.operators for r in o.rules] + [r.id for r, _ in specs.tensor_rules]
     names = [o.id for o in specs.operators] + [o.source.name for o in specs.operators]
-    shared = list(specs.tree.vocabulary.constraints)
-    return list(dict.fromkeys([*names, *rules, *shared, *own, *kernels, *CODES]))
+    words = specs.tree.vocabulary
+    others = [*words.enums, *words.data_types, *FUNCTIONS, *CODES]
+    return list(dict.fromkeys([*names, *rules, *words.constraints, *own, *kernels, *others]))
 
 
 def code(subject: str) -> str | None:
-    text = CODES.get(subject.upper())
-    return None if text is None else f"{subject.upper()}: {text}"
+    """The codes that begin so."""
+    if not _CODE.fullmatch(subject):
+        return None
+    found = [c for c in CODES if c.startswith(subject.upper())]
+    return "\n".join(f"{c}: {CODES[c]}" for c in found) or None
+
+
+def near_codes(subject: str) -> str:
+    """What to ask for in place of a code that is none; nothing where it is no code at all."""
+    if not _CODE.fullmatch(subject):
+        return ""
+    digit = subject[:2].upper()
+    begun = digit if any(c.startswith(digit) for c in CODES) else "E"
+    return f"`python -m generator explain {begun}` shows all codes that begin with {begun}"
 
 
 def operators(specs: Linted, subject: str) -> str | None:
@@ -178,7 +199,64 @@ def kernel(specs: Linted, subject: str) -> str | None:
     return page.kernel(name, specs) if name in specs.tree.vocabulary.kernels else None
 
 
-def vocabulary(specs: Linted) -> str:
+def word(specs: Linted, subject: str) -> str | None:
+    """The vocabulary, a dialect, all kernels, an enum, a data type, or a function of expressions."""
+    words = specs.tree.vocabulary
+    subject = subject.rstrip("/")
+    if subject == structure.operator_id(structure.VOCABULARY):
+        return _vocabulary(specs)
+    if subject in DIALECTS:
+        return _dialect(specs, subject)
+    if subject == _KERNELS.rstrip("/"):
+        items = [page.item(_KERNELS + name, entry.doc) for name, entry in words.kernels.items()]
+        return "\n".join(["kernels", *itertools.chain(*items)])
+    if subject in words.enums:
+        return _enum(specs, subject)
+    if entry := words.data_types.get(subject):
+        having = ", ".join(d for d in DIALECTS if subject in words.dialects.of(d).dtypes)
+        bits = f"{entry.kind} of {8 * entry.bytes} bits"
+        return f"data type {subject}: {bits}, {entry.numpy} of NumPy; in {having}"
+    if subject in FUNCTIONS:
+        takes, gives = FUNCTIONS[subject]
+        head = f"{subject}({', '.join(takes)}), which gives {gives}"
+        return f"{head}: a function of expressions; {_EXPRESSIONS} describes it"
+    return None
+
+
+def _dialect(specs: Linted, name: str) -> str:
+    entry = specs.tree.vocabulary.dialects.of(name)
+    out = [f"dialect {name}, with tensors of {entry.low} to {entry.high} dimensions"]
+    out += page.item("data types", ", ".join(entry.dtypes))
+    ids = [o.id for o in specs.operators if o.source.dialect == name]
+    return "\n".join(out + page.item("operators", ", ".join(ids)))
+
+
+def _enum(specs: Linted, name: str) -> str:
+    entry = specs.tree.vocabulary.enums[name]
+    fields = [(o.id, f) for o in specs.operators for f in o.spec.fields]
+    users = [f"{f.name} of {id}" for id, f in fields if f.type == name]
+    out = [f"enum {name}: {entry.doc}"]
+    out += page.item("values", ", ".join(f"{word} = {n}" for word, n in entry.values.items()))
+    return "\n".join(out + (page.item("type of", ", ".join(users)) if users else []))
+
+
+def helper(files: Iterable[File], templates: Path, subject: str) -> str | None:
+    """A file of templates/helpers, or one that defines a name, and the kernel modules that hold what they use of it."""
+    report = Report()
+    helpers = Helpers(templates, report)
+    origins = {f.path: f.origin for f in files if f.origin.startswith("templates/kernels/")}
+    kernels = {path: helpers.read(origin, report) for path, origin in origins.items()}
+    out = []
+    for module in helpers.modules.values():
+        if subject in (module.path, *module.names):
+            used = [p for p, kernel in kernels.items() if kernel and module in helpers.used(kernel)]
+            doc = ast.get_docstring(ast.parse(module.head)) or ""
+            out += [f"{module.path}: {doc}", "pasted, as far as they use it, into"]
+            out += [f"  generated/{path}" for path in used]
+    return "\n".join(out) or None
+
+
+def _vocabulary(specs: Linted) -> str:
     """The words that specs share."""
     words = specs.tree.vocabulary
     parts: dict[str, Iterable[str]] = {

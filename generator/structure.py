@@ -39,6 +39,18 @@ def operator_id(file: str) -> str:
     return file.removeprefix("specs/").rsplit(".", 1)[0]
 
 
+def operator_name(text: str) -> str:
+    """The name on the command line that a spec's path stands for, also one without its ending; else the text itself.
+
+    >>> [operator_name(text) for text in ("specs/onnx/argmax_13.yaml", "./specs/directml/", "argmax")]
+    ['onnx/argmax_13', 'directml', 'argmax']
+    """
+    name = text.replace("\\", "/").removeprefix("./")
+    if name.startswith("specs/") or name.endswith((".yaml", ".yml")):
+        name = operator_id(name).rstrip("/")
+    return name
+
+
 def load_tree(root: Path, report: Report, without: Collection[str] = ()) -> SpecTree | None:
     """Read all of `root`/specs but the files `without`, and what others say of their operators.
 

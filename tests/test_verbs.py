@@ -38,7 +38,8 @@ Run = Callable[[list[str]], trees.Result]
 
 
 @pytest.mark.parametrize(
-    ("module", "least"), [(diagnostics, 1), (names, 5), (prune, 3), (import_block, 3)]
+    ("module", "least"),
+    [(diagnostics, 1), (names, 5), (prune, 3), (import_block, 3), (structure, 1)],
 )
 def test_examples_of_the_generator(module: Any, least: int) -> None:
     failed, attempted = doctest.testmod(module)
@@ -149,6 +150,23 @@ EXPLAINED = {
         "templates/directml/operator.py.jinja makes\n  generated/specops/directml/activation_hardmax.py\n"
     ],
     r"templates\kernels\reduce.py": ["makes\n  generated/specops/kernels/reduce.py\n"],
+    "specs/directml/argmax": ["DML_OPERATOR_ARGMAX (directml/argmax, since feature level 3.0)"],
+    "specs/vocabulary": ["specs/vocabulary.yaml: words that specs share"],
+    "specs/plain/": ["dialect plain, with tensors of 0 to 64 dimensions", "plain/argmax, plain/"],
+    "kernels/": ["kernels\n  kernels/arg_reduce\n      Index of the", "\n  kernels/hardmax\n"],
+    "DML_AXIS_DIRECTION": [
+        "enum DML_AXIS_DIRECTION: Which of",
+        "INCREASING = 0, DECREASING = 1",
+        "AxisDirection of directml/argmin",
+    ],
+    "BFLOAT16": ["data type BFLOAT16: float of 16 bits, bfloat16 of NumPy; in onnx, plain\n"],
+    "windows_hold_input": ["(ints, ints, ints, ints, ints, ints), which gives bool: a function"],
+    "E4": ["E401: ", "\nE406: "],
+    "templates/helpers/axes.py": [
+        "templates/helpers/axes.py: Tables of axes in",
+        "\n  generated/specops/kernels/arg_reduce.py\n",
+    ],
+    "_two_tables": ["templates/helpers/axes.py: Tables of axes in"],
     "generator/model.py": ["generated/spec.schema.json\n  generated/vocabulary.schema.json\n"],
 }
 
@@ -196,23 +214,43 @@ def test_explain_what_nobody_knows(run: Run) -> None:
         "specs/directml/argmx.yaml": "directml/argmax",
         "generated/specops/directml/argmx.py": "generated/specops/directml/argmax.py",
         "templates/kernels/redce.py": "templates/kernels/reduce.py",
+        "templates/helpers/axs.py": "templates/helpers/axes.py",
+        "DML_AXIS_DIRECTON": "DML_AXIS_DIRECTION",
     }.items():
         result = run(["explain", subject])
         assert result.code == cli.ERRORS
         assert result.err.endswith(f"help: did you mean `{meant}`?\n\n"), subject
-    assert "help: known here: `kernels/arg_reduce`, `kern" in run(["explain", "kernels/"]).err
+    assert "explain E2` shows all codes that begin with E2\n" in run(["explain", "E299"]).err
+    assert "explain E` shows all codes that begin with E\n" in run(["explain", "e999"]).err
+    assert "help: known here: `kernels/arg_reduce`, `kern" in run(["explain", "kernels/zzz"]).err
     assert "help: known here: `generated/DECIDED" in run(["explain", "generated/"]).err
 
 
-@pytest.mark.parametrize(
-    ("name", "first"),
-    [("zzz", "directml/activation_hardmax"), ("onnx/zzz", "onnx/argmax_1")],
-)
-def test_operators_are_listed_with_their_dialects(run: Run, name: str, first: str) -> None:
-    """Those of the dialect that is named; where these are too many, with the verb that shows all."""
-    listed = f"help: `python -m generator list` shows all operators; known here: `{first}`, "
+@pytest.mark.parametrize("name", ["zzz", "onnx/zzz"])
+def test_a_name_that_is_near_to_none(run: Run, name: str) -> None:
+    """All operators are more than a message can show."""
+    count = len(list((PROJECT / "specs").glob("*/*.yaml")))
+    help = f"  = help: `python -m generator list` shows {count} operators\n"
     for verb in (["explain", name], ["list", name], ["new", "plain/x", "--like", name]):
-        assert listed in run(verb).err
+        assert run(verb).err.splitlines(keepends=True)[1] == help
+
+
+def test_the_path_of_a_spec_is_a_name(tree: Tree) -> None:
+    """As a shell completes it, also of a spec that is still to be written."""
+    paths = [
+        "specs/directml/argmax.yaml",
+        "./specs/directml/argmax",
+        r"specs\directml\argmax.yaml",
+    ]
+    for path in paths:
+        assert tree("lint", path).out.startswith("1 spec ok ")
+        assert tree("generate", "--dry-run", path).code == cli.OK
+        assert tree("list", path).out == tree("list", "directml/argmax").out
+    assert tree("diff", *paths[:2]).out == "no difference in meaning\n"
+    assert tree("new", "specs/directml/argmost.yaml", "--like", paths[0]).code == cli.OK
+    assert TODO in tree.text("specs/directml/argmost.yaml")
+    assert "a `TODO` is left" in tree("lint", "specs/directml/argmost.yaml").err
+    assert "did you mean `directml/argmax`?" in tree("lint", "specs/directml/argmx.yaml").err
 
 
 # --- diff ---
