@@ -345,13 +345,20 @@ def _suggestion(name: str, known: Iterable[str], operators: int) -> str:
     return f"`python -m generator list` shows {_count(operators, 'operator')}"
 
 
-def clashes(files: Sequence[File]) -> Report:
+def clashes(files: Sequence[File], specs: Linted, options: argparse.Namespace) -> Report:
     """Specs whose modules would take the place of others."""
     report = Report()
+    documents = {o.source.file: o.source.document for o in specs.operators}
     for file, path in plan.clashes(files):
         source = file.sources[0]
-        help = f"name {source} otherwise"
-        report.add("E105", f"generated/{path} has another meaning", Span(source), help=help)
+        line = documents[source].key_span(("operator",)).line
+        report.add(
+            "E105",
+            f"generated/{path} has another meaning",
+            report.line(options.root, source, line),
+            "whose module would be there",
+            help=f"name {source} otherwise",
+        )
     return report
 
 
@@ -362,7 +369,7 @@ def rendered(specs: Linted, options: argparse.Namespace) -> dict[File, bytes]:
     fail(report, options)
     out = {}
     files = plan.files(specs, renderer.templates)
-    fail(clashes(files), options)
+    fail(clashes(files, specs, options), options)
     texts = {}
     for file in files:
         text = renderer.render(file, report)
@@ -431,8 +438,9 @@ def _generate(options: argparse.Namespace) -> int:
                 )
         fail(report, options)
     output.check(folder, differences)
+    lost = output.compare_manifest(folder, data) if whole and not differences else []
     if options.dry_run:
-        for difference in differences:
+        for difference in [*differences, *lost]:
             print(f"{difference.kind}: generated/{difference.path}")
     else:
         output.write(folder, state, data, differences)
@@ -441,7 +449,8 @@ def _generate(options: argparse.Namespace) -> int:
     unchanged = len(data) - sum(n for kind, n in counts.items() if kind != "removed")
     would = "would be: " if options.dry_run else ""
     seconds = time.perf_counter() - start
-    counted = ", ".join([*summary, f"{unchanged} unchanged"])
+    restored = ["the manifest restored"] if lost else []
+    counted = ", ".join([*summary, f"{unchanged} unchanged", *restored])
     sizes = f"{_count(len(specs.operators), 'operator')}, {_count(len(data), 'file')}"
     print(f"{sizes}: {would}{counted} ({seconds:.1f} s)")
     return OK
@@ -515,7 +524,7 @@ def _difference(difference: Difference, files: Mapping[str, File]) -> dict[str, 
 
 def _lint(options: argparse.Namespace) -> int:
     specs = linted_by_name(options) if options.operators else linted(options)
-    clashing = clashes(plan.files(specs, _templates(options)))
+    clashing = clashes(plan.files(specs, _templates(options)), specs, options)
     fail(_of(options.operators, clashing) if options.operators else clashing, options)
     ids = chosen(specs, options)
     operators = [o for o in specs.operators if o.id in ids]
@@ -581,6 +590,8 @@ def _new(options: argparse.Namespace) -> int:
     fail(report, options)
     path = f"specs/{options.name}.yaml"
     print(f"{path} begun from {like}: fill in each TODO, then run `python -m generator lint`")
+    if warning := skeleton.newer_than_all(options.root, options.name):
+        print(f"warning: {warning}", file=sys.stderr)
     return OK
 
 

@@ -14,6 +14,7 @@ from generator.diagnostics import Report, Span
 from generator.lint.subject import TODO
 from generator.model import DIALECTS
 from generator.names import MODULE_NAME, family, is_module
+from generator.structure import VOCABULARY
 
 
 def write(root: Path, name: str, like: str, report: Report) -> None:
@@ -49,8 +50,22 @@ def write(root: Path, name: str, like: str, report: Report) -> None:
         report.add("E006", f"specs/{name}.yaml is already there", Span(f"specs/{name}.yaml"))
 
 
+def newer_than_all(root: Path, name: str) -> str:
+    """What to do first where the version of a name is newer than the newest operator set; else nothing."""
+    document = source.load(root / VOCABULARY, VOCABULARY, Report())
+    version = re.search(r"_([1-9][0-9]*)$", name) if name.startswith("onnx/") else None
+    match document.data if document is not None else None:
+        case {"opsets": {"newest": int(newest)}} if version and int(version[1]) > newest:
+            known = f"version {version[1]} is newer than the newest operator set, {newest}"
+            return f"{known}: raise `opsets.newest` in {VOCABULARY}"
+    return ""
+
+
 def _blank(text: str, version: str) -> str:
-    """The spec's text with a TODO for the operator's own words and its examples' results, and no errata."""
+    """The spec's text with a TODO for the operator's own words, its examples' results and what it is the same as.
+
+    It has no errata.
+    """
     for start, end, todo in reversed(list(_todos(yaml.compose(text), (), version, text))):
         text = f"{text[:start]}: {todo}{text[end:]}"
     return text
@@ -81,7 +96,10 @@ def _todo(path: tuple[str, ...], value: object, version: str) -> str:
         case ("page", *_, "address"):
             return f"https://{TODO}"
         case (
-            ("summary",) | ("page", *_, "title" | "revision") | ("examples", _, "expect", _, "data")
+            ("summary",)
+            | ("page", *_, "title" | "revision")
+            | ("examples", _, "expect", _, "data")
+            | ("equivalences", _, "says")
         ):
             return TODO
         case ("errata",):

@@ -301,7 +301,12 @@ def test_check_looks_at_the_manifest(generated: Tree) -> None:
     result = generated("check")
     assert result.code == cli.DIFFERENCES
     assert "generated/MANIFEST" in result.out
-    assert generated("generate").code == cli.OK
+    dry = generated("generate", "--dry-run")
+    assert dry.out.startswith("missing: generated/MANIFEST\n")
+    assert ", the manifest restored (" in dry.out
+    assert not manifest.exists()
+    assert ", the manifest restored (" in generated("generate").out
+    assert "restored" not in generated("generate").out
     generated.write("generated/MANIFEST", generated.text("generated/MANIFEST").replace("a", "b"))
     assert generated("check").code == cli.DIFFERENCES
     assert generated("generate").code == cli.OK

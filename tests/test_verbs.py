@@ -596,12 +596,27 @@ def test_new_leaves_no_result_of_the_other(whole: Tree) -> None:
         for example in old["examples"]:
             for tensor in example["expect"].values():
                 tensor["data"] = TODO
+        for same in old.get("equivalences", ()):
+            same["says"] = TODO
         assert new["examples"] == old["examples"], like
+        assert new.get("equivalences") == old.get("equivalences"), like
         assert new["errata"] == []
         changed = {key for key in old if new[key] != old[key]} - {"errata"}
         version = {"since_version"} if old.get("since_version") else set()
         assert changed == {"operator", "summary", "page"} & old.keys() | version, like
         assert new.get("since_version", 29) == 29
+
+
+def test_new_tells_of_a_version_that_is_newer_than_all(tree: Tree) -> None:
+    """It is written, for the vocabulary may be changed behind it."""
+    newest = int(re.findall(r"newest: (\d+)", tree.text(trees.VOCABULARY))[0])
+    for version in (newest, newest + 1):
+        result = tree("new", f"onnx/hardmax_{version}", "--like", "onnx/hardmax_13")
+        assert result.code == cli.OK
+        told = f"newer than the newest operator set, {newest}: raise `opsets.newest` in specs/"
+        assert (told in result.err) == (version > newest)
+    tree.path(trees.VOCABULARY).unlink()
+    assert tree("new", "onnx/hardmax_99", "--like", "onnx/hardmax_13").err == ""
 
 
 def test_new_blanks_texts_of_several_lines(tree: Tree) -> None:
@@ -714,7 +729,10 @@ def test_lint_refuses_names_of_modules(tree: Tree, name: str, like: str, operato
     tree.write(f"specs/{name}.yaml", text)
     result = tree("lint")
     assert result.code == cli.ERRORS
-    assert re.match(r"error\[E105\]: generated/specops/\S+ has another meaning\n", result.err)
+    said = re.match(
+        r"error\[E105\]: generated/specops/\S+ has another meaning\n --> (.*)\n", result.err
+    )
+    assert said and said[1] == f"specs/{name}.yaml:1:1"
     assert f"help: name specs/{name}.yaml otherwise\n" in result.err
     assert tree("lint", name).err == result.err
     assert tree("lint", "argmin").code == cli.OK
