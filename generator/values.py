@@ -176,6 +176,12 @@ class OperatorValues:
     def call(self) -> Called:
         return self.shown.call
 
+    @property
+    def typing(self) -> str:
+        """What the types of its arguments need of the module `typing`."""
+        indices = any("SupportsIndex" in p.annotation for p in self.parameters)
+        return "Any, SupportsIndex" if indices else "Any"
+
 
 @dataclass(frozen=True)
 class VersionsValues:
@@ -496,6 +502,9 @@ def _lower_reads(op: Operator) -> list[tuple[str, str]]:
 
 # --- the functions' arguments ---
 
+# As NumPy's functions have it: integers of NumPy, too.
+_INDICES = "Sequence[SupportsIndex]"
+_ONE_OR_MORE = f"SupportsIndex | {_INDICES}"
 
 _OPSET = ParameterValues(
     "opset",
@@ -525,7 +534,7 @@ def parameters(ops: Sequence[Operator], linted: Linted) -> list[ParameterValues]
     for field in spec.tensors("output"):
         if field.sizes_argument and not field.sizes:
             doc = f"Sizes of {field.name}."
-            required.append(ParameterValues(field.sizes_argument, "Sequence[int]", None, doc))
+            required.append(ParameterValues(field.sizes_argument, _INDICES, None, doc))
     asked = [p for i, f in enumerate(spec.tensors("output")) for p in _of_output(f, i, spec)]
     return required + others + asked
 
@@ -537,15 +546,15 @@ def _parameter(
     field = next(iter(having.values()))
     enum = linted.tree.vocabulary.enums.get(field.type)
     doc = [field.doc]
-    types = {"bool": flags}
+    types = {"bool": flags, "int[]": _INDICES, "uint[]": _INDICES}
     annotations = [
-        "int | Sequence[int]" if f.repeats else types.get(f.type, field_type(f.type).arguments)
+        _ONE_OR_MORE if f.repeats else types.get(f.type, field_type(f.type).arguments)
         for f in having.values()
     ]
     annotation = " | ".join(dict.fromkeys(annotations))
     default = None if must else f'"{field.default}"' if enum else repr(field.default)
     if field.axes_of is not None:
-        annotation = "int | Sequence[int] | None"
+        annotation = f"{_ONE_OR_MORE} | None"
         if "None" not in field.doc:
             doc += [
                 "An integer or a sequence of them; negative ones count from the end;",
@@ -601,7 +610,7 @@ def _of_output(field: FieldSpec, position: int, spec: OperatorSpec) -> list[Para
         out.append(ParameterValues(argument, "Any", "None", doc, passed))
     if field.sizes_argument and field.sizes:
         doc = f"Sizes of {field.name}, where not those that follow from the other arguments."
-        out.append(ParameterValues(field.sizes_argument, "Sequence[int] | None", "None", doc))
+        out.append(ParameterValues(field.sizes_argument, f"{_INDICES} | None", "None", doc))
     return out
 
 

@@ -46,7 +46,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, ClassVar
+from typing import Any, ClassVar, SupportsIndex
 
 import numpy as np
 
@@ -257,7 +257,7 @@ class ActivationHardmax1OperatorDesc(OperatorDesc):
 
 def activation_hardmax1(
     x: Any,
-    axes: int | Sequence[int] | None = None,
+    axes: SupportsIndex | Sequence[SupportsIndex] | None = None,
     out: np.ndarray | None = None,
 ) -> np.ndarray:
     """1 at the first greatest element along one or more axes, 0 at all others.

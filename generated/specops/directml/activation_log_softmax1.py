@@ -50,7 +50,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, ClassVar
+from typing import Any, ClassVar, SupportsIndex
 
 import numpy as np
 
@@ -262,7 +262,7 @@ class ActivationLogSoftmax1OperatorDesc(OperatorDesc):
 
 def activation_log_softmax1(
     x: Any,
-    axes: int | Sequence[int] | None = None,
+    axes: SupportsIndex | Sequence[SupportsIndex] | None = None,
     out: np.ndarray | None = None,
 ) -> np.ndarray:
     """Natural logarithm of the softmax along one or more axes.

@@ -40,7 +40,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, ClassVar
+from typing import Any, ClassVar, SupportsIndex
 
 import numpy as np
 
@@ -252,7 +252,7 @@ class ActivationSoftmax1OperatorDesc(OperatorDesc):
 
 def activation_softmax1(
     x: Any,
-    axes: int | Sequence[int] | None = None,
+    axes: SupportsIndex | Sequence[SupportsIndex] | None = None,
     out: np.ndarray | None = None,
 ) -> np.ndarray:
     """Exponential of each element, divided by the sum of the exponentials along one or more axes.

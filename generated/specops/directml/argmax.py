@@ -45,7 +45,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, ClassVar
+from typing import Any, ClassVar, SupportsIndex
 
 import numpy as np
 
@@ -302,7 +302,7 @@ class ArgmaxOperatorDesc(OperatorDesc):
 
 def argmax(
     x: Any,
-    axes: int | Sequence[int] | None = None,
+    axes: SupportsIndex | Sequence[SupportsIndex] | None = None,
     axis_direction: str | int = "INCREASING",
     output_dtype: Any = None,
     out: np.ndarray | None = None,

@@ -62,7 +62,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, ClassVar
+from typing import Any, ClassVar, SupportsIndex
 
 import numpy as np
 
@@ -541,12 +541,12 @@ class AveragePoolingOperatorDesc(OperatorDesc):
 
 def average_pooling(
     x: Any,
-    window_size: Sequence[int],
-    strides: int | Sequence[int] | None = None,
-    start_padding: int | Sequence[int] | None = None,
-    end_padding: int | Sequence[int] | None = None,
+    window_size: Sequence[SupportsIndex],
+    strides: SupportsIndex | Sequence[SupportsIndex] | None = None,
+    start_padding: SupportsIndex | Sequence[SupportsIndex] | None = None,
+    end_padding: SupportsIndex | Sequence[SupportsIndex] | None = None,
     include_padding: bool | int = False,
-    output_sizes: Sequence[int] | None = None,
+    output_sizes: Sequence[SupportsIndex] | None = None,
     out: np.ndarray | None = None,
 ) -> np.ndarray:
     """Average of each position of a window that slides over the input.

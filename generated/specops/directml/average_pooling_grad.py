@@ -53,7 +53,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, ClassVar
+from typing import Any, ClassVar, SupportsIndex
 
 import numpy as np
 
@@ -546,12 +546,12 @@ class AveragePoolingGradOperatorDesc(OperatorDesc):
 
 def average_pooling_grad(
     x: Any,
-    window_size: Sequence[int],
-    strides: int | Sequence[int] | None = None,
-    start_padding: int | Sequence[int] | None = None,
-    end_padding: int | Sequence[int] | None = None,
+    window_size: Sequence[SupportsIndex],
+    strides: SupportsIndex | Sequence[SupportsIndex] | None = None,
+    start_padding: SupportsIndex | Sequence[SupportsIndex] | None = None,
+    end_padding: SupportsIndex | Sequence[SupportsIndex] | None = None,
     include_padding: bool | int = False,
-    output_sizes: Sequence[int] | None = None,
+    output_sizes: Sequence[SupportsIndex] | None = None,
     out: np.ndarray | None = None,
 ) -> np.ndarray:
     """Gradient of the input of an average pooling, from the gradient of its output.

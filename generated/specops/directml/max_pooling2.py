@@ -90,7 +90,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, ClassVar
+from typing import Any, ClassVar, SupportsIndex
 
 from specops import arrays, functions
 from specops.directml.descriptor import OperatorDesc, TensorDesc
@@ -732,12 +732,12 @@ class MaxPooling2OperatorDesc(OperatorDesc):
 
 def max_pooling2(
     x: Any,
-    window_size: Sequence[int],
-    strides: int | Sequence[int] | None = None,
-    start_padding: int | Sequence[int] | None = None,
-    end_padding: int | Sequence[int] | None = None,
-    dilations: int | Sequence[int] | None = None,
-    output_sizes: Sequence[int] | None = None,
+    window_size: Sequence[SupportsIndex],
+    strides: SupportsIndex | Sequence[SupportsIndex] | None = None,
+    start_padding: SupportsIndex | Sequence[SupportsIndex] | None = None,
+    end_padding: SupportsIndex | Sequence[SupportsIndex] | None = None,
+    dilations: SupportsIndex | Sequence[SupportsIndex] | None = None,
+    output_sizes: Sequence[SupportsIndex] | None = None,
     indices: bool = False,
     indices_dtype: Any = None,
     out: Any = None,

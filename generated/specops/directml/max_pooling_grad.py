@@ -69,7 +69,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, ClassVar
+from typing import Any, ClassVar, SupportsIndex
 
 import numpy as np
 
@@ -676,11 +676,11 @@ class MaxPoolingGradOperatorDesc(OperatorDesc):
 def max_pooling_grad(
     x: Any,
     input_gradient: Any,
-    window_size: Sequence[int],
-    strides: int | Sequence[int] | None = None,
-    start_padding: int | Sequence[int] | None = None,
-    end_padding: int | Sequence[int] | None = None,
-    dilations: int | Sequence[int] | None = None,
+    window_size: Sequence[SupportsIndex],
+    strides: SupportsIndex | Sequence[SupportsIndex] | None = None,
+    start_padding: SupportsIndex | Sequence[SupportsIndex] | None = None,
+    end_padding: SupportsIndex | Sequence[SupportsIndex] | None = None,
+    dilations: SupportsIndex | Sequence[SupportsIndex] | None = None,
     out: np.ndarray | None = None,
 ) -> np.ndarray:
     """Gradient of the input of a max pooling, from the gradient of its output.

@@ -41,7 +41,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, ClassVar
+from typing import Any, ClassVar, SupportsIndex
 
 import numpy as np
 
@@ -237,7 +237,7 @@ class MaxUnpoolingOperatorDesc(OperatorDesc):
 def max_unpooling(
     x: Any,
     indices: Any,
-    output_sizes: Sequence[int],
+    output_sizes: Sequence[SupportsIndex],
     out: np.ndarray | None = None,
 ) -> np.ndarray:
     """Puts each element at its index in a larger tensor that is 0 elsewhere, the inverse of max

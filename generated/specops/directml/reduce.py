@@ -115,7 +115,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, ClassVar
+from typing import Any, ClassVar, SupportsIndex
 
 import numpy as np
 
@@ -679,7 +679,7 @@ class ReduceOperatorDesc(OperatorDesc):
 def reduce(
     x: Any,
     function: str | int,
-    axes: int | Sequence[int] | None = None,
+    axes: SupportsIndex | Sequence[SupportsIndex] | None = None,
     output_dtype: Any = None,
     out: np.ndarray | None = None,
 ) -> np.ndarray:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import lru_cache
-from typing import Any
+from typing import Any, SupportsIndex
 
 import numpy as np
 
@@ -62,13 +62,13 @@ class LpPool(VersionedOperator):
     def __init__(
         self,
         *,
-        kernel_shape: Sequence[int],
+        kernel_shape: Sequence[SupportsIndex],
         auto_pad: str | int | None = None,
         ceil_mode: bool | int | None = None,
-        dilations: int | Sequence[int] | None = None,
+        dilations: SupportsIndex | Sequence[SupportsIndex] | None = None,
         p: int | float | None = None,
-        pads: int | Sequence[int] | None = None,
-        strides: int | Sequence[int] | None = None,
+        pads: SupportsIndex | Sequence[SupportsIndex] | None = None,
+        strides: SupportsIndex | Sequence[SupportsIndex] | None = None,
         opset: int | None = None,
     ) -> None:
         super().__init__(
@@ -89,13 +89,13 @@ class LpPool(VersionedOperator):
 
 def lp_pool(
     x: Any,
-    kernel_shape: Sequence[int],
+    kernel_shape: Sequence[SupportsIndex],
     auto_pad: str | int | None = None,
     ceil_mode: bool | int | None = None,
-    dilations: int | Sequence[int] | None = None,
+    dilations: SupportsIndex | Sequence[SupportsIndex] | None = None,
     p: int | float | None = None,
-    pads: int | Sequence[int] | None = None,
-    strides: int | Sequence[int] | None = None,
+    pads: SupportsIndex | Sequence[SupportsIndex] | None = None,
+    strides: SupportsIndex | Sequence[SupportsIndex] | None = None,
     opset: int | None = None,
     out: np.ndarray | None = None,
 ) -> np.ndarray:

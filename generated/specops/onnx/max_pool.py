@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import lru_cache
-from typing import Any
+from typing import Any, SupportsIndex
 
 from specops import arrays, functions
 from specops.functions import Asked
@@ -66,13 +66,13 @@ class MaxPool(VersionedOperator):
     def __init__(
         self,
         *,
-        kernel_shape: Sequence[int],
+        kernel_shape: Sequence[SupportsIndex],
         auto_pad: str | int | None = None,
         ceil_mode: bool | int | None = None,
-        dilations: int | Sequence[int] | None = None,
-        pads: int | Sequence[int] | None = None,
+        dilations: SupportsIndex | Sequence[SupportsIndex] | None = None,
+        pads: SupportsIndex | Sequence[SupportsIndex] | None = None,
         storage_order: bool | int | None = None,
-        strides: int | Sequence[int] | None = None,
+        strides: SupportsIndex | Sequence[SupportsIndex] | None = None,
         indices: bool = False,
         opset: int | None = None,
     ) -> None:
@@ -94,13 +94,13 @@ class MaxPool(VersionedOperator):
 
 def max_pool(
     x: Any,
-    kernel_shape: Sequence[int],
+    kernel_shape: Sequence[SupportsIndex],
     auto_pad: str | int | None = None,
     ceil_mode: bool | int | None = None,
-    dilations: int | Sequence[int] | None = None,
-    pads: int | Sequence[int] | None = None,
+    dilations: SupportsIndex | Sequence[SupportsIndex] | None = None,
+    pads: SupportsIndex | Sequence[SupportsIndex] | None = None,
     storage_order: bool | int | None = None,
-    strides: int | Sequence[int] | None = None,
+    strides: SupportsIndex | Sequence[SupportsIndex] | None = None,
     indices: bool = False,
     opset: int | None = None,
     out: Any = None,

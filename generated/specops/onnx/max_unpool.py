@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import lru_cache
-from typing import Any
+from typing import Any, SupportsIndex
 
 import numpy as np
 
@@ -57,10 +57,10 @@ class MaxUnpool(VersionedOperator):
     def __init__(
         self,
         *,
-        kernel_shape: Sequence[int],
-        output_shape: Sequence[int] | None = None,
-        pads: int | Sequence[int] | None = None,
-        strides: int | Sequence[int] | None = None,
+        kernel_shape: Sequence[SupportsIndex],
+        output_shape: Sequence[SupportsIndex] | None = None,
+        pads: SupportsIndex | Sequence[SupportsIndex] | None = None,
+        strides: SupportsIndex | Sequence[SupportsIndex] | None = None,
         opset: int | None = None,
     ) -> None:
         super().__init__(
@@ -79,10 +79,10 @@ class MaxUnpool(VersionedOperator):
 def max_unpool(
     x: Any,
     i: Any,
-    kernel_shape: Sequence[int],
-    output_shape: Sequence[int] | None = None,
-    pads: int | Sequence[int] | None = None,
-    strides: int | Sequence[int] | None = None,
+    kernel_shape: Sequence[SupportsIndex],
+    output_shape: Sequence[SupportsIndex] | None = None,
+    pads: SupportsIndex | Sequence[SupportsIndex] | None = None,
+    strides: SupportsIndex | Sequence[SupportsIndex] | None = None,
     opset: int | None = None,
     out: np.ndarray | None = None,
 ) -> np.ndarray:

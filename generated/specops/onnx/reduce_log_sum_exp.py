@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import lru_cache
-from typing import Any
+from typing import Any, SupportsIndex
 
 import numpy as np
 
@@ -59,7 +59,7 @@ class ReduceLogSumExp(VersionedOperator):
     def __init__(
         self,
         *,
-        axes: Sequence[int] | None = None,
+        axes: Sequence[SupportsIndex] | None = None,
         keepdims: bool | int | None = None,
         noop_with_empty_axes: bool | int | None = None,
         opset: int | None = None,
@@ -74,7 +74,7 @@ class ReduceLogSumExp(VersionedOperator):
 
 def reduce_log_sum_exp(
     x: Any,
-    axes: Sequence[int] | None = None,
+    axes: Sequence[SupportsIndex] | None = None,
     keepdims: bool | int | None = None,
     noop_with_empty_axes: bool | int | None = None,
     opset: int | None = None,

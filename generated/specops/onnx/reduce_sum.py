@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import lru_cache
-from typing import Any
+from typing import Any, SupportsIndex
 
 import numpy as np
 
@@ -50,7 +50,7 @@ class ReduceSum(VersionedOperator):
     def __init__(
         self,
         *,
-        axes: Sequence[int] | None = None,
+        axes: Sequence[SupportsIndex] | None = None,
         keepdims: bool | int | None = None,
         noop_with_empty_axes: bool | int | None = None,
         opset: int | None = None,
@@ -65,7 +65,7 @@ class ReduceSum(VersionedOperator):
 
 def reduce_sum(
     x: Any,
-    axes: Sequence[int] | None = None,
+    axes: Sequence[SupportsIndex] | None = None,
     keepdims: bool | int | None = None,
     noop_with_empty_axes: bool | int | None = None,
     opset: int | None = None,

@@ -31,7 +31,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import lru_cache
-from typing import Any
+from typing import Any, SupportsIndex
 
 import numpy as np
 
@@ -134,7 +134,7 @@ OPERATOR = Operator(
 
 def hardmax(
     x: Any,
-    axis: int | Sequence[int] | None = None,
+    axis: SupportsIndex | Sequence[SupportsIndex] | None = None,
     out: np.ndarray | None = None,
 ) -> Any:
     """1 at the first greatest element over one axis, several axes or all of them, 0 at all others.

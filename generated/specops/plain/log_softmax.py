@@ -33,7 +33,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import lru_cache
-from typing import Any
+from typing import Any, SupportsIndex
 
 import numpy as np
 
@@ -138,7 +138,7 @@ OPERATOR = Operator(
 
 def log_softmax(
     x: Any,
-    axis: int | Sequence[int] | None = None,
+    axis: SupportsIndex | Sequence[SupportsIndex] | None = None,
     out: np.ndarray | None = None,
 ) -> Any:
     """Natural logarithm of the softmax over one axis, several axes or all of them.

@@ -52,7 +52,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import lru_cache
-from typing import Any
+from typing import Any, SupportsIndex
 
 import numpy as np
 
@@ -441,11 +441,11 @@ OPERATOR = Operator(
 
 def lp_pool(
     x: Any,
-    window_size: Sequence[int],
-    strides: int | Sequence[int] | None = None,
-    start_padding: int | Sequence[int] | None = None,
-    end_padding: int | Sequence[int] | None = None,
-    dilations: int | Sequence[int] | None = None,
+    window_size: Sequence[SupportsIndex],
+    strides: SupportsIndex | Sequence[SupportsIndex] | None = None,
+    start_padding: SupportsIndex | Sequence[SupportsIndex] | None = None,
+    end_padding: SupportsIndex | Sequence[SupportsIndex] | None = None,
+    dilations: SupportsIndex | Sequence[SupportsIndex] | None = None,
     ceil_mode: bool = False,
     p: float = 2.0,
     out: np.ndarray | None = None,

@@ -27,7 +27,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import lru_cache
-from typing import Any
+from typing import Any, SupportsIndex
 
 import numpy as np
 
@@ -157,7 +157,7 @@ OPERATOR = Operator(
 def max_unpool(
     x: Any,
     indices: Any,
-    output_sizes: Sequence[int],
+    output_sizes: Sequence[SupportsIndex],
     out: np.ndarray | None = None,
 ) -> Any:
     """Puts each element at its index in a larger array that is 0 elsewhere, the inverse of

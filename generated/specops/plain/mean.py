@@ -32,7 +32,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import lru_cache
-from typing import Any
+from typing import Any, SupportsIndex
 
 import numpy as np
 
@@ -143,7 +143,7 @@ OPERATOR = Operator(
 
 def mean(
     x: Any,
-    axis: int | Sequence[int] | None = None,
+    axis: SupportsIndex | Sequence[SupportsIndex] | None = None,
     keepdims: bool = False,
     out: np.ndarray | None = None,
 ) -> Any:

@@ -31,7 +31,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import lru_cache
-from typing import Any
+from typing import Any, SupportsIndex
 
 import numpy as np
 
@@ -142,7 +142,7 @@ OPERATOR = Operator(
 
 def prod(
     x: Any,
-    axis: int | Sequence[int] | None = None,
+    axis: SupportsIndex | Sequence[SupportsIndex] | None = None,
     keepdims: bool = False,
     out: np.ndarray | None = None,
 ) -> Any:
