@@ -52,7 +52,7 @@ class Written(File):
 
 
 @dataclass(frozen=True, eq=False)
-class Kernel(File):
+class KernelModule(File):
     """A kernel, with its helpers pasted into it."""
 
 
@@ -120,7 +120,9 @@ def _kernels(templates: Path) -> Iterator[File]:
     """Each kernel; several operators, and several of their `semantics`, may run on one."""
     for path in _files_below(templates / "kernels"):
         if path.suffix == ".py" and path.name[0] != ".":
-            yield Kernel(f"specops/kernels/{path.name}", (), f"templates/kernels/{path.name}", ())
+            yield KernelModule(
+                f"specops/kernels/{path.name}", (), f"templates/kernels/{path.name}", ()
+            )
 
 
 def _shared(linted: Linted) -> Iterator[File]:

@@ -15,7 +15,7 @@ from generator import layout
 from generator.diagnostics import Report, Span
 from generator.names import family
 from generator.paste import Helpers
-from generator.plan import File, Filled, Kernel, Written
+from generator.plan import File, Filled, KernelModule, Written
 
 
 class Renderer:
@@ -51,7 +51,7 @@ class Renderer:
         match file:
             case Filled():
                 text = self.filled(file, report)
-            case Kernel():
+            case KernelModule():
                 text = self.helpers.pasted(file.origin, report)
             case Written():
                 text = file.text()

@@ -49,8 +49,8 @@ def count(_walk, x, out, other, begin, end):
 
 
 @pytest.fixture(scope="module")
-def kernel() -> launch.Kernel:
-    return launch.Kernel(count)
+def chunk() -> launch.Chunk:
+    return launch.Chunk(count)
 
 
 @pytest.fixture(params=[1, 2, 5])
@@ -63,30 +63,30 @@ def threads(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> 
         assert states(launch._workers) <= {chunks.FREE, chunks.ASLEEP}
 
 
-def run(kernel: launch.Kernel, source: np.ndarray, items: int = ITEMS) -> np.ndarray:
+def run(chunk: launch.Chunk, source: np.ndarray, items: int = ITEMS) -> np.ndarray:
     out = np.zeros(ITEMS, np.int64)
     addresses = launch.address(source), launch.address(out)
-    kernel(0, *addresses, 7, items, large=True)
+    chunk(0, *addresses, 7, items, large=True)
     return out
 
 
 @pytest.mark.parametrize("items", [0, 1, 2, 3, 999, ITEMS])
-def test_each_item_once(kernel: launch.Kernel, threads: int, items: int) -> None:
+def test_each_item_once(chunk: launch.Chunk, threads: int, items: int) -> None:
     """No item is left out, none runs twice, and none beyond the last."""
     source = np.arange(ITEMS)
     expected = np.where(source < items, source + 7, 0)
-    np.testing.assert_array_equal(run(kernel, source, items), expected)
+    np.testing.assert_array_equal(run(chunk, source, items), expected)
 
 
 @pytest.mark.parametrize("place", [0, 500, ITEMS - 1])
-def test_what_a_chunk_raises(kernel: launch.Kernel, threads: int, place: int) -> None:
+def test_what_a_chunk_raises(chunk: launch.Chunk, threads: int, place: int) -> None:
     """Out of memory, for one, is no result."""
     source = np.arange(ITEMS)
     source[place] = -1
     with pytest.raises(MemoryError):
-        run(kernel, source)
+        run(chunk, source)
     source[place] = 1
-    run(kernel, source)
+    run(chunk, source)
 
 
 @reduce.entry
@@ -97,27 +97,27 @@ def greedy(_walk, _x, _out, _other, _begin, _end):
 def test_no_memory_for_scratch(threads: int) -> None:
     """It is said whose memory there is none for, on any threads."""
     with pytest.raises(MemoryError, match="no memory for a thread's scratch"):
-        run(launch.Kernel(greedy), np.zeros(ITEMS, np.int64))
+        run(launch.Chunk(greedy), np.zeros(ITEMS, np.int64))
 
 
-def test_one_launcher_for_all_kernels(kernel: launch.Kernel) -> None:
-    """Only chunks are compiled anew for a kernel: the functions that call them have one signature."""
-    run(kernel, np.arange(ITEMS))
+def test_one_launcher_for_all_chunks(chunk: launch.Chunk) -> None:
+    """Only chunks are compiled anew: the functions that call them have one signature."""
+    run(chunk, np.arange(ITEMS))
     for function in (chunks.serial, chunks.parallel, chunks.serve):
         assert len(function.signatures) <= 1
     assert count.signatures == [chunks.SIGNATURE.args]
 
 
-def test_kernels_are_made_once() -> None:
-    """The same kind is the same kernel."""
+def test_chunks_are_made_once() -> None:
+    """The same kind is the same chunk."""
     made = []
 
     def chunk_for(*kind: int) -> object:
         made.append(kind)
         return count
 
-    kernels = launch.kernels(chunk_for)
-    assert kernels(16, True) is kernels(16, True) is not kernels(32, True)
+    chunk = launch.chunks_of(chunk_for)
+    assert chunk(16, True) is chunk(16, True) is not chunk(32, True)
     assert made == [(16, True), (32, True)]
 
 
@@ -257,41 +257,41 @@ def absent(monkeypatch: pytest.MonkeyPatch) -> Workers:
     return six
 
 
-def test_no_worker_comes(kernel: launch.Kernel, absent: Workers) -> None:
+def test_no_worker_comes(chunk: launch.Chunk, absent: Workers) -> None:
     """The caller does all, and takes the job back: nobody reads it when it is gone."""
     source = np.arange(ITEMS)
-    np.testing.assert_array_equal(run(kernel, source), source + 7)
+    np.testing.assert_array_equal(run(chunk, source), source + 7)
     assert states(absent) == {chunks.FREE}
 
 
-def test_workers_with_other_jobs_are_left_alone(kernel: launch.Kernel, absent: Workers) -> None:
+def test_workers_with_other_jobs_are_left_alone(chunk: launch.Chunk, absent: Workers) -> None:
     mailboxes = words(absent)[1:, 0]
     others = [64, 64 + chunks.ASLEEP, 64 + chunks.BEGUN, 64 + chunks.AWAITED]
     mailboxes[1:5] = others
-    run(kernel, np.arange(ITEMS))
+    run(chunk, np.arange(ITEMS))
     assert mailboxes.tolist() == [chunks.FREE, *others, chunks.FREE]
 
 
 @pytest.mark.parametrize(("wanted", "rung"), [(5, chunks.WAKES), (2, 1)])
 def test_sleepers_are_woken_by_turns(
-    kernel: launch.Kernel, absent: Workers, wanted: int, rung: int
+    chunk: launch.Chunk, absent: Workers, wanted: int, rung: int
 ) -> None:
     """The caller rings for two, who would ring for others; those for whom nobody did sleep on."""
     row = words(absent)[1:]
     row[:, 0] = chunks.ASLEEP
     with launch.num_threads(wanted):
-        run(kernel, np.arange(ITEMS))
+        run(chunk, np.arange(ITEMS))
     assert row[:, 0].tolist() == [chunks.FREE] * rung + [chunks.ASLEEP] * (6 - rung)
     acquire = ctypes.pythonapi.PyThread_acquire_lock
     open_ = [acquire(ctypes.c_void_p(int(bell)), 0) for bell in row[:, chunks.BELL]]
     assert open_ == [1] * rung + [0] * (6 - rung)
 
 
-def test_workers_sleep_and_wake(kernel: launch.Kernel, threads: int) -> None:
+def test_workers_sleep_and_wake(chunk: launch.Chunk, threads: int) -> None:
     """Without a job they take no time of a processor; with one they come again."""
     source = np.arange(ITEMS)
     for _ in range(3):
-        np.testing.assert_array_equal(run(kernel, source), source + 7)
+        np.testing.assert_array_equal(run(chunk, source), source + 7)
         if threads == 1:
             return
         deadline = time.monotonic() + 60
@@ -300,27 +300,27 @@ def test_workers_sleep_and_wake(kernel: launch.Kernel, threads: int) -> None:
             time.sleep(0.01)
 
 
-def test_a_caller_waits_for_a_worker_that_takes_long(kernel: launch.Kernel, threads: int) -> None:
+def test_a_caller_waits_for_a_worker_that_takes_long(chunk: launch.Chunk, threads: int) -> None:
     """It sleeps meanwhile; whoever has the last item, the result is whole."""
     source = np.arange(ITEMS)
     source[[0, ITEMS // 2, ITEMS - 1]] = SLOW
     for _ in range(20):
-        np.testing.assert_array_equal(run(kernel, source), source + 7)
+        np.testing.assert_array_equal(run(chunk, source), source + 7)
 
 
 @pytest.mark.parametrize("threads", [3], indirect=True)
-def test_many_callers_at_once(kernel: launch.Kernel, threads: int) -> None:
+def test_many_callers_at_once(chunk: launch.Chunk, threads: int) -> None:
     """They share the workers, or do without, for some ten thousand calls."""
     source = np.arange(ITEMS)
     end = time.monotonic() + 6
-    run(kernel, source)
+    run(chunk, source)
 
     def call(seed: int) -> int:
         random, out = np.random.default_rng(seed), np.empty(ITEMS, np.int64)
         wrong = 0
         while time.monotonic() < end:
             out[:] = 0
-            kernel(0, launch.address(source), launch.address(out), 7, ITEMS, large=True)
+            chunk(0, launch.address(source), launch.address(out), 7, ITEMS, large=True)
             wrong += not np.array_equal(out, source + 7)
             if random.random() < 0.01:
                 time.sleep(random.random() * 3e-3)  # workers sleep
@@ -340,20 +340,20 @@ def limited(start: Callable[..., int], number: int) -> Callable[..., int]:
     return begin
 
 
-def test_threads_that_cannot_be_had(kernel: launch.Kernel, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_threads_that_cannot_be_had(chunk: launch.Chunk, monkeypatch: pytest.MonkeyPatch) -> None:
     """Large calls do with those that there are, and ask again."""
     monkeypatch.setattr(config, "NUMBA_NUM_THREADS", 4)
     monkeypatch.setattr(launch, "_workers", None)
     start, source, numbers = workers._start, np.arange(ITEMS), []
     for left in (0, 2, 9):
         monkeypatch.setattr(workers, "_start", limited(start, left))
-        np.testing.assert_array_equal(run(kernel, source), source + 7)
+        np.testing.assert_array_equal(run(chunk, source), source + 7)
         numbers.append(launch._workers.number)
     assert numbers == [0, 2, 3]
 
 
 def test_a_call_while_workers_are_started(
-    kernel: launch.Kernel, monkeypatch: pytest.MonkeyPatch
+    chunk: launch.Chunk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """As a signal's handler may make one: it does not wait for what its own thread is about."""
     monkeypatch.setattr(config, "NUMBA_NUM_THREADS", 2)
@@ -361,11 +361,11 @@ def test_a_call_while_workers_are_started(
     start, source = workers._start, np.arange(ITEMS)
 
     def interrupted(*arguments: int) -> int:
-        np.testing.assert_array_equal(run(kernel, source), source + 7)
+        np.testing.assert_array_equal(run(chunk, source), source + 7)
         return start(*arguments)
 
     monkeypatch.setattr(workers, "_start", interrupted)
-    np.testing.assert_array_equal(run(kernel, source), source + 7)
+    np.testing.assert_array_equal(run(chunk, source), source + 7)
 
 
 @pytest.mark.parametrize(

@@ -82,33 +82,33 @@ CALLS: dict[str, Call] = {
 }
 
 
-Used = dict[int, set[launch.Kernel]]  # by the operator's id in memory
+Used = dict[int, set[launch.Chunk]]  # by the operator's id in memory
 
 
 @pytest.fixture
 def used(monkeypatch: pytest.MonkeyPatch) -> Used:
-    """The kernels that operators call; none of them runs, and nothing is compiled."""
+    """The chunks that operators run; none of them runs, and nothing is compiled."""
     operators: Used = {}
-    kernels: set[launch.Kernel] = set()
+    chunks: set[launch.Chunk] = set()
 
-    def run(self: launch.Kernel, *_addresses: int, **_how: Any) -> None:
-        kernels.add(self)
+    def run(self: launch.Chunk, *_addresses: int, **_how: Any) -> None:
+        chunks.add(self)
 
-    def address(self: launch.Kernel) -> int:
-        kernels.add(self)
+    def address(self: launch.Chunk) -> int:
+        chunks.add(self)
         return 1
 
     call = CompiledOperator.__call__
 
     def checked(self: CompiledOperator, *inputs: Any, out: Any = None) -> Any:
-        kernels.clear()
+        chunks.clear()
         result = call(self, *inputs, out=out)
-        assert kernels <= set(self._lowered.kernels())
-        operators.setdefault(id(self._operator), set()).update(kernels)
+        assert chunks <= set(self._lowered.chunks())
+        operators.setdefault(id(self._operator), set()).update(chunks)
         return result
 
-    monkeypatch.setattr(launch.Kernel, "__call__", run)
-    monkeypatch.setattr(launch.Kernel, "address", address)
+    monkeypatch.setattr(launch.Chunk, "__call__", run)
+    monkeypatch.setattr(launch.Chunk, "address", address)
     monkeypatch.setattr(CompiledOperator, "__call__", checked)
     return operators
 
@@ -124,7 +124,7 @@ def test_calls_run_what_was_said(
         order = random.permutation(len(shape))
         x = np.zeros([shape[a] for a in order], dtype).transpose(np.argsort(order))
         CALLS[name](x, random)
-    warmed: list[launch.Kernel] = []
+    warmed: list[launch.Chunk] = []
     monkeypatch.setattr(launch, "warm_up", warmed.extend)
     modules = {e.id: import_module(f"specops.{e.id.replace('/', '.')}") for e in entries()}
     (operator,) = [name for name, module in modules.items() if id(module.OPERATOR) in used]

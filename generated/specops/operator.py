@@ -23,7 +23,7 @@ class Lowered(Protocol):
     def __call__(self, *arrays: np.ndarray) -> None:
         """Compute the outputs, the last of the arrays, from the inputs."""
 
-    def kernels(self) -> list[launch.Kernel]:
+    def chunks(self) -> list[launch.Chunk]:
         """All that calls may run."""
 
 
@@ -56,7 +56,7 @@ class CompiledOperator:
         self._lowered: Lowered = operator.lower(values)
 
     def __reduce__(self) -> tuple[Callable[..., CompiledOperator], tuple[Any, ...]]:
-        # By what it was made of: another process has its kernels elsewhere.
+        # By what it was made of: another process has its chunks elsewhere.
         return _compiled, (type(self), self._operator, dict(self._values), self._described)
 
     @property
@@ -112,7 +112,7 @@ class CompiledOperator:
 
         It is what calls of other strides and shapes may run, too: of a pooling more than its own shape needs.
         """
-        launch.warm_up(self._lowered.kernels())
+        launch.warm_up(self._lowered.chunks())
 
     @cached_property
     def _left(self) -> tuple[int | slice, ...]:

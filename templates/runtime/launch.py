@@ -1,4 +1,4 @@
-"""How kernels are run: on how many threads, with a cache on disk where one can be kept, safely after a fork.
+"""How chunks are run: on how many threads, with a cache on disk where one can be kept, safely after a fork.
 
 set_num_threads(1)          # serial, for the whole process
 with num_threads(2): ...    # in this context (thread or task) only
@@ -123,16 +123,16 @@ def _checked(n: int | None) -> int | None:
         raise SpecopsError(message) from None
 
 
-class Kernel:
-    """A chunk of compiled code, and the ways to run it over a range of items.
+class Chunk:
+    """Compiled code, and the ways to run it over a range of items.
 
     Args:
-        chunk: of `chunks.SIGNATURE`, compiled with nogil: `chunk(walk, x, out, other, begin, end)`.
-        kind: tells this chunk from others that the same function makes.
+        function: of `chunks.SIGNATURE`, compiled with nogil: `function(walk, x, out, other, begin, end)`.
+        kind: tells this chunk from others that the same maker makes.
     """
 
-    def __init__(self, chunk: Callable[..., Any], kind: tuple[int | str, ...] = ()) -> None:
-        self._chunk: Any = chunk
+    def __init__(self, function: Callable[..., Any], kind: tuple[int | str, ...] = ()) -> None:
+        self._function: Any = function
         self._kind = kind
         self._address = 0
 
@@ -140,8 +140,8 @@ class Kernel:
         """Where the chunk lies, which is compiled, or loaded from the cache, if it is not yet."""
         if self._address == 0:
             _ready(chunks.serial)
-            _ready(self._chunk, self._kind)
-            compiled = self._chunk.overloads[chunks.SIGNATURE.args]
+            _ready(self._function, self._kind)
+            compiled = self._function.overloads[chunks.SIGNATURE.args]
             name = compiled.fndesc.llvm_func_name
             self._address = compiled.library.get_pointer_to_function(name)
         return self._address
@@ -167,20 +167,20 @@ class Kernel:
             raise MemoryError("no memory for a thread's scratch")
 
 
-def kernels(chunk_for: Callable[..., Any]) -> Callable[..., Kernel]:
-    """The kernels whose chunks `chunk_for(*kind)` makes: one for each kind, when it is first asked for."""
+def chunks_of(function_for: Callable[..., Any]) -> Callable[..., Chunk]:
+    """The chunks whose functions `function_for(*kind)` makes: one for each kind, when it is first asked for."""
 
     @functools.cache
-    def kernel(*kind: int | str) -> Kernel:
-        return Kernel(chunk_for(*kind), (chunk_for.__name__, *kind))
+    def chunk(*kind: int | str) -> Chunk:
+        return Chunk(function_for(*kind), (function_for.__name__, *kind))
 
-    return kernel
+    return chunk
 
 
-def warm_up(ahead: Iterable[Kernel]) -> None:
-    """Compile kernels, or load them from the cache, for as many threads as calls may use."""
-    for kernel in ahead:
-        kernel.address()
+def warm_up(ahead: Iterable[Chunk]) -> None:
+    """Compile chunks, or load them from the cache, for as many threads as calls may use."""
+    for chunk in ahead:
+        chunk.address()
     if get_num_threads() > 1:
         _ready(chunks.parallel)
         _ready(chunks.serve)

@@ -17,9 +17,9 @@ from specops.lowering.plans import Plans
 from specops.lowering.pooling import Array, Plan, Strides, Windows, planned
 from specops.tensor import Tensor
 
-_LINES = launch.kernels(kernel.lines)
-_DIRECT = launch.kernels(kernel.direct)
-_PACKED = launch.kernels(kernel.packed)
+_LINES = launch.chunks_of(kernel.lines)
+_DIRECT = launch.chunks_of(kernel.direct)
+_PACKED = launch.chunks_of(kernel.packed)
 
 GROUPED = 200  # see Windows; of one row float64 would do with 40, float32 with 100
 INDICES_PAST = 2  # times as many bytes as of elements from which indices go past the caches
@@ -123,16 +123,16 @@ class MaxPool:
         plan = self._plans[x.strides, out.strides, () if indices is None else indices.strides]
         pooling.run(plan, x, out, indices, large=self._large)
 
-    def kernels(self) -> list[launch.Kernel]:
+    def chunks(self) -> list[launch.Chunk]:
         """All that calls may run, whatever the strides and the plane."""
-        kernels = [*map(self._lines, self._ranks), _DIRECT(*self._kind)]
+        chunks = [*map(self._lines, self._ranks), _DIRECT(*self._kind)]
         if self._indexed:
-            return kernels
+            return chunks
         if packs():
-            kernels.append(_PACKED(*self._kind))
-        return kernels + pooling.reduction_kernels("max", self._dtype)
+            chunks.append(_PACKED(*self._kind))
+        return chunks + pooling.reduction_chunks("max", self._dtype)
 
-    def _lines(self, rank_bytes: int) -> launch.Kernel:
+    def _lines(self, rank_bytes: int) -> launch.Chunk:
         return _LINES(*self._kind, 8 * rank_bytes if self._indexed else 0)
 
     def _plan(self, strides: Strides, out_strides: Strides, index_strides: Strides) -> Plan:

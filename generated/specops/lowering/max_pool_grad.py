@@ -20,9 +20,9 @@ from specops.lowering.pool_axes import SpatialAxis
 from specops.lowering.pooling import Array, Plan, Strides, Windows, planned
 from specops.tensor import Tensor
 
-_GRADIENT = launch.kernels(kernel.gradient)
-_POSITIONS = launch.kernels(max_pool.positions)
-_DIRECT = launch.kernels(max_pool.direct)
+_GRADIENT = launch.chunks_of(kernel.gradient)
+_POSITIONS = launch.chunks_of(max_pool.positions)
+_DIRECT = launch.chunks_of(max_pool.direct)
 
 SUM_BYTES = 1 << 17  # of a block of positions, in scratch memory
 # The same of planes side by side, of which a block has few positions, and more windows that others look at, too: 0.5 to
@@ -99,7 +99,7 @@ class MaxPoolGrad:
         plan = self._plans[x.strides, out.strides, gradient.strides]
         pooling.run(plan, x, out, gradient, large=self._large)
 
-    def kernels(self) -> list[launch.Kernel]:
+    def chunks(self) -> list[launch.Chunk]:
         """All that calls may run, whatever the strides and the plane."""
         find = [_POSITIONS(self._width, width) for width in rank_widths(self._width)]
         place_by_place = self._places <= self._most_places(in_blocks=True)

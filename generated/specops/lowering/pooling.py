@@ -42,7 +42,7 @@ ROW_BYTES = 32  # of windows that lie side by side along the last axis and are r
 class Plan(NamedTuple):
     """The walk for one set of strides, and the kernel that it is for."""
 
-    run: launch.Kernel
+    run: launch.Chunk
     walk: npt.NDArray[np.int64]
     walk_at: int  # its address
     items: int
@@ -50,7 +50,7 @@ class Plan(NamedTuple):
 
 
 def planned(
-    run: launch.Kernel, items: int, *tables: Any, table: npt.NDArray[np.int64] | None = None
+    run: launch.Chunk, items: int, *tables: Any, table: npt.NDArray[np.int64] | None = None
 ) -> Plan:
     """A plan whose walk is made of these tables, one after the other."""
     walk = np.concatenate([np.ravel(part) for part in tables]).astype(np.int64)
@@ -119,12 +119,12 @@ def _reduce_rows(reduce: Reduce, sizes: tuple[int, ...], x: Array, out: Array) -
     reduce(x[..., :used].reshape(sizes), out)
 
 
-def reduction_kernels(function: str, dtype: str) -> list[launch.Kernel]:
+def reduction_chunks(function: str, dtype: str) -> list[launch.Chunk]:
     """All that `reduction` may run, whatever the plane."""
     from specops.lowering.reduce import Reduce
 
     one = packed(dtype, (1,))
-    return Reduce(function=function, nan="propagates", axes=(0,), input=one, output=one).kernels()
+    return Reduce(function=function, nan="propagates", axes=(0,), input=one, output=one).chunks()
 
 
 NO_LANE = BatchAxis(1, 0, 0, 0, 0)

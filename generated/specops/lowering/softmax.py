@@ -21,11 +21,11 @@ from specops.tensor import Tensor
 
 Array = npt.NDArray[Any]
 
-_SHORT = launch.kernels(kernel.short_rows)
-_ROWS = launch.kernels(kernel.rows)
-_COLUMNS = launch.kernels(kernel.columns)
-_PLANES = launch.kernels(kernel.planes)
-_COMBINE = launch.Kernel(kernel.combine)
+_SHORT = launch.chunks_of(kernel.short_rows)
+_ROWS = launch.chunks_of(kernel.rows)
+_COLUMNS = launch.chunks_of(kernel.columns)
+_PLANES = launch.chunks_of(kernel.planes)
+_COMBINE = launch.Chunk(kernel.combine)
 
 
 SCRATCH_BYTES = 1 << 18  # of a row's exponentials, or of a tile's lanes, which stay in L2
@@ -55,7 +55,7 @@ LARGE_BYTES = 1 << 16  # input from which a second thread pays: earlier than for
 class _Plan(NamedTuple):
     """The walk for one set of strides."""
 
-    run: launch.Kernel
+    run: launch.Chunk
     walk: npt.NDArray[np.int64]
     walk_at: int  # its address
     second: npt.NDArray[np.int64] | None  # the walk that writes, where groups are split
@@ -73,7 +73,7 @@ class _Way(NamedTuple):
     Of columns `tile` together, `copies` rows taken as one, or, where they are short runs of groups, `run` one group.
     """
 
-    chunk: Callable[..., launch.Kernel]
+    chunk: Callable[..., launch.Chunk]
     items: int
     part_bytes: int  # that an item reads; 0 where groups have no parts
     inner_bytes: int  # of a run that it stores
@@ -130,7 +130,7 @@ class Softmax:
         _COMBINE(plan.walk_at, 0, 0, partial, plan.groups, large=number >= launch.MANY_PARTS)
         plan.run(plan.second_at, source, target, partial, plan.items, large=large)
 
-    def kernels(self) -> list[launch.Kernel]:
+    def chunks(self) -> list[launch.Chunk]:
         """All that calls may run, whatever the strides."""
         return [*(run(self._dtype) for run in (_SHORT, _ROWS, _COLUMNS, _PLANES)), _COMBINE]
 

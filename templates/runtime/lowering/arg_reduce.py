@@ -20,13 +20,13 @@ from specops.tensor import Tensor
 
 Array = npt.NDArray[Any]
 
-_SHORT = launch.kernels(kernel.short_rows)
-_ROWS = launch.kernels(kernel.rows)
-_COLUMNS = launch.kernels(kernel.columns)
-_PLANES = launch.kernels(kernel.planes)
-_COMBINE = launch.Kernel(kernel.combine)
-_ZERO = launch.Kernel(kernel.zero)
-_MARKED = launch.kernels(kernel.marked)
+_SHORT = launch.chunks_of(kernel.short_rows)
+_ROWS = launch.chunks_of(kernel.rows)
+_COLUMNS = launch.chunks_of(kernel.columns)
+_PLANES = launch.chunks_of(kernel.planes)
+_COMBINE = launch.Chunk(kernel.combine)
+_ZERO = launch.Chunk(kernel.zero)
+_MARKED = launch.chunks_of(kernel.marked)
 _NO_AXES = np.empty((0, 3), np.int64)
 
 
@@ -73,7 +73,7 @@ def _spread(out: Array, source: Array) -> None:
 class _Plan(NamedTuple):
     """The walk for one set of strides."""
 
-    run: launch.Kernel
+    run: launch.Chunk
     walk: npt.NDArray[np.int64]
     walk_at: int  # its address
     join: npt.NDArray[np.int64]  # the walk that joins parts
@@ -144,7 +144,7 @@ class _Way(NamedTuple):
     Of columns `tile` together, rows along the axes `beside` taken as one.
     """
 
-    search: Callable[..., launch.Kernel]
+    search: Callable[..., launch.Chunk]
     contiguous: bool
     items: int
     part_bytes: int  # that an item reads; 0 where groups have no parts
@@ -243,7 +243,7 @@ class Search:
         if plan.repeated is not None:
             _spread(out, out[plan.repeated])
 
-    def kernels(self) -> list[launch.Kernel]:
+    def chunks(self) -> list[launch.Chunk]:
         """All that calls may run, whatever the strides."""
         searches = _SHORT, _ROWS, _COLUMNS, _PLANES
         if self._mark is None:

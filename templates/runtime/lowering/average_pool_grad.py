@@ -16,9 +16,9 @@ from specops.lowering.pooling import Array, Axes, Plan, Strides, Windows, planne
 from specops.lowering.sum_pool import sum_width, sum_widths
 from specops.tensor import Tensor
 
-_LINES = launch.kernels(kernel.gradient)
-_WHOLE = launch.kernels(kernel.gradient_whole)
-_DIRECT = launch.kernels(kernel.gradient_direct)
+_LINES = launch.chunks_of(kernel.gradient)
+_WHOLE = launch.chunks_of(kernel.gradient_whole)
+_DIRECT = launch.chunks_of(kernel.gradient_direct)
 
 
 class AveragePoolGrad:
@@ -76,7 +76,7 @@ class AveragePoolGrad:
             return
         pooling.run(self._plans[x.strides, out.strides], x, out, large=self._large)
 
-    def kernels(self) -> list[launch.Kernel]:
+    def chunks(self) -> list[launch.Chunk]:
         """All that calls may run, whatever the strides and the window."""
         widths = sum_widths(self._dtype)
         by_sums = [run(self._dtype, width) for run in (_LINES, _WHOLE) for width in widths]

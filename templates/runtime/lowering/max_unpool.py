@@ -17,7 +17,7 @@ from specops.lowering.pool_axes import BatchAxis
 from specops.lowering.pooling import Array, Plan, Strides, planned
 from specops.tensor import Tensor
 
-_UNPOOL = launch.kernels(kernel.unpool)
+_UNPOOL = launch.chunks_of(kernel.unpool)
 
 ITEMS = 64  # parts of the output for threads to share
 OWN_ELEMENTS = 1 << 12  # of the output, wanted for planes of their own that are an item
@@ -70,7 +70,7 @@ class MaxUnpool:
                 return
         pooling.run(plan.shared, x, out, indices, large=self._large)
 
-    def kernels(self) -> list[launch.Kernel]:
+    def chunks(self) -> list[launch.Chunk]:
         """All that calls may run, whatever the strides."""
         return [_UNPOOL(8 * self._item_bytes)]
 

@@ -19,11 +19,11 @@ from specops.tensor import Tensor
 
 Array = npt.NDArray[Any]
 
-_ROWS = launch.kernels(kernel.rows)
-_RUNS = launch.kernels(kernel.runs)
-_COLUMNS = launch.kernels(kernel.columns)
-_PLANES = launch.kernels(kernel.planes)
-_COMBINE = launch.kernels(kernel.combine)
+_ROWS = launch.chunks_of(kernel.rows)
+_RUNS = launch.chunks_of(kernel.runs)
+_COLUMNS = launch.chunks_of(kernel.columns)
+_PLANES = launch.chunks_of(kernel.planes)
+_COMBINE = launch.chunks_of(kernel.combine)
 
 # What elements are folded to, what becomes of that in the end, and what no elements give.
 _FUNCTIONS = {
@@ -72,7 +72,7 @@ PARTIAL_BYTES = 1 << 19  # of the states of parts
 class _Plan(NamedTuple):
     """The walk for one set of strides."""
 
-    run: launch.Kernel
+    run: launch.Chunk
     walk: npt.NDArray[np.int64]
     walk_at: int  # its address
     shift: int  # bytes from the input's element [0, 0, ..] to the first visited
@@ -89,7 +89,7 @@ class _Way(NamedTuple):
     Of columns, or groups of short runs, `tile` together; of columns `beside` rows taken as one.
     """
 
-    fold: Callable[..., launch.Kernel]
+    fold: Callable[..., launch.Chunk]
     items: int
     positions: int  # of a group, that its parts share
     part_bytes: int  # that an item reads; 0 where groups have no parts
@@ -196,7 +196,7 @@ class Reduce:
         many = plan.groups * plan.parts >= launch.MANY_PARTS
         combine(plan.walk_at, 0, target, partial, plan.groups, large=many)
 
-    def kernels(self) -> list[launch.Kernel]:
+    def chunks(self) -> list[launch.Chunk]:
         """All that calls may run, whatever the strides."""
         return [run(*self._fold) for run in (_ROWS, _RUNS, _COLUMNS, _PLANES, _COMBINE)]
 

@@ -15,9 +15,9 @@ from specops.lowering.plans import Plans
 from specops.lowering.pooling import Array, Plan, Strides, WalkParts, Windows, planned
 from specops.tensor import Tensor
 
-_LINES = launch.kernels(kernel.lines)
-_DIRECT = launch.kernels(kernel.direct)
-_PACKED = launch.kernels(kernel.packed)
+_LINES = launch.chunks_of(kernel.lines)
+_DIRECT = launch.chunks_of(kernel.direct)
+_PACKED = launch.chunks_of(kernel.packed)
 
 GROUPED = 40  # see Windows
 UNSCALED_POWERS = range(1, 7)  # p of which float64 holds |x|**p of any x of at most 32 bits
@@ -99,16 +99,16 @@ class SumPool:
         if doubt is not None and doubt[0]:
             pooling.run(self._repairs[strides], x, out, large=self._large)
 
-    def kernels(self) -> list[launch.Kernel]:
+    def chunks(self) -> list[launch.Chunk]:
         """All that calls may run, whatever the strides and the window."""
-        kernels = [_DIRECT(self._dtype)]
+        chunks = [_DIRECT(self._dtype)]
         if self._by_lines:
-            kernels += [_LINES(self._dtype, width, self._operation) for width in self._widths]
+            chunks += [_LINES(self._dtype, width, self._operation) for width in self._widths]
         if self._packs:
-            kernels += [_PACKED(self._dtype, width) for width in self._widths]
+            chunks += [_PACKED(self._dtype, width) for width in self._widths]
         if self._function is not None:
-            kernels += pooling.reduction_kernels(self._function, self._dtype)
-        return kernels
+            chunks += pooling.reduction_chunks(self._function, self._dtype)
+        return chunks
 
     def _plan(self, strides: Strides, out_strides: Strides) -> Plan:
         walk = self._windows.walk(strides, out_strides, by_lines=self._by_lines)
