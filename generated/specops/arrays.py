@@ -46,7 +46,9 @@ def as_array(value: object, operator: Operator, field: str) -> np.ndarray:
             if array is not None:
                 return array
     found = f"a value of type {type(value).__name__}"
-    allowed = "a NumPy array, or an object that shares its memory; numpy.asarray makes one"
+    allowed = "a NumPy array, or an object that shares its memory"
+    if isinstance(value, list | tuple | bool | int | float | complex):
+        allowed += "; numpy.asarray makes one"
     if why:
         found += f" ({why})"
         allowed = f"a NumPy array, or an object that shares its memory{_of_torch(value)}"

@@ -284,9 +284,13 @@ class Operator:
                 found.append(self.violation("supported_data_type", name, tensor.dtype, text, place))
             low, high = allowed.ranks
             if not low <= len(tensor.sizes) <= high and f"{name}.sizes" not in unreadable:
-                ranks = f"{low} to {high}" if low < high else f"{low}"
-                text, shown = f"{ranks} dimensions", f"{len(tensor.sizes)} dimensions"
+                text = f"{low} to {high} dimensions" if low < high else _dimensions(low)
+                shown = _dimensions(len(tensor.sizes))
                 found.append(self.violation("supported_dimension_count", name, shown, text, place))
+
+
+def _dimensions(count: int) -> str:
+    return "1 dimension" if count == 1 else f"{count} dimensions"
 
 
 def broken_rules(rules: Iterable[Rule], tensor: Tensor, kind: str | None = None) -> Iterator[Rule]:
@@ -420,7 +424,7 @@ def boolean(value: object) -> bool:
         not isinstance(value, np.ndarray) and _index(value) in (0, 1)
     ):
         return bool(value)
-    raise NotUnderstood(value, "True or False")
+    raise NotUnderstood(value, "True, False, 1 or 0")
 
 
 def enum_value(value: object, name: str) -> str:
