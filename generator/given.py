@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from generator import bounds, model, structure
@@ -21,6 +21,9 @@ _OVERFLOW = {
     "bfloat16": 2.0**128 - 2.0**119,
     "float32": 2.0**128 - 2.0**103,
 }
+
+_GREATEST = {"float16": "65504", "bfloat16": "3.3895e38", "float32": "3.4028e38"}
+_SHOWN = 3  # of the wrong values of a tensor
 
 
 class Given:
@@ -101,7 +104,8 @@ class Given:
         if not isinstance(data, model.TensorData):
             return None
         sizes = self.shape(data.data, (*path, "data"))
-        if sizes is None or not self.representable(data.data, data.dtype, (*path, "data")):
+        good = self.representable(data.data, data.dtype, (*path, "data"))
+        if sizes is None or not good:
             return None
         return make_tensor(data.dtype, sizes, self.data_types)
 
@@ -125,37 +129,50 @@ class Given:
         return (len(data), *first)
 
     def representable(self, data: object, dtype: str, path: KeyPath) -> bool:
+        """Whether all of the data are values of the type; of many that are not, the first are shown."""
+        wrong = list(self.wrong(data, dtype, path))
+        shown = wrong[: _SHOWN if len(wrong) > _SHOWN + 1 else None]
+        for value, place in shown:
+            self.refuse(value, dtype, place)
+        if more := wrong[len(shown) :]:
+            message = f"{len(more)} more of these are not values of {dtype}"
+            self.report.add("E223", message, self.document.span(more[0][1]), "the first of them")
+        return not wrong
+
+    def wrong(self, data: object, dtype: str, path: KeyPath) -> Iterator[tuple[object, KeyPath]]:
+        """What is not a value of the type, and where."""
         if isinstance(data, list):
-            return all(self.representable(d, dtype, (*path, i)) for i, d in enumerate(data))
+            for i, inner in enumerate(data):
+                yield from self.wrong(inner, dtype, (*path, i))
+        elif not self.fits(data, dtype):
+            yield data, path
+
+    def fits(self, data: object, dtype: str) -> bool:
         entry = self.data_types[dtype]
-        integer = isinstance(data, int) and not isinstance(data, bool)
-        bits = 8 * entry.bytes
-        low, high = (
-            (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1)
-            if entry.kind == "signed"
-            else (0, 2**bits - 1)
+        if entry.kind == "bool" or isinstance(data, bool):
+            return entry.kind == "bool" and isinstance(data, bool)
+        if entry.kind == "float":
+            return isinstance(data, int | float) and self.finite(data, entry.numpy)
+        low, high = _range(entry)
+        return isinstance(data, int) and low <= data <= high
+
+    def refuse(self, data: object, dtype: str, path: KeyPath) -> None:
+        """Tell of what is not a value of the type."""
+        entry, span = self.data_types[dtype], self.document.span(path)
+        label, help = _allowed(entry), ""
+        kind = "true or false" if entry.kind == "bool" else "a number"
+        if data is None:
+            label, help = "found nothing", f"write {kind}"
+        elif isinstance(data, str):
+            label = "a text"
+            word = data.lower().strip("+-.")
+            special = entry.kind == "float" and word in ("nan", "inf", "infinity")
+            help = "write .nan, .inf or -.inf" if special else f"write {kind}, without quotes"
+        number = isinstance(data, int | float) and not isinstance(data, bool)
+        written = self.report.marked(span) if number else yaml_word(data)
+        self.report.add(
+            "E223", f"`{written[:40]}` is not a value of {dtype}", span, label, help=help
         )
-        good = {
-            "float": (integer or isinstance(data, float)) and self.finite(data, entry.numpy),
-            "bool": isinstance(data, bool),
-            "signed": integer and low <= data <= high,  # type: ignore[operator]
-            "unsigned": integer and low <= data <= high,  # type: ignore[operator]
-        }[entry.kind]
-        if not good:
-            label, help = "here", ""
-            kind = "true or false" if entry.kind == "bool" else "a number"
-            if data is None:
-                label, help = "found nothing", f"write {kind}"
-            elif isinstance(data, str):
-                label = "a text"
-                word = data.lower().strip("+-.")
-                special = entry.kind == "float" and word in ("nan", "inf", "infinity")
-                help = "write .nan, .inf or -.inf" if special else f"write {kind}, without quotes"
-            elif integer and entry.kind in ("signed", "unsigned"):
-                label = f"from {low} to {high}"
-            message = f"`{yaml_word(data)[:40]}` is not a value of {dtype}"
-            self.report.add("E223", message, self.document.span(path), label, help=help)
-        return good
 
     def finite(self, data: Any, dtype: str) -> bool:
         """Whether a number that is written as a finite one is finite in its type."""
@@ -195,3 +212,22 @@ class Given:
                 help=suggestion(str(given), enum.values) if enum else "",
             )
         return given
+
+
+def _range(entry: model.DataTypeEntry) -> tuple[int, int]:
+    """The least and the greatest value of an integer type."""
+    bits = 8 * entry.bytes
+    if entry.kind == "signed":
+        return -(2 ** (bits - 1)), 2 ** (bits - 1) - 1
+    return 0, 2**bits - 1
+
+
+def _allowed(entry: model.DataTypeEntry) -> str:
+    """The values of a data type, in words."""
+    if entry.kind == "bool":
+        return "true or false"
+    if entry.kind == "float":
+        most = _GREATEST.get(entry.numpy)
+        return f"a number from -{most} to {most}" if most else "a number"
+    low, high = _range(entry)
+    return f"a whole number from {low} to {high}"
