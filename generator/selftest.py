@@ -34,7 +34,6 @@ class SelfTest:
         self.operator, self.spec = operator, operator.spec
         self.document = document or operator.source.document
         self.tree, self.report = tree, report
-        self.start = report.count  # what is told beyond these is of this spec
         self.data_types = tree.vocabulary.data_types
         self.given = Given(operator, tree, self.document, report)
         self.requirements = requirements
@@ -61,12 +60,13 @@ class SelfTest:
     def examples(self) -> None:
         first: dict[str, Any] | None = None
         for i, example in enumerate(self.spec.examples):
+            before = self.report.count
             values = self.given.example(example, ("examples", i))
-            if values is None:
-                return
-            first = first or values
-            self.example(example, self.calls.complete(values), ("examples", i))
-        if self.report.count > self.start or first is None:
+            if values is not None:
+                self.example(example, self.calls.complete(values), ("examples", i))
+            if i == 0 and self.report.count == before:
+                first = values
+        if first is None:  # what `violate` changes is no good
             return
         for rule in self.operator.rules:
             self.violate(rule, first, rule.violate, self.document)
@@ -126,8 +126,8 @@ class SelfTest:
                 "both calls must satisfy every constraint",
             )
 
-    def computable(self, example: Example, values: dict[str, Any], span: Span) -> None:
-        """Of what satisfies all constraints, each expression must have a value."""
+    def computable(self, example: Example, values: dict[str, Any], span: Span) -> bool:
+        """Of what satisfies all constraints, each expression must have a value; whether it has."""
         fields = {f.name: i for i, f in enumerate(self.spec.fields)}
         missing: list[KeyPath] = [
             ("fields", fields[name], "default")
@@ -168,6 +168,7 @@ class SelfTest:
                 notes=[Note(span, "the example")],
                 help=f"{above}an index, a divisor or a name may be wrong",
             )
+        return not missing
 
     def required(self, example: Example, values: dict[str, Any], span: Span) -> None:
         """What the kernel needs holds of an example's tensors, and of what it is told."""
@@ -200,10 +201,9 @@ class SelfTest:
             return
 
     def example(self, example: Example, values: dict[str, Any], path: KeyPath) -> None:
-        span = self.document.span((*path, "id"))
+        span, start = self.document.span((*path, "id")), self.report.count
         broken = self.broken(values)
-        if not broken:
-            self.computable(example, values, span)
+        good = not broken and self.computable(example, values, span)
         for id in broken:
             rule = next(
                 r for r in (*self.operator.rules, *(r for r, _ in self.tensor_rules)) if r.id == id
@@ -216,13 +216,12 @@ class SelfTest:
                 "an example must satisfy every constraint",
                 notes=[note],
             )
-        good = self.report.count == self.start
         for field in self.spec.tensors():
             before = self.report.count
             self.supported(example, field, values, path)
             if good and self.report.count == before:
                 self.sized(example, field, values, span)
-        if self.report.count == self.start:
+        if good and self.report.count == start:
             self.required(example, values, span)
 
     def supported(

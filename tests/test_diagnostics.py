@@ -266,13 +266,73 @@ def test_mistakes_of_one_spec_hide_none_of_another(
     assert files == [trees.ARGMAX, "specs/directml/argmin.yaml"]
 
 
+def with_examples(tree: trees.Tree, *changes: tuple[str, str]) -> None:
+    """An example for each change, all but for these the base's."""
+    text = tree.text(trees.ARGMAX)
+    example = text[text.index("  - id: columns") : text.index("\nerrata")]
+    changed = [
+        example.replace("columns", f"columns{i}").replace(old, new)
+        for i, (old, new) in enumerate(changes)
+    ]
+    tree.edit(trees.ARGMAX, example, "".join(changed))
+
+
+@pytest.mark.parametrize(
+    ("code", "changes"),
+    [
+        (
+            "E223",
+            [
+                ("data: [[1, 0]]", "data: [[1, -1]]"),
+                ("data: [[1, 2], [3, 0]]", "data: [[1, x]]"),
+            ],
+        ),
+        (
+            "E104",
+            [
+                ("Axes: [0]", "Axes: [-1]"),
+                ("Axes: [0]", "Axes: 0"),
+                ("INCREASING", "UP"),
+            ],
+        ),
+        (
+            "E224",
+            [
+                ("data: [[1, 0]]", "data: [[1, 0, 0]]"),
+                ("data: [[1, 0]]", "data: [[1]]"),
+            ],
+        ),
+        (
+            "E224",
+            [
+                ("UINT32", "FLOAT32"),
+                ("data: [[1, 0]]", "data: [[1]]"),
+            ],
+        ),
+    ],
+)
+def test_mistakes_of_one_example_hide_none_of_another(
+    code: str, changes: list[tuple[str, str]], tmp_path: Path, run: Run
+) -> None:
+    tree = trees.Tree(shutil.copytree(BASE, tmp_path / "tree"), run)
+    with_examples(tree, *changes)
+    records = json.loads(tree("lint", "--format", "json").out)
+    assert [r["code"] for r in records] == [code] * len(changes)
+
+
+def test_kernel_cannot_compute_each_example(tmp_path: Path, run: Run) -> None:
+    tree = trees.Tree(shutil.copytree(BASE, tmp_path / "tree"), run)
+    tree.edit(trees.ARGMAX, "axes: {value: Axes,", 'axes: {value: "[a + 1 for a in Axes]",')
+    with_examples(tree, ("", ""), ("[[1, 0]]", "[[1], [0]]"), ("Axes: [0]", "Axes: [0]"))
+    records = json.loads(tree("lint", "--format", "json").out)
+    assert [r["code"] for r in records] == ["E227", "E227", "E224"]
+
+
 def test_what_has_no_value_is_told_once(tmp_path: Path, run: Run) -> None:
     """However many examples lack it."""
     tree = trees.Tree(shutil.copytree(BASE, tmp_path / "tree"), run)
     tree.edit(trees.ARGMAX, "InputTensor.sizes[d] for", "InputTensor.sizes[9] for")
-    text = tree.text(trees.ARGMAX)
-    example = text[text.index("  - id: columns") : text.index("\nerrata")]
-    tree.edit(trees.ARGMAX, example, example + example.replace("columns", "again"))
+    with_examples(tree, ("", ""), ("", ""))
     records = json.loads(tree("lint", "--format", "json").out)
     assert [r["code"] for r in records].count("E225") == 1
 
