@@ -220,14 +220,10 @@ def fail(report: Report, options: argparse.Namespace) -> None:
 
 def linted(options: argparse.Namespace) -> Linted:
     """The specs below --root, or the end of the run with all that is wrong with them."""
-    report = Report()
-    tree = structure.load_tree(options.root, report)
-    fail(report, options)
-    assert tree is not None
-    result = lint.lint(tree, report)
-    _check_hosts(tree, options, report)
-    fail(report, options)
-    return result
+    specs, _, told = sound(options)
+    _check_hosts(specs.tree, options, told)
+    fail(told, options)
+    return specs
 
 
 def _check_hosts(tree: SpecTree, options: argparse.Namespace, report: Report) -> None:
@@ -250,10 +246,11 @@ class Sound(NamedTuple):
     told: Report
 
 
-def sound(options: argparse.Namespace, names: list[str]) -> Sound:
-    """The specs below --root that have no errors.
+def sound(options: argparse.Namespace, names: list[str] | None = None) -> Sound:
+    """The specs below --root that have no errors: what the errors of one hide of others is asked without it.
 
-    What does not go away with a spec, as an error of the vocabulary, ends the run, with errors of those of the `names`.
+    What does not go away with a spec, as an error of the vocabulary, ends the run, with errors of those of the `names`,
+    of all specs where these are None.
     """
     left_out: set[str] = set()
     told = Report()
@@ -264,8 +261,12 @@ def sound(options: argparse.Namespace, names: list[str]) -> Sound:
         if specs is not None and not report:
             return Sound(specs, sorted(left_out), _joined(told, report))
         found = {d.span.file for d in report.diagnostics if d.span is not None} - left_out
-        if not found:
-            fail(_joined(_of(names, told), report), options)
+        if not found or (names is None and report.full):
+            show(_joined(told if names is None else _of(names, told), report), options.format)
+            if structure.VOCABULARY in left_out and options.format == "text":
+                left = "further checks are left out until it has no errors"
+                print(f"note: {structure.VOCABULARY}: {left}", file=sys.stderr)
+            raise Stop(ERRORS)
         left_out |= found
         told = _joined(told, report)
 

@@ -104,7 +104,9 @@ def test_form(name: str) -> None:
     text = (FOLDER / f"{name}.txt").read_text(encoding="utf-8")
     assert text.startswith("error[")
     for line in text.splitlines():
-        assert re.match(r"error\[E\d{3}\]: | *(-->|:::|=|\|)|\d+ \||$", line.lstrip() or line), line
+        assert re.match(
+            r"error\[E\d{3}\]: |note: | *(-->|:::|=|\|)|\d+ \||$", line.lstrip() or line
+        ), line
     for head in re.findall(r"^error\[E\d{3}\]: (.+)$", text, re.MULTILINE):
         assert not head.endswith(".")
         assert not re.match(r"[A-Z][a-z]+ ", head), "lower case"
@@ -264,6 +266,23 @@ def test_mistakes_of_one_spec_hide_none_of_another(
     records = json.loads(tree("lint", "--format", "json").out)
     files = [r["file"] for r in records if r["code"] == code]
     assert files == [trees.ARGMAX, "specs/directml/argmin.yaml"]
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "code"),
+    [("summary:", "sumary:", "E101"), ("field: Axes\n    page", "field: Axs\n    page", "E203")],
+)
+def test_mistakes_of_one_stage_hide_none_of_another_spec(
+    old: str, new: str, code: str, tmp_path: Path, run: Run
+) -> None:
+    """What is asked later is asked of the specs that are sound so far."""
+    tree = trees.Tree(shutil.copytree(BASE, tmp_path / "tree"), run)
+    good = tree.text(trees.ARGMAX)
+    tree.edit(trees.ARGMAX, old, new)
+    tree.write("specs/directml/argmin.yaml", good.replace("_ARGMAX\n", "_ARGMIN\n", 1))
+    tree.edit("specs/directml/argmin.yaml", "violate: {Axes: [2]}", "violate: {Axes: [1]}")
+    records = json.loads(tree("lint", "--format", "json").out)
+    assert [r["code"] for r in records] == [code, "E221"]
 
 
 def with_examples(tree: trees.Tree, *changes: tuple[str, str]) -> None:
