@@ -527,10 +527,11 @@ def parameters(ops: Sequence[Operator], linted: Linted) -> list[ParameterValues]
                 versions.setdefault(field.name, {})[op.spec.since_version or 0] = field
     required: list[ParameterValues] = []
     others: list[ParameterValues] = []
+    since = [op.spec.since_version or 0 for op in ops]
     for having in versions.values():
         must = all(f.axes_of is None and f.default is None for f in having.values())
         flags = "bool" if ops[-1].source.dialect == "plain" else "bool | int"
-        (required if must else others).append(_parameter(having, must, len(ops), flags, linted))
+        (required if must else others).append(_parameter(having, must, since, flags, linted))
     for field in spec.tensors("output"):
         if field.sizes_argument and not field.sizes:
             doc = f"Sizes of {field.name}."
@@ -540,7 +541,7 @@ def parameters(ops: Sequence[Operator], linted: Linted) -> list[ParameterValues]
 
 
 def _parameter(
-    having: dict[int, FieldSpec], must: bool, versions: int, flags: str, linted: Linted
+    having: dict[int, FieldSpec], must: bool, versions: list[int], flags: str, linted: Linted
 ) -> ParameterValues:
     """One argument, from the attribute in the versions that have it, the newest first."""
     field = next(iter(having.values()))
@@ -565,12 +566,22 @@ def _parameter(
     elif field.repeats:
         doc.append("An integer stands for every entry.")
     computed = field.type.endswith("[]") and field.axes_of is None
-    if not must and (computed or versions > 1):
+    if not must and (computed or len(versions) > 1):
         annotation, default = f"{annotation} | None", "None"
         doc.append(f"None means {_defaults(having)}.")
-    if versions > 1 and len(having) < versions:
-        doc.append(f"From version {min(having)} on.")
+    if len(having) < len(versions):
+        doc.append(f"{_capitalised(within(sorted(having), versions))}.")
     return ParameterValues(snake_case(field.name), annotation, default, " ".join(doc))
+
+
+def within(having: list[int], versions: list[int]) -> str:
+    """Some of the versions in words, both oldest first, as the package says it."""
+    first = versions.index(having[0])
+    if having == versions[first:]:
+        return f"from version {having[0]} on"
+    if having == versions[first : first + len(having)] and len(having) > 1:
+        return f"in versions {having[0]} to {having[-1]}"
+    return f"in version{'s' * (len(having) > 1)} {', '.join(map(str, having))}"
 
 
 def _defaults(having: dict[int, FieldSpec]) -> str:

@@ -11,8 +11,10 @@ import numpy as np
 import pytest
 
 import specops
+from generator import values
 from specops import SpecopsError, ValidationError, Violation
 from specops import onnx as ox
+from specops.onnx import versions
 from specops.vocabulary import NEWEST_OPSET
 
 CUBE = np.array([[[3, 1], [2, 5]], [[4, 4], [0, 9]]], np.float32)
@@ -81,6 +83,23 @@ def test_what_a_version_lacks(call: Any, field: str, version: int) -> None:
     (violation,) = refused(call)
     assert (violation.id, violation.field) == ("version", field)
     assert f"from version {version} on" in violation.allowed
+
+
+@pytest.mark.parametrize(
+    ("having", "words"),
+    [
+        ([7, 10, 22], "from version 7 on"),
+        ([22], "from version 22 on"),
+        ([7, 10], "in versions 7 to 10"),
+        ([1, 7, 10], "in versions 1 to 10"),
+        ([7], "in version 7"),
+        ([1, 22], "in versions 1, 22"),
+    ],
+)
+def test_versions_that_have_an_attribute(having: list[int], words: str) -> None:
+    """Also one that a newer version dropped, in messages and in docstrings."""
+    since = [1, 7, 10, 22]
+    assert versions.within(having, since) == values.within(having, since) == words
 
 
 def test_attributes_that_are_default_in_a_version_without_them() -> None:

@@ -47,7 +47,7 @@ class Versions:
         return self.operators[max(v for v in self.operators if v <= number)]
 
     def unknown(self, operator: Operator, name: str) -> Violation:
-        """That this version lacks an attribute or an output, with the version that brought it."""
+        """That this version lacks an attribute or an output, with those that have it."""
         having = [v for v, o in self.operators.items() if any(f.name == name for f in o.fields)]
         own = next((f.kind for f in operator.fields if f.name == name), None)
         if own is not None:  # an input in some versions and an attribute in others
@@ -59,8 +59,18 @@ class Versions:
             found = "an attribute" if own == "input" else "an input"
             when = f"from version {min(inputs)} on" if own == "input" else f"before {min(inputs)}"
             return operator.violation("version", name, found, f"an {own}, which it is {when}")
-        allowed = f"{self.name} has it from version {min(having)} on"
+        allowed = f"{self.name} has it {within(having, list(self.operators))}"
         return operator.violation("version", name, f"{operator.name} has no {name}", allowed)
+
+
+def within(having: list[int], versions: list[int]) -> str:
+    """Some of the versions in words, both oldest first: a newer one may have dropped what they have."""
+    first = versions.index(having[0])
+    if having == versions[first:]:
+        return f"from version {having[0]} on"
+    if having == versions[first : first + len(having)] and len(having) > 1:
+        return f"in versions {having[0]} to {having[-1]}"
+    return f"in version{'s' * (len(having) > 1)} {', '.join(map(str, having))}"
 
 
 def _declined(wanted: object) -> bool:
