@@ -15,7 +15,7 @@ from generator.model import Equivalence, Example, FieldSpec, OperatorSpec
 from generator.names import array_argument, snake_case
 from generator.resolve import Operator
 from generator.selftest import tensor_patches
-from generator.tensors import make_tensor
+from generator.tensors import make_tensor, shape
 
 
 @dataclass(frozen=True)
@@ -305,11 +305,6 @@ def special_floats(data: Any) -> list[str]:
     if not isinstance(data, float) or math.isfinite(data):
         return []
     return ["nan" if math.isnan(data) else "inf"]
-
-
-def shape(data: Any) -> list[int]:
-    """The sizes of nested lists."""
-    return [len(data), *(shape(data[0]) if data else [])] if isinstance(data, list) else []
 
 
 # --- what breaks rules ---

@@ -53,6 +53,7 @@ CODES = {
     "E225": "An expression that has no value for an example, though the example satisfies all constraints.",
     "E226": "Data types that tables and constraints let through, and for which the kernel has no code.",
     "E227": "Sizes, axes or windows that constraints let through, and by which the kernel would reach beyond a tensor.",
+    "E228": "Two examples of the same inputs and attributes that expect other values of an output.",
     "E230": "A newer feature level never removes a data type or a rank, and only dialects with levels name them.",
     "E231": "Tables stand newest first; the oldest is of the level that introduced the operator. Where an attribute"
     " chooses among them, each of its values has exactly one group of tables. Ranks are those of the dialect.",

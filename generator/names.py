@@ -46,6 +46,17 @@ def is_module(name: str) -> bool:
     )
 
 
+def file_name(operator: str, dialect: str) -> str:
+    """The name of an operator's file, of ONNX without the version.
+
+    >>> file_name("DML_OPERATOR_MAX_POOLING1", "directml"), file_name("ReduceL1", "onnx"), file_name("max", "plain")
+    ('max_pooling1', 'reduce_l1', 'max')
+    """
+    if dialect == "directml":
+        return operator.removeprefix("DML_OPERATOR_").lower()
+    return snake_case(operator) if dialect == "onnx" else operator
+
+
 def description_class(name: str) -> str:
     """
     >>> description_class("max_pooling1")

@@ -5,8 +5,9 @@ An example must satisfy every constraint; a constraint must be broken by its own
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from generator import bounds, expr, model
 from generator.calls import Calls
@@ -16,6 +17,13 @@ from generator.model import Example, SpecTree, TensorConstraint
 from generator.resolve import Operator, Rule, Use
 from generator.source import Document, KeyPath
 from generator.tensors import Tensor
+
+
+class Called(NamedTuple):
+    """A call that an operator allows: what its input may be, and the elements of its outputs, where they are known."""
+
+    support: model.TensorSupport
+    elements: list[int] | None
 
 
 class SelfTest:
@@ -75,10 +83,10 @@ class SelfTest:
 
     def call(
         self, given: Mapping[str, Any], sizes: tuple[int, ...], path: KeyPath
-    ) -> model.TensorSupport | None:
+    ) -> Called | None:
         """A call of the operator, as an equivalence's case makes one: its constraints hold for these attributes.
 
-        What the first input may be, in such a call; None where the operator does not allow it.
+        None where the operator does not allow it.
         """
         before = self.report.count
         values = self.given.attributes(given, path)
@@ -86,7 +94,7 @@ class SelfTest:
             return None
         table = next(row for row in self.spec.support if row.holds(values))
         inputs = self.spec.tensors("input")
-        support = table.tensors[inputs[0].name]
+        support, elements = table.tensors[inputs[0].name], None
         needed = sum(field.optional is None for field in inputs)
         if needed > 1:
             self.report.add(
@@ -102,8 +110,8 @@ class SelfTest:
                 f"{inputs[0].name} of {self.operator.id} has {support.ranks}",
             )
         else:
-            self.allowed(values, sizes, table, path)
-        return support if self.report.count == before else None
+            elements = self.allowed(values, sizes, table, path)
+        return Called(support, elements) if self.report.count == before else None
 
     def allowed(
         self,
@@ -111,13 +119,18 @@ class SelfTest:
         sizes: tuple[int, ...],
         table: model.SupportRow,
         path: KeyPath,
-    ) -> None:
-        """The constraints hold for the call at `path`, of these attributes and an input of these sizes."""
+    ) -> list[int] | None:
+        """The constraints hold for the call at `path`, of these attributes and an input of these sizes.
+
+        The elements of each output that it gives; None where these cannot be counted.
+        """
         try:
-            broken = self.broken(self.calls.of_one_input(values, sizes, table))
+            values = self.calls.of_one_input(values, sizes, table)
+            broken = self.broken(values)
+            elements = None if broken else self.elements(values)
         except expr.BudgetSpent:
             self.too_long("the cases of an equivalence")
-            return
+            return None
         for id in broken:
             self.report.add(
                 "E220",
@@ -125,6 +138,19 @@ class SelfTest:
                 self.document.key_span(path),
                 "both calls must satisfy every constraint",
             )
+        return elements
+
+    def elements(self, values: Mapping[str, Any]) -> list[int] | None:
+        try:
+            return [
+                math.prod(
+                    self.operator.sizes[f.name].evaluate(values, self.data_types, self.budget)
+                )
+                for f in self.spec.tensors("output")
+                if f.optional is None
+            ]
+        except (KeyError, IndexError, ArithmeticError):
+            return None
 
     def computable(self, example: Example, values: dict[str, Any], span: Span) -> bool:
         """Of what satisfies all constraints, each expression must have a value; whether it has."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from generator import rule_functions
 from generator.model import DataTypeEntry
@@ -30,3 +31,8 @@ def make_tensor(
     strides = tuple(math.prod(sizes[i + 1 :]) for i in range(len(sizes)))
     total = rule_functions.buffer_bytes(sizes, strides, data_types[dtype].bytes)
     return Tensor(dtype, sizes, strides, len(sizes), total)
+
+
+def shape(data: Any) -> list[int]:
+    """The sizes of nested lists."""
+    return [len(data), *(shape(data[0]) if data else [])] if isinstance(data, list) else []

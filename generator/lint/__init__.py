@@ -8,6 +8,7 @@ from generator import names, resolve
 from generator.diagnostics import Note, Report, Span
 from generator.lint.entries import check_origin, check_unique
 from generator.lint.equivalences import Equivalences, check_calls
+from generator.lint.examples import check_contradictions
 from generator.lint.fields import Fields
 from generator.lint.kernel_types import KernelTypes
 from generator.lint.naming import Naming
@@ -84,6 +85,7 @@ def _spec(operator: Operator, tree: SpecTree, report: Report) -> None:
         path: KeyPath = ("examples", i)
         check_unique(ids, example.id, path, document, report)
         check_origin(example.page, example.decided, "example", example.id, path, document, report)
+    check_contradictions(operator.spec.examples, document, report)
 
 
 def _families(operators: list[Operator], report: Report) -> None:

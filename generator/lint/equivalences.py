@@ -77,11 +77,23 @@ def check_calls(
                     test.call(getattr(case, side), tuple(case.sizes), (*at, side))
                     for side, test in tests.items()
                 )
-                if this and that and not {*this.dtypes} & {*that.dtypes}:
-                    taken = f"{operator.id} takes {', '.join(this.dtypes)}"
+                if this is None or that is None:
+                    continue
+                here, there = this.support.dtypes, that.support.dtypes
+                if not {*here} & {*there}:
+                    taken = f"{operator.id} takes {', '.join(here)}"
                     report.add(
                         "E224",
                         "no data type is one of both calls",
                         document.key_span((*at, "that")),
-                        f"{taken}; {entry.operator} {', '.join(that.dtypes)}",
+                        f"{taken}; {entry.operator} {', '.join(there)}",
+                    )
+                # Compared element by element, for one of the two may drop dimensions.
+                if this.elements and that.elements and this.elements != that.elements:
+                    counts = [", ".join(map(str, n)) for n in (this.elements, that.elements)]
+                    report.add(
+                        "E224",
+                        "the two calls give different numbers of elements",
+                        document.key_span((*at, "that")),
+                        f"{operator.id} gives {counts[0]}; {entry.operator} {counts[1]}",
                     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from generator import names
 from generator.lint.subject import BUILTINS, MODULE_NAMES, TODO, Subject
 
 # Of builtins, as functions.
@@ -33,6 +34,35 @@ class Naming(Subject):
                 f"`{self.spec.operator}` has no name behind its prefix",
                 self.document.span(("operator",)),
                 help="write the page's name, as in DML_OPERATOR_ARGMAX",
+            )
+        elif TODO not in self.spec.operator:
+            self.file()
+
+    def file(self) -> None:
+        """It has the operator's name; that of ONNX, where pages write ArgMax, with _ before any words of it."""
+        source, name = self.operator.source, self.spec.operator
+        if source.dialect == "onnx" and not name[0].isupper():
+            self.report.add(
+                "E105",
+                f"`{name}` does not begin with a capital letter",
+                self.document.span(("operator",)),
+                help="write the page's name, as in ReduceMax",
+            )
+            return
+        wanted, found = names.file_name(name, source.dialect), source.family
+        same = wanted == found
+        if source.dialect == "onnx":
+            same = name.lower() == found.replace("_", "")
+        if not same:
+            version = source.name.removeprefix(found)
+            self.report.add(
+                "E105",
+                f"`{name}` is another operator than the file's name says",
+                self.document.span(("operator",)),
+                f"the file is {source.name}.yaml",
+                help=f"name the file {wanted}{version}.yaml, or correct the operator's name"
+                if names.is_module(wanted)
+                else f"write the operator's name as the file's, `{found}`",
             )
 
     def function(self) -> None:
@@ -74,6 +104,15 @@ class Naming(Subject):
                 help="raise `opsets.newest` in specs/vocabulary.yaml",
             )
         if source.dialect == "onnx" and self.spec.since_version is not None:
+            if self.spec.since_version < 1:
+                self.report.add(
+                    "E230",
+                    f"there is no version {self.spec.since_version}",
+                    self.document.span(("since_version",)),
+                    "at least 1",
+                    help="it is the operator set that brought the operator as the page has it",
+                )
+                return
             ending = f"_{self.spec.since_version}"
             if not source.name.endswith(ending):
                 self.report.add(
