@@ -23,6 +23,14 @@ _WRITTEN = {
 }
 
 
+class Unfit(ValueError):
+    """A change that does not fit what it is of, as "Axes" or "InputTensor.sizes"."""
+
+    def __init__(self, target: str, reason: str) -> None:
+        super().__init__(reason)
+        self.target = target
+
+
 class Calls:
     """Calls of one operator. What the expressions take is counted in `budget`, where that is given."""
 
@@ -83,7 +91,7 @@ class Calls:
         return table.tensors[field.name].dtypes[0]
 
     def changed(self, first: dict[str, Any], patch: Mapping[str, Any]) -> dict[str, Any]:
-        """The first example with what a `violate` changes. TypeError or ValueError where that does not fit."""
+        """The first example with what a `violate` changes. Raises Unfit."""
         values, whole = dict(first), self.complete(first)
         # A change of sizes or data type makes a packed tensor; so these come first.
         for target, value in sorted(
@@ -96,7 +104,7 @@ class Calls:
                 continue
             tensor: Tensor | None = values[name]
             if tensor is None:
-                raise ValueError(f"the first example has no `{name}`")
+                raise Unfit(target, f"the first example has no `{name}`")
             if isinstance(getattr(tensor, attribute), tuple) and type(given) is int:
                 given = (given,) * len(tensor.sizes)
             given = self._typed(given, getattr(tensor, attribute), target, "uint[]")
@@ -132,21 +140,23 @@ class Calls:
                 values[field.name] = make_tensor(tensor.dtype, tuple(sizes), self.data_types)
 
     def _typed(self, value: Any, like: Any, target: str, type_: str) -> Any:
-        """The value, if it is of the type of what stands there. Raises ValueError."""
-        if target.endswith(".dtype") and value not in self.data_types:
-            raise ValueError(f"`{yaml_word(value)[:40]}` is not a data type")
+        """The value, if it is of the type of what stands there. Raises Unfit."""
+        if target.endswith(".dtype") and not (isinstance(value, str) and value in self.data_types):
+            raise Unfit(target, f"`{yaml_word(value)[:40]}` is not a data type")
         allowed = field_type(type_).range
         low, high = allowed or (0, 0)
         numbers = isinstance(value, tuple) and all(
             type(v) is int and low <= v <= high for v in value
         )
         if isinstance(value, tuple) and len(value) > bounds.ARRAY:
-            raise ValueError(f"an array has at most {bounds.ARRAY} entries")
+            raise Unfit(target, f"an array has at most {bounds.ARRAY} entries")
         if type(value) is not type(like) or (isinstance(like, tuple) and not numbers):
             written = _WRITTEN.get(type(like), "a tensor")
-            raise ValueError(f"`{target}` is {written}; found `{yaml_word(value)[:40]}`")
+            if isinstance(like, tuple):
+                written += f" from {low} to {high}"
+            raise Unfit(target, f"`{target}` is {written}; found `{yaml_word(value)[:40]}`")
         if type(value) is int and allowed is not None and not low <= value <= high:
-            raise ValueError(f"`{target}` goes from {low} to {high}")
+            raise Unfit(target, f"`{target}` goes from {low} to {high}")
         return value
 
     def _compute(self, values: dict[str, Any], name: str, expression: expr.Expr) -> None:

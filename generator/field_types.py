@@ -31,6 +31,13 @@ class FieldType(NamedTuple):
         """Such a default in words, with its range."""
         return self.written + (" from {} to {}".format(*self.range) if self.range else "")
 
+    @property
+    def given(self) -> str:
+        """What an example gives, in words with its range."""
+        if self.expression == "ints":
+            return "a list in brackets, of whole numbers from {} to {}".format(*self.range or ())
+        return "a finite number" if self.expression == "float" else self.allowed
+
 
 _INTS = FieldType("ints", "tuple[int, ...]", "Sequence[int]")
 _INT = FieldType("int", "int", "int", int, "a whole number")

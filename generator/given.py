@@ -209,7 +209,9 @@ class Given:
                 f"expected {field.type} for `{field.name}`",
                 self.document.span(path),
                 f"found `{yaml_word(given)[:40]}`",
-                help=suggestion(str(given), enum.values) if enum else "",
+                help=suggestion(str(given), enum.values)
+                if enum
+                else f"{field.type} is {field_type(field.type).given}",
             )
         return given
 

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from generator import bounds, expr, model
-from generator.calls import Calls
+from generator.calls import Calls, Unfit
 from generator.diagnostics import Note, Report, Span
 from generator.given import Given
 from generator.model import Example, SpecTree, TensorConstraint
@@ -307,8 +307,11 @@ class SelfTest:
         span = document.key_span((*rule.path, "violate"))
         try:
             values = self.calls.changed(first, patch)
-        except (TypeError, ValueError) as error:
-            self.report.add("E223", f"`violate` of `{rule.id}` does not fit: {error}", span)
+        except Unfit as error:
+            # A rule of each tensor names the part alone.
+            key = dict(zip(patch, rule.violate, strict=True))[error.target]
+            place = document.span((*rule.path, "violate", key))
+            self.report.add("E223", f"`violate` of `{rule.id}` does not fit: {error}", place)
             return
         broken = self.broken(values)
         others = [id for id in broken if id != rule.id]
