@@ -13,6 +13,7 @@ import ast
 import builtins
 import itertools
 import operator
+import re
 from collections.abc import Callable, Collection, Container, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -76,7 +77,21 @@ _COMPARE: dict[type, Callable[[Any, Any], bool]] = {
     ast.NotIn: lambda a, b: a not in b,
 }
 
+# Signs of other languages, and what stands for them here.
+_OTHERS = (
+    (r"(?<![=!<>])=(?!=)", "`==` for equal"),
+    ("&&", "`and` for &&"),
+    (r"\|\|", "`or` for ||"),
+    ("!(?!=)", "`not` for !"),
+)
+
 _EQUALITY = (ast.Eq, ast.NotEq)
+
+_TRUTH = "write a condition, as in `rank(x) > 0`; a field that is true or false is one, as in `not keepdims`"
+_INDEX = (
+    "an index is a loop variable, a `uint`, a number, a rank or a length, a remainder of these, or a sum;"
+    " the last entry is `x.sizes[-1 % rank(x)]`"
+)
 
 MAX_LOOPS = 2
 MAX_NODES = 200
@@ -237,14 +252,15 @@ def parse(
     data_types: Collection[str],
     signed: Container[str] = (),
     derived: Mapping[str, Bound] | None = None,
+    words: Collection[str] = (),
 ) -> Expr:
     """Check an expression over the names in `scope`; any value will do where `want` is None. Raises ExpressionError.
 
-    `data_types` are the words for these; `signed` are the names of lists whose entries may be negative; `derived` has
-    the bounds of names that are no fields.
+    `data_types` are the words for these, `words` all others; `signed` are the names of numbers, and of lists with
+    entries, that may be negative; `derived` has the bounds of names that are no fields.
     """
     tree = _read(text)
-    checker = _Checker(scope, data_types, signed)
+    checker = _Checker(scope, data_types, signed, words)
     find = checker.data_type if want == "dtype" else checker.type
     found = find(tree, dict(scope))
     if want is None and found in ("tensor", "str", "dtype"):
@@ -287,9 +303,10 @@ def _read(text: str) -> ast.expr:
         tree = ast.parse(text, mode="eval").body
     except SyntaxError as error:
         offset = error.offset - 1 if error.offset else len(text)
-        raise ExpressionError(
-            "E201", f"cannot read this expression: {error.msg}", "here", min(offset, len(text))
-        ) from None
+        message, at = f"cannot read this expression: {error.msg}", min(offset, len(text))
+        meant = ", ".join(right for wrong, right in _OTHERS if re.search(wrong, text))
+        help = f"write {meant}" if meant else ""
+        raise ExpressionError("E201", message, "here", at, help=help) from None
     except (ValueError, RecursionError, MemoryError):
         raise ExpressionError(
             "E201", "cannot read this expression: it is nested too deeply", "here"
@@ -319,9 +336,14 @@ class _Checker:
     """Types an expression, node by node; what is not named here is refused."""
 
     def __init__(
-        self, fields: Mapping[str, Type], data_types: Collection[str], signed: Container[str]
+        self,
+        fields: Mapping[str, Type],
+        data_types: Collection[str],
+        signed: Container[str],
+        words: Collection[str],
     ) -> None:
         self.fields, self.data_types, self.signed = fields, data_types, signed
+        self.words = {*data_types, *words}
         self.reads: list[str] = []
         self.loops = 0
         self.indices: set[str] = set()  # loop variables that are never negative
@@ -363,7 +385,11 @@ class _Checker:
         return ExpressionError(code, message, label, node.col_offset, end - node.col_offset, help)
 
     def _constant(self, node: ast.Constant, scope: dict[str, Type]) -> Type:
-        if isinstance(node.value, bool) or not isinstance(node.value, int | str):
+        if isinstance(node.value, bool):
+            raise self.error(
+                "E202", node, f"`{node.value}` is not part of the language", "not allowed", _TRUTH
+            )
+        if not isinstance(node.value, int | str):
             raise self.error(
                 "E202", node, "a literal is a whole number or a word in quotes", "not allowed"
             )
@@ -374,6 +400,10 @@ class _Checker:
         return "int" if isinstance(node.value, int) else "str"
 
     def _name(self, node: ast.Name, scope: dict[str, Type]) -> Type:
+        if node.id not in scope and node.id in ("true", "false"):
+            raise self.error(
+                "E202", node, f"`{node.id}` is not part of the language", "not allowed", _TRUTH
+            )
         if node.id not in scope:
             known = [n for n in scope if n not in FUNCTIONS]
             raise self.error(
@@ -381,7 +411,9 @@ class _Checker:
                 node,
                 f"`{node.id}` is not a field of this operator",
                 "unknown name",
-                suggestion(node.id, known),
+                f'a word stands in quotes: "{node.id}"'
+                if node.id in self.words
+                else suggestion(node.id, known),
             )
         if node.id in self.fields and self.fields[node.id] != "tensor":
             self.reads.append(node.id)
@@ -404,20 +436,29 @@ class _Checker:
     def _subscript(self, node: ast.Subscript, scope: dict[str, Type]) -> Type:
         self.want(node.value, scope, "ints")
         index = node.slice
+        if isinstance(index, ast.Slice):
+            raise self.error(
+                "E202",
+                index,
+                "a slice is not part of the language",
+                "not allowed",
+                "a loop picks entries, as in `[x.sizes[d] for d in range(1, rank(x))]`",
+            )
         if not self.never_negative(index, scope):
             raise self.error(
                 "E202",
                 index,
                 "an index may not become negative",
                 "could be negative",
-                "an index is a loop variable, a number, a rank or a length, a remainder of these, or a sum",
+                _INDEX,
             )
         self.want(index, scope, "int")
         return "int"
 
     def never_negative(self, node: ast.expr, scope: dict[str, Type]) -> bool:
         if isinstance(node, ast.Name):
-            return node.id in self.indices
+            unsigned = self.fields.get(node.id) == "int" and node.id not in self.signed
+            return unsigned or node.id in self.indices
         if isinstance(node, ast.Constant):
             return True
         if isinstance(node, ast.Call):
@@ -491,7 +532,11 @@ class _Checker:
             )
         if len(node.args) == 2 and not self.never_negative(node.args[0], {}):
             raise self.error(
-                "E202", node.args[0], "`range` may not begin below 0", "could be negative"
+                "E202",
+                node.args[0],
+                "`range` may not begin below 0",
+                "could be negative",
+                "begin at 0 and leave out the rest, as in `[d for d in range(rank(x)) if d >= first]`",
             )
 
     def short(self, node: ast.expr) -> bool:

@@ -90,7 +90,7 @@ class _Names:
     """What expressions at one place may read."""
 
     types: Mapping[str, str]
-    signed: frozenset[str]  # lists whose entries may be negative
+    signed: frozenset[str]  # numbers, and lists with entries, that may be negative
     bounds: Mapping[str, Bound]  # of derived values
 
     def also(self, types: Mapping[str, str]) -> _Names:
@@ -165,7 +165,7 @@ def operator(source: Spec, tree: SpecTree, report: Report) -> Operator:
     fields = scope(spec)
     names = _Names(
         {name: type for name, type in fields.items() if spec.field(name).kind != "output"},
-        frozenset(f.name for f in spec.fields if f.type == "int[]"),
+        frozenset(f.name for f in spec.fields if f.type in ("int", "int[]")),
         {},
     )
     for i, field in enumerate(spec.fields):
@@ -218,6 +218,7 @@ class _Reader:
         self.document, self.report = document, report
         self.shared = tree.vocabulary.constraints
         self.data_types = tree.vocabulary.data_types
+        self.words = {word for enum in tree.vocabulary.enums.values() for word in enum.values}
 
     def expression(
         self,
@@ -241,7 +242,9 @@ class _Reader:
             return None
 
     def parsed(self, text: str, names: _Names, want: str | None) -> Expr:
-        return expr.parse(text, names.types, want, self.data_types, names.signed, names.bounds)
+        return expr.parse(
+            text, names.types, want, self.data_types, names.signed, names.bounds, self.words
+        )
 
     def constraint(
         self, constraint: Constraint, path: KeyPath, names: _Names

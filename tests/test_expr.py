@@ -69,6 +69,8 @@ ACCEPTED = [
     ("[x.sizes[0], *axes, *x.sizes]", "ints"),
     ("range(count % rank(x), rank(x))", "ints"),
     ("x.sizes[count % rank(x)]", "int"),
+    ("x.sizes[count + 1]", "int"),
+    ("range(count, rank(x))", "ints"),
     ("[axes[i + len(axes)] for i in range(1, 1 + rank(x))]", "ints"),
     ("max(min(count, 3), rank(x) - 1)", "int"),
     ("windows_hold_input(x.sizes, y.sizes, axes, axes, axes, [0 for a in axes])", "bool"),
@@ -227,7 +229,7 @@ REFUSED = {
 def test_refused(text: str) -> None:
     """With its code, and a place that lies within the text."""
     with pytest.raises(ExpressionError) as caught:
-        expr.parse(text, FIELDS, "bool", DATA_TYPES)
+        expr.parse(text, FIELDS, "bool", DATA_TYPES, signed={"count"})
     error = caught.value
     assert error.code == REFUSED[text]
     assert 0 <= error.offset <= len(text)
