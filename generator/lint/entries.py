@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 
 from generator.diagnostics import Note, Report, suggestion
 from generator.source import Document, KeyPath
@@ -60,6 +60,7 @@ def check_unique(
 def check_needs(
     needs: list[str],
     earlier: Iterable[str],
+    every: Collection[str],
     id: str,
     path: KeyPath,
     document: Document,
@@ -67,11 +68,16 @@ def check_needs(
 ) -> None:
     known = [e for e in earlier if e != id]
     for i, need in enumerate(needs):
-        if need not in known:
-            report.add(
-                "E213",
-                f"`{need}` is not a constraint above this one",
-                document.span((*path, "needs", i)),
-                "unknown",
-                help=suggestion(need, known),
-            )
+        if need in known:
+            continue
+        label, help = "unknown", suggestion(need, known)
+        if need in every:
+            label = "itself" if need == id else "stands below"
+            help = "leave it out" if need == id else f"move `{need}` above this one"
+        report.add(
+            "E213",
+            f"`{need}` is not a constraint above this one",
+            document.span((*path, "needs", i)),
+            label,
+            help=help,
+        )

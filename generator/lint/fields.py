@@ -112,12 +112,14 @@ class Fields(Subject):
                         "not here",
                     )
             return
-        if (field.sizes or field.sizes_argument) is None or field.dtype is None:
+        lacks = [] if field.sizes or field.sizes_argument else ["`sizes`"]
+        lacks += ["`dtype`"] if field.dtype is None else []
+        if lacks:
             self.report.add(
                 "E214",
-                f"output `{field.name}` needs `sizes` and `dtype`",
+                f"output `{field.name}` needs {' and '.join(lacks)}",
                 self.document.span((*path, "name")),
-                help="the functions allocate it; say how large it is, and its data type where none is asked for",
+                help="the functions allocate it: `sizes` says how large, `dtype` of which type where none is asked for",
             )
         if field.dtype is not None and not field.chooses_dtype:
             known = [

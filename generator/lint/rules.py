@@ -15,6 +15,7 @@ class Rules(Subject):
 
     def constraints(self) -> None:
         ids: dict[str, KeyPath] = {}
+        every = [c.id for c in self.spec.constraints]
         directml = self.operator.source.dialect == "directml"
         of_tensors = {c.id for c in self.vocabulary.tensor_constraints if directml}
         for i, constraint in enumerate(self.spec.constraints):
@@ -41,7 +42,9 @@ class Rules(Subject):
                     "again",
                     help="choose another id: messages and tests name a rule by it",
                 )
-            check_needs(constraint.needs, ids, constraint.id, path, self.document, self.report)
+            check_needs(
+                constraint.needs, ids, every, constraint.id, path, self.document, self.report
+            )
             for target in constraint.violate:
                 name, _, attribute = target.partition(".")
                 at: KeyPath = (*path, "violate", target)

@@ -14,6 +14,7 @@ class Tables(Subject):
     def check(self) -> None:
         tensors = [f.name for f in self.spec.tensors()]
         leveled = self.operator.source.dialect == "directml"
+        chosen = []  # whether each table's `when` is understood
         for i, row in enumerate(self.spec.support):
             path: KeyPath = ("support", i)
             unknown = [self.unknown(name, (*path, name), tensors) for name in row.tensors]
@@ -22,7 +23,7 @@ class Tables(Subject):
                 self.report.add(
                     "E102", f"`{absent[0]}` is missing", self.document.span(path), "in this table"
                 )
-            self.when(row, path)
+            chosen.append(self.when(row, path))
             if (
                 leveled
                 and row.since is None
@@ -45,6 +46,8 @@ class Tables(Subject):
             for name, support in row.tensors.items():
                 self.ranks(support, (*path, name, "ranks"))
                 self.dtypes(support, (*path, name, "dtypes"))
+        if not all(chosen):
+            return
         for group in {str(row.when): row.when for row in self.spec.support}.values():
             self.levels(
                 [
@@ -91,21 +94,24 @@ class Tables(Subject):
                     help=f"leave it out; `dialects` in {self.shared.file} says what {dialect} has",
                 )
 
-    def when(self, row: model.SupportRow, path: KeyPath) -> None:
-        """The attribute that chooses among tables, and its values."""
+    def when(self, row: model.SupportRow, path: KeyPath) -> bool:
+        """The attribute that chooses among tables, and its values; whether they are known."""
         if row.when is None:
-            return
+            return True
         at: KeyPath = (*path, "when")
         if len(row.when) != 1:
             self.report.add("E212", "`when` names one attribute", self.document.key_span(at))
-            return
+            return False
         ((name, values),) = row.when.items()
         enums = [f.name for f in self.spec.fields if f.type in self.vocabulary.enums]
         if self.unknown(name, (*at, name), enums, "a field with a fixed set of values"):
-            return
+            return False
         known = self.choices(self.spec.field(name).type)
-        for i, value in enumerate(values):
+        unknown = [
             self.unknown(value, (*at, name, i), known, f"a value of {name}")
+            for i, value in enumerate(values)
+        ]
+        return not any(unknown)
 
     def choices_of_tables(self) -> None:
         """Each value of the attribute that chooses among tables has tables, of one group only."""

@@ -31,6 +31,7 @@ def check_vocabulary(tree: SpecTree, report: Report) -> None:
 
 def _tensor_rules(tree: SpecTree, report: Report) -> None:
     ids: dict[str, KeyPath] = {}
+    every = [c.id for c in tree.vocabulary.tensor_constraints]
     for i, constraint in enumerate(tree.vocabulary.tensor_constraints):
         path: KeyPath = ("tensor_constraints", i)
         check_own(constraint.id, path, tree.document, report)
@@ -44,7 +45,7 @@ def _tensor_rules(tree: SpecTree, report: Report) -> None:
             report,
         )
         check_unique(ids, constraint.id, path, tree.document, report)
-        check_needs(constraint.needs, ids, constraint.id, path, tree.document, report)
+        check_needs(constraint.needs, ids, every, constraint.id, path, tree.document, report)
         places: list[tuple[str, KeyPath]] = [(constraint.field, (*path, "field"))]
         places += [(key, (*path, "violate", key)) for key in constraint.violate]
         for part, place in places:
