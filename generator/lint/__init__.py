@@ -9,7 +9,7 @@ from generator.diagnostics import Note, Report, Span
 from generator.lint.entries import check_origin, check_unique
 from generator.lint.equivalences import Equivalences, check_calls
 from generator.lint.examples import check_contradictions
-from generator.lint.fields import Fields
+from generator.lint.fields import Fields, sound_members
 from generator.lint.kernel_types import KernelTypes
 from generator.lint.naming import Naming
 from generator.lint.rules import Rules
@@ -48,6 +48,8 @@ def lint(tree: SpecTree, report: Report) -> Linted:
     for source in tree.specs:
         before = report.count
         _todo(source.document, report)
+        if not sound_members(source, report):
+            continue
         operator = resolve.operator(source, tree, report)
         _spec(operator, tree, report)
         if report.count == before and vocabulary_sound:

@@ -5,12 +5,46 @@ from __future__ import annotations
 import math
 
 from generator import model, names
-from generator.diagnostics import Note, suggestion
+from generator.diagnostics import Note, Report, suggestion
 from generator.field_types import field_type
 from generator.lint.subject import Subject
+from generator.model import Spec
 from generator.source import KeyPath
 
 _ARGUMENTS = {"compiled", "inputs", "opset", "out", "output_dtype", "self", "x"}
+
+
+_REST = "the rest of the spec is checked once this is right"
+
+
+def sound_members(source: Spec, report: Report) -> bool:
+    """Whether each field has a name of its own, and a type of its kind: all that reads fields goes by these."""
+    before, document = report.count, source.document
+    seen: dict[str, KeyPath] = {}
+    for i, field in enumerate(source.spec.fields):
+        path: KeyPath = ("fields", i)
+        if field.name in seen:
+            report.add(
+                "E211",
+                f"field `{field.name}` is named twice",
+                document.span((*path, "name")),
+                "again",
+                notes=[Note(document.span((*seen[field.name], "name")), "first here")],
+                help=_REST,
+            )
+        seen.setdefault(field.name, path)
+        is_tensor = field.type == "tensor"
+        numbers = field.type == "int[]" and source.dialect == "onnx"
+        allowed = {"input": is_tensor or numbers, "output": is_tensor}
+        if not allowed.get(field.kind, not is_tensor):
+            kinds = "inputs and outputs are tensors, attributes are not; an ONNX input may be int[]"
+            report.add(
+                "E214",
+                f"`{field.name}` is {field.kind} but its type is {field.type}",
+                document.span((*path, "type")),
+                help=f"{kinds}; {_REST}",
+            )
+    return report.count == before
 
 
 class Fields(Subject):
@@ -20,7 +54,6 @@ class Fields(Subject):
         self.derived()
 
     def fields(self) -> None:
-        seen: dict[str, int] = {}
         arguments: dict[str, str] = {}
         for i, field in enumerate(self.spec.fields):
             path: KeyPath = ("fields", i)
@@ -37,26 +70,6 @@ class Fields(Subject):
                         self.document.span((*path, "name")),
                         "again",
                     )
-            if field.name in seen:
-                first = Note(self.document.span(("fields", seen[field.name], "name")), "first here")
-                self.report.add(
-                    "E211",
-                    f"field `{field.name}` is named twice",
-                    self.document.span((*path, "name")),
-                    "again",
-                    notes=[first],
-                )
-            seen.setdefault(field.name, i)
-            numbers = field.type == "int[]" and self.operator.source.dialect == "onnx"
-            is_tensor = field.type == "tensor"
-            allowed = {"input": is_tensor or numbers, "output": is_tensor}
-            if not allowed.get(field.kind, not is_tensor):
-                self.report.add(
-                    "E214",
-                    f"`{field.name}` is {field.kind} but its type is {field.type}",
-                    self.document.span((*path, "type")),
-                    help="inputs and outputs are tensors, attributes are not; an ONNX input may be int[]",
-                )
             self.output(field, path)
             for key, kinds in (("length_of", ["uint[]"]), ("axes_of", ["tensor"])):
                 target = getattr(field, key)
