@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 
 import pytest
 import trees
@@ -13,6 +14,7 @@ from generator import cli
 # The answers of the operator to calls that tell all its meanings apart; keyed by what each one shows.
 PROBE = """
 import json
+import re
 import numpy as np
 from specops import directml as dml
 
@@ -87,6 +89,9 @@ def test_axes(generated: Tree) -> None:
     text = text[:start] + text[end : text.index("\n  - id: rows\n")] + "\n\nerrata: []\n"
     generated.write(ARGMAX, text)
     generated.edit(ARGMAX, "data: [[1, 2, 1]]}", "data: [[2], [2], [1]]}")
+    for path in sorted((generated.root / "specs").rglob("arg*.yaml")):  # nothing is its equal now
+        text = re.sub(r"(?ms)^equivalences:.*?(?=^\w|\Z)", "", path.read_text(encoding="utf-8"))
+        path.write_text(text, encoding="utf-8")
     result = generated("generate")
     assert result.code == cli.OK, result.err
     probe = (
