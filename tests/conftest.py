@@ -92,6 +92,7 @@ def two_states(
     generated.edit("templates/runtime/errors.py", "from __future__", "# more\nfrom __future__")
     generated.write("templates/runtime/extra/new.py", '"""New."""\n')
     generated.path("specs/plain/argmax.yaml").rename(generated.path("specs/plain/arg_max.yaml"))
+    generated.edit("specs/plain/arg_max.yaml", "operator: argmax", "operator: arg_max")
     return generated, old
 
 

@@ -41,7 +41,7 @@ from pool_oracle import (
 )
 
 import specops
-from specops.kernels import max_pool
+from specops.kernels import average_pool_grad, max_pool, max_pool_grad
 from specops.kernels import sum_pool as sum_pool_kernel
 from specops.lowering import machine, pooling, sum_pool
 from specops.lowering.average_pool import AveragePool
@@ -465,13 +465,23 @@ def test_each_width_of_a_window(window: int) -> None:
         check_pool(random, name, np.moveaxis(last, -1, 1), Pooling(windows, (0, 0), p=1))
 
 
-@pytest.mark.parametrize("kernel", [max_pool, sum_pool_kernel])
+@pytest.mark.parametrize(
+    "kernel",
+    [max_pool, max_pool_grad, sum_pool_kernel, average_pool_grad],
+    ids=lambda k: k.__name__,
+)
 def test_axes_are_in_the_order_of_the_kernels(kernel: Any) -> None:
-    """The host's fields and the kernels' columns are the same, in number and order."""
+    """The host's fields and the kernels' columns are the same, in number and order; settings are within the walk's."""
     for i, name in enumerate(pooling.SpatialAxis._fields):
         assert getattr(kernel, name.upper()) == i
     assert len(pooling.SpatialAxis._fields) == kernel.COLUMNS
+    columns = {"size": "SIZE", "step": "STEP", "out_step": "OUT", "other_step": "OTHER"}
+    for i, name in enumerate(pooling.BatchAxis._fields):
+        assert getattr(kernel, f"BATCH_{columns.get(name, name.upper())}") == i
     assert len(pooling.BatchAxis._fields) == kernel.BATCH_COLUMNS
+    own = ("BLOCK", "FIND", "SEVERAL", "OUT_DENSE", "EXPONENT", "POWER", "SURE_FROM", "SURE_TO")
+    settings = [getattr(kernel, name, kernel.OWN) for name in own]
+    assert min(settings) == kernel.OWN > kernel.EDGE and max(settings) < kernel.SETTINGS
 
 
 @pytest.mark.parametrize("tall_bytes", [pooling.TALL_BYTES, 4096])

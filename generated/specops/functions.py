@@ -121,7 +121,7 @@ def _with_remedy(
     values: Mapping[str, Any],
     inputs: Mapping[str, tuple[np.dtype, tuple[int, ...]]],
 ) -> Violation:
-    """Of integers and booleans that an input may not have, told with what holds them all."""
+    """Of integers and booleans that an input may not have, told with what NumPy casts them to without asking."""
     if (
         v.id != "supported_data_type"
         or v.field not in inputs
@@ -130,11 +130,11 @@ def _with_remedy(
         return v
     given = inputs[v.field][0]
     allowed = [DATA_TYPES[name].numpy for name in operator.data_types(v.field, values)]
-    holding = [dtype for dtype in allowed if dtype.kind in "iuf" and np.can_cast(given, dtype)]
-    holding.sort(key=lambda dtype: (dtype.kind == "f", dtype.kind != given.kind))
-    if not holding:
+    castable = [dtype for dtype in allowed if dtype.kind in "iuf" and np.can_cast(given, dtype)]
+    castable.sort(key=lambda dtype: (dtype.kind == "f", dtype.kind != given.kind))
+    if not castable:
         return v
-    return replace(v, allowed=f"{v.allowed}; astype(numpy.{holding[0]}) makes one")
+    return replace(v, allowed=f"{v.allowed}; astype(numpy.{castable[0]}) makes one")
 
 
 def _negative_sizes(operator: Operator, values: Mapping[str, Any]) -> Iterator[Violation]:

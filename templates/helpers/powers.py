@@ -36,7 +36,7 @@ class Powers(Sums):
         self.may_vanish = dtype == "FLOAT64" or (dtype != "FLOAT16" and width == 32)
 
     def of(self, context: Any, builder: Any, bits: Any, position: Any, rule: Any) -> Any:
-        """A power that is too small is none: only a sum of zeros is 0."""
+        """A power that is too small becomes LEAST_POWER, or the magnitude if that is less: only a sum of zeros is 0."""
         value = _float_of(context, builder, bits, self.dtype, self.rank)
         magnitude = _magnitude(builder, value)
         if self.operation == "l1":

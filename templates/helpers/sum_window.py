@@ -54,7 +54,10 @@ def _with(result, lost):
 
 @helper
 def _sum(first, box, axes, total, p, top, sums, ranks):
-    """(sum, rounding errors) of the elements of a window, or of (|x| / top)**p; `sums`: RUN_BYTES of scratch memory."""
+    """(sum, rounding errors) of the elements of a window, or of (|x| / top)**p.
+
+    `sums`: RUN_BYTES of scratch memory; `ranks` are those of sums in float64.
+    """
     inner = axis_of(box, axes - 1, BOX_COLUMNS)
     n, step = inner[INSIDE], inner[INSIDE_STEP]
     power = int(p) if p <= MOST_POWER else -1

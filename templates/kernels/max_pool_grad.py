@@ -342,11 +342,11 @@ def gradient(dtype, apart, side_by_side):
         how, batch, spatial = _tables(walk)
         axes = how[SPATIAL]
         inner = axes - 1
-        weights, index_steps = axis_of(spatial, 1, WEIGHT), axis_of(spatial, 1, OTHER_STEP)
+        weights, given_steps = axis_of(spatial, 1, WEIGHT), axis_of(spatial, 1, OTHER_STEP)
         out_steps = axis_of(spatial, 1, OUT_STEP)
         size, item_bytes = rank_size(ranks), element_size(ranks)
-        lanes, pitch, gradient_step = how[LANES], how[PITCH], how[LANE_OTHER]
-        index_step = axis_of(spatial, inner, COLUMNS)[OTHER_STEP]
+        lanes, pitch, given_lane_step = how[LANES], how[PITCH], how[LANE_OTHER]
+        given_step = axis_of(spatial, inner, COLUMNS)[OTHER_STEP]
         groups = ceildiv(lanes, pitch)
         # The planes of an item are along the innermost of the batch axes.
         batch_axis = axis_of(batch, how[BATCH] - 1, BATCH_COLUMNS)
@@ -398,7 +398,7 @@ def gradient(dtype, apart, side_by_side):
             )
             source = x + x_offset + lane_at * item_bytes
             target = out + out_offset + lane_at * how[LANE_OUT]
-            given = gradients + gradient_offset + lane_at * gradient_step
+            given = gradients + gradient_offset + lane_at * given_lane_step
             # Where what is given goes, of the first plane, and steps to the next plane and position.
             if apart:
                 base, plane_step, row_bytes = target + begin_at * out_step, plane_out, out_step
@@ -419,9 +419,9 @@ def gradient(dtype, apart, side_by_side):
                 rows = outputs // n
                 for plane_row in range(several * rows):
                     p, row = split(plane_row, rows)
-                    start = given + p * plane_given + _row_of(windows, axes, index_steps, row)
+                    start = given + p * plane_given + _row_of(windows, axes, given_steps, row)
                     place = Block(base + p * plane_step, begin_at, block, row_bytes)
-                    found_row = FoundRow(at, start, n, index_step, columns, gradient_step)
+                    found_row = FoundRow(at, start, n, given_step, columns, given_lane_step)
                     if side_by_side:
                         boxes, places = integers(lists), lists + box_bytes
                         give_row(place, found_row, found_windows, axes, row, boxes, places, ranks)

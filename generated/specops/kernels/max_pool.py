@@ -1192,7 +1192,8 @@ class Rows(NamedTuple):
 class Pieces(NamedTuple):
     """What ranks are yet to be joined of: so many, `step` ranks apart, the last of them `last` ranks from the first.
 
-    `stride`: ranks from one output to the next, one of NEAR_STEPS.
+    `stride`: ranks from one output to the next, one of NEAR_STEPS where outputs are stored; before, of planes side by
+    side, places.
     """
 
     stride: Any

@@ -331,7 +331,7 @@ INDEX_BYTES = 2  # of an index
 POSITIONS = 3  # of the output
 OUT_STEP = 4  # bytes from one position of the output to the next, where one stride serves; else 0
 SHARE = 5  # positions of an item
-OWN = 6  # elements that an item reads; 0: all
+GIVEN_SHARE = 6  # elements that an item reads; 0: all
 STRAY = 7  # set to 1 if one of them belongs to another item
 SETTINGS = 8
 
@@ -408,7 +408,7 @@ def _put(out, step, table, axes, given, low, high, positions, lane):
 def unpool(width):
     """Chunk that puts each element where its index says, and 0 elsewhere; an item is SHARE positions of the output.
 
-    Where an item is OWN so many elements, it reads no others, and STRAY is set if one of them belongs elsewhere.
+    Where an item has GIVEN_SHARE elements, it reads no others, and STRAY is set if one of them belongs elsewhere.
     Otherwise each thread reads all and puts its own. Of a repeated index the last value stays.
     """
     lane, _ = lane_types(width, False)
@@ -423,7 +423,7 @@ def unpool(width):
         total = n
         for d in range(inner):
             total *= axis_of(given, d, BATCH_COLUMNS)[BATCH_SIZE]
-        share, own = how[SHARE], how[OWN]
+        share, own = how[SHARE], how[GIVEN_SHARE]
         together = 1 if own > 0 else end - begin
         stray = False
         for item in range(begin, end, together):

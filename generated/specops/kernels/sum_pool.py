@@ -1102,7 +1102,8 @@ class Rows(NamedTuple):
 class Pieces(NamedTuple):
     """What ranks are yet to be joined of: so many, `step` ranks apart, the last of them `last` ranks from the first.
 
-    `stride`: ranks from one output to the next, one of NEAR_STEPS.
+    `stride`: ranks from one output to the next, one of NEAR_STEPS where outputs are stored; before, of planes side by
+    side, places.
     """
 
     stride: Any
@@ -2758,7 +2759,7 @@ class Powers(Sums):
         self.may_vanish = dtype == "FLOAT64" or (dtype != "FLOAT16" and width == 32)
 
     def of(self, context: Any, builder: Any, bits: Any, position: Any, rule: Any) -> Any:
-        """A power that is too small is none: only a sum of zeros is 0."""
+        """A power that is too small becomes LEAST_POWER, or the magnitude if that is less: only a sum of zeros is 0."""
         value = _float_of(context, builder, bits, self.dtype, self.rank)
         magnitude = _magnitude(builder, value)
         if self.operation == "l1":
@@ -2989,7 +2990,10 @@ def _with(result, lost):
 
 @helper
 def _sum(first, box, axes, total, p, top, sums, ranks):
-    """(sum, rounding errors) of the elements of a window, or of (|x| / top)**p; `sums`: RUN_BYTES of scratch memory."""
+    """(sum, rounding errors) of the elements of a window, or of (|x| / top)**p.
+
+    `sums`: RUN_BYTES of scratch memory; `ranks` are those of sums in float64.
+    """
     inner = axis_of(box, axes - 1, BOX_COLUMNS)
     n, step = inner[INSIDE], inner[INSIDE_STEP]
     power = int(p) if p <= MOST_POWER else -1

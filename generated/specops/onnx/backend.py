@@ -60,7 +60,7 @@ __all__ = [
 _PAGE = "https://onnx.ai/onnx/repo-docs/IR.html"
 
 
-@functools.cache
+@functools.lru_cache(maxsize=256)
 def _kind(names: tuple[str, ...]) -> Any:
     """The class of what runs return: a named tuple, pickled by its names, as its class has no place to be found at."""
     kind = base.namedtupledict("Outputs", names)
@@ -289,10 +289,14 @@ class Backend(base.Backend):
         ]
         model = reading.of_node(node, dict(zip(names, taken, strict=True)), opset_version)
         results = PreparedModel(Graph(reading.read(model))).run(taken)
+        wanted: list[tuple[np.dtype, tuple[int, ...]]] = []
+        expected: Any = outputs_info
         try:
-            wanted = [(np.dtype(dtype), tuple(shape)) for dtype, shape in outputs_info or ()]
+            for expected in outputs_info or ():
+                dtype, shape = expected
+                wanted.append((np.dtype(dtype), tuple(shape)))
         except (TypeError, ValueError):
-            found, allowed = f"{outputs_info!r}"[:60], "a data type and a shape for each output"
+            found, allowed = f"{expected!r}"[:60], "a data type and a shape for each output"
             raise subject.refusal("outputs_info", "outputs_info", found, allowed) from None
         for i, (dtype, shape) in enumerate(wanted):
             array = results[i] if i < len(results) else None

@@ -90,7 +90,7 @@ class MaxUnpool:
 
         def shared_by(share: int, elements: int) -> Plan:
             """Items of so many positions, each of which reads so many elements."""
-            settings[kernel.SHARE], settings[kernel.OWN] = share, elements
+            settings[kernel.SHARE], settings[kernel.GIVEN_SHARE] = share, elements
             items = ceildiv(self._elements, share)
             return planned(_UNPOOL(8 * self._item_bytes), items, settings, given, taken)
 

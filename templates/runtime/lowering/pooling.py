@@ -37,7 +37,7 @@ ROW_BYTES = 32  # of windows that lie side by side along the last axis and are r
 
 
 class Plan(NamedTuple):
-    """The walk for one set of strides, and the kernel that it is for."""
+    """The walk for one set of strides, and the chunk that it is for."""
 
     run: launch.Chunk
     walk: npt.NDArray[np.int64]

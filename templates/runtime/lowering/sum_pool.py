@@ -140,7 +140,7 @@ class SumPool:
 
 
 def operation(p: float | None) -> str:
-    """What the kernel's Sums call it.
+    """What the kernel's `lines` calls it.
 
     >>> operation(None), operation(2), operation(3), operation(1.5)
     ('average', 'l2', 'lp', 'lp_real')
