@@ -114,7 +114,7 @@ class AveragePoolGrad:
         settings = self._windows.settings(axes)
         settings[kernel.PITCH], settings[kernel.TILE], settings[kernel.ROWS] = pitch, tile, share
         settings[kernel.PLANES] = together
-        settings[kernel.BUFFER] = pooling.buffer_bytes(kernel, together * line_bytes)
+        settings[kernel.BUFFER] = pooling.line_buffer_bytes(kernel, together * line_bytes)
         spare = max(tile, pitch) * self._item_bytes
         settings[kernel.SCRATCH] = 4 * settings[kernel.BUFFER] + spare + kernel.VECTOR_BYTES
         past = geometry.goes_past(self._output, out_strides, self._moved)

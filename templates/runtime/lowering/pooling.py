@@ -151,9 +151,9 @@ class WalkParts(NamedTuple):
     table: npt.NDArray[np.int64] | None = None
 
 
-def buffer_bytes(kernel: Any, lines: int) -> int:
-    """Bytes of a buffer for so many of lines, in whole lines of the caches."""
-    return ceildiv(lines + kernel.SLACK_BYTES, 64) * 64
+def line_buffer_bytes(kernel: Any, lines: int) -> int:
+    """Of a buffer for so many bytes of lines, in whole lines of the caches."""
+    return ceildiv(lines + kernel.SLACK_BYTES, geometry.CACHE_LINE) * geometry.CACHE_LINE
 
 
 class Windows:
@@ -375,7 +375,7 @@ class Windows:
         settings[kernel.LINE] = line
         settings[kernel.TALL] = tall
         settings[kernel.PLANES] = together
-        settings[kernel.BUFFER] = buffer_bytes(kernel, together * plane_bytes)
+        settings[kernel.BUFFER] = line_buffer_bytes(kernel, together * plane_bytes)
         spare = max(tile, pitch) * (size + 8 if self._index_bytes else size)
         settings[kernel.SCRATCH] = (
             self._buffers * settings[kernel.BUFFER] + spare + kernel.VECTOR_BYTES
