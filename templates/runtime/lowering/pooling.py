@@ -134,6 +134,11 @@ class Axes(NamedTuple):
     batch: list[BatchAxis]  # the others of planes, one at least
     spatial: list[SpatialAxis]  # two at least, for lines are along the last of two
 
+    def one_by_one(self) -> Axes:
+        """The same without a lane: its planes are among the others."""
+        batch = [axis for axis in (*self.batch, self.lane) if axis.size > 1]
+        return Axes(NO_LANE, batch or self.batch, self.spatial)
+
 
 class WalkParts(NamedTuple):
     """What a walk is made of: callers fill in settings that are their own, then `planned` joins the parts.
@@ -231,14 +236,14 @@ class Windows:
     def direct(self, axes: Axes, *, grouped: bool) -> WalkParts:
         """A walk window by window; `grouped`: long ones by groups, where that pays."""
         kernel = self._kernel
-        batch = [axis for axis in (*axes.batch, axes.lane) if axis.size > 1] or axes.batch
-        settings = self.settings(axes._replace(batch=batch, lane=NO_LANE))
+        axes = axes.one_by_one()
+        settings = self.settings(axes)
         share = max(1, ITEM_BYTES // self._item_bytes)
         settings[kernel.ROWS] = share
         settings[kernel.EDGE] = self._edge(axes.spatial[-1]) if grouped else 0
         windows = math.prod(axis.out_size for axis in axes.spatial)
-        planes = math.prod(axis.size for axis in batch)
-        return WalkParts(0, settings, batch, axes.spatial, planes * ceildiv(windows, share))
+        planes = math.prod(axis.size for axis in axes.batch)
+        return WalkParts(0, settings, axes.batch, axes.spatial, planes * ceildiv(windows, share))
 
     def settings(self, axes: Axes) -> npt.NDArray[np.int64]:
         """Those that walks by lines and window by window have in common."""
