@@ -6,7 +6,9 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from generator import bounds, expr, model, rule_functions
+from generator import model, rule_functions
+from generator.expr import Expr, bounds
+from generator.expr.evaluator import Budget
 from generator.field_types import field_type
 from generator.names import yaml_word
 from generator.resolve import Operator
@@ -38,7 +40,7 @@ class Calls:
         self,
         operator: Operator,
         data_types: Mapping[str, model.DataTypeEntry],
-        budget: expr.Budget | None = None,
+        budget: Budget | None = None,
     ) -> None:
         self.operator, self.spec = operator, operator.spec
         self.data_types, self.budget = data_types, budget
@@ -159,7 +161,7 @@ class Calls:
             raise Unfit(target, f"`{target}` goes from {low} to {high}")
         return value
 
-    def _compute(self, values: dict[str, Any], name: str, expression: expr.Expr) -> None:
+    def _compute(self, values: dict[str, Any], name: str, expression: Expr) -> None:
         values.pop(name, None)
         try:
             result = expression.evaluate(values, self.data_types, self.budget)

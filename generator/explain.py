@@ -11,7 +11,7 @@ from typing import Any
 
 from generator import cases, output, page, structure
 from generator.diagnostics import Report
-from generator.expr import FUNCTIONS
+from generator.expr.language import FUNCTIONS
 from generator.lint import Linted
 from generator.model import DIALECTS
 from generator.names import stands_for

@@ -6,8 +6,9 @@ import math
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from generator import bounds, model, structure
+from generator import model, structure
 from generator.diagnostics import Report, suggestion
+from generator.expr import bounds
 from generator.field_types import field_type
 from generator.model import Example, SpecTree
 from generator.names import yaml_word

@@ -12,9 +12,10 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from generator import expr
-from generator.bounds import Bound
 from generator.diagnostics import Report, suggestion
-from generator.expr import Expr, ExpressionError
+from generator.expr import Expr
+from generator.expr.bounds import Bound
+from generator.expr.language import ExpressionError
 from generator.field_types import field_type
 from generator.model import (
     Constraint,

@@ -9,9 +9,11 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from generator import bounds, expr, model
+from generator import model
 from generator.calls import Calls, Unfit
 from generator.diagnostics import Note, Report, Span
+from generator.expr import Expr, bounds
+from generator.expr.evaluator import Budget, BudgetSpent
 from generator.given import Given
 from generator.model import Example, SpecTree, TensorConstraint
 from generator.resolve import Operator, Rule, Use
@@ -47,14 +49,14 @@ class SelfTest:
         self.requirements = requirements
         self.remembered = {} if remembered is None else remembered
         self.tensor_rules = tensor_rules if operator.source.dialect == "directml" else ()
-        self.budget = expr.Budget()
+        self.budget = Budget()
         self.calls = Calls(operator, self.data_types, self.budget)
         self.told: set[KeyPath] = set()  # expressions, of an example above
 
     def run(self) -> None:
         try:
             self.examples()
-        except expr.BudgetSpent:
+        except BudgetSpent:
             self.too_long("the examples and the changes that break them")
 
     def too_long(self, on: str) -> None:
@@ -128,7 +130,7 @@ class SelfTest:
             values = self.calls.of_one_input(values, sizes, table)
             broken = self.broken(values)
             elements = None if broken else self.elements(values)
-        except expr.BudgetSpent:
+        except BudgetSpent:
             self.too_long("the cases of an equivalence")
             return None
         for id in broken:
@@ -166,7 +168,7 @@ class SelfTest:
             if derived.name not in values
         ]
         present = {name for name in fields if values.get(name) is not None}
-        places: list[tuple[KeyPath, expr.Expr]] = [
+        places: list[tuple[KeyPath, Expr]] = [
             (("fields", fields[name], part), expression)
             for part, expressions in (
                 ("sizes", self.operator.sizes),

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 import trees
 
-from generator import cli
+from generator import cli, exits
 
 # Signals, and memory that may not be touched.
 POSIX = ["test_posix.py", "test_stress.py", "test_stress_specs.py"]
@@ -46,7 +46,7 @@ def tree(tmp_path: Path, run: Callable[[list[str]], trees.Result]) -> trees.Tree
 def generated_once(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """What `tree` is, generated: made once, and not to be changed."""
     root = trees.copy(tmp_path_factory.mktemp("generated") / "tree", specs=trees.FEW)
-    assert cli.main(["generate", "--root", str(root)]) == cli.OK
+    assert cli.main(["generate", "--root", str(root)]) == exits.OK
     return root
 
 
@@ -85,7 +85,7 @@ def two_states(
     text = generated.text("specs/plain/argmax.yaml")
     start, end = text.index("equivalences:\n"), text.index("silent:\n")
     generated.write("specs/plain/argmax.yaml", text[:start] + text[end:])
-    assert generated("generate").code == cli.OK
+    assert generated("generate").code == exits.OK
     old = generated.generated()
     generated.edit(trees.ARGMAX, *trees.SENTENCE)
     generated.edit(trees.ARGMAX, "id: columns", "id: each_column")

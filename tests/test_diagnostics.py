@@ -25,7 +25,7 @@ import pytest
 import trees
 import yaml
 
-from generator import cli, source
+from generator import exits, source
 from generator.diagnostics import Report, Span
 
 FOLDER = Path(__file__).parent / "diagnostics"
@@ -74,7 +74,7 @@ def test_text(name: str, tmp_path: Path, run: Run, expect: Callable[[Path, str],
     """The command prints exactly the text beside the case, says the code of its name, and exits with 2."""
     result = run(bad_tree(name, tmp_path / "tree", run))
     expect(FOLDER / f"{name}.txt", result.err)
-    assert result.code == cli.ERRORS
+    assert result.code == exits.ERRORS
     assert result.out == ""
     assert f"error[{name.split('_', maxsplit=1)[0]}]: " in result.err
 
@@ -82,7 +82,7 @@ def test_text(name: str, tmp_path: Path, run: Run, expect: Callable[[Path, str],
 def test_base_is_good(run: Run) -> None:
     """What the cases change is without errors, so that each error comes from the change."""
     result = run(["lint", "--root", str(BASE)])
-    assert (result.code, result.err) == (cli.OK, "")
+    assert (result.code, result.err) == (exits.OK, "")
 
 
 def test_every_code_has_a_case() -> None:
@@ -173,7 +173,7 @@ def test_json_and_github(tmp_path: Path, run: Run) -> None:
     """The same errors for programs: on standard output, and nothing else there."""
     command = bad_tree("E211_field", tmp_path / "tree", run)
     result = run([*command, "--format", "json"])
-    assert (result.code, result.err) == (cli.ERRORS, "")
+    assert (result.code, result.err) == (exits.ERRORS, "")
     assert json.loads(result.out) == [
         {
             "code": "E211",
@@ -195,7 +195,7 @@ def test_json_and_github(tmp_path: Path, run: Run) -> None:
         }
     ]
     result = run([*command, "--format", "github"])
-    assert (result.code, result.err) == (cli.ERRORS, "")
+    assert (result.code, result.err) == (exits.ERRORS, "")
     assert result.out == (
         "::error file=specs/directml/argmax.yaml,line=18,col=12,title=E211::"
         "field `Axes` is named twice (again); help: the rest of the spec is checked once this is right\n"
@@ -207,7 +207,7 @@ def test_addresses(small: trees.Tree) -> None:
     base = "https://learn.microsoft.com/x"
     (old,) = re.findall("address: (https://.*dml_argmax.*)", small.text(trees.ARGMAX))
     small.edit(trees.ARGMAX, old, f"{base}_(y)?view=directml-1&a=%20~b:c")
-    assert small("generate").code == cli.OK
+    assert small("generate").code == exits.OK
     assert f"]({base}_%28y%29?view=directml-1&a=%20~b:c)" in small.text("generated/DECIDED.md")
     assert f"Page: {base}_(y)?view=" in small.text("generated/specops/directml/argmax.py")
     good = small.text(trees.ARGMAX)
@@ -383,7 +383,7 @@ def test_what_a_terminal_would_obey(tmp_path: Path, run: Run) -> None:
         tree.write("specs/plain/argmax.yaml", f"{word}: 1\n")
         for format in ("text", "json", "github"):
             result = tree("lint", "--format", format)
-            assert result.code == cli.ERRORS
+            assert result.code == exits.ERRORS
             said = result.said.encode("utf-8").decode()
             assert said.replace("\n", "").isprintable()
             assert "\n::error::x" not in said.removeprefix("::error::")
@@ -530,14 +530,14 @@ def test_no_input_gives_a_traceback(seed: int, tmp_path: Path, run: Run) -> None
         text = mutated(good[name], random_)
         tree.write(name, text.encode("utf-8", "surrogatepass").decode("utf-8", "replace"))
         result = tree("lint")
-        assert result.code in (cli.OK, cli.ERRORS), f"{result.said}\n{text}"
-        assert (result.code == cli.ERRORS) == result.err.startswith("error[E"), result.err
+        assert result.code in (exits.OK, exits.ERRORS), f"{result.said}\n{text}"
+        assert (result.code == exits.ERRORS) == result.err.startswith("error[E"), result.err
         outcomes.add(result.code)
         for file in good:
             tree.path(file).unlink(missing_ok=True)
         for file in (trees.ARGMAX, trees.VOCABULARY):
             tree.write(file, good[file])
-    assert outcomes == {cli.OK, cli.ERRORS}
+    assert outcomes == {exits.OK, exits.ERRORS}
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -552,7 +552,7 @@ def test_no_bytes_give_a_traceback(seed: int, tmp_path: Path, run: Run) -> None:
             data[random_.randrange(len(data))] = random_.randrange(256)
         tree.path(trees.ARGMAX).write_bytes(data[: random_.choice((len(data), 700))])
         result = tree("lint")
-        assert result.code in (cli.OK, cli.ERRORS), f"{result.said}\n{bytes(data)!r}"
+        assert result.code in (exits.OK, exits.ERRORS), f"{result.said}\n{bytes(data)!r}"
 
 
 def test_no_good_spec_gives_a_traceback(tmp_path: Path, run: Run) -> None:
@@ -564,8 +564,8 @@ def test_no_good_spec_gives_a_traceback(tmp_path: Path, run: Run) -> None:
     for _ in range(150):
         text = mutated(good, random_)
         tree.write(trees.ARGMAX, text.encode("utf-8", "replace").decode())
-        if tree("lint").code == cli.OK:
+        if tree("lint").code == exits.OK:
             result = tree("generate", "--dry-run")
-            assert result.code == cli.OK, f"{result.said}\n{text}"
+            assert result.code == exits.OK, f"{result.said}\n{text}"
             generated += 1
     assert generated > 5

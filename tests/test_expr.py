@@ -15,9 +15,11 @@ import pytest
 import trees
 from trees import PROJECT, VOCABULARY, Tree
 
-from generator import cli, expr, structure, tensors
+from generator import exits, expr, selftest, structure, tensors
 from generator.diagnostics import Report
-from generator.expr import ExpressionError
+from generator.expr import language
+from generator.expr.evaluator import Budget
+from generator.expr.language import ExpressionError
 from specops import rule_functions
 from specops import tensor as runtime
 from specops.vocabulary import DATA_TYPES
@@ -268,7 +270,7 @@ def test_all_fields_are_read() -> None:
 # --- the same meaning twice ------------------------------------------------------------------------------------------
 
 PACKAGE = {**vars(rule_functions), **vars(runtime)}
-FUNCTIONS = {name: PACKAGE[name] for name in expr.FUNCTIONS if name in PACKAGE}
+FUNCTIONS = {name: PACKAGE[name] for name in language.FUNCTIONS if name in PACKAGE}
 FUNCTIONS |= {"all": all, "any": any, "len": len, "range": range, "min": min, "max": max}
 
 
@@ -570,16 +572,15 @@ def test_arrays_are_short(small: Tree, old: str, new: str) -> None:
     """Loops run over arrays: one of many thousand numbers in a spec would keep the linter busy for hours."""
     small.edit(SPEC, old, new)
     result = small("lint")
-    assert result.code == cli.ERRORS
+    assert result.code == exits.ERRORS
     assert "at most 64" in result.err
 
 
 def test_checks_that_take_too_long(small: Tree, monkeypatch: pytest.MonkeyPatch) -> None:
     """All constraints on all examples and changes together have a limit too."""
-    budget = expr.Budget
-    monkeypatch.setattr(expr, "Budget", lambda: budget(50))
+    monkeypatch.setattr(selftest, "Budget", lambda: Budget(50))
     result = small("lint")
-    assert result.code == cli.ERRORS
+    assert result.code == exits.ERRORS
     assert "error[E202]: the constraints take too long" in result.err
 
 
@@ -594,7 +595,7 @@ def test_derived_values_do_not_grow_without_end(small: Tree) -> None:
         ]
         small.write(SPEC, text.replace("\nsupport:", f"\nderived:\n{''.join(lines)}\nsupport:"))
         result = small("lint")
-        assert result.code == cli.ERRORS
+        assert result.code == exits.ERRORS
         assert "at most 512" in result.err or "at most 8192" in result.err
         small.write(SPEC, text)
 
@@ -624,7 +625,7 @@ def test_a_constraint_cannot_take_a_name_of_the_module(small: Tree, name: str) -
     """The id becomes a function: it may not replace what the module imports, calls or defines."""
     small.write(SPEC, small.text(SPEC).replace("axes_in_range", name))
     result = small("generate")
-    assert result.code == cli.ERRORS, "accepted"
+    assert result.code == exits.ERRORS, "accepted"
     assert name in result.err
 
 
@@ -633,7 +634,7 @@ def test_a_field_cannot_take_the_name_of_a_function(small: Tree, name: str) -> N
     """The field becomes a parameter of the rules' functions, which could not call the function any more."""
     small.write(SPEC, small.text(SPEC).replace("AxisCount", name))
     result = small("generate")
-    assert result.code == cli.ERRORS, "accepted"
+    assert result.code == exits.ERRORS, "accepted"
     assert name in result.err
 
 
@@ -653,7 +654,7 @@ def test_a_field_named_as_a_loop_variable(small: Tree) -> None:
     text = text.replace("violate: {i: [2]}", "violate: {i: [99]}")
     small.write(SPEC, text)
     result = small("lint")
-    assert result.code in (cli.OK, cli.ERRORS), result.err
+    assert result.code in (exits.OK, exits.ERRORS), result.err
 
 
 def test_entries_that_may_be_negative_are_no_indices() -> None:

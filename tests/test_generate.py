@@ -17,7 +17,7 @@ import pytest
 import trees
 from trees import ARGMAX, PROJECT, SENTENCE, Tree, clear_error, orphan
 
-from generator import cases, cli, decided, lint, output, plan, structure
+from generator import asked, cases, cli, decided, exits, lint, output, plan, structure
 from generator.diagnostics import Report
 from generator.prune import defined
 from generator.resolve import Operator
@@ -37,24 +37,24 @@ def times(tree: Tree) -> dict[str, int]:
 def test_first_run_writes_all_and_second_nothing(tree: Tree) -> None:
     """The second run touches no file, and `check` agrees that there is nothing to do."""
     first = tree("generate")
-    assert first.code == cli.OK
+    assert first.code == exits.OK
     count = len(tree.generated()) - 1
     assert re.fullmatch(
         rf"\d+ operators, {count} files: {count} new, 0 unchanged \(\d+\.\d s\)\n", first.out
     )
     before = times(tree)
     second = tree("generate")
-    assert (second.code, second.err) == (cli.OK, "")
+    assert (second.code, second.err) == (exits.OK, "")
     assert f"{count} files: {count} unchanged" in second.out
     assert times(tree) == before
     checked = tree("check")
-    assert (checked.code, checked.out, checked.err) == (cli.OK, f"{count} files up to date\n", "")
+    assert (checked.code, checked.out, checked.err) == (exits.OK, f"{count} files up to date\n", "")
     assert times(tree) == before
 
 
 def test_project_is_up_to_date() -> None:
     """The committed files are what the committed specs and templates give."""
-    assert cli.main(["check"]) == cli.OK
+    assert cli.main(["check"]) == exits.OK
 
 
 def test_only_what_changed_is_written(generated: Tree) -> None:
@@ -76,7 +76,7 @@ def test_dry_run_writes_nothing(generated: Tree) -> None:
     before, at = generated.generated(), times(generated)
     assert generated("generate", "--dry-run") == generated("generate"), "refused in the same words"
     result = generated("generate", "--dry-run", "--force")
-    assert result.code == cli.OK
+    assert result.code == exits.OK
     *listed, summary = result.out.splitlines()
     assert listed == [
         "stale: generated/specops/directml/argmax.py",
@@ -90,7 +90,7 @@ def test_dry_run_writes_nothing(generated: Tree) -> None:
 
 
 def test_dry_run_on_nothing_makes_no_folder(tree: Tree) -> None:
-    assert tree("generate", "--dry-run").code == cli.OK
+    assert tree("generate", "--dry-run").code == exits.OK
     assert not tree.path("generated").exists()
 
 
@@ -105,7 +105,7 @@ def test_foreign_files_stay(generated: Tree, manifest: str) -> None:
     generated.write("generated/specops/.tensor.py.swp", "")
     before = generated.generated()
     result = generated("generate")
-    assert (result.code, result.out) == (cli.ERRORS, "")
+    assert (result.code, result.out) == (exits.ERRORS, "")
     assert result.err == "".join(
         f"error[E301]: generated/{name} belongs to no spec and is not in generated/MANIFEST\n"
         "  = help: move what you need out of generated/; `--force` removes it\n\n"
@@ -113,7 +113,7 @@ def test_foreign_files_stay(generated: Tree, manifest: str) -> None:
     )
     assert generated.generated() == before
     assert "2 removed" in generated("generate", "--force").out
-    assert generated("check").code == cli.OK
+    assert generated("check").code == exits.OK
 
 
 def test_orphans_go_with_their_folders(generated: Tree) -> None:
@@ -122,13 +122,13 @@ def test_orphans_go_with_their_folders(generated: Tree) -> None:
     generated.write("generated/specops/webnn/old/__pycache__/hardmax.pyc", "")
     generated.path("specs/plain/argmax.yaml").unlink()
     result = generated("generate")
-    assert result.code == cli.OK
+    assert result.code == exits.OK
     assert "4 removed" in result.out
     assert not generated.path("generated/specops/webnn").exists()
     assert not generated.path("generated/specops/plain/argmax.py").exists()
     assert not generated.path("generated/tests/cases/plain_argmax.py").exists()
     assert "plain_argmax" not in generated.text("generated/tests/cases/__init__.py")
-    assert generated("check").code == cli.OK
+    assert generated("check").code == exits.OK
 
 
 def test_partial_generate(generated: Tree) -> None:
@@ -148,20 +148,20 @@ def test_partial_generate(generated: Tree) -> None:
         "specops/directml/argmax.py",
         "MANIFEST",
     }
-    assert generated("check", "directml/argmax").code == cli.OK
+    assert generated("check", "directml/argmax").code == exits.OK
     result = generated("check", "plain/argmax")
-    assert result.code == cli.DIFFERENCES
+    assert result.code == exits.DIFFERENCES
     assert "plain/argmax.py is out of date" in result.out, "not taken for a hand edit"
-    assert generated("generate", "argmax").code == cli.OK
+    assert generated("generate", "argmax").code == exits.OK
     assert generated.path("generated/specops/old.py").exists(), "only a full run removes orphans"
     assert "old.py" in generated("check").out
-    assert generated("generate", "--force").code == cli.OK
-    assert generated("check").code == cli.OK
+    assert generated("generate", "--force").code == exits.OK
+    assert generated("check").code == exits.OK
 
 
 def test_partial_generate_leaves_no_import_of_a_missing_file(small: Tree) -> None:
     """What belongs to all operators imports the files of each: those of another are written where there are none."""
-    assert small("generate").code == cli.OK
+    assert small("generate").code == exits.OK
     for name in ("argmost", "argleast"):
         text = small.text(ARGMAX).replace("_ARGMAX\n", f"_{name.upper()}\n")
         small.write(f"specs/directml/{name}.yaml", text)
@@ -170,7 +170,7 @@ def test_partial_generate_leaves_no_import_of_a_missing_file(small: Tree) -> Non
     assert "6 new" in small("generate", "argmost").out
     used = ("-c", "from specops.directml import argmost, argleast")
     assert trees.run_generated(small.root, *used) == trees.Result(0, "", "")
-    assert small("check").code == cli.OK
+    assert small("check").code == exits.OK
 
 
 # --- check turns red -------------------------------------------------------------------------------------------------
@@ -180,7 +180,7 @@ def red(tree: Tree, file: str, said: str, help: str, *before_it: str) -> str:
     """`check` exits with 1, names this file and no others but those, shows a diff and the command that mends it."""
     before = tree.generated()
     result = tree("check")
-    assert result.code == cli.DIFFERENCES
+    assert result.code == exits.DIFFERENCES
     assert re.findall(r"^error: (.+)$", result.out, re.MULTILINE) == [
         f"{name} {said}" for name in (*before_it, file)
     ]
@@ -188,7 +188,7 @@ def red(tree: Tree, file: str, said: str, help: str, *before_it: str) -> str:
     assert f"  = help: {help}" in result.out
     assert tree.generated() == before, "check never writes"
     github = tree("check", "--format", "github")
-    assert github.code == cli.DIFFERENCES
+    assert github.code == exits.DIFFERENCES
     assert github.out.startswith("::error ") and f"::error file={file}," in github.out
     return result.out
 
@@ -299,7 +299,7 @@ def test_check_looks_at_the_manifest(generated: Tree) -> None:
     manifest = generated.path("generated/MANIFEST")
     manifest.unlink()
     result = generated("check")
-    assert result.code == cli.DIFFERENCES
+    assert result.code == exits.DIFFERENCES
     assert "generated/MANIFEST" in result.out
     dry = generated("generate", "--dry-run")
     assert dry.out.startswith("missing: generated/MANIFEST\n")
@@ -308,15 +308,15 @@ def test_check_looks_at_the_manifest(generated: Tree) -> None:
     assert ", the manifest restored (" in generated("generate").out
     assert "restored" not in generated("generate").out
     generated.write("generated/MANIFEST", generated.text("generated/MANIFEST").replace("a", "b"))
-    assert generated("check").code == cli.DIFFERENCES
-    assert generated("generate").code == cli.OK
-    assert generated("check").code == cli.OK
+    assert generated("check").code == exits.DIFFERENCES
+    assert generated("generate").code == exits.OK
+    assert generated("check").code == exits.OK
 
 
 def test_check_json(generated: Tree) -> None:
     generated.path(CASES).unlink()
     result = generated("check", "--format", "json")
-    assert result.code == cli.DIFFERENCES
+    assert result.code == exits.DIFFERENCES
     assert result.out == (
         '[\n  {\n    "kind": "missing",\n'
         f'    "file": "{CASES}",\n'
@@ -324,7 +324,7 @@ def test_check_json(generated: Tree) -> None:
         f'    "help": "{GENERATE}"\n'
         "  }\n]\n"
     )
-    assert generated("generate").code == cli.OK
+    assert generated("generate").code == exits.OK
     assert generated("check", "--format", "json").out == "[]\n"
 
 
@@ -338,19 +338,19 @@ def test_generate_refuses_a_hand_edit(generated: Tree) -> None:
     generated.path(CASES).unlink()
     before, at = generated.generated(), times(generated)
     result = generated("generate")
-    assert (result.code, result.out) == (cli.ERRORS, "")
+    assert (result.code, result.out) == (exits.ERRORS, "")
     assert result.err == (
         "error[E301]: generated/specops/tensor.py was edited by hand\n"
         "  = help: move the change to templates/runtime/tensor.py; `--force` overwrites it\n\n"
     )
     assert (generated.generated(), times(generated)) == (before, at)
-    assert generated("generate", "--force").code == cli.OK
-    assert generated("check").code == cli.OK
+    assert generated("generate", "--force").code == exits.OK
+    assert generated("check").code == exits.OK
     assert b"look through" in generated.generated()["specops/directml/argmax.py"]
 
 
 def test_a_refusal_names_its_file_for_programs(small: Tree) -> None:
-    assert small("generate").code == cli.OK
+    assert small("generate").code == exits.OK
     name = "generated/specops/tensor.py"
     small.write(name, "x = 1\n")
     record = json.loads(small("generate", "--format", "json").out)[0]
@@ -370,7 +370,7 @@ def test_generate_refuses_to_remove_a_hand_edit(generated: Tree) -> None:
     generated.path("specs/plain/argmax.yaml").unlink()
     before, at = generated.generated(), times(generated)
     result = generated("generate")
-    assert (result.code, result.out) == (cli.ERRORS, "")
+    assert (result.code, result.out) == (exits.ERRORS, "")
     assert result.err == (
         "error[E301]: generated/specops/plain/argmax.py belongs to no spec and was edited by hand\n"
         "  = help: move what you need out of generated/; `--force` removes it\n\n"
@@ -378,7 +378,7 @@ def test_generate_refuses_to_remove_a_hand_edit(generated: Tree) -> None:
     assert (generated.generated(), times(generated)) == (before, at)
     generated.write("generated/specops/plain/argmax.py", text)
     assert "4 removed" in generated("generate").out
-    assert generated("check").code == cli.OK
+    assert generated("check").code == exits.OK
 
 
 @pytest.mark.parametrize("verb", ["generate", "check"])
@@ -389,7 +389,7 @@ def test_an_error_in_any_spec_stops_all(generated: Tree, verb: str) -> None:
     before, at = generated.generated(), times(generated)
     for names in ([], ["directml/argmax"]):
         result = generated(verb, *names)
-        assert result.code == cli.ERRORS
+        assert result.code == exits.ERRORS
         assert "specs/plain/argmax.yaml" in result.err
         assert (generated.generated(), times(generated)) == (before, at)
 
@@ -399,7 +399,7 @@ def test_an_error_in_a_template_writes_nothing(generated: Tree) -> None:
     generated.edit("templates/plain/init.py.jinja", "{{ header }}", "{{ headr }}")
     before = generated.generated()
     result = generated("generate")
-    assert result.code == cli.ERRORS
+    assert result.code == exits.ERRORS
     assert "error[E401]: 'headr' is undefined" in result.err
     assert generated.generated() == before
 
@@ -412,7 +412,7 @@ def test_an_error_in_a_template_is_told_once(small: Tree) -> None:
     template = "templates/directml/operator.py.jinja"
     small.write(template, small.text(template).replace("{{ header }}", "{{ headr }}", 1))
     result = small("generate")
-    assert result.code == cli.ERRORS
+    assert result.code == exits.ERRORS
     assert result.err.count("error[") == 1
     assert "error[E401]: 'headr' is undefined\n --> templates/directml/operator" in result.err
 
@@ -428,7 +428,7 @@ def test_missing_templates_remove_nothing(generated: Tree, folder: str, error: s
     before = generated.generated()
     shutil.rmtree(generated.path(f"templates/{folder}"))
     result = generated("generate")
-    assert result.code == cli.ERRORS
+    assert result.code == exits.ERRORS
     assert error in result.err
     assert generated.generated() == before
 
@@ -447,7 +447,7 @@ def test_modules_that_others_import(generated: Tree, removed: str, missing: list
     path = generated.path(f"templates/runtime/{removed}")
     shutil.rmtree(path) if path.is_dir() else path.unlink()
     result = generated("generate")
-    assert result.code == (cli.ERRORS if missing else cli.OK)
+    assert result.code == (exits.ERRORS if missing else exits.OK)
     for module in missing:
         assert result.err.count(f"no generated file is the module `{module}`\n") == 1
     assert result.err.count("--> templates/runtime/") == result.err.count("error[E403]")
@@ -458,13 +458,13 @@ def test_modules_that_others_import(generated: Tree, removed: str, missing: list
 def test_unknown_operator(generated: Tree, verb: str) -> None:
     before = generated.generated()
     result = generated(verb, "argmx")
-    assert result.code == cli.ERRORS
+    assert result.code == exits.ERRORS
     assert "there is no operator `argmx`\n  = help: did you mean `argmax`?" in result.err
     assert generated.generated() == before
 
 
 def test_no_verb_prints_help(capsys: pytest.CaptureFixture[str]) -> None:
-    assert cli.main([]) == cli.OK
+    assert cli.main([]) == exits.OK
     out = capsys.readouterr().out
     for word in ("usage: python -m generator", "generate", "check", "lint", "Exit codes"):
         assert word in out
@@ -473,7 +473,7 @@ def test_no_verb_prints_help(capsys: pytest.CaptureFixture[str]) -> None:
 def test_unknown_verb(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as caught:
         cli.main(["generat"])
-    assert caught.value.code == cli.ERRORS
+    assert caught.value.code == exits.ERRORS
     assert "generat" in capsys.readouterr().err
 
 
@@ -483,9 +483,9 @@ def test_a_bug_of_the_generator(tree: Tree, monkeypatch: pytest.MonkeyPatch) -> 
     def fail(*_: object) -> None:
         raise ZeroDivisionError("planted")
 
-    monkeypatch.setattr(cli.plan, "files", fail)
+    monkeypatch.setattr(asked.plan, "files", fail)
     result = tree("generate")
-    assert result.code == cli.BUG
+    assert result.code == exits.BUG
     assert "planted" in result.err
     assert "bug of the generator" in result.err
     assert not tree.path("generated").exists()
@@ -497,8 +497,8 @@ def test_a_bug_of_the_generator(tree: Tree, monkeypatch: pytest.MonkeyPatch) -> 
 def test_a_file_where_a_folder_should_be(tree: Tree) -> None:
     """It is an orphan, and goes before the folder is made."""
     orphan(tree, "specops")
-    assert tree("generate").code == cli.OK
-    assert tree("check").code == cli.OK
+    assert tree("generate").code == exits.OK
+    assert tree("check").code == exits.OK
 
 
 def test_a_file_in_place_of_generated(tree: Tree) -> None:
@@ -510,11 +510,11 @@ def test_a_file_in_place_of_generated(tree: Tree) -> None:
 def test_what_the_system_refuses_is_told_to_programs(small: Tree) -> None:
     small.write("generated", "in the way\n")
     result = small("generate", "--format", "json")
-    assert (result.code, result.err) == (cli.ERRORS, "")
+    assert (result.code, result.err) == (exits.ERRORS, "")
     (record,) = json.loads(result.out)
     assert (record["code"], record["file"]) == ("E302", "generated")
     result = small("generate", "--format", "github")
-    assert (result.code, result.err) == (cli.ERRORS, "")
+    assert (result.code, result.err) == (exits.ERRORS, "")
     assert result.out.startswith(
         "::error file=generated,title=E302::generated: Not a directory; help: "
     )
@@ -570,7 +570,7 @@ def test_a_folder_that_cannot_be_written(
     )
     now = generated.generated()
     assert {path for path in now if now[path] != before.get(path)} == {"MANIFEST"}
-    assert generated("generate").code == cli.OK
+    assert generated("generate").code == exits.OK
 
 
 # --- determinism -----------------------------------------------------------------------------------------------------
@@ -623,7 +623,7 @@ def test_output_depends_on_nothing_else(tmp_path: Path) -> None:
             cwd=elsewhere,
             environment={"PYTHONPATH": str(PROJECT), **setting},
         )
-        assert result.code == cli.OK, (python, setting, result.err)
+        assert result.code == exits.OK, (python, setting, result.err)
         assert trees.contents(root / "generated") == committed, (python, setting)
 
 
@@ -632,7 +632,7 @@ def test_windows_line_ends_change_nothing(whole: Tree) -> None:
     for path in [*whole.path("specs").rglob("*.yaml"), *whole.path("templates").rglob("*")]:
         if path.is_file():
             path.write_bytes(path.read_bytes().replace(b"\n", b"\r\n"))
-    assert whole("generate").code == cli.OK
+    assert whole("generate").code == exits.OK
     assert whole.generated() == trees.contents(PROJECT / "generated")
 
 
@@ -665,7 +665,7 @@ def test_command_of_a_header_mends_the_file(generated: Tree) -> None:
         text = generated.text(f"generated/{file}")
         arguments = text.split("\n")[2].partition("python -m generator ")[2].split()
         generated.path(f"generated/{file}").unlink()
-        assert generated(*arguments).code == cli.OK
+        assert generated(*arguments).code == exits.OK
         assert generated.text(f"generated/{file}") == text
 
 
@@ -692,7 +692,7 @@ def test_golden(
     root = tmp_path / "tree"
     shutil.copytree(golden / "specs", root / "specs")
     shutil.copytree(PROJECT / "templates", root / "templates")
-    assert run(["generate", "--root", str(root)]).code == cli.OK
+    assert run(["generate", "--root", str(root)]).code == exits.OK
     written = trees.contents(root / "generated")
     spec = b"specs/directml/argmin_small.yaml"
     own = [p for p in written if spec in written[p][:300] or p == "DECIDED.md"]
@@ -732,7 +732,7 @@ def test_integers_are_shown_as_they_are(tree: Tree) -> None:
     example = f"  - {{id: rows, page: a, given: {{{data}}}, expect: {{{result}}}}}\n"
     text = text[: text.index("  - id: rows\n")] + example + text[text.index("\nsilent:") :]
     tree.write("specs/plain/mean.yaml", text)
-    assert tree("generate").code == cli.OK
+    assert tree("generate").code == exits.OK
     module = tree.text("generated/specops/plain/mean.py")
     assert ">>> specops.mean(x, axis=[1]).tolist()\n    [0, 3]\n" in module
 
@@ -754,8 +754,8 @@ def test_examples_are_short_and_give_no_defaults() -> None:
 def test_leftovers_are_tidied(generated: Tree) -> None:
     """Temporary files of a run that was killed go with the next run."""
     generated.write(f"generated/specops/{output._TEMPORARY}0abc12ef", "half")
-    assert generated("check").code == cli.OK
-    assert generated("generate").code == cli.OK
+    assert generated("check").code == exits.OK
+    assert generated("generate").code == exits.OK
     assert not list(generated.root.rglob(f"{output._TEMPORARY}*"))
 
 

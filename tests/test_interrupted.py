@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 from trees import ARGMAX, PROJECT, SENTENCE, Tree, old_or_new, orphan
 
-from generator import cli, output
+from generator import exits, output
 
 # --- interruption ----------------------------------------------------------------------------------------------------
 
@@ -26,7 +26,7 @@ def brought_up(tree: Tree) -> tuple[Path, dict[str, bytes]]:
     """A copy of generated/ in its old state, and what the new one is, in which the tree is left."""
     start = tree.root.parent / "start"
     shutil.copytree(tree.root / "generated", start)
-    assert tree("generate").code == cli.OK
+    assert tree("generate").code == exits.OK
     return start, tree.generated()
 
 
@@ -62,18 +62,18 @@ def test_interruption_at_every_write(
             patch.setattr(os, "replace", stop)
             result = tree("generate")
         if calls <= n:
-            assert result.code == cli.OK
+            assert result.code == exits.OK
             break
-        assert result.code == cli.ERRORS
+        assert result.code == exits.ERRORS
         assert "interrupted" in result.err
         old_or_new(tree, old, new)
         differences = tree("check")
-        assert differences.code == cli.DIFFERENCES
+        assert differences.code == exits.DIFFERENCES
         assert "edited by hand" not in differences.out
         tree.write(ARGMAX, later)
         mended = tree("generate")
-        assert mended.code == cli.OK, mended.err
-        assert tree("check").code == cli.OK
+        assert mended.code == exits.OK, mended.err
+        assert tree("check").code == exits.OK
         assert not list(tree.root.rglob(".specops-*"))
         n += 1
     assert n >= 9, "the manifest twice and seven files"
@@ -115,8 +115,8 @@ def test_killed_while_writing(two_states: tuple[Tree, dict[str, bytes]]) -> None
         old_or_new(tree, old, new)
         tree.write(ARGMAX, spec.replace("look through", "read through"))
         mended = tree("generate")
-        assert mended.code == cli.OK, mended.err
-        assert tree("check").code == cli.OK
+        assert mended.code == exits.OK, mended.err
+        assert tree("check").code == exits.OK
         assert not list(tree.root.rglob(".specops-*"))
     assert killed >= 1
 
@@ -137,7 +137,7 @@ def test_two_generators_at_once(
             for _ in range(2)
         ]
         ends = [process.communicate(timeout=60) for process in both]
-        assert [process.returncode for process in both] == [cli.OK, cli.OK], ends
+        assert [process.returncode for process in both] == [exits.OK, exits.OK], ends
         assert tree.generated() == new
 
 
@@ -167,7 +167,7 @@ def test_a_folder_that_refuses_each_file(small: Tree, monkeypatch: pytest.Monkey
     refused = held(monkeypatch, os, "open", f"{output._TEMPORARY}*")
     monkeypatch.setattr(tempfile, "mkstemp", None)
     result = small("generate")
-    assert result.code == cli.ERRORS
+    assert result.code == exits.ERRORS
     assert "error[E302]: generated/MANIFEST: Permission denied" in result.err
     assert len(refused) == 10
 
@@ -181,9 +181,9 @@ def test_files_that_another_generator_reads(
     replaced = held(monkeypatch, os, "replace", f"{output._TEMPORARY}*", 3)
     removed = held(monkeypatch, Path, "unlink", "old.py", 3)
     result = generated("generate")
-    assert result.code == cli.OK, result.err
+    assert result.code == exits.OK, result.err
     assert len(replaced) == len(removed) == 3
-    assert generated("check").code == cli.OK
+    assert generated("check").code == exits.OK
 
 
 @pytest.mark.parametrize("file", ["MANIFEST", "specops/directml/argmax.py"])
@@ -192,7 +192,7 @@ def test_a_file_that_another_generator_replaces(
 ) -> None:
     """It is read a moment later; one that stays closed is an error."""
     refused = held(monkeypatch, Path, "read_bytes", f"generated/{file}", 3)
-    assert generated("check").code == cli.OK
+    assert generated("check").code == exits.OK
     assert len(refused) == 3
     held(monkeypatch, Path, "read_bytes", f"generated/{file}")
     assert f"{file}: Permission denied" in generated("check").err
@@ -205,5 +205,5 @@ def test_a_temporary_file_that_another_generator_writes(
     name = f"generated/specops/{output._TEMPORARY}0abc12ef"
     generated.write(name, "half")
     refused = held(monkeypatch, Path, "unlink", f"{output._TEMPORARY}*")
-    assert generated("generate").code == cli.OK
+    assert generated("generate").code == exits.OK
     assert len(refused) == 1 and generated.path(name).is_file()

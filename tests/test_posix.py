@@ -24,7 +24,7 @@ from test_command import ARGMAX, environment, started
 from test_dxdispatch import Case, with_values, writing
 from trees import clear_error
 
-from generator import cli, output
+from generator import exits, output
 
 
 def on_terminal(*arguments: str, **changes: str) -> str:
@@ -298,7 +298,7 @@ def test_nothing_is_written_through_a_link(generated: trees.Tree, place: str, ve
     assert f"{place}: a link or no file at all; remove it" in result.err
     assert (trees.contents(outside) if outside.is_dir() else outside.read_bytes()) == before
     generated.path(place).unlink()
-    assert generated("generate", "--force").code == cli.OK
+    assert generated("generate", "--force").code == exits.OK
 
 
 def test_a_link_to_a_cache(generated: trees.Tree) -> None:
@@ -318,7 +318,7 @@ def test_a_pipe_in_the_tree(generated: trees.Tree, file: str) -> None:
     generated.path(file).unlink(missing_ok=True)
     os.mkfifo(generated.path(file))
     result = generated("generate")
-    assert result.code == cli.ERRORS
+    assert result.code == exits.ERRORS
     assert Path(file).name in result.err
 
 
@@ -438,12 +438,12 @@ def test_files_that_may_not_grow(two_states: States) -> None:
         text=True,
         check=False,
     )
-    assert done.returncode == cli.ERRORS
+    assert done.returncode == exits.ERRORS
     assert ": File too large" in done.stderr
     assert "Traceback" not in done.stderr
     assert not list(folder.rglob(".specops-*"))
     now = trees.contents(folder)
-    assert tree("generate").code == cli.OK
+    assert tree("generate").code == exits.OK
     new = tree.generated()
     assert all(now[path] in (old.get(path), new.get(path)) for path in now if path != "MANIFEST")
     assert now != new
@@ -459,14 +459,14 @@ def test_a_tree_that_is_read_only(two_states: States) -> None:
     assert tree.generated() == before
     for path in [tree.root / "generated", *(tree.root / "generated").rglob("*")]:
         path.chmod(0o755 if path.is_dir() else 0o644)
-    assert tree("generate").code == cli.OK
+    assert tree("generate").code == exits.OK
 
 
 def test_everybody_may_read_what_is_generated(tree: trees.Tree) -> None:
     """Whatever the user's own files are for."""
     before = os.umask(0o077)
     try:
-        assert tree("generate").code == cli.OK
+        assert tree("generate").code == exits.OK
     finally:
         os.umask(before)
     files = [p for p in tree.path("generated").rglob("*") if p.is_file()]
@@ -506,7 +506,7 @@ def test_a_folder_that_is_closed(two_states: States, mode: int) -> None:
         for verb in ("generate", "check"):
             result = tree(verb)
             if (verb, mode) == ("check", 0o555):
-                assert result.code == cli.DIFFERENCES
+                assert result.code == exits.DIFFERENCES
                 continue
             clear_error(result)
             assert re.search(r"generated/specops/plain\S*: Permission denied", result.err)
@@ -520,7 +520,7 @@ def test_a_link_to_nowhere_is_no_empty_folder(tree: trees.Tree) -> None:
     shutil.rmtree(tree.path("specs/plain"))
     tree.path("specs/plain").symlink_to("/nowhere")
     result = tree("lint")
-    assert result.code == cli.ERRORS
+    assert result.code == exits.ERRORS
     assert "error[E005]: cannot read the folder `specs/plain`: No such file" in result.err
 
 
@@ -534,7 +534,7 @@ def test_specs_that_cannot_be_listed(two_states: States, mode: int) -> None:
         tree.path("specs/plain").chmod(mode)
         for verb in ("generate", "check", "lint"):
             result = tree(verb)
-            assert result.code == cli.ERRORS
+            assert result.code == exits.ERRORS
             said = "error[E005]: cannot read the folder `specs/plain`: Permission denied\n"
             assert result.err.startswith(said)
         tree.path("specs/plain").chmod(0o755)
@@ -565,7 +565,7 @@ def test_names_of_files_that_are_no_text(tree: trees.Tree, format: str) -> None:
                 pass
             done = subprocess.run([*command, verb, *rest], **options, check=False)
             os.unlink(path)
-            assert done.returncode == (cli.ERRORS if verb == "lint" else cli.DIFFERENCES)
+            assert done.returncode == (exits.ERRORS if verb == "lint" else exits.DIFFERENCES)
             assert b"Traceback" not in done.stdout
             assert b"\n::error title=a" not in done.stdout
 
@@ -573,11 +573,11 @@ def test_names_of_files_that_are_no_text(tree: trees.Tree, format: str) -> None:
 @pytest.mark.parametrize(
     ("arguments", "code"),
     [
-        (["check"], cli.DIFFERENCES),
-        (["diff", "directml/argmax", "plain/argmax"], cli.DIFFERENCES),
-        (["lint", "argmx"], cli.ERRORS),
-        (["lint", "argmx", "--format", "github"], cli.ERRORS),
-        (["lint"], cli.OK),
+        (["check"], exits.DIFFERENCES),
+        (["diff", "directml/argmax", "plain/argmax"], exits.DIFFERENCES),
+        (["lint", "argmx"], exits.ERRORS),
+        (["lint", "argmx", "--format", "github"], exits.ERRORS),
+        (["lint"], exits.OK),
     ],
 )
 def test_a_reader_that_has_seen_enough(
@@ -614,5 +614,5 @@ def test_output_that_cannot_be_written(two_states: States, tmp_path: Path) -> No
             check=False,
             preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0)),
         )
-    assert done.returncode == cli.ERRORS
+    assert done.returncode == exits.ERRORS
     assert done.stderr == b"error: File too large: <stdout>\n"

@@ -11,7 +11,7 @@ import trees
 from test_trace import Floors
 from trees import ARGMAX, VOCABULARY, Tree
 
-from generator import cli
+from generator import exits
 
 
 @pytest.fixture(scope="module")
@@ -32,7 +32,7 @@ def sabotaged(base: Path, run: Callable[[list[str]], trees.Result]) -> Iterator[
 def tables(tree: Tree) -> trees.Result:
     """Generate, and run the generated tables."""
     generated = tree("generate")
-    assert generated.code == cli.OK, generated.err
+    assert generated.code == exits.OK, generated.err
     # argmax alone: the damage is done to it, and the other kernels would be compiled anew each time.
     chosen = ("-k", "directml/argmax or plain/argmax")
     arguments = ("-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", "--rootdir", str(tree.root))
@@ -55,7 +55,7 @@ def test_unharmed_is_green(sabotaged: Tree) -> None:
 
 
 KERNEL = "templates/kernels/arg_reduce.py"
-LOWERING = "templates/runtime/lowering/arg_reduce.py"
+LOWERING = "templates/runtime/lowering/search.py"
 
 # name: (file, old, new, the test that turns red)
 RED_TABLES = {
@@ -237,7 +237,7 @@ def test_lint_turns_red(sabotaged: Tree, name: str) -> None:
     file, old, new, code = RED_LINT[name]
     replace(sabotaged, file, old, new)
     result = sabotaged("lint")
-    assert result.code == cli.ERRORS, f"{name}: nobody noticed"
+    assert result.code == exits.ERRORS, f"{name}: nobody noticed"
     assert f"error[{code}]: " in result.err, result.err
 
 
@@ -266,7 +266,7 @@ def test_what_proves_data_types(whole: Tree, old: str, new: str, code: str) -> N
     """A constraint proves nothing where a tensor that it reads may be absent; an expression may have no value."""
     replace(whole, POOLING, old, new)
     result = whole("lint", "directml/max_pooling2")
-    assert result.code == cli.ERRORS
+    assert result.code == exits.ERRORS
     assert f"error[{code}]: " in result.err, result.err
 
 
@@ -283,12 +283,12 @@ def test_floors_turn_red(whole: Tree, name: str) -> None:
     text = whole.text(ARGMAX)
     a, b = text.index(start), text.index(end)
     whole.write(ARGMAX, text[:a] + text[b:])
-    assert whole("lint").code == cli.OK
+    assert whole("lint").code == exits.OK
     assert Floors.of(whole.root).missing()
 
 
 def test_floors_turn_red_for_a_data_type(whole: Tree) -> None:
     """INT64 is in no example and in one table: only the floor notices that it is gone."""
     replace(whole, ARGMAX, TYPES_4_1, TYPES_4_1.replace("INT64, INT32, ", "INT32, "))
-    assert whole("lint").code == cli.OK
+    assert whole("lint").code == exits.OK
     assert Floors.of(whole.root).missing()

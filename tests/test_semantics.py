@@ -9,7 +9,7 @@ import pytest
 import trees
 from trees import ARGMAX, VOCABULARY, Tree
 
-from generator import cli
+from generator import exits
 
 # The answers of the operator to calls that tell all its meanings apart; keyed by what each one shows.
 PROBE = """
@@ -74,8 +74,8 @@ def test_meaning(generated: Tree, key: str) -> None:
     """Each value under `semantics` decides what the kernel returns; what it does not decide stays."""
     old, new, changed = CHANGES[key]
     generated.edit(ARGMAX, old, new)
-    assert generated("check").code == (cli.DIFFERENCES if changed else cli.OK)
-    assert generated("generate").code == cli.OK
+    assert generated("check").code == (exits.DIFFERENCES if changed else exits.OK)
+    assert generated("generate").code == exits.OK
     assert answers(generated) == {**UNCHANGED, **changed}
 
 
@@ -93,7 +93,7 @@ def test_axes(generated: Tree) -> None:
         text = re.sub(r"(?ms)^equivalences:.*?(?=^\w|\Z)", "", path.read_text(encoding="utf-8"))
         path.write_text(text, encoding="utf-8")
     result = generated("generate")
-    assert result.code == cli.OK, result.err
+    assert result.code == exits.OK, result.err
     probe = (
         "import numpy as np; from specops import directml as dml;"
         "x = np.array([[1, 5, 0], [7, 3, 9]], np.float32);"
@@ -145,7 +145,7 @@ def test_kernel(generated: Tree) -> None:
     generated.edit(VOCABULARY, family, family + family.replace("arg_reduce", "last_index"))
     generated.edit(ARGMAX, "kernel: arg_reduce", "kernel: last_index")
     result = generated("generate")
-    assert result.code == cli.OK, result.err
+    assert result.code == exits.OK, result.err
     # The other operator keeps its kernel, so both are there.
     for family in ("arg_reduce", "last_index"):
         assert generated.path(f"generated/specops/kernels/{family}.py").is_file()
@@ -169,7 +169,7 @@ TABLE = "generated/tests/cases/directml_argmax.py"
 def differences(tree: Tree) -> dict[str, str]:
     """The diff of each file that `check` finds different."""
     result = tree("check")
-    assert result.code == cli.DIFFERENCES
+    assert result.code == exits.DIFFERENCES
     parts = result.out.split("error: ")[1:]
     return {part.split(" ")[0]: part for part in parts}
 
@@ -182,7 +182,7 @@ def test_data_type(generated: Tree) -> None:
     assert {VALIDATOR, TABLE} <= found.keys()
     assert "UINT64" in found[VALIDATOR]
     assert '+    ("4.1", "InputTensor", "UINT64", None),' in found[TABLE]
-    assert generated("generate").code == cli.OK
+    assert generated("generate").code == exits.OK
     assert '("4.1", "InputTensor", "UINT64", None)' in generated.text(TABLE)
     probe = (
         "import numpy as np; from specops import directml as dml\n"
@@ -206,7 +206,7 @@ def test_constraint(generated: Tree) -> None:
     assert {VALIDATOR, TABLE} <= found.keys()
     assert "+    return unique(Axes) and len(Axes) <= 4" in found[VALIDATOR]
     assert "+    axes_unique: at most four axes, none twice (decided)" in found[VALIDATOR]
-    assert generated("generate").code == cli.OK
+    assert generated("generate").code == exits.OK
     text = generated.text(VALIDATOR)
     assert "return unique(Axes) and len(Axes) <= 4" in text
     assert 'allowed="at most four axes, none twice"' in text
@@ -229,7 +229,7 @@ def test_removed_constraint(generated: Tree) -> None:
     generated.write(ARGMAX, text[:start] + text[end:])
     found = differences(generated)
     assert {VALIDATOR, TABLE} <= found.keys()
-    assert generated("generate").code == cli.OK
+    assert generated("generate").code == exits.OK
     assert "index_fits" not in generated.text(VALIDATOR) + generated.text(TABLE)
 
 

@@ -21,7 +21,7 @@ import trees
 import yaml
 from trees import PROJECT
 
-from generator import expr
+from generator.expr import language
 from generator.lint.subject import MODULE_NAMES
 
 GENERATED = PROJECT / "generated"
@@ -127,7 +127,7 @@ def test_no_name_is_taken_twice(spec: str) -> None:
     places = [t for n in tree.body if isinstance(n, ast.Assign) for t in n.targets]
     places += [n.target for n in tree.body if isinstance(n, ast.AnnAssign)]
     names |= {place.id for place in places if isinstance(place, ast.Name)}
-    assert names - {"annotations"} <= MODULE_NAMES | expr.FUNCTIONS.keys()
+    assert names - {"annotations"} <= MODULE_NAMES | language.FUNCTIONS.keys()
 
 
 @pytest.mark.parametrize("spec", SPECS)

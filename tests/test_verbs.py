@@ -23,6 +23,7 @@ from generator import (
     cli,
     compare,
     diagnostics,
+    exits,
     import_block,
     model,
     names,
@@ -46,7 +47,7 @@ def test_examples_of_the_generator(module: Any, least: int) -> None:
     assert (failed, attempted >= least) == (0, True)
 
 
-@pytest.mark.parametrize(("system", "code"), [(trees.WINDOWS, cli.OK), (os, cli.ERRORS)])
+@pytest.mark.parametrize(("system", "code"), [(trees.WINDOWS, exits.OK), (os, exits.ERRORS)])
 def test_a_reader_that_has_seen_enough_as_windows_tells_it(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
@@ -58,7 +59,7 @@ def test_a_reader_that_has_seen_enough_as_windows_tells_it(
     with trees.Unread((tmp_path / "out").open("wb")) as stream:
         monkeypatch.setattr(sys, "stdout", stream)
         assert cli.main(["list", "argmax"]) == code
-    assert bool(capsys.readouterr().err) == (code != cli.OK)
+    assert bool(capsys.readouterr().err) == (code != exits.OK)
 
 
 # --- list ---
@@ -174,7 +175,7 @@ EXPLAINED = {
 @pytest.mark.parametrize("subject", EXPLAINED)
 def test_explain(run: Run, subject: str) -> None:
     result = run(["explain", subject])
-    assert (result.code, result.err) == (cli.OK, "")
+    assert (result.code, result.err) == (exits.OK, "")
     for text in EXPLAINED[subject]:
         assert text in result.out
 
@@ -194,7 +195,7 @@ def test_options_stand_before_the_verb_or_behind_it(run: Run, tmp_path: Path) ->
 def test_a_root_without_specs_is_named(run: Run, verb: list[str], tmp_path: Path) -> None:
     for root in (tmp_path, tmp_path / "nowhere"):
         result = run([*verb, "--root", str(root)])
-        assert (result.code, result.out) == (cli.ERRORS, "")
+        assert (result.code, result.out) == (exits.ERRORS, "")
         assert result.err == (
             f"error[E005]: there is no folder `{root / 'specs'}`\n"
             "  = help: `--root` names the folder that holds specs/\n\n"
@@ -218,7 +219,7 @@ def test_explain_what_nobody_knows(run: Run) -> None:
         "DML_AXIS_DIRECTON": "DML_AXIS_DIRECTION",
     }.items():
         result = run(["explain", subject])
-        assert result.code == cli.ERRORS
+        assert result.code == exits.ERRORS
         assert result.err.endswith(f"help: did you mean `{meant}`?\n\n"), subject
     assert "explain E2` shows all codes that begin with E2\n" in run(["explain", "E299"]).err
     assert "explain E` shows all codes that begin with E\n" in run(["explain", "e999"]).err
@@ -244,10 +245,10 @@ def test_the_path_of_a_spec_is_a_name(tree: Tree) -> None:
     ]
     for path in paths:
         assert tree("lint", path).out.startswith("1 spec ok ")
-        assert tree("generate", "--dry-run", path).code == cli.OK
+        assert tree("generate", "--dry-run", path).code == exits.OK
         assert tree("list", path).out == tree("list", "directml/argmax").out
     assert tree("diff", *paths[:2]).out == "no difference in meaning\n"
-    assert tree("new", "specs/directml/argmost.yaml", "--like", paths[0]).code == cli.OK
+    assert tree("new", "specs/directml/argmost.yaml", "--like", paths[0]).code == exits.OK
     assert TODO in tree.text("specs/directml/argmost.yaml")
     assert "a `TODO` is left" in tree("lint", "specs/directml/argmost.yaml").err
     assert "did you mean `directml/argmax`?" in tree("lint", "specs/directml/argmx.yaml").err
@@ -259,13 +260,13 @@ def test_the_path_of_a_spec_is_a_name(tree: Tree) -> None:
 def test_diff(run: Run) -> None:
     """What differs in meaning, and nothing else."""
     result = run(["diff", "directml/argmax", "directml/argmin"])
-    assert result.code == cli.DIFFERENCES
+    assert result.code == exits.DIFFERENCES
     assert "~ semantics better: greater -> less" in result.out.splitlines()
     result = run(["diff", "onnx/softmax_11", "onnx/softmax_13"])
     keys = "kind attribute, type int, default"
     assert f"~ field axis: {keys} 1 -> {keys} -1" in result.out
     same = run(["diff", "directml/argmax", "directml/argmax"])
-    assert (same.code, same.out) == (cli.OK, "no difference in meaning\n")
+    assert (same.code, same.out) == (exits.OK, "no difference in meaning\n")
 
 
 # The parts of a spec, each with a change of every key that decides something, and with the keys that decide nothing.
@@ -375,7 +376,7 @@ def test_diff_sees_each_key(part: type[BaseModel]) -> None:
 
 def test_diff_of_a_name_that_means_several(run: Run) -> None:
     result = run(["diff", "argmax", "directml/argmin"])
-    assert result.code == cli.ERRORS
+    assert result.code == exits.ERRORS
     assert "`argmax` stands for several operators" in result.err
     assert "onnx/argmax_13" in result.err
 
@@ -390,20 +391,20 @@ def test_diff_of_a_name_that_means_several(run: Run) -> None:
 def test_new(tree: Tree, name: str, like: str) -> None:
     """A spec to begin from: `lint` asks for each TODO, and for nothing of the specs that were there."""
     result = tree("new", name, "--like", like)
-    assert result.code == cli.OK
+    assert result.code == exits.OK
     assert TODO in tree.text(f"specs/{name}.yaml")
     lint = tree("lint")
-    assert lint.code == cli.ERRORS
+    assert lint.code == exits.ERRORS
     assert f"specs/{name}.yaml" in lint.err
     assert f"specs/{like}.yaml" not in lint.err
     again = tree("new", name, "--like", like)
-    assert again.code == cli.ERRORS
+    assert again.code == exits.ERRORS
     assert "is already there" in again.err
 
 
 def test_an_unfinished_spec_keeps_nobody_from_reading_others(tree: Tree) -> None:
     """Verbs that tell leave out specs with errors, of any kind, and say so."""
-    assert tree("new", "directml/argmost", "--like", "directml/argmax").code == cli.OK
+    assert tree("new", "directml/argmost", "--like", "directml/argmax").code == exits.OK
     tree.write("specs/plain/broken.yaml", "operator: [")
     for arguments in (
         ["list", "argmin"],
@@ -411,19 +412,19 @@ def test_an_unfinished_spec_keeps_nobody_from_reading_others(tree: Tree) -> None
         ["diff", "plain/argmax", "plain/argmin"],
     ):
         result = tree(*arguments)
-        assert result.code in (cli.OK, cli.DIFFERENCES)
+        assert result.code in (exits.OK, exits.DIFFERENCES)
         assert "argmin" in result.out or "less" in result.out
         names = re.findall(r"^warning: specs/(\S+)\.yaml has errors", result.err, re.MULTILINE)
         assert names == ["directml/argmost", "plain/broken"]
         assert "error" not in result.err.replace("has errors", "")
     nothing = tree("explain", "nope")
-    assert nothing.code == cli.ERRORS
+    assert nothing.code == exits.ERRORS
     assert "nothing is known of `nope`" in nothing.err
 
 
 def test_an_unfinished_spec_that_is_asked_for_shows_its_errors(tree: Tree) -> None:
     """Of `explain` and `diff` as CONTRIBUTING names them for a spec that lint refuses."""
-    assert tree("new", "directml/argmost", "--like", "directml/argmax").code == cli.OK
+    assert tree("new", "directml/argmost", "--like", "directml/argmax").code == exits.OK
     for arguments in (
         ["list", "argmost"],
         ["explain", "argmost"],
@@ -432,7 +433,7 @@ def test_an_unfinished_spec_that_is_asked_for_shows_its_errors(tree: Tree) -> No
         ["diff", "directml/argmax", "directml/argmost"],
     ):
         result = tree(*arguments)
-        assert result.code == cli.ERRORS
+        assert result.code == exits.ERRORS
         assert "error[E250]: a `TODO` is left" in result.err
         assert "nothing is known" not in result.err
         assert "no operator" not in result.err
@@ -440,15 +441,15 @@ def test_an_unfinished_spec_that_is_asked_for_shows_its_errors(tree: Tree) -> No
 
 def test_lint_of_a_name_tells_of_it_alone(tree: Tree) -> None:
     """Drafts of others hide neither its errors nor those of the vocabulary, and are counted."""
-    assert tree("new", "directml/argmost", "--like", "directml/argmax").code == cli.OK
+    assert tree("new", "directml/argmost", "--like", "directml/argmax").code == exits.OK
     tree.write("specs/plain/broken.yaml", "operator: [")
     counted = "warning: 2 other files below specs/ with errors; `python -m generator lint` shows"
     good = tree("lint", "argmin")
-    assert (good.code, good.err.count("\n")) == (cli.OK, 1) and counted in good.err
+    assert (good.code, good.err.count("\n")) == (exits.OK, 1) and counted in good.err
     assert re.match(r"\d specs ok", good.out)
     tree.edit("specs/plain/argmin.yaml", "use: all_in_range(axis, ", "use: all_in_range(axes, ")
     result = tree("lint", "argmin")
-    assert result.code == cli.ERRORS
+    assert result.code == exits.ERRORS
     assert re.findall(r"error\[\w+\]: .*", result.err) == [
         "error[E203]: `axes` is not a field of this operator"
     ]
@@ -461,13 +462,13 @@ def test_lint_of_a_name_tells_of_it_alone(tree: Tree) -> None:
 def test_lint_of_a_name_shows_the_line_of_a_kernel(tree: Tree) -> None:
     tree.path("templates/runtime/lowering/arg_reduce.py").unlink()
     result = tree("lint", "argmin")
-    assert result.code == cli.ERRORS
+    assert result.code == exits.ERRORS
     assert re.search(r"\n *\d+ \|   arg_reduce:\n", result.err)
 
 
 def test_a_draft_hides_no_mistake(tree: Tree) -> None:
     """All that is still to do is one error, with its lines, and others stand beside it."""
-    assert tree("new", "directml/argmost", "--like", "directml/argmax").code == cli.OK
+    assert tree("new", "directml/argmost", "--like", "directml/argmax").code == exits.OK
     tree.edit("specs/directml/argmost.yaml", "use: all_in_range(Axes, ", "use: all_in_range(Axis, ")
     text = (tree.root / "specs/directml/argmost.yaml").read_text(encoding="utf-8")
     lines = [str(n) for n, line in enumerate(text.split("\n"), 1) if "TODO" in line]
@@ -482,11 +483,11 @@ def test_what_refers_to_an_unfinished_spec_is_told(tree: Tree) -> None:
     before = tree("list").out.splitlines()
     tree.edit("specs/directml/argmax.yaml", "kind: input", "kind: imput")
     result = tree("list")
-    assert result.code == cli.OK
+    assert result.code == exits.OK
     named = re.findall(r"^warning: (\S+) has errors", result.err, re.MULTILINE)
     assert named == ["specs/directml/argmax.yaml"]
     assert len(result.out.splitlines()) == len(before) - 1
-    assert tree("list", "argmax").code == cli.OK  # other dialects have it, too
+    assert tree("list", "argmax").code == exits.OK  # other dialects have it, too
 
 
 def test_an_unfinished_copy_leaves_its_original(tree: Tree) -> None:
@@ -494,7 +495,7 @@ def test_an_unfinished_copy_leaves_its_original(tree: Tree) -> None:
     text = tree.text("specs/directml/argmax.yaml")
     tree.write("specs/directml/a_copy.yaml", text.replace("Axes", "Axis", 1))
     result = tree("list", "directml/argmax")
-    assert result.code == cli.OK
+    assert result.code == exits.OK
     named = re.findall(r"^warning: (\S+) has errors", result.err, re.MULTILINE)
     assert named == ["specs/directml/a_copy.yaml"]
 
@@ -503,9 +504,9 @@ def test_a_spec_of_another_ending_is_told(tree: Tree) -> None:
     """What refers to it is no error here either."""
     spec = tree.root / "specs/directml/argmax.yaml"
     spec.rename(spec.with_suffix(".yml"))
-    assert tree("list", "argmin").code == cli.OK
+    assert tree("list", "argmin").code == exits.OK
     result = tree("explain", "directml/argmax")
-    assert result.code == cli.ERRORS
+    assert result.code == exits.ERRORS
     assert "`specs/directml/argmax.yml` is not read" in result.err
 
 
@@ -513,7 +514,7 @@ def test_what_is_no_spec_keeps_nobody_from_reading_specs(tree: Tree) -> None:
     tree.write("specs/plain/foo.yml", "")
     tree.write("specs/foo.yaml", "")
     result = tree("list", "argmin")
-    assert result.code == cli.OK
+    assert result.code == exits.OK
     assert "warning: specs/foo.yaml has errors and is left out" in result.err
     assert "warning: specs/plain/foo.yml has errors" in result.err
 
@@ -522,14 +523,14 @@ def test_no_spec_without_errors(tree: Tree) -> None:
     for path in (tree.root / "specs").glob("*/*.yaml"):
         path.write_text("operator: [", encoding="utf-8")
     result = tree("list")
-    assert result.code == cli.ERRORS
+    assert result.code == exits.ERRORS
     assert "error[E001]" in result.err
 
 
 def test_a_broken_vocabulary_keeps_from_all(tree: Tree) -> None:
     tree.edit("specs/vocabulary.yaml", "feature_levels:", "feature_level:")
     result = tree("list")
-    assert result.code == cli.ERRORS
+    assert result.code == exits.ERRORS
     assert "specs/vocabulary.yaml" in result.err
 
 
@@ -553,7 +554,7 @@ def test_new_refuses_other_names(tree: Tree, name: str) -> None:
     """What `lint` would refuse is not written at all."""
     before = trees.contents(tree.root / "specs")
     result = tree("new", name, "--like", "directml/argmax")
-    assert result.code == cli.ERRORS
+    assert result.code == exits.ERRORS
     assert f"error[E006]: `{name}` {REFUSED[name]}" in result.err
     assert trees.contents(tree.root / "specs") == before
 
@@ -570,12 +571,12 @@ def test_new_refuses_other_names(tree: Tree, name: str) -> None:
 )
 def test_new_needs_the_version(tree: Tree, name: str, advised: str) -> None:
     result = tree("new", name, "--like", "onnx/argmax_13")
-    assert result.code == cli.ERRORS
+    assert result.code == exits.ERRORS
     assert result.err == (
         f"error[E006]: `{name}` does not end in its version\n  = help: write it as {advised}\n\n"
     )
     assert not tree.path(f"specs/{name}.yaml").exists()
-    assert tree("new", advised, "--like", "onnx/argmax_13").code == cli.OK
+    assert tree("new", advised, "--like", "onnx/argmax_13").code == exits.OK
 
 
 def test_new_advises_a_version_of_onnx(tree: Tree) -> None:
@@ -590,7 +591,7 @@ def test_new_leaves_no_result_of_the_other(whole: Tree) -> None:
     assert len(likes) >= 120
     for like in likes:
         name = f"{like.parent.name}/new_29"
-        assert whole("new", name, "--like", f"{like.parent.name}/{like.stem}").code == cli.OK
+        assert whole("new", name, "--like", f"{like.parent.name}/{like.stem}").code == exits.OK
         old, new = (yaml.safe_load(p.read_bytes()) for p in (like, like.with_stem("new_29")))
         like.with_stem("new_29").unlink()
         for example in old["examples"]:
@@ -612,7 +613,7 @@ def test_new_tells_of_a_version_that_is_newer_than_all(tree: Tree) -> None:
     newest = int(re.findall(r"newest: (\d+)", tree.text(trees.VOCABULARY))[0])
     for version in (newest, newest + 1):
         result = tree("new", f"onnx/hardmax_{version}", "--like", "onnx/hardmax_13")
-        assert result.code == cli.OK
+        assert result.code == exits.OK
         told = f"newer than the newest operator set, {newest}: raise `opsets.newest` in specs/"
         assert (told in result.err) == (version > newest)
     tree.path(trees.VOCABULARY).unlink()
@@ -622,14 +623,14 @@ def test_new_tells_of_a_version_that_is_newer_than_all(tree: Tree) -> None:
 def test_new_blanks_texts_of_several_lines(tree: Tree) -> None:
     """Their end in YAML is where the next key begins."""
     tree.edit(trees.ARGMAX, "summary: ", "summary: >\n  ")
-    assert tree("new", "directml/argmost", "--like", "directml/argmax").code == cli.OK
+    assert tree("new", "directml/argmost", "--like", "directml/argmax").code == exits.OK
     assert "\nsummary: TODO\nintroduced:" in tree.text("specs/directml/argmost.yaml")
 
 
 def test_new_from_what_is_not_yaml(tree: Tree) -> None:
     tree.write(trees.ARGMAX, "operator: [")
     result = tree("new", "directml/argmost", "--like", "directml/argmax")
-    assert result.code == cli.ERRORS
+    assert result.code == exits.ERRORS
     assert "error[E001]: `[` is not closed" in result.err
     assert not tree.path("specs/directml/argmost.yaml").exists()
 
@@ -677,7 +678,7 @@ def test_lint_across_specs(whole: Tree, name: str) -> None:
     assert old in text
     whole.write(file, text.replace(old, new, 1))
     result = whole("lint")
-    assert result.code == cli.ERRORS
+    assert result.code == exits.ERRORS
     for error in errors:
         assert error in result.err
 
@@ -707,7 +708,7 @@ def test_names_that_would_hide_another(small: Tree, name: str) -> None:
         number = id.upper().removeprefix("DIRECTML/ARGMAX")
         small.write(f"specs/{id}.yaml", text.replace("_ARGMAX\n", f"_ARGMAX{number}\n", 1))
     result = small("lint")
-    assert result.code == cli.ERRORS
+    assert result.code == exits.ERRORS
     assert f"error[E211]: {message}\n --> {place}\n" in result.err
     assert result.err.count("error[") == 1
 
@@ -726,14 +727,14 @@ def test_lint_refuses_names_of_modules(tree: Tree, name: str, like: str, operato
     text = re.sub("^operator: .*", f"operator: {operator}", tree.text(f"specs/{like}.yaml"))
     tree.write(f"specs/{name}.yaml", text)
     result = tree("lint")
-    assert result.code == cli.ERRORS
+    assert result.code == exits.ERRORS
     said = re.match(
         r"error\[E105\]: generated/specops/\S+ has another meaning\n --> (.*)\n", result.err
     )
     assert said and said[1] == f"specs/{name}.yaml:1:1"
     assert f"help: name specs/{name}.yaml otherwise\n" in result.err
     assert tree("lint", name).err == result.err
-    assert tree("lint", "argmin").code == cli.OK
+    assert tree("lint", "argmin").code == exits.OK
 
 
 def test_the_checks_of_the_runtime_are_known() -> None:

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from types import SimpleNamespace
 
-from generator import cli, output
+from generator import exits, output
 
 PROJECT = Path(__file__).resolve().parent.parent
 BASE = PROJECT / "tests/diagnostics/base"
@@ -139,7 +139,7 @@ def orphan(tree: Tree, path: str) -> None:
 
 def clear_error(result: Result) -> None:
     """An error of the writing, told without a traceback."""
-    assert result.code == cli.ERRORS
+    assert result.code == exits.ERRORS
     assert result.err.startswith("error[E302]: ")
     assert "Traceback" not in result.said
 

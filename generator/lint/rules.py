@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from generator import expr, layout
+from generator import layout
+from generator.expr import language
 from generator.lint.entries import check_needs, check_origin, check_own, check_unique
 from generator.lint.subject import Subject
 from generator.source import KeyPath
@@ -56,10 +57,10 @@ class Rules(Subject):
                         f"`{name}` is a tensor, which `violate` changes in a part",
                         self.document.key_span(at),
                         "no part is named",
-                        help=f"as in `{name}.sizes`; parts are {', '.join(expr.ATTRIBUTES)}",
+                        help=f"as in `{name}.sizes`; parts are {', '.join(language.ATTRIBUTES)}",
                     )
                 elif self.spec.field(name).type == "tensor":
-                    self.unknown(attribute, at, expr.ATTRIBUTES, "part of a tensor")
+                    self.unknown(attribute, at, language.ATTRIBUTES, "part of a tensor")
                 elif target != name:
                     self.unknown(target, at, self.names)
 

@@ -6,9 +6,9 @@ import builtins
 import keyword
 from collections.abc import Iterable
 
-from generator import expr, names
+from generator import names
 from generator.diagnostics import Report, suggestion
-from generator.expr import Expr
+from generator.expr import Expr, language
 from generator.model import SpecTree
 from generator.resolve import Operator
 from generator.source import KeyPath
@@ -93,7 +93,7 @@ class Subject:
     def taken(self, name: str, path: KeyPath, also: Iterable[str] = ()) -> None:
         """Names become functions and parameters of a generated module, where they may not replace another."""
         own = {self.operator.source.name, names.host_class(self.spec.semantics.kernel)}
-        known = {*BUILTINS, *expr.FUNCTIONS, *MODULE_NAMES, *own, *also}
+        known = {*BUILTINS, *language.FUNCTIONS, *MODULE_NAMES, *own, *also}
         if name in known or keyword.iskeyword(name):
             self.report.add(
                 "E105",

@@ -6,8 +6,9 @@ import itertools
 import re
 from collections.abc import Collection
 
-from generator import bounds, expr
+from generator import expr
 from generator.diagnostics import Report, Span, suggestion
+from generator.expr import bounds, language
 from generator.lint.entries import check_needs, check_origin, check_own, check_unique
 from generator.model import DIALECTS, KernelEntry, SpecTree, TensorTypes
 from generator.source import KeyPath
@@ -51,7 +52,7 @@ def _tensor_rules(tree: SpecTree, report: Report) -> None:
         for part, place in places:
             is_key = place[-1] == part
             span = tree.document.key_span(place) if is_key else tree.document.span(place)
-            _known(part, expr.ATTRIBUTES, "a part of a tensor", span, report)
+            _known(part, language.ATTRIBUTES, "a part of a tensor", span, report)
 
 
 def _numpy_types(tree: SpecTree, report: Report) -> None:
@@ -208,7 +209,7 @@ def _shared(tree: SpecTree, report: Report) -> None:
                 report.add("E211", f"`{name}` has the parameter `{parameter}` twice", span, "again")
         try:
             expr.check_names(shared.require, shared.parameters, name)
-        except expr.ExpressionError as error:
+        except language.ExpressionError as error:
             span = tree.document.within((*path, "require"), error.offset, error.length)
             report.add(error.code, error.message, span, error.label, help=error.help)
         span = tree.document.span((*path, "allowed"))

@@ -1,0 +1,224 @@
+"""What a command line asks for: the specs, those of them that it names, the files that follow from them."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from generator import imports, lint, output, plan, structure
+from generator.diagnostics import Report, escaped, suggestion
+from generator.exits import ERRORS, Stop, fail, show
+from generator.lint import Linted
+from generator.model import DIALECTS, SpecTree
+from generator.names import stands_for
+from generator.plan import File
+from generator.render import Renderer
+
+PROJECT = Path(__file__).resolve().parent.parent
+
+
+def linted(options: argparse.Namespace) -> Linted:
+    """The specs below --root, or the end of the run with all that is wrong with them."""
+    specs, _, told = sound(options)
+    _check_hosts(specs.tree, options, told)
+    fail(told, options)
+    return specs
+
+
+def _check_hosts(tree: SpecTree, options: argparse.Namespace, report: Report) -> None:
+    for kernel in tree.vocabulary.kernels:
+        host = f"runtime/lowering/{kernel}.py"
+        if not (templates_of(options) / host).is_file():
+            report.add(
+                "E403",
+                f"there is no `templates/{host}`",
+                tree.document.key_span(("kernels", kernel)),
+                "the host's side of this kernel",
+            )
+
+
+class Sound(NamedTuple):
+    """The specs without errors, the files that are left out for theirs, and all these errors with all files' lines."""
+
+    specs: Linted
+    left_out: list[str]
+    told: Report
+
+
+def sound(options: argparse.Namespace, names: list[str] | None = None) -> Sound:
+    """The specs below --root that have no errors: what the errors of one hide of others is asked without it.
+
+    What does not go away with a spec, as an error of the vocabulary, ends the run, with errors of those of the `names`,
+    of all specs where these are None.
+    """
+    left_out: set[str] = set()
+    told = Report()
+    while True:
+        report = Report()
+        tree = structure.load_tree(options.root, report, left_out)
+        specs = lint.lint(tree, report) if tree is not None else None
+        if specs is not None and not report:
+            return Sound(specs, sorted(left_out), _joined(told, report))
+        found = {d.span.file for d in report.diagnostics if d.span is not None} - left_out
+        if not found or (names is None and report.full):
+            show(_joined(told if names is None else told_of(names, told), report), options.format)
+            if structure.VOCABULARY in left_out and options.format == "text":
+                left = "further checks are left out until it has no errors"
+                print(f"note: {structure.VOCABULARY}: {left}", file=sys.stderr)
+            raise Stop(ERRORS)
+        left_out |= found
+        told = _joined(told, report)
+
+
+def _joined(*reports: Report) -> Report:
+    """All that these tell, once."""
+    told = list(dict.fromkeys(d for r in reports for d in r.diagnostics))
+    lines = {file: text for r in reports for file, text in r.lines.items()}
+    return Report(told, lines, len(told))
+
+
+def told_of(names: list[str], report: Report) -> Report:
+    """What is told of the specs that these names mean."""
+    told = [
+        d
+        for d in report.diagnostics
+        if d.span and any(stands_for(n, structure.operator_id(d.span.file)) for n in names)
+    ]
+    return Report(told, report.lines, len(told))
+
+
+def readable(options: argparse.Namespace, names: list[str]) -> Linted:
+    """The specs without errors, for verbs that only tell of them; a warning names each of the others.
+
+    Where one of the `names` means only specs with errors, or none is left, the run ends with these errors.
+    """
+    specs, left_out, told = sound(options, names)
+    ids = [o.id for o in specs.operators]
+    meant = [n for n in names if not any(stands_for(n, i) for i in ids)]
+    fail(told_of(meant, told) if ids else told, options)
+    for file in left_out:
+        warning = f"warning: {escaped(file)} has errors and is left out"
+        print(f"{warning}; `python -m generator lint` shows them", file=sys.stderr)
+    return specs
+
+
+def linted_by_name(options: argparse.Namespace) -> Linted:
+    """The specs without errors, or the end of the run with errors of those that are named; others are counted."""
+    specs, left_out, told = sound(options, options.operators)
+    report = told_of(options.operators, told)
+    _check_hosts(specs.tree, options, report)
+    fail(report, options)
+    if left_out:
+        others = f"{counted(len(left_out), 'other file')} below specs/ with errors"
+        print(f"warning: {others}; `python -m generator lint` shows them", file=sys.stderr)
+    return specs
+
+
+def chosen(specs: Linted, options: argparse.Namespace) -> list[str]:
+    """The ids of the operators that are named on the command line; all where none is."""
+    ids = [o.id for o in specs.operators]
+    return named(ids, options.operators, options) if options.operators else ids
+
+
+def named(ids: list[str], names: list[str], options: argparse.Namespace) -> list[str]:
+    """Those of the ids that names stand for: without its dialect, or its version, for all of them."""
+    out = []
+    report = Report()
+    for name in names:
+        found = [i for i in ids if stands_for(name, i)]
+        if not found:
+            report.add(
+                "E006",
+                f"there is no operator `{name}`",
+                help=suggested(name, [*ids, *(i.split("/")[1] for i in ids)], len(ids)),
+            )
+        out += found
+    fail(report, options)
+    return out
+
+
+def suggested(name: str, known: Iterable[str], operators: int) -> str:
+    """What may be meant; where no name is near, what shows all operators, of which there are so many."""
+    help = suggestion(name, known)
+    if help.startswith("did you mean") or name.rpartition("/")[0] not in ("", *DIALECTS):
+        return help
+    return f"`python -m generator list` shows {counted(operators, 'operator')}"
+
+
+def clashes(files: Sequence[File], specs: Linted, options: argparse.Namespace) -> Report:
+    """Specs whose modules would take the place of others."""
+    report = Report()
+    documents = {o.source.file: o.source.document for o in specs.operators}
+    for file, path in plan.clashes(files):
+        source = file.sources[0]
+        line = documents[source].key_span(("operator",)).line
+        report.add(
+            "E105",
+            f"generated/{path} has another meaning",
+            report.line(options.root, source, line),
+            "whose module would be there",
+            help=f"name {source} otherwise",
+        )
+    return report
+
+
+def rendered(specs: Linted, options: argparse.Namespace) -> dict[File, bytes]:
+    """Every file of generated/ but the manifest."""
+    report = Report()
+    renderer = Renderer(templates_of(options), report)
+    fail(report, options)
+    out = {}
+    files = plan.files(specs, renderer.templates)
+    fail(clashes(files, specs, options), options)
+    texts = {}
+    for file in files:
+        text = renderer.render(file, report)
+        if text is not None:
+            texts[file.path] = text
+            out[file] = text.encode()
+    fail(report, options)
+    for module, file, line in imports.missing(files, texts):
+        place = report.line(renderer.root, file.origin, line)
+        report.add("E403", f"no generated file is the module `{module}`", place)
+    fail(report, options)
+    return out
+
+
+def templates_of(options: argparse.Namespace) -> Path:
+    """The tree's own templates where it has some, else the project's."""
+    own: Path = options.root / "templates"
+    return own if own.is_dir() else PROJECT / "templates"
+
+
+class Wanted(NamedTuple):
+    """The chosen files with their bytes and plans, whether these are all there are, and what is on disk."""
+
+    data: dict[str, bytes]
+    files: dict[str, File]
+    whole: bool
+    specs: Linted
+    state: output.State
+
+
+def wanted(options: argparse.Namespace) -> Wanted:
+    specs = linted(options)
+    ids = set(chosen(specs, options))
+    everything = rendered(specs, options)
+    state = output.read(options.root / "generated")
+    whole = not options.operators
+
+    def belongs(file: File) -> bool:
+        # Files of all operators import those of each: none of these may be missing.
+        missing = file.path not in state.texts
+        return whole or missing or not file.operators or bool(ids & set(file.operators))
+
+    files = {f.path: f for f in everything if belongs(f)}
+    data = {f.path: data for f, data in everything.items() if f.path in files}
+    return Wanted(data, files, whole, specs, state)
+
+
+def counted(number: int, noun: str) -> str:
+    return f"{number} {noun}{'s' if number != 1 else ''}"

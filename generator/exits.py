@@ -1,0 +1,32 @@
+"""How a verb ends: its exit codes, and what is shown where something is wrong."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+
+from generator.diagnostics import Report
+
+OK, DIFFERENCES, ERRORS, BUG = 0, 1, 2, 3
+
+
+class Stop(Exception):
+    """Ends a verb with an exit code, after its report was shown."""
+
+    def __init__(self, code: int) -> None:
+        super().__init__(code)
+        self.code = code
+
+
+def show(report: Report, format: str) -> None:
+    """Errors on standard error for people, on standard output for programs."""
+    if format == "text":
+        print(report.text(), file=sys.stderr)
+    else:
+        print(report.json() if format == "json" else report.github())
+
+
+def fail(report: Report, options: argparse.Namespace) -> None:
+    if report:
+        show(report, options.format)
+        raise Stop(ERRORS)
