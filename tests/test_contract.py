@@ -42,8 +42,7 @@ from specops import directml as dml
 from specops import geometry
 from specops.directml import ArgmaxOperatorDesc, TensorDesc
 from specops.kernels import arg_reduce as kernel
-from specops.lowering import arg_reduce as lowering
-from specops.lowering import machine
+from specops.lowering import machine, search, search_way
 from specops.lowering.arg_reduce import ArgReduce
 from specops.tensor import packed
 from specops.vocabulary import DATA_TYPES
@@ -201,7 +200,7 @@ def test_parts_and_tiles(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Cut into parts of a few elements and narrow tiles, over threads, small cases give the same."""
     monkeypatch.setattr(machine, "LARGE_BYTES", 0)
     monkeypatch.setattr(machine, "PART_BYTES", 48)
-    monkeypatch.setattr(lowering, "TILE_BYTES", 256)
+    monkeypatch.setattr(search_way, "TILE_BYTES", 256)
     monkeypatch.setattr(machine, "BESIDE", 12)
     monkeypatch.setattr(geometry, "PLANE_BYTES", 0)
     monkeypatch.setattr(geometry, "FEW_ROWS", 0)
@@ -258,12 +257,12 @@ def test_columns_out_of_order(name: str, monkeypatch: pytest.MonkeyPatch) -> Non
     """Interleaved groups in another order than that of the index: along all, some or none of the axes rows are one."""
     monkeypatch.setattr(machine, "LARGE_BYTES", 0)
     monkeypatch.setattr(machine, "PART_BYTES", 96)
-    taken = noted(monkeypatch, lowering, "_COLUMNS")
+    taken = noted(monkeypatch, search, "_COLUMNS")
     random = np.random.default_rng(TYPES.index(name))
     item = numpy_type(name).itemsize
     for shape in ((2, 3, 50), (3, 50, 4), (2, 20, 30), (3, 4, 5, 6), (2, 3, 2, 3, 2, 3)):
         for joined, last in itertools.product((1, 60 * item, 1 << 13), (False, True)):
-            monkeypatch.setattr(lowering, "JOINED_BYTES", joined)
+            monkeypatch.setattr(search_way, "JOINED_BYTES", joined)
             x = np.asfortranarray(values(random, name, shape))
             tied = np.asfortranarray(np.zeros(shape) + (random.random(shape) < 0.1)).astype(x.dtype)
             for given in (x, x[:, ::-1], x[..., ::-1], tied, tied[:, ::-1, ::-1]):
@@ -276,7 +275,7 @@ def test_small_planes(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Columns of planes of few elements, or of few rows, with outputs of any width and layout."""
     monkeypatch.setattr(machine, "LARGE_BYTES", 0)
     monkeypatch.setattr(machine, "PART_BYTES", 48)  # planes have none
-    taken = noted(monkeypatch, lowering, "_PLANES")
+    taken = noted(monkeypatch, search, "_PLANES")
     calls = noted(monkeypatch, geometry, "cut_planes")
     random = np.random.default_rng(TYPES.index(name))
     monkeypatch.setattr(geometry, "CUT_BYTES", 256)
@@ -293,7 +292,7 @@ def test_lone_columns(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each of few columns is searched down its rows; of one plane and of several together."""
     monkeypatch.setattr(machine, "LARGE_BYTES", 0)
     monkeypatch.setattr(machine, "PART_BYTES", 48)
-    taken = noted(monkeypatch, lowering, "_ROWS")
+    taken = noted(monkeypatch, search, "_ROWS")
     random = np.random.default_rng(TYPES.index(name))
     for x in lone_columns(random, name):
         for axes, last in itertools.product(((1,), (0, 1)), (False, True)):

@@ -38,9 +38,9 @@ from oracle import NAN_RULES, hardmax
 
 import specops
 from specops import geometry
-from specops.lowering import arg_reduce as lowering
-from specops.lowering import machine
+from specops.lowering import machine, search, search_marks, search_way
 from specops.lowering.hardmax import Hardmax
+from specops.lowering.search_visit import visited
 from specops.tensor import packed
 from stress.memory import Arena
 
@@ -105,7 +105,7 @@ def test_parts_and_tiles(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Cut into parts of a few elements and narrow tiles, over threads, small cases give the same."""
     monkeypatch.setattr(machine, "LARGE_BYTES", 0)
     monkeypatch.setattr(machine, "PART_BYTES", 48)
-    monkeypatch.setattr(lowering, "TILE_BYTES", 256)
+    monkeypatch.setattr(search_way, "TILE_BYTES", 256)
     monkeypatch.setattr(machine, "BESIDE", 12)
     monkeypatch.setattr(geometry, "PLANE_BYTES", 0)
     check_split(name, 1, monkeypatch)
@@ -116,9 +116,9 @@ def test_far_rows(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Tiles as wide as for rows that lie far apart in large input give the same in small cases."""
     monkeypatch.setattr(machine, "LARGE_BYTES", 0)
     monkeypatch.setattr(machine, "FAR_BYTES", 0)
-    monkeypatch.setattr(lowering, "FAR_STEP", 0)
-    monkeypatch.setattr(lowering, "TILE_BYTES", 64)
-    monkeypatch.setattr(lowering, "FAR_TILE_BYTES", 128)
+    monkeypatch.setattr(search_way, "FAR_STEP", 0)
+    monkeypatch.setattr(search_way, "TILE_BYTES", 64)
+    monkeypatch.setattr(search_way, "FAR_TILE_BYTES", 128)
     check_split(name, 2, monkeypatch)
 
 
@@ -145,7 +145,7 @@ def test_zeros_past_the_caches(name: str, monkeypatch: pytest.MonkeyPatch) -> No
     """Stored past the caches, the zeros of small outputs are the same: at any alignment, and none outside."""
     monkeypatch.setattr(machine, "PAST_BYTES", 0)
     with monkeypatch.context() as patch:
-        patch.setattr(lowering, "PAST_ROW_BYTES", 0)
+        patch.setattr(search_marks, "PAST_ROW_BYTES", 0)
         for number in range(150):
             check_case(name, number, 2)
     monkeypatch.setattr(machine, "LARGE_BYTES", 0)  # short rows: beforehand
@@ -211,7 +211,7 @@ def test_small_planes(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """The marks of columns of planes of few elements, in outputs of any layout."""
     monkeypatch.setattr(machine, "LARGE_BYTES", 0)
     monkeypatch.setattr(machine, "PART_BYTES", 48)  # planes have none
-    taken = noted(monkeypatch, lowering, "_PLANES")
+    taken = noted(monkeypatch, search, "_PLANES")
     random = np.random.default_rng(TYPES.index(name))
     for x in small_planes(random, name):
         for nan, kind in itertools.product(NAN_RULES, LAYOUTS):
@@ -227,7 +227,7 @@ def test_marks_of_the_last_in_small_planes() -> None:
     x = np.zeros((3, 5, 20), np.float32)
     x[:, :, 7], x[:, 1, 8] = np.nan, np.nan
     given, out = packed("FLOAT32", x.shape), np.full(x.shape, 7, np.uint32)
-    lowering.Search(
+    search.Search(
         better="greater",
         tie="last",
         nan="ignored",
@@ -267,18 +267,18 @@ def test_marks_of_rows_in_columns(name: str, past: int, monkeypatch: pytest.Monk
     monkeypatch.setattr(machine, "LARGE_BYTES", 0)
     monkeypatch.setattr(machine, "PAST_BYTES", past)
     made: list[Any] = []
-    rows_of_marks = lowering.Search._rows_of_marks
+    rows_of_marks = search_marks.Marking.rows_of_marks
 
     def noted(*arguments: Any) -> Any:
         made.append(arguments)
         return rows_of_marks(*arguments)
 
-    monkeypatch.setattr(lowering.Search, "_rows_of_marks", noted)
+    monkeypatch.setattr(search_marks.Marking, "rows_of_marks", noted)
     random = np.random.default_rng(TYPES.index(name))
     for tile, shape in itertools.product(
         (1 << 12, 64), [(2, 5, 7, 9), (3, 4, 40, 6), (1, 33, 1, 70)]
     ):
-        monkeypatch.setattr(lowering, "TILE_BYTES", tile)
+        monkeypatch.setattr(search_way, "TILE_BYTES", tile)
         x = values(random, name, shape)
         given = np.moveaxis(np.ascontiguousarray(np.moveaxis(x, 1, 3)), 3, 1)
         for kind in LAYOUTS:
@@ -520,22 +520,15 @@ def test_the_axis_of_vectors(
     n: int, kept: tuple[int, int], across: bool, across_runs: bool
 ) -> None:
     """Vectors lie along short groups, or short runs of groups, that are many and near to each other."""
-    search = lowering.Search(
-        better="greater",
-        tie="first",
-        nan="propagates",
-        axes=(1,),
-        input=packed("FLOAT32", (8, 8)),
-        output=packed("INT64", (8, 1)),
-    )
+    ways = search_way.Ways(item_size=4, out_size=8, marked=False, last=False, far=False)
     axis = geometry.Axis(kept[0], 4 * kept[1], 8)
     outer, run = geometry.Axis(50, 4 * kept[0] * kept[1], n), geometry.Axis(n, 4, 1)
-    assert search._lanes_across_few([axis], [run]) == across
-    assert search._lanes_across_few([axis], [outer, run]) == across_runs
+    assert ways._lanes_across_few([axis], [run]) == across
+    assert ways._lanes_across_few([axis], [outer, run]) == across_runs
     # Beside channels that adjoin in the input, an axis that adjoins in the output.
     channels = geometry.Axis(kept[1], 4, 8 * kept[0])
-    assert search._lanes_along_the_next([axis, channels]) == (kept[1] <= 4)
-    assert not search._lanes_along_the_next([channels, axis])
+    assert ways._lanes_along_the_next([axis, channels]) == (kept[1] <= 4)
+    assert not ways._lanes_along_the_next([channels, axis])
 
 
 @pytest.mark.parametrize("name", ["FLOAT16", "FLOAT32", "FLOAT64"])
@@ -545,18 +538,20 @@ def test_short_groups_of_elements_apart(elements: int, name: str) -> None:
     random = np.random.default_rng(elements)
     wide = random.integers(0, 3, (3, 70, 2 * elements)).astype(numpy_type(name))
     given = packed(name, (3, 70, elements))
-    search = Hardmax(axes=(2,), nan="propagates", input=given, output=given)
+    hardmax_of = Hardmax(axes=(2,), nan="propagates", input=given, output=given)
+    size = wide.itemsize
+    ways = search_way.Ways(item_size=size, out_size=size, marked=True, last=False, far=False)
     for x, across in (
         (wide[..., ::2], True),
         (wide[..., ::-2], True),
         (wide[..., :elements], False),
     ):
-        visit = search._visit(x.strides, x[..., ::-1].strides)
-        assert search._lanes_across(visit.kept, visit.reduced) == across
+        visit = visited(x.shape, {2}, False, x.strides, x[..., ::-1].strides)
+        assert ways._lanes_across(visit.kept, visit.reduced) == across
         wanted = np.arange(elements) == x.argmax(2)[..., None]
         for place in (np.s_[:], np.s_[..., ::-1], np.s_[:, ::-1]):
             out = np.full(x.shape, 7, x.dtype)
-            search(x, out[place])
+            hardmax_of(x, out[place])
             np.testing.assert_array_equal(out[place], wanted)
 
 

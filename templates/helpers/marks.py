@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 from llvmlite import ir
 from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
+from axes import AXIS_STRIDE, _axis, _entry, _run_at, _volume
 from compiled import helper
 from few_lanes import _few, _store_few
 from key_run import _lanes
@@ -25,6 +27,8 @@ from memory import (
     ceildiv,
     item_size,
     least,
+    load_integer,
+    store_integer,
 )
 from order_key import _rule
 from planes import WRITTEN_OUT, _each_strip, _Planes
@@ -233,6 +237,30 @@ def mark_run(address, count, places, period, step, number, mark, past, flip):
 
 
 @helper
+def store_marked(zeros, out, places, columns, rows, mark, past, flip):
+    """Store all elements of a tile's groups, of which `rows` rows adjoin."""
+    size = item_size(flip)
+    lanes = VECTOR_BYTES // size
+    together = least(rows, ceildiv(MARKED_VECTORS * lanes, columns))
+    period = together * columns
+    for c in range(columns, period + lanes):  # see mark_run
+        place = load_integer(flip, places + (c - columns) * size)
+        store_integer(flip, places + c * size, np.int64(place) - 1)
+    _, step, weight = _axis(zeros, zeros.rank - 1)
+    position = 0
+    volume = _volume(zeros)
+    while position < volume:
+        offset, index, count = _run_at(zeros, position, volume)
+        position += count
+        for _ in range(count):
+            mark_run(
+                out + offset, rows * columns, places, period, together, index, mark, past, flip
+            )
+            offset += step
+            index += weight
+
+
+@helper
 def one_hot_run(address, count, place, mark, past, flip):
     """Store `count` elements that adjoin: `mark` at `place`, 0 elsewhere.
 
@@ -251,3 +279,14 @@ def one_hot_run(address, count, place, mark, past, flip):
     else:
         zero_run(address, count, size, size, past)
         store_element(marked, mark, size)
+
+
+@helper
+def zero_positions(table, address, width, past, begin, end):
+    """Set the elements at positions begin to end of a row-major walk to 0."""
+    step = _entry(table, table.rank - 1, AXIS_STRIDE)
+    position = begin
+    while position < end:
+        offset, _, count = _run_at(table, position, end)
+        position += count
+        zero_run(address + offset, count, step, width, past)

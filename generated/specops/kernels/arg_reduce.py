@@ -960,118 +960,6 @@ def prefer_wide_vectors(_context: Any) -> Any:
     return types.void(), codegen
 
 
-AHEAD_OF_COLUMNS = 16384  # bytes fetched ahead, of rows of columns
-ROWS_AHEAD = 32  # such rows, at most
-SINGLE_BYTES = 1 << 14  # rows of so many are no longer taken one by one
-
-
-@inlined
-def rows_ahead(row_bytes, together):
-    """How many rows are fetched ahead, of which up to so many are taken together."""
-    return least(most(AHEAD_OF_COLUMNS // row_bytes, together), ROWS_AHEAD)
-
-
-@inlined
-def apart_ahead(step, size, rows):
-    """How far ahead columns of so many rows are fetched that lie `step` bytes apart; 0: they are not.
-
-    They are where they lie side by side, and are not read as whole vectors, which is in the order of memory.
-    """
-    return bytes_ahead() if step > NEAR_STEPS[-1] * size and rows * size <= step else 0
-
-
-@inlined
-def one_by_one(row_step, row_bytes):
-    """Whether rows, `row_step` bytes apart, are taken one by one if memory is waited for: it is read in order then."""
-    return by_single_rows() and row_step == row_bytes < SINGLE_BYTES
-
-
-@inlined
-def list_ahead(offsets, rows, end, ahead, row_step, goes_on, first, top_row, away):
-    """Add rows to be fetched to a list of `rows` rows, from number `end` on.
-
-    These are the tile's next ones if it `goes_on`; else the first ones of the next tile, `away` bytes from this tile's,
-    with which the list still begins in the `first` block, where it may repeat itself; later `top_row` tells the offset
-    of the first of them.
-    """
-    for r in range(ahead):
-        if goes_on:
-            further = offsets[rows - 1] + (r + 1) * row_step
-        elif first:
-            further = offsets[r] + away
-        else:
-            further = top_row + r * row_step + away
-        offsets[end + r] = further
-
-
-WRITTEN_OUT = (2, 3, 4)  # rows of planes that are read down without a loop: in 0.5 to 1 of the time
-PLANE_LANES = 256  # columns of planes whose results are stored together
-
-
-class _Planes(NamedTuple):
-    """Planes of rows of adjoining columns."""
-
-    address: Any  # of the first row of the first plane
-    count: Any
-    step: Any  # bytes from one to the next
-    rows: Any
-    row_step: Any  # bytes from one to the next
-    columns: Any
-    ahead: Any  # bytes to what is fetched meanwhile
-
-
-@inlined
-def planes_together(columns, last):
-    """How many planes are taken together: one where others of its row have more columns, which `last` tells."""
-    return most(PLANE_LANES // columns, 1) if last == columns else 1
-
-
-@inlined
-def columns_before(item, in_row, columns, last):
-    """Columns of the plane before number `item`, of each `in_row` of which the last one has `last`."""
-    _, begun = split(item, in_row)
-    return columns if begun else last
-
-
-@inlined
-def planes_ahead(rows, row_bytes):
-    """How many planes further on those lie that are fetched."""
-    return most(bytes_ahead() // (rows * row_bytes), 1)
-
-
-def _each_strip(
-    context: Any,
-    builder: Any,
-    planes: _Planes,
-    vector: Any,
-    strip: Callable[[Any, Any, Any, Callable[[Any], Any]], None],
-) -> None:
-    """strip(plane, column, few, load) for each vector of columns of each plane; load(row) gives its bits.
-
-    `few` tells its lanes, None all; other lanes hold anything.
-    """
-    i64 = planes.columns.type
-    size = i64(vector.element.width // 8)
-    with cgutils.for_range(builder, planes.count) as loop:
-        plane = loop.index
-        start = builder.add(planes.address, builder.mul(plane, planes.step))
-
-        def strip_at(column: Any, count: Any) -> None:
-            first = builder.add(start, builder.mul(column, size))
-            few = None if count is None else _few(context, builder, vector, count)
-
-            def load(row: Any) -> Any:
-                place = builder.add(first, builder.mul(row, planes.row_step))
-                _prefetch(builder, _pointer(builder, place, planes.ahead), 1)
-                if few is None:
-                    return _load(builder, _pointer(builder, place), vector)
-                return _load_short(builder, place, few, vector)
-
-            strip(plane, column, few, load)
-
-        _strips(builder, vector.count, planes.columns, strip_at)
-
-
 UNROLLED = 8  # vectors of a long row: 4 are slower beyond the cache (1.1 times), for float32
 
 
@@ -1281,6 +1169,74 @@ def place_in_run(address, n, key, late, rule):
     if mask == 0:
         return 0  # only if another thread changed the input meanwhile
     return highest_bit(mask) if late else lowest_bit(mask)
+
+
+WRITTEN_OUT = (2, 3, 4)  # rows of planes that are read down without a loop: in 0.5 to 1 of the time
+PLANE_LANES = 256  # columns of planes whose results are stored together
+
+
+class _Planes(NamedTuple):
+    """Planes of rows of adjoining columns."""
+
+    address: Any  # of the first row of the first plane
+    count: Any
+    step: Any  # bytes from one to the next
+    rows: Any
+    row_step: Any  # bytes from one to the next
+    columns: Any
+    ahead: Any  # bytes to what is fetched meanwhile
+
+
+@inlined
+def planes_together(columns, last):
+    """How many planes are taken together: one where others of its row have more columns, which `last` tells."""
+    return most(PLANE_LANES // columns, 1) if last == columns else 1
+
+
+@inlined
+def columns_before(item, in_row, columns, last):
+    """Columns of the plane before number `item`, of each `in_row` of which the last one has `last`."""
+    _, begun = split(item, in_row)
+    return columns if begun else last
+
+
+@inlined
+def planes_ahead(rows, row_bytes):
+    """How many planes further on those lie that are fetched."""
+    return most(bytes_ahead() // (rows * row_bytes), 1)
+
+
+def _each_strip(
+    context: Any,
+    builder: Any,
+    planes: _Planes,
+    vector: Any,
+    strip: Callable[[Any, Any, Any, Callable[[Any], Any]], None],
+) -> None:
+    """strip(plane, column, few, load) for each vector of columns of each plane; load(row) gives its bits.
+
+    `few` tells its lanes, None all; other lanes hold anything.
+    """
+    i64 = planes.columns.type
+    size = i64(vector.element.width // 8)
+    with cgutils.for_range(builder, planes.count) as loop:
+        plane = loop.index
+        start = builder.add(planes.address, builder.mul(plane, planes.step))
+
+        def strip_at(column: Any, count: Any) -> None:
+            first = builder.add(start, builder.mul(column, size))
+            few = None if count is None else _few(context, builder, vector, count)
+
+            def load(row: Any) -> Any:
+                place = builder.add(first, builder.mul(row, planes.row_step))
+                _prefetch(builder, _pointer(builder, place, planes.ahead), 1)
+                if few is None:
+                    return _load(builder, _pointer(builder, place), vector)
+                return _load_short(builder, place, few, vector)
+
+            strip(plane, column, few, load)
+
+        _strips(builder, vector.count, planes.columns, strip_at)
 
 
 SEARCHED_ROWS = 4  # folded while a strip's best keys stay in registers
@@ -1747,6 +1703,180 @@ def search_planes(
     return types.void(i64, i64, i64, i64, i64, i64, i64, i64, i64, rule), codegen
 
 
+BLOCK_ROWS = 1024  # rows of columns whose numbers fit the keys
+BYTE_ROWS = 256  # of 8 bits
+
+
+class Listed(NamedTuple):
+    """The rows of a block, from each column's first element."""
+
+    offsets: Any  # int64: bytes to the row
+    indices: Any  # int64: the index of its elements
+
+
+class Found(NamedTuple):
+    """Addresses of what was found in a block, column by column, in the keys' own width."""
+
+    best: Any  # the greatest key
+    where: (
+        Any  # the number of its row, the greatest number where no row was better than those before
+    )
+
+
+class Winners(NamedTuple):
+    """Of each column the best so far, as int64."""
+
+    keys: Any
+    indices: Any
+
+
+@helper
+def _search_apart(best, where, address, offsets, rows, columns, step, ahead, fresh, rule):
+    """As search_rows_apart, in a function of its own."""
+    prefer_wide_vectors()
+    search_rows_apart(best, where, address, offsets, rows, columns, step, ahead, fresh, rule)
+
+
+@helper
+def _better(key, index, winners, c, last):
+    best = winners.keys[c]
+    return (key > best) | ((key == best) & ((index < winners.indices[c]) != last))
+
+
+@helper
+def _tile_of(item, whole, tiles, tile):
+    """Part, position in the outer axes, and first column of an item."""
+    part, rest = split(item, whole)
+    outer, number = split(rest, tiles)
+    return part, outer, number * tile
+
+
+@helper
+def _list_rows(listed, preference, reduced, overlap, position, stop):
+    """List rows from `position` to `stop`, or, where they are not visited in the order of preference, to a run's end.
+
+    How many they are. The last one is listed several times, up to a multiple of SEARCHED_ROWS. Of each run the last row
+    begins before the end of that before it: `overlap` tells by how many bytes, and by what index.
+    """
+    offsets, indices = listed
+    n, step, weight = _axis(reduced, reduced.rank - 1)
+    rows = 0
+    while position < stop and (preference.ordered or rows == 0):
+        offset, index, count = _run_at(reduced, position, stop)
+        index += preference.base
+        for r in range(count):
+            offsets[rows + r] = offset + r * step
+            indices[rows + r] = index + r * weight
+        rows += count
+        position += count
+        if position % n == 0:
+            offsets[rows - 1] -= overlap[0]
+            indices[rows - 1] -= overlap[1]
+    for r in range(rows, rows + -rows % SEARCHED_ROWS):
+        offsets[r] = offsets[rows - 1]
+        indices[r] = indices[rows - 1]
+    return rows
+
+
+@inlined
+def _row_number(where, c, rule):
+    """The number of the row in which search_rows found the best key of column `c`, and whether it found one."""
+    size = item_size(rule.flip)
+    none = 0xFF if size == 1 else -1
+    number = np.int64(load_integer(rule.flip, where + c * size)) & none
+    return number, number != none
+
+
+@inlined
+def _first_winners(winners, found, indices, columns, rule):
+    """Keys and indices of what search_rows found in the first block."""
+    for c in range(columns):
+        number, _ = _row_number(found.where, c, rule)
+        winners.keys[c] = load_integer(rule.flip, found.best + c * item_size(rule.flip))
+        winners.indices[c] = indices[number]
+
+
+@inlined
+def _later_winners(winners, found, indices, columns, preference, rule):
+    """What search_rows found in a later block takes the place of what is not as good."""
+    size = item_size(rule.flip)
+    word = 8 // size
+    for c in range(0, columns, word):
+        if load_integer(np.int64(0), found.where + c * size) == -1:
+            continue  # nothing better in this block
+        for d in range(c, least(c + word, columns)):
+            number, changed = _row_number(found.where, d, rule)
+            key = np.int64(load_integer(rule.flip, found.best + d * size))
+            index = indices[number if changed else 0]
+            if not preference.ordered:
+                changed = _better(key, index, winners, d, preference.last)
+            winners.keys[d] = key if changed else winners.keys[d]
+            winners.indices[d] = index if changed else winners.indices[d]
+
+
+@helper
+def _join_rows(winners, beside, columns, last):
+    """Join the winners of the rows that were taken as one, along the axes `beside`, to those of the first."""
+    keys, indices = winners
+    weight = _entry(beside, beside.rank - 1, AXIS_OTHER_STRIDE)
+    rows = _volume(beside)
+    row = 1
+    while row < rows:
+        _, further, count = _run_at(beside, row, rows)
+        for c in range(row * columns, (row + count) * columns, columns):
+            for d in range(columns):
+                key, index = keys[c + d], indices[c + d] + further
+                better = _better(key, index, winners, d, last)
+                keys[d] = key if better else keys[d]
+                indices[d] = index if better else indices[d]
+            further += weight
+        row += count
+
+
+AHEAD_OF_COLUMNS = 16384  # bytes fetched ahead, of rows of columns
+ROWS_AHEAD = 32  # such rows, at most
+SINGLE_BYTES = 1 << 14  # rows of so many are no longer taken one by one
+
+
+@inlined
+def rows_ahead(row_bytes, together):
+    """How many rows are fetched ahead, of which up to so many are taken together."""
+    return least(most(AHEAD_OF_COLUMNS // row_bytes, together), ROWS_AHEAD)
+
+
+@inlined
+def apart_ahead(step, size, rows):
+    """How far ahead columns of so many rows are fetched that lie `step` bytes apart; 0: they are not.
+
+    They are where they lie side by side, and are not read as whole vectors, which is in the order of memory.
+    """
+    return bytes_ahead() if step > NEAR_STEPS[-1] * size and rows * size <= step else 0
+
+
+@inlined
+def one_by_one(row_step, row_bytes):
+    """Whether rows, `row_step` bytes apart, are taken one by one if memory is waited for: it is read in order then."""
+    return by_single_rows() and row_step == row_bytes < SINGLE_BYTES
+
+
+@inlined
+def list_ahead(offsets, rows, end, ahead, row_step, goes_on, first, top_row, away):
+    """Add rows to be fetched to a list of `rows` rows, from number `end` on.
+
+    These are the tile's next ones if it `goes_on`; else the first ones of the next tile, `away` bytes from this tile's,
+    with which the list still begins in the `first` block, where it may repeat itself; later `top_row` tells the offset
+    of the first of them.
+    """
+    for r in range(ahead):
+        if goes_on:
+            further = offsets[rows - 1] + (r + 1) * row_step
+        elif first:
+            further = offsets[r] + away
+        else:
+            further = top_row + r * row_step + away
+        offsets[end + r] = further
+
+
 @intrinsic
 def zero_bytes(_context: Any, address: Any, count: Any) -> Any:
     """Set `count` contiguous bytes to 0, 1 at least.
@@ -2052,6 +2182,30 @@ def mark_run(address, count, places, period, step, number, mark, past, flip):
 
 
 @helper
+def store_marked(zeros, out, places, columns, rows, mark, past, flip):
+    """Store all elements of a tile's groups, of which `rows` rows adjoin."""
+    size = item_size(flip)
+    lanes = VECTOR_BYTES // size
+    together = least(rows, ceildiv(MARKED_VECTORS * lanes, columns))
+    period = together * columns
+    for c in range(columns, period + lanes):  # see mark_run
+        place = load_integer(flip, places + (c - columns) * size)
+        store_integer(flip, places + c * size, np.int64(place) - 1)
+    _, step, weight = _axis(zeros, zeros.rank - 1)
+    position = 0
+    volume = _volume(zeros)
+    while position < volume:
+        offset, index, count = _run_at(zeros, position, volume)
+        position += count
+        for _ in range(count):
+            mark_run(
+                out + offset, rows * columns, places, period, together, index, mark, past, flip
+            )
+            offset += step
+            index += weight
+
+
+@helper
 def one_hot_run(address, count, place, mark, past, flip):
     """Store `count` elements that adjoin: `mark` at `place`, 0 elsewhere.
 
@@ -2070,6 +2224,222 @@ def one_hot_run(address, count, place, mark, past, flip):
     else:
         zero_run(address, count, size, size, past)
         store_element(marked, mark, size)
+
+
+@helper
+def zero_positions(table, address, width, past, begin, end):
+    """Set the elements at positions begin to end of a row-major walk to 0."""
+    step = _entry(table, table.rank - 1, AXIS_STRIDE)
+    position = begin
+    while position < end:
+        offset, _, count = _run_at(table, position, end)
+        position += count
+        zero_run(address + offset, count, step, width, past)
+
+
+class Preference(NamedTuple):
+    """Of equal elements the first one visited where they are `ordered`, else that of the least index, or the greatest.
+
+    Where they are ordered, nothing behind an element that none can beat needs to be looked at.
+    """
+
+    base: Any  # index of the first element visited
+    ordered: Any  # elements are visited in the order of preference
+    last: Any  # the greatest index is preferred
+    late: Any  # within an innermost run that adjoins, the element at the highest address is
+    ceiling: Any  # the greatest key that an element can have
+
+
+class Preferred(NamedTuple):
+    """The axes of a dense group in the order of preference."""
+
+    axes: Axes
+    at: Any  # bytes from the group's first element to the first of these
+    base: Any  # the index of that
+
+
+SHORT_BYTES = 127 * 64  # of a row searched without blocks: numbers of its vectors fit a byte
+BLOCK_BYTES = 4096  # scanned for its greatest key before the position matters
+LEAST_PACKED = 48  # elements of a run that had better be packed: fewer take up to 1.4 times as long
+TIES = 64  # greatest elements of a dense group that are compared, whatever its size
+TIE_ELEMENTS = 512  # of it, for each further one
+RUN_ELEMENTS = 4  # loaded one by one while a short run is searched
+
+
+@helper
+def _row(preference, reduced, x, rule, begin, end):
+    """(key, index) of positions begin to end of one group whose innermost runs are contiguous.
+
+    Of a long run only the greatest key of each block is computed, and the one block that holds the winner is searched.
+    What comes after an element that none can beat is not looked at.
+    """
+    size = item_size(rule.flip)
+    block = BLOCK_BYTES // size
+    weight = _entry(reduced, reduced.rank - 1, AXIS_OTHER_STRIDE)
+    best = np.int64(0)
+    index = 0
+    none = True
+    position = begin
+    while position < end:
+        offset, base, count = _run_at(reduced, position, end)
+        base += preference.base
+        address = x + offset
+        position += count
+        short = VECTOR_BYTES <= count * size <= SHORT_BYTES
+        place = 0
+        found = 0
+        if short:
+            key, place = greatest_place_of_many(
+                address, count, bytes_ahead(), preference.late, rule
+            )
+        else:
+            key = np.int64(0)
+            for first in range(0, count, block):
+                some = least(count - first, block)
+                block_key = np.int64(run_key(address + first * size, some, rule))
+                if first == 0 or block_key > key or (preference.late and block_key == key):
+                    key = block_key
+                    found = first
+                if key == preference.ceiling and not preference.late:
+                    break
+        if none or key > best or (key == best and not preference.ordered):
+            if not short:
+                some = least(count - found, block)
+                start = address + found * size
+                place = found + place_in_run(start, some, key, preference.late, rule)
+            key_index = base + place * weight
+            if none or key > best or (key_index < index) != preference.last:
+                none = False
+                best = key
+                index = key_index
+        if best == preference.ceiling and preference.ordered:
+            break
+    return best, index
+
+
+@helper
+def _first_of_key(preferred, x, key, limit, rule, begin, end):
+    """Index of the first element, in the order of preference, whose key is `key`; and whether it is found.
+
+    Of a dense group's places `begin` to `end` in memory; about `limit` elements are looked at.
+    """
+    axes = preferred.axes
+    _, step, weight = _axis(axes, axes.rank - 1)
+    x += preferred.at
+    size = item_size(rule.flip)
+    volume = _volume(axes)
+    position = looked = 0
+    while position < volume and looked < limit:
+        offset, index, count = _run_at(axes, position, volume)
+        position += count
+        # The elements of this run that lie within the part: those before it, and those before its end.
+        place = (preferred.at + offset) // size
+        before, until = begin - place, end - place
+        if step < 0:
+            before, until = 1 - until, 1 - before
+        apart = abs(step) // size
+        first = ceildiv(before, apart) if before > 0 else 0
+        stop = least(count, ceildiv(until, apart)) if until > 0 else 0
+        for i in range(first, stop):
+            if np.int64(load_key(x + offset, i * step, rule)) == key:
+                return preferred.base + index + i * weight, True
+        looked += 1 + stop - least(first, stop)
+    return 0, False
+
+
+@helper
+def _compare_ties(preference, reduced, x, key, place, last, index, most, rule):
+    """Go on from one of several elements of a key, by place and index, to at most so many others; the preferred one."""
+    size = item_size(rule.flip)
+    while most > 0 and place < last:
+        most -= 1
+        place += 1
+        place += place_in_run(x + place * size, last - place + 1, key, False, rule)
+        other = _unravel(reduced, reduced.rank, place)[1]
+        if (other < index) != preference.last:
+            index = other
+    return place, index
+
+
+@helper
+def _dense_row(preference, reduced, preferred, x, rule, begin, end):
+    """As _row, of a dense group: 0.01 to 0.3 of the time of short runs; and whether the index was found.
+
+    Of several greatest elements a few are compared; of more, one is soon met in the order of preference, if they are
+    not all at its end. Then more are compared, and in the end all runs searched: that takes twice as long at most.
+    """
+    size = item_size(rule.flip)
+    block = BLOCK_BYTES // size
+    best = np.int64(0)
+    first = last = begin
+    for start in range(begin, end, block):
+        key = np.int64(run_key(x + start * size, least(end - start, block), rule))
+        if start == begin or key > best:
+            best = key
+            first = start
+        if key == best:
+            last = start
+    first += place_in_run(x + first * size, least(end - first, block), best, False, rule)
+    last += place_in_run(x + last * size, least(end - last, block), best, True, rule)
+    index = _unravel(reduced, reduced.rank, first)[1]
+    place, index = _compare_ties(preference, reduced, x, best, first, last, index, TIES, rule)
+    if place < last:
+        runs = ceildiv(end - begin, _entry(reduced, reduced.rank - 1, AXIS_SIZE))
+        limit = least(RUN_ELEMENTS * runs, end - begin)
+        met, found = _first_of_key(preferred, x, best, limit, rule, begin, end)
+        if found:
+            return best, met, True
+        more = (end - begin) // TIE_ELEMENTS
+        place, index = _compare_ties(preference, reduced, x, best, place, last, index, more, rule)
+    return best, preference.base + index, place >= last
+
+
+@helper
+def _greatest_apart(address, step, count, rule):
+    """The greatest key of elements that lie `step` bytes apart, and its place among them."""
+    key = load_key(address, 0, rule)
+    place = 0
+    for i in range(1, count):
+        other = load_key(address, i * step, rule)
+        if other > key:
+            key = other
+            place = i
+    return np.int64(key), place
+
+
+@helper
+def _strided_row(preference, reduced, x, packed, rule, begin, end):
+    """(key, index) of positions begin to end of one group; blocks of long runs are packed: 0.12 to 1 of the time."""
+    size = item_size(rule.flip)
+    block = BLOCK_BYTES // size
+    _, step, weight = _axis(reduced, reduced.rank - 1)
+    best = np.int64(0)
+    index = 0
+    none = True
+    position = begin
+    while position < end:
+        offset, base, count = _run_at(reduced, position, least(end, position + block))
+        base += preference.base
+        address = x + offset
+        position += count
+        packs = count >= LEAST_PACKED
+        place = 0
+        if packs:
+            pack(packed, address, step, count, rule.flip)
+            key = np.int64(run_key(packed, count, rule))
+        else:
+            key, place = _greatest_apart(address, step, count, rule)
+        if none or key > best or (key == best and not preference.ordered):
+            if packs:
+                place = place_in_run(packed, count, key, False, rule)
+            key_index = base + place * weight
+            if none or key > best or (key_index < index) != preference.last:
+                none = False
+                best = key
+                index = key_index
+        if best == preference.ceiling and preference.ordered:
+            break
+    return best, index
 
 
 CONTIGUOUS = 0  # rows: the innermost reduced axis is contiguous; columns: the innermost kept one
@@ -2114,15 +2484,6 @@ BY_GROUPS = 2  # groups, each of which is one contiguous run in the order of the
 
 PAIR_BYTES = 16
 
-SHORT_BYTES = 127 * 64  # of a row searched without blocks: numbers of its vectors fit a byte
-BLOCK_BYTES = 4096  # scanned for its greatest key before the position matters
-LEAST_PACKED = 48  # elements of a run that had better be packed: fewer take up to 1.4 times as long
-TIES = 64  # greatest elements of a dense group that are compared, whatever its size
-TIE_ELEMENTS = 512  # of it, for each further one
-RUN_ELEMENTS = 4  # loaded one by one while a short run is searched
-BLOCK_ROWS = 1024  # rows of columns whose numbers fit the keys
-BYTE_ROWS = 256  # of 8 bits
-
 
 @helper
 def _tables(walk):
@@ -2154,6 +2515,12 @@ def _more_tables(walk):
     )
 
 
+@inlined
+def _preference(how):
+    ordered, last, late = how[ORDERED] != 0, how[LAST] != 0, how[LATE] != 0
+    return Preference(how[BASE], ordered, last, late, how[CEILING])
+
+
 @helper
 def _store_place(address, index, width, mark, marks):
     """Store an index at `address`, or a mark at its place in the group that begins there."""
@@ -2167,292 +2534,6 @@ def _store_place(address, index, width, mark, marks):
 def _store_pair(address, key, index):
     store_integer(np.int64(0), address, np.int64(key))
     store_integer(np.int64(0), address + 8, index)
-
-
-@helper
-def _zero(table, address, width, past, begin, end):
-    """Set the elements at positions begin to end of a row-major walk to 0."""
-    step = _entry(table, table.rank - 1, AXIS_STRIDE)
-    position = begin
-    while position < end:
-        offset, _, count = _run_at(table, position, end)
-        position += count
-        zero_run(address + offset, count, step, width, past)
-
-
-@helper
-def _row(how, reduced, x, rule, begin, end):
-    """(key, index) of positions begin to end of one group whose innermost runs are contiguous.
-
-    Of a long run only the greatest key of each block is computed, and the one block that holds the winner is searched.
-    What comes after an element that none can beat is not looked at.
-    """
-    size, ceiling = item_size(rule.flip), how[CEILING]
-    block = BLOCK_BYTES // size
-    weight = _entry(reduced, reduced.rank - 1, AXIS_OTHER_STRIDE)
-    last, late, ordered = how[LAST] != 0, how[LATE] != 0, how[ORDERED] != 0
-    best = np.int64(0)
-    index = 0
-    none = True
-    position = begin
-    while position < end:
-        offset, base, count = _run_at(reduced, position, end)
-        base += how[BASE]
-        address = x + offset
-        position += count
-        short = VECTOR_BYTES <= count * size <= SHORT_BYTES
-        place = 0
-        found = 0
-        if short:
-            key, place = greatest_place_of_many(address, count, bytes_ahead(), late, rule)
-        else:
-            key = np.int64(0)
-            for first in range(0, count, block):
-                some = least(count - first, block)
-                block_key = np.int64(run_key(address + first * size, some, rule))
-                if first == 0 or block_key > key or (late and block_key == key):
-                    key = block_key
-                    found = first
-                if key == ceiling and not late:
-                    break
-        if none or key > best or (key == best and not ordered):
-            if not short:
-                some = least(count - found, block)
-                start = address + found * size
-                place = found + place_in_run(start, some, key, late, rule)
-            key_index = base + place * weight
-            if none or key > best or (key_index < index) != last:
-                none = False
-                best = key
-                index = key_index
-        if best == ceiling and ordered:
-            break
-    return best, index
-
-
-@helper
-def _first_of_key(how, preferred, x, key, limit, rule, begin, end):
-    """Index of the first element, in the order of preference, whose key is `key`; and whether it is found.
-
-    Of a dense group's places `begin` to `end` in memory; about `limit` elements are looked at.
-    """
-    _, step, weight = _axis(preferred, preferred.rank - 1)
-    x += how[PREFERRED_AT]
-    size = item_size(rule.flip)
-    volume = _volume(preferred)
-    position = looked = 0
-    while position < volume and looked < limit:
-        offset, index, count = _run_at(preferred, position, volume)
-        position += count
-        # The elements of this run that lie within the part: those before it, and those before its end.
-        place = (how[PREFERRED_AT] + offset) // size
-        before, until = begin - place, end - place
-        if step < 0:
-            before, until = 1 - until, 1 - before
-        apart = abs(step) // size
-        first = ceildiv(before, apart) if before > 0 else 0
-        stop = least(count, ceildiv(until, apart)) if until > 0 else 0
-        for i in range(first, stop):
-            if np.int64(load_key(x + offset, i * step, rule)) == key:
-                return how[PREFERRED_INDEX] + index + i * weight, True
-        looked += 1 + stop - least(first, stop)
-    return 0, False
-
-
-@helper
-def _compare_ties(how, reduced, x, key, place, last, index, most, rule):
-    """Go on from one of several elements of a key, by place and index, to at most so many others; the preferred one."""
-    size = item_size(rule.flip)
-    while most > 0 and place < last:
-        most -= 1
-        place += 1
-        place += place_in_run(x + place * size, last - place + 1, key, False, rule)
-        other = _unravel(reduced, reduced.rank, place)[1]
-        if (other < index) != (how[LAST] != 0):
-            index = other
-    return place, index
-
-
-@helper
-def _dense_row(how, reduced, preferred, x, rule, begin, end):
-    """As _row, of a dense group: 0.01 to 0.3 of the time of short runs; and whether the index was found.
-
-    Of several greatest elements a few are compared; of more, one is soon met in the order of preference, if they are
-    not all at its end. Then more are compared, and in the end all runs searched: that takes twice as long at most.
-    """
-    size = item_size(rule.flip)
-    block = BLOCK_BYTES // size
-    best = np.int64(0)
-    first = last = begin
-    for start in range(begin, end, block):
-        key = np.int64(run_key(x + start * size, least(end - start, block), rule))
-        if start == begin or key > best:
-            best = key
-            first = start
-        if key == best:
-            last = start
-    first += place_in_run(x + first * size, least(end - first, block), best, False, rule)
-    last += place_in_run(x + last * size, least(end - last, block), best, True, rule)
-    index = _unravel(reduced, reduced.rank, first)[1]
-    place, index = _compare_ties(how, reduced, x, best, first, last, index, TIES, rule)
-    if place < last:
-        runs = ceildiv(end - begin, _entry(reduced, reduced.rank - 1, AXIS_SIZE))
-        limit = least(RUN_ELEMENTS * runs, end - begin)
-        met, found = _first_of_key(how, preferred, x, best, limit, rule, begin, end)
-        if found:
-            return best, met, True
-        more = (end - begin) // TIE_ELEMENTS
-        place, index = _compare_ties(how, reduced, x, best, place, last, index, more, rule)
-    return best, how[BASE] + index, place >= last
-
-
-@helper
-def _greatest_apart(address, step, count, rule):
-    """The greatest key of elements that lie `step` bytes apart, and its place among them."""
-    key = load_key(address, 0, rule)
-    place = 0
-    for i in range(1, count):
-        other = load_key(address, i * step, rule)
-        if other > key:
-            key = other
-            place = i
-    return np.int64(key), place
-
-
-@helper
-def _strided_row(how, reduced, x, packed, rule, begin, end):
-    """(key, index) of positions begin to end of one group; blocks of long runs are packed: 0.12 to 1 of the time."""
-    size, ceiling = item_size(rule.flip), how[CEILING]
-    block = BLOCK_BYTES // size
-    _, step, weight = _axis(reduced, reduced.rank - 1)
-    last, ordered = how[LAST] != 0, how[ORDERED] != 0
-    best = np.int64(0)
-    index = 0
-    none = True
-    position = begin
-    while position < end:
-        offset, base, count = _run_at(reduced, position, least(end, position + block))
-        base += how[BASE]
-        address = x + offset
-        position += count
-        packs = count >= LEAST_PACKED
-        place = 0
-        if packs:
-            pack(packed, address, step, count, rule.flip)
-            key = np.int64(run_key(packed, count, rule))
-        else:
-            key, place = _greatest_apart(address, step, count, rule)
-        if none or key > best or (key == best and not ordered):
-            if packs:
-                place = place_in_run(packed, count, key, False, rule)
-            key_index = base + place * weight
-            if none or key > best or (key_index < index) != last:
-                none = False
-                best = key
-                index = key_index
-        if best == ceiling and ordered:
-            break
-    return best, index
-
-
-@helper
-def _search_apart(best, where, address, offsets, rows, columns, step, ahead, fresh, rule):
-    """As search_rows_apart, in a function of its own."""
-    prefer_wide_vectors()
-    search_rows_apart(best, where, address, offsets, rows, columns, step, ahead, fresh, rule)
-
-
-@helper
-def _better(key, index, keys, winners, c, last):
-    best = keys[c]
-    return (key > best) | ((key == best) & ((index < winners[c]) != last))
-
-
-@helper
-def _tile_of(item, whole, tiles, tile):
-    """Part, position in the outer axes, and first column of an item."""
-    part, rest = split(item, whole)
-    outer, number = split(rest, tiles)
-    return part, outer, number * tile
-
-
-@helper
-def _list_rows(offsets, indices, how, reduced, position, stop):
-    """List rows from `position` to `stop`, or, where they are not visited in the order of preference, to a run's end.
-
-    How many they are. The last one is listed several times, up to a multiple of SEARCHED_ROWS.
-    """
-    n, step, weight = _axis(reduced, reduced.rank - 1)
-    rows = 0
-    while position < stop and (how[ORDERED] != 0 or rows == 0):
-        offset, index, count = _run_at(reduced, position, stop)
-        index += how[BASE]
-        for r in range(count):
-            offsets[rows + r] = offset + r * step
-            indices[rows + r] = index + r * weight
-        rows += count
-        position += count
-        if position % n == 0:
-            offsets[rows - 1] -= how[OVERLAP]
-            indices[rows - 1] -= how[OVERLAP_INDEX]
-    for r in range(rows, rows + -rows % SEARCHED_ROWS):
-        offsets[r] = offsets[rows - 1]
-        indices[r] = indices[rows - 1]
-    return rows
-
-
-@inlined
-def _row_number(where, c, rule):
-    """The number of the row in which search_rows found the best key of column `c`, and whether it found one."""
-    size = item_size(rule.flip)
-    none = 0xFF if size == 1 else -1
-    number = np.int64(load_integer(rule.flip, where + c * size)) & none
-    return number, number != none
-
-
-@inlined
-def _first_winners(keys, winners, best, where, indices, columns, rule):
-    """Keys and indices of what search_rows found in the first block."""
-    for c in range(columns):
-        number, _ = _row_number(where, c, rule)
-        keys[c] = load_integer(rule.flip, best + c * item_size(rule.flip))
-        winners[c] = indices[number]
-
-
-@inlined
-def _later_winners(keys, winners, best, where, indices, columns, ordered, last, rule):
-    """What search_rows found in a later block takes the place of what is not as good."""
-    size = item_size(rule.flip)
-    word = 8 // size
-    for c in range(0, columns, word):
-        if load_integer(np.int64(0), where + c * size) == -1:
-            continue  # nothing better in this block
-        for d in range(c, least(c + word, columns)):
-            number, changed = _row_number(where, d, rule)
-            key = np.int64(load_integer(rule.flip, best + d * size))
-            index = indices[number if changed else 0]
-            if not ordered:
-                changed = _better(key, index, keys, winners, d, last)
-            keys[d] = key if changed else keys[d]
-            winners[d] = index if changed else winners[d]
-
-
-@helper
-def _join_rows(keys, winners, beside, columns, last):
-    """Join the winners of the rows that were taken as one, along the axes `beside`, to those of the first."""
-    weight = _entry(beside, beside.rank - 1, AXIS_OTHER_STRIDE)
-    rows = _volume(beside)
-    row = 1
-    while row < rows:
-        _, further, count = _run_at(beside, row, rows)
-        for c in range(row * columns, (row + count) * columns, columns):
-            for d in range(columns):
-                key, index = keys[c + d], winners[c + d] + further
-                better = _better(key, index, keys, winners, d, last)
-                keys[d] = key if better else keys[d]
-                winners[d] = index if better else winners[d]
-            further += weight
-        row += count
 
 
 @helper
@@ -2556,7 +2637,9 @@ def rows(width, is_float, one_hot):
             out = partial
         parts, width, mark = how[PARTS], how[WIDTH], how[MARK]
         contiguous, dense = how[CONTIGUOUS] != 0, how[PREFERRED_RANK] != 0
-        preferred, _ = _more_tables(walk)
+        preference = _preference(how)
+        axes, _ = _more_tables(walk)
+        preferred = Preferred(axes, how[PREFERRED_AT], how[PREFERRED_INDEX])
         blanks, past = how[BLANKS] != 0, how[PAST] != 0
         volume = _volume(zeros)
         total = _volume(reduced)
@@ -2571,16 +2654,18 @@ def rows(width, is_float, one_hot):
             best, index, found = np.int64(0), 0, False
             if dense:
                 best, index, found = _dense_row(
-                    how, reduced, preferred, x + offset, rule, first, stop
+                    preference, reduced, preferred, x + offset, rule, first, stop
                 )
             if contiguous and not found:
-                best, index = _row(how, reduced, x + offset, rule, first, stop)
+                best, index = _row(preference, reduced, x + offset, rule, first, stop)
             elif not found:
-                best, index = _strided_row(how, reduced, x + offset, packed, rule, first, stop)
+                best, index = _strided_row(
+                    preference, reduced, x + offset, packed, rule, first, stop
+                )
             target = out + out_offset
             if one_hot and zeros.rank > 0 and how[STORED] == ZEROS_FIRST:
                 begin_zero, end_zero = volume * part // parts, volume * (part + 1) // parts
-                _zero(zeros, target, width, past, begin_zero, end_zero)
+                zero_positions(zeros, target, width, past, begin_zero, end_zero)
             if parts > 1:
                 pairs[2 * item] = best
                 pairs[2 * item + 1] = index
@@ -2602,46 +2687,12 @@ def rows(width, is_float, one_hot):
     return chunk
 
 
-@helper
-def _list_places(places, keys, winners, columns, blanks, rule):
-    """The indices of columns, in the elements' own width."""
-    for c in range(columns):
-        index = _index(keys[c], winners[c], blanks, rule)
-        store_integer(rule.flip, places + c * item_size(rule.flip), index)
-
-
-@helper
-def _store_marked(zeros, out, places, columns, rows, mark, past, flip):
-    """Store all elements of a tile's groups, of which `rows` rows adjoin."""
-    size = item_size(flip)
-    lanes = VECTOR_BYTES // size
-    together = least(rows, ceildiv(MARKED_VECTORS * lanes, columns))
-    period = together * columns
-    for c in range(columns, period + lanes):  # see mark_run
-        place = load_integer(flip, places + (c - columns) * size)
-        store_integer(flip, places + c * size, np.int64(place) - 1)
-    _, step, weight = _axis(zeros, zeros.rank - 1)
-    position = 0
-    volume = _volume(zeros)
-    while position < volume:
-        offset, index, count = _run_at(zeros, position, volume)
-        position += count
-        for _ in range(count):
-            mark_run(
-                out + offset, rows * columns, places, period, together, index, mark, past, flip
-            )
-            offset += step
-            index += weight
-
-
 def columns(width, is_float, one_hot):
     """Chunk with the innermost axis kept; an item is a part of a tile of groups.
 
     Down the rows outside, compare and select along the columns inside.
 
-    Best keys and row numbers stand in the keys' own width, so nothing is widened; row numbers therefore
-    count within a block of rows, after which those that changed go to `winners` (key, index). Rows of few columns that
-    adjoin in memory are taken as one row of several times the columns, merged at the end.
+    Rows of few columns that adjoin in memory are taken as one row of several times the columns, merged at the end.
     """
     lane, float_lane = lane_types(width, is_float)
 
@@ -2653,20 +2704,19 @@ def columns(width, is_float, one_hot):
         pairs = integers(partial)
         size = item_size(rule.flip)
         tile, parts, width, mark = how[TILE], how[PARTS], how[WIDTH], how[MARK]
-        last, ordered, blanks = how[LAST] != 0, how[ORDERED] != 0, how[BLANKS] != 0
-        contiguous = how[CONTIGUOUS] != 0
+        preference, blanks = _preference(how), how[BLANKS] != 0
+        contiguous, overlap = how[CONTIGUOUS] != 0, (how[OVERLAP], how[OVERLAP_INDEX])
         _, beside_axes = _more_tables(walk)
         beside = _volume(beside_axes)
         block = BYTE_ROWS if size == 1 else BLOCK_ROWS
         line, table = aligned(tile * size), 8 * (block + SEARCHED_ROWS + ROWS_AHEAD)
-        best_at = allocate(3 * line + 2 * table + 16 * tile + MORE_PLACES)
-        where_at = best_at + line
-        offsets_at = where_at + line
-        offsets, indices = integers(offsets_at), integers(offsets_at + table)
-        # Of each column the best key so far, and its index.
-        keys = integers(offsets_at + 2 * table)
-        winners = integers(offsets_at + 2 * table + 8 * tile)
-        places = offsets_at + 2 * table + 16 * tile  # the indices, for rows of marks
+        scratch = allocate(3 * line + 2 * table + 16 * tile + MORE_PLACES)
+        found = Found(scratch, scratch + line)
+        offsets_at = scratch + 2 * line
+        listed = Listed(integers(offsets_at), integers(offsets_at + table))
+        winners_at = offsets_at + 2 * table
+        winners = Winners(integers(winners_at), integers(winners_at + 8 * tile))
+        places = winners_at + 16 * tile  # the indices, for rows of marks
         kept_inner = kept.rank - 1
         across, step, out_step = _axis(kept, kept_inner)
         tiles = ceildiv(across, tile)
@@ -2681,7 +2731,7 @@ def columns(width, is_float, one_hot):
         placed = parts == 1 and beside == 1 and reduced.rank == 1
         placed = placed and (stored == BY_ROWS if one_hot else out_step == width)
         further_apart = apart_ahead(step, size, total) if how[UNCACHED] != 0 else 0
-        listed = -1  # the first position that `offsets` tells
+        listed_from = -1  # the first position that is listed
         rows = top_row = 0
         for item in range(begin, end):
             part, outer, column = _tile_of(item, whole, tiles, tile)
@@ -2702,24 +2752,32 @@ def columns(width, is_float, one_hot):
                     zero_run(target + zero_offset, columns * how[ZERO_ROWS], out_step, width, past)
             first = True
             while position < stop:
-                if listed != position:  # else they are those of the tile before
+                if listed_from != position:  # else they are those of the tile before
                     # Of blocks after the first, the greatest number means that no row was better.
                     end_of_block = least(stop, position + block - (0 if first else SEARCHED_ROWS))
-                    rows = _list_rows(offsets, indices, how, reduced, position, end_of_block)
-                    listed = position
+                    rows = _list_rows(listed, preference, reduced, overlap, position, end_of_block)
+                    listed_from = position
                 position += rows
-                fresh = first or not ordered
+                fresh = first or not preference.ordered
                 if contiguous:
                     if first:
-                        top_row = offsets[0]
+                        top_row = listed.offsets[0]
                     goes_on, away = position < stop, next_start - start
                     folded = rows + -rows % SEARCHED_ROWS
                     list_ahead(
-                        offsets, rows, folded, ahead, row_step, goes_on, first, top_row, away
+                        listed.offsets,
+                        rows,
+                        folded,
+                        ahead,
+                        row_step,
+                        goes_on,
+                        first,
+                        top_row,
+                        away,
                     )
                     search_rows(
-                        best_at,
-                        where_at,
+                        found.best,
+                        found.where,
                         start,
                         offsets_at,
                         folded,
@@ -2731,8 +2789,8 @@ def columns(width, is_float, one_hot):
                     )
                 else:
                     _search_apart(
-                        best_at,
-                        where_at,
+                        found.best,
+                        found.where,
                         start,
                         offsets_at,
                         rows,
@@ -2747,9 +2805,9 @@ def columns(width, is_float, one_hot):
                     store_places(
                         to,
                         columns,
-                        best_at,
-                        where_at,
-                        indices[0],
+                        found.best,
+                        found.where,
+                        listed.indices[0],
                         weight,
                         blanks,
                         to_width,
@@ -2758,29 +2816,29 @@ def columns(width, is_float, one_hot):
                     )
                     continue
                 if first:
-                    _first_winners(keys, winners, best_at, where_at, indices, wide, rule)
+                    _first_winners(winners, found, listed.indices, wide, rule)
                     first = False
                 else:
-                    _later_winners(
-                        keys, winners, best_at, where_at, indices, wide, ordered, last, rule
-                    )
+                    _later_winners(winners, found, listed.indices, wide, preference, rule)
             if beside > 1:
-                _join_rows(keys, winners, beside_axes, columns, last)
+                _join_rows(winners, beside_axes, columns, preference.last)
             if one_hot and stored == BY_ROWS:
                 if not first:
-                    _list_places(places, keys, winners, columns, blanks, rule)
-                _store_marked(zeros, target, places, columns, how[ZERO_ROWS], mark, past, rule.flip)
+                    for c in range(columns):
+                        index = _index(winners.keys[c], winners.indices[c], blanks, rule)
+                        store_integer(rule.flip, places + c * size, index)
+                store_marked(zeros, target, places, columns, how[ZERO_ROWS], mark, past, rule.flip)
             elif first:
                 continue  # stored already
             elif parts > 1:
                 place = 2 * (part * groups + outer * across + column)
                 for c in range(columns):
-                    pairs[place + 2 * c] = keys[c]
-                    pairs[place + 2 * c + 1] = winners[c]
+                    pairs[place + 2 * c] = winners.keys[c]
+                    pairs[place + 2 * c + 1] = winners.indices[c]
             else:
                 for c in range(columns):
                     address = target + c * out_step
-                    index = _index(keys[c], winners[c], blanks, rule)
+                    index = _index(winners.keys[c], winners.indices[c], blanks, rule)
                     if not one_hot:
                         store_element(address, index, width)
                     elif stored == BY_GROUPS:
@@ -2789,7 +2847,7 @@ def columns(width, is_float, one_hot):
                         _store_place(address, index, width, mark, marks)
         if one_hot and past:
             drain_stores()
-        release(best_at)
+        release(scratch)
 
     return chunk
 
@@ -2890,7 +2948,7 @@ def marked(width):
                 place = load_integer(flip, places + offset + column + c * size)
                 store_integer(flip, some + c * size, place)
             target = out + out_offset + column
-            _store_marked(zeros, target, some, columns, how[ZERO_ROWS], how[MARK], past, flip)
+            store_marked(zeros, target, some, columns, how[ZERO_ROWS], how[MARK], past, flip)
         if past:
             drain_stores()
         release(some)
@@ -2933,6 +2991,6 @@ def zero(walk, _x, out, _partial, begin, end):
     how = integers(walk)
     table = Axes(integers(walk + 8 * ZERO_SETTINGS), how[ZERO_RANK])
     width, past = how[ZERO_WIDTH], how[ZERO_PAST] != 0
-    _zero(table, out, width, past, begin, end)
+    zero_positions(table, out, width, past, begin, end)
     if past:
         drain_stores()

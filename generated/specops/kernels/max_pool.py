@@ -1794,115 +1794,6 @@ def _element(box, axes, number):
     return offset, position
 
 
-PIECES = 4  # of a window that are joined at once, when the rest was doubled
-SUM_PIECES = 7
-BLOCK_WINDOW = 9  # rows of windows that are joined block by block, at least: 0.7 to 1 of the time
-
-
-@helper
-def _double(target, rest, source, n, window, unit, ranks):
-    """Join the n ranks of lines over parts of a window, in steps of `unit` ranks, until few are left.
-
-    Returns where the lines are then, and the pieces that make a window. The last may overlap; where it may not, for
-    sums, it is what does not fill a whole piece, in lines at `rest`.
-    """
-    have = 1
-    if rest is None:
-        while have * PIECES < window:
-            shift = have * unit
-            fold_line(target, source, n - shift, Pieces(1, 2, shift, shift), ranks)
-            source = target
-            have *= 2
-        return source, Pieces(1, ceildiv(window, have), have * unit, (window - have) * unit)
-    size = rank_size(ranks)
-    left = window
-    fresh = True
-    while have * SUM_PIECES < left:
-        if left & have:
-            left -= have
-            shift = left * unit
-            if fresh:
-                fold_line(rest, source, n - shift, Pieces(1, 1, 0, shift), ranks)
-            else:
-                away = shift + (source - rest) // size
-                fold_line(rest, rest, n - shift, Pieces(1, 2, 0, away), ranks)
-            fresh = False
-        shift = have * unit
-        fold_line(target, source, n - shift, Pieces(1, 2, shift, shift), ranks)
-        source = target
-        have *= 2
-    pieces = left // have
-    last = (pieces - 1) * have * unit
-    if not fresh:
-        pieces += 1
-        last = (rest - source) // size
-    return source, Pieces(1, pieces, have * unit, last)
-
-
-@helper
-def _fold_blocks(how, axis, folded, doubled, several, some, span, low, high, ranks):
-    """As _fold_rows, block by block of windows that have a row in common, to lines at `doubled`.
-
-    A line has a vector at least: what is written of one beyond `high` is padding, of the next line before `low` too.
-    """
-    size = rank_size(ranks)
-    line = how[LINE] * size
-    window, dilation = axis[WINDOW], axis[DILATION]
-    clear_ranks(doubled, several * some * how[LINE], ranks)
-    for first in range(dilation):
-        for row in range(first, some, window * dilation):
-            at = row * line + low * size
-            fold_block(
-                doubled + at,
-                folded + at,
-                several,
-                some * line,
-                span * size,
-                dilation * line,
-                most(high - low, VECTOR_BYTES // size),
-                window,
-                least(window, ceildiv(some - row, dilation)),
-                ranks,
-            )
-
-
-@helper
-def _fold_rows(how, axis, folded, doubled, rest, several, some, span, low, high, ranks):
-    """Fold lines of rows of the input, of several planes, to those of `some` rows of windows.
-
-    Of a line the ranks from `low` to `high` - 1 are not padding. Returns where the lines are then, over those that were
-    there or beside them.
-    """
-    size, line = rank_size(ranks), how[LINE]
-    window, stride, dilation = axis[WINDOW], axis[STRIDE], axis[DILATION]
-    by_blocks = stride == 1 and window >= BLOCK_WINDOW and line * size >= VECTOR_BYTES
-    if rest is not None:
-        # Rows are added one by one: of sums no wider than elements the error would grow with the window. In float32
-        # that of 4096 rows is below half the last place of 16 bits.
-        by_blocks = by_blocks and size > element_size(ranks)
-    if by_blocks:
-        _fold_blocks(how, axis, folded, doubled, several, some, span, low, high, ranks)
-        return doubled
-    source, pieces = _double(doubled, rest, folded, several * span, window, dilation * line, ranks)
-    # Rows that move together. In place only if the vector more that is written is not read later.
-    alike = some if stride == 1 else 1
-    in_place = alike == some and (window - 1) * dilation * line * size >= VECTOR_BYTES
-    target = doubled
-    if source == doubled and not in_place:
-        target = folded
-    for i in range(several * some // alike):
-        plane, row = split(i * alike, some)
-        row *= stride
-        fold_line(
-            target + i * alike * line * size,
-            source + (plane * span + row * line) * size,
-            alike * line,
-            pieces,
-            ranks,
-        )
-    return target
-
-
 UNROLLED = 8  # vectors of a long row: 4 are slower beyond the cache (1.1 times), for float32
 
 
@@ -2084,6 +1975,115 @@ def place_in_run(address, n, key, late, rule):
     if mask == 0:
         return 0  # only if another thread changed the input meanwhile
     return highest_bit(mask) if late else lowest_bit(mask)
+
+
+PIECES = 4  # of a window that are joined at once, when the rest was doubled
+SUM_PIECES = 7
+BLOCK_WINDOW = 9  # rows of windows that are joined block by block, at least: 0.7 to 1 of the time
+
+
+@helper
+def _double(target, rest, source, n, window, unit, ranks):
+    """Join the n ranks of lines over parts of a window, in steps of `unit` ranks, until few are left.
+
+    Returns where the lines are then, and the pieces that make a window. The last may overlap; where it may not, for
+    sums, it is what does not fill a whole piece, in lines at `rest`.
+    """
+    have = 1
+    if rest is None:
+        while have * PIECES < window:
+            shift = have * unit
+            fold_line(target, source, n - shift, Pieces(1, 2, shift, shift), ranks)
+            source = target
+            have *= 2
+        return source, Pieces(1, ceildiv(window, have), have * unit, (window - have) * unit)
+    size = rank_size(ranks)
+    left = window
+    fresh = True
+    while have * SUM_PIECES < left:
+        if left & have:
+            left -= have
+            shift = left * unit
+            if fresh:
+                fold_line(rest, source, n - shift, Pieces(1, 1, 0, shift), ranks)
+            else:
+                away = shift + (source - rest) // size
+                fold_line(rest, rest, n - shift, Pieces(1, 2, 0, away), ranks)
+            fresh = False
+        shift = have * unit
+        fold_line(target, source, n - shift, Pieces(1, 2, shift, shift), ranks)
+        source = target
+        have *= 2
+    pieces = left // have
+    last = (pieces - 1) * have * unit
+    if not fresh:
+        pieces += 1
+        last = (rest - source) // size
+    return source, Pieces(1, pieces, have * unit, last)
+
+
+@helper
+def _fold_blocks(how, axis, folded, doubled, several, some, span, low, high, ranks):
+    """As _fold_rows, block by block of windows that have a row in common, to lines at `doubled`.
+
+    A line has a vector at least: what is written of one beyond `high` is padding, of the next line before `low` too.
+    """
+    size = rank_size(ranks)
+    line = how[LINE] * size
+    window, dilation = axis[WINDOW], axis[DILATION]
+    clear_ranks(doubled, several * some * how[LINE], ranks)
+    for first in range(dilation):
+        for row in range(first, some, window * dilation):
+            at = row * line + low * size
+            fold_block(
+                doubled + at,
+                folded + at,
+                several,
+                some * line,
+                span * size,
+                dilation * line,
+                most(high - low, VECTOR_BYTES // size),
+                window,
+                least(window, ceildiv(some - row, dilation)),
+                ranks,
+            )
+
+
+@helper
+def _fold_rows(how, axis, folded, doubled, rest, several, some, span, low, high, ranks):
+    """Fold lines of rows of the input, of several planes, to those of `some` rows of windows.
+
+    Of a line the ranks from `low` to `high` - 1 are not padding. Returns where the lines are then, over those that were
+    there or beside them.
+    """
+    size, line = rank_size(ranks), how[LINE]
+    window, stride, dilation = axis[WINDOW], axis[STRIDE], axis[DILATION]
+    by_blocks = stride == 1 and window >= BLOCK_WINDOW and line * size >= VECTOR_BYTES
+    if rest is not None:
+        # Rows are added one by one: of sums no wider than elements the error would grow with the window. In float32
+        # that of 4096 rows is below half the last place of 16 bits.
+        by_blocks = by_blocks and size > element_size(ranks)
+    if by_blocks:
+        _fold_blocks(how, axis, folded, doubled, several, some, span, low, high, ranks)
+        return doubled
+    source, pieces = _double(doubled, rest, folded, several * span, window, dilation * line, ranks)
+    # Rows that move together. In place only if the vector more that is written is not read later.
+    alike = some if stride == 1 else 1
+    in_place = alike == some and (window - 1) * dilation * line * size >= VECTOR_BYTES
+    target = doubled
+    if source == doubled and not in_place:
+        target = folded
+    for i in range(several * some // alike):
+        plane, row = split(i * alike, some)
+        row *= stride
+        fold_line(
+            target + i * alike * line * size,
+            source + (plane * span + row * line) * size,
+            alike * line,
+            pieces,
+            ranks,
+        )
+    return target
 
 
 class Group(NamedTuple):

@@ -832,6 +832,23 @@ def _float_to_bfloat(builder: Any, value: Any) -> Any:
     return builder.trunc(result, _like(value.type, ir.IntType(16)))
 
 
+WRITTEN_OUT = (2, 3, 4)  # rows of planes that are read down without a loop: in 0.5 to 1 of the time
+PLANE_LANES = 256  # columns of planes whose results are stored together
+
+
+@inlined
+def columns_before(item, in_row, columns, last):
+    """Columns of the plane before number `item`, of each `in_row` of which the last one has `last`."""
+    _, begun = split(item, in_row)
+    return columns if begun else last
+
+
+@inlined
+def planes_ahead(rows, row_bytes):
+    """How many planes further on those lie that are fetched."""
+    return most(bytes_ahead() // (rows * row_bytes), 1)
+
+
 def _lost(builder: Any, a: Any, b: Any, whole: Any, plus: Any = None) -> Any:
     """What rounding lost in whole = a + b, exactly (Knuth); see _two_sum."""
     plus = plus or builder.fadd
@@ -1651,23 +1668,6 @@ def prefetch_rows(_context: Any, address: Any, offsets: Any) -> Any:
         return context.get_dummy_value()
 
     return types.void(types.int64, types.int64), codegen
-
-
-WRITTEN_OUT = (2, 3, 4)  # rows of planes that are read down without a loop: in 0.5 to 1 of the time
-PLANE_LANES = 256  # columns of planes whose results are stored together
-
-
-@inlined
-def columns_before(item, in_row, columns, last):
-    """Columns of the plane before number `item`, of each `in_row` of which the last one has `last`."""
-    _, begun = split(item, in_row)
-    return columns if begun else last
-
-
-@inlined
-def planes_ahead(rows, row_bytes):
-    """How many planes further on those lie that are fetched."""
-    return most(bytes_ahead() // (rows * row_bytes), 1)
 
 
 STORED = 0  # results come from exponentials kept in scratch, or in their place,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from specops.lowering.arg_reduce import Search
+from specops.lowering.search import Search
 from specops.tensor import Tensor
 
 _ONE = {"FLOAT16": 0x3C00, "BFLOAT16": 0x3F80, "FLOAT32": 0x3F800000, "FLOAT64": 0x3FF << 52}

@@ -1,0 +1,274 @@
+"""The host's side of the arg_reduce kernel: the plan of a search, by the strides of its arrays."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from specops import geometry, launch
+from specops.geometry import Axis, evened
+from specops.kernels import arg_reduce as kernel
+from specops.lowering import machine
+from specops.lowering.keys import keys_of
+from specops.lowering.plans import Plans
+from specops.lowering.search_marks import Marking, Marks, Stores
+from specops.lowering.search_visit import Visit, visited
+from specops.lowering.search_walk import NO_AXES, Table, block_of
+from specops.lowering.search_way import Lanes, Preferred, Way, Ways
+from specops.tensor import Tensor
+
+Array = npt.NDArray[Any]
+
+_SHORT = launch.chunks_of(kernel.short_rows)
+_ROWS = launch.chunks_of(kernel.rows)
+_COLUMNS = launch.chunks_of(kernel.columns)
+_PLANES = launch.chunks_of(kernel.planes)
+_COMBINE = launch.Chunk(kernel.combine)
+_ZERO = launch.Chunk(kernel.zero)
+_MARKED = launch.chunks_of(kernel.marked)
+
+PART_ITEMS = 16  # enough for the threads to share: joining parts costs (1.3 times for bytes)
+# Of rows, and of columns of which less than SHORT_ROW_BYTES adjoin: parts that are compact take 0.5 to 0.8 of the time.
+MANY_PART_ITEMS = 64
+SHORT_ROW_BYTES = 1 << 9
+
+
+def _spread(out: Array, source: Array) -> None:
+    """Copy the computed elements to those that repeat them, in blocks: NumPy copies a source that overlaps."""
+    if out.nbytes <= 1 << 18:
+        out[...] = source
+        return
+    axis = out.shape.index(max(out.shape))
+    for half in (slice(0, out.shape[axis] // 2), slice(out.shape[axis] // 2, None)):
+        block = (slice(None),) * axis + (half,)
+        _spread(out[block], source if source.shape[axis] == 1 else source[block])
+
+
+class _Plan(NamedTuple):
+    """The walk for one set of strides."""
+
+    run: launch.Chunk
+    walk: Table
+    walk_at: int  # its address
+    join: Table  # the walk that joins parts
+    join_at: int
+    shift: int  # bytes from the input's element [0, 0, ..] to the first visited
+    out_shift: int
+    items: int
+    groups: int
+    parts: int
+    zeros: Stores | None  # beforehand, of a whole output
+    rows: Stores | None  # of marks, when all places are found: these are what the search stores
+    repeated: tuple[slice, ...] | None  # kept axes of stride 0 cut to one element
+
+
+class Search:
+    """Where the greatest (or least) element of each reduced group stands, for fixed types and shape.
+
+    Args:
+        better: "greater" or "less".
+        tie: which of several equal elements wins, "first" or "last".
+        nan: "ignored" (loses to every number; in a group of nothing but NaN the first wins) or "propagates" (beats
+            every number).
+        axes: the reduced axes, in any order, unique; may be empty.
+        input, output: the tensors.
+        mark: bits that are stored at the element's place in an output of the input's shape and type, which is 0
+            elsewhere; None stores the element's index within its group, in an output of a 4- or 8-byte integer type.
+    """
+
+    def __init__(
+        self,
+        *,
+        better: str,
+        tie: str,
+        nan: str,
+        axes: Sequence[int],
+        input: Tensor,
+        output: Tensor,
+        mark: int | None = None,
+    ) -> None:
+        self._sizes = input.sizes
+        self.axes = frozenset(axes)
+        self._last = tie == "last"
+        width, least, greatest, flip, infinity = keys_of(input.dtype)
+        self._item_size = width // 8
+        self._output = output
+        self._out_size = output.numpy_dtype.itemsize
+        nan_key = greatest if nan == "propagates" else least
+        self._kind = (width, infinity is not None)
+        self._rule = (flip if better == "greater" else ~flip, nan_key, infinity or 0)
+        # Of booleans True is the greatest, and False, whose key is that of any type's least element, the least.
+        self._ceiling = least + 1 if (input.dtype, better) == ("BOOL", "greater") else greatest
+        self._blanks = infinity is not None and nan == "ignored"
+        input_bytes = math.prod(self._sizes) * self._item_size
+        self._moved = input_bytes + math.prod(output.sizes) * self._out_size
+        self._large = input_bytes >= machine.LARGE_BYTES
+        self._uncached = input_bytes > machine.UNCACHED_BYTES
+        self._empty = input_bytes == 0
+        self._ways = Ways(
+            item_size=self._item_size,
+            out_size=self._out_size,
+            marked=mark is not None,
+            last=self._last,
+            far=input_bytes >= machine.FAR_BYTES,
+        )
+        self._marking = None
+        if mark is not None:
+            self._marking = Marking(mark, self._item_size, self._large)
+        self._plans = Plans(self._plan)
+
+    def __call__(self, x: Array, out: Array) -> None:
+        """Write the result for `x` to `out`; shapes and types as declared, any strides."""
+        if self._empty:
+            return
+        plan = self._plans[x.strides, out.strides]
+        source = launch.address(x) + plan.shift
+        target = launch.address(out) + plan.out_shift
+        zeros, rows, large = plan.zeros, plan.rows, self._large
+        if zeros is not None:
+            _ZERO(zeros.walk_at, 0, target, 0, zeros.items, large=large)
+        if rows is not None:
+            places = np.empty(plan.groups * self._item_size, np.uint8)
+            at, store = launch.address(places), _MARKED(self._kind[0])
+            plan.run(plan.walk_at, source, at, 0, plan.items, large=large)
+            store(rows.walk_at, at, target, 0, rows.items, large=large)
+        elif plan.parts == 1:
+            plan.run(plan.walk_at, source, target, 0, plan.items, large=large)
+        else:
+            number = plan.groups * plan.parts
+            pairs = np.empty(2 * number, np.int64)
+            partial = launch.address(pairs)
+            plan.run(plan.walk_at, source, target, partial, plan.items, large=large)
+            many = number >= launch.MANY_PARTS
+            _COMBINE(plan.join_at, 0, target, partial, plan.groups, large=many)
+        if plan.repeated is not None:
+            _spread(out, out[plan.repeated])
+
+    def chunks(self) -> list[launch.Chunk]:
+        """All that calls may run, whatever the strides."""
+        searches = _SHORT, _ROWS, _COLUMNS, _PLANES
+        if self._marking is None:
+            return [*(search(*self._kind, False) for search in searches), _COMBINE]
+        one_hot = [search(*self._kind, True) for search in searches]
+        # Rows alone are searched for places or pairs before any mark is stored.
+        others = [search(*self._kind, False) for search in (_SHORT, _ROWS)]
+        return [*one_hot, *others, _COMBINE, _ZERO, _MARKED(self._kind[0])]
+
+    def _plan(self, strides: tuple[int, ...], out_strides: tuple[int, ...]) -> _Plan:
+        visit = visited(self._sizes, self.axes, self._last, strides, out_strides)
+        kept, reduced = visit.kept, visit.reduced
+        marking = self._marking
+        past = marking is not None and geometry.outgrows(
+            machine.PAST_BYTES, self._sizes, strides, out_strides, self._item_size
+        )
+        way = self._ways.of(visit, past)
+        if marking is None and way.lanes is Lanes.PLANES:
+            # Of few rows, indices are much of what is moved: past the caches they take 0.7 to 0.9 of the time.
+            past = geometry.goes_past(self._output, out_strides, self._moved)
+        parts, split = self._parts(visit, way)
+        marks, rows = Marks(NO_AXES, NO_AXES, past=past), None
+        if marking is not None:
+            marks = marking.of(visit, way, parts, split, past)
+            if marks.after:
+                kept, rows = marking.rows_of_marks(kept, visit.marked, past)
+        settings = self._settings(visit, way, marks, parts, split)
+        preferred = geometry.table(way.preferred.axes) if way.preferred else NO_AXES
+        beside = geometry.table(way.beside) if way.beside else NO_AXES
+        tables = geometry.table(kept), geometry.table(reduced), marks.marks, marks.zeros
+        walk = join = block_of(settings, *tables, preferred, beside)
+        if split:
+            walk = self._walk_of_parts(settings, kept, reduced)
+        search = {Lanes.ROWS: _ROWS, Lanes.PLANES: _PLANES, Lanes.COLUMNS: _COLUMNS}[way.lanes]
+        if self._is_short(visit, way, marks, parts, split):
+            search = _SHORT
+        one_hot = marking is not None and not marks.after and not split
+        return _Plan(
+            search(*self._kind, one_hot),
+            walk,
+            launch.address(walk),
+            join,
+            launch.address(join),
+            visit.shift,
+            visit.out_shift,
+            way.items * parts,
+            visit.groups,
+            parts,
+            marks.before,
+            rows,
+            visit.repeated,
+        )
+
+    def _settings(
+        self, visit: Visit, way: Way, marks: Marks, parts: int, split: bool
+    ) -> dict[int, int]:
+        """Of the walk that searches groups, or joins what their parts gave."""
+        preferred = way.preferred or Preferred([], 0, 0)
+        return {
+            kernel.CONTIGUOUS: way.contiguous,
+            kernel.LAST: self._last,
+            kernel.LATE: way.late,
+            kernel.PREFERRED_AT: preferred.at,
+            kernel.PREFERRED_INDEX: preferred.first,
+            kernel.ORDERED: visit.ordered,
+            kernel.BASE: visit.base,
+            kernel.TILE: way.tile,
+            kernel.PARTS: parts,
+            kernel.PART_WEIGHT: visit.reduced[0].other_stride if split else 0,
+            kernel.WIDTH: self._out_size,
+            kernel.BLANKS: self._blanks,
+            kernel.MARK: self._marking.mark if self._marking else 0,
+            kernel.OVERLAP: way.overlap[0],
+            kernel.OVERLAP_INDEX: way.overlap[1],
+            kernel.ZERO_ROWS: marks.zero_rows,
+            kernel.PAST: marks.past,
+            kernel.STORED: marks.stored,
+            kernel.CEILING: self._ceiling,
+            kernel.UNCACHED: self._uncached,
+            kernel.LAST_COLUMNS: way.last_columns,
+            **{kernel.RULE + i: value for i, value in enumerate(self._rule)},
+        }
+
+    def _walk_of_parts(
+        self, settings: dict[int, int], kept: list[Axis], reduced: list[Axis]
+    ) -> Table:
+        """The walk that takes each step along the outermost reduced axis as a group of its own, in the order of memory.
+
+        It stores pairs where those of parts are.
+        """
+        pair = kernel.PAIR_BYTES
+        weights = geometry.index_weights([axis.size for axis in kept])
+        places = [
+            axis._replace(other_stride=pair * w) for axis, w in zip(kept, weights, strict=True)
+        ]
+        outermost, *runs = reduced
+        places.append(outermost._replace(other_stride=pair * geometry.elements(kept)))
+        groups = geometry.coalesce(geometry.by_memory(places))
+        settings = settings | {kernel.PARTS: 1, kernel.WIDTH: pair}
+        return block_of(settings, geometry.table(groups), geometry.table(runs))
+
+    def _is_short(self, visit: Visit, way: Way, marks: Marks, parts: int, split: bool) -> bool:
+        """Whether each row is one short run that adjoins, with marks and zeros along one axis at most."""
+        runs = visit.reduced[1:] if split else visit.reduced
+        short = len(runs) == 1 and runs[0].size * self._item_size <= kernel.SHORT_BYTES
+        whole = split or (parts == 1 and len(marks.marks) <= 1 and len(marks.zeros) <= 1)
+        return way.lanes is Lanes.ROWS and way.contiguous and short and whole and not marks.past
+
+    def _parts(self, visit: Visit, way: Way) -> tuple[int, bool]:
+        """The parts of each group, none empty, and whether each is a group of its own to the search."""
+        kept, reduced, total, groups = visit.kept, visit.reduced, visit.total, visit.groups
+        parts, enough = 1, PART_ITEMS
+        if way.lanes is not Lanes.COLUMNS or way.row_bytes < SHORT_ROW_BYTES:
+            enough = MANY_PART_ITEMS
+        if way.items < enough:
+            parts = min(way.part_bytes // machine.PART_BYTES, enough // way.items)
+            parts = max(1, min(parts, machine.PARTIALS // groups))
+        split = False
+        if parts == 1 and way.lanes is Lanes.ROWS and reduced:
+            most = machine.PARTIALS // groups
+            parts = geometry.parts_in_order(kept, reduced, self._item_size, most)
+            split = parts == reduced[0].size
+        return evened(total, parts), split

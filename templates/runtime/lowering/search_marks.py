@@ -1,0 +1,133 @@
+"""How marks are stored where the greatest elements stand, and 0 elsewhere."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from specops import geometry, launch
+from specops.geometry import Axis, ceildiv
+from specops.kernels import arg_reduce as kernel
+from specops.lowering import search_way
+from specops.lowering.search_visit import Visit
+from specops.lowering.search_walk import NO_AXES, Table, block_of
+from specops.lowering.search_way import Lanes, Way
+
+PLACES_BYTES = 1 << 19  # of indices that are found before marks are stored
+# Rows of so many bytes that lie apart in an output: marks after zeros take 0.5 to 0.9 of the time.
+ZEROS_FIRST_BYTES = range(1 << 7, 1 << 10)
+PAST_ROW_BYTES = 1 << 13  # of a row past the caches that is stored with its mark: see Marking
+
+
+class Stores(NamedTuple):
+    """What is stored apart from the search."""
+
+    walk: Table
+    walk_at: int  # its address
+    items: int
+
+
+class Marks(NamedTuple):
+    """Where marks go in an output, and how its other elements become 0."""
+
+    marks: Table  # the table of axes
+    zeros: Table  # that of a group's elements, stored with the search
+    zero_rows: int = 1
+    past: bool = False  # zeros, and marks among them, go past the caches; or indices
+    stored: int = 0  # setting STORED
+    after: bool = False  # rows of marks are stored when all places are found
+    before: Stores | None = None  # all 0
+
+
+@dataclass(frozen=True)
+class Marking:
+    """How marks are stored for fixed types and shape: elements of an output of the input's shape and type."""
+
+    mark: int  # the bits of one
+    item_size: int  # bytes of an element
+    large: bool  # input of machine.LARGE_BYTES
+
+    def of(self, visit: Visit, way: Way, parts: int, split: bool, past: bool) -> Marks:
+        """Zeros are set along with the search where both walk the output the same way, else beforehand in the output's
+        own order; and where they go `past` the caches, for a short row's mark would wait for them (1.7 times).
+
+        A group that is one run, and is not cut into parts, is stored with its mark (0.6 of the time of 8 KiB, past the
+        caches). So are rows of columns (0.5 to 0.9), if need be when all places are found.
+        """
+        size, columns = self.item_size, way.lanes is Lanes.COLUMNS
+        marked = geometry.by_memory(visit.marked)
+        marks = geometry.table(geometry.coalesce(visit.marked))
+        if way.lanes is Lanes.PLANES:
+            return Marks(marks, NO_AXES)
+        # Whether indices are told apart in an element's width.
+        fits = geometry.elements(marked) <= 1 << 8 * size
+        group = geometry.coalesce(marked)
+        one_run = parts == 1 and not split and len(group) == 1 and group[0].stride == size
+        if one_run and (columns or not past or group[0].size * size >= PAST_ROW_BYTES):
+            return Marks(marks, geometry.table(group), 1, past, kernel.BY_GROUPS)
+        if columns and parts == 1:
+            run = visit.kept[-1]
+            if run.other_stride == size and fits:
+                rows = self._adjoining(group, run.size, way.tile)
+                apart = past and rows == 1 and min(run.size, way.tile) * size in ZEROS_FIRST_BYTES
+                if not apart:
+                    return Marks(marks, geometry.table(group), rows, past, kernel.BY_ROWS)
+        across = [Axis(axis.size, axis.other_stride, 0) for axis in visit.kept]
+        group = geometry.coalesce(axis._replace(other_stride=0) for axis in marked)
+        everything = geometry.by_memory(across + group)
+        alike = everything[-1:] == (across if columns else group)[-1:]
+        long = columns or (group and group[-1].size * size >= PAST_ROW_BYTES)
+        if not split and (not self.large or (alike and (long or not past))):
+            zero_rows = 1
+            if way.beside and group[-1].stride == across[-1].stride * across[-1].size:
+                zero_rows = group.pop().size
+            return Marks(marks, geometry.table(group), zero_rows, past)
+        by_rows = any(axis in across and axis.stride == size for axis in everything[-1:])
+        few = visit.groups * size <= PLACES_BYTES
+        if by_rows and few and fits and parts == 1 and not columns:
+            return Marks(NO_AXES, NO_AXES, after=True)
+        return Marks(marks, NO_AXES, before=self._zeros(everything, past))
+
+    def rows_of_marks(
+        self, kept: list[Axis], marked: list[Axis], past: bool
+    ) -> tuple[list[Axis], Stores]:
+        """The kept axes of a search that stores places in the order of the output, and what makes marks of these."""
+        size = self.item_size
+        order = sorted(range(len(kept)), key=lambda i: -abs(kept[i].other_stride))
+        weights = geometry.index_weights([kept[i].size for i in order])
+        steps = {i: size * w for i, w in zip(order, weights, strict=True)}
+        searched = [axis._replace(other_stride=steps[i]) for i, axis in enumerate(kept)]
+        stored = geometry.coalesce(
+            Axis(kept[i].size, steps[i], kept[i].other_stride) for i in order
+        )
+        columns = stored[-1].size
+        tile = search_way.tile_of(columns, search_way.TILE_BYTES, size)
+        group = geometry.coalesce(geometry.by_memory(marked))
+        settings = {
+            kernel.TILE: tile,
+            kernel.ZERO_ROWS: self._adjoining(group, columns, tile),
+            kernel.MARK: self.mark,
+            kernel.PAST: past,
+        }
+        tables = geometry.table(stored), NO_AXES, NO_AXES, geometry.table(group)
+        walk = block_of(settings, *tables)
+        items = geometry.elements(stored[:-1]) * ceildiv(columns, tile)
+        return searched, Stores(walk, launch.address(walk), items)
+
+    def _adjoining(self, group: list[Axis], columns: int, tile: int) -> int:
+        """How many rows of columns adjoin in the output, in the order of the index; taken off the group's axes."""
+        if tile >= columns and group and group[-1][1:] == (columns * self.item_size, 1):
+            return group.pop().size
+        return 1
+
+    def _zeros(self, everything: list[Axis], past: bool) -> Stores:
+        """What sets all elements of an output to 0."""
+        axes = geometry.table(geometry.coalesce(everything))
+        settings = np.zeros(kernel.ZERO_SETTINGS, np.int64)
+        settings[kernel.ZERO_WIDTH] = self.item_size
+        settings[kernel.ZERO_PAST] = past
+        settings[kernel.ZERO_RANK] = len(axes)
+        walk = np.concatenate((settings, axes.ravel()))
+        return Stores(walk, launch.address(walk), geometry.elements(everything))

@@ -1,0 +1,21 @@
+"""The block of int64 that tells a search what to do: settings, then tables of axes."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from specops.kernels import arg_reduce as kernel
+
+Table = npt.NDArray[np.int64]
+
+NO_AXES = np.empty((0, 3), np.int64)
+
+
+def block_of(settings: dict[int, int], *tables: Table) -> Table:
+    """The settings by their numbers, others 0, then the tables in the kernel's order; the last may be left out."""
+    block = np.zeros(kernel.SETTINGS, np.int64)
+    for place, value in settings.items():
+        block[place] = value
+    block[kernel.KEPT_RANK : kernel.KEPT_RANK + len(tables)] = [len(table) for table in tables]
+    return np.concatenate((block, *(table.ravel() for table in tables)))
