@@ -82,12 +82,13 @@ def _fold_blocks(how, axis, folded, doubled, several, some, span, low, high, ran
 
 
 @helper
-def _fold_rows(how, axis, folded, doubled, rest, several, some, span, low, high, ranks):
+def _fold_rows(how, axis, scratch, several, some, span, low, high, ranks):
     """Fold lines of rows of the input, of several planes, to those of `some` rows of windows.
 
     Of a line the ranks from `low` to `high` - 1 are not padding. Returns where the lines are then, over those that were
     there or beside them.
     """
+    folded, doubled, rest = scratch.lines, scratch.doubled, scratch.rest
     size, line = rank_size(ranks), how[LINE]
     window, stride, dilation = axis[WINDOW], axis[STRIDE], axis[DILATION]
     by_blocks = stride == 1 and window >= BLOCK_WINDOW and line * size >= VECTOR_BYTES

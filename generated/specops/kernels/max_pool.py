@@ -2050,12 +2050,13 @@ def _fold_blocks(how, axis, folded, doubled, several, some, span, low, high, ran
 
 
 @helper
-def _fold_rows(how, axis, folded, doubled, rest, several, some, span, low, high, ranks):
+def _fold_rows(how, axis, scratch, several, some, span, low, high, ranks):
     """Fold lines of rows of the input, of several planes, to those of `some` rows of windows.
 
     Of a line the ranks from `low` to `high` - 1 are not padding. Returns where the lines are then, over those that were
     there or beside them.
     """
+    folded, doubled, rest = scratch.lines, scratch.doubled, scratch.rest
     size, line = rank_size(ranks), how[LINE]
     window, stride, dilation = axis[WINDOW], axis[STRIDE], axis[DILATION]
     by_blocks = stride == 1 and window >= BLOCK_WINDOW and line * size >= VECTOR_BYTES
@@ -2410,6 +2411,18 @@ def packed_chunk(ranks, read_rule, store):
 TABLE = 256  # rows of a window whose offsets are in a table
 
 
+class Scratch(NamedTuple):
+    """Scratch memory of a chunk: addresses, and a box as _windows fills it."""
+
+    offsets: Any  # of a window's elements but for the last axis, and twice their positions: two tables of int64
+    positions: Any
+    box: Any
+    lines: Any  # of ranks, and buffers for as many
+    doubled: Any
+    rest: Any  # None but for sums
+    spare: Any  # a run that is not yet stored; of averages divisors before it
+
+
 class LineRows(NamedTuple):
     """Rows of the input, or of the padding, at which an item's lines begin."""
 
@@ -2539,24 +2552,9 @@ def _rank_lines(how, spatial, box, total, table, planes, lines, rows, block, ran
 
 @inlined
 def _rank_item(
-    how,
-    spatial,
-    box,
-    window,
-    table,
-    line_rows,
-    span,
-    lanes,
-    source,
-    folded,
-    planes,
-    offsets,
-    positions,
-    block,
-    ranks,
-    rule,
+    how, spatial, window, table, line_rows, span, lanes, source, planes, scratch, block, ranks, rule
 ):
-    """Rank the lines of an item's planes at `folded`: alike lines at once, or the runs of one line."""
+    """Rank the lines of an item's planes: alike lines at once, or the runs of one line."""
     inner = how[SPATIAL] - 1
     size, item_bytes = rank_size(ranks), element_size(ranks)
     pitch, line, tall = how[PITCH], how[LINE] * size, how[TALL] != 0
@@ -2585,7 +2583,7 @@ def _rank_item(
         if runs != 1:
             alike, count = 1, runs
             place_step, source_step, position_step = pitch * size, step, 1
-        place = folded + done * line + span.low * pitch * size
+        place = scratch.lines + done * line + span.low * pitch * size
         position = (row - most(line_rows.first, 0)) * row_weight
         start = source + row * row_step
         for p in range(planes.count if inside == 0 and not tall else 0):
@@ -2593,12 +2591,12 @@ def _rank_item(
         _rank_lines(
             how,
             spatial,
-            box,
+            scratch.box,
             window.total,
             table,
             planes,
             Lines(place, start, position, count, place_step, source_step, position_step),
-            Rows(offsets, positions, inside, n, step, along),
+            Rows(scratch.offsets, scratch.positions, inside, n, step, along),
             block,
             ranks,
             rule,
@@ -2630,12 +2628,18 @@ def line_chunk(ranks, read_rule, block, store):
     def chunk(walk, x, out, indices, begin, end):
         how, batch, spatial = _tables(walk)
         rule = read_rule(how)
-        # Two tables of int64, a box, then buffers of lines, and room for a run that is not yet stored.
-        before = aligned(8 * (2 * TABLE + BOX_COLUMNS * how[SPATIAL]))
-        offsets = allocate(before + how[SCRATCH])
-        positions = offsets + 8 * TABLE
-        box = integers(positions + 8 * TABLE)
-        folded = offsets + before
+        buffer, before = how[BUFFER], aligned(8 * (2 * TABLE + BOX_COLUMNS * how[SPATIAL]))
+        memory = allocate(before + how[SCRATCH])
+        lines = memory + before
+        scratch = Scratch(
+            offsets=memory,
+            positions=memory + 8 * TABLE,
+            box=integers(memory + 16 * TABLE),
+            lines=lines,
+            doubled=lines + buffer,
+            rest=lines + 2 * buffer if sums else None,
+            spare=lines + buffers * buffer,
+        )
         inner = how[SPATIAL] - 1
         outer_axes = inner - 1
         size, item_bytes = rank_size(ranks), element_size(ranks)
@@ -2648,10 +2652,6 @@ def line_chunk(ranks, read_rule, block, store):
         row_axis = axis_of(spatial, outer_axes, COLUMNS)
         rows, row_stride = row_axis[OUT_SIZE], row_axis[STRIDE]
         row_reach = (row_axis[WINDOW] - 1) * row_axis[DILATION]
-        doubled = folded + how[BUFFER]
-        spare = folded + buffers * how[BUFFER]
-        # What sums need besides: pieces of another size, and their divisors.
-        rest_lines = doubled + how[BUFFER] if sums else None
         outers = 1
         for d in range(outer_axes):
             outers *= axis_of(spatial, d, COLUMNS)[OUT_SIZE]
@@ -2678,10 +2678,18 @@ def line_chunk(ranks, read_rule, block, store):
             outer, row = split(outer, outers)
             if row != outer_row:
                 outer_row = row
-                window = _windows(spatial, outer_axes, outer_row, box)
+                window = _windows(spatial, outer_axes, outer_row, scratch.box)
                 table = window.total * (1 if tall else row_axis[WINDOW])
-                tabled = least(table, TABLE)
-                _fill_tables(box, spatial, outer_axes, window.total, 0, tabled, offsets, positions)
+                _fill_tables(
+                    scratch.box,
+                    spatial,
+                    outer_axes,
+                    window.total,
+                    0,
+                    least(table, TABLE),
+                    scratch.offsets,
+                    scratch.positions,
+                )
                 last_first = -1
             group, lane_at = split(outer, groups)
             lane_at *= pitch
@@ -2707,58 +2715,44 @@ def line_chunk(ranks, read_rule, block, store):
             apart = line_rows.count * line + gap
             if tall:
                 if moved or new_place:
-                    clear_ranks(folded, most_planes * apart, ranks)
+                    clear_ranks(lines, most_planes * apart, ranks)
             elif moved:
                 ends = low * pitch, high * pitch
-                _clear_ends(folded, most_planes * share, *ends, line, share, apart, ranks)
+                _clear_ends(lines, most_planes * share, *ends, line, share, apart, ranks)
             last_low, last_high, last_first, last_column = low, high, first, column
             source = x + x_offset + lane_at * item_bytes
             _rank_item(
                 how,
                 spatial,
-                box,
                 window,
                 table,
                 line_rows,
                 Span(start, low, high),
                 columns,
                 source,
-                folded,
                 Planes(several, apart * size, plane_x, plane_out, plane_index, plane_base),
-                offsets,
-                positions,
+                scratch,
                 block,
                 ranks,
                 rule,
             )
-            finished = folded
+            finished = lines
             if tall:
-                finished = _fold_rows(
-                    how,
-                    row_axis,
-                    folded,
-                    doubled,
-                    rest_lines,
-                    several,
-                    some,
-                    apart,
-                    low * pitch,
-                    high * pitch,
-                    ranks,
-                )
-                if finished == folded:
+                ends = low * pitch, high * pitch
+                finished = _fold_rows(how, row_axis, scratch, several, some, apart, *ends, ranks)
+                if finished == lines:
                     last_first = -1  # these lines are to be cleared again
                 apart = some * line
             in_all = several * apart
             finished, pieces = _double(
-                doubled, rest_lines, finished, in_all, axis[WINDOW], unit, ranks
+                scratch.doubled, scratch.rest, finished, in_all, axis[WINDOW], unit, ranks
             )
             if pitch == 1 and stride > NEAR_STRIDE:
-                fold_line(doubled, finished, in_all - reach, pieces, ranks)
-                finished = doubled
+                fold_line(scratch.doubled, finished, in_all - reach, pieces, ranks)
+                finished = scratch.doubled
                 pieces = Pieces(1, 1, 0, 0)
                 for p in range(several):
-                    place = doubled + p * apart * size
+                    place = finished + p * apart * size
                     _thin(place, some, line * size, count, stride, ranks)
             else:
                 pieces = Pieces(stride, pieces.count, pieces.step, pieces.last)
@@ -2776,13 +2770,13 @@ def line_chunk(ranks, read_rule, block, store):
                 Planes(several, apart * size, plane_x, plane_out, plane_index, plane_base),
                 finished,
                 pieces,
-                spare,
+                scratch.spare,
                 ranks,
                 rule,
             )
         if how[PAST] != 0:
             drain_stores()
-        release(offsets)
+        release(memory)
 
     return chunk
 
