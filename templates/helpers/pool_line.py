@@ -91,6 +91,23 @@ class Runs(NamedTuple):
     pieces: Any
 
 
+class Target(NamedTuple):
+    """Where runs of outputs go: the first one's address, and the bytes from one plane and from one run to the next."""
+
+    address: Any
+    plane: Any
+    run: Any
+
+
+class Indices(NamedTuple):
+    """What indices are, of `width` bytes: base + i * weight + position, and `plane_base` more in each further plane."""
+
+    base: Any
+    plane_base: Any
+    weight: Any
+    width: Any
+
+
 # Bytes from a row to what is fetched ahead: large inputs take 0.6 to 1 of the time, small 1 to 1.03.
 AHEAD = 32768
 AHEAD_IN_ROW = 8192  # on Zen 5 (0.86 to 1 of that), where a row's columns are places and not planes
@@ -415,71 +432,53 @@ def copy_element(_context: Any, target: Any, source: Any, ranks: Any) -> Any:
 
 
 @intrinsic
-def store_elements(
-    _context: Any,
-    out: Any,
-    plane_out: Any,
-    out_step: Any,
-    runs: Any,
-    past: Any,
-    ranks: Any,
-    rule: Any,
-) -> Any:
-    """Store the elements of runs of outputs, of planes and of runs the given steps (bytes) apart.
-
-    If `past`, they go past the caches; see drain_stores.
-    """
+def store_elements(_context: Any, target: Any, runs: Any, past: Any, ranks: Any, rule: Any) -> Any:
+    """Store the elements of runs of outputs at a Target; if `past`, past the caches: see drain_stores."""
 
     def codegen(context: Any, builder: Any, signature: Any, values: Any) -> Any:
-        out, plane_out, out_step, _, past = values[:5]
+        target, past = Target(*cgutils.unpack_tuple(builder, values[0])), values[2]
         order = _rule(builder, signature, values)
 
         def run(plane: Any, number: Any, joined: Any, first: Any, few: Any) -> None:
-            target = _place(builder, out, (plane, plane_out), (number, out_step))
+            place = _place(builder, target.address, (plane, target.plane), (number, target.run))
             bits = _element_bits(builder, joined, order)
-            _store_past(builder, bits, target, first, few, past)
+            _store_past(builder, bits, place, first, few, past)
 
-        _fold_runs(context, builder, _vector(ranks.ranks.rank), values[3], run, halves=True)
+        _fold_runs(context, builder, _vector(ranks.ranks.rank), values[1], run, halves=True)
         return context.get_dummy_value()
 
-    i64 = types.int64
-    return types.void(i64, i64, i64, runs, types.boolean, ranks, rule), codegen
+    return types.void(target, runs, types.boolean, ranks, rule), codegen
 
 
 @intrinsic
 def store_found(
     _context: Any,
     out: Any,
-    plane_out: Any,
-    out_step: Any,
-    indices: Any,
-    plane_index: Any,
-    index_step: Any,
+    indices_out: Any,
     runs: Any,
-    base: Any,
-    plane_base: Any,
-    weight: Any,
-    width: Any,
+    indices: Any,
     blank: Any,
     past: Any,
     ranks: Any,
     rule: Any,
 ) -> Any:
-    """Store the elements as store_elements does, and their indices, of `width` bytes: base + i * weight + position, and
-    `plane_base` more in each further plane; if `past`, these go past the caches. The indices alone where `out` is None.
+    """Store elements as store_elements does, at `out`, and their Indices at `indices_out`, if `past` past the caches.
 
-    True if there was a NaN: its bits are not in its rank, and the element stored is to be replaced.
+    The indices alone where `out` is None. True if there was a NaN: its bits are not in its rank, and the element stored
+    is to be replaced.
     """
 
     def codegen(context: Any, builder: Any, signature: Any, values: Any) -> Any:
-        out, plane_out, out_step, indices, plane_index, index_step = values[:6]
-        base, plane_base, weight, width, blank, past = values[7:13]
+        elements_wanted = signature.args[0] != types.none
+        out = Target(*cgutils.unpack_tuple(builder, values[0])) if elements_wanted else None
+        indices_out = Target(*cgutils.unpack_tuple(builder, values[1]))
+        base, plane_base, weight, width = Indices(*cgutils.unpack_tuple(builder, values[3]))
+        blank, past = values[4:6]
         order = _rule(builder, signature, values)
         rank_type, bits_type = ranks.ranks.rank, ranks.ranks.element
         # The keys, and the positions, of two registers of wide ranks fill one: 0.86 to 0.95 of the time.
         vector = _vector(rank_type, WIDEST if rank_type.width > 32 else 1)
         narrow = ir.VectorType(bits_type, vector.count)
-        elements_wanted = signature.args[0] != types.none
         some = ir.VectorType(ir.IntType(1), vector.count)
         found = cgutils.alloca_once_value(builder, ir.Constant(some, None))
 
@@ -522,21 +521,21 @@ def store_found(
         def run(plane: Any, number: Any, joined: Any, first: Any, few: Any) -> None:
             key, low = _parts(builder, joined, bits_type)
             padding = builder.icmp_signed("==", low, ir.Constant(low.type, None))
-            if elements_wanted:
-                target = _place(builder, out, (plane, plane_out), (number, out_step))
-                store_bits(target, key, low, padding, first, few)
-            target = _place(builder, indices, (plane, plane_index), (number, index_step))
+            if out is not None:
+                place = _place(builder, out.address, (plane, out.plane), (number, out.run))
+                store_bits(place, key, low, padding, first, few)
+            steps = (plane, indices_out.plane), (number, indices_out.run)
+            place = _place(builder, indices_out.address, *steps)
             start = builder.add(base, builder.mul(plane, plane_base))
             short = builder.icmp_signed("==", width, width.type(4))
             with builder.if_else(short) as (then, otherwise):
                 with then:
-                    store_indices(target, start, low, padding, first, few, ir.IntType(32))
+                    store_indices(place, start, low, padding, first, few, ir.IntType(32))
                 with otherwise:
-                    store_indices(target, start, low, padding, first, few, ir.IntType(64))
+                    store_indices(place, start, low, padding, first, few, ir.IntType(64))
 
-        _fold_runs(context, builder, vector, values[6], run)
+        _fold_runs(context, builder, vector, values[2], run)
         return _any(builder, builder.load(found))
 
-    i64 = types.int64
-    args = (out, *(i64,) * 5, runs, *(i64,) * 4, blank, types.boolean, ranks, rule)
+    args = (out, indices_out, runs, indices, blank, types.boolean, ranks, rule)
     return types.boolean(*args), codegen

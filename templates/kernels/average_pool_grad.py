@@ -32,6 +32,7 @@ from pool_settings import (
 )
 from ranks import element_size, rank_size
 from sum_line import (
+    OutputBlock,
     _write_lines,
     add_quotients,
     add_to_sum,
@@ -245,12 +246,10 @@ def gradient(dtype, width):
                 _write_lines(
                     how,
                     spatial,
+                    OutputBlock(1, count, columns),
                     target + row_out,
                     finished,
                     planes,
-                    1,
-                    count,
-                    columns,
                     pieces,
                     0,
                     0,

@@ -18,7 +18,7 @@ from compiled import entry, helper
 from greatest import Greatest
 from max_window import WINNERS_EDGES, _winner, winners_together
 from memory import allocate, ceildiv, least, load_integer, most, release, split, store_integer
-from pool_line import Pieces, Runs, copy_element, store_elements, store_found
+from pool_line import Indices, Pieces, Runs, Target, copy_element, store_elements, store_found
 from pool_packed import pack_elements, packed_chunk
 from pool_settings import (
     BATCH,
@@ -141,11 +141,7 @@ def _store_positions(how, spatial, outputs, places, planes, line_at, pieces, _sp
     for turn in range(turns):
         store_found(
             None,
-            0,
-            0,
-            places.indices + turn * turn_row,
-            planes.indices,
-            run_row,
+            Target(places.indices + turn * turn_row, planes.indices, run_row),
             Runs(
                 line=line_at + turn * turn_line,
                 planes=planes.count,
@@ -155,10 +151,7 @@ def _store_positions(how, spatial, outputs, places, planes, line_at, pieces, _sp
                 n=n_run,
                 pieces=pieces,
             ),
-            places.origin,
-            0,
-            0,
-            8,
+            Indices(places.origin, 0, 0, 8),
             rule.flip,
             False,
             ranks,
@@ -224,25 +217,23 @@ def _storing(indexed: bool) -> Any:
                 past = direct and how[PAST] != 0
                 if indexed:
                     some_nan = store_found(
-                        to if direct else spare + n_run * 8,
-                        planes.out,
-                        run_out,
-                        index_to if direct else spare,
-                        planes.indices,
-                        run_index,
+                        Target(to if direct else spare + n_run * 8, planes.out, run_out),
+                        Target(index_to if direct else spare, planes.indices, run_index),
                         joined,
-                        base + places.origin if direct else places.origin,
-                        planes.base,
-                        weight if direct else 0,
-                        width if direct else 8,
+                        Indices(
+                            base + places.origin if direct else places.origin,
+                            planes.base,
+                            weight if direct else 0,
+                            width if direct else 8,
+                        ),
                         blank,
                         past,
                         ranks,
                         rule,
                     )
                 else:
-                    target = to if direct else spare
-                    store_elements(target, planes.out, run_out, joined, past, ranks, rule)
+                    elements = Target(to if direct else spare, planes.out, run_out)
+                    store_elements(elements, joined, past, ranks, rule)
                 if direct:
                     if not some_nan or together > 1:
                         break

@@ -20,7 +20,7 @@ from pool_settings import BATCH, BUFFER, EDGE, OWN, PITCH, ROWS, SPATIAL, _table
 from pool_walk import line_chunk
 from powers import Powers
 from ranks import rank_size
-from sum_line import _write_lines, load_float, set_sums, store_float
+from sum_line import OutputBlock, _write_lines, load_float, set_sums, store_float
 from sum_run import RUN_BYTES
 from sum_window import SUMS_EDGES, doubles, sums_together, window_norm, window_sum
 from sums import Sums
@@ -54,12 +54,10 @@ def _store_averages(
     _write_lines(
         how,
         spatial,
+        OutputBlock(outputs.rows, outputs.columns, outputs.lanes),
         places.out,
         line_at,
         planes,
-        outputs.rows,
-        outputs.columns,
-        outputs.lanes,
         pieces,
         by_column,
         by_row,
@@ -79,12 +77,10 @@ def _store_norms(how, spatial, outputs, places, planes, line_at, pieces, spare, 
     doubtful = _write_lines(
         how,
         spatial,
+        OutputBlock(outputs.rows, outputs.columns, outputs.lanes),
         places.out,
         line_at,
         planes,
-        outputs.rows,
-        outputs.columns,
-        outputs.lanes,
         pieces,
         0,
         0,

@@ -963,6 +963,14 @@ class Runs(NamedTuple):
     pieces: Any
 
 
+class Target(NamedTuple):
+    """Where runs of outputs go: the first one's address, and the bytes from one plane and from one run to the next."""
+
+    address: Any
+    plane: Any
+    run: Any
+
+
 # Bytes from a row to what is fetched ahead: large inputs take 0.6 to 1 of the time, small 1 to 1.03.
 AHEAD = 32768
 AHEAD_IN_ROW = 8192  # on Zen 5 (0.86 to 1 of that), where a row's columns are places and not planes
@@ -1383,39 +1391,43 @@ def set_elements(_context: Any, ranks: Any, address: Any, n: Any, value: Any) ->
     return types.void(ranks, types.int64, types.int64, value), codegen
 
 
+class Divisors(NamedTuple):
+    """Divisors of runs of sums: products of one of a line, and of one for the whole run."""
+
+    columns: Any  # address of the line
+    column_step: Any  # bytes from a run's line to the next one's
+    rows: Any  # address of those for runs
+    row_step: Any
+
+
 @intrinsic
 def store_sums(
     _context: Any,
-    out: Any,
-    plane_out: Any,
-    out_step: Any,
+    target: Any,
     runs: Any,
     divisors: Any,
-    divisor_step: Any,
-    scales: Any,
-    scale_step: Any,
     past: Any,
     ranks: Any,
     exponent: Any,
 ) -> Any:
     """Store the elements of runs of outputs, as store_elements does: what their sums become.
 
-    Sums that are divided are so by a divisor and their run's scale. True if a result is not certain to be right.
+    Sums that are divided are so by Divisors. True if a result is not certain to be right.
     """
 
     def codegen(context: Any, builder: Any, _signature: Any, values: Any) -> Any:
-        out, plane_out, out_step = values[:3]
-        divisors, divisor_step, scales, scale_step, past = values[4:9]
+        target = Target(*cgutils.unpack_tuple(builder, values[0]))
+        by, past = Divisors(*cgutils.unpack_tuple(builder, values[2])), values[3]
         kept = ranks.ranks
         element = ranks.ranks.rank
-        size = out.type(ranks.ranks.bytes)
+        size = target.address.type(ranks.ranks.bytes)
         doubtful = cgutils.alloca_once_value(builder, ir.IntType(1)(0))
 
         def run(plane: Any, number: Any, value: Any, first: Any, few: Any) -> None:
             if kept.divided:
-                place = _place(builder, divisors, (number, divisor_step), (first, size))
+                place = _place(builder, by.columns, (number, by.column_step), (first, size))
                 divisor = _load(builder, place, value.type)
-                scale = _load(builder, _place(builder, scales, (number, scale_step)), element)
+                scale = _load(builder, _place(builder, by.rows, (number, by.row_step)), element)
                 scale = _splat(builder, scale, value.type)
                 value = builder.fdiv(value, builder.fmul(divisor, scale))
             value, unsafe = kept.finished(context, builder, value, values[-1])
@@ -1424,28 +1436,33 @@ def store_sums(
                     unsafe = builder.and_(unsafe, few.mask)
                 some = builder.or_(builder.load(doubtful), _any(builder, unsafe))
                 builder.store(some, doubtful)
-            target = _place(builder, out, (plane, plane_out), (number, out_step))
+            place = _place(builder, target.address, (plane, target.plane), (number, target.run))
             bits = _nearest_bits(context, builder, value, ranks.ranks)
-            _store_past(builder, bits, target, first, few, past)
+            _store_past(builder, bits, place, first, few, past)
 
-        _fold_runs(context, builder, _vector(element), values[3], run, kept.divided)
+        _fold_runs(context, builder, _vector(element), values[1], run, kept.divided)
         return builder.load(doubtful)
 
-    i64 = types.int64
-    args = (i64, i64, i64, runs, *(i64,) * 4, types.boolean, ranks, exponent)
+    args = (target, runs, divisors, types.boolean, ranks, exponent)
     return types.boolean(*args), codegen
+
+
+class OutputBlock(NamedTuple):
+    """Outputs that are stored together."""
+
+    rows: Any
+    columns: Any
+    lanes: Any  # places of the batch axis that stand side by side
 
 
 @helper
 def _write_lines(
     how,
     spatial,
+    block,
     target,
     line,
     planes,
-    rows,
-    columns,
-    lanes,
     pieces,
     by_column,
     by_row,
@@ -1453,10 +1470,11 @@ def _write_lines(
     ranks,
     exponent,
 ):
-    """Store the outputs of lines of each plane, one for each of `rows`, yet to be joined of pieces.
+    """Store a block of outputs of each plane, whose lines, one for each row, are yet to be joined of pieces.
 
     A divisor is the product of one in the line `by_column` and one in the line `by_row`.
     """
+    rows, columns, lanes = block
     inner = how[SPATIAL] - 1
     size, item_bytes, pitch = rank_size(ranks), element_size(ranks), how[PITCH]
     line_step, line_out = how[LINE] * size, axis_of(spatial, inner - 1, COLUMNS)[OUT_STEP]
@@ -1485,9 +1503,7 @@ def _write_lines(
         scales = by_row + again_row * size
         for r in range(1 if plain else runs):
             unsure = store_sums(
-                to if plain else spare,
-                planes.out,
-                run_out,
+                Target(to if plain else spare, planes.out, run_out),
                 Runs(
                     line=line_at + r * along,
                     planes=together,
@@ -1497,10 +1513,7 @@ def _write_lines(
                     n=n_run,
                     pieces=pieces,
                 ),
-                by_column + r * column_step,
-                column_step,
-                scales + r * row_step,
-                row_step,
+                Divisors(by_column + r * column_step, column_step, scales + r * row_step, row_step),
                 plain and how[PAST] != 0,
                 ranks,
                 exponent,
@@ -1794,12 +1807,10 @@ def gradient(dtype, width):
                 _write_lines(
                     how,
                     spatial,
+                    OutputBlock(1, count, columns),
                     target + row_out,
                     finished,
                     planes,
-                    1,
-                    count,
-                    columns,
                     pieces,
                     0,
                     0,

@@ -85,8 +85,9 @@ class Ways:
     far: bool  # input that the caches hold in part, if at all
 
     def of(self, visit: Visit, past: bool) -> Way:
-        """The way of one set of strides; it may turn the visit's axes, and cut some off. `past`: marks go past the
-        caches.
+        """The way of one set of strides, for which the visit's axes may be turned, and cut off.
+
+        `past`: marks go past the caches.
         """
         if self._lanes_across(visit.kept, visit.reduced):
             return self._small_planes(visit, past) or self._columns(visit)
