@@ -37,8 +37,10 @@ import numpy.typing as npt
 
 from specops import validation
 from specops.dxdispatch import nodes
-from specops.dxdispatch.model import Folders, Limits, Model, Reader
+from specops.dxdispatch.limits import Limits
+from specops.dxdispatch.model import Folders, Model
 from specops.dxdispatch.problems import ModelError, Problem, Report, TooMany
+from specops.dxdispatch.reader import Reader
 from specops.dxdispatch.runner import Output, Runner, Timing
 from specops.errors import SpecopsError
 from specops.validation import NotUnderstood

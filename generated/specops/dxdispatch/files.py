@@ -16,6 +16,7 @@ from pathlib import Path
 
 _DEVICES = {"con", "prn", "aux", "nul", "conin$", "conout$"}
 _DEVICES |= {device + digit for device in ("com", "lpt") for digit in "0123456789\xb9\xb2\xb3"}
+_IMAGES = (".jpg", ".jpeg", ".png")
 
 _begins = threading.Lock()
 _under_way: set[Path] = set()  # files that are not whole yet
@@ -27,6 +28,11 @@ class Refused(Exception):
     def __init__(self, message: str, hint: str = "") -> None:
         super().__init__(message)
         self.message, self.hint = message, hint
+
+
+def is_image(text: str) -> bool:
+    """Whether a name is an image's: these are out of reach, to read and to write."""
+    return text.lower().endswith(_IMAGES)
 
 
 def relative(text: str) -> Path:
