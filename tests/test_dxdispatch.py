@@ -20,7 +20,7 @@ import trees
 
 from specops import SpecopsError, dxdispatch
 from specops.directml.registry import OPERATORS
-from specops.dxdispatch import Limits, ModelError, Problem, Timing, runner
+from specops.dxdispatch import Limits, ModelError, Problem, Timing, npy, runner
 from specops.dxdispatch import nodes as json_nodes
 from specops.dxdispatch.problems import MAX_PROBLEMS
 
@@ -358,6 +358,18 @@ def test_input_folder(case: Case) -> None:
     content = with_values({"sourcePath": "data.bin"}, "FLOAT32")
     assert case.values(content, input_folder=case.output)["r"].tolist() == [0]
     assert "cannot be read" in case.refused(content).message
+
+
+def test_a_file_that_fails_while_it_is_read(case: Case, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The reason, as that of a file that cannot be opened, without the number and the path that Python adds."""
+    np.save(case.folder / "x.npy", np.zeros(3, np.float32))
+
+    def fails(*_arguments: Any) -> Any:
+        raise OSError(5, "Input/output error", "/some/where/x.npy")
+
+    monkeypatch.setattr(npy, "header", fails)
+    error = case.refused(with_values({"sourcePath": "x.npy"}, "FLOAT32"))
+    assert error.message == '"x.npy" cannot be read: Input/output error'
 
 
 def test_values_of_several_types(case: Case) -> None:

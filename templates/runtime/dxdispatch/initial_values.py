@@ -148,11 +148,11 @@ class InitialValues:
                     self._report.error(place, f"{text} has {own}, initialValuesDataType is {dtype}")
                     return None, dtype
                 dtype = own
-        except (Refused, OSError) as error:
-            message, hint = (
-                (error.message, error.hint) if isinstance(error, Refused) else (str(error), "")
-            )
-            self._report.error(place, message, hint)
+        except Refused as error:
+            self._report.error(place, error.message, error.hint)
+            return None, dtype
+        except OSError as error:
+            self._report.error(place, f'"{text}" cannot be read: {error.strerror or error}')
             return None, dtype
         if dtype is None:
             allowed = ", ".join(BUFFER_TYPES)
