@@ -119,3 +119,7 @@ def yaml_word(value: object) -> str:
     if value is None:
         return "null"
     return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def capitalised(sentence: str) -> str:
+    return sentence[0].upper() + sentence[1:]

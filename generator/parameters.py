@@ -1,0 +1,199 @@
+"""The arguments of an operator's function, and what it returns: as Python has them, and in words."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from generator import cases
+from generator.field_types import field_type
+from generator.lint import Linted
+from generator.model import FieldSpec, OperatorSpec
+from generator.names import capitalised, snake_case, yaml_word
+from generator.resolve import Operator
+
+# As NumPy's functions have it: integers of NumPy, too.
+_INDICES = "Sequence[SupportsIndex]"
+_ONE_OR_MORE = f"SupportsIndex | {_INDICES}"
+
+
+@dataclass(frozen=True)
+class ParameterValues:
+    """An argument of the function behind the arrays, `default` as Python text; `passed` stands for it within."""
+
+    name: str
+    annotation: str
+    default: str | None
+    doc: str
+    passed: str = ""
+
+
+OPSET = ParameterValues(
+    "opset",
+    "int | None",
+    "None",
+    "The operator set, which picks the version in force; None means the newest known.",
+)
+
+
+def of(ops: Sequence[Operator], linted: Linted) -> list[ParameterValues]:
+    """The arguments of an operator's function behind the array; of several versions all that any of them has.
+
+    Those that a caller must give come first.
+    """
+    spec = ops[-1].spec
+    versions: dict[str, dict[int, FieldSpec]] = {}  # of each attribute
+    for op in reversed(ops):
+        for field in op.spec.fields:
+            if field.told:
+                versions.setdefault(field.name, {})[op.spec.since_version or 0] = field
+    required: list[ParameterValues] = []
+    others: list[ParameterValues] = []
+    since = [op.spec.since_version or 0 for op in ops]
+    for having in versions.values():
+        must = all(f.axes_of is None and f.default is None for f in having.values())
+        flags = "bool" if ops[-1].source.dialect == "plain" else "bool | int"
+        (required if must else others).append(_parameter(having, must, since, flags, linted))
+    for field in spec.tensors("output"):
+        if field.sizes_argument and not field.sizes:
+            doc = f"Sizes of {field.name}."
+            required.append(ParameterValues(field.sizes_argument, _INDICES, None, doc))
+    asked = [p for i, f in enumerate(spec.tensors("output")) for p in _of_output(f, i, spec)]
+    return required + others + asked
+
+
+def _parameter(
+    having: dict[int, FieldSpec], must: bool, versions: list[int], flags: str, linted: Linted
+) -> ParameterValues:
+    """One argument, from the attribute in the versions that have it, the newest first."""
+    field = next(iter(having.values()))
+    enum = linted.tree.vocabulary.enums.get(field.type)
+    doc = [field.doc]
+    types = {"bool": flags, "int[]": _INDICES, "uint[]": _INDICES}
+    annotations = [
+        _ONE_OR_MORE if f.repeats else types.get(f.type, field_type(f.type).arguments)
+        for f in having.values()
+    ]
+    annotation = " | ".join(dict.fromkeys(annotations))
+    default = None if must else f'"{field.default}"' if enum else repr(field.default)
+    if field.axes_of is not None:
+        annotation = f"{_ONE_OR_MORE} | None"
+        if "None" not in field.doc:
+            doc += [
+                "An integer or a sequence of them; negative ones count from the end;",
+                "None means all axes.",
+            ]
+    elif enum:
+        doc.append(f"One of {', '.join(enum.values)}.")
+    elif field.repeats:
+        doc.append("An integer stands for every entry.")
+    computed = field.type.endswith("[]") and field.axes_of is None
+    if not must and (computed or len(versions) > 1):
+        annotation, default = f"{annotation} | None", "None"
+        doc.append(f"None means {_defaults(having)}.")
+    if len(having) < len(versions):
+        doc.append(f"{capitalised(within(sorted(having), versions))}.")
+    return ParameterValues(snake_case(field.name), annotation, default, " ".join(doc))
+
+
+def within(having: list[int], versions: list[int]) -> str:
+    """Some of the versions in words, both oldest first, as the package says it."""
+    first = versions.index(having[0])
+    if having == versions[first:]:
+        return f"from version {having[0]} on"
+    if having == versions[first : first + len(having)] and len(having) > 1:
+        return f"in versions {having[0]} to {having[-1]}"
+    return f"in version{'s' * (len(having) > 1)} {', '.join(map(str, having))}"
+
+
+def _defaults(having: dict[int, FieldSpec]) -> str:
+    """An attribute's default in words, with those that other versions have."""
+    defaults: dict[str, list[int]] = {}
+    for version, field in having.items():
+        defaults.setdefault(_default_doc(yaml_word(field.default)), []).append(version)
+    newest, *older = defaults
+    return newest + "".join(
+        f"; before version {min(defaults[newest])} it means {text}" for text in older
+    )
+
+
+def _default_doc(text: str) -> str:
+    each = re.fullmatch(r"\[(\d+) for \w+ in (\w+)\]", text)
+    if each:
+        return f"{each[1]} for each entry of {snake_case(each[2])}"
+    every = re.fullmatch(r"\[(-?\d+) for [^\[\]]+\]", text)
+    if every:
+        return f"{every[1]} for every entry"
+    return f"`{text}`" if text.startswith("[") else text
+
+
+def _of_output(field: FieldSpec, position: int, spec: OperatorSpec) -> list[ParameterValues]:
+    """What callers may ask of an output, by its position among the outputs."""
+    out = []
+    if field.optional:
+        doc = f"Whether to return {_called(field)} too."
+        out.append(ParameterValues(field.optional, "bool", "False", doc))
+    argument = cases.dtype_argument(field, spec)
+    if argument:
+        doc = f"Data type of {field.name}: {', '.join(spec.dtypes(field.name))}, or a NumPy dtype."
+        own = "what follows from the other arguments" if field.chooses_dtype else field.dtype
+        doc += f" None means that of `out` if given, else {own}."
+        at = f", {position}" if position else ""
+        passed = f"functions.output_dtype({argument}, out{at})"
+        out.append(ParameterValues(argument, "Any", "None", doc, passed))
+    if field.sizes_argument and field.sizes:
+        doc = f"Sizes of {field.name}, where not those that follow from the other arguments."
+        out.append(ParameterValues(field.sizes_argument, f"{_INDICES} | None", "None", doc))
+    return out
+
+
+def _called(field: FieldSpec) -> str:
+    """An optional output in a sentence; a name that is its flag's too is a noun."""
+    return f"the {field.name}" if field.name == field.optional else field.name
+
+
+def attributes(ops: Sequence[Operator]) -> list[tuple[str, str]]:
+    """Each attribute's name and its argument's."""
+    names = {f.name: None for o in reversed(ops) for f in o.spec.fields if f.told}
+    return [(name, snake_case(name)) for name in names]
+
+
+def asked(op: Operator) -> list[tuple[str, str]]:
+    """For each output of which something may be asked, the arguments of `Asked(...)`."""
+    out = []
+    for field in op.spec.tensors("output"):
+        parts = [field.optional] if field.optional else []
+        dtype = cases.dtype_argument(field, op.spec)
+        if dtype:
+            parts.append(f"dtype={dtype}")
+        if field.sizes_argument:
+            parts.append(f"sizes={field.sizes_argument}")
+        if parts:
+            out.append((field.name, f"Asked({', '.join(parts)})"))
+    return out
+
+
+def returns(op: Operator) -> str:
+    """The outputs, each with its data type."""
+    first, *others = (
+        (f, f"{f.doc} Data type: {_returned_dtype(f, op.spec)}.") for f in op.spec.tensors("output")
+    )
+    more = (f"If `{f.optional}` is true, a tuple of this and {_called(f)}: {t}" for f, t in others)
+    return " ".join([first[1], *more])
+
+
+def _returned_dtype(field: FieldSpec, spec: OperatorSpec) -> str:
+    """An output's data type in words; where callers may choose, the argument that says more."""
+    argument = cases.dtype_argument(field, spec)
+    if argument:
+        return f"see `{argument}`"
+    if field.dtype_of:
+        return f"that of {cases.array_arguments(spec).get(field.dtype_of, field.dtype_of)}"
+    return spec.dtypes(field.name)[0]
+
+
+def memory_order(op: Operator) -> str:
+    """What gives new outputs their memory order: not the axes that a reduction may drop."""
+    drops = any("keepdims" in sizes.names() for sizes in op.sizes.values())
+    return "the axes of x that remain" if drops else "x"
