@@ -15,7 +15,8 @@ from specops.catalogue import Entry, entries, find, near
 from specops.errors import UsageError, ValidationError
 from specops.functions import Asked
 from specops.operator import CompiledOperator
-from specops.validation import NotUnderstood, Operator, data_type
+from specops.reading import NotUnderstood, data_type
+from specops.validation import Operator
 from specops.vocabulary import DATA_TYPES
 
 ALL = "all"  # of an operator's data types

@@ -11,10 +11,11 @@ from typing import Any
 
 import numpy as np
 
-from specops import arrays, tensor, validation
+from specops import arrays, reading, tensor
 from specops.errors import ValidationError, Violation
 from specops.operator import CompiledOperator
-from specops.validation import Computed, Field, NotUnderstood, Operator
+from specops.reading import NotUnderstood
+from specops.validation import Computed, Field, Operator
 from specops.vocabulary import DATA_TYPES
 
 
@@ -78,14 +79,14 @@ def compiled(
         given = attributes.get(field.name, field.default)
         if field.axes_of is not None:
             rank = len(values[field.axes_of].sizes)
-            read(field, validation.axes, given, rank)
+            read(field, reading.axes, given, rank)
             if field.name in values:
-                shown_as[field.name] = validation.axes_shown(values[field.name], rank)
-                values[field.name] = validation.from_first(values[field.name], rank)
+                shown_as[field.name] = reading.axes_shown(values[field.name], rank)
+                values[field.name] = reading.from_first(values[field.name], rank)
         elif not isinstance(field.default, Computed) or (
             given is not None and given is not field.default
         ):
-            read(field, validation.argument, field, given)
+            read(field, reading.argument, field, given)
     operator.complete(values, {v.field for v in found})
     for name, (dtype, _) in inputs.items():
         if f"{name}.dtype" in unread:  # told here, for attributes choose what is allowed
@@ -204,7 +205,7 @@ def _output(
 
     Where its sizes cannot be computed, these are added to what is `unread`: its data type may still be wrong.
     """
-    if field.optional is not None and not validation.boolean(asked.wanted):
+    if field.optional is not None and not reading.boolean(asked.wanted):
         return None
     if asked.dtype is not None:
         dtype = _asked_dtype(asked.dtype, operator, field.name, values)
@@ -212,7 +213,7 @@ def _output(
         dtype = _own_dtype(field, values)
     if asked.sizes is not None or field.sizes is None:
         part = f"{field.sizes_argument} ="
-        return tensor.packed(dtype, _read(part, validation.integers, asked.sizes))
+        return tensor.packed(dtype, _read(part, reading.integers, asked.sizes))
     try:
         if unread.isdisjoint(f"{name}.sizes" for name in field.sizes.reads):
             return tensor.packed(dtype, tuple(field.sizes(values)))
@@ -230,7 +231,7 @@ def _asked_dtype(asked: object, operator: Operator, field: str, values: Mapping[
         ValidationError: it is one that NumPy has, but no tensor, or not in this byte order.
     """
     allowed = operator.data_types(field, values)
-    dtype = _read("dtype", validation.numpy_dtype, asked, allowed)
+    dtype = _read("dtype", reading.numpy_dtype, asked, allowed)
     name = tensor.named(dtype)
     if name is None or not (dtype.isnative or name in allowed):
         raise ValidationError([arrays.no_data_type(dtype, operator, field, allowed)])

@@ -34,7 +34,7 @@ from numba.core.caching import NullCache
 
 from specops import cache
 from specops.kernels import chunks
-from specops.validation import NotUnderstood, integer
+from specops.reading import NotUnderstood, integer
 from specops.workers import Workers
 
 MANY_PARTS = 1 << 12  # parts of groups that a second thread joins faster than one

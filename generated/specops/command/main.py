@@ -16,7 +16,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, NoReturn
 
-from specops import validation
+from specops import reading
 from specops._version import __version__
 from specops.catalogue import near
 from specops.command import explain, listing, models, warmup
@@ -356,8 +356,8 @@ def _bytes(text: str) -> int:
 
 def _level(text: str) -> str:
     try:
-        return str(validation.feature_level(text))
-    except validation.NotUnderstood as problem:
+        return str(reading.feature_level(text))
+    except reading.NotUnderstood as problem:
         raise argparse.ArgumentTypeError(
             f"there is no feature level {problem.found}; there are {problem.allowed}"
         ) from None

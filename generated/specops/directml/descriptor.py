@@ -13,12 +13,13 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from specops import arrays, rule_functions, tensor, validation
+from specops import arrays, reading, rule_functions, tensor, validation
 from specops.directml.tensor_rules import TENSOR_RULES
 from specops.errors import ValidationError, Violation
 from specops.operator import CompiledOperator
+from specops.reading import NotUnderstood
 from specops.tensor import Tensor
-from specops.validation import NotUnderstood, Operator
+from specops.validation import Operator
 from specops.vocabulary import DIRECTML_TYPES, TENSOR_PAGE
 
 _UINT64_MAX = 2**64 - 1
@@ -65,10 +66,10 @@ class TensorDesc:
     GuaranteedBaseOffsetAlignment: int = 0
 
     def __post_init__(self) -> None:
-        _keep_read(self, "DataType", validation.data_type)
+        _keep_read(self, "DataType", reading.data_type)
         for name in ("Sizes", "Strides"):
-            _keep_read(self, name, validation.integers)
-        _keep_read(self, "Flags", partial(validation.enum_value, name="DML_TENSOR_FLAGS"))
+            _keep_read(self, name, reading.integers)
+        _keep_read(self, "Flags", partial(reading.enum_value, name="DML_TENSOR_FLAGS"))
 
     @property
     def implied_bytes(self) -> int:
@@ -107,7 +108,7 @@ class TensorDesc:
         last = sum((n - 1) * s for n, s in zip(described.sizes, described.strides, strict=True))
         needed = (last + 1) * described.numpy_dtype.itemsize
         try:
-            offset = validation.integer(byte_offset, _UINT64_MAX)
+            offset = reading.integer(byte_offset, _UINT64_MAX)
         except NotUnderstood as problem:
             raise ValidationError(
                 [_tensor_violation("byte_offset", problem.found, problem.allowed)]
@@ -167,17 +168,17 @@ def read_tensor(
             )
             return None
 
-    dtype = read("DataType", validation.data_type, DIRECTML_TYPES)
-    sizes = read("Sizes", validation.integers)
-    strides = read("Strides", validation.integers) if given.Strides is not None else None
-    flags = read("Flags", validation.enum_value, "DML_TENSOR_FLAGS")
-    count = read("DimensionCount", validation.integer) if given.DimensionCount is not None else None
+    dtype = read("DataType", reading.data_type, DIRECTML_TYPES)
+    sizes = read("Sizes", reading.integers)
+    strides = read("Strides", reading.integers) if given.Strides is not None else None
+    flags = read("Flags", reading.enum_value, "DML_TENSOR_FLAGS")
+    count = read("DimensionCount", reading.integer) if given.DimensionCount is not None else None
     total = (
-        read("TotalTensorSizeInBytes", validation.integer, _UINT64_MAX)
+        read("TotalTensorSizeInBytes", reading.integer, _UINT64_MAX)
         if given.TotalTensorSizeInBytes is not None
         else None
     )
-    alignment = read("GuaranteedBaseOffsetAlignment", validation.integer)
+    alignment = read("GuaranteedBaseOffsetAlignment", reading.integer)
     if len(found) > before:
         return None
     strides = tensor.packed_strides(sizes) if strides is None else strides
@@ -200,7 +201,7 @@ class OperatorDesc:
     def __post_init__(self) -> None:
         for field in self.OPERATOR.fields:
             if field.kind == "attribute":
-                _keep_read(self, field.name, partial(validation.attribute, field))
+                _keep_read(self, field.name, partial(reading.attribute, field))
 
     def validate(self, feature_level: str | None = None) -> None:
         """Check every rule of the page.
@@ -260,7 +261,7 @@ class OperatorDesc:
         values: dict[str, Any] = {}
         level = None
         try:
-            level = validation.feature_level(feature_level)
+            level = reading.feature_level(feature_level)
         except NotUnderstood as problem:
             found.append(
                 operator.violation("feature_level", "feature_level", problem.found, problem.allowed)
@@ -278,7 +279,7 @@ class OperatorDesc:
                     values[field.name] = read
                 continue
             try:
-                values[field.name] = validation.attribute(field, given)
+                values[field.name] = reading.attribute(field, given)
             except NotUnderstood as problem:
                 found.append(
                     operator.violation(

@@ -31,8 +31,9 @@ from typing import Any
 
 import numpy as np
 
-from specops import arrays, validation
+from specops import arrays
 from specops.errors import SpecopsError, Unsupported, ValidationError, Violation
+from specops.reading import MAX_ENTRIES
 from specops.tensor import native
 from specops.validation import Computed, Operator
 from specops.vocabulary import DATA_TYPES, NEWEST_OPSET
@@ -135,8 +136,8 @@ class PreparedModel(base.BackendRep):
 
     def _numbers(self, name: str, array: np.ndarray) -> tuple[int, ...]:
         """The values of an input that a node is compiled for, such as axes."""
-        if array.ndim != 1 or array.size > validation.MAX_ENTRIES:
-            allowed = f"one dimension of at most {validation.MAX_ENTRIES} numbers"
+        if array.ndim != 1 or array.size > MAX_ENTRIES:
+            allowed = f"one dimension of at most {MAX_ENTRIES} numbers"
             raise self._subject.refusal("shape", name, f"shape {list(array.shape)}", allowed)
         return tuple(array.tolist())
 

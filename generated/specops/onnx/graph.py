@@ -14,13 +14,14 @@ from typing import Any
 
 import numpy as np
 
-from specops import functions, validation
+from specops import functions, reading
 from specops.errors import SpecopsError, Unsupported, ValidationError, Violation
 from specops.functions import Asked
 from specops.onnx.model import Attribute, Model, Node, Value, newest_version, quoted
 from specops.onnx.registry import OPERATORS
 from specops.onnx.versions import Versions
-from specops.validation import Field, NotUnderstood, Operator
+from specops.reading import NotUnderstood
+from specops.validation import Field, Operator
 from specops.vocabulary import DATA_TYPES, NEWEST_OPSET
 
 Shape = tuple[int, ...]
@@ -322,7 +323,7 @@ class Graph:
     def _check_types(self, steps: list[Step], model: Model) -> None:
         """The data type of each value follows from those of the inputs and constants."""
         dtypes: dict[str, str | None] = {
-            name: validation.data_type(array.dtype) for name, array in self.constants.items()
+            name: reading.data_type(array.dtype) for name, array in self.constants.items()
         }
         for value in model.inputs:
             assert value.dtype is not None
@@ -495,7 +496,7 @@ def _typed(field: Field, attribute: Attribute) -> object:
     if attribute.kind != kind:
         raise NotUnderstood(_Shown(f"a value of kind {attribute.kind}"), f"a value of kind {kind}")
     if field.axes_of is None:
-        validation.attribute(field, attribute.value)
+        reading.attribute(field, attribute.value)
     value: object = attribute.value
     return value
 

@@ -10,11 +10,12 @@ from typing import Any
 
 import numpy as np
 
-from specops import functions, validation
+from specops import functions, reading
 from specops.errors import ValidationError, Violation
 from specops.functions import Asked
 from specops.operator import CompiledOperator
-from specops.validation import NotUnderstood, Operator
+from specops.reading import NotUnderstood
+from specops.validation import Operator
 from specops.vocabulary import NEWEST_OPSET
 
 
@@ -40,7 +41,7 @@ class Versions:
         if opset is None:
             return self.newest
         try:
-            number = validation.integer(opset, NEWEST_OPSET, first)
+            number = reading.integer(opset, NEWEST_OPSET, first)
         except NotUnderstood as problem:
             allowed = f"{problem.allowed}: {self.name} is there from {first} on"
             raise self.newest.refusal("opset", "opset", problem.found, allowed) from None
@@ -128,8 +129,8 @@ class VersionedOperator:
             own, sizes = described
             try:
                 # Where it is none that a tensor has, that is told below, as of an array.
-                dtype = validation.numpy_dtype(own, operator.data_types(name))
-                inputs[name] = (dtype, validation.integers(sizes, np.iinfo(np.int64).max))
+                dtype = reading.numpy_dtype(own, operator.data_types(name))
+                inputs[name] = (dtype, reading.integers(sizes, np.iinfo(np.int64).max))
             except NotUnderstood as problem:
                 raise operator.refusal("field_type", name, problem.found, problem.allowed) from None
         return functions.compiled(operator, inputs, self._attributes, self._outputs)

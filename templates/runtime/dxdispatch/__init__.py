@@ -32,7 +32,7 @@ from typing import Any
 
 import numpy.typing as npt
 
-from specops import validation
+from specops import reading
 from specops.dxdispatch import nodes
 from specops.dxdispatch.limits import Limits
 from specops.dxdispatch.model import Folders, Model
@@ -40,7 +40,7 @@ from specops.dxdispatch.problems import ModelError, Problem, Report, TooMany
 from specops.dxdispatch.reader import Reader
 from specops.dxdispatch.runner import Output, Runner, Timing
 from specops.errors import SpecopsError
-from specops.validation import NotUnderstood
+from specops.reading import NotUnderstood
 
 __all__ = ["Limits", "Model", "ModelError", "Problem", "Timing", "check", "load", "run"]
 
@@ -211,7 +211,7 @@ def _read(
     will_run: bool,
 ) -> Model:
     try:
-        wanted = validation.feature_level(feature_level)
+        wanted = reading.feature_level(feature_level)
     except NotUnderstood as problem:
         message = f"there is no feature level {problem.found}; there are {problem.allowed}"
         raise SpecopsError(message) from None

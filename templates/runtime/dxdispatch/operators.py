@@ -13,7 +13,8 @@ from specops.dxdispatch.problems import Report, did_you_mean
 from specops.dxdispatch.values import BUFFER_TYPES
 from specops.errors import ValidationError, Violation
 from specops.operator import CompiledOperator
-from specops.validation import Field, NotUnderstood, enum_value
+from specops.reading import NotUnderstood, enum_value
+from specops.validation import Field
 
 _PREFIX = "DML_OPERATOR_"
 _EXECUTION_FLAGS = (
