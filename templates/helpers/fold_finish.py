@@ -13,13 +13,15 @@ from numba.extending import intrinsic
 from float_math import EXP_SCALE, _log, _same
 from fold import _DOUBLE, Fold, _bits_type, _on_lanes, _rule_of, _vector_of
 from fold_down import _folded_down
-from fold_state import _element_of_key, _loaded, _normalised, _or_else, _places
+from fold_product import _normalised
+from fold_state import _element_of_key, _loaded, _places
 from folds import GROUPS
 from half import _to_16_bits
 from llvm import _call
 from loops import _cases
 from memory import _load, _pointer, _splat
 from planes import WRITTEN_OUT, _each_strip, _Planes
+from seldom import _or_else
 from stores import _store_past
 
 NONE = 0

@@ -22,18 +22,16 @@ from float_math import (
     _same,
 )
 from fold import _ADDED, _DOUBLE, Fold, _bits_type, _on_lanes, _vector_of, _widened
+from fold_product import _brought_back, _product, _times_narrow, _times_wide
 from half import _bfloat_to_float, _half_to_float
+from loops import _tree
 from memory import _splat
 from order_key import _mirror
+from seldom import _CALM_POWER, _EXPONENT, _beyond, _differs, _or_else, _unless_zero
 from target import _zen
 from vectors import _any, _greater
 
 RISE = 8.0  # by which an element exceeds the top before that is raised
-
-_EXPONENT = 0x7FF << 52  # bits of a double's exponent
-# From 2**-256 to 2**256 what is multiplied or squared is left as it is: of four pairs of such factors, or four float32,
-# and a mantissa the product has all its bits if it, too, is one of these.
-_CALM_POWER = 256
 
 
 def _key(builder: Any, fold: Fold, rule: tuple[Any, ...], bits: Any) -> Any:
@@ -178,151 +176,6 @@ def _times(builder: Any, sums: list[Any], factor: Any) -> list[Any]:
     return [builder.fmul(s, factor) for s in sums]
 
 
-def _normalised(builder: Any, value: Any) -> tuple[Any, Any]:
-    """Mantissa, 1/2 to 1, and exponent (as int64); 0, infinities and NaN as they are."""
-    integers = _bits_type(value)
-    bits = builder.bitcast(value, integers)
-    field = builder.and_(builder.lshr(bits, _same(integers, 52)), _same(integers, 0x7FF))
-    below = builder.sub(field, _same(integers, 1))
-    ordinary = builder.icmp_unsigned("<", below, _same(integers, 0x7FE))
-    half = builder.and_(bits, _same(integers, ~_EXPONENT))
-    half = builder.or_(half, _same(integers, 1022 << 52))
-    mantissa = builder.bitcast(builder.select(ordinary, half, bits), value.type)
-    exponent = builder.sub(field, _same(integers, 1022))
-    return mantissa, builder.select(ordinary, exponent, ir.Constant(integers, None))
-
-
-def _beyond(builder: Any, value: Any, power: int) -> Any:
-    """Bits of lanes: none where 2**-power <= |value| < 2**power, of which `power` is itself a power of two."""
-    bits = builder.bitcast(value, _bits_type(value))
-    bits = builder.sub(bits, _same(bits.type, (1023 - power) << 52))
-    return builder.and_(bits, _same(bits.type, _EXPONENT & -(2 * power << 52)))
-
-
-def _unless_zero(builder: Any, bits: Any, value: Any) -> Any:
-    """Bits of lanes, none where the value is 0."""
-    zero = builder.fcmp_ordered("==", value, _same(value.type, 0.0))
-    return builder.select(zero, ir.Constant(bits.type, None), bits)
-
-
-def _differs(builder: Any, value: Any, constant: float) -> Any:
-    """Bits in which lanes differ from a constant."""
-    bits = _bits_type(value)
-    constant = builder.bitcast(_same(value.type, constant), bits)
-    return builder.xor(builder.bitcast(value, bits), constant)
-
-
-def _some_set(builder: Any, bits: Any) -> Any:
-    """Whether a lane has a bit."""
-    return _any(builder, builder.icmp_unsigned("!=", bits, ir.Constant(bits.type, None)))
-
-
-def _or_else(
-    builder: Any, bits: Any, values: list[Any], others: Callable[[], list[Any]]
-) -> list[Any]:
-    """The values, or, where a lane has a bit, what others() gives in their place: expected to be seldom."""
-    variables = [cgutils.alloca_once_value(builder, value) for value in values]
-    with builder.if_then(_some_set(builder, bits), likely=False):
-        for variable, value in zip(variables, others(), strict=True):
-            builder.store(value, variable)
-    return [builder.load(variable) for variable in variables]
-
-
-def _product(builder: Any, state: list[Any], mantissa: Any, exponent: Any) -> list[Any]:
-    """State times mantissa * 2**exponent; the exponent's bits stand in the lanes of a double."""
-    total = builder.add(builder.bitcast(state[1], exponent.type), exponent)
-    return [builder.fmul(state[0], mantissa), builder.bitcast(total, state[1].type)]
-
-
-def _brought_back(builder: Any, state: list[Any]) -> list[Any]:
-    """A product whose mantissa is from 1/2 to 1, but for 0, infinities and NaN."""
-    mantissa, more = _normalised(builder, state[0])
-    total = builder.add(builder.bitcast(state[1], more.type), more)
-    return [mantissa, builder.bitcast(total, mantissa.type)]
-
-
-def _within(builder: Any, state: list[Any]) -> list[Any]:
-    """A product in pieces, of which all mantissas are brought back if one has left its range.
-
-    To do so each time takes 1.3 to 2 times as long.
-    """
-    mantissas = state[::2]
-    beyond = _tree(
-        range(len(mantissas)),
-        lambda i: _beyond(builder, mantissas[i], _CALM_POWER),
-        builder.or_,
-    )
-
-    def rescaled() -> list[Any]:
-        pairs = (_brought_back(builder, state[i : i + 2]) for i in range(0, len(state), 2))
-        return [value for pair in pairs for value in pair]
-
-    return _or_else(builder, beyond, state, rescaled)
-
-
-def _times_narrow(
-    builder: Any, state: list[Any], count: int, terms: Callable[[int], list[Any]]
-) -> list[Any]:
-    """A state times `count` vectors of converted terms, both in as many pieces.
-
-    A state of _narrow has no exponents.
-    """
-    values = [terms(i) for i in range(count)]
-    arrays = len(state) // len(values[0])
-
-    def product(some: list[Any]) -> Any:
-        return _tree(range(len(some)), some.__getitem__, builder.fmul)
-
-    def factor(few: range, piece: int) -> Any:
-        some = [values[i][piece] for i in few]
-        if some[0].type.element == ir.FloatType():  # of two float16 the product is a float32
-            some = [_widened(builder, product(some[i : i + 2])) for i in range(0, len(some), 2)]
-        return product(some)
-
-    for first in range(0, count, 4):  # of so many float32 the product is a normal double
-        few = range(first, min(first + 4, count))
-        state = list(state)
-        for piece in range(len(values[0])):
-            state[arrays * piece] = builder.fmul(state[arrays * piece], factor(few, piece))
-        if arrays > 1:
-            state = _within(builder, state)
-    return state
-
-
-def _times_wide(builder: Any, state: list[Any], values: list[Any]) -> list[Any]:
-    """State times at most eight doubles.
-
-    Multiplied as they are where no pair comes near the least or the greatest double, nor is 0: the same bits, in 0.3 of
-    the time; in up to 2.5 where pairs underflow.
-    """
-    pairs = [
-        builder.fmul(*pair) if len(pair) == 2 else pair[0]
-        for pair in (values[i : i + 2] for i in range(0, len(values), 2))
-    ]
-    every, double = range(len(pairs)), values[0].type
-    plain = builder.fmul(state[0], _tree(every, pairs.__getitem__, builder.fmul))
-    beyond = _tree(every, lambda i: _beyond(builder, pairs[i], _CALM_POWER), builder.or_)
-    # What was 0 stays so; what becomes it may be too small for a double.
-    grown = _unless_zero(builder, _beyond(builder, plain, _CALM_POWER), state[0])
-    beyond = builder.or_(beyond, grown)
-
-    def rescaled() -> list[Any]:
-        parts = []
-        for value in values:
-            tiny = _same(double, 2.0**-1022)
-            subnormal = builder.fcmp_ordered("<", _on_lanes(builder, "fabs", value), tiny)
-            raised = builder.fmul(value, _same(double, 2.0**54))
-            mantissa, more = _normalised(builder, builder.select(subnormal, raised, value))
-            lower = builder.sub(more, _same(more.type, 54))
-            parts.append((mantissa, builder.select(subnormal, lower, more)))
-        numbers = range(len(values))
-        mantissa = _tree(numbers, lambda i: parts[i][0], builder.fmul)
-        exponent = _tree(numbers, lambda i: parts[i][1], builder.add)
-        return _brought_back(builder, _product(builder, state, mantissa, exponent))
-
-    return _or_else(builder, beyond, [plain, state[1]], rescaled)
-
-
 def _depth(builder: Any, x: Any, top: Any) -> Any:
     """x - top, 0 for an infinity that is the top."""
     same = builder.fcmp_ordered("==", x, top)
@@ -381,15 +234,6 @@ def _states_joined(
             sides.append(_times(builder, _times(builder, state[:-1], factor), factor))
         return [*_states_added(context, builder, *sides), scale]
     return _states_added(context, builder, a, b)
-
-
-def _tree(items: range, leaf: Callable[[int], Any], operation: Callable[[Any, Any], Any]) -> Any:
-    """Pairs first, then pairs of these: errors and waiting grow with the logarithm."""
-    if len(items) == 1:
-        return leaf(items[0])
-    half = len(items) // 2
-    a, b = (_tree(part, leaf, operation) for part in (items[:half], items[half:]))
-    return operation(a, b)
 
 
 def _terms_folded(

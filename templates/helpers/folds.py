@@ -13,17 +13,15 @@ from numba.extending import intrinsic
 from few_lanes import _few, _load_few
 from float_math import _same
 from fold import _DOUBLE, Fold, _bits_type, _rule_of, _vector_of
+from fold_product import _times_narrow, _within
 from fold_state import (
-    _beyond,
     _blank,
-    _differs,
     _key,
     _key_of_number,
     _loaded,
     _part,
     _pieces,
     _places,
-    _some_set,
     _start,
     _states_added,
     _states_joined,
@@ -31,11 +29,10 @@ from fold_state import (
     _summed,
     _terms,
     _terms_folded,
-    _times_narrow,
-    _tree,
-    _within,
 )
+from loops import _tree
 from memory import _load_apart, _pointer, _prefetch, _prefetch_line
+from seldom import _beyond, _differs, _some_set
 from target import _by_single_rows, _zen
 from vectors import _any, _Extremes, _greater, _strips
 

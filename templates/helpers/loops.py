@@ -1,7 +1,8 @@
-"""Loops whose few rounds are written out."""
+"""Loops whose few rounds are written out, and operations on many values as a tree of pairs."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from llvmlite import ir
@@ -41,3 +42,12 @@ def _rounds(builder: Any, count: Any, body: Any) -> None:
     else:
         with cgutils.for_range(builder, count) as loop:
             body(loop.index)
+
+
+def _tree(items: range, leaf: Callable[[int], Any], operation: Callable[[Any, Any], Any]) -> Any:
+    """Pairs first, then pairs of these: errors and waiting grow with the logarithm."""
+    if len(items) == 1:
+        return leaf(items[0])
+    half = len(items) // 2
+    a, b = (_tree(part, leaf, operation) for part in (items[:half], items[half:]))
+    return operation(a, b)
