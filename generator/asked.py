@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from generator import imports, lint, output, plan, structure
-from generator.diagnostics import Report, escaped, suggestion
+from generator.diagnostics import Report, counted, escaped, suggestion
 from generator.exits import ERRORS, Stop, fail, show
 from generator.lint import Linted
 from generator.model import DIALECTS, SpecTree
@@ -218,7 +218,3 @@ def wanted(options: argparse.Namespace) -> Wanted:
     files = {f.path: f for f in everything if belongs(f)}
     data = {f.path: data for f, data in everything.items() if f.path in files}
     return Wanted(data, files, whole, specs, state)
-
-
-def counted(number: int, noun: str) -> str:
-    return f"{number} {noun}{'s' if number != 1 else ''}"

@@ -265,3 +265,7 @@ def annotation(message: str, **properties: object) -> str:
         for name, value in properties.items()
     )
     return f"::error {told}::{escaped(message.translate(_ESCAPES))}"
+
+
+def counted(number: int, noun: str) -> str:
+    return f"{number} {noun}{'s' if number != 1 else ''}"

@@ -43,7 +43,10 @@ class Helpers:
 
     def __init__(self, templates: Path, report: Report) -> None:
         self.root = templates.parent
-        paths = (f"templates/helpers/{p.name}" for p in (templates / "helpers").glob("*.py"))
+        folder = templates / "helpers"
+        # Not by glob, which finds nothing in a folder that may not be read.
+        files = folder.iterdir() if folder.is_dir() else ()
+        paths = (f"templates/helpers/{p.name}" for p in files if p.suffix == ".py")
         modules = [self.read(path, report) for path in sorted(paths)]
         self.modules = {module.name: module for module in modules if module is not None}
         # All of them, each below those that it imports: what a module computes at once is there.

@@ -12,7 +12,6 @@ from generator import compare, explain, output, plan, skeleton, structure
 from generator.asked import (
     chosen,
     clashes,
-    counted,
     linted,
     linted_by_name,
     named,
@@ -22,7 +21,7 @@ from generator.asked import (
     told_of,
     wanted,
 )
-from generator.diagnostics import Report, Span, annotation, escaped
+from generator.diagnostics import Report, Span, annotation, counted, escaped
 from generator.exits import DIFFERENCES, OK, fail
 from generator.lint import Linted
 from generator.model import DIALECTS
@@ -54,7 +53,7 @@ def generate(options: argparse.Namespace) -> int:
             print(f"{difference.kind}: generated/{difference.path}")
     else:
         output.write(folder, state, data, differences)
-    counts = {kind: sum(d.kind in kinds for d in differences) for kind, kinds in _COUNTED.items()}
+    counts = {kind: sum(d.kind in kinds for d in differences) for kind, kinds in _KINDS.items()}
     summary = [f"{n} {kind}" for kind, n in counts.items() if n]
     unchanged = len(data) - sum(n for kind, n in counts.items() if kind != "removed")
     would = "would be: " if options.dry_run else ""
@@ -66,7 +65,7 @@ def generate(options: argparse.Namespace) -> int:
     return OK
 
 
-_COUNTED = {"updated": ("stale", "edited"), "new": ("missing",), "removed": ("orphan", "foreign")}
+_KINDS = {"updated": ("stale", "edited"), "new": ("missing",), "removed": ("orphan", "foreign")}
 
 
 def check(options: argparse.Namespace) -> int:

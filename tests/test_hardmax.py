@@ -520,7 +520,7 @@ def test_the_axis_of_vectors(
     n: int, kept: tuple[int, int], across: bool, across_runs: bool
 ) -> None:
     """Vectors lie along short groups, or short runs of groups, that are many and near to each other."""
-    ways = search_way.Ways(item_size=4, out_size=8, marked=False, last=False, far=False)
+    ways = search_way.Ways(item_size=4, out_size=8, one_hot=False, last=False, far=False)
     axis = geometry.Axis(kept[0], 4 * kept[1], 8)
     outer, run = geometry.Axis(50, 4 * kept[0] * kept[1], n), geometry.Axis(n, 4, 1)
     assert ways._lanes_across_few([axis], [run]) == across
@@ -538,9 +538,9 @@ def test_short_groups_of_elements_apart(elements: int, name: str) -> None:
     random = np.random.default_rng(elements)
     wide = random.integers(0, 3, (3, 70, 2 * elements)).astype(numpy_type(name))
     given = packed(name, (3, 70, elements))
-    hardmax_of = Hardmax(axes=(2,), nan="propagates", input=given, output=given)
+    host = Hardmax(axes=(2,), nan="propagates", input=given, output=given)
     size = wide.itemsize
-    ways = search_way.Ways(item_size=size, out_size=size, marked=True, last=False, far=False)
+    ways = search_way.Ways(item_size=size, out_size=size, one_hot=True, last=False, far=False)
     for x, across in (
         (wide[..., ::2], True),
         (wide[..., ::-2], True),
@@ -551,7 +551,7 @@ def test_short_groups_of_elements_apart(elements: int, name: str) -> None:
         wanted = np.arange(elements) == x.argmax(2)[..., None]
         for place in (np.s_[:], np.s_[..., ::-1], np.s_[:, ::-1]):
             out = np.full(x.shape, 7, x.dtype)
-            hardmax_of(x, out[place])
+            host(x, out[place])
             np.testing.assert_array_equal(out[place], wanted)
 
 

@@ -516,6 +516,22 @@ def test_a_folder_that_is_closed(two_states: States, mode: int) -> None:
     as_a_mere_user(act, tree)
 
 
+def test_helpers_that_cannot_be_listed(two_states: States) -> None:
+    """They are not missing: one error, in place of one for each import of them."""
+    tree, _ = two_states
+
+    def act() -> None:
+        closed = tree.path("templates/helpers")
+        closed.chmod(0o000)
+        result = tree("check")
+        closed.chmod(0o755)
+        clear_error(result)
+        assert "templates/helpers: Permission denied" in result.err
+        assert result.err.count("error") == 1
+
+    as_a_mere_user(act, tree)
+
+
 def test_a_link_to_nowhere_is_no_empty_folder(tree: trees.Tree) -> None:
     shutil.rmtree(tree.path("specs/plain"))
     tree.path("specs/plain").symlink_to("/nowhere")

@@ -2,9 +2,11 @@
 
 Parsed with `ast`, accepted node by node, typed, and either evaluated here (for the linter's self-tests) or written out
 as Python (for the generated validators). Evaluation always ends, and soon: loops run over ranks, lengths and the
-elements of arrays, which have at most 64 entries; there are no powers, shifts or string operations; bounds.py refuses
-what could become long or large all the same. An index outside its array, and a division by zero, make a constraint
-false.
+elements of arrays, which have at most 64 entries; there are no powers, shifts or string operations. An index outside
+its array, and a division by zero, make a constraint false.
+
+Here an expression is read, and written out. `language` has the types, functions and operators, `checker` finds an
+expression's type, `bounds` refuses what could become long or large all the same, and `evaluator` computes its value.
 """
 
 from __future__ import annotations

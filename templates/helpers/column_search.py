@@ -14,6 +14,7 @@ from axes import AXIS_OTHER_STRIDE, _axis, _entry, _run_at, _volume
 from compiled import helper, inlined
 from lanes import SEARCHED_ROWS, search_rows_apart
 from memory import item_size, least, load_integer, split
+from preference import is_preferred
 from vectors import prefer_wide_vectors
 
 BLOCK_ROWS = 1024  # rows of columns whose numbers fit the keys
@@ -21,19 +22,20 @@ BYTE_ROWS = 256  # of 8 bits
 
 
 class Listed(NamedTuple):
-    """The rows of a block, from each column's first element."""
+    """Rows of a block: how far each lies from a column's first element, and its index."""
 
-    offsets: Any  # int64: bytes to the row
-    indices: Any  # int64: the index of its elements
+    offsets: Any  # int64, in bytes
+    indices: Any  # int64
 
 
 class Found(NamedTuple):
-    """Addresses of what was found in a block, column by column, in the keys' own width."""
+    """Addresses of what was found in a block, column by column, in the keys' own width.
+
+    Where no row was better than those before, the row's number is the greatest there is.
+    """
 
     best: Any  # the greatest key
-    where: (
-        Any  # the number of its row, the greatest number where no row was better than those before
-    )
+    where: Any  # the number of its row
 
 
 class Winners(NamedTuple):
@@ -44,20 +46,21 @@ class Winners(NamedTuple):
 
 
 @helper
-def _search_apart(best, where, address, offsets, rows, columns, step, ahead, fresh, rule):
+def search_apart(found, address, offsets, rows, columns, step, ahead, fresh, rule):
     """As search_rows_apart, in a function of its own."""
     prefer_wide_vectors()
+    best, where = found
     search_rows_apart(best, where, address, offsets, rows, columns, step, ahead, fresh, rule)
 
 
 @helper
 def _better(key, index, winners, c, last):
     best = winners.keys[c]
-    return (key > best) | ((key == best) & ((index < winners.indices[c]) != last))
+    return (key > best) | ((key == best) & is_preferred(index, winners.indices[c], last))
 
 
 @helper
-def _tile_of(item, whole, tiles, tile):
+def place_of(item, whole, tiles, tile):
     """Part, position in the outer axes, and first column of an item."""
     part, rest = split(item, whole)
     outer, number = split(rest, tiles)
@@ -65,7 +68,7 @@ def _tile_of(item, whole, tiles, tile):
 
 
 @helper
-def _list_rows(listed, preference, reduced, overlap, position, stop):
+def list_rows(listed, preference, reduced, overlap, position, stop):
     """List rows from `position` to `stop`, or, where they are not visited in the order of preference, to a run's end.
 
     How many they are. The last one is listed several times, up to a multiple of SEARCHED_ROWS. Of each run the last row
@@ -101,7 +104,7 @@ def _row_number(where, c, rule):
 
 
 @inlined
-def _first_winners(winners, found, indices, columns, rule):
+def first_winners(winners, found, indices, columns, rule):
     """Keys and indices of what search_rows found in the first block."""
     for c in range(columns):
         number, _ = _row_number(found.where, c, rule)
@@ -110,7 +113,7 @@ def _first_winners(winners, found, indices, columns, rule):
 
 
 @inlined
-def _later_winners(winners, found, indices, columns, preference, rule):
+def later_winners(winners, found, indices, columns, preference, rule):
     """What search_rows found in a later block takes the place of what is not as good."""
     size = item_size(rule.flip)
     word = 8 // size
@@ -128,7 +131,7 @@ def _later_winners(winners, found, indices, columns, preference, rule):
 
 
 @helper
-def _join_rows(winners, beside, columns, last):
+def join_winners(winners, beside, columns, last):
     """Join the winners of the rows that were taken as one, along the axes `beside`, to those of the first."""
     keys, indices = winners
     weight = _entry(beside, beside.rank - 1, AXIS_OTHER_STRIDE)

@@ -91,12 +91,25 @@ class Runs(NamedTuple):
     pieces: Any
 
 
-class Target(NamedTuple):
+class Scratch(NamedTuple):
+    """Scratch memory of a chunk: addresses, and a box as _windows fills it."""
+
+    offsets: Any  # of a window's elements but for the last axis, and twice their positions: two tables of int64
+    positions: Any
+    box: Any
+    lines: Any  # of ranks, and buffers for as many
+    doubled: Any
+    rest: Any  # None but for sums, as the next
+    divisors: Any
+    spare: Any  # a run that is not yet stored
+
+
+class Destination(NamedTuple):
     """Where runs of outputs go: the first one's address, and the bytes from one plane and from one run to the next."""
 
     address: Any
-    plane: Any
-    run: Any
+    plane_step: Any
+    run_step: Any
 
 
 class Indices(NamedTuple):
@@ -432,22 +445,24 @@ def copy_element(_context: Any, target: Any, source: Any, ranks: Any) -> Any:
 
 
 @intrinsic
-def store_elements(_context: Any, target: Any, runs: Any, past: Any, ranks: Any, rule: Any) -> Any:
-    """Store the elements of runs of outputs at a Target; if `past`, past the caches: see drain_stores."""
+def store_elements(
+    _context: Any, destination: Any, runs: Any, past: Any, ranks: Any, rule: Any
+) -> Any:
+    """Store the elements of runs of outputs at a Destination; if `past`, past the caches: see drain_stores."""
 
     def codegen(context: Any, builder: Any, signature: Any, values: Any) -> Any:
-        target, past = Target(*cgutils.unpack_tuple(builder, values[0])), values[2]
+        to, past = Destination(*cgutils.unpack_tuple(builder, values[0])), values[2]
         order = _rule(builder, signature, values)
 
         def run(plane: Any, number: Any, joined: Any, first: Any, few: Any) -> None:
-            place = _place(builder, target.address, (plane, target.plane), (number, target.run))
+            place = _place(builder, to.address, (plane, to.plane_step), (number, to.run_step))
             bits = _element_bits(builder, joined, order)
             _store_past(builder, bits, place, first, few, past)
 
         _fold_runs(context, builder, _vector(ranks.ranks.rank), values[1], run, halves=True)
         return context.get_dummy_value()
 
-    return types.void(target, runs, types.boolean, ranks, rule), codegen
+    return types.void(destination, runs, types.boolean, ranks, rule), codegen
 
 
 @intrinsic
@@ -470,8 +485,8 @@ def store_found(
 
     def codegen(context: Any, builder: Any, signature: Any, values: Any) -> Any:
         elements_wanted = signature.args[0] != types.none
-        out = Target(*cgutils.unpack_tuple(builder, values[0])) if elements_wanted else None
-        indices_out = Target(*cgutils.unpack_tuple(builder, values[1]))
+        out = Destination(*cgutils.unpack_tuple(builder, values[0])) if elements_wanted else None
+        indices_out = Destination(*cgutils.unpack_tuple(builder, values[1]))
         base, plane_base, weight, width = Indices(*cgutils.unpack_tuple(builder, values[3]))
         blank, past = values[4:6]
         order = _rule(builder, signature, values)
@@ -522,9 +537,11 @@ def store_found(
             key, low = _parts(builder, joined, bits_type)
             padding = builder.icmp_signed("==", low, ir.Constant(low.type, None))
             if out is not None:
-                place = _place(builder, out.address, (plane, out.plane), (number, out.run))
+                place = _place(
+                    builder, out.address, (plane, out.plane_step), (number, out.run_step)
+                )
                 store_bits(place, key, low, padding, first, few)
-            steps = (plane, indices_out.plane), (number, indices_out.run)
+            steps = (plane, indices_out.plane_step), (number, indices_out.run_step)
             place = _place(builder, indices_out.address, *steps)
             start = builder.add(base, builder.mul(plane, plane_base))
             short = builder.icmp_signed("==", width, width.type(4))

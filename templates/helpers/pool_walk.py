@@ -33,6 +33,7 @@ from pool_line import (
     Pieces,
     Planes,
     Rows,
+    Scratch,
     clear_ranks,
     copy_rank,
     fold_line,
@@ -81,18 +82,6 @@ from windows import (
 )
 
 TABLE = 256  # rows of a window whose offsets are in a table
-
-
-class Scratch(NamedTuple):
-    """Scratch memory of a chunk: addresses, and a box as _windows fills it."""
-
-    offsets: Any  # of a window's elements but for the last axis, and twice their positions: two tables of int64
-    positions: Any
-    box: Any
-    lines: Any  # of ranks, and buffers for as many
-    doubled: Any
-    rest: Any  # None but for sums
-    spare: Any  # a run that is not yet stored; of averages divisors before it
 
 
 class LineRows(NamedTuple):
@@ -175,12 +164,12 @@ def _rows_inside(axis, row, total, tall, lines):
 
 
 @helper
-def _clear_ends(folded, lines, low, high, line, share, span, ranks):
+def _clear_ends(lines, count, low, high, line, share, span, ranks):
     """Set the ranks before `low` and from `high` on to padding in each of the lines, `share` of them in a plane."""
     size = rank_size(ranks)
-    for i in range(lines):
+    for i in range(count):
         plane, row = split(i, share)
-        place = folded + (plane * span + row * line) * size
+        place = lines + (plane * span + row * line) * size
         clear_ranks(place, low, ranks)
         clear_ranks(place + high * size, line - high, ranks)
 
@@ -310,6 +299,7 @@ def line_chunk(ranks, read_rule, block, store):
             lines=lines,
             doubled=lines + buffer,
             rest=lines + 2 * buffer if sums else None,
+            divisors=lines + 3 * buffer if sums else None,
             spare=lines + buffers * buffer,
         )
         inner = how[SPATIAL] - 1
@@ -442,7 +432,7 @@ def line_chunk(ranks, read_rule, block, store):
                 Planes(several, apart * size, plane_x, plane_out, plane_index, plane_base),
                 finished,
                 pieces,
-                scratch.spare,
+                scratch,
                 ranks,
                 rule,
             )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from axes import Axes
+from compiled import inlined
 
 
 class Preference(NamedTuple):
@@ -20,9 +20,7 @@ class Preference(NamedTuple):
     ceiling: Any  # the greatest key that an element can have
 
 
-class Preferred(NamedTuple):
-    """The axes of a dense group in the order of preference."""
-
-    axes: Axes
-    at: Any  # bytes from the group's first element to the first of these
-    base: Any  # the index of that
+@inlined
+def is_preferred(index, other, last):
+    """Whether of equal elements that of `index` is preferred to the other, where they come in no order."""
+    return (index < other) != last

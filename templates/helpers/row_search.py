@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from typing import Any, NamedTuple
+
 import numpy as np
 
-from axes import AXIS_OTHER_STRIDE, AXIS_SIZE, _axis, _entry, _run_at, _unravel, _volume
+from axes import AXIS_OTHER_STRIDE, AXIS_SIZE, Axes, _axis, _entry, _run_at, _unravel, _volume
 from compiled import helper
 from key_run import pack, place_in_run, run_key
 from lanes import greatest_place_of_many
 from memory import VECTOR_BYTES, ceildiv, item_size, least
 from order_key import load_key
+from preference import is_preferred
 from target import bytes_ahead
 
 SHORT_BYTES = 127 * 64  # of a row searched without blocks: numbers of its vectors fit a byte
@@ -20,8 +23,16 @@ TIE_ELEMENTS = 512  # of it, for each further one
 RUN_ELEMENTS = 4  # loaded one by one while a short run is searched
 
 
+class Preferred(NamedTuple):
+    """The axes of a dense group in the order of preference."""
+
+    axes: Axes
+    at: Any  # bytes from the group's first element to the first of these
+    first_index: Any  # of that
+
+
 @helper
-def _row(preference, reduced, x, rule, begin, end):
+def search_row(preference, reduced, x, rule, begin, end):
     """(key, index) of positions begin to end of one group whose innermost runs are contiguous.
 
     Of a long run only the greatest key of each block is computed, and the one block that holds the winner is searched.
@@ -62,7 +73,7 @@ def _row(preference, reduced, x, rule, begin, end):
                 start = address + found * size
                 place = found + place_in_run(start, some, key, preference.late, rule)
             key_index = base + place * weight
-            if none or key > best or (key_index < index) != preference.last:
+            if none or key > best or is_preferred(key_index, index, preference.last):
                 none = False
                 best = key
                 index = key_index
@@ -96,7 +107,7 @@ def _first_of_key(preferred, x, key, limit, rule, begin, end):
         stop = least(count, ceildiv(until, apart)) if until > 0 else 0
         for i in range(first, stop):
             if np.int64(load_key(x + offset, i * step, rule)) == key:
-                return preferred.base + index + i * weight, True
+                return preferred.first_index + index + i * weight, True
         looked += 1 + stop - least(first, stop)
     return 0, False
 
@@ -110,14 +121,14 @@ def _compare_ties(preference, reduced, x, key, place, last, index, most, rule):
         place += 1
         place += place_in_run(x + place * size, last - place + 1, key, False, rule)
         other = _unravel(reduced, reduced.rank, place)[1]
-        if (other < index) != preference.last:
+        if is_preferred(other, index, preference.last):
             index = other
     return place, index
 
 
 @helper
-def _dense_row(preference, reduced, preferred, x, rule, begin, end):
-    """As _row, of a dense group: 0.01 to 0.3 of the time of short runs; and whether the index was found.
+def search_dense_row(preference, reduced, preferred, x, rule, begin, end):
+    """As search_row, of a dense group: 0.01 to 0.3 of the time of short runs; and whether the index was found.
 
     Of several greatest elements a few are compared; of more, one is soon met in the order of preference, if they are
     not all at its end. Then more are compared, and in the end all runs searched: that takes twice as long at most.
@@ -162,7 +173,7 @@ def _greatest_apart(address, step, count, rule):
 
 
 @helper
-def _strided_row(preference, reduced, x, packed, rule, begin, end):
+def search_strided_row(preference, reduced, x, packed, rule, begin, end):
     """(key, index) of positions begin to end of one group; blocks of long runs are packed: 0.12 to 1 of the time."""
     size = item_size(rule.flip)
     block = BLOCK_BYTES // size
@@ -187,7 +198,7 @@ def _strided_row(preference, reduced, x, packed, rule, begin, end):
             if packs:
                 place = place_in_run(packed, count, key, False, rule)
             key_index = base + place * weight
-            if none or key > best or (key_index < index) != preference.last:
+            if none or key > best or is_preferred(key_index, index, preference.last):
                 none = False
                 best = key
                 index = key_index

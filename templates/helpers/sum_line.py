@@ -13,7 +13,7 @@ from compiled import helper
 from few_lanes import _load_few, _store_few
 from half import _like
 from memory import _load, _pointer, _splat, _store, split
-from pool_line import Pieces, Planes, Runs, Target, _fold_runs, copy_element
+from pool_line import Destination, Pieces, Planes, Runs, _fold_runs, copy_element
 from pool_settings import LANE_OUT, LINE, PAST, PITCH, SPATIAL
 from ranks import element_size, rank_size
 from stores import _store_lanes, _store_past
@@ -245,7 +245,7 @@ def set_elements(_context: Any, ranks: Any, address: Any, n: Any, value: Any) ->
     return types.void(ranks, types.int64, types.int64, value), codegen
 
 
-class Divisors(NamedTuple):
+class RunDivisors(NamedTuple):
     """Divisors of runs of sums: products of one of a line, and of one for the whole run."""
 
     columns: Any  # address of the line
@@ -257,7 +257,7 @@ class Divisors(NamedTuple):
 @intrinsic
 def store_sums(
     _context: Any,
-    target: Any,
+    destination: Any,
     runs: Any,
     divisors: Any,
     past: Any,
@@ -266,15 +266,15 @@ def store_sums(
 ) -> Any:
     """Store the elements of runs of outputs, as store_elements does: what their sums become.
 
-    Sums that are divided are so by Divisors. True if a result is not certain to be right.
+    Sums that are divided are so by RunDivisors. True if a result is not certain to be right.
     """
 
     def codegen(context: Any, builder: Any, _signature: Any, values: Any) -> Any:
-        target = Target(*cgutils.unpack_tuple(builder, values[0]))
-        by, past = Divisors(*cgutils.unpack_tuple(builder, values[2])), values[3]
+        to = Destination(*cgutils.unpack_tuple(builder, values[0]))
+        by, past = RunDivisors(*cgutils.unpack_tuple(builder, values[2])), values[3]
         kept = ranks.ranks
         element = ranks.ranks.rank
-        size = target.address.type(ranks.ranks.bytes)
+        size = to.address.type(ranks.ranks.bytes)
         doubtful = cgutils.alloca_once_value(builder, ir.IntType(1)(0))
 
         def run(plane: Any, number: Any, value: Any, first: Any, few: Any) -> None:
@@ -290,14 +290,14 @@ def store_sums(
                     unsafe = builder.and_(unsafe, few.mask)
                 some = builder.or_(builder.load(doubtful), _any(builder, unsafe))
                 builder.store(some, doubtful)
-            place = _place(builder, target.address, (plane, target.plane), (number, target.run))
+            place = _place(builder, to.address, (plane, to.plane_step), (number, to.run_step))
             bits = _nearest_bits(context, builder, value, ranks.ranks)
             _store_past(builder, bits, place, first, few, past)
 
         _fold_runs(context, builder, _vector(element), values[1], run, kept.divided)
         return builder.load(doubtful)
 
-    args = (target, runs, divisors, types.boolean, ranks, exponent)
+    args = (destination, runs, divisors, types.boolean, ranks, exponent)
     return types.boolean(*args), codegen
 
 
@@ -313,7 +313,7 @@ class OutputBlock(NamedTuple):
 def _write_lines(
     how,
     spatial,
-    block,
+    outputs,
     target,
     line,
     planes,
@@ -328,7 +328,7 @@ def _write_lines(
 
     A divisor is the product of one in the line `by_column` and one in the line `by_row`.
     """
-    rows, columns, lanes = block
+    rows, columns, lanes = outputs
     inner = how[SPATIAL] - 1
     size, item_bytes, pitch = rank_size(ranks), element_size(ranks), how[PITCH]
     line_step, line_out = how[LINE] * size, axis_of(spatial, inner - 1, COLUMNS)[OUT_STEP]
@@ -357,7 +357,7 @@ def _write_lines(
         scales = by_row + again_row * size
         for r in range(1 if plain else runs):
             unsure = store_sums(
-                Target(to if plain else spare, planes.out, run_out),
+                Destination(to if plain else spare, planes.out, run_out),
                 Runs(
                     line=line_at + r * along,
                     planes=together,
@@ -367,7 +367,9 @@ def _write_lines(
                     n=n_run,
                     pieces=pieces,
                 ),
-                Divisors(by_column + r * column_step, column_step, scales + r * row_step, row_step),
+                RunDivisors(
+                    by_column + r * column_step, column_step, scales + r * row_step, row_step
+                ),
                 plain and how[PAST] != 0,
                 ranks,
                 exponent,

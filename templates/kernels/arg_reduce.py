@@ -42,12 +42,12 @@ from column_search import (
     Found,
     Listed,
     Winners,
-    _first_winners,
-    _join_rows,
-    _later_winners,
-    _list_rows,
-    _search_apart,
-    _tile_of,
+    first_winners,
+    join_winners,
+    later_winners,
+    list_rows,
+    search_apart,
+    place_of,
 )
 from columns import ROWS_AHEAD, apart_ahead, list_ahead, one_by_one, rows_ahead
 from compiled import entry, helper, inlined
@@ -82,8 +82,8 @@ from memory import (
     store_integer,
 )
 from planes import columns_before, planes_ahead, planes_together
-from preference import Preference, Preferred
-from row_search import BLOCK_BYTES, _dense_row, _row, _strided_row
+from preference import Preference, is_preferred
+from row_search import BLOCK_BYTES, Preferred, search_dense_row, search_row, search_strided_row
 from target import bytes_ahead
 from vectors import prefer_wide_vectors
 from walk import integers, lane_types, rule_of
@@ -168,6 +168,12 @@ def _preference(how):
     return Preference(how[BASE], ordered, last, late, how[CEILING])
 
 
+@inlined
+def _preferred(walk, how):
+    axes, _ = _more_tables(walk)
+    return Preferred(axes, how[PREFERRED_AT], how[PREFERRED_INDEX])
+
+
 @helper
 def _store_place(address, index, width, mark, marks):
     """Store an index at `address`, or a mark at its place in the group that begins there."""
@@ -194,7 +200,7 @@ def short_rows(width, is_float, one_hot):
 
     No bookkeeping, which would take longer than the row.
 
-    Here and in the next two, `one_hot` stores marks, and what is 0 beside them; else indices are stored, or pairs.
+    Here and in the next three, `one_hot` stores marks, and what is 0 beside them; else indices are stored, or pairs.
     """
     lane, float_lane = lane_types(width, is_float)
 
@@ -285,8 +291,7 @@ def rows(width, is_float, one_hot):
         parts, width, mark = how[PARTS], how[WIDTH], how[MARK]
         contiguous, dense = how[CONTIGUOUS] != 0, how[PREFERRED_RANK] != 0
         preference = _preference(how)
-        axes, _ = _more_tables(walk)
-        preferred = Preferred(axes, how[PREFERRED_AT], how[PREFERRED_INDEX])
+        preferred = _preferred(walk, how)
         blanks, past = how[BLANKS] != 0, how[PAST] != 0
         volume = _volume(zeros)
         total = _volume(reduced)
@@ -300,13 +305,13 @@ def rows(width, is_float, one_hot):
             stop = least(first + share, total)
             best, index, found = np.int64(0), 0, False
             if dense:
-                best, index, found = _dense_row(
+                best, index, found = search_dense_row(
                     preference, reduced, preferred, x + offset, rule, first, stop
                 )
             if contiguous and not found:
-                best, index = _row(preference, reduced, x + offset, rule, first, stop)
+                best, index = search_row(preference, reduced, x + offset, rule, first, stop)
             elif not found:
-                best, index = _strided_row(
+                best, index = search_strided_row(
                     preference, reduced, x + offset, packed, rule, first, stop
                 )
             target = out + out_offset
@@ -381,7 +386,7 @@ def columns(width, is_float, one_hot):
         listed_from = -1  # the first position that is listed
         rows = top_row = 0
         for item in range(begin, end):
-            part, outer, column = _tile_of(item, whole, tiles, tile)
+            part, outer, column = place_of(item, whole, tiles, tile)
             columns = least(tile, across - column)
             wide = columns * beside
             singly = how[UNCACHED] != 0 and one_by_one(row_step, wide * size)
@@ -389,7 +394,7 @@ def columns(width, is_float, one_hot):
             offset, out_offset = _unravel(kept, kept_inner, outer)
             start = x + offset + column * step
             target = out + out_offset + column * out_step
-            _, next_outer, next_column = _tile_of(least(item + 1, end - 1), whole, tiles, tile)
+            _, next_outer, next_column = place_of(least(item + 1, end - 1), whole, tiles, tile)
             next_start = x + _unravel(kept, kept_inner, next_outer)[0] + next_column * step
             position = part * share
             stop = least(position + share, total)
@@ -402,7 +407,7 @@ def columns(width, is_float, one_hot):
                 if listed_from != position:  # else they are those of the tile before
                     # Of blocks after the first, the greatest number means that no row was better.
                     end_of_block = least(stop, position + block - (0 if first else SEARCHED_ROWS))
-                    rows = _list_rows(listed, preference, reduced, overlap, position, end_of_block)
+                    rows = list_rows(listed, preference, reduced, overlap, position, end_of_block)
                     listed_from = position
                 position += rows
                 fresh = first or not preference.ordered
@@ -435,9 +440,8 @@ def columns(width, is_float, one_hot):
                         rule,
                     )
                 else:
-                    _search_apart(
-                        found.best,
-                        found.where,
+                    search_apart(
+                        found,
                         start,
                         offsets_at,
                         rows,
@@ -463,12 +467,12 @@ def columns(width, is_float, one_hot):
                     )
                     continue
                 if first:
-                    _first_winners(winners, found, listed.indices, wide, rule)
+                    first_winners(winners, found, listed.indices, wide, rule)
                     first = False
                 else:
-                    _later_winners(winners, found, listed.indices, wide, preference, rule)
+                    later_winners(winners, found, listed.indices, wide, preference, rule)
             if beside > 1:
-                _join_rows(winners, beside_axes, columns, preference.last)
+                join_winners(winners, beside_axes, columns, preference.last)
             if one_hot and stored == BY_ROWS:
                 if not first:
                     for c in range(columns):
@@ -620,7 +624,7 @@ def combine(walk, _x, out, partial, begin, end):
             for p in range(1, parts):
                 place = 2 * (p * groups + group)
                 key, other = pairs[place], pairs[place + 1] + p * weight
-                if key > best or (key == best and (other < index) != last):
+                if key > best or (key == best and is_preferred(other, index, last)):
                     best, index = key, other
             if blanks and best == blank:
                 index = 0

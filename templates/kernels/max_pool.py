@@ -18,7 +18,7 @@ from compiled import entry, helper
 from greatest import Greatest
 from max_window import WINNERS_EDGES, _winner, winners_together
 from memory import allocate, ceildiv, least, load_integer, most, release, split, store_integer
-from pool_line import Indices, Pieces, Runs, Target, copy_element, store_elements, store_found
+from pool_line import Destination, Indices, Pieces, Runs, copy_element, store_elements, store_found
 from pool_packed import pack_elements, packed_chunk
 from pool_settings import (
     BATCH,
@@ -124,7 +124,7 @@ def _scatter_found(
 
 
 @helper
-def _store_positions(how, spatial, outputs, places, planes, line_at, pieces, _spare, ranks, rule):
+def _store_positions(how, spatial, outputs, places, planes, line_at, pieces, _scratch, ranks, rule):
     """Store the positions, side by side, of an item's outputs, for the gradient: a quarter less to compile."""
     inner = how[SPATIAL] - 1
     axis, row_axis = axis_of(spatial, inner, COLUMNS), axis_of(spatial, inner - 1, COLUMNS)
@@ -141,7 +141,7 @@ def _store_positions(how, spatial, outputs, places, planes, line_at, pieces, _sp
     for turn in range(turns):
         store_found(
             None,
-            Target(places.indices + turn * turn_row, planes.indices, run_row),
+            Destination(places.indices + turn * turn_row, planes.indices, run_row),
             Runs(
                 line=line_at + turn * turn_line,
                 planes=planes.count,
@@ -163,8 +163,8 @@ def _storing(indexed: bool) -> Any:
     """Store the outputs of an item, whose ranks are yet to be joined of pieces; with their indices if `indexed`."""
 
     @helper
-    def store(how, spatial, outputs, places, planes, line_at, pieces, spare, ranks, rule):
-        inner = how[SPATIAL] - 1
+    def store(how, spatial, outputs, places, planes, line_at, pieces, scratch, ranks, rule):
+        inner, spare = how[SPATIAL] - 1, scratch.spare
         size, item_bytes = rank_size(ranks), element_size(ranks)
         pitch, width, line = how[PITCH], how[WIDTH], how[LINE]
         axis, row_axis = axis_of(spatial, inner, COLUMNS), axis_of(spatial, inner - 1, COLUMNS)
@@ -217,8 +217,8 @@ def _storing(indexed: bool) -> Any:
                 past = direct and how[PAST] != 0
                 if indexed:
                     some_nan = store_found(
-                        Target(to if direct else spare + n_run * 8, planes.out, run_out),
-                        Target(index_to if direct else spare, planes.indices, run_index),
+                        Destination(to if direct else spare + n_run * 8, planes.out, run_out),
+                        Destination(index_to if direct else spare, planes.indices, run_index),
                         joined,
                         Indices(
                             base + places.origin if direct else places.origin,
@@ -232,7 +232,7 @@ def _storing(indexed: bool) -> Any:
                         rule,
                     )
                 else:
-                    elements = Target(to if direct else spare, planes.out, run_out)
+                    elements = Destination(to if direct else spare, planes.out, run_out)
                     store_elements(elements, joined, past, ranks, rule)
                 if direct:
                     if not some_nan or together > 1:

@@ -16,7 +16,7 @@ from compiled import entry, helper
 from divisors import _counted, _divisor, _set_divisors
 from memory import allocate, ceildiv, least, release, split, store_integer
 from pool_packed import pack_averages, packed_chunk
-from pool_settings import BATCH, BUFFER, EDGE, OWN, PITCH, ROWS, SPATIAL, _tables
+from pool_settings import BATCH, EDGE, OWN, PITCH, ROWS, SPATIAL, _tables
 from pool_walk import line_chunk
 from powers import Powers
 from ranks import rank_size
@@ -37,13 +37,13 @@ TOGETHER = 16  # rows of a window added up one by one; their sums are added to t
 
 @helper
 def _store_averages(
-    how, spatial, outputs, places, planes, line_at, pieces, spare, ranks, _exponent
+    how, spatial, outputs, places, planes, line_at, pieces, scratch, ranks, _exponent
 ):
     """Store the outputs of an item, of lines of sums that are to be divided."""
     inner = how[SPATIAL] - 1
     size, pitch = rank_size(ranks), how[PITCH]
     # A divisor is the product of its column's and its row's.
-    by_column = spare - how[BUFFER]
+    by_column = scratch.divisors
     by_row = by_column + outputs.columns * pitch * size
     if outputs.new_column:
         _set_divisors(spatial, inner, by_column, outputs.column, outputs.columns, pitch, ranks)
@@ -61,14 +61,14 @@ def _store_averages(
         pieces,
         by_column,
         by_row,
-        spare,
+        scratch.spare,
         ranks,
         None,
     )
 
 
 @helper
-def _store_norms(how, spatial, outputs, places, planes, line_at, pieces, spare, ranks, exponent):
+def _store_norms(how, spatial, outputs, places, planes, line_at, pieces, scratch, ranks, exponent):
     """Store the outputs of an item, of lines of sums whose roots are wanted.
 
     Where one is not certain to be right, the int64 at the other array is set to 1: `direct` computes those anew. Here
@@ -84,7 +84,7 @@ def _store_norms(how, spatial, outputs, places, planes, line_at, pieces, spare, 
         pieces,
         0,
         0,
-        spare,
+        scratch.spare,
         ranks,
         exponent,
     )

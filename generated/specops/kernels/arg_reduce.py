@@ -1703,24 +1703,44 @@ def search_planes(
     return types.void(i64, i64, i64, i64, i64, i64, i64, i64, i64, rule), codegen
 
 
+class Preference(NamedTuple):
+    """Of equal elements the first one visited where they are `ordered`, else that of the least index, or the greatest.
+
+    Where they are ordered, nothing behind an element that none can beat needs to be looked at.
+    """
+
+    base: Any  # index of the first element visited
+    ordered: Any  # elements are visited in the order of preference
+    last: Any  # the greatest index is preferred
+    late: Any  # within an innermost run that adjoins, the element at the highest address is
+    ceiling: Any  # the greatest key that an element can have
+
+
+@inlined
+def is_preferred(index, other, last):
+    """Whether of equal elements that of `index` is preferred to the other, where they come in no order."""
+    return (index < other) != last
+
+
 BLOCK_ROWS = 1024  # rows of columns whose numbers fit the keys
 BYTE_ROWS = 256  # of 8 bits
 
 
 class Listed(NamedTuple):
-    """The rows of a block, from each column's first element."""
+    """Rows of a block: how far each lies from a column's first element, and its index."""
 
-    offsets: Any  # int64: bytes to the row
-    indices: Any  # int64: the index of its elements
+    offsets: Any  # int64, in bytes
+    indices: Any  # int64
 
 
 class Found(NamedTuple):
-    """Addresses of what was found in a block, column by column, in the keys' own width."""
+    """Addresses of what was found in a block, column by column, in the keys' own width.
+
+    Where no row was better than those before, the row's number is the greatest there is.
+    """
 
     best: Any  # the greatest key
-    where: (
-        Any  # the number of its row, the greatest number where no row was better than those before
-    )
+    where: Any  # the number of its row
 
 
 class Winners(NamedTuple):
@@ -1731,20 +1751,21 @@ class Winners(NamedTuple):
 
 
 @helper
-def _search_apart(best, where, address, offsets, rows, columns, step, ahead, fresh, rule):
+def search_apart(found, address, offsets, rows, columns, step, ahead, fresh, rule):
     """As search_rows_apart, in a function of its own."""
     prefer_wide_vectors()
+    best, where = found
     search_rows_apart(best, where, address, offsets, rows, columns, step, ahead, fresh, rule)
 
 
 @helper
 def _better(key, index, winners, c, last):
     best = winners.keys[c]
-    return (key > best) | ((key == best) & ((index < winners.indices[c]) != last))
+    return (key > best) | ((key == best) & is_preferred(index, winners.indices[c], last))
 
 
 @helper
-def _tile_of(item, whole, tiles, tile):
+def place_of(item, whole, tiles, tile):
     """Part, position in the outer axes, and first column of an item."""
     part, rest = split(item, whole)
     outer, number = split(rest, tiles)
@@ -1752,7 +1773,7 @@ def _tile_of(item, whole, tiles, tile):
 
 
 @helper
-def _list_rows(listed, preference, reduced, overlap, position, stop):
+def list_rows(listed, preference, reduced, overlap, position, stop):
     """List rows from `position` to `stop`, or, where they are not visited in the order of preference, to a run's end.
 
     How many they are. The last one is listed several times, up to a multiple of SEARCHED_ROWS. Of each run the last row
@@ -1788,7 +1809,7 @@ def _row_number(where, c, rule):
 
 
 @inlined
-def _first_winners(winners, found, indices, columns, rule):
+def first_winners(winners, found, indices, columns, rule):
     """Keys and indices of what search_rows found in the first block."""
     for c in range(columns):
         number, _ = _row_number(found.where, c, rule)
@@ -1797,7 +1818,7 @@ def _first_winners(winners, found, indices, columns, rule):
 
 
 @inlined
-def _later_winners(winners, found, indices, columns, preference, rule):
+def later_winners(winners, found, indices, columns, preference, rule):
     """What search_rows found in a later block takes the place of what is not as good."""
     size = item_size(rule.flip)
     word = 8 // size
@@ -1815,7 +1836,7 @@ def _later_winners(winners, found, indices, columns, preference, rule):
 
 
 @helper
-def _join_rows(winners, beside, columns, last):
+def join_winners(winners, beside, columns, last):
     """Join the winners of the rows that were taken as one, along the axes `beside`, to those of the first."""
     keys, indices = winners
     weight = _entry(beside, beside.rank - 1, AXIS_OTHER_STRIDE)
@@ -2237,27 +2258,6 @@ def zero_positions(table, address, width, past, begin, end):
         zero_run(address + offset, count, step, width, past)
 
 
-class Preference(NamedTuple):
-    """Of equal elements the first one visited where they are `ordered`, else that of the least index, or the greatest.
-
-    Where they are ordered, nothing behind an element that none can beat needs to be looked at.
-    """
-
-    base: Any  # index of the first element visited
-    ordered: Any  # elements are visited in the order of preference
-    last: Any  # the greatest index is preferred
-    late: Any  # within an innermost run that adjoins, the element at the highest address is
-    ceiling: Any  # the greatest key that an element can have
-
-
-class Preferred(NamedTuple):
-    """The axes of a dense group in the order of preference."""
-
-    axes: Axes
-    at: Any  # bytes from the group's first element to the first of these
-    base: Any  # the index of that
-
-
 SHORT_BYTES = 127 * 64  # of a row searched without blocks: numbers of its vectors fit a byte
 BLOCK_BYTES = 4096  # scanned for its greatest key before the position matters
 LEAST_PACKED = 48  # elements of a run that had better be packed: fewer take up to 1.4 times as long
@@ -2266,8 +2266,16 @@ TIE_ELEMENTS = 512  # of it, for each further one
 RUN_ELEMENTS = 4  # loaded one by one while a short run is searched
 
 
+class Preferred(NamedTuple):
+    """The axes of a dense group in the order of preference."""
+
+    axes: Axes
+    at: Any  # bytes from the group's first element to the first of these
+    first_index: Any  # of that
+
+
 @helper
-def _row(preference, reduced, x, rule, begin, end):
+def search_row(preference, reduced, x, rule, begin, end):
     """(key, index) of positions begin to end of one group whose innermost runs are contiguous.
 
     Of a long run only the greatest key of each block is computed, and the one block that holds the winner is searched.
@@ -2308,7 +2316,7 @@ def _row(preference, reduced, x, rule, begin, end):
                 start = address + found * size
                 place = found + place_in_run(start, some, key, preference.late, rule)
             key_index = base + place * weight
-            if none or key > best or (key_index < index) != preference.last:
+            if none or key > best or is_preferred(key_index, index, preference.last):
                 none = False
                 best = key
                 index = key_index
@@ -2342,7 +2350,7 @@ def _first_of_key(preferred, x, key, limit, rule, begin, end):
         stop = least(count, ceildiv(until, apart)) if until > 0 else 0
         for i in range(first, stop):
             if np.int64(load_key(x + offset, i * step, rule)) == key:
-                return preferred.base + index + i * weight, True
+                return preferred.first_index + index + i * weight, True
         looked += 1 + stop - least(first, stop)
     return 0, False
 
@@ -2356,14 +2364,14 @@ def _compare_ties(preference, reduced, x, key, place, last, index, most, rule):
         place += 1
         place += place_in_run(x + place * size, last - place + 1, key, False, rule)
         other = _unravel(reduced, reduced.rank, place)[1]
-        if (other < index) != preference.last:
+        if is_preferred(other, index, preference.last):
             index = other
     return place, index
 
 
 @helper
-def _dense_row(preference, reduced, preferred, x, rule, begin, end):
-    """As _row, of a dense group: 0.01 to 0.3 of the time of short runs; and whether the index was found.
+def search_dense_row(preference, reduced, preferred, x, rule, begin, end):
+    """As search_row, of a dense group: 0.01 to 0.3 of the time of short runs; and whether the index was found.
 
     Of several greatest elements a few are compared; of more, one is soon met in the order of preference, if they are
     not all at its end. Then more are compared, and in the end all runs searched: that takes twice as long at most.
@@ -2408,7 +2416,7 @@ def _greatest_apart(address, step, count, rule):
 
 
 @helper
-def _strided_row(preference, reduced, x, packed, rule, begin, end):
+def search_strided_row(preference, reduced, x, packed, rule, begin, end):
     """(key, index) of positions begin to end of one group; blocks of long runs are packed: 0.12 to 1 of the time."""
     size = item_size(rule.flip)
     block = BLOCK_BYTES // size
@@ -2433,7 +2441,7 @@ def _strided_row(preference, reduced, x, packed, rule, begin, end):
             if packs:
                 place = place_in_run(packed, count, key, False, rule)
             key_index = base + place * weight
-            if none or key > best or (key_index < index) != preference.last:
+            if none or key > best or is_preferred(key_index, index, preference.last):
                 none = False
                 best = key
                 index = key_index
@@ -2521,6 +2529,12 @@ def _preference(how):
     return Preference(how[BASE], ordered, last, late, how[CEILING])
 
 
+@inlined
+def _preferred(walk, how):
+    axes, _ = _more_tables(walk)
+    return Preferred(axes, how[PREFERRED_AT], how[PREFERRED_INDEX])
+
+
 @helper
 def _store_place(address, index, width, mark, marks):
     """Store an index at `address`, or a mark at its place in the group that begins there."""
@@ -2547,7 +2561,7 @@ def short_rows(width, is_float, one_hot):
 
     No bookkeeping, which would take longer than the row.
 
-    Here and in the next two, `one_hot` stores marks, and what is 0 beside them; else indices are stored, or pairs.
+    Here and in the next three, `one_hot` stores marks, and what is 0 beside them; else indices are stored, or pairs.
     """
     lane, float_lane = lane_types(width, is_float)
 
@@ -2638,8 +2652,7 @@ def rows(width, is_float, one_hot):
         parts, width, mark = how[PARTS], how[WIDTH], how[MARK]
         contiguous, dense = how[CONTIGUOUS] != 0, how[PREFERRED_RANK] != 0
         preference = _preference(how)
-        axes, _ = _more_tables(walk)
-        preferred = Preferred(axes, how[PREFERRED_AT], how[PREFERRED_INDEX])
+        preferred = _preferred(walk, how)
         blanks, past = how[BLANKS] != 0, how[PAST] != 0
         volume = _volume(zeros)
         total = _volume(reduced)
@@ -2653,13 +2666,13 @@ def rows(width, is_float, one_hot):
             stop = least(first + share, total)
             best, index, found = np.int64(0), 0, False
             if dense:
-                best, index, found = _dense_row(
+                best, index, found = search_dense_row(
                     preference, reduced, preferred, x + offset, rule, first, stop
                 )
             if contiguous and not found:
-                best, index = _row(preference, reduced, x + offset, rule, first, stop)
+                best, index = search_row(preference, reduced, x + offset, rule, first, stop)
             elif not found:
-                best, index = _strided_row(
+                best, index = search_strided_row(
                     preference, reduced, x + offset, packed, rule, first, stop
                 )
             target = out + out_offset
@@ -2734,7 +2747,7 @@ def columns(width, is_float, one_hot):
         listed_from = -1  # the first position that is listed
         rows = top_row = 0
         for item in range(begin, end):
-            part, outer, column = _tile_of(item, whole, tiles, tile)
+            part, outer, column = place_of(item, whole, tiles, tile)
             columns = least(tile, across - column)
             wide = columns * beside
             singly = how[UNCACHED] != 0 and one_by_one(row_step, wide * size)
@@ -2742,7 +2755,7 @@ def columns(width, is_float, one_hot):
             offset, out_offset = _unravel(kept, kept_inner, outer)
             start = x + offset + column * step
             target = out + out_offset + column * out_step
-            _, next_outer, next_column = _tile_of(least(item + 1, end - 1), whole, tiles, tile)
+            _, next_outer, next_column = place_of(least(item + 1, end - 1), whole, tiles, tile)
             next_start = x + _unravel(kept, kept_inner, next_outer)[0] + next_column * step
             position = part * share
             stop = least(position + share, total)
@@ -2755,7 +2768,7 @@ def columns(width, is_float, one_hot):
                 if listed_from != position:  # else they are those of the tile before
                     # Of blocks after the first, the greatest number means that no row was better.
                     end_of_block = least(stop, position + block - (0 if first else SEARCHED_ROWS))
-                    rows = _list_rows(listed, preference, reduced, overlap, position, end_of_block)
+                    rows = list_rows(listed, preference, reduced, overlap, position, end_of_block)
                     listed_from = position
                 position += rows
                 fresh = first or not preference.ordered
@@ -2788,9 +2801,8 @@ def columns(width, is_float, one_hot):
                         rule,
                     )
                 else:
-                    _search_apart(
-                        found.best,
-                        found.where,
+                    search_apart(
+                        found,
                         start,
                         offsets_at,
                         rows,
@@ -2816,12 +2828,12 @@ def columns(width, is_float, one_hot):
                     )
                     continue
                 if first:
-                    _first_winners(winners, found, listed.indices, wide, rule)
+                    first_winners(winners, found, listed.indices, wide, rule)
                     first = False
                 else:
-                    _later_winners(winners, found, listed.indices, wide, preference, rule)
+                    later_winners(winners, found, listed.indices, wide, preference, rule)
             if beside > 1:
-                _join_rows(winners, beside_axes, columns, preference.last)
+                join_winners(winners, beside_axes, columns, preference.last)
             if one_hot and stored == BY_ROWS:
                 if not first:
                     for c in range(columns):
@@ -2973,7 +2985,7 @@ def combine(walk, _x, out, partial, begin, end):
             for p in range(1, parts):
                 place = 2 * (p * groups + group)
                 key, other = pairs[place], pairs[place + 1] + p * weight
-                if key > best or (key == best and (other < index) != last):
+                if key > best or (key == best and is_preferred(other, index, last)):
                     best, index = key, other
             if blanks and best == blank:
                 index = 0

@@ -1214,12 +1214,25 @@ class Runs(NamedTuple):
     pieces: Any
 
 
-class Target(NamedTuple):
+class Scratch(NamedTuple):
+    """Scratch memory of a chunk: addresses, and a box as _windows fills it."""
+
+    offsets: Any  # of a window's elements but for the last axis, and twice their positions: two tables of int64
+    positions: Any
+    box: Any
+    lines: Any  # of ranks, and buffers for as many
+    doubled: Any
+    rest: Any  # None but for sums, as the next
+    divisors: Any
+    spare: Any  # a run that is not yet stored
+
+
+class Destination(NamedTuple):
     """Where runs of outputs go: the first one's address, and the bytes from one plane and from one run to the next."""
 
     address: Any
-    plane: Any
-    run: Any
+    plane_step: Any
+    run_step: Any
 
 
 class Indices(NamedTuple):
@@ -1555,22 +1568,24 @@ def copy_element(_context: Any, target: Any, source: Any, ranks: Any) -> Any:
 
 
 @intrinsic
-def store_elements(_context: Any, target: Any, runs: Any, past: Any, ranks: Any, rule: Any) -> Any:
-    """Store the elements of runs of outputs at a Target; if `past`, past the caches: see drain_stores."""
+def store_elements(
+    _context: Any, destination: Any, runs: Any, past: Any, ranks: Any, rule: Any
+) -> Any:
+    """Store the elements of runs of outputs at a Destination; if `past`, past the caches: see drain_stores."""
 
     def codegen(context: Any, builder: Any, signature: Any, values: Any) -> Any:
-        target, past = Target(*cgutils.unpack_tuple(builder, values[0])), values[2]
+        to, past = Destination(*cgutils.unpack_tuple(builder, values[0])), values[2]
         order = _rule(builder, signature, values)
 
         def run(plane: Any, number: Any, joined: Any, first: Any, few: Any) -> None:
-            place = _place(builder, target.address, (plane, target.plane), (number, target.run))
+            place = _place(builder, to.address, (plane, to.plane_step), (number, to.run_step))
             bits = _element_bits(builder, joined, order)
             _store_past(builder, bits, place, first, few, past)
 
         _fold_runs(context, builder, _vector(ranks.ranks.rank), values[1], run, halves=True)
         return context.get_dummy_value()
 
-    return types.void(target, runs, types.boolean, ranks, rule), codegen
+    return types.void(destination, runs, types.boolean, ranks, rule), codegen
 
 
 @intrinsic
@@ -1593,8 +1608,8 @@ def store_found(
 
     def codegen(context: Any, builder: Any, signature: Any, values: Any) -> Any:
         elements_wanted = signature.args[0] != types.none
-        out = Target(*cgutils.unpack_tuple(builder, values[0])) if elements_wanted else None
-        indices_out = Target(*cgutils.unpack_tuple(builder, values[1]))
+        out = Destination(*cgutils.unpack_tuple(builder, values[0])) if elements_wanted else None
+        indices_out = Destination(*cgutils.unpack_tuple(builder, values[1]))
         base, plane_base, weight, width = Indices(*cgutils.unpack_tuple(builder, values[3]))
         blank, past = values[4:6]
         order = _rule(builder, signature, values)
@@ -1645,9 +1660,11 @@ def store_found(
             key, low = _parts(builder, joined, bits_type)
             padding = builder.icmp_signed("==", low, ir.Constant(low.type, None))
             if out is not None:
-                place = _place(builder, out.address, (plane, out.plane), (number, out.run))
+                place = _place(
+                    builder, out.address, (plane, out.plane_step), (number, out.run_step)
+                )
                 store_bits(place, key, low, padding, first, few)
-            steps = (plane, indices_out.plane), (number, indices_out.run)
+            steps = (plane, indices_out.plane_step), (number, indices_out.run_step)
             place = _place(builder, indices_out.address, *steps)
             start = builder.add(base, builder.mul(plane, plane_base))
             short = builder.icmp_signed("==", width, width.type(4))
@@ -2410,18 +2427,6 @@ def packed_chunk(ranks, read_rule, store):
 TABLE = 256  # rows of a window whose offsets are in a table
 
 
-class Scratch(NamedTuple):
-    """Scratch memory of a chunk: addresses, and a box as _windows fills it."""
-
-    offsets: Any  # of a window's elements but for the last axis, and twice their positions: two tables of int64
-    positions: Any
-    box: Any
-    lines: Any  # of ranks, and buffers for as many
-    doubled: Any
-    rest: Any  # None but for sums
-    spare: Any  # a run that is not yet stored; of averages divisors before it
-
-
 class LineRows(NamedTuple):
     """Rows of the input, or of the padding, at which an item's lines begin."""
 
@@ -2502,12 +2507,12 @@ def _rows_inside(axis, row, total, tall, lines):
 
 
 @helper
-def _clear_ends(folded, lines, low, high, line, share, span, ranks):
+def _clear_ends(lines, count, low, high, line, share, span, ranks):
     """Set the ranks before `low` and from `high` on to padding in each of the lines, `share` of them in a plane."""
     size = rank_size(ranks)
-    for i in range(lines):
+    for i in range(count):
         plane, row = split(i, share)
-        place = folded + (plane * span + row * line) * size
+        place = lines + (plane * span + row * line) * size
         clear_ranks(place, low, ranks)
         clear_ranks(place + high * size, line - high, ranks)
 
@@ -2637,6 +2642,7 @@ def line_chunk(ranks, read_rule, block, store):
             lines=lines,
             doubled=lines + buffer,
             rest=lines + 2 * buffer if sums else None,
+            divisors=lines + 3 * buffer if sums else None,
             spare=lines + buffers * buffer,
         )
         inner = how[SPATIAL] - 1
@@ -2769,7 +2775,7 @@ def line_chunk(ranks, read_rule, block, store):
                 Planes(several, apart * size, plane_x, plane_out, plane_index, plane_base),
                 finished,
                 pieces,
-                scratch.spare,
+                scratch,
                 ranks,
                 rule,
             )
@@ -2848,7 +2854,7 @@ def _scatter_found(
 
 
 @helper
-def _store_positions(how, spatial, outputs, places, planes, line_at, pieces, _spare, ranks, rule):
+def _store_positions(how, spatial, outputs, places, planes, line_at, pieces, _scratch, ranks, rule):
     """Store the positions, side by side, of an item's outputs, for the gradient: a quarter less to compile."""
     inner = how[SPATIAL] - 1
     axis, row_axis = axis_of(spatial, inner, COLUMNS), axis_of(spatial, inner - 1, COLUMNS)
@@ -2865,7 +2871,7 @@ def _store_positions(how, spatial, outputs, places, planes, line_at, pieces, _sp
     for turn in range(turns):
         store_found(
             None,
-            Target(places.indices + turn * turn_row, planes.indices, run_row),
+            Destination(places.indices + turn * turn_row, planes.indices, run_row),
             Runs(
                 line=line_at + turn * turn_line,
                 planes=planes.count,
@@ -2887,8 +2893,8 @@ def _storing(indexed: bool) -> Any:
     """Store the outputs of an item, whose ranks are yet to be joined of pieces; with their indices if `indexed`."""
 
     @helper
-    def store(how, spatial, outputs, places, planes, line_at, pieces, spare, ranks, rule):
-        inner = how[SPATIAL] - 1
+    def store(how, spatial, outputs, places, planes, line_at, pieces, scratch, ranks, rule):
+        inner, spare = how[SPATIAL] - 1, scratch.spare
         size, item_bytes = rank_size(ranks), element_size(ranks)
         pitch, width, line = how[PITCH], how[WIDTH], how[LINE]
         axis, row_axis = axis_of(spatial, inner, COLUMNS), axis_of(spatial, inner - 1, COLUMNS)
@@ -2941,8 +2947,8 @@ def _storing(indexed: bool) -> Any:
                 past = direct and how[PAST] != 0
                 if indexed:
                     some_nan = store_found(
-                        Target(to if direct else spare + n_run * 8, planes.out, run_out),
-                        Target(index_to if direct else spare, planes.indices, run_index),
+                        Destination(to if direct else spare + n_run * 8, planes.out, run_out),
+                        Destination(index_to if direct else spare, planes.indices, run_index),
                         joined,
                         Indices(
                             base + places.origin if direct else places.origin,
@@ -2956,7 +2962,7 @@ def _storing(indexed: bool) -> Any:
                         rule,
                     )
                 else:
-                    elements = Target(to if direct else spare, planes.out, run_out)
+                    elements = Destination(to if direct else spare, planes.out, run_out)
                     store_elements(elements, joined, past, ranks, rule)
                 if direct:
                     if not some_nan or together > 1:

@@ -1124,12 +1124,25 @@ class Runs(NamedTuple):
     pieces: Any
 
 
-class Target(NamedTuple):
+class Scratch(NamedTuple):
+    """Scratch memory of a chunk: addresses, and a box as _windows fills it."""
+
+    offsets: Any  # of a window's elements but for the last axis, and twice their positions: two tables of int64
+    positions: Any
+    box: Any
+    lines: Any  # of ranks, and buffers for as many
+    doubled: Any
+    rest: Any  # None but for sums, as the next
+    divisors: Any
+    spare: Any  # a run that is not yet stored
+
+
+class Destination(NamedTuple):
     """Where runs of outputs go: the first one's address, and the bytes from one plane and from one run to the next."""
 
     address: Any
-    plane: Any
-    run: Any
+    plane_step: Any
+    run_step: Any
 
 
 # Bytes from a row to what is fetched ahead: large inputs take 0.6 to 1 of the time, small 1 to 1.03.
@@ -1688,7 +1701,7 @@ def get_sum(_context: Any, line: Any, number: Any, ranks: Any) -> Any:
     return types.float64(types.int64, types.int64, ranks), codegen
 
 
-class Divisors(NamedTuple):
+class RunDivisors(NamedTuple):
     """Divisors of runs of sums: products of one of a line, and of one for the whole run."""
 
     columns: Any  # address of the line
@@ -1700,7 +1713,7 @@ class Divisors(NamedTuple):
 @intrinsic
 def store_sums(
     _context: Any,
-    target: Any,
+    destination: Any,
     runs: Any,
     divisors: Any,
     past: Any,
@@ -1709,15 +1722,15 @@ def store_sums(
 ) -> Any:
     """Store the elements of runs of outputs, as store_elements does: what their sums become.
 
-    Sums that are divided are so by Divisors. True if a result is not certain to be right.
+    Sums that are divided are so by RunDivisors. True if a result is not certain to be right.
     """
 
     def codegen(context: Any, builder: Any, _signature: Any, values: Any) -> Any:
-        target = Target(*cgutils.unpack_tuple(builder, values[0]))
-        by, past = Divisors(*cgutils.unpack_tuple(builder, values[2])), values[3]
+        to = Destination(*cgutils.unpack_tuple(builder, values[0]))
+        by, past = RunDivisors(*cgutils.unpack_tuple(builder, values[2])), values[3]
         kept = ranks.ranks
         element = ranks.ranks.rank
-        size = target.address.type(ranks.ranks.bytes)
+        size = to.address.type(ranks.ranks.bytes)
         doubtful = cgutils.alloca_once_value(builder, ir.IntType(1)(0))
 
         def run(plane: Any, number: Any, value: Any, first: Any, few: Any) -> None:
@@ -1733,14 +1746,14 @@ def store_sums(
                     unsafe = builder.and_(unsafe, few.mask)
                 some = builder.or_(builder.load(doubtful), _any(builder, unsafe))
                 builder.store(some, doubtful)
-            place = _place(builder, target.address, (plane, target.plane), (number, target.run))
+            place = _place(builder, to.address, (plane, to.plane_step), (number, to.run_step))
             bits = _nearest_bits(context, builder, value, ranks.ranks)
             _store_past(builder, bits, place, first, few, past)
 
         _fold_runs(context, builder, _vector(element), values[1], run, kept.divided)
         return builder.load(doubtful)
 
-    args = (target, runs, divisors, types.boolean, ranks, exponent)
+    args = (destination, runs, divisors, types.boolean, ranks, exponent)
     return types.boolean(*args), codegen
 
 
@@ -1756,7 +1769,7 @@ class OutputBlock(NamedTuple):
 def _write_lines(
     how,
     spatial,
-    block,
+    outputs,
     target,
     line,
     planes,
@@ -1771,7 +1784,7 @@ def _write_lines(
 
     A divisor is the product of one in the line `by_column` and one in the line `by_row`.
     """
-    rows, columns, lanes = block
+    rows, columns, lanes = outputs
     inner = how[SPATIAL] - 1
     size, item_bytes, pitch = rank_size(ranks), element_size(ranks), how[PITCH]
     line_step, line_out = how[LINE] * size, axis_of(spatial, inner - 1, COLUMNS)[OUT_STEP]
@@ -1800,7 +1813,7 @@ def _write_lines(
         scales = by_row + again_row * size
         for r in range(1 if plain else runs):
             unsure = store_sums(
-                Target(to if plain else spare, planes.out, run_out),
+                Destination(to if plain else spare, planes.out, run_out),
                 Runs(
                     line=line_at + r * along,
                     planes=together,
@@ -1810,7 +1823,9 @@ def _write_lines(
                     n=n_run,
                     pieces=pieces,
                 ),
-                Divisors(by_column + r * column_step, column_step, scales + r * row_step, row_step),
+                RunDivisors(
+                    by_column + r * column_step, column_step, scales + r * row_step, row_step
+                ),
                 plain and how[PAST] != 0,
                 ranks,
                 exponent,
@@ -2374,18 +2389,6 @@ def packed_chunk(ranks, read_rule, store):
 TABLE = 256  # rows of a window whose offsets are in a table
 
 
-class Scratch(NamedTuple):
-    """Scratch memory of a chunk: addresses, and a box as _windows fills it."""
-
-    offsets: Any  # of a window's elements but for the last axis, and twice their positions: two tables of int64
-    positions: Any
-    box: Any
-    lines: Any  # of ranks, and buffers for as many
-    doubled: Any
-    rest: Any  # None but for sums
-    spare: Any  # a run that is not yet stored; of averages divisors before it
-
-
 class LineRows(NamedTuple):
     """Rows of the input, or of the padding, at which an item's lines begin."""
 
@@ -2466,12 +2469,12 @@ def _rows_inside(axis, row, total, tall, lines):
 
 
 @helper
-def _clear_ends(folded, lines, low, high, line, share, span, ranks):
+def _clear_ends(lines, count, low, high, line, share, span, ranks):
     """Set the ranks before `low` and from `high` on to padding in each of the lines, `share` of them in a plane."""
     size = rank_size(ranks)
-    for i in range(lines):
+    for i in range(count):
         plane, row = split(i, share)
-        place = folded + (plane * span + row * line) * size
+        place = lines + (plane * span + row * line) * size
         clear_ranks(place, low, ranks)
         clear_ranks(place + high * size, line - high, ranks)
 
@@ -2601,6 +2604,7 @@ def line_chunk(ranks, read_rule, block, store):
             lines=lines,
             doubled=lines + buffer,
             rest=lines + 2 * buffer if sums else None,
+            divisors=lines + 3 * buffer if sums else None,
             spare=lines + buffers * buffer,
         )
         inner = how[SPATIAL] - 1
@@ -2733,7 +2737,7 @@ def line_chunk(ranks, read_rule, block, store):
                 Planes(several, apart * size, plane_x, plane_out, plane_index, plane_base),
                 finished,
                 pieces,
-                scratch.spare,
+                scratch,
                 ranks,
                 rule,
             )
@@ -3140,13 +3144,13 @@ TOGETHER = 16  # rows of a window added up one by one; their sums are added to t
 
 @helper
 def _store_averages(
-    how, spatial, outputs, places, planes, line_at, pieces, spare, ranks, _exponent
+    how, spatial, outputs, places, planes, line_at, pieces, scratch, ranks, _exponent
 ):
     """Store the outputs of an item, of lines of sums that are to be divided."""
     inner = how[SPATIAL] - 1
     size, pitch = rank_size(ranks), how[PITCH]
     # A divisor is the product of its column's and its row's.
-    by_column = spare - how[BUFFER]
+    by_column = scratch.divisors
     by_row = by_column + outputs.columns * pitch * size
     if outputs.new_column:
         _set_divisors(spatial, inner, by_column, outputs.column, outputs.columns, pitch, ranks)
@@ -3164,14 +3168,14 @@ def _store_averages(
         pieces,
         by_column,
         by_row,
-        spare,
+        scratch.spare,
         ranks,
         None,
     )
 
 
 @helper
-def _store_norms(how, spatial, outputs, places, planes, line_at, pieces, spare, ranks, exponent):
+def _store_norms(how, spatial, outputs, places, planes, line_at, pieces, scratch, ranks, exponent):
     """Store the outputs of an item, of lines of sums whose roots are wanted.
 
     Where one is not certain to be right, the int64 at the other array is set to 1: `direct` computes those anew. Here
@@ -3187,7 +3191,7 @@ def _store_norms(how, spatial, outputs, places, planes, line_at, pieces, spare, 
         pieces,
         0,
         0,
-        spare,
+        scratch.spare,
         ranks,
         exponent,
     )

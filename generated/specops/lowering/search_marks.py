@@ -15,13 +15,13 @@ from specops.geometry import Axis, ceildiv
 from specops.kernels import arg_reduce as kernel
 from specops.lowering import search_way
 from specops.lowering.search_visit import Visit
-from specops.lowering.search_walk import NO_AXES, Table, block_of
+from specops.lowering.search_walk import NO_AXES, Table, walk_of
 from specops.lowering.search_way import Lanes, Way
 
 PLACES_BYTES = 1 << 19  # of indices that are found before marks are stored
 # Rows of so many bytes that lie apart in an output: marks after zeros take 0.5 to 0.9 of the time.
 ZEROS_FIRST_BYTES = range(1 << 7, 1 << 10)
-PAST_ROW_BYTES = 1 << 13  # of a row past the caches that is stored with its mark: see Marking
+PAST_ROW_BYTES = 1 << 13  # of a row past the caches that is stored with its mark: see Marking.of
 
 
 class Stores(NamedTuple):
@@ -35,7 +35,7 @@ class Stores(NamedTuple):
 class Marks(NamedTuple):
     """Where marks go in an output, and how its other elements become 0."""
 
-    marks: Table  # the table of axes
+    axes: Table  # of marks
     zeros: Table  # that of a group's elements, stored with the search
     zero_rows: int = 1
     past: bool = False  # zeros, and marks among them, go past the caches; or indices
@@ -53,15 +53,18 @@ class Marking:
     large: bool  # input of machine.LARGE_BYTES
 
     def of(self, visit: Visit, way: Way, parts: int, split: bool, past: bool) -> Marks:
-        """Zeros are set along with the search where both walk the output the same way, else beforehand in the output's
-        own order; and where they go `past` the caches, for a short row's mark would wait for them (1.7 times).
+        """Where marks and zeros of one set of strides go.
 
         A group that is one run, and is not cut into parts, is stored with its mark (0.6 of the time of 8 KiB, past the
         caches). So are rows of columns (0.5 to 0.9), if need be when all places are found.
+
+        Of others zeros are set along with the search where both walk the output the same way. Elsewhere they are set
+        beforehand, in the output's own order; so are those that go `past` the caches, for which a short row's mark
+        would wait (1.7 times).
         """
         size, columns = self.item_size, way.lanes is Lanes.COLUMNS
-        marked = geometry.by_memory(visit.marked)
-        marks = geometry.table(geometry.coalesce(visit.marked))
+        marked = geometry.by_memory(visit.reduced_out)
+        marks = geometry.table(geometry.coalesce(visit.reduced_out))
         if way.lanes is Lanes.PLANES:
             return Marks(marks, NO_AXES)
         # Whether indices are told apart in an element's width.
@@ -115,7 +118,7 @@ class Marking:
             kernel.PAST: past,
         }
         tables = geometry.table(stored), NO_AXES, NO_AXES, geometry.table(group)
-        walk = block_of(settings, *tables)
+        walk = walk_of(settings, *tables)
         items = geometry.elements(stored[:-1]) * ceildiv(columns, tile)
         return searched, Stores(walk, launch.address(walk), items)
 

@@ -50,7 +50,7 @@ class Preferred(NamedTuple):
 
     axes: list[Axis]
     at: int
-    first: int
+    first_index: int
 
 
 class Way(NamedTuple):
@@ -83,12 +83,12 @@ class Ways:
 
     item_size: int  # bytes of an element
     out_size: int  # of an element of the output
-    marked: bool  # marks are stored, no indices
+    one_hot: bool  # marks are stored, no indices
     last: bool  # of equal elements that of the greatest index is preferred
     far: bool  # input that the caches hold in part, if at all
 
     def of(self, visit: Visit, past: bool) -> Way:
-        """The way of one set of strides, for which the visit's axes may be turned, and cut off.
+        """The way of one set of strides, for which the visit's axes may be turned, put in another order, and cut off.
 
         `past`: marks go past the caches.
         """
@@ -104,8 +104,8 @@ class Ways:
             return None
         rows = reduced[0].size
         cut = size >= CUT_ITEM_BYTES
-        if self.marked:
-            if [axis.size for axis in geometry.coalesce(visit.marked)] != [rows]:
+        if self.one_hot:
+            if [axis.size for axis in geometry.coalesce(visit.reduced_out)] != [rows]:
                 return None
             if past and rows * kept[-1].size * size > PAST_PLANE_BYTES:
                 return None
@@ -143,7 +143,7 @@ class Ways:
             return n * filled <= SHORT_RUN * columns and kept[-1].stride <= SHORT_RUN * size
         near = kept[-1].stride <= SHORT * size and columns * size >= kernel.VECTOR_BYTES
         # Marks are stored one by one then: 2 to 4 times as long as with their rows, if these adjoin; else 0.2 to 0.5.
-        alone = not self.marked or abs(reduced[-1].stride) != size
+        alone = not self.one_hot or abs(reduced[-1].stride) != size
         return alone and n <= SHORT and near
 
     def _lanes_along_the_next(self, kept: list[Axis]) -> bool:
@@ -159,7 +159,7 @@ class Ways:
     def _columns(self, visit: Visit) -> Way:
         """Lanes along the innermost kept axis, or along the next one."""
         size, kept, reduced = self.item_size, visit.kept, visit.reduced
-        if not self.marked and self._lanes_along_the_next(kept):
+        if not self.one_hot and self._lanes_along_the_next(kept):
             kept[-2:] = kept[-1], kept[-2]
         across = kept[-1].size
         contiguous = kept[-1].stride == size

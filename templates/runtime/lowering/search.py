@@ -1,4 +1,4 @@
-"""The host's side of the arg_reduce kernel: the plan of a search, by the strides of its arrays."""
+"""A search on the host's side: which chunk runs, with which walk, for one set of strides."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from specops.lowering.keys import keys_of
 from specops.lowering.plans import Plans
 from specops.lowering.search_marks import Marking, Marks, Stores
 from specops.lowering.search_visit import Visit, visited
-from specops.lowering.search_walk import NO_AXES, Table, block_of
+from specops.lowering.search_walk import NO_AXES, Table, walk_of
 from specops.lowering.search_way import Lanes, Preferred, Way, Ways
 from specops.tensor import Tensor
 
@@ -112,7 +112,7 @@ class Search:
         self._ways = Ways(
             item_size=self._item_size,
             out_size=self._out_size,
-            marked=mark is not None,
+            one_hot=mark is not None,
             last=self._last,
             far=input_bytes >= machine.FAR_BYTES,
         )
@@ -174,12 +174,12 @@ class Search:
         if marking is not None:
             marks = marking.of(visit, way, parts, split, past)
             if marks.after:
-                kept, rows = marking.rows_of_marks(kept, visit.marked, past)
+                kept, rows = marking.rows_of_marks(kept, visit.reduced_out, past)
         settings = self._settings(visit, way, marks, parts, split)
         preferred = geometry.table(way.preferred.axes) if way.preferred else NO_AXES
         beside = geometry.table(way.beside) if way.beside else NO_AXES
-        tables = geometry.table(kept), geometry.table(reduced), marks.marks, marks.zeros
-        walk = join = block_of(settings, *tables, preferred, beside)
+        tables = geometry.table(kept), geometry.table(reduced), marks.axes, marks.zeros
+        walk = join = walk_of(settings, *tables, preferred, beside)
         if split:
             walk = self._walk_of_parts(settings, kept, reduced)
         search = {Lanes.ROWS: _ROWS, Lanes.PLANES: _PLANES, Lanes.COLUMNS: _COLUMNS}[way.lanes]
@@ -212,7 +212,7 @@ class Search:
             kernel.LAST: self._last,
             kernel.LATE: way.late,
             kernel.PREFERRED_AT: preferred.at,
-            kernel.PREFERRED_INDEX: preferred.first,
+            kernel.PREFERRED_INDEX: preferred.first_index,
             kernel.ORDERED: visit.ordered,
             kernel.BASE: visit.base,
             kernel.TILE: way.tile,
@@ -248,13 +248,13 @@ class Search:
         places.append(outermost._replace(other_stride=pair * geometry.elements(kept)))
         groups = geometry.coalesce(geometry.by_memory(places))
         settings = settings | {kernel.PARTS: 1, kernel.WIDTH: pair}
-        return block_of(settings, geometry.table(groups), geometry.table(runs))
+        return walk_of(settings, geometry.table(groups), geometry.table(runs))
 
     def _is_short(self, visit: Visit, way: Way, marks: Marks, parts: int, split: bool) -> bool:
         """Whether each row is one short run that adjoins, with marks and zeros along one axis at most."""
         runs = visit.reduced[1:] if split else visit.reduced
         short = len(runs) == 1 and runs[0].size * self._item_size <= kernel.SHORT_BYTES
-        whole = split or (parts == 1 and len(marks.marks) <= 1 and len(marks.zeros) <= 1)
+        whole = split or (parts == 1 and len(marks.axes) <= 1 and len(marks.zeros) <= 1)
         return way.lanes is Lanes.ROWS and way.contiguous and short and whole and not marks.past
 
     def _parts(self, visit: Visit, way: Way) -> tuple[int, bool]:

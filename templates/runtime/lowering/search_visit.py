@@ -14,7 +14,7 @@ class Visit:
     """The elements in the order in which they are visited, for one set of strides."""
 
     kept: list[Axis]  # (size, input stride, output stride)
-    marked: list[Axis]  # the reduced axes of an output that has them
+    reduced_out: list[Axis]  # those of an output that has them: (size, output stride, index weight)
     reduced: list[Axis]  # (size, input stride, index weight)
     shift: int  # bytes from the input's element [0, 0, ..] to the first visited
     out_shift: int
@@ -65,12 +65,12 @@ def visited(
     order = sorted(axes)
     weights = geometry.index_weights([sizes[a] for a in order])
     weight_of = dict(zip(order, weights, strict=True))
-    kept, marked = [], []
+    kept, reduced_out = [], []
     repeated: list[slice] = []
     for a, (n, stride) in enumerate(zip(sizes, strides, strict=True)):
         if a in axes:
             if not dropped:
-                marked.append(Axis(n, next(remaining), weight_of[a]))
+                reduced_out.append(Axis(n, next(remaining), weight_of[a]))
                 repeated.append(slice(None))
             continue
         out_stride = next(remaining)
@@ -96,7 +96,7 @@ def visited(
     reduced = geometry.by_memory(varying)
     visit = Visit(
         geometry.coalesce(geometry.by_memory(kept)),
-        marked,
+        reduced_out,
         reduced,
         shift,
         out_shift,

@@ -12,8 +12,8 @@ Table = npt.NDArray[np.int64]
 NO_AXES = np.empty((0, 3), np.int64)
 
 
-def block_of(settings: dict[int, int], *tables: Table) -> Table:
-    """The settings by their numbers, others 0, then the tables in the kernel's order; the last may be left out."""
+def walk_of(settings: dict[int, int], *tables: Table) -> Table:
+    """The settings by number, others 0, then the tables in the kernel's order; those at the end may be left out."""
     block = np.zeros(kernel.SETTINGS, np.int64)
     for place, value in settings.items():
         block[place] = value
