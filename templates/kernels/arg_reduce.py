@@ -46,8 +46,8 @@ from column_search import (
     join_winners,
     later_winners,
     list_rows,
-    search_apart,
     place_of,
+    search_apart,
 )
 from columns import ROWS_AHEAD, apart_ahead, list_ahead, one_by_one, rows_ahead
 from compiled import entry, helper, inlined

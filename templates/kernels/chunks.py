@@ -17,7 +17,7 @@ from numba import types
 from numba.extending import intrinsic
 
 from atomics import acquire, add, load, relax, replace, store, unlock, words
-from chunk import LAUNCH, _called, call
+from call_chunk import LAUNCH, _called, call
 from compiled import helper, launcher, starter
 
 

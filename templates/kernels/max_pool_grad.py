@@ -21,7 +21,7 @@ from batch import (
     offsets_of,
 )
 from beside import PLACE_BYTES, add_lanes, put_lanes
-from chunk import call
+from call_chunk import call
 from compiled import entry, helper, separate
 from memory import (
     VECTOR_BYTES,
