@@ -99,8 +99,8 @@ class Scratch(NamedTuple):
     box: Any
     lines: Any  # of ranks, and buffers for as many
     doubled: Any
-    rest: Any  # None but for sums, as the next
-    divisors: Any
+    rest: Any  # what does not fill a whole piece of a window; None but for sums
+    divisors: Any  # of columns, then of rows; None but for sums
     spare: Any  # a run that is not yet stored
 
 
