@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Collection, Container, Mapping
 
-from generator.diagnostics import suggestion
+from generator.diagnostics import counted, suggestion
 from generator.expr.language import (
     ARITHMETIC,
     ATTRIBUTES,
@@ -185,11 +185,10 @@ class Checker:
         if name == "range" and len(node.args) == 2:
             parameters = ("int", "int")
         if node.keywords or len(node.args) != len(parameters):
-            plural = "s" if len(parameters) > 1 else ""
             raise self.error(
                 "E204",
                 node,
-                f"`{name}` takes {len(parameters)} argument{plural}",
+                f"`{name}` takes {counted(len(parameters), 'argument')}",
                 f"given {len(node.args)}",
             )
         for argument, wanted in zip(node.args, parameters, strict=True):
