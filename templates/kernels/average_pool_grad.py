@@ -14,7 +14,7 @@ from compiled import entry, helper
 from divisors import _counted, _divisor, _set_divisors
 from doubling import _double
 from memory import aligned, allocate, ceildiv, drain_stores, least, most, release, split
-from pool_line import Pieces, Planes, clear_ranks, copy_rank
+from pool_line import Pieces, Planes, clear_ranks
 from pool_settings import (
     BATCH,
     BUFFER,
@@ -40,6 +40,7 @@ from sum_line import (
     get_sum,
     load_float,
     set_elements,
+    spread_sums,
     store_float,
 )
 from sums import Sums
@@ -118,13 +119,12 @@ def _move_apart(planes, line, shares, n, apart, pitch, ranks):
     """Copy n places of each plane to where they stand in its line, `apart` places from each other."""
     place = pitch * rank_size(ranks)
     for plane in range(planes.count):
-        to = line + plane * planes.line
+        to, from_ = line + plane * planes.line, shares + plane * n * place
+        if pitch == 1:
+            spread_sums(to, from_, n, apart, ranks)
+            continue
         for i in range(n):
-            from_ = shares + (plane * n + i) * place
-            if pitch == 1:
-                copy_rank(to + i * apart * place, from_, ranks)
-            else:
-                copy_sums(to + i * apart * place, from_, pitch, ranks)
+            copy_sums(to + i * apart * place, from_ + i * place, pitch, ranks)
 
 
 @helper
@@ -211,14 +211,18 @@ def gradient(dtype, width):
             if aside:
                 shares = doubled
                 added = Planes(several, adjoining * size, plane_x, plane_out, 0, 0)
+            # Beside windows' quotients there is padding.
+            if aside:
+                clear_ranks(line, in_all, ranks)
             held[HELD] = -1
             finished, pieces = line, Pieces(1, 1, 0, 0)
             for row in range(low, least(low + share, rows)):
                 total, row_out, same = _holders(spatial, inner, row, held)
                 if not same:
-                    clear_ranks(line, in_all, ranks)
                     if aside:
                         clear_ranks(doubled, several * adjoining, ranks)
+                    else:
+                        clear_ranks(line, in_all, ranks)
                     for number in range(total if holders > 0 else 0):
                         offset, divisor = _holder(spatial, held, inner, number)
                         _add_shares(

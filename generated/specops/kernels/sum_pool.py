@@ -888,27 +888,6 @@ def _to_16_bits(context: Any, builder: Any, value: Any, half: bool) -> Any:
     return _float_to_half(context, builder, value) if half else _float_to_bfloat(builder, value)
 
 
-def _resize(builder: Any, value: Any, element: Any) -> Any:
-    """`value` cut or sign-extended to the integer `element`."""
-    target = _like(value.type, element)
-    width = value.type.element.width if isinstance(value.type, ir.VectorType) else value.type.width
-    if width == element.width:
-        return value
-    return builder.trunc(value, target) if width > element.width else builder.sext(value, target)
-
-
-def farthest(rank: int, bits: int) -> int:
-    """From where positions count back, and how many there may be, in ranks of so many bits of elements of `bits`."""
-    return int(2 ** (rank - bits - 1) - 1)
-
-
-def _inverted(builder: Any, position: Any, element: Any, bits: int) -> Any:
-    """What stands in the lower bits of a rank for a 64-bit position: less for a later one, never 0."""
-    position = _resize(builder, position, element)
-    left = builder.sub(element(farthest(element.width, bits)), position)
-    return builder.shl(left, element(1))
-
-
 def _cases(builder: Any, value: Any, cases: tuple[int, ...], body: Any) -> None:
     """`body(n)` for the one of the cases, an int, that the value is, else for the value itself."""
     rest = builder.append_basic_block("rest")
@@ -942,6 +921,27 @@ def _rounds(builder: Any, count: Any, body: Any) -> None:
     else:
         with cgutils.for_range(builder, count) as loop:
             body(loop.index)
+
+
+def _resize(builder: Any, value: Any, element: Any) -> Any:
+    """`value` cut or sign-extended to the integer `element`."""
+    target = _like(value.type, element)
+    width = value.type.element.width if isinstance(value.type, ir.VectorType) else value.type.width
+    if width == element.width:
+        return value
+    return builder.trunc(value, target) if width > element.width else builder.sext(value, target)
+
+
+def farthest(rank: int, bits: int) -> int:
+    """From where positions count back, and how many there may be, in ranks of so many bits of elements of `bits`."""
+    return int(2 ** (rank - bits - 1) - 1)
+
+
+def _inverted(builder: Any, position: Any, element: Any, bits: int) -> Any:
+    """What stands in the lower bits of a rank for a 64-bit position: less for a later one, never 0."""
+    position = _resize(builder, position, element)
+    left = builder.sub(element(farthest(element.width, bits)), position)
+    return builder.shl(left, element(1))
 
 
 PIECE_BYTES = 16  # that go past the caches at once: arrays begin at multiples of no more
