@@ -36,7 +36,7 @@ from pool_oracle import Windows, check_values
 import specops
 from specops import geometry
 from specops.kernels import max_pool as max_pool_kernel
-from specops.lowering import machine, pooling
+from specops.lowering import machine, pooling, transposed
 from specops.lowering import max_pool as max_pool_lowering
 from specops.lowering.max_pool import MaxPool
 from specops.lowering.plane_tables import packs
@@ -48,6 +48,17 @@ FLOAT_TYPES = ["FLOAT32", "FLOAT16", "FLOAT64", "BFLOAT16"]
 TYPES = [*FLOAT_TYPES, *(f"{s}INT{w}" for s in ("", "U") for w in (64, 32, 16, 8)), "BOOL"]
 INDEX_TYPES = ["UINT32", "INT32", "UINT64", "INT64"]
 ORDERS = ["row_major", "column_major"]
+# Planes that are transposed for every type: as many as a vector has lanes, or a few less than several have; windows as
+# long as the plane and longer, of two elements, more than one group of them; padding on either side that is longer than
+# the plane; windows that end before it does.
+TRANSPOSED = [
+    ((64, 13, 13), Windows((13, 13), (1, 1), (1, 1), (6, 6), (13, 13))),
+    ((2, 64, 9, 11), Windows((4, 9), (1, 1), (1, 1), (3, 0), (12, 11))),
+    ((125, 7, 5), Windows((2, 7), (1, 1), (1, 1), (0, 6), (7, 11))),
+    ((2, 64, 3, 8), Windows((9, 20), (1, 1), (1, 1), (8, 19), (11, 27))),
+    ((64, 20, 6), Windows((2, 5), (1, 1), (1, 1), (1, 2), (20, 6))),
+    ((64, 8, 21), Windows((3, 3), (1, 1), (1, 1), (1, 1), (8, 21))),
+]
 CASES = 240  # for each type
 BATCH = 120
 
@@ -390,6 +401,28 @@ def test_packed_planes(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
         for given, nan in itertools.product((x.copy(), x), NAN_RULES):
             check_pool(random, name, given, Windows(*sizes), nan, "row_major", "UINT32", "c")
     assert len(taken) == packs() * len(PACKED) * len(NAN_RULES)
+
+
+@pytest.mark.parametrize("name", TYPES)
+@pytest.mark.parametrize(("tile", "calls"), [(transposed.TILE, 36), (64, 16)])
+def test_transposed_planes(
+    name: str, tile: int, calls: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Windows over as many planes as a vector has lanes, which adjoin or lie side by side, whole or in tiles."""
+    monkeypatch.setattr(transposed, "TILE", tile)
+    for shortest in ("SHORTEST", "SHORTEST_NEAR", "UNPACKED", "UNPACKED_BESIDE", "UNPACKED_NEAR"):
+        monkeypatch.setattr(transposed, shortest, 2)
+    random = np.random.default_rng(TYPES.index(name))
+    taken = noted(monkeypatch, max_pool_lowering, "_TRANSPOSED")
+    for shape, windows in TRANSPOSED:
+        x = values(random, name, shape)
+        apart = np.moveaxis(values(random, name, (*shape[:-3], *shape[-2:], shape[-3])), -1, -3)
+        for given, nan in itertools.product((x, apart, apart[..., ::-1, ::-1]), NAN_RULES):
+            expected, _ = windows.expected(given, nan, "row_major")
+            out = np.empty_like(given, shape=expected.shape)
+            lowered(windows, name, shape, nan, "row_major", None)(given, out)
+            check_values(out, expected, False)
+    assert len(taken) == calls
 
 
 @pytest.mark.parametrize("name", ["UINT8", "FLOAT16", "FLOAT32", "INT64"])

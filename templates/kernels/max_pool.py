@@ -38,6 +38,7 @@ from pool_settings import (
     WIDTH,
     _tables,
 )
+from pool_transposed import transposed_chunk
 from pool_walk import TABLE, line_chunk
 from ranks import element_size, rank_size
 from walk import axis_of, integers, lane_types, narrowed, rule_of
@@ -385,3 +386,8 @@ def positions(width, position_width):
 def packed(width, is_float):
     """Chunk for small planes without indices: see packed_chunk."""
     return packed_chunk(Greatest(width, 0), _rule_reader(width, is_float), pack_elements)
+
+
+def transposed(width, is_float):
+    """Chunk for long windows without indices: see transposed_chunk."""
+    return transposed_chunk(Greatest(width, 0), _rule_reader(width, is_float))

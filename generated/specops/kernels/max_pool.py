@@ -2424,6 +2424,357 @@ def packed_chunk(ranks, read_rule, store):
     return chunk
 
 
+UNIT_BYTES = 16  # of a plane that are transposed at once: as much as instructions interleave
+
+
+class Positions(NamedTuple):
+    """Positions of planes, the vectors from one row to the next, and the bytes to the next row, column and plane."""
+
+    rows: Any
+    columns: Any
+    pitch: Any
+    row_step: Any
+    step: Any
+    plane_step: Any
+
+
+class Vectors(NamedTuple):
+    """Vectors of ranks: the first one's address, the bytes from one line to the next and from one vector of a line."""
+
+    address: Any
+    line_step: Any
+    step: Any
+
+
+class Along(NamedTuple):
+    """Windows that begin side by side, `padding` before the first of n elements, of which each has one at least."""
+
+    n: Any
+    windows: Any
+    window: Any
+    padding: Any
+
+
+def _unit(vector: Any) -> Any:
+    """As many elements of one plane as are transposed at once."""
+    return ir.VectorType(vector.element, vector.count * UNIT_BYTES // VECTOR_BYTES)
+
+
+def _shuffled(builder: Any, a: Any, b: Any, order: list[int]) -> Any:
+    return builder.shuffle_vector(
+        a, b, ir.Constant(ir.VectorType(ir.IntType(32), len(order)), order)
+    )
+
+
+def _transposed(builder: Any, vectors: list[Any]) -> list[Any]:
+    """As many vectors as a unit has lanes: lane i of each unit of vector k becomes lane k of that unit of vector i."""
+    lanes, unit = vectors[0].type.count, len(vectors)
+    starts = range(0, lanes, unit)
+    orders = [
+        [which + start + i for start in starts for i in half for which in (0, lanes)]
+        for half in (range(unit // 2), range(unit // 2, unit))
+    ]
+    # Interleaving those that lie half of them apart, as often as halves can be made.
+    for _ in range(unit.bit_length() - 1):
+        pairs = zip(vectors[: unit // 2], vectors[unit // 2 :], strict=True)
+        vectors = [_shuffled(builder, a, b, order) for a, b in pairs for order in orders]
+    return vectors
+
+
+def _units(builder: Any, address: Any, step: Any, lanes: int) -> list[list[Any]]:
+    """Pointers to the units of each of so many vectors: unit u of vector k is of plane u * lanes + k."""
+    pointers = []
+    for _ in range(lanes * VECTOR_BYTES // UNIT_BYTES):
+        pointers.append(_pointer(builder, address))
+        address = builder.add(address, step)
+    return [pointers[k::lanes] for k in range(lanes)]
+
+
+def _load_units(builder: Any, pointers: list[Any], unit: Any) -> Any:
+    """A vector of units, one after the other."""
+    parts = [_load(builder, pointer, unit) for pointer in pointers]
+    while len(parts) > 1:
+        order = list(range(2 * parts[0].type.count))
+        pairs = zip(parts[::2], parts[1::2], strict=True)
+        parts = [_shuffled(builder, a, b, order) for a, b in pairs]
+    return parts[0]
+
+
+def _each_position(
+    builder: Any,
+    positions: Positions,
+    unit: Any,
+    one: Callable[[Any, Any, Any], None],
+    several: Callable[[Any], None],
+) -> None:
+    """`one(number, row, column)` where planes adjoin; else `several(first)` for units of positions, which adjoin."""
+    i64 = positions.rows.type
+    item_bytes = i64(unit.element.width // 8)
+    beside = builder.icmp_signed("==", positions.plane_step, item_bytes)
+    n, lanes = builder.mul(positions.rows, positions.columns), i64(unit.count)
+    with builder.if_else(beside) as (then, otherwise):
+        with (
+            then,
+            cgutils.for_range(builder, positions.rows) as rows,
+            cgutils.for_range(builder, positions.columns) as columns,
+        ):
+            row, column = rows.index, columns.index
+            one(builder.add(builder.mul(row, positions.pitch), column), row, column)
+        with (
+            otherwise,
+            cgutils.for_range_slice(builder, i64(0), n, lanes, i64) as (begin, _),
+        ):
+            several(_less(builder, begin, builder.sub(n, lanes)))
+
+
+def _less(builder: Any, a: Any, b: Any) -> Any:
+    return builder.select(builder.icmp_signed("<", a, b), a, b)
+
+
+@intrinsic
+def rank_positions(
+    _context: Any, target: Any, source: Any, positions: Any, ranks: Any, rule: Any
+) -> Any:
+    """Rank a vector of planes, from `source` on: a vector for each position.
+
+    What the next vector of planes has is fetched (0.65 to 1 of the time).
+    """
+    kept = ranks.ranks
+
+    def codegen(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+        target, source = values[:2]
+        where = Positions(*cgutils.unpack_tuple(builder, values[2]))
+        rule = kept.rule(builder, signature, values)
+        vector = _vector(kept.rank)
+        unit = _unit(vector)
+        lowest = _splat(builder, kept.lowest(builder, rule), vector)
+        i64 = target.type
+        size, item_bytes = i64(VECTOR_BYTES), i64(kept.element.width // 8)
+        next_source = builder.add(source, builder.mul(where.plane_step, i64(vector.count)))
+
+        def store(bits: Any, number: Any) -> None:
+            rank = _joined(builder, kept.of(context, builder, bits, None, rule), lowest)
+            _store(builder, rank, _place(builder, target, (number, size)))
+
+        def one(number: Any, row: Any, column: Any) -> None:
+            steps = (row, where.row_step), (column, where.step)
+            _prefetch(builder, _place(builder, next_source, *steps), 2)
+            store(_load(builder, _place(builder, source, *steps), vector), number)
+
+        def several(first: Any) -> None:
+            ahead = _place(builder, next_source, (first, size))
+            for k in range(unit.count):
+                _prefetch(builder, builder.gep(ahead, [i64(k * VECTOR_BYTES)]), 2)
+            address = builder.add(source, builder.mul(first, item_bytes))
+            units = _units(builder, address, where.plane_step, unit.count)
+            vectors = [_load_units(builder, pointers, unit) for pointers in units]
+            for i, bits in enumerate(_transposed(builder, vectors)):
+                store(bits, builder.add(first, i64(i)))
+
+        _each_position(builder, where, unit, one, several)
+        return context.get_dummy_value()
+
+    return types.void(types.int64, types.int64, positions, ranks, rule), codegen
+
+
+@intrinsic
+def store_positions(
+    _context: Any, target: Any, source: Any, positions: Any, ranks: Any, rule: Any
+) -> Any:
+    """Store the elements of a vector of planes, from `target` on, of ranks as rank_positions makes them."""
+    kept = ranks.ranks
+
+    def codegen(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+        target, source = values[:2]
+        where = Positions(*cgutils.unpack_tuple(builder, values[2]))
+        order = _rule(builder, signature, values)
+        vector = _vector(kept.rank)
+        unit = _unit(vector)
+        i64 = target.type
+        size, item_bytes = i64(VECTOR_BYTES), i64(kept.element.width // 8)
+
+        def elements(number: Any) -> Any:
+            rank = _load(builder, _place(builder, source, (number, size)), vector)
+            return _element_bits(builder, rank, order)
+
+        def one(number: Any, row: Any, column: Any) -> None:
+            place = _place(builder, target, (row, where.row_step), (column, where.step))
+            _store(builder, elements(number), place)
+
+        def several(first: Any) -> None:
+            vectors = [elements(builder.add(first, i64(i))) for i in range(unit.count)]
+            address = builder.add(target, builder.mul(first, item_bytes))
+            units = _units(builder, address, where.plane_step, unit.count)
+            for bits, pointers in zip(_transposed(builder, vectors), units, strict=True):
+                for u, pointer in enumerate(pointers):
+                    _store(builder, _lanes_from(builder, bits, u * unit.count, unit.count), pointer)
+
+        _each_position(builder, where, unit, one, several)
+        return context.get_dummy_value()
+
+    return types.void(types.int64, types.int64, positions, ranks, rule), codegen
+
+
+@intrinsic
+def join_windows(
+    _context: Any, target: Any, source: Any, lines: Any, along: Any, ranks: Any
+) -> Any:
+    """Join the vectors of each of so many lines to those of its windows.
+
+    Windows are taken by as many as each has elements. All of these have one in common, the last of the first: from
+    there on ranks are joined backwards, for what windows have up to it, then onwards, for what they have beyond.
+    """
+
+    def codegen(context: Any, builder: Any, _signature: Any, values: Any) -> Any:
+        to = Vectors(*cgutils.unpack_tuple(builder, values[0]))
+        source = Vectors(*cgutils.unpack_tuple(builder, values[1]))
+        n, windows, window, padding = cgutils.unpack_tuple(builder, values[3])
+        builder.function.attributes.add("optsize")  # as in fold_line
+        vector = _vector(ranks.ranks.rank)
+        i64 = n.type
+        zero, one = i64(0), i64(1)
+        reach = builder.sub(
+            builder.sub(window, one), padding
+        )  # from a window's number to its last element
+        best = cgutils.alloca_once(builder, vector)
+
+        def join_group(line: Any, first: Any) -> None:
+            elements, results = (
+                builder.add(at.address, builder.mul(line, at.line_step)) for at in (source, to)
+            )
+            stop = _less(builder, builder.add(first, window), windows)
+
+            def join(element: Any) -> None:
+                rank = _load(builder, _place(builder, elements, (element, source.step)), vector)
+                builder.store(_joined(builder, rank, builder.load(best)), best)
+
+            def place(number: Any) -> Any:
+                return _place(builder, results, (number, to.step))
+
+            def join_window(number: Any) -> None:
+                old = _load(builder, place(number), vector)
+                _store(builder, _joined(builder, builder.load(best), old), place(number))
+
+            def backwards(begin: Any, end: Any) -> Any:
+                """Elements from `begin` down to `end`, where there is one."""
+                return cgutils.for_range(builder, builder.add(builder.sub(begin, end), one))
+
+            common = _less(builder, builder.add(first, reach), builder.sub(n, one))
+            # Where the last window begins, and the first one: before the elements, or at one of them.
+            last = builder.sub(builder.sub(stop, one), padding)
+            begin = _greater(builder, builder.sub(first, padding), zero)
+            builder.store(_least(vector), best)
+            with backwards(common, _greater(builder, builder.add(last, one), zero)) as loop:
+                join(builder.sub(common, loop.index))
+            with backwards(last, begin) as loop:
+                element = builder.sub(last, loop.index)
+                join(element)
+                _store(builder, builder.load(best), place(builder.add(element, padding)))
+            # Those that begin in padding have what the first element's has.
+            end = _less(builder, padding, stop)
+            with cgutils.for_range_slice(builder, first, end, one, i64) as (number, _):
+                _store(builder, builder.load(best), place(number))
+            builder.store(_least(vector), best)
+            second = builder.add(first, one)
+            inside = _greater(builder, _less(builder, stop, builder.sub(n, reach)), second)
+            with cgutils.for_range_slice(builder, second, inside, one, i64) as (number, _):
+                join(builder.add(number, reach))
+                join_window(number)
+            with cgutils.for_range_slice(builder, inside, stop, one, i64) as (number, _):
+                join_window(number)
+
+        with (
+            cgutils.for_range(builder, values[2]) as line,
+            cgutils.for_range_slice(builder, zero, windows, window, i64) as (first, _),
+        ):
+            join_group(line.index, first)
+        return context.get_dummy_value()
+
+    return types.void(target, source, types.int64, along, ranks), codegen
+
+
+@helper
+def _part(axis, first, windows):
+    """The elements of so many windows from number `first` on: where they begin, and what they are."""
+    start = first - axis[PADDING]
+    begin = most(start, 0)
+    n = least(start + windows - 1 + axis[WINDOW], axis[SIZE]) - begin
+    return begin, Along(n, windows, axis[WINDOW], begin - start)
+
+
+def transposed_chunk(ranks, read_rule):
+    """Chunk for planes that lie side by side, or whose elements adjoin, as those of their outputs do.
+
+    An item is a vector of planes, along the innermost of the batch axes, and in these a tile of ROWS and TILE outputs,
+    which is all of a plane whose elements adjoin. Windows begin side by side. The last vector ends with the last plane,
+    and does some again that the one before has. `read_rule` as of line_chunk.
+    """
+    size = VECTOR_BYTES
+
+    @entry
+    def chunk(walk, x, out, _other, begin, end):
+        how, batch, spatial = _tables(walk)
+        rule = read_rule(how)
+        first = allocate(2 * how[BUFFER])
+        second = first + how[BUFFER]
+        axis = axis_of(batch, how[BATCH] - 1, BATCH_COLUMNS)
+        planes, step, out_step = axis[BATCH_SIZE], axis[BATCH_STEP], axis[BATCH_OUT]
+        row_axis, axis = axis_of(spatial, 0, COLUMNS), axis_of(spatial, 1, COLUMNS)
+        lanes, share, tile = size // element_size(ranks), how[ROWS], how[TILE]
+        vectors = ceildiv(planes, lanes)
+        blocks, tiles = ceildiv(row_axis[OUT_SIZE], share), ceildiv(axis[OUT_SIZE], tile)
+        for item in range(begin, end):
+            rest, plane = split(item, vectors)
+            plane = least(plane * lanes, planes - lanes)
+            rest, column = split(rest, tiles)
+            outer, row = split(rest, blocks)
+            row *= share
+            column *= tile
+            x_offset, out_offset, _, _ = offsets_of(batch, how[BATCH] - 1, outer)
+            top, down = _part(row_axis, row, least(share, row_axis[OUT_SIZE] - row))
+            left, across = _part(axis, column, least(tile, axis[OUT_SIZE] - column))
+            # Rows an odd number of vectors apart are in different sets of the caches.
+            pitch = across.n | 1 if step == element_size(ranks) else across.n
+            source = x + x_offset + plane * step + top * row_axis[STEP] + left * axis[STEP]
+            rank_positions(
+                first,
+                source,
+                Positions(down.n, across.n, pitch, row_axis[STEP], axis[STEP], step),
+                ranks,
+                rule,
+            )
+            line, out_line = pitch * size, across.windows * size
+            join_windows(
+                Vectors(second, size, line), Vectors(first, size, line), across.n, down, ranks
+            )
+            join_windows(
+                Vectors(first, out_line, size),
+                Vectors(second, line, size),
+                down.windows,
+                across,
+                ranks,
+            )
+            target = out + out_offset + plane * out_step
+            target += row * row_axis[OUT_STEP] + column * axis[OUT_STEP]
+            store_positions(
+                target,
+                first,
+                Positions(
+                    down.windows,
+                    across.windows,
+                    across.windows,
+                    row_axis[OUT_STEP],
+                    axis[OUT_STEP],
+                    out_step,
+                ),
+                ranks,
+                rule,
+            )
+        release(first)
+
+    return chunk
+
+
 TABLE = 256  # rows of a window whose offsets are in a table
 
 
@@ -3115,3 +3466,8 @@ def positions(width, position_width):
 def packed(width, is_float):
     """Chunk for small planes without indices: see packed_chunk."""
     return packed_chunk(Greatest(width, 0), _rule_reader(width, is_float), pack_elements)
+
+
+def transposed(width, is_float):
+    """Chunk for long windows without indices: see transposed_chunk."""
+    return transposed_chunk(Greatest(width, 0), _rule_reader(width, is_float))

@@ -11,12 +11,14 @@ from specops.lowering import machine, pooling
 from specops.lowering.keys import keys_of
 from specops.lowering.plane_tables import packs
 from specops.lowering.plans import Plans
-from specops.lowering.pooling import Array, Plan, Strides, Windows, planned
+from specops.lowering.pooling import Array, Plan, Strides, WalkParts, Windows, planned
+from specops.lowering.transposed import transposed_walk
 from specops.tensor import Tensor
 
 _LINES = launch.chunks_of(kernel.lines)
 _DIRECT = launch.chunks_of(kernel.direct)
 _PACKED = launch.chunks_of(kernel.packed)
+_TRANSPOSED = launch.chunks_of(kernel.transposed)
 
 GROUPED = 200  # see Windows; of one row float64 would do with 40, float32 with 100
 INDICES_PAST = 2  # times as many bytes as of elements from which indices go past the caches
@@ -125,6 +127,7 @@ class MaxPool:
         chunks = [*map(self._lines, self._ranks), _DIRECT(*self._kind)]
         if self._indexed:
             return chunks
+        chunks.append(_TRANSPOSED(*self._kind))
         if packs():
             chunks.append(_PACKED(*self._kind))
         return chunks + pooling.reduction_chunks("max", self._dtype)
@@ -133,12 +136,7 @@ class MaxPool:
         return _LINES(*self._kind, 8 * rank_bytes if self._indexed else 0)
 
     def _plan(self, strides: Strides, out_strides: Strides, index_strides: Strides) -> Plan:
-        walk = self._windows.walk(strides, out_strides, index_strides)
-        run, rule = _DIRECT(*self._kind), self._rule
-        if walk.table is not None:
-            run, rule = _PACKED(*self._kind), self._line_rule
-        elif walk.rank_bytes:
-            run, rule = self._lines(walk.rank_bytes), self._line_rule
+        walk, run, rule = self._walk(strides, out_strides, index_strides)
         output, moved = self._past
         past = geometry.goes_past(output, index_strides or out_strides, moved)
         walk.settings[kernel.PAST] = past and pooling.lanes_go_past(kernel, walk.settings)
@@ -147,3 +145,19 @@ class MaxPool:
         walk.settings[kernel.BLANK] = self._blank
         tables = walk.settings, walk.batch, walk.spatial
         return planned(run, walk.items, *tables, table=walk.table)
+
+    def _walk(
+        self, strides: Strides, out_strides: Strides, index_strides: Strides
+    ) -> tuple[WalkParts, launch.Chunk, tuple[int, int, int]]:
+        """The walk, the chunk that it is for, and the rule of its ranks."""
+        if not self._indexed:
+            axes = self._windows.axes(strides, out_strides)
+            walk = transposed_walk(kernel, axes, self._ranks[0])
+            if walk is not None:
+                return walk, _TRANSPOSED(*self._kind), self._line_rule
+        walk = self._windows.walk(strides, out_strides, index_strides)
+        if walk.table is not None:
+            return walk, _PACKED(*self._kind), self._line_rule
+        if walk.rank_bytes:
+            return walk, self._lines(walk.rank_bytes), self._line_rule
+        return walk, _DIRECT(*self._kind), self._rule
