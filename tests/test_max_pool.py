@@ -59,6 +59,18 @@ TRANSPOSED = [
     ((64, 20, 6), Windows((2, 5), (1, 1), (1, 1), (1, 2), (20, 6))),
     ((64, 8, 21), Windows((3, 3), (1, 1), (1, 1), (1, 1), (8, 21))),
 ]
+# Of these none can be: windows of nothing but padding, at either end; steps between windows, or within them; elements
+# that no window has; fewer planes than a vector has lanes, and fewer elements than are transposed at once; three axes.
+LEFT = [
+    ((64, 4, 9), Windows((2, 3), (1, 1), (1, 1), (2, 1), (6, 9))),
+    ((64, 4, 9), Windows((2, 3), (1, 1), (1, 1), (1, 1), (6, 9))),
+    ((64, 9, 9), Windows((3, 3), (2, 1), (1, 1), (1, 1), (5, 9))),
+    ((64, 9, 9), Windows((3, 3), (1, 1), (1, 2), (1, 2), (9, 9))),
+    ((64, 9, 9), Windows((3, 3), (1, 1), (1, 1), (1, 1), (9, 7))),
+    ((7, 9, 9), Windows((3, 3), (1, 1), (1, 1), (1, 1), (9, 9))),
+    ((64, 1, 1), Windows((2, 2), (1, 1), (1, 1), (1, 1), (2, 2))),
+    ((64, 2, 9, 9), Windows((2, 3, 3), (1, 1, 1), (1, 1, 1), (0, 1, 1), (1, 9, 9))),
+]
 CASES = 240  # for each type
 BATCH = 120
 
@@ -410,8 +422,7 @@ def test_transposed_planes(
 ) -> None:
     """Windows over as many planes as a vector has lanes, which adjoin or lie side by side, whole or in tiles."""
     monkeypatch.setattr(transposed, "TILE", tile)
-    for shortest in ("SHORTEST", "SHORTEST_NEAR", "UNPACKED", "UNPACKED_BESIDE", "UNPACKED_NEAR"):
-        monkeypatch.setattr(transposed, shortest, 2)
+    transpose_short_windows(monkeypatch)
     random = np.random.default_rng(TYPES.index(name))
     taken = noted(monkeypatch, max_pool_lowering, "_TRANSPOSED")
     for shape, windows in TRANSPOSED:
@@ -423,6 +434,29 @@ def test_transposed_planes(
             lowered(windows, name, shape, nan, "row_major", None)(given, out)
             check_values(out, expected, False)
     assert len(taken) == calls
+
+
+@pytest.mark.parametrize("name", ["INT8", "FLOAT16", "FLOAT32", "INT64"])
+def test_planes_that_are_not_transposed(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    transpose_short_windows(monkeypatch)
+    random = np.random.default_rng(TYPES.index(name))
+    taken = noted(monkeypatch, max_pool_lowering, "_TRANSPOSED")
+    for shape, windows in LEFT:
+        x = values(random, name, shape)
+        check_pool(random, name, x, windows, "propagates", "row_major", "UINT32", "c")
+    # An output whose planes do not lie side by side, as those of the input do; and one whose rows do not adjoin.
+    windows = Windows((3, 3), (1, 1), (1, 1), (1, 1), (9, 9))
+    x = values(random, name, (9, 9, 64))
+    for given in (np.moveaxis(x, -1, 0), np.moveaxis(x, -1, 0).copy()):
+        out = np.empty((64, 9, 10), x.dtype)[..., 1:]
+        lowered(windows, name, given.shape, "ignored", "row_major", None)(given, out)
+        check_values(out, windows.expected(given, "ignored", "row_major")[0], False)
+    assert not taken
+
+
+def transpose_short_windows(monkeypatch: pytest.MonkeyPatch) -> None:
+    for shortest in ("SHORTEST", "SHORTEST_NEAR", "UNPACKED", "UNPACKED_BESIDE", "UNPACKED_NEAR"):
+        monkeypatch.setattr(transposed, shortest, 2)
 
 
 @pytest.mark.parametrize("name", ["UINT8", "FLOAT16", "FLOAT32", "INT64"])
