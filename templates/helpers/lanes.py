@@ -1,4 +1,4 @@
-"""Vectors of order keys: the greatest key of a short row with its place, without a search; rows folded into columns."""
+"""Vectors of order keys: rows folded into columns, and where the greatest key of each stands."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
-from few_lanes import _few, _load_few, _load_short
+from few_lanes import _few, _load_few
 from key_run import _lanes
 from loops import _cases
 from memory import (
@@ -23,172 +23,15 @@ from memory import (
     _splat,
     _store,
 )
-from order_key import Rule, _floats_of, _order_key, _rule, _sign
+from order_key import Rule, _order_key, _rule, _sign
 from planes import WRITTEN_OUT, _each_strip, _Planes
 from stores import _store_past
 from target import _by_single_rows, _zen
-from vectors import _any, _greatest_lane, _strips, _unless
+from vectors import _strips, _unless
 
 SEARCHED_ROWS = 4  # folded while a strip's best keys stay in registers
 # Of elements of 32 bits and more, while so many are left: 0.75 to 0.95 of the time; on Zen 5 1.0 to 2.
 SEARCHED_ROWS_WIDE = 8
-LEAST_BY_FLOATS = 3  # whole vectors before the last of a row that is compared as floats: 1.1 of the time with fewer
-
-
-@intrinsic
-def greatest_place(_context: Any, address: Any, n: Any, late: Any, rule: Any) -> Any:
-    """(key, position) of the first (`late`: last) greatest of n contiguous elements, n at most one vector.
-
-    Without a search, so that the processor overlaps many short rows. Half a vector will do for half as many (0.75 of
-    the time).
-    """
-
-    def codegen(context: Any, builder: Any, signature: Any, values: Any) -> Any:
-        address, n, late = values[:3]
-        rule = _rule(builder, signature, values)
-        i64, one = n.type, ir.IntType(1)
-        found_key = cgutils.alloca_once(builder, i64)
-        found_place = cgutils.alloca_once(builder, i64)
-
-        def search(vector: Any) -> None:
-            few = _few(context, builder, vector, n)
-            bits = _load_short(builder, address, few, vector)
-            keys = _order_key(builder, bits, rule)
-            least = ir.Constant(vector, [-(2 ** (vector.element.width - 1))] * vector.count)
-            key = _greatest_lane(builder, builder.select(few.mask, keys, least))
-            equal = builder.icmp_signed("==", keys, _splat(builder, key, vector))
-            found = builder.bitcast(builder.and_(few.mask, equal), ir.IntType(vector.count))
-            found = builder.zext(found, i64) if vector.count < 64 else found
-            highest = builder.sub(i64(63), builder.ctlz(found, one(0)))
-            builder.store(builder.select(late, highest, builder.cttz(found, one(0))), found_place)
-            builder.store(builder.sext(key, i64) if key.type.width < 64 else key, found_key)
-
-        full = _lanes(rule.flip.type)
-        half = ir.VectorType(full.element, full.count // 2)
-        fits = builder.icmp_signed("<=", n, i64(half.count))
-        with builder.if_else(fits) as (then, otherwise):
-            with then:
-                search(half)
-            with otherwise:
-                search(full)
-        found = builder.load(found_key), builder.load(found_place)
-        return context.make_tuple(builder, signature.return_type, found)
-
-    pair = types.UniTuple(types.int64, 2)
-    i64, flag = types.int64, types.boolean
-    return pair(i64, i64, flag, rule), codegen
-
-
-@intrinsic
-def greatest_place_of_many(
-    _context: Any, address: Any, n: Any, ahead: Any, late: Any, rule: Any
-) -> Any:
-    """(key, position) of the first (`late`: last) greatest of n contiguous elements, 1 to 127 vectors.
-
-    Each lane notes in which vector it met its greatest key: without a search, whose mispredicted end makes the
-    processor wait for memory. What lies `ahead` bytes further on is fetched. Floats of 32 and 64 bits are compared as
-    they are, and once more by keys where NaN is among them: 0.7 to 0.95 of the time, up to 1.2 with NaN in half of the
-    rows.
-    """
-
-    def codegen(context: Any, builder: Any, signature: Any, values: Any) -> Any:
-        address, n, ahead, late = values[:4]
-        rule = _rule(builder, signature, values)
-        vector = _lanes(rule.flip.type)
-        i64, one = n.type, ir.IntType(1)
-        width = vector.element.width
-        start = _pointer(builder, address)
-        last = builder.mul(builder.sub(n, i64(vector.count)), i64(width // 8))
-        # The last vector visited overlaps the one before it: no scalar tail.
-        first = builder.select(late, last, i64(0))
-        step = builder.select(late, i64(-VECTOR_BYTES), i64(VECTOR_BYTES))
-        one_by_one = ir.Constant(vector, [1] * vector.count)
-        best, where = (cgutils.alloca_once(builder, vector) for _ in range(2))
-
-        def bits(offset: Any) -> Any:
-            pointer = builder.gep(start, [offset])
-            _prefetch(builder, builder.gep(pointer, [ahead]), 1)
-            return _load(builder, pointer, vector)
-
-        def visit(values: Callable[[Any], Any], exceeds: Callable[[Any, Any], Any]) -> Any:
-            """The greatest value of each lane, and `where`."""
-            begun = values(bits(first))
-            top = cgutils.alloca_once_value(builder, begun)
-            number = cgutils.alloca_once_value(builder, ir.Constant(vector, None))
-            builder.store(ir.Constant(vector, None), where)
-
-            def fold(offset: Any) -> None:
-                new, old = values(bits(offset)), builder.load(top)
-                builder.store(builder.add(builder.load(number), one_by_one), number)
-                greater = exceeds(new, old)
-                builder.store(builder.select(greater, new, old), top)
-                places = builder.select(greater, builder.load(number), builder.load(where))
-                builder.store(places, where)
-
-            size = i64(VECTOR_BYTES)
-            with cgutils.for_range_slice(builder, size, last, size, i64) as (offset, _):
-                fold(builder.select(late, builder.sub(last, offset), offset))
-            fold(builder.sub(last, first))
-            return builder.load(top)
-
-        def by_keys() -> None:
-            def greater(new: Any, old: Any) -> Any:
-                return builder.icmp_signed(">", new, old)
-
-            builder.store(visit(lambda found: _order_key(builder, found, rule), greater), best)
-
-        def by_floats() -> Any:
-            """Whether NaN is among them."""
-            floats = _floats_of(vector)
-            flip = _splat(builder, builder.and_(rule.flip, _sign(rule.flip.type)), vector)
-            unordered = cgutils.alloca_once_value(builder, ir.Constant(vector, None))
-
-            def values(found: Any) -> Any:
-                value = builder.bitcast(builder.xor(found, flip), floats)
-                nan = builder.sext(builder.fcmp_unordered("uno", value, value), vector)
-                builder.store(builder.or_(builder.load(unordered), nan), unordered)
-                return value
-
-            top = visit(values, lambda new, old: builder.fcmp_ordered(">", new, old))
-            top = builder.xor(builder.bitcast(top, vector), flip)
-            builder.store(_order_key(builder, top, rule), best)
-            nan = builder.icmp_signed("!=", builder.load(unordered), ir.Constant(vector, None))
-            return _any(builder, nan)
-
-        if rule.inf is None or width == 16:
-            by_keys()
-        else:
-            few = builder.icmp_signed("<", last, i64(LEAST_BY_FLOATS * VECTOR_BYTES))
-            keys_wanted = cgutils.alloca_once_value(builder, few)
-            with builder.if_then(builder.not_(few)):
-                builder.store(by_floats(), keys_wanted)
-            with builder.if_then(builder.load(keys_wanted)):
-                by_keys()
-
-        key = _greatest_lane(builder, builder.load(best))
-        equal = builder.icmp_signed("==", builder.load(best), _splat(builder, key, vector))
-        places = builder.load(where)
-        least = ir.Constant(vector, [-(2 ** (width - 1))] * vector.count)
-        backward = builder.select(equal, builder.sub(ir.Constant(vector, None), places), least)
-        earliest = _greatest_lane(builder, backward)
-        found = builder.icmp_signed("==", backward, _splat(builder, earliest, vector))
-        found = builder.bitcast(found, ir.IntType(vector.count))
-        found = builder.zext(found, i64) if vector.count < 64 else found
-        highest = builder.sub(i64(63), builder.ctlz(found, one(0)))
-        lane = builder.select(late, highest, builder.cttz(found, one(0)))
-        earliest = builder.sext(earliest, i64) if width < 64 else earliest
-        steps = builder.mul(builder.sub(i64(0), earliest), step)
-        shift = i64((width // 8).bit_length() - 1)
-        offset = builder.add(first, steps)
-        offset = builder.select(builder.icmp_signed("<", offset, i64(0)), i64(0), offset)
-        offset = builder.select(builder.icmp_signed(">", offset, last), last, offset)
-        place = builder.add(builder.ashr(offset, shift), lane)
-        key = builder.sext(key, i64) if width < 64 else key
-        return context.make_tuple(builder, signature.return_type, (key, place))
-
-    pair = types.UniTuple(types.int64, 2)
-    i64, flag = types.int64, types.boolean
-    return pair(i64, i64, i64, flag, rule), codegen
 
 
 @intrinsic

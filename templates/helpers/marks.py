@@ -32,6 +32,7 @@ from memory import (
 )
 from order_key import _rule
 from planes import WRITTEN_OUT, _each_strip, _Planes
+from row_lanes import _each_of_few
 from vectors import _unless
 from zero import store_element, zero_past_caches, zero_run
 
@@ -54,6 +55,30 @@ def store_one_hot(_context: Any, address: Any, n: Any, place: Any, mark: Any, fl
                 _store(builder, bits, pointer)
             with otherwise:
                 _store_few(builder, bits, pointer, _few(context, builder, vector, n))
+        return context.get_dummy_value()
+
+    i64 = types.int64
+    return types.void(i64, i64, i64, i64, flip), codegen
+
+
+@intrinsic
+def store_one_hot_of_few(
+    _context: Any, address: Any, n: Any, place: Any, mark: Any, flip: Any
+) -> Any:
+    """As store_one_hot, of few vectors but more than one: 0.45 to 0.95 of the time."""
+
+    def codegen(context: Any, builder: Any, _signature: Any, values: Any) -> Any:
+        address, n, place, mark, flip = values
+        vector = _lanes(flip.type)
+        numbers = ir.Constant(vector, list(range(vector.count)))
+
+        def store(places: list[Any]) -> None:
+            for first in places:
+                bits = _marked(builder, numbers, builder.sub(place, first), mark)
+                offset = builder.mul(first, n.type(flip.type.width // 8))
+                _store(builder, bits, _pointer(builder, address, offset))
+
+        _each_of_few(context, builder, n, vector, store)
         return context.get_dummy_value()
 
     i64 = types.int64

@@ -9,10 +9,10 @@ import numpy as np
 from axes import AXIS_OTHER_STRIDE, AXIS_SIZE, Axes, _axis, _entry, _run_at, _unravel, _volume
 from compiled import helper
 from key_run import pack, place_in_run, run_key
-from lanes import greatest_place_of_many
 from memory import VECTOR_BYTES, ceildiv, item_size, least
 from order_key import load_key
 from preference import is_preferred
+from row_lanes import greatest_place_of_many
 from target import bytes_ahead
 
 SHORT_BYTES = 127 * 64  # of a row searched without blocks: numbers of its vectors fit a byte

@@ -53,8 +53,6 @@ from columns import ROWS_AHEAD, apart_ahead, list_ahead, one_by_one, rows_ahead
 from compiled import entry, helper, inlined
 from lanes import (
     SEARCHED_ROWS,
-    greatest_place,
-    greatest_place_of_many,
     search_planes,
     search_rows,
     store_places,
@@ -65,6 +63,7 @@ from marks import (
     one_hot_run,
     store_marked,
     store_one_hot,
+    store_one_hot_of_few,
     zero_positions,
 )
 from memory import (
@@ -83,6 +82,7 @@ from memory import (
 )
 from planes import columns_before, planes_ahead, planes_together
 from preference import Preference, is_preferred
+from row_lanes import few_elements, greatest_place, greatest_place_of_few, greatest_place_of_many
 from row_search import BLOCK_BYTES, Preferred, search_dense_row, search_row, search_strided_row
 from target import bytes_ahead
 from vectors import prefer_wide_vectors
@@ -221,7 +221,7 @@ def short_rows(width, is_float, one_hot):
             zero_count, zero_step, _ = _axis(zeros, 0) if zeros.rank > 0 else (0, 0, 0)
             one_run = how[STORED] == BY_GROUPS and zero_count == n
         size = item_size(rule.flip)
-        narrow = n <= VECTOR_BYTES // size
+        narrow, few = n <= VECTOR_BYTES // size, n <= few_elements(rule.flip)
         # Rows further on, by their own bytes: by their step, those with gaps take up to twice as long.
         ahead = step * most(bytes_ahead() // (n * size), 1)
         item = begin
@@ -235,6 +235,13 @@ def short_rows(width, is_float, one_hot):
                     best, place = greatest_place(address, n, late, rule)
                     index = _index(best, base + place * weight, blanks, rule)
                     store_one_hot(out_address, n, index, mark, rule.flip)
+                    address += step
+                    out_address += out_step
+            elif one_hot and few and one_run:
+                for _ in range(count):
+                    best, place = greatest_place_of_few(address, n, ahead, late, rule)
+                    index = _index(best, base + place * weight, blanks, rule)
+                    store_one_hot_of_few(out_address, n, index, mark, rule.flip)
                     address += step
                     out_address += out_step
             elif one_hot:
@@ -261,6 +268,13 @@ def short_rows(width, is_float, one_hot):
             elif narrow:
                 for _ in range(count):
                     best, place = greatest_place(address, n, late, rule)
+                    index = _index(best, base + place * weight, blanks, rule)
+                    store_element(out_address, index, width)
+                    address += step
+                    out_address += out_step
+            elif few:
+                for _ in range(count):
+                    best, place = greatest_place_of_few(address, n, ahead, late, rule)
                     index = _index(best, base + place * weight, blanks, rule)
                     store_element(out_address, index, width)
                     address += step
