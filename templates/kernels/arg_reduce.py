@@ -84,6 +84,7 @@ from planes import columns_before, planes_ahead, planes_together
 from preference import Preference, is_preferred
 from row_lanes import few_elements, greatest_place, greatest_place_of_few, greatest_place_of_many
 from row_search import BLOCK_BYTES, Preferred, search_dense_row, search_row, search_strided_row
+from rows_transposed import search_transposed, transposes
 from target import bytes_ahead
 from vectors import prefer_wide_vectors
 from walk import integers, lane_types, rule_of
@@ -195,6 +196,21 @@ def _index(best, index, blanks, rule):
     return 0 if blanks and best == rule.nan_key else index
 
 
+@helper
+def _mark_rows(found, rows, n, base, weight, blanks, mark, address, step, rule):
+    """Store the marks of so many rows of n elements, whose keys and places search_transposed found."""
+    size = item_size(rule.flip)
+    for row in range(rows):
+        best = np.int64(load_integer(rule.flip, found + row * size))
+        place = np.int64(load_integer(rule.flip, found + VECTOR_BYTES + row * size))
+        index = _index(best, base + place * weight, blanks, rule)
+        if n * size <= VECTOR_BYTES:
+            store_one_hot(address, n, index, mark, rule.flip)
+        else:
+            store_one_hot_of_few(address, n, index, mark, rule.flip)
+        address += step
+
+
 def short_rows(width, is_float, one_hot):
     """Chunk of groups that are each one contiguous run of at most SHORT_BYTES.
 
@@ -221,7 +237,13 @@ def short_rows(width, is_float, one_hot):
             zero_count, zero_step, _ = _axis(zeros, 0) if zeros.rank > 0 else (0, 0, 0)
             one_run = how[STORED] == BY_GROUPS and zero_count == n
         size = item_size(rule.flip)
-        narrow, few = n <= VECTOR_BYTES // size, n <= few_elements(rule.flip)
+        lanes = VECTOR_BYTES // size
+        # Rows that adjoin are searched together if their indices adjoin, too, or the marks of each of them do.
+        plain = one_run if one_hot else out_step == width and not as_pairs
+        together = plain and step == n * size and transposes(n, rule.flip)
+        found = allocate(2 * VECTOR_BYTES)
+        places = found + VECTOR_BYTES
+        narrow, few = n <= lanes, n <= few_elements(rule.flip)
         # Rows further on, by their own bytes: by their step, those with gaps take up to twice as long.
         ahead = step * most(bytes_ahead() // (n * size), 1)
         item = begin
@@ -229,6 +251,28 @@ def short_rows(width, is_float, one_hot):
             offset, out_offset, count = _run_at(kept, item, end)
             address, out_address = x + offset, out + out_offset
             item += count
+            while together and count >= lanes:
+                search_transposed(found, places, address, n, ahead, late, rule)
+                if one_hot:
+                    _mark_rows(
+                        found, lanes, n, base, weight, blanks, mark, out_address, out_step, rule
+                    )
+                else:
+                    store_places(
+                        out_address,
+                        lanes,
+                        found,
+                        places,
+                        base,
+                        weight,
+                        blanks,
+                        width,
+                        False,
+                        rule,
+                    )
+                address += step * lanes
+                out_address += out_step * lanes
+                count -= lanes
             # A loop for each case: of so little that the processor overlaps more rows (0.6 to 0.9 of the time).
             if one_hot and narrow and one_run:
                 for _ in range(count):
@@ -286,6 +330,7 @@ def short_rows(width, is_float, one_hot):
                     store_element(out_address, index, width)
                     address += step
                     out_address += out_step
+        release(found)
 
     return chunk
 
