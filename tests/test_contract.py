@@ -32,6 +32,7 @@ from draw import (
     planes_cut,
     random_axes,
     random_shape,
+    short_lengths,
     small_planes,
     values,
 )
@@ -190,6 +191,17 @@ def test_between_forbidden_pages(name: str) -> None:
         x[-1, -1, -1] = 2
         for given in (x, x[:, ::-1], x[:, 1:]):
             assert np.array_equal(specops.argmax(given, 1), np.argmax(given, 1))
+
+
+@pytest.mark.parametrize("name", TYPES)
+def test_short_rows(name: str) -> None:
+    """Rows of all lengths up to ten vectors, as many as are searched together, a few less and a few more."""
+    random = np.random.default_rng(TYPES.index(name))
+    lanes = kernel.VECTOR_BYTES // numpy_type(name).itemsize
+    for n in short_lengths(lanes):
+        x = values(random, name, (2 * lanes + 3, n))
+        for rows, last in itertools.product((lanes - 1, lanes, 2 * lanes + 3), (False, True)):
+            check_lowering(random, name, x[:rows], (1,), last, "INT64")
 
 
 # --- splitting: threads, parts, tiles, blocks ---

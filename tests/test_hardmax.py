@@ -31,6 +31,7 @@ from draw import (
     output,
     random_axes,
     random_shape,
+    short_lengths,
     small_planes,
     values,
 )
@@ -38,6 +39,7 @@ from oracle import NAN_RULES, hardmax
 
 import specops
 from specops import geometry
+from specops.kernels.arg_reduce import VECTOR_BYTES
 from specops.lowering import machine, search, search_marks, search_way
 from specops.lowering.hardmax import Hardmax
 from specops.lowering.search_visit import visited
@@ -63,6 +65,23 @@ def run(name: str, x: np.ndarray, axes: Any, nan: str) -> np.ndarray:
 def bits(x: np.ndarray) -> np.ndarray:
     """What tells 0.0 and -0.0 apart."""
     return x.view(f"u{x.dtype.itemsize}")
+
+
+# --- short rows ---
+
+
+@pytest.mark.parametrize("name", TYPES)
+def test_short_rows(name: str) -> None:
+    """Rows of all lengths up to ten vectors, as many as are searched together, a few less and a few more."""
+    random = np.random.default_rng(TYPES.index(name))
+    lanes = VECTOR_BYTES // numpy_type(name).itemsize
+    for n in short_lengths(lanes):
+        x = values(random, name, (2 * lanes + 3, n))
+        for rows, nan in itertools.product((lanes - 1, lanes, 2 * lanes + 3), NAN_RULES):
+            given = x[:rows]
+            np.testing.assert_array_equal(
+                bits(run(name, given, (1,), nan)), bits(hardmax(given, (1,), nan)), f"{rows} {n}"
+            )
 
 
 # --- random cases ---

@@ -59,8 +59,9 @@ TRANSPOSED = [
     ((64, 20, 6), Windows((2, 5), (1, 1), (1, 1), (1, 2), (20, 6))),
     ((64, 8, 21), Windows((3, 3), (1, 1), (1, 1), (1, 1), (8, 21))),
 ]
-# Of these none can be: windows of nothing but padding, at either end; steps between windows, or within them; elements
-# that no window has; fewer planes than a vector has lanes, and fewer elements than are transposed at once; three axes.
+# Of these none can be transposed: windows of nothing but padding, at either end; steps between windows, or within them; elements
+# that no window has; fewer planes than a vector has lanes, and fewer elements than are transposed at once; three axes. Or
+# it does not pay: few outputs of many elements.
 LEFT = [
     ((64, 4, 9), Windows((2, 3), (1, 1), (1, 1), (2, 1), (6, 9))),
     ((64, 4, 9), Windows((2, 3), (1, 1), (1, 1), (1, 1), (6, 9))),
@@ -69,6 +70,7 @@ LEFT = [
     ((64, 9, 9), Windows((3, 3), (1, 1), (1, 1), (1, 1), (9, 7))),
     ((7, 9, 9), Windows((3, 3), (1, 1), (1, 1), (1, 1), (9, 9))),
     ((64, 1, 1), Windows((2, 2), (1, 1), (1, 1), (1, 1), (2, 2))),
+    ((64, 12, 9), Windows((11, 9), (1, 1), (1, 1), (0, 0), (2, 1))),
     ((64, 2, 9, 9), Windows((2, 3, 3), (1, 1, 1), (1, 1, 1), (0, 1, 1), (1, 9, 9))),
 ]
 CASES = 240  # for each type

@@ -48,10 +48,10 @@ def store_places(
     past: Any,
     rule: Any,
 ) -> Any:
-    """Store the n indices of what search_rows found, of 8, 4 or 2 bytes (`width`), contiguously from `address` on.
+    """Store n indices of 8, 4 or 2 bytes (`width`), contiguously from `address` on, of what search_rows found.
 
-    That of row r is base + r * weight; where there are `blanks`, that of nothing but NaN is 0. `past`: indices go past
-    the caches.
+    Or of what search_transposed did. That of row r is base + r * weight; where there are `blanks`, that of nothing but
+    NaN is 0. `past`: indices go past the caches.
     """
 
     def codegen(context: Any, builder: Any, signature: Any, values: Any) -> Any:

@@ -1,6 +1,6 @@
 """Poolings of many planes by long windows: a vector has one position of as many planes as it has lanes.
 
-No lane is padding then, and along each axis a window costs as much whatever it has: 0.05 to 0.95 of the time of lines
+No lane is padding then, and along each axis a window costs as much whatever it has: 0.05 to 1.05 of the time of lines
 and of packed planes.
 """
 
@@ -35,7 +35,7 @@ from pool_settings import BATCH, BUFFER, ROWS, TILE, _tables
 from ranks import _joined, _least, element_size
 from strips import _place, _vector
 from transposing import _load_units, _transposed, _unit, _units
-from vectors import _greater
+from vectors import _greater, _lesser
 from walk import axis_of
 from windows import COLUMNS, OUT_SIZE, OUT_STEP, PADDING, SIZE, STEP, WINDOW
 
@@ -52,7 +52,7 @@ class Positions(NamedTuple):
 
 
 class Vectors(NamedTuple):
-    """Vectors of ranks: the first one's address, the bytes from one line to the next and from one vector of a line."""
+    """Lines of vectors of ranks: where the first begins, and the bytes to the next line, and to the next vector."""
 
     address: Any
     line_step: Any
@@ -75,7 +75,7 @@ def _each_position(
     one: Callable[[Any, Any, Any], None],
     several: Callable[[Any], None],
 ) -> None:
-    """`one(number, row, column)` where planes adjoin; else `several(first)` for units of positions, which adjoin."""
+    """`one(number, row, column)` where planes lie side by side; else `several(first)` for units of elements."""
     i64 = positions.rows.type
     item_bytes = i64(unit.element.width // 8)
     beside = builder.icmp_signed("==", positions.plane_step, item_bytes)
@@ -92,11 +92,7 @@ def _each_position(
             otherwise,
             cgutils.for_range_slice(builder, i64(0), n, lanes, i64) as (begin, _),
         ):
-            several(_less(builder, begin, builder.sub(n, lanes)))
-
-
-def _less(builder: Any, a: Any, b: Any) -> Any:
-    return builder.select(builder.icmp_signed("<", a, b), a, b)
+            several(_lesser(builder, begin, builder.sub(n, lanes)))
 
 
 @intrinsic
@@ -130,6 +126,7 @@ def rank_positions(
             store(_load(builder, _place(builder, source, *steps), vector), number)
 
         def several(first: Any) -> None:
+            # All lines of the next planes, which adjoin, too, by and by: as many for each position as lanes fill.
             ahead = _place(builder, next_source, (first, size))
             for k in range(unit.count):
                 _prefetch(builder, builder.gep(ahead, [i64(k * VECTOR_BYTES)]), 2)
@@ -201,16 +198,15 @@ def join_windows(
         vector = _vector(ranks.ranks.rank)
         i64 = n.type
         zero, one = i64(0), i64(1)
-        reach = builder.sub(
-            builder.sub(window, one), padding
-        )  # from a window's number to its last element
+        # From a window's number to its last element.
+        to_last = builder.sub(builder.sub(window, one), padding)
         best = cgutils.alloca_once(builder, vector)
 
         def join_group(line: Any, first: Any) -> None:
             elements, results = (
                 builder.add(at.address, builder.mul(line, at.line_step)) for at in (source, to)
             )
-            stop = _less(builder, builder.add(first, window), windows)
+            stop = _lesser(builder, builder.add(first, window), windows)
 
             def join(element: Any) -> None:
                 rank = _load(builder, _place(builder, elements, (element, source.step)), vector)
@@ -227,7 +223,7 @@ def join_windows(
                 """Elements from `begin` down to `end`, where there is one."""
                 return cgutils.for_range(builder, builder.add(builder.sub(begin, end), one))
 
-            common = _less(builder, builder.add(first, reach), builder.sub(n, one))
+            common = _lesser(builder, builder.add(first, to_last), builder.sub(n, one))
             # Where the last window begins, and the first one: before the elements, or at one of them.
             last = builder.sub(builder.sub(stop, one), padding)
             begin = _greater(builder, builder.sub(first, padding), zero)
@@ -239,14 +235,14 @@ def join_windows(
                 join(element)
                 _store(builder, builder.load(best), place(builder.add(element, padding)))
             # Those that begin in padding have what the first element's has.
-            end = _less(builder, padding, stop)
+            end = _lesser(builder, padding, stop)
             with cgutils.for_range_slice(builder, first, end, one, i64) as (number, _):
                 _store(builder, builder.load(best), place(number))
             builder.store(_least(vector), best)
             second = builder.add(first, one)
-            inside = _greater(builder, _less(builder, stop, builder.sub(n, reach)), second)
+            inside = _greater(builder, _lesser(builder, stop, builder.sub(n, to_last)), second)
             with cgutils.for_range_slice(builder, second, inside, one, i64) as (number, _):
-                join(builder.add(number, reach))
+                join(builder.add(number, to_last))
                 join_window(number)
             with cgutils.for_range_slice(builder, inside, stop, one, i64) as (number, _):
                 join_window(number)
@@ -262,7 +258,7 @@ def join_windows(
 
 
 @helper
-def _part(axis, first, windows):
+def _windows_part(axis, first, windows):
     """The elements of so many windows from number `first` on: where they begin, and what they are."""
     start = first - axis[PADDING]
     begin = most(start, 0)
@@ -285,22 +281,23 @@ def transposed_chunk(ranks, read_rule):
         rule = read_rule(how)
         first = allocate(2 * how[BUFFER])
         second = first + how[BUFFER]
-        axis = axis_of(batch, how[BATCH] - 1, BATCH_COLUMNS)
-        planes, step, out_step = axis[BATCH_SIZE], axis[BATCH_STEP], axis[BATCH_OUT]
+        plane_axis = axis_of(batch, how[BATCH] - 1, BATCH_COLUMNS)
+        planes, step = plane_axis[BATCH_SIZE], plane_axis[BATCH_STEP]
+        out_step = plane_axis[BATCH_OUT]
         row_axis, axis = axis_of(spatial, 0, COLUMNS), axis_of(spatial, 1, COLUMNS)
         lanes, share, tile = size // element_size(ranks), how[ROWS], how[TILE]
         vectors = ceildiv(planes, lanes)
         blocks, tiles = ceildiv(row_axis[OUT_SIZE], share), ceildiv(axis[OUT_SIZE], tile)
         for item in range(begin, end):
-            rest, plane = split(item, vectors)
-            plane = least(plane * lanes, planes - lanes)
+            rest, vector = split(item, vectors)
+            plane = least(vector * lanes, planes - lanes)
             rest, column = split(rest, tiles)
             outer, row = split(rest, blocks)
             row *= share
             column *= tile
             x_offset, out_offset, _, _ = offsets_of(batch, how[BATCH] - 1, outer)
-            top, down = _part(row_axis, row, least(share, row_axis[OUT_SIZE] - row))
-            left, across = _part(axis, column, least(tile, axis[OUT_SIZE] - column))
+            top, down = _windows_part(row_axis, row, least(share, row_axis[OUT_SIZE] - row))
+            left, across = _windows_part(axis, column, least(tile, axis[OUT_SIZE] - column))
             # Rows an odd number of vectors apart are in different sets of the caches.
             pitch = across.n | 1 if step == element_size(ranks) else across.n
             source = x + x_offset + plane * step + top * row_axis[STEP] + left * axis[STEP]

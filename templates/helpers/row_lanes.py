@@ -10,9 +10,10 @@ from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
-from few_lanes import _few, _has_masks, _load_short
+from few_lanes import _few, _load_short
+from few_vectors import _each_of_few
 from key_run import _lanes
-from loops import _cases, _tree
+from loops import _tree
 from memory import VECTOR_BYTES, _load, _pointer, _prefetch, _splat
 from order_key import _floats_of, _order_key, _rule, _sign
 from vectors import _any, _greater, _greatest_lane
@@ -21,39 +22,7 @@ LEAST_BY_FLOATS = 3  # whole vectors before the last of a row that is compared a
 MOST_LANES = 64  # of a word
 
 
-def _few_vectors(context: Any, width: int) -> int:
-    """As many as a row may fill to be searched by greatest_place_of_few: more take 1.0 to 1.25 of the time."""
-    return 8 if width in (16, 32) and _has_masks(context) else 4
-
-
-@intrinsic
-def few_elements(_context: Any, flip: Any) -> Any:
-    """The most elements, of `flip`'s width, of a row that fills few vectors, a constant."""
-
-    def codegen(context: Any, _builder: Any, _signature: Any, _values: Any) -> Any:
-        width = flip.bitwidth
-        return ir.IntType(64)(_few_vectors(context, width) * VECTOR_BYTES * 8 // width)
-
-    return types.int64(flip), codegen
-
-
-def _each_of_few(
-    context: Any, builder: Any, n: Any, vector: Any, body: Callable[[list[Any]], None]
-) -> None:
-    """`body(places)`: where each vector of a row of few begins, of which the last overlaps the one before it."""
-    i64, lanes = n.type, vector.count
-    last = builder.sub(n, i64(lanes))
-
-    def of(count: Any) -> None:
-        if isinstance(count, int):  # there are no more
-            body([*(i64(i * lanes) for i in range(count - 1)), last])
-
-    width = VECTOR_BYTES * 8 // lanes
-    vectors = builder.udiv(builder.add(n, i64(lanes - 1)), i64(lanes))
-    _cases(builder, vectors, tuple(range(2, _few_vectors(context, width) + 1)), of)
-
-
-def _word(builder: Any, mask: Any) -> Any:
+def _lane_bits(builder: Any, mask: Any) -> Any:
     """A mask of at most MOST_LANES lanes as the bits of a word."""
     lanes, word = mask.type.count, ir.IntType(MOST_LANES)
     bits = builder.bitcast(mask, ir.IntType(lanes))
@@ -90,7 +59,7 @@ def greatest_place(_context: Any, address: Any, n: Any, late: Any, rule: Any) ->
             least = ir.Constant(vector, [-(2 ** (vector.element.width - 1))] * vector.count)
             key = _greatest_lane(builder, builder.select(few.mask, keys, least))
             equal = builder.icmp_signed("==", keys, _splat(builder, key, vector))
-            found = _word(builder, builder.and_(few.mask, equal))
+            found = _lane_bits(builder, builder.and_(few.mask, equal))
             place = builder.select(late, _highest(builder, found), _lowest(builder, found))
             builder.store(place, found_place)
             builder.store(builder.sext(key, i64) if key.type.width < 64 else key, found_key)
@@ -115,7 +84,7 @@ def greatest_place(_context: Any, address: Any, n: Any, late: Any, rule: Any) ->
 def greatest_place_of_few(
     _context: Any, address: Any, n: Any, ahead: Any, late: Any, rule: Any
 ) -> Any:
-    """As greatest_place_of_many, of few vectors but more than one: 0.6 to 0.95 of the time.
+    """As greatest_place_of_many, of 2 vectors to few_elements: 0.6 to 0.95 of the time.
 
     Keys stay in registers: the greatest is found first, then its places, as the bits of words.
     """
@@ -138,7 +107,7 @@ def greatest_place_of_few(
             best = _tree(range(len(keys)), keys.__getitem__, lambda a, b: _greater(builder, a, b))
             key = _greatest_lane(builder, best)
             wanted = _splat(builder, key, vector)
-            found = [_word(builder, builder.icmp_signed("==", own, wanted)) for own in keys]
+            found = [_lane_bits(builder, builder.icmp_signed("==", own, wanted)) for own in keys]
             # Words of as many vectors as fit; the last vector, which may overlap, has one of its own.
             words, each = [], MOST_LANES // lanes
             for first in range(0, len(found) - 1, each):
@@ -148,8 +117,8 @@ def greatest_place_of_few(
                     word = builder.or_(word, builder.shl(more, i64(i * lanes)))
                 words.append((places[first], word))
             words.append((places[-1], found[-1]))
-            early = _met_first(builder, words, _lowest)
-            place = builder.select(late, _met_first(builder, words[::-1], _highest), early)
+            early = _first_place(builder, words, _lowest)
+            place = builder.select(late, _first_place(builder, words[::-1], _highest), early)
             builder.store(place, found_place)
             builder.store(builder.sext(key, i64) if key.type.width < 64 else key, found_key)
 
@@ -162,14 +131,14 @@ def greatest_place_of_few(
     return pair(i64, i64, i64, flag, rule), codegen
 
 
-def _met_first(builder: Any, words: list[tuple[Any, Any]], bit: Callable[[Any, Any], Any]) -> Any:
+def _first_place(builder: Any, words: list[tuple[Any, Any]], bit: Callable[[Any, Any], Any]) -> Any:
     """The place of a bit of the first word that has one; each word with the place of its lowest bit."""
     (begin, word), *rest = words
     place = builder.add(begin, bit(builder, word))
     if not rest:
         return place
     none = builder.icmp_signed("==", word, word.type(0))
-    return builder.select(none, _met_first(builder, rest, bit), place)
+    return builder.select(none, _first_place(builder, rest, bit), place)
 
 
 @intrinsic
@@ -264,7 +233,7 @@ def greatest_place_of_many(
         least = ir.Constant(vector, [-(2 ** (width - 1))] * vector.count)
         backward = builder.select(equal, builder.sub(ir.Constant(vector, None), places), least)
         earliest = _greatest_lane(builder, backward)
-        found = _word(
+        found = _lane_bits(
             builder, builder.icmp_signed("==", backward, _splat(builder, earliest, vector))
         )
         lane = builder.select(late, _highest(builder, found), _lowest(builder, found))

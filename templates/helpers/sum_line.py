@@ -200,7 +200,8 @@ def copy_sums(_context: Any, target: Any, source: Any, n: Any, ranks: Any) -> An
 def spread_sums(_context: Any, target: Any, source: Any, n: Any, apart: Any, ranks: Any) -> Any:
     """Copy n sums to places `apart` sums from each other, between which 0 stands or is put.
 
-    Near ones as vectors (0.75 to 0.95 of a gradient's time); up to a vector more is 0 then.
+    Near ones as vectors: 0.75 to 0.95 of a gradient's time. Up to a vector more is 0 then, where a line that follows is
+    yet to be written.
     """
 
     def codegen(context: Any, builder: Any, _signature: Any, values: Any) -> Any:

@@ -1,4 +1,4 @@
-"""Vectors of integers: strips of columns, the greater of two, extremes of floats, width."""
+"""Vectors of integers: strips of columns, the greater and the lesser of two, extremes of floats, width."""
 
 from __future__ import annotations
 
@@ -42,6 +42,10 @@ def _any(builder: Any, mask: Any) -> Any:
 
 def _greater(builder: Any, a: Any, b: Any) -> Any:
     return builder.select(builder.icmp_signed(">", a, b), a, b)
+
+
+def _lesser(builder: Any, a: Any, b: Any) -> Any:
+    return builder.select(builder.icmp_signed("<", a, b), a, b)
 
 
 def _greatest_lane(builder: Any, keys: Any) -> Any:

@@ -51,6 +51,7 @@ from column_search import (
 )
 from columns import ROWS_AHEAD, apart_ahead, list_ahead, one_by_one, rows_ahead
 from compiled import entry, helper, inlined
+from few_vectors import few_elements
 from lanes import (
     SEARCHED_ROWS,
     search_planes,
@@ -82,7 +83,7 @@ from memory import (
 )
 from planes import columns_before, planes_ahead, planes_together
 from preference import Preference, is_preferred
-from row_lanes import few_elements, greatest_place, greatest_place_of_few, greatest_place_of_many
+from row_lanes import greatest_place, greatest_place_of_few, greatest_place_of_many
 from row_search import BLOCK_BYTES, Preferred, search_dense_row, search_row, search_strided_row
 from rows_transposed import search_transposed, transposes
 from target import bytes_ahead
@@ -197,12 +198,12 @@ def _index(best, index, blanks, rule):
 
 
 @helper
-def _mark_rows(found, rows, n, base, weight, blanks, mark, address, step, rule):
+def _mark_rows(found, places, rows, n, base, weight, blanks, mark, address, step, rule):
     """Store the marks of so many rows of n elements, whose keys and places search_transposed found."""
     size = item_size(rule.flip)
     for row in range(rows):
         best = np.int64(load_integer(rule.flip, found + row * size))
-        place = np.int64(load_integer(rule.flip, found + VECTOR_BYTES + row * size))
+        place = np.int64(load_integer(rule.flip, places + row * size))
         index = _index(best, base + place * weight, blanks, rule)
         if n * size <= VECTOR_BYTES:
             store_one_hot(address, n, index, mark, rule.flip)
@@ -255,7 +256,17 @@ def short_rows(width, is_float, one_hot):
                 search_transposed(found, places, address, n, ahead, late, rule)
                 if one_hot:
                     _mark_rows(
-                        found, lanes, n, base, weight, blanks, mark, out_address, out_step, rule
+                        found,
+                        places,
+                        lanes,
+                        n,
+                        base,
+                        weight,
+                        blanks,
+                        mark,
+                        out_address,
+                        out_step,
+                        rule,
                     )
                 else:
                     store_places(

@@ -209,11 +209,10 @@ def gradient(dtype, width):
             adjoining = holders * pitch
             shares, added = line + (first - start) * pitch * size, planes
             if aside:
+                # Once: quotients come to the same places of each row, and nothing else is written to.
+                clear_ranks(line, in_all, ranks)
                 shares = doubled
                 added = Planes(several, adjoining * size, plane_x, plane_out, 0, 0)
-            # Beside windows' quotients there is padding.
-            if aside:
-                clear_ranks(line, in_all, ranks)
             held[HELD] = -1
             finished, pieces = line, Pieces(1, 1, 0, 0)
             for row in range(low, least(low + share, rows)):

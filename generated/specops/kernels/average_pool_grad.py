@@ -1378,7 +1378,8 @@ def copy_sums(_context: Any, target: Any, source: Any, n: Any, ranks: Any) -> An
 def spread_sums(_context: Any, target: Any, source: Any, n: Any, apart: Any, ranks: Any) -> Any:
     """Copy n sums to places `apart` sums from each other, between which 0 stands or is put.
 
-    Near ones as vectors (0.75 to 0.95 of a gradient's time); up to a vector more is 0 then.
+    Near ones as vectors: 0.75 to 0.95 of a gradient's time. Up to a vector more is 0 then, where a line that follows is
+    yet to be written.
     """
 
     def codegen(context: Any, builder: Any, _signature: Any, values: Any) -> Any:
@@ -1818,11 +1819,10 @@ def gradient(dtype, width):
             adjoining = holders * pitch
             shares, added = line + (first - start) * pitch * size, planes
             if aside:
+                # Once: quotients come to the same places of each row, and nothing else is written to.
+                clear_ranks(line, in_all, ranks)
                 shares = doubled
                 added = Planes(several, adjoining * size, plane_x, plane_out, 0, 0)
-            # Beside windows' quotients there is padding.
-            if aside:
-                clear_ranks(line, in_all, ranks)
             held[HELD] = -1
             finished, pieces = line, Pieces(1, 1, 0, 0)
             for row in range(low, least(low + share, rows)):

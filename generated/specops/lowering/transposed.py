@@ -22,7 +22,8 @@ UNPACKED, UNPACKED_BESIDE, UNPACKED_NEAR = 7, 5, 3  # where small planes are not
 NEAR = 256  # positions that stay in the first-level cache
 PLANE = 1000  # positions of a plane whose elements adjoin, at most: lines take 0.3 to 1 of the time of larger ones
 TILE = 4096  # positions of a tile, at most: two buffers of 256 KiB
-READ = 4  # times as many positions of a tile as it has outputs, at most
+# Times as many positions as outputs, at most: of a tile, and of a plane whose elements adjoin.
+READ, READ_PLANE = 4, 10
 SPARE = 4  # of so many planes one may be done twice, at most
 
 
@@ -65,10 +66,11 @@ def transposed_walk(kernel: Any, axes: Axes, item_bytes: int) -> WalkParts | Non
     tile = _Tile(rows, columns, rows.out_size, columns.out_size)
     if beside:
         tile = _reduced(tile)
-        serves = planes.out_step == item_bytes and tile.read <= READ * tile.share * tile.width
+        serves = planes.out_step == item_bytes
     else:
         serves = rows.size * columns.size <= PLANE and _adjoin(kernel, rows, columns, item_bytes)
-    if not serves or tile.positions > TILE:
+    most = (READ if beside else READ_PLANE) * tile.share * tile.width
+    if not serves or tile.read > most or tile.positions > TILE:
         return None
     settings = np.zeros(kernel.SETTINGS, np.int64)
     settings[kernel.ROWS], settings[kernel.TILE] = tile.share, tile.width
@@ -95,7 +97,7 @@ def _serves(axis: SpatialAxis, shortest: int) -> bool:
 
 
 def _adjoin(kernel: Any, rows: SpatialAxis, columns: SpatialAxis, item_bytes: int) -> bool:
-    """Whether the elements of a plane do, all of which windows have, and its outputs; units of them at least."""
+    """Whether a plane's elements adjoin, and are all in windows, and its outputs do; either fill a unit at least."""
     spatial = rows, columns
     if any(axis.out_size - 1 - axis.padding + axis.window < axis.size for axis in spatial):
         return False
