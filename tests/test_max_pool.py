@@ -59,9 +59,9 @@ TRANSPOSED = [
     ((64, 20, 6), Windows((2, 5), (1, 1), (1, 1), (1, 2), (20, 6))),
     ((64, 8, 21), Windows((3, 3), (1, 1), (1, 1), (1, 1), (8, 21))),
 ]
-# Of these none can be transposed: windows of nothing but padding, at either end; steps between windows, or within them; elements
-# that no window has; fewer planes than a vector has lanes, and fewer elements than are transposed at once; three axes. Or
-# it does not pay: few outputs of many elements.
+# Of these none can be transposed: windows of nothing but padding, at either end; steps between windows, or within them;
+# elements that no window has; fewer planes than a vector has lanes, and fewer elements than are transposed at once;
+# three axes. Of one it would not pay: few outputs of many elements.
 LEFT = [
     ((64, 4, 9), Windows((2, 3), (1, 1), (1, 1), (2, 1), (6, 9))),
     ((64, 4, 9), Windows((2, 3), (1, 1), (1, 1), (1, 1), (6, 9))),
