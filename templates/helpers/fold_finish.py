@@ -23,6 +23,7 @@ from memory import _load, _pointer, _splat
 from planes import WRITTEN_OUT, _each_strip, _Planes
 from seldom import _or_else
 from stores import _store_past
+from vectors import _greater, _lesser
 
 NONE = 0
 MEAN = 1
@@ -68,8 +69,7 @@ def _power_of_two(builder: Any, exponent: Any) -> Any:
 
 def _clamped(builder: Any, value: Any, least: int, most: int) -> Any:
     low, high = _same(value.type, least), _same(value.type, most)
-    value = builder.select(builder.icmp_signed(">", value, low), value, low)
-    return builder.select(builder.icmp_signed("<", value, high), value, high)
+    return _lesser(builder, _greater(builder, value, low), high)
 
 
 class _Finish:

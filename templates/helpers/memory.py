@@ -51,6 +51,12 @@ def _bytes_of(element: Any) -> int:
     return 4 if element == ir.FloatType() else 8
 
 
+def _shuffled(builder: Any, a: Any, b: Any, order: list[int]) -> Any:
+    """The lanes of a, then b, that have these numbers."""
+    numbers = ir.Constant(ir.VectorType(ir.IntType(32), len(order)), order)
+    return builder.shuffle_vector(a, b, numbers)
+
+
 def _collected(builder: Any, vectors: list[Any], places: list[int]) -> Any:
     """A vector of what stands at so many `places`, in rising order, counted through all of the vectors; of one, all."""
     lanes = vectors[0].type.count
@@ -62,16 +68,15 @@ def _collected(builder: Any, vectors: list[Any], places: list[int]) -> Any:
             lane if place < begin else lanes + min(place - begin, lanes - 1)
             for lane, place in zip(order, places, strict=True)
         ]
-        mask = ir.Constant(ir.VectorType(ir.IntType(32), lanes), order)
-        value = builder.shuffle_vector(value, vector, mask)
+        value = _shuffled(builder, value, vector, order)
         order = list(range(lanes))
     return value
 
 
 def _lanes_from(builder: Any, vector: Any, first: int, count: int) -> Any:
     """So many lanes from number `first` on."""
-    order = ir.Constant(ir.VectorType(ir.IntType(32), count), list(range(first, first + count)))
-    return builder.shuffle_vector(vector, ir.Constant(vector.type, ir.Undefined), order)
+    undefined = ir.Constant(vector.type, ir.Undefined)
+    return _shuffled(builder, vector, undefined, list(range(first, first + count)))
 
 
 def _picked(builder: Any, address: Any, step: int, vector: Any) -> Any:

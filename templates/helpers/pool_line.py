@@ -29,7 +29,7 @@ from ranks import Ranks, _joined, _least, _width
 from stores import _store_lanes, _store_past
 from strips import WIDEST, _after, _place, _runs, _vector
 from target import _zen
-from vectors import _any
+from vectors import _any, _lesser
 
 
 class Planes(NamedTuple):
@@ -371,7 +371,7 @@ def fold_block(
             cgutils.for_range(builder, planes) as loop,
             cgutils.for_range_slice(builder, i64(0), n, lanes, i64) as (begin, _),
         ):
-            strip(loop.index, builder.select(builder.icmp_signed("<", begin, end), begin, end))
+            strip(loop.index, _lesser(builder, begin, end))
         return context.get_dummy_value()
 
     i64 = types.int64

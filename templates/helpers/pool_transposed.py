@@ -34,7 +34,7 @@ from order_key import _rule
 from pool_settings import BATCH, BUFFER, ROWS, TILE, _tables
 from ranks import _joined, _least, element_size
 from strips import _place, _vector
-from transposing import _load_units, _transposed, _unit, _units
+from transposing import _each_unit, _load_transposed, _transposed, _unit, _units
 from vectors import _greater, _lesser
 from walk import axis_of
 from windows import COLUMNS, OUT_SIZE, OUT_STEP, PADDING, SIZE, STEP, WINDOW
@@ -79,7 +79,6 @@ def _each_position(
     i64 = positions.rows.type
     item_bytes = i64(unit.element.width // 8)
     beside = builder.icmp_signed("==", positions.plane_step, item_bytes)
-    n, lanes = builder.mul(positions.rows, positions.columns), i64(unit.count)
     with builder.if_else(beside) as (then, otherwise):
         with (
             then,
@@ -88,11 +87,8 @@ def _each_position(
         ):
             row, column = rows.index, columns.index
             one(builder.add(builder.mul(row, positions.pitch), column), row, column)
-        with (
-            otherwise,
-            cgutils.for_range_slice(builder, i64(0), n, lanes, i64) as (begin, _),
-        ):
-            several(_lesser(builder, begin, builder.sub(n, lanes)))
+        with otherwise:
+            _each_unit(builder, builder.mul(positions.rows, positions.columns), unit, several)
 
 
 @intrinsic
@@ -131,9 +127,8 @@ def rank_positions(
             for k in range(unit.count):
                 _prefetch(builder, builder.gep(ahead, [i64(k * VECTOR_BYTES)]), 2)
             address = builder.add(source, builder.mul(first, item_bytes))
-            units = _units(builder, address, where.plane_step, unit.count)
-            vectors = [_load_units(builder, pointers, unit) for pointers in units]
-            for i, bits in enumerate(_transposed(builder, vectors)):
+            vectors = _load_transposed(builder, address, where.plane_step, unit)
+            for i, bits in enumerate(vectors):
                 store(bits, builder.add(first, i64(i)))
 
         _each_position(builder, where, unit, one, several)

@@ -16,7 +16,7 @@ from key_run import _lanes
 from loops import _tree
 from memory import VECTOR_BYTES, _load, _pointer, _prefetch, _splat
 from order_key import _floats_of, _order_key, _rule, _sign
-from vectors import _any, _greater, _greatest_lane
+from vectors import _any, _greater, _greatest_lane, _lesser
 
 LEAST_BY_FLOATS = 3  # whole vectors before the last of a row that is compared as floats: 1.1 of the time with fewer
 MOST_LANES = 64  # of a word
@@ -35,6 +35,11 @@ def _lowest(builder: Any, word: Any) -> Any:
 
 def _highest(builder: Any, word: Any) -> Any:
     return builder.sub(word.type(MOST_LANES - 1), builder.ctlz(word, ir.IntType(1)(0)))
+
+
+def _end(builder: Any, word: Any, late: Any) -> Any:
+    """The lowest bit of a word, `late` the highest."""
+    return builder.select(late, _highest(builder, word), _lowest(builder, word))
 
 
 @intrinsic
@@ -56,12 +61,11 @@ def greatest_place(_context: Any, address: Any, n: Any, late: Any, rule: Any) ->
             few = _few(context, builder, vector, n)
             bits = _load_short(builder, address, few, vector)
             keys = _order_key(builder, bits, rule)
-            least = ir.Constant(vector, [-(2 ** (vector.element.width - 1))] * vector.count)
+            least = _splat(builder, _sign(vector.element), vector)
             key = _greatest_lane(builder, builder.select(few.mask, keys, least))
             equal = builder.icmp_signed("==", keys, _splat(builder, key, vector))
             found = _lane_bits(builder, builder.and_(few.mask, equal))
-            place = builder.select(late, _highest(builder, found), _lowest(builder, found))
-            builder.store(place, found_place)
+            builder.store(_end(builder, found, late), found_place)
             builder.store(builder.sext(key, i64) if key.type.width < 64 else key, found_key)
 
         full = _lanes(rule.flip.type)
@@ -230,19 +234,18 @@ def greatest_place_of_many(
         key = _greatest_lane(builder, builder.load(best))
         equal = builder.icmp_signed("==", builder.load(best), _splat(builder, key, vector))
         places = builder.load(where)
-        least = ir.Constant(vector, [-(2 ** (width - 1))] * vector.count)
+        least = _splat(builder, _sign(vector.element), vector)
         backward = builder.select(equal, builder.sub(ir.Constant(vector, None), places), least)
         earliest = _greatest_lane(builder, backward)
         found = _lane_bits(
             builder, builder.icmp_signed("==", backward, _splat(builder, earliest, vector))
         )
-        lane = builder.select(late, _highest(builder, found), _lowest(builder, found))
+        lane = _end(builder, found, late)
         earliest = builder.sext(earliest, i64) if width < 64 else earliest
         steps = builder.mul(builder.sub(i64(0), earliest), step)
         shift = i64((width // 8).bit_length() - 1)
         offset = builder.add(first, steps)
-        offset = builder.select(builder.icmp_signed("<", offset, i64(0)), i64(0), offset)
-        offset = builder.select(builder.icmp_signed(">", offset, last), last, offset)
+        offset = _lesser(builder, _greater(builder, offset, i64(0)), last)
         place = builder.add(builder.ashr(offset, shift), lane)
         key = builder.sext(key, i64) if width < 64 else key
         return context.make_tuple(builder, signature.return_type, (key, place))

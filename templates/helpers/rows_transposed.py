@@ -13,7 +13,7 @@ from key_run import _lanes
 from memory import VECTOR_BYTES, _pointer, _prefetch, _splat, _store
 from order_key import _order_key, _rule, _sign
 from target import _target_has
-from transposing import UNIT_BYTES, _load_units, _transposed, _unit, _units
+from transposing import UNIT_BYTES, _each_unit, _load_transposed, _unit
 from vectors import _greater
 
 LONGEST_BYTES = 128  # of a row: 0.35 to 0.9 of the time, of longer ones 0.8 to 1.3
@@ -62,11 +62,10 @@ def search_transposed(
         i64 = n.type
         size = i64(element.width // 8)
         step = builder.mul(n, size)
-        lowest = ir.Constant(vector, [_sign(element).constant] * vector.count)
+        lowest = _splat(builder, _sign(element), vector)
         keys = cgutils.alloca_once_value(builder, lowest)
         places = cgutils.alloca_once_value(builder, ir.Constant(vector, None))
         ties = _splat(builder, late, ir.VectorType(ir.IntType(1), vector.count))
-        end = builder.sub(n, i64(unit.count))
 
         def take(number: Any, bits: Any) -> None:
             new, old = _order_key(builder, bits, rule), builder.load(keys)
@@ -79,19 +78,18 @@ def search_transposed(
             number = _splat(builder, number, vector)
             builder.store(builder.select(better, number, builder.load(places)), places)
 
-        with cgutils.for_range_slice(builder, i64(0), n, i64(unit.count), i64) as (begin, _):
-            # The last unit overlaps: elements are met again in their order, which changes nothing.
-            first = builder.select(builder.icmp_signed("<", begin, end), begin, end)
-            for i in range(unit.count):
-                offset = builder.mul(builder.add(begin, i64(i)), i64(VECTOR_BYTES))
+        def search(first: Any) -> None:
+            # Where units overlap, elements are met again in their order, which changes nothing.
+            numbers = [builder.add(first, i64(i)) for i in range(unit.count)]
+            for number in numbers:  # of lines as well: rows fill as many as each has elements
+                offset = builder.mul(number, i64(VECTOR_BYTES))
                 _prefetch(builder, _pointer(builder, address, builder.add(ahead, offset)), 1)
             start = builder.add(address, builder.mul(first, size))
-            vectors = [
-                _load_units(builder, pointers, unit)
-                for pointers in _units(builder, start, step, unit.count)
-            ]
-            for i, bits in enumerate(_transposed(builder, vectors)):
-                take(builder.add(first, i64(i)), bits)
+            vectors = _load_transposed(builder, start, step, unit)
+            for number, bits in zip(numbers, vectors, strict=True):
+                take(number, bits)
+
+        _each_unit(builder, n, unit, search)
         _store(builder, builder.load(keys), _pointer(builder, best))
         _store(builder, builder.load(places), _pointer(builder, where))
         return context.get_dummy_value()

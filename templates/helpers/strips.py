@@ -10,6 +10,7 @@ from numba.core import cgutils
 from few_lanes import _few, _has_masks
 from memory import VECTOR_BYTES, _pointer, _splat
 from ranks import _width
+from vectors import _lesser
 
 WIDEST = 2  # registers of a vector of ranks, at most
 
@@ -61,7 +62,7 @@ def _runs(
 
         def strips(plane: Any, number: Any) -> None:
             with cgutils.for_range_slice(builder, i64(0), n, lanes, i64) as (begin, _):
-                first = builder.select(builder.icmp_signed("<", begin, last), begin, last)
+                first = _lesser(builder, begin, last)
                 run(vector, plane, number, first, builder.sub(begin, first), None)
 
         with builder.if_else(builder.icmp_signed(">=", n, lanes)) as (then, other):

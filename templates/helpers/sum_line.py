@@ -14,7 +14,7 @@ from compiled import helper
 from few_lanes import _load_few, _store_few
 from half import _like
 from loops import _cases
-from memory import NEAR_STEPS, _load, _pointer, _splat, _store, split
+from memory import NEAR_STEPS, _load, _pointer, _shuffled, _splat, _store, split
 from pool_line import Destination, Pieces, Planes, Runs, _fold_runs, copy_element
 from pool_settings import LANE_OUT, LINE, PAST, PITCH, SPATIAL
 from ranks import _least, element_size, rank_size
@@ -222,8 +222,7 @@ def spread_sums(_context: Any, target: Any, source: Any, n: Any, apart: Any, ran
             for begin in range(0, step * lanes, lanes):
                 places = range(begin, begin + lanes)
                 order = [lanes if place % step else place // step for place in places]
-                order = ir.Constant(ir.VectorType(ir.IntType(32), lanes), order)
-                part = builder.shuffle_vector(value, _least(vector), order)
+                part = _shuffled(builder, value, _least(vector), order)
                 with builder.if_then(builder.icmp_signed("<=", i64(begin), last)):
                     _store(builder, part, builder.gep(start, [i64(begin * ranks.ranks.bytes)]))
 

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from llvmlite import ir
+from numba.core import cgutils
 
-from memory import VECTOR_BYTES, _load, _pointer
+from memory import VECTOR_BYTES, _load, _pointer, _shuffled
+from vectors import _lesser
 
 UNIT_BYTES = 16  # of a row that are transposed at once: as much as instructions interleave
 
@@ -14,12 +17,6 @@ UNIT_BYTES = 16  # of a row that are transposed at once: as much as instructions
 def _unit(vector: Any) -> Any:
     """As many elements of one row as are transposed at once."""
     return ir.VectorType(vector.element, vector.count * UNIT_BYTES // VECTOR_BYTES)
-
-
-def _shuffled(builder: Any, a: Any, b: Any, order: list[int]) -> Any:
-    return builder.shuffle_vector(
-        a, b, ir.Constant(ir.VectorType(ir.IntType(32), len(order)), order)
-    )
 
 
 def _transposed(builder: Any, vectors: list[Any]) -> list[Any]:
@@ -57,3 +54,16 @@ def _load_units(builder: Any, pointers: list[Any], unit: Any) -> Any:
         pairs = zip(parts[::2], parts[1::2], strict=True)
         parts = [_shuffled(builder, a, b, order) for a, b in pairs]
     return parts[0]
+
+
+def _load_transposed(builder: Any, address: Any, step: Any, unit: Any) -> list[Any]:
+    """A unit of each of as many rows as a vector has lanes: vectors of one element of each; see _units."""
+    units = _units(builder, address, step, unit.count)
+    return _transposed(builder, [_load_units(builder, pointers, unit) for pointers in units])
+
+
+def _each_unit(builder: Any, n: Any, unit: Any, body: Callable[[Any], None]) -> None:
+    """`body(first)` for units of n elements, one at least, of which the last may overlap the one before it."""
+    i64, lanes = n.type, n.type(unit.count)
+    with cgutils.for_range_slice(builder, i64(0), n, lanes, i64) as (begin, _):
+        body(_lesser(builder, begin, builder.sub(n, lanes)))

@@ -252,6 +252,12 @@ def _bytes_of(element: Any) -> int:
     return 4 if element == ir.FloatType() else 8
 
 
+def _shuffled(builder: Any, a: Any, b: Any, order: list[int]) -> Any:
+    """The lanes of a, then b, that have these numbers."""
+    numbers = ir.Constant(ir.VectorType(ir.IntType(32), len(order)), order)
+    return builder.shuffle_vector(a, b, numbers)
+
+
 def _collected(builder: Any, vectors: list[Any], places: list[int]) -> Any:
     """A vector of what stands at so many `places`, in rising order, counted through all of the vectors; of one, all."""
     lanes = vectors[0].type.count
@@ -263,16 +269,15 @@ def _collected(builder: Any, vectors: list[Any], places: list[int]) -> Any:
             lane if place < begin else lanes + min(place - begin, lanes - 1)
             for lane, place in zip(order, places, strict=True)
         ]
-        mask = ir.Constant(ir.VectorType(ir.IntType(32), lanes), order)
-        value = builder.shuffle_vector(value, vector, mask)
+        value = _shuffled(builder, value, vector, order)
         order = list(range(lanes))
     return value
 
 
 def _lanes_from(builder: Any, vector: Any, first: int, count: int) -> Any:
     """So many lanes from number `first` on."""
-    order = ir.Constant(ir.VectorType(ir.IntType(32), count), list(range(first, first + count)))
-    return builder.shuffle_vector(vector, ir.Constant(vector.type, ir.Undefined), order)
+    undefined = ir.Constant(vector.type, ir.Undefined)
+    return _shuffled(builder, vector, undefined, list(range(first, first + count)))
 
 
 def _picked(builder: Any, address: Any, step: int, vector: Any) -> Any:
@@ -903,6 +908,10 @@ def _any(builder: Any, mask: Any) -> Any:
 
 def _greater(builder: Any, a: Any, b: Any) -> Any:
     return builder.select(builder.icmp_signed(">", a, b), a, b)
+
+
+def _lesser(builder: Any, a: Any, b: Any) -> Any:
+    return builder.select(builder.icmp_signed("<", a, b), a, b)
 
 
 def _greatest_lane(builder: Any, keys: Any) -> Any:
@@ -2177,12 +2186,6 @@ def _unit(vector: Any) -> Any:
     return ir.VectorType(vector.element, vector.count * UNIT_BYTES // VECTOR_BYTES)
 
 
-def _shuffled(builder: Any, a: Any, b: Any, order: list[int]) -> Any:
-    return builder.shuffle_vector(
-        a, b, ir.Constant(ir.VectorType(ir.IntType(32), len(order)), order)
-    )
-
-
 def _transposed(builder: Any, vectors: list[Any]) -> list[Any]:
     """As many vectors as a unit has lanes: lane i of each unit of vector k becomes lane k of that unit of vector i."""
     lanes, unit = vectors[0].type.count, len(vectors)
@@ -2220,6 +2223,19 @@ def _load_units(builder: Any, pointers: list[Any], unit: Any) -> Any:
     return parts[0]
 
 
+def _load_transposed(builder: Any, address: Any, step: Any, unit: Any) -> list[Any]:
+    """A unit of each of as many rows as a vector has lanes: vectors of one element of each; see _units."""
+    units = _units(builder, address, step, unit.count)
+    return _transposed(builder, [_load_units(builder, pointers, unit) for pointers in units])
+
+
+def _each_unit(builder: Any, n: Any, unit: Any, body: Callable[[Any], None]) -> None:
+    """`body(first)` for units of n elements, one at least, of which the last may overlap the one before it."""
+    i64, lanes = n.type, n.type(unit.count)
+    with cgutils.for_range_slice(builder, i64(0), n, lanes, i64) as (begin, _):
+        body(_lesser(builder, begin, builder.sub(n, lanes)))
+
+
 LEAST_BY_FLOATS = 3  # whole vectors before the last of a row that is compared as floats: 1.1 of the time with fewer
 MOST_LANES = 64  # of a word
 
@@ -2237,6 +2253,11 @@ def _lowest(builder: Any, word: Any) -> Any:
 
 def _highest(builder: Any, word: Any) -> Any:
     return builder.sub(word.type(MOST_LANES - 1), builder.ctlz(word, ir.IntType(1)(0)))
+
+
+def _end(builder: Any, word: Any, late: Any) -> Any:
+    """The lowest bit of a word, `late` the highest."""
+    return builder.select(late, _highest(builder, word), _lowest(builder, word))
 
 
 @intrinsic
@@ -2258,12 +2279,11 @@ def greatest_place(_context: Any, address: Any, n: Any, late: Any, rule: Any) ->
             few = _few(context, builder, vector, n)
             bits = _load_short(builder, address, few, vector)
             keys = _order_key(builder, bits, rule)
-            least = ir.Constant(vector, [-(2 ** (vector.element.width - 1))] * vector.count)
+            least = _splat(builder, _sign(vector.element), vector)
             key = _greatest_lane(builder, builder.select(few.mask, keys, least))
             equal = builder.icmp_signed("==", keys, _splat(builder, key, vector))
             found = _lane_bits(builder, builder.and_(few.mask, equal))
-            place = builder.select(late, _highest(builder, found), _lowest(builder, found))
-            builder.store(place, found_place)
+            builder.store(_end(builder, found, late), found_place)
             builder.store(builder.sext(key, i64) if key.type.width < 64 else key, found_key)
 
         full = _lanes(rule.flip.type)
@@ -2432,19 +2452,18 @@ def greatest_place_of_many(
         key = _greatest_lane(builder, builder.load(best))
         equal = builder.icmp_signed("==", builder.load(best), _splat(builder, key, vector))
         places = builder.load(where)
-        least = ir.Constant(vector, [-(2 ** (width - 1))] * vector.count)
+        least = _splat(builder, _sign(vector.element), vector)
         backward = builder.select(equal, builder.sub(ir.Constant(vector, None), places), least)
         earliest = _greatest_lane(builder, backward)
         found = _lane_bits(
             builder, builder.icmp_signed("==", backward, _splat(builder, earliest, vector))
         )
-        lane = builder.select(late, _highest(builder, found), _lowest(builder, found))
+        lane = _end(builder, found, late)
         earliest = builder.sext(earliest, i64) if width < 64 else earliest
         steps = builder.mul(builder.sub(i64(0), earliest), step)
         shift = i64((width // 8).bit_length() - 1)
         offset = builder.add(first, steps)
-        offset = builder.select(builder.icmp_signed("<", offset, i64(0)), i64(0), offset)
-        offset = builder.select(builder.icmp_signed(">", offset, last), last, offset)
+        offset = _lesser(builder, _greater(builder, offset, i64(0)), last)
         place = builder.add(builder.ashr(offset, shift), lane)
         key = builder.sext(key, i64) if width < 64 else key
         return context.make_tuple(builder, signature.return_type, (key, place))
@@ -2692,11 +2711,10 @@ def search_transposed(
         i64 = n.type
         size = i64(element.width // 8)
         step = builder.mul(n, size)
-        lowest = ir.Constant(vector, [_sign(element).constant] * vector.count)
+        lowest = _splat(builder, _sign(element), vector)
         keys = cgutils.alloca_once_value(builder, lowest)
         places = cgutils.alloca_once_value(builder, ir.Constant(vector, None))
         ties = _splat(builder, late, ir.VectorType(ir.IntType(1), vector.count))
-        end = builder.sub(n, i64(unit.count))
 
         def take(number: Any, bits: Any) -> None:
             new, old = _order_key(builder, bits, rule), builder.load(keys)
@@ -2709,19 +2727,18 @@ def search_transposed(
             number = _splat(builder, number, vector)
             builder.store(builder.select(better, number, builder.load(places)), places)
 
-        with cgutils.for_range_slice(builder, i64(0), n, i64(unit.count), i64) as (begin, _):
-            # The last unit overlaps: elements are met again in their order, which changes nothing.
-            first = builder.select(builder.icmp_signed("<", begin, end), begin, end)
-            for i in range(unit.count):
-                offset = builder.mul(builder.add(begin, i64(i)), i64(VECTOR_BYTES))
+        def search(first: Any) -> None:
+            # Where units overlap, elements are met again in their order, which changes nothing.
+            numbers = [builder.add(first, i64(i)) for i in range(unit.count)]
+            for number in numbers:  # of lines as well: rows fill as many as each has elements
+                offset = builder.mul(number, i64(VECTOR_BYTES))
                 _prefetch(builder, _pointer(builder, address, builder.add(ahead, offset)), 1)
             start = builder.add(address, builder.mul(first, size))
-            vectors = [
-                _load_units(builder, pointers, unit)
-                for pointers in _units(builder, start, step, unit.count)
-            ]
-            for i, bits in enumerate(_transposed(builder, vectors)):
-                take(builder.add(first, i64(i)), bits)
+            vectors = _load_transposed(builder, start, step, unit)
+            for number, bits in zip(numbers, vectors, strict=True):
+                take(number, bits)
+
+        _each_unit(builder, n, unit, search)
         _store(builder, builder.load(keys), _pointer(builder, best))
         _store(builder, builder.load(places), _pointer(builder, where))
         return context.get_dummy_value()

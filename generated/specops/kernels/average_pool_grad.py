@@ -197,6 +197,12 @@ def _bytes_of(element: Any) -> int:
     return 4 if element == ir.FloatType() else 8
 
 
+def _shuffled(builder: Any, a: Any, b: Any, order: list[int]) -> Any:
+    """The lanes of a, then b, that have these numbers."""
+    numbers = ir.Constant(ir.VectorType(ir.IntType(32), len(order)), order)
+    return builder.shuffle_vector(a, b, numbers)
+
+
 def _collected(builder: Any, vectors: list[Any], places: list[int]) -> Any:
     """A vector of what stands at so many `places`, in rising order, counted through all of the vectors; of one, all."""
     lanes = vectors[0].type.count
@@ -208,16 +214,15 @@ def _collected(builder: Any, vectors: list[Any], places: list[int]) -> Any:
             lane if place < begin else lanes + min(place - begin, lanes - 1)
             for lane, place in zip(order, places, strict=True)
         ]
-        mask = ir.Constant(ir.VectorType(ir.IntType(32), lanes), order)
-        value = builder.shuffle_vector(value, vector, mask)
+        value = _shuffled(builder, value, vector, order)
         order = list(range(lanes))
     return value
 
 
 def _lanes_from(builder: Any, vector: Any, first: int, count: int) -> Any:
     """So many lanes from number `first` on."""
-    order = ir.Constant(ir.VectorType(ir.IntType(32), count), list(range(first, first + count)))
-    return builder.shuffle_vector(vector, ir.Constant(vector.type, ir.Undefined), order)
+    undefined = ir.Constant(vector.type, ir.Undefined)
+    return _shuffled(builder, vector, undefined, list(range(first, first + count)))
 
 
 def _opaque(builder: Any, value: Any) -> Any:
@@ -848,6 +853,28 @@ def _store_past(builder: Any, value: Any, start: Any, first: Any, few: Any, past
             _store_lanes(builder, value, start, first, None)
 
 
+def _strips(builder: Any, lanes: int, columns: Any, strip: Callable[[Any, Any], None]) -> None:
+    """strip(column, count) for each vector of columns; count is None but for the last, a part of one."""
+    i64 = columns.type
+    whole = builder.and_(columns, i64(-lanes))
+    loop = cgutils.for_range_slice(builder, i64(0), whole, i64(lanes), i64)
+    with loop as (column, _):
+        strip(column, None)
+    left = builder.sub(columns, whole)
+    with builder.if_then(builder.icmp_signed(">", left, i64(0))):
+        strip(whole, left)
+
+
+def _any(builder: Any, mask: Any) -> Any:
+    """Whether a lane is True."""
+    bits = builder.bitcast(mask, ir.IntType(mask.type.count))
+    return builder.icmp_unsigned("!=", bits, bits.type(0))
+
+
+def _lesser(builder: Any, a: Any, b: Any) -> Any:
+    return builder.select(builder.icmp_signed("<", a, b), a, b)
+
+
 WIDEST = 2  # registers of a vector of ranks, at most
 
 
@@ -898,7 +925,7 @@ def _runs(
 
         def strips(plane: Any, number: Any) -> None:
             with cgutils.for_range_slice(builder, i64(0), n, lanes, i64) as (begin, _):
-                first = builder.select(builder.icmp_signed("<", begin, last), begin, last)
+                first = _lesser(builder, begin, last)
                 run(vector, plane, number, first, builder.sub(begin, first), None)
 
         with builder.if_else(builder.icmp_signed(">=", n, lanes)) as (then, other):
@@ -920,24 +947,6 @@ def _after(builder: Any, done: Any, value: Any, old: Any) -> Any:
     done = _splat(builder, builder.trunc(done, ir.IntType(32)), numbers)
     new = builder.icmp_signed(">=", ir.Constant(numbers, list(range(numbers.count))), done)
     return builder.select(new, value, old)
-
-
-def _strips(builder: Any, lanes: int, columns: Any, strip: Callable[[Any, Any], None]) -> None:
-    """strip(column, count) for each vector of columns; count is None but for the last, a part of one."""
-    i64 = columns.type
-    whole = builder.and_(columns, i64(-lanes))
-    loop = cgutils.for_range_slice(builder, i64(0), whole, i64(lanes), i64)
-    with loop as (column, _):
-        strip(column, None)
-    left = builder.sub(columns, whole)
-    with builder.if_then(builder.icmp_signed(">", left, i64(0))):
-        strip(whole, left)
-
-
-def _any(builder: Any, mask: Any) -> Any:
-    """Whether a lane is True."""
-    bits = builder.bitcast(mask, ir.IntType(mask.type.count))
-    return builder.icmp_unsigned("!=", bits, bits.type(0))
 
 
 class Planes(NamedTuple):
@@ -1400,8 +1409,7 @@ def spread_sums(_context: Any, target: Any, source: Any, n: Any, apart: Any, ran
             for begin in range(0, step * lanes, lanes):
                 places = range(begin, begin + lanes)
                 order = [lanes if place % step else place // step for place in places]
-                order = ir.Constant(ir.VectorType(ir.IntType(32), lanes), order)
-                part = builder.shuffle_vector(value, _least(vector), order)
+                part = _shuffled(builder, value, _least(vector), order)
                 with builder.if_then(builder.icmp_signed("<=", i64(begin), last)):
                     _store(builder, part, builder.gep(start, [i64(begin * ranks.ranks.bytes)]))
 

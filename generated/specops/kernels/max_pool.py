@@ -215,6 +215,12 @@ def _bytes_of(element: Any) -> int:
     return 4 if element == ir.FloatType() else 8
 
 
+def _shuffled(builder: Any, a: Any, b: Any, order: list[int]) -> Any:
+    """The lanes of a, then b, that have these numbers."""
+    numbers = ir.Constant(ir.VectorType(ir.IntType(32), len(order)), order)
+    return builder.shuffle_vector(a, b, numbers)
+
+
 def _collected(builder: Any, vectors: list[Any], places: list[int]) -> Any:
     """A vector of what stands at so many `places`, in rising order, counted through all of the vectors; of one, all."""
     lanes = vectors[0].type.count
@@ -226,16 +232,15 @@ def _collected(builder: Any, vectors: list[Any], places: list[int]) -> Any:
             lane if place < begin else lanes + min(place - begin, lanes - 1)
             for lane, place in zip(order, places, strict=True)
         ]
-        mask = ir.Constant(ir.VectorType(ir.IntType(32), lanes), order)
-        value = builder.shuffle_vector(value, vector, mask)
+        value = _shuffled(builder, value, vector, order)
         order = list(range(lanes))
     return value
 
 
 def _lanes_from(builder: Any, vector: Any, first: int, count: int) -> Any:
     """So many lanes from number `first` on."""
-    order = ir.Constant(ir.VectorType(ir.IntType(32), count), list(range(first, first + count)))
-    return builder.shuffle_vector(vector, ir.Constant(vector.type, ir.Undefined), order)
+    undefined = ir.Constant(vector.type, ir.Undefined)
+    return _shuffled(builder, vector, undefined, list(range(first, first + count)))
 
 
 def _picked(builder: Any, address: Any, step: int, vector: Any) -> Any:
@@ -1021,80 +1026,6 @@ def _store_past(builder: Any, value: Any, start: Any, first: Any, few: Any, past
             _store_lanes(builder, value, start, first, None)
 
 
-WIDEST = 2  # registers of a vector of ranks, at most
-
-
-def _place(builder: Any, address: Any, *steps: tuple[Any, Any]) -> Any:
-    """A pointer at `address`, so many steps of so many bytes further."""
-    for number, step in steps:
-        address = builder.add(address, builder.mul(number, step))
-    return _pointer(builder, address)
-
-
-def _vector(element: Any, registers: int = 1) -> Any:
-    return ir.VectorType(element, registers * VECTOR_BYTES * 8 // _width(element))
-
-
-def _runs(
-    context: Any,
-    builder: Any,
-    vector: Any,
-    planes: Any,
-    count: Any,
-    n: Any,
-    run: Any,
-    halves: bool = False,
-) -> None:
-    """`run(vector, plane, number, first, done, few)` for `count` runs of each plane, of n lanes, in strips of a vector.
-
-    The last strip overlaps: its first `done` lanes were those of the strip before. `few` is None but where there is no
-    whole one. `halves`: without masks, runs shorter than a vector have strips of half a one, which takes 0.35 to 0.75
-    of the time of small planes; not where there would be much more to compile.
-    """
-    builder.function.attributes.add("optsize")  # else LLVM unrolls what _by_count leaves
-    i64 = n.type
-
-    def each(strip: Any) -> None:
-        with (
-            cgutils.for_range(builder, planes) as plane,
-            cgutils.for_range(builder, count) as loop,
-        ):
-            strip(plane.index, loop.index)
-
-    def of_few(vector: Any) -> None:
-        few = _few(context, builder, vector, n)
-        each(lambda plane, number: run(vector, plane, number, i64(0), i64(0), few))
-
-    def of_whole(vector: Any, otherwise: Any) -> None:
-        lanes = i64(vector.count)
-        last = builder.sub(n, lanes)
-
-        def strips(plane: Any, number: Any) -> None:
-            with cgutils.for_range_slice(builder, i64(0), n, lanes, i64) as (begin, _):
-                first = builder.select(builder.icmp_signed("<", begin, last), begin, last)
-                run(vector, plane, number, first, builder.sub(begin, first), None)
-
-        with builder.if_else(builder.icmp_signed(">=", n, lanes)) as (then, other):
-            with then:
-                each(strips)
-            with other:
-                otherwise()
-
-    if halves and not _has_masks(context):
-        half = ir.VectorType(vector.element, vector.count // 2)
-        of_whole(vector, lambda: of_whole(half, lambda: of_few(half)))
-    else:
-        of_whole(vector, lambda: of_few(vector))
-
-
-def _after(builder: Any, done: Any, value: Any, old: Any) -> Any:
-    """`value`, in the first `done` lanes `old`."""
-    numbers = ir.VectorType(ir.IntType(32), value.type.count)
-    done = _splat(builder, builder.trunc(done, ir.IntType(32)), numbers)
-    new = builder.icmp_signed(">=", ir.Constant(numbers, list(range(numbers.count))), done)
-    return builder.select(new, value, old)
-
-
 def _any(builder: Any, mask: Any) -> Any:
     """Whether a lane is True."""
     bits = builder.bitcast(mask, ir.IntType(mask.type.count))
@@ -1157,6 +1088,80 @@ class _Extremes:
         positive = builder.icmp_signed(">", signed, inf)
         negative = builder.icmp_unsigned(">", unsigned, builder.or_(inf, sign))
         return bits, _any(builder, builder.or_(positive, negative))
+
+
+WIDEST = 2  # registers of a vector of ranks, at most
+
+
+def _place(builder: Any, address: Any, *steps: tuple[Any, Any]) -> Any:
+    """A pointer at `address`, so many steps of so many bytes further."""
+    for number, step in steps:
+        address = builder.add(address, builder.mul(number, step))
+    return _pointer(builder, address)
+
+
+def _vector(element: Any, registers: int = 1) -> Any:
+    return ir.VectorType(element, registers * VECTOR_BYTES * 8 // _width(element))
+
+
+def _runs(
+    context: Any,
+    builder: Any,
+    vector: Any,
+    planes: Any,
+    count: Any,
+    n: Any,
+    run: Any,
+    halves: bool = False,
+) -> None:
+    """`run(vector, plane, number, first, done, few)` for `count` runs of each plane, of n lanes, in strips of a vector.
+
+    The last strip overlaps: its first `done` lanes were those of the strip before. `few` is None but where there is no
+    whole one. `halves`: without masks, runs shorter than a vector have strips of half a one, which takes 0.35 to 0.75
+    of the time of small planes; not where there would be much more to compile.
+    """
+    builder.function.attributes.add("optsize")  # else LLVM unrolls what _by_count leaves
+    i64 = n.type
+
+    def each(strip: Any) -> None:
+        with (
+            cgutils.for_range(builder, planes) as plane,
+            cgutils.for_range(builder, count) as loop,
+        ):
+            strip(plane.index, loop.index)
+
+    def of_few(vector: Any) -> None:
+        few = _few(context, builder, vector, n)
+        each(lambda plane, number: run(vector, plane, number, i64(0), i64(0), few))
+
+    def of_whole(vector: Any, otherwise: Any) -> None:
+        lanes = i64(vector.count)
+        last = builder.sub(n, lanes)
+
+        def strips(plane: Any, number: Any) -> None:
+            with cgutils.for_range_slice(builder, i64(0), n, lanes, i64) as (begin, _):
+                first = _lesser(builder, begin, last)
+                run(vector, plane, number, first, builder.sub(begin, first), None)
+
+        with builder.if_else(builder.icmp_signed(">=", n, lanes)) as (then, other):
+            with then:
+                each(strips)
+            with other:
+                otherwise()
+
+    if halves and not _has_masks(context):
+        half = ir.VectorType(vector.element, vector.count // 2)
+        of_whole(vector, lambda: of_whole(half, lambda: of_few(half)))
+    else:
+        of_whole(vector, lambda: of_few(vector))
+
+
+def _after(builder: Any, done: Any, value: Any, old: Any) -> Any:
+    """`value`, in the first `done` lanes `old`."""
+    numbers = ir.VectorType(ir.IntType(32), value.type.count)
+    done = _splat(builder, builder.trunc(done, ir.IntType(32)), numbers)
+    new = builder.icmp_signed(">=", ir.Constant(numbers, list(range(numbers.count))), done)
+    return builder.select(new, value, old)
 
 
 class Planes(NamedTuple):
@@ -1498,7 +1503,7 @@ def fold_block(
             cgutils.for_range(builder, planes) as loop,
             cgutils.for_range_slice(builder, i64(0), n, lanes, i64) as (begin, _),
         ):
-            strip(loop.index, builder.select(builder.icmp_signed("<", begin, end), begin, end))
+            strip(loop.index, _lesser(builder, begin, end))
         return context.get_dummy_value()
 
     i64 = types.int64
@@ -2436,12 +2441,6 @@ def _unit(vector: Any) -> Any:
     return ir.VectorType(vector.element, vector.count * UNIT_BYTES // VECTOR_BYTES)
 
 
-def _shuffled(builder: Any, a: Any, b: Any, order: list[int]) -> Any:
-    return builder.shuffle_vector(
-        a, b, ir.Constant(ir.VectorType(ir.IntType(32), len(order)), order)
-    )
-
-
 def _transposed(builder: Any, vectors: list[Any]) -> list[Any]:
     """As many vectors as a unit has lanes: lane i of each unit of vector k becomes lane k of that unit of vector i."""
     lanes, unit = vectors[0].type.count, len(vectors)
@@ -2477,6 +2476,19 @@ def _load_units(builder: Any, pointers: list[Any], unit: Any) -> Any:
         pairs = zip(parts[::2], parts[1::2], strict=True)
         parts = [_shuffled(builder, a, b, order) for a, b in pairs]
     return parts[0]
+
+
+def _load_transposed(builder: Any, address: Any, step: Any, unit: Any) -> list[Any]:
+    """A unit of each of as many rows as a vector has lanes: vectors of one element of each; see _units."""
+    units = _units(builder, address, step, unit.count)
+    return _transposed(builder, [_load_units(builder, pointers, unit) for pointers in units])
+
+
+def _each_unit(builder: Any, n: Any, unit: Any, body: Callable[[Any], None]) -> None:
+    """`body(first)` for units of n elements, one at least, of which the last may overlap the one before it."""
+    i64, lanes = n.type, n.type(unit.count)
+    with cgutils.for_range_slice(builder, i64(0), n, lanes, i64) as (begin, _):
+        body(_lesser(builder, begin, builder.sub(n, lanes)))
 
 
 class Positions(NamedTuple):
@@ -2518,7 +2530,6 @@ def _each_position(
     i64 = positions.rows.type
     item_bytes = i64(unit.element.width // 8)
     beside = builder.icmp_signed("==", positions.plane_step, item_bytes)
-    n, lanes = builder.mul(positions.rows, positions.columns), i64(unit.count)
     with builder.if_else(beside) as (then, otherwise):
         with (
             then,
@@ -2527,11 +2538,8 @@ def _each_position(
         ):
             row, column = rows.index, columns.index
             one(builder.add(builder.mul(row, positions.pitch), column), row, column)
-        with (
-            otherwise,
-            cgutils.for_range_slice(builder, i64(0), n, lanes, i64) as (begin, _),
-        ):
-            several(_lesser(builder, begin, builder.sub(n, lanes)))
+        with otherwise:
+            _each_unit(builder, builder.mul(positions.rows, positions.columns), unit, several)
 
 
 @intrinsic
@@ -2570,9 +2578,8 @@ def rank_positions(
             for k in range(unit.count):
                 _prefetch(builder, builder.gep(ahead, [i64(k * VECTOR_BYTES)]), 2)
             address = builder.add(source, builder.mul(first, item_bytes))
-            units = _units(builder, address, where.plane_step, unit.count)
-            vectors = [_load_units(builder, pointers, unit) for pointers in units]
-            for i, bits in enumerate(_transposed(builder, vectors)):
+            vectors = _load_transposed(builder, address, where.plane_step, unit)
+            for i, bits in enumerate(vectors):
                 store(bits, builder.add(first, i64(i)))
 
         _each_position(builder, where, unit, one, several)

@@ -244,6 +244,12 @@ def _bytes_of(element: Any) -> int:
     return 4 if element == ir.FloatType() else 8
 
 
+def _shuffled(builder: Any, a: Any, b: Any, order: list[int]) -> Any:
+    """The lanes of a, then b, that have these numbers."""
+    numbers = ir.Constant(ir.VectorType(ir.IntType(32), len(order)), order)
+    return builder.shuffle_vector(a, b, numbers)
+
+
 def _collected(builder: Any, vectors: list[Any], places: list[int]) -> Any:
     """A vector of what stands at so many `places`, in rising order, counted through all of the vectors; of one, all."""
     lanes = vectors[0].type.count
@@ -255,16 +261,15 @@ def _collected(builder: Any, vectors: list[Any], places: list[int]) -> Any:
             lane if place < begin else lanes + min(place - begin, lanes - 1)
             for lane, place in zip(order, places, strict=True)
         ]
-        mask = ir.Constant(ir.VectorType(ir.IntType(32), lanes), order)
-        value = builder.shuffle_vector(value, vector, mask)
+        value = _shuffled(builder, value, vector, order)
         order = list(range(lanes))
     return value
 
 
 def _lanes_from(builder: Any, vector: Any, first: int, count: int) -> Any:
     """So many lanes from number `first` on."""
-    order = ir.Constant(ir.VectorType(ir.IntType(32), count), list(range(first, first + count)))
-    return builder.shuffle_vector(vector, ir.Constant(vector.type, ir.Undefined), order)
+    undefined = ir.Constant(vector.type, ir.Undefined)
+    return _shuffled(builder, vector, undefined, list(range(first, first + count)))
 
 
 def _picked(builder: Any, address: Any, step: int, vector: Any) -> Any:
@@ -936,6 +941,10 @@ def _any(builder: Any, mask: Any) -> Any:
 
 def _greater(builder: Any, a: Any, b: Any) -> Any:
     return builder.select(builder.icmp_signed(">", a, b), a, b)
+
+
+def _lesser(builder: Any, a: Any, b: Any) -> Any:
+    return builder.select(builder.icmp_signed("<", a, b), a, b)
 
 
 class _Extremes:
@@ -2790,8 +2799,7 @@ def _power_of_two(builder: Any, exponent: Any) -> Any:
 
 def _clamped(builder: Any, value: Any, least: int, most: int) -> Any:
     low, high = _same(value.type, least), _same(value.type, most)
-    value = builder.select(builder.icmp_signed(">", value, low), value, low)
-    return builder.select(builder.icmp_signed("<", value, high), value, high)
+    return _lesser(builder, _greater(builder, value, low), high)
 
 
 class _Finish:

@@ -211,6 +211,12 @@ def _bytes_of(element: Any) -> int:
     return 4 if element == ir.FloatType() else 8
 
 
+def _shuffled(builder: Any, a: Any, b: Any, order: list[int]) -> Any:
+    """The lanes of a, then b, that have these numbers."""
+    numbers = ir.Constant(ir.VectorType(ir.IntType(32), len(order)), order)
+    return builder.shuffle_vector(a, b, numbers)
+
+
 def _collected(builder: Any, vectors: list[Any], places: list[int]) -> Any:
     """A vector of what stands at so many `places`, in rising order, counted through all of the vectors; of one, all."""
     lanes = vectors[0].type.count
@@ -222,16 +228,15 @@ def _collected(builder: Any, vectors: list[Any], places: list[int]) -> Any:
             lane if place < begin else lanes + min(place - begin, lanes - 1)
             for lane, place in zip(order, places, strict=True)
         ]
-        mask = ir.Constant(ir.VectorType(ir.IntType(32), lanes), order)
-        value = builder.shuffle_vector(value, vector, mask)
+        value = _shuffled(builder, value, vector, order)
         order = list(range(lanes))
     return value
 
 
 def _lanes_from(builder: Any, vector: Any, first: int, count: int) -> Any:
     """So many lanes from number `first` on."""
-    order = ir.Constant(ir.VectorType(ir.IntType(32), count), list(range(first, first + count)))
-    return builder.shuffle_vector(vector, ir.Constant(vector.type, ir.Undefined), order)
+    undefined = ir.Constant(vector.type, ir.Undefined)
+    return _shuffled(builder, vector, undefined, list(range(first, first + count)))
 
 
 def _picked(builder: Any, address: Any, step: int, vector: Any) -> Any:
@@ -974,6 +979,27 @@ def _store_past(builder: Any, value: Any, start: Any, first: Any, few: Any, past
             _store_lanes(builder, value, start, first, None)
 
 
+def _any(builder: Any, mask: Any) -> Any:
+    """Whether a lane is True."""
+    bits = builder.bitcast(mask, ir.IntType(mask.type.count))
+    return builder.icmp_unsigned("!=", bits, bits.type(0))
+
+
+def _greater(builder: Any, a: Any, b: Any) -> Any:
+    return builder.select(builder.icmp_signed(">", a, b), a, b)
+
+
+def _lesser(builder: Any, a: Any, b: Any) -> Any:
+    return builder.select(builder.icmp_signed("<", a, b), a, b)
+
+
+def _greatest_lane(builder: Any, keys: Any) -> Any:
+    """Horizontal maximum."""
+    vector = keys.type
+    name = f"llvm.vector.reduce.smax.v{vector.count}i{vector.element.width}"
+    return _call(builder, name, vector.element, keys)
+
+
 WIDEST = 2  # registers of a vector of ranks, at most
 
 
@@ -1024,7 +1050,7 @@ def _runs(
 
         def strips(plane: Any, number: Any) -> None:
             with cgutils.for_range_slice(builder, i64(0), n, lanes, i64) as (begin, _):
-                first = builder.select(builder.icmp_signed("<", begin, last), begin, last)
+                first = _lesser(builder, begin, last)
                 run(vector, plane, number, first, builder.sub(begin, first), None)
 
         with builder.if_else(builder.icmp_signed(">=", n, lanes)) as (then, other):
@@ -1046,23 +1072,6 @@ def _after(builder: Any, done: Any, value: Any, old: Any) -> Any:
     done = _splat(builder, builder.trunc(done, ir.IntType(32)), numbers)
     new = builder.icmp_signed(">=", ir.Constant(numbers, list(range(numbers.count))), done)
     return builder.select(new, value, old)
-
-
-def _any(builder: Any, mask: Any) -> Any:
-    """Whether a lane is True."""
-    bits = builder.bitcast(mask, ir.IntType(mask.type.count))
-    return builder.icmp_unsigned("!=", bits, bits.type(0))
-
-
-def _greater(builder: Any, a: Any, b: Any) -> Any:
-    return builder.select(builder.icmp_signed(">", a, b), a, b)
-
-
-def _greatest_lane(builder: Any, keys: Any) -> Any:
-    """Horizontal maximum."""
-    vector = keys.type
-    name = f"llvm.vector.reduce.smax.v{vector.count}i{vector.element.width}"
-    return _call(builder, name, vector.element, keys)
 
 
 class Planes(NamedTuple):
@@ -1395,7 +1404,7 @@ def fold_block(
             cgutils.for_range(builder, planes) as loop,
             cgutils.for_range_slice(builder, i64(0), n, lanes, i64) as (begin, _),
         ):
-            strip(loop.index, builder.select(builder.icmp_signed("<", begin, end), begin, end))
+            strip(loop.index, _lesser(builder, begin, end))
         return context.get_dummy_value()
 
     i64 = types.int64

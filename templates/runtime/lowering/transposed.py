@@ -114,10 +114,10 @@ def _read(axis: SpatialAxis, outputs: int) -> int:
 
 def _reduced(tile: _Tile) -> _Tile:
     """The tile halved, along the longer side, until it is small enough or one output."""
-    rows, columns, share, width = tile
-    while _Tile(rows, columns, share, width).positions > TILE and share * width > 1:
-        if share >= width:
-            share = ceildiv(share, 2)
+    while tile.positions > TILE and tile.share * tile.width > 1:
+        if tile.share >= tile.width:
+            tile = tile._replace(share=ceildiv(tile.share, 2))
         else:
-            width = ceildiv(width, 2)
-    return _Tile(rows, columns, evened(rows.out_size, share), evened(columns.out_size, width))
+            tile = tile._replace(width=ceildiv(tile.width, 2))
+    share, width = evened(tile.rows.out_size, tile.share), evened(tile.columns.out_size, tile.width)
+    return tile._replace(share=share, width=width)
