@@ -12,6 +12,7 @@ import argparse
 import math
 from collections.abc import Callable, Iterable
 from importlib import import_module
+from itertools import product
 
 import numpy as np
 
@@ -24,7 +25,10 @@ TRUTHS: dict[str, Callable[[list[float]], float]] = {
     "l2_norm": lambda g: math.sqrt(math.fsum(v * v for v in g)),
     "logsumexp": lambda g: _logsumexp(g, max(g)),
 }
-POOL = {"window": (5, 5), "strides": (2, 2), "padding": (0, 0)}
+POOLS = [  # shape, window and stride: a short window, and a long one over many planes
+    ((1, 2, 65, 65), (5, 5), 2),
+    ((1, 32, 25, 25), (13, 13), 1),
+]
 HEADING = "worst error, in units in the last place"
 
 
@@ -43,20 +47,22 @@ def main() -> None:
                 cell = Cell(operator, dtype, (4, n), axes=(1,))
                 x = cell.input()
                 _line(cell, x, [_reduced(operator, row) for row in _rows(x)])
-    for operator in ("average_pool", "lp_pool"):
-        for dtype in ("float32", "float16"):
-            cell = Cell(operator, dtype, (1, 2, 65, 65), **POOL)
-            x = cell.input()
-            _line(cell, x, [_pooled(operator, w) for w in _windows(x)])
+    for operator, pool, dtype in product(
+        ("average_pool", "lp_pool"), POOLS, ("float32", "float16")
+    ):
+        shape, window, stride = pool
+        cell = Cell(operator, dtype, shape, window=window, strides=(stride,) * 2, padding=(0, 0))
+        x = cell.input()
+        _line(cell, x, [_pooled(operator, w) for w in _windows(x, window, stride)])
 
 
 def _rows(x: Array) -> Iterable[list[float]]:
     return (row.astype(np.float64).tolist() for row in x)
 
 
-def _windows(x: Array) -> Iterable[list[float]]:
-    views = np.lib.stride_tricks.sliding_window_view(x, POOL["window"], (2, 3))[..., ::2, ::2, :, :]
-    return _rows(views.reshape(-1, math.prod(POOL["window"])))
+def _windows(x: Array, window: tuple[int, int], stride: int) -> Iterable[list[float]]:
+    views = np.lib.stride_tricks.sliding_window_view(x, window, (2, 3))
+    return _rows(views[..., ::stride, ::stride, :, :].reshape(-1, math.prod(window)))
 
 
 def _reduced(operator: str, group: list[float]) -> tuple[float, float]:

@@ -25,6 +25,17 @@ LARGE = [  # shape, window, stride, padding, dilation
     ((1, 1, 150, 301), (3, 2), 1, 1, 3),
     ((3, 60_000), (5,), 2, 2, 2),
 ]
+# Planes that are transposed for every type: as many as a vector has lanes, or a few less than several have; windows as
+# long as the plane and longer, of two elements, more than one group of them; padding on either side that is longer than
+# the plane; windows that end before it does.
+TRANSPOSED = [
+    ((64, 13, 13), Windows((13, 13), (1, 1), (1, 1), (6, 6), (13, 13))),
+    ((2, 64, 9, 11), Windows((4, 9), (1, 1), (1, 1), (3, 0), (12, 11))),
+    ((125, 7, 5), Windows((2, 7), (1, 1), (1, 1), (0, 6), (7, 11))),
+    ((2, 64, 3, 8), Windows((9, 20), (1, 1), (1, 1), (8, 19), (11, 27))),
+    ((64, 20, 6), Windows((2, 5), (1, 1), (1, 1), (1, 2), (20, 6))),
+    ((64, 8, 21), Windows((3, 3), (1, 1), (1, 1), (1, 1), (8, 21))),
+]
 DIVISORS = ["inside", "padded"]
 NAN, INF = math.nan, math.inf
 
@@ -45,6 +56,11 @@ def simple(
         outputs.append(room // stride + 1 + (ceil and room % stride > 0))
     several = [(number,) * rank for number in (stride, dilation, padding)]
     return Windows(tuple(window), *several, tuple(outputs))
+
+
+def beside(x: np.ndarray) -> np.ndarray:
+    """The same values, planes of two axes side by side in memory."""
+    return np.moveaxis(np.moveaxis(x, -3, -1).copy(), -1, -3)
 
 
 def random_windows(random: Random) -> tuple[tuple[int, ...], Windows]:

@@ -30,7 +30,7 @@ from draw import (
     values,
 )
 from oracle import NAN_RULES, lowest, numbers
-from pool_draw import LARGE, USUAL, random_windows, simple
+from pool_draw import LARGE, TRANSPOSED, USUAL, beside, random_windows, simple
 from pool_oracle import Windows, check_values
 
 import specops
@@ -48,17 +48,6 @@ FLOAT_TYPES = ["FLOAT32", "FLOAT16", "FLOAT64", "BFLOAT16"]
 TYPES = [*FLOAT_TYPES, *(f"{s}INT{w}" for s in ("", "U") for w in (64, 32, 16, 8)), "BOOL"]
 INDEX_TYPES = ["UINT32", "INT32", "UINT64", "INT64"]
 ORDERS = ["row_major", "column_major"]
-# Planes that are transposed for every type: as many as a vector has lanes, or a few less than several have; windows as
-# long as the plane and longer, of two elements, more than one group of them; padding on either side that is longer than
-# the plane; windows that end before it does.
-TRANSPOSED = [
-    ((64, 13, 13), Windows((13, 13), (1, 1), (1, 1), (6, 6), (13, 13))),
-    ((2, 64, 9, 11), Windows((4, 9), (1, 1), (1, 1), (3, 0), (12, 11))),
-    ((125, 7, 5), Windows((2, 7), (1, 1), (1, 1), (0, 6), (7, 11))),
-    ((2, 64, 3, 8), Windows((9, 20), (1, 1), (1, 1), (8, 19), (11, 27))),
-    ((64, 20, 6), Windows((2, 5), (1, 1), (1, 1), (1, 2), (20, 6))),
-    ((64, 8, 21), Windows((3, 3), (1, 1), (1, 1), (1, 1), (8, 21))),
-]
 # Of these none can be transposed: windows of nothing but padding, at either end; steps between windows, or within them;
 # elements that no window has; fewer planes than a vector has lanes, and fewer elements than are transposed at once;
 # three axes. Of one it would not pay: few outputs of many elements.
@@ -429,7 +418,7 @@ def test_transposed_planes(
     taken = noted(monkeypatch, max_pool_lowering, "_TRANSPOSED")
     for shape, windows in TRANSPOSED:
         x = values(random, name, shape)
-        apart = np.moveaxis(values(random, name, (*shape[:-3], *shape[-2:], shape[-3])), -1, -3)
+        apart = beside(values(random, name, shape))
         for given, nan in itertools.product((x, apart, apart[..., ::-1, ::-1]), NAN_RULES):
             expected, _ = windows.expected(given, nan, "row_major")
             out = np.empty_like(given, shape=expected.shape)
@@ -458,7 +447,7 @@ def test_planes_that_are_not_transposed(name: str, monkeypatch: pytest.MonkeyPat
 
 def transpose_short_windows(monkeypatch: pytest.MonkeyPatch) -> None:
     for shortest in ("SHORTEST", "SHORTEST_NEAR", "UNPACKED", "UNPACKED_BESIDE", "UNPACKED_NEAR"):
-        monkeypatch.setattr(transposed, shortest, 2)
+        monkeypatch.setattr(max_pool_lowering, shortest, 2)
 
 
 @pytest.mark.parametrize("name", ["UINT8", "FLOAT16", "FLOAT32", "INT64"])

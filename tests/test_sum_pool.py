@@ -29,7 +29,17 @@ from draw import (
     output,
 )
 from oracle import numbers
-from pool_draw import DIVISORS, LARGE, USUAL, drawn, drawn_pooling, random_windows, simple
+from pool_draw import (
+    DIVISORS,
+    LARGE,
+    TRANSPOSED,
+    USUAL,
+    beside,
+    drawn,
+    drawn_pooling,
+    random_windows,
+    simple,
+)
 from pool_oracle import (
     EPSILON,
     GREATEST,
@@ -43,7 +53,7 @@ from pool_oracle import (
 import specops
 from specops.kernels import average_pool_grad, max_pool, max_pool_grad
 from specops.kernels import sum_pool as sum_pool_kernel
-from specops.lowering import machine, pooling, sum_pool
+from specops.lowering import machine, pooling, sum_pool, transposed
 from specops.lowering.average_pool import AveragePool
 from specops.lowering.lp_pool import LpPool
 from specops.lowering.plane_tables import packs
@@ -399,6 +409,33 @@ def test_packed_planes(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     assert len(taken) == packs() * len(PACKED) * 2 * len(DIVISORS)
 
 
+@pytest.mark.parametrize("name", TYPES)
+@pytest.mark.parametrize("tiled", [False, True])
+def test_transposed_planes(name: str, tiled: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Windows over as many planes as a vector has lanes, which adjoin or lie side by side; these in tiles as well."""
+    cases = TRANSPOSED
+    if tiled:
+        monkeypatch.setattr(transposed, "TILE", 64)
+        cases = [TRANSPOSED[2], *TRANSPOSED[4:]]  # of small windows: those of others do not fit
+    for shortest in ("SHORTEST", "UNPACKED", "COSTLY"):
+        monkeypatch.setattr(sum_pool, shortest, 2)
+    random = np.random.default_rng(TYPES.index(name))
+    taken = noted(monkeypatch, sum_pool, "_TRANSPOSED")
+    calls = 0
+    for (*batch, planes, rows, columns), windows in cases:
+        shape = (*batch, planes // numpy_type(name).itemsize, rows, columns)
+        x = drawn(random, name, shape)
+        apart = beside(x)
+        for given in (x, apart, apart[..., ::-1, ::-1])[tiled:]:
+            for divisor, p in (("inside", 0), ("padded", 0), ("", 1), ("", 2), ("", 3)):
+                pool = Pooling(windows, (2, 1), divisor, p)
+                out = np.empty_like(given, shape=windows.sizes(shape))
+                lowered(pool, name, shape)(given, out)
+                check_close(name, out, *pool.expected(name, given))
+                calls += 1
+    assert len(taken) == calls
+
+
 def test_plans_of_packed_planes_are_small() -> None:
     """Neither a plan nor what makes it grows with the window; other operators of the same planes share its table."""
     windows = Windows((3999, 1), (1, 1), (1, 1), (1999, 0), (2000, 1))
@@ -426,6 +463,7 @@ def test_packed_planes_have_the_same_bits(name: str) -> None:
         windows = simple((9, rows + 6, 5), (rows, int(random.integers(1, 5))), 1, 0)
         pool = Pooling(windows, (0, 0), "inside")
         x = random.normal(size=(9, rows + 6, 6)).astype(numpy_type(name))[..., 1:]
+        x[0] = -0.0
         results = [output(random, windows.sizes(x.shape), x.dtype, "c").array for _ in range(2)]
         for given, result in zip((x, x.copy()), results, strict=True):
             lowered(pool, name, x.shape)(given, result)
@@ -631,16 +669,18 @@ def test_large(
         expected, error = pool.expected(name, x)
         kernel = lowered(pool, name, shape)
         channels_last = np.moveaxis(np.ascontiguousarray(np.moveaxis(x, 1, -1)), -1, 1)
-        for given in (x, channels_last):
-            first = None
-            for threads, kind in ((1, "c"), (2, "c"), (8, "any"), (2, "fortran")):
+        for given, kind in itertools.product((x, channels_last), ("c", "any", "fortran")):
+            out = output(random, expected.shape, x.dtype, kind)
+            results = []
+            for threads in (1, 2, 8):
+                out.array[...] = NAN
                 with specops.num_threads(threads):
-                    out = output(random, expected.shape, x.dtype, kind)
                     kernel(given, out.array)
                 check_close(name, out.array, expected, error)
-                out.check_surroundings()
-                first = out.array if first is None else first
-                np.testing.assert_array_equal(numbers(out.array), numbers(first))
+                results.append(numbers(out.array.copy()))
+            out.check_surroundings()
+            for result in results[1:]:
+                np.testing.assert_array_equal(result, results[0])
 
 
 # --- memory ---

@@ -5,7 +5,7 @@ from __future__ import annotations
 from compiled import helper
 from memory import ceildiv, least, split
 from ranks import rank_size
-from sum_line import set_sums
+from sum_line import get_sum, set_sums
 from walk import axis_of
 from windows import COLUMNS, DILATION, HIGH, LOW, OUT_SIZE, PADDING, STRIDE, WINDOW, _between
 
@@ -45,3 +45,16 @@ def _set_divisors(spatial, d, line, first, count, pitch, ranks):
         counted = float(_counted(spatial, d, output))
         set_sums(line + i * size, alike * pitch, counted, ranks)
         i += alike
+
+
+@helper
+def _set_products(spatial, line, row, rows, column, columns, ranks):
+    """Fill a line with the divisors of windows along both of two axes, row by row; behind them are those of columns."""
+    size = rank_size(ranks)
+    by_column = line + rows * columns * size
+    _set_divisors(spatial, 1, by_column, column, columns, 1, ranks)
+    for i in range(rows):
+        by_row = _counted(spatial, 0, row + i)
+        for j in range(columns):
+            counted = by_row * get_sum(by_column, j, ranks)
+            set_sums(line + (i * columns + j) * size, 1, counted, ranks)

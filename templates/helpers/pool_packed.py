@@ -87,8 +87,7 @@ def spread_ranks(
             _prefetch(builder, builder.gep(pointer, [offset.type(AHEAD)]), 2)
             bits = _moved(builder, "expand", _masked_load(builder, pointer, first, narrow), used)
             rank = kept.of(context, builder, bits, None, rule)
-            if not kept.sums:
-                rank = _joined(builder, rank, lowest)
+            rank = _joined(builder, rank, lowest)
             rank = builder.select(used, rank, _least(vector))
             place = builder.mul(loop.index, loop.index.type(VECTOR_BYTES))
             _store(builder, rank, _pointer(builder, line, place))

@@ -1,7 +1,8 @@
 """Poolings of many planes by long windows: a vector has one position of as many planes as it has lanes.
 
 No lane is padding then, and along each axis a window costs as much whatever it has: 0.05 to 1.05 of the time of lines
-and of packed planes.
+and of packed planes. Where ranks are wider than elements, a position has several vectors of them, of as many planes as
+a vector has elements; the second ones of all positions stand behind all first ones.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
+from llvmlite import ir
 from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic
@@ -32,10 +34,11 @@ from memory import (
 )
 from order_key import _rule
 from pool_settings import BATCH, BUFFER, ROWS, TILE, _tables
-from ranks import _joined, _least, element_size
+from ranks import Ranks, _joined, _least, element_size, rank_size
 from strips import _place, _vector
-from transposing import _each_unit, _load_transposed, _transposed, _unit, _units
-from vectors import _greater, _lesser
+from sums import _nearest_bits
+from transposing import _each_unit, _load_transposed, _side_by_side, _transposed, _unit, _units
+from vectors import _any, _greater, _lesser
 from walk import axis_of
 from windows import COLUMNS, OUT_SIZE, OUT_STEP, PADDING, SIZE, STEP, WINDOW
 
@@ -49,6 +52,13 @@ class Positions(NamedTuple):
     row_step: Any
     step: Any
     plane_step: Any
+
+
+class Ranked(NamedTuple):
+    """Vectors of ranks: where the first ones of all positions stand, and the bytes to the second ones."""
+
+    address: Any
+    part: Any
 
 
 class Vectors(NamedTuple):
@@ -66,6 +76,11 @@ class Along(NamedTuple):
     windows: Any
     window: Any
     padding: Any
+
+
+def _parts_of(ranks: Any) -> int:
+    """Vectors of ranks of a position."""
+    return int(ranks.bytes * 8 // ranks.element.width)
 
 
 def _each_position(
@@ -95,26 +110,31 @@ def _each_position(
 def rank_positions(
     _context: Any, target: Any, source: Any, positions: Any, ranks: Any, rule: Any
 ) -> Any:
-    """Rank a vector of planes, from `source` on: a vector for each position.
+    """Rank a vector of planes, from `source` on: vectors for each position.
 
     What the next vector of planes has is fetched (0.65 to 1 of the time).
     """
     kept = ranks.ranks
 
     def codegen(context: Any, builder: Any, signature: Any, values: Any) -> Any:
-        target, source = values[:2]
+        target, part = cgutils.unpack_tuple(builder, values[0])
+        source = values[1]
         where = Positions(*cgutils.unpack_tuple(builder, values[2]))
         rule = kept.rule(builder, signature, values)
-        vector = _vector(kept.rank)
+        vector = _vector(kept.element)
         unit = _unit(vector)
-        lowest = _splat(builder, kept.lowest(builder, rule), vector)
+        lowest = _splat(builder, kept.lowest(builder, rule), _vector(kept.rank))
         i64 = target.type
         size, item_bytes = i64(VECTOR_BYTES), i64(kept.element.width // 8)
         next_source = builder.add(source, builder.mul(where.plane_step, i64(vector.count)))
 
         def store(bits: Any, number: Any) -> None:
-            rank = _joined(builder, kept.of(context, builder, bits, None, rule), lowest)
-            _store(builder, rank, _place(builder, target, (number, size)))
+            lanes = vector.count // _parts_of(kept)
+            for k in range(_parts_of(kept)):
+                some = _lanes_from(builder, bits, k * lanes, lanes)
+                rank = kept.of(context, builder, some, None, rule)
+                rank = _joined(builder, rank, lowest)
+                _store(builder, rank, _place(builder, target, (number, size), (i64(k), part)))
 
         def one(number: Any, row: Any, column: Any) -> None:
             steps = (row, where.row_step), (column, where.step)
@@ -134,45 +154,93 @@ def rank_positions(
         _each_position(builder, where, unit, one, several)
         return context.get_dummy_value()
 
-    return types.void(types.int64, types.int64, positions, ranks, rule), codegen
+    return types.void(target, types.int64, positions, ranks, rule), codegen
+
+
+def _store_tile(builder: Any, values: Any, kept: Ranks, finish: Callable[[Any, Any], Any]) -> None:
+    """Store what `finish(ranks, number)` makes of a vector of ranks of a position."""
+    target = values[0]
+    source, part = cgutils.unpack_tuple(builder, values[1])
+    where = Positions(*cgutils.unpack_tuple(builder, values[2]))
+    vector, ranks = _vector(kept.element), _vector(kept.rank)
+    unit = _unit(vector)
+    i64 = target.type
+    size, item_bytes = i64(VECTOR_BYTES), i64(kept.element.width // 8)
+
+    def elements(number: Any) -> Any:
+        places = [
+            _place(builder, source, (number, size), (i64(k), part)) for k in range(_parts_of(kept))
+        ]
+        return _side_by_side(
+            builder, [finish(_load(builder, place, ranks), number) for place in places]
+        )
+
+    def one(number: Any, row: Any, column: Any) -> None:
+        place = _place(builder, target, (row, where.row_step), (column, where.step))
+        _store(builder, elements(number), place)
+
+    def several(first: Any) -> None:
+        vectors = [elements(builder.add(first, i64(i))) for i in range(unit.count)]
+        address = builder.add(target, builder.mul(first, item_bytes))
+        units = _units(builder, address, where.plane_step, unit.count)
+        for bits, pointers in zip(_transposed(builder, vectors), units, strict=True):
+            for u, pointer in enumerate(pointers):
+                _store(builder, _lanes_from(builder, bits, u * unit.count, unit.count), pointer)
+
+    _each_position(builder, where, unit, one, several)
 
 
 @intrinsic
-def store_positions(
+def transposed_elements(
     _context: Any, target: Any, source: Any, positions: Any, ranks: Any, rule: Any
 ) -> Any:
     """Store the elements of a vector of planes, from `target` on, of ranks as rank_positions makes them."""
-    kept = ranks.ranks
 
     def codegen(context: Any, builder: Any, signature: Any, values: Any) -> Any:
-        target, source = values[:2]
-        where = Positions(*cgutils.unpack_tuple(builder, values[2]))
         order = _rule(builder, signature, values)
-        vector = _vector(kept.rank)
-        unit = _unit(vector)
-        i64 = target.type
-        size, item_bytes = i64(VECTOR_BYTES), i64(kept.element.width // 8)
-
-        def elements(number: Any) -> Any:
-            rank = _load(builder, _place(builder, source, (number, size)), vector)
-            return _element_bits(builder, rank, order)
-
-        def one(number: Any, row: Any, column: Any) -> None:
-            place = _place(builder, target, (row, where.row_step), (column, where.step))
-            _store(builder, elements(number), place)
-
-        def several(first: Any) -> None:
-            vectors = [elements(builder.add(first, i64(i))) for i in range(unit.count)]
-            address = builder.add(target, builder.mul(first, item_bytes))
-            units = _units(builder, address, where.plane_step, unit.count)
-            for bits, pointers in zip(_transposed(builder, vectors), units, strict=True):
-                for u, pointer in enumerate(pointers):
-                    _store(builder, _lanes_from(builder, bits, u * unit.count, unit.count), pointer)
-
-        _each_position(builder, where, unit, one, several)
+        kept = ranks.ranks
+        finish = lambda joined, _number: _element_bits(builder, joined, order)  # noqa: E731
+        _store_tile(builder, values, kept, finish)
         return context.get_dummy_value()
 
-    return types.void(types.int64, types.int64, positions, ranks, rule), codegen
+    return types.void(types.int64, source, positions, ranks, rule), codegen
+
+
+@intrinsic
+def transposed_sums(
+    _context: Any,
+    target: Any,
+    source: Any,
+    positions: Any,
+    divisors: Any,
+    ranks: Any,
+    exponent: Any,
+) -> Any:
+    """As transposed_elements, of sums: what they become. True if a result is not certain to be right.
+
+    Sums that are divided are so by that of `divisors` which is their position's.
+    """
+    kept = ranks.ranks
+
+    def codegen(context: Any, builder: Any, _signature: Any, values: Any) -> Any:
+        doubtful = cgutils.alloca_once_value(builder, ir.IntType(1)(0))
+
+        def finish(sums: Any, number: Any) -> Any:
+            if kept.divided:
+                place = _place(builder, values[3], (number, number.type(kept.bytes)))
+                divisor = _load(builder, place, kept.rank)
+                sums = builder.fdiv(sums, _splat(builder, divisor, sums.type))
+            value, unsafe = kept.finished(context, builder, sums, values[-1])
+            if unsafe is not None:
+                some = builder.or_(builder.load(doubtful), _any(builder, unsafe))
+                builder.store(some, doubtful)
+            return _nearest_bits(context, builder, value, kept)
+
+        _store_tile(builder, values, kept, finish)
+        return builder.load(doubtful)
+
+    i64 = types.int64
+    return types.boolean(i64, source, positions, i64, ranks, exponent), codegen
 
 
 @intrinsic
@@ -261,33 +329,48 @@ def _windows_part(axis, first, windows):
     return begin, Along(n, windows, axis[WINDOW], begin - start)
 
 
-def transposed_chunk(ranks, read_rule):
+class Tile(NamedTuple):
+    """Outputs of planes: the first row and column, and whether they are others than those of the item before."""
+
+    row: Any
+    column: Any
+    new: Any
+
+
+def transposed_chunk(ranks, read_rule, store):
     """Chunk for planes that lie side by side, or whose elements adjoin, as those of their outputs do.
 
-    An item is a vector of planes, along the innermost of the batch axes, and in these a tile of ROWS and TILE outputs,
-    which is all of a plane whose elements adjoin. Windows begin side by side. The last vector ends with the last plane,
-    and does some again that the one before has. `read_rule` as of line_chunk.
+    An item is as many planes as a vector has elements, along the innermost of the batch axes, and in these a tile of
+    ROWS and TILE outputs, which is all of a plane whose elements adjoin. Windows begin side by side. The last item of a
+    tile ends with the last plane, and does some again that the one before has. `read_rule` as of line_chunk;
+    `store` stores what joined ranks become.
     """
-    size = VECTOR_BYTES
+    size, divided = VECTOR_BYTES, ranks.divided
 
     @entry
-    def chunk(walk, x, out, _other, begin, end):
+    def chunk(walk, x, out, other, begin, end):
         how, batch, spatial = _tables(walk)
         rule = read_rule(how)
-        first = allocate(2 * how[BUFFER])
-        second = first + how[BUFFER]
+        parts = rank_size(ranks) // element_size(ranks)
+        lanes, share, tile = size // element_size(ranks), how[ROWS], how[TILE]
+        # Of a divisor for each output, and for each column.
+        before = (share + 1) * tile * rank_size(ranks) if divided else 0
+        part = how[BUFFER]
+        divisors = allocate(before + 2 * parts * part)
+        first = Ranked(divisors + before, part)
+        second = Ranked(first.address + parts * part, part)
         plane_axis = axis_of(batch, how[BATCH] - 1, BATCH_COLUMNS)
         planes, step = plane_axis[BATCH_SIZE], plane_axis[BATCH_STEP]
         out_step = plane_axis[BATCH_OUT]
         row_axis, axis = axis_of(spatial, 0, COLUMNS), axis_of(spatial, 1, COLUMNS)
-        lanes, share, tile = size // element_size(ranks), how[ROWS], how[TILE]
         vectors = ceildiv(planes, lanes)
         blocks, tiles = ceildiv(row_axis[OUT_SIZE], share), ceildiv(axis[OUT_SIZE], tile)
+        last = -1
         for item in range(begin, end):
             rest, vector = split(item, vectors)
             plane = least(vector * lanes, planes - lanes)
-            rest, column = split(rest, tiles)
-            outer, row = split(rest, blocks)
+            outer, number = split(rest, blocks * tiles)
+            row, column = split(number, tiles)
             row *= share
             column *= tile
             x_offset, out_offset, _, _ = offsets_of(batch, how[BATCH] - 1, outer)
@@ -304,19 +387,23 @@ def transposed_chunk(ranks, read_rule):
                 rule,
             )
             line, out_line = pitch * size, across.windows * size
-            join_windows(
-                Vectors(second, size, line), Vectors(first, size, line), across.n, down, ranks
-            )
-            join_windows(
-                Vectors(first, out_line, size),
-                Vectors(second, line, size),
-                down.windows,
-                across,
-                ranks,
-            )
+            for k in range(parts):
+                here, there = first.address + k * part, second.address + k * part
+                join_windows(
+                    Vectors(there, size, line), Vectors(here, size, line), across.n, down, ranks
+                )
+                join_windows(
+                    Vectors(here, out_line, size),
+                    Vectors(there, line, size),
+                    down.windows,
+                    across,
+                    ranks,
+                )
             target = out + out_offset + plane * out_step
             target += row * row_axis[OUT_STEP] + column * axis[OUT_STEP]
-            store_positions(
+            store(
+                spatial,
+                Tile(row, column, number != last),
                 target,
                 first,
                 Positions(
@@ -327,9 +414,12 @@ def transposed_chunk(ranks, read_rule):
                     axis[OUT_STEP],
                     out_step,
                 ),
+                divisors,
+                other,
                 ranks,
                 rule,
             )
-        release(first)
+            last = number
+        release(divisors)
 
     return chunk

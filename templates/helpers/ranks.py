@@ -23,7 +23,10 @@ class Ranks:
         rank: what holds a rank, an integer or a float.
         sums: whether ranks are added up.
         positions: whether a rank has the position of its element.
+        divided: whether sums are divided in the end.
     """
+
+    divided = False
 
     def __init__(
         self, name: str, width: int, rank: Any, *, sums: bool = False, positions: bool = False

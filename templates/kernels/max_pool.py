@@ -38,7 +38,7 @@ from pool_settings import (
     WIDTH,
     _tables,
 )
-from pool_transposed import transposed_chunk
+from pool_transposed import transposed_chunk, transposed_elements
 from pool_walk import TABLE, line_chunk
 from ranks import element_size, rank_size
 from walk import axis_of, integers, lane_types, narrowed, rule_of
@@ -274,6 +274,12 @@ _store_found = _storing(indexed=True)
 
 
 @helper
+def _store_transposed(_spatial, _tile, target, source, positions, _divisors, _none, ranks, rule):
+    """Store the outputs of a tile of planes, whose ranks are joined."""
+    transposed_elements(target, source, positions, ranks, rule)
+
+
+@helper
 def _store_winner(how, spatial, plane, position, target, index_target, base, flip):
     """Store the element at a position of a plane, and its index if indices are wanted."""
     element = _address(how, spatial, plane, position)
@@ -390,4 +396,5 @@ def packed(width, is_float):
 
 def transposed(width, is_float):
     """Chunk for long windows without indices: see transposed_chunk."""
-    return transposed_chunk(Greatest(width, 0), _rule_reader(width, is_float))
+    read_rule = _rule_reader(width, is_float)
+    return transposed_chunk(Greatest(width, 0), read_rule, _store_transposed)

@@ -13,10 +13,11 @@ import numpy as np
 
 from batch import offsets_of
 from compiled import entry, helper
-from divisors import _counted, _divisor, _set_divisors
+from divisors import _counted, _divisor, _set_divisors, _set_products
 from memory import allocate, ceildiv, least, release, split, store_integer
 from pool_packed import pack_averages, packed_chunk
 from pool_settings import BATCH, EDGE, OWN, PITCH, ROWS, SPATIAL, _tables
+from pool_transposed import transposed_chunk, transposed_sums
 from pool_walk import line_chunk
 from powers import Powers
 from ranks import rank_size
@@ -117,6 +118,36 @@ def lines(dtype, width, operation):
 def packed(dtype, width):
     """Chunk for averages of small planes, with sums of `width` bits: see packed_chunk."""
     return packed_chunk(Sums(dtype, width, divided=True), _nothing, pack_averages)
+
+
+@helper
+def _store_transposed_averages(
+    spatial, tile, target, source, positions, divisors, _doubt, ranks, _exponent
+):
+    """Store the outputs of a tile of planes, of sums that are to be divided."""
+    rows, columns = positions.rows, positions.columns
+    if tile.new:
+        _set_products(spatial, divisors, tile.row, rows, tile.column, columns, ranks)
+    transposed_sums(target, source, positions, divisors, ranks, None)
+
+
+@helper
+def _store_transposed_norms(
+    _spatial, _tile, target, source, positions, _divisors, doubt, ranks, exponent
+):
+    """Store the outputs of a tile of planes, of sums whose roots are wanted; doubts as those of _store_norms."""
+    if transposed_sums(target, source, positions, 0, ranks, exponent):
+        store_integer(np.int64(0), doubt, 1)
+
+
+def transposed(dtype, width, operation):
+    """Chunk for long windows over many planes: see `lines`, and transposed_chunk."""
+    if operation == "average":
+        averages = Sums(dtype, width, divided=True)
+        return transposed_chunk(averages, _nothing, _store_transposed_averages)
+    read_exponent = _exponent_of if operation in ("lp", "lp_real") else _nothing
+    powers = Powers(dtype, width, operation)
+    return transposed_chunk(powers, read_exponent, _store_transposed_norms)
 
 
 def direct(dtype):

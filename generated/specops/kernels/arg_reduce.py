@@ -2215,7 +2215,11 @@ def _units(builder: Any, address: Any, step: Any, lanes: int) -> list[list[Any]]
 
 def _load_units(builder: Any, pointers: list[Any], unit: Any) -> Any:
     """A vector of units, one after the other."""
-    parts = [_load(builder, pointer, unit) for pointer in pointers]
+    return _side_by_side(builder, [_load(builder, pointer, unit) for pointer in pointers])
+
+
+def _side_by_side(builder: Any, parts: list[Any]) -> Any:
+    """Vectors of as many lanes, a power of 2 of them, as one."""
     while len(parts) > 1:
         order = list(range(2 * parts[0].type.count))
         pairs = zip(parts[::2], parts[1::2], strict=True)

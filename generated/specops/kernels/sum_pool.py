@@ -642,7 +642,10 @@ class Ranks:
         rank: what holds a rank, an integer or a float.
         sums: whether ranks are added up.
         positions: whether a rank has the position of its element.
+        divided: whether sums are divided in the end.
     """
+
+    divided = False
 
     def __init__(
         self, name: str, width: int, rank: Any, *, sums: bool = False, positions: bool = False
@@ -1883,6 +1886,19 @@ def _set_divisors(spatial, d, line, first, count, pitch, ranks):
         i += alike
 
 
+@helper
+def _set_products(spatial, line, row, rows, column, columns, ranks):
+    """Fill a line with the divisors of windows along both of two axes, row by row; behind them are those of columns."""
+    size = rank_size(ranks)
+    by_column = line + rows * columns * size
+    _set_divisors(spatial, 1, by_column, column, columns, 1, ranks)
+    for i in range(rows):
+        by_row = _counted(spatial, 0, row + i)
+        for j in range(columns):
+            counted = by_row * get_sum(by_column, j, ranks)
+            set_sums(line + (i * columns + j) * size, 1, counted, ranks)
+
+
 PIECES = 4  # of a window that are joined at once, when the rest was doubled
 SUM_PIECES = 7
 BLOCK_WINDOW = 9  # rows of windows that are joined block by block, at least: 0.7 to 1 of the time
@@ -2258,8 +2274,7 @@ def spread_ranks(
             _prefetch(builder, builder.gep(pointer, [offset.type(AHEAD)]), 2)
             bits = _moved(builder, "expand", _masked_load(builder, pointer, first, narrow), used)
             rank = kept.of(context, builder, bits, None, rule)
-            if not kept.sums:
-                rank = _joined(builder, rank, lowest)
+            rank = _joined(builder, rank, lowest)
             rank = builder.select(used, rank, _least(vector))
             place = builder.mul(loop.index, loop.index.type(VECTOR_BYTES))
             _store(builder, rank, _pointer(builder, line, place))
@@ -2391,6 +2406,434 @@ def packed_chunk(ranks, read_rule, store):
                 rule,
             )
         release(spread)
+
+    return chunk
+
+
+UNIT_BYTES = 16  # of a row that are transposed at once: as much as instructions interleave
+
+
+def _unit(vector: Any) -> Any:
+    """As many elements of one row as are transposed at once."""
+    return ir.VectorType(vector.element, vector.count * UNIT_BYTES // VECTOR_BYTES)
+
+
+def _transposed(builder: Any, vectors: list[Any]) -> list[Any]:
+    """As many vectors as a unit has lanes: lane i of each unit of vector k becomes lane k of that unit of vector i."""
+    lanes, unit = vectors[0].type.count, len(vectors)
+    starts = range(0, lanes, unit)
+    orders = [
+        [which + start + i for start in starts for i in half for which in (0, lanes)]
+        for half in (range(unit // 2), range(unit // 2, unit))
+    ]
+    # Interleaving those that lie half of them apart, as often as halves can be made.
+    for _ in range(unit.bit_length() - 1):
+        pairs = zip(vectors[: unit // 2], vectors[unit // 2 :], strict=True)
+        vectors = [_shuffled(builder, a, b, order) for a, b in pairs for order in orders]
+    return vectors
+
+
+def _units(builder: Any, address: Any, step: Any, lanes: int) -> list[list[Any]]:
+    """Pointers to the units of each of so many vectors: unit u of vector k is of row u * lanes + k.
+
+    Rows are `step` bytes apart.
+    """
+    pointers = []
+    for _ in range(lanes * VECTOR_BYTES // UNIT_BYTES):
+        pointers.append(_pointer(builder, address))
+        address = builder.add(address, step)
+    return [pointers[k::lanes] for k in range(lanes)]
+
+
+def _load_units(builder: Any, pointers: list[Any], unit: Any) -> Any:
+    """A vector of units, one after the other."""
+    return _side_by_side(builder, [_load(builder, pointer, unit) for pointer in pointers])
+
+
+def _side_by_side(builder: Any, parts: list[Any]) -> Any:
+    """Vectors of as many lanes, a power of 2 of them, as one."""
+    while len(parts) > 1:
+        order = list(range(2 * parts[0].type.count))
+        pairs = zip(parts[::2], parts[1::2], strict=True)
+        parts = [_shuffled(builder, a, b, order) for a, b in pairs]
+    return parts[0]
+
+
+def _load_transposed(builder: Any, address: Any, step: Any, unit: Any) -> list[Any]:
+    """A unit of each of as many rows as a vector has lanes: vectors of one element of each; see _units."""
+    units = _units(builder, address, step, unit.count)
+    return _transposed(builder, [_load_units(builder, pointers, unit) for pointers in units])
+
+
+def _each_unit(builder: Any, n: Any, unit: Any, body: Callable[[Any], None]) -> None:
+    """`body(first)` for units of n elements, one at least, of which the last may overlap the one before it."""
+    i64, lanes = n.type, n.type(unit.count)
+    with cgutils.for_range_slice(builder, i64(0), n, lanes, i64) as (begin, _):
+        body(_lesser(builder, begin, builder.sub(n, lanes)))
+
+
+class Positions(NamedTuple):
+    """Positions of planes, the vectors from one row to the next, and the bytes to the next row, column and plane."""
+
+    rows: Any
+    columns: Any
+    pitch: Any
+    row_step: Any
+    step: Any
+    plane_step: Any
+
+
+class Ranked(NamedTuple):
+    """Vectors of ranks: where the first ones of all positions stand, and the bytes to the second ones."""
+
+    address: Any
+    part: Any
+
+
+class Vectors(NamedTuple):
+    """Lines of vectors of ranks: where the first begins, and the bytes to the next line, and to the next vector."""
+
+    address: Any
+    line_step: Any
+    step: Any
+
+
+class Along(NamedTuple):
+    """Windows that begin side by side, `padding` before the first of n elements, of which each has one at least."""
+
+    n: Any
+    windows: Any
+    window: Any
+    padding: Any
+
+
+def _parts_of(ranks: Any) -> int:
+    """Vectors of ranks of a position."""
+    return int(ranks.bytes * 8 // ranks.element.width)
+
+
+def _each_position(
+    builder: Any,
+    positions: Positions,
+    unit: Any,
+    one: Callable[[Any, Any, Any], None],
+    several: Callable[[Any], None],
+) -> None:
+    """`one(number, row, column)` where planes lie side by side; else `several(first)` for units of elements."""
+    i64 = positions.rows.type
+    item_bytes = i64(unit.element.width // 8)
+    beside = builder.icmp_signed("==", positions.plane_step, item_bytes)
+    with builder.if_else(beside) as (then, otherwise):
+        with (
+            then,
+            cgutils.for_range(builder, positions.rows) as rows,
+            cgutils.for_range(builder, positions.columns) as columns,
+        ):
+            row, column = rows.index, columns.index
+            one(builder.add(builder.mul(row, positions.pitch), column), row, column)
+        with otherwise:
+            _each_unit(builder, builder.mul(positions.rows, positions.columns), unit, several)
+
+
+@intrinsic
+def rank_positions(
+    _context: Any, target: Any, source: Any, positions: Any, ranks: Any, rule: Any
+) -> Any:
+    """Rank a vector of planes, from `source` on: vectors for each position.
+
+    What the next vector of planes has is fetched (0.65 to 1 of the time).
+    """
+    kept = ranks.ranks
+
+    def codegen(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+        target, part = cgutils.unpack_tuple(builder, values[0])
+        source = values[1]
+        where = Positions(*cgutils.unpack_tuple(builder, values[2]))
+        rule = kept.rule(builder, signature, values)
+        vector = _vector(kept.element)
+        unit = _unit(vector)
+        lowest = _splat(builder, kept.lowest(builder, rule), _vector(kept.rank))
+        i64 = target.type
+        size, item_bytes = i64(VECTOR_BYTES), i64(kept.element.width // 8)
+        next_source = builder.add(source, builder.mul(where.plane_step, i64(vector.count)))
+
+        def store(bits: Any, number: Any) -> None:
+            lanes = vector.count // _parts_of(kept)
+            for k in range(_parts_of(kept)):
+                some = _lanes_from(builder, bits, k * lanes, lanes)
+                rank = kept.of(context, builder, some, None, rule)
+                rank = _joined(builder, rank, lowest)
+                _store(builder, rank, _place(builder, target, (number, size), (i64(k), part)))
+
+        def one(number: Any, row: Any, column: Any) -> None:
+            steps = (row, where.row_step), (column, where.step)
+            _prefetch(builder, _place(builder, next_source, *steps), 2)
+            store(_load(builder, _place(builder, source, *steps), vector), number)
+
+        def several(first: Any) -> None:
+            # All lines of the next planes, which adjoin, too, by and by: as many for each position as lanes fill.
+            ahead = _place(builder, next_source, (first, size))
+            for k in range(unit.count):
+                _prefetch(builder, builder.gep(ahead, [i64(k * VECTOR_BYTES)]), 2)
+            address = builder.add(source, builder.mul(first, item_bytes))
+            vectors = _load_transposed(builder, address, where.plane_step, unit)
+            for i, bits in enumerate(vectors):
+                store(bits, builder.add(first, i64(i)))
+
+        _each_position(builder, where, unit, one, several)
+        return context.get_dummy_value()
+
+    return types.void(target, types.int64, positions, ranks, rule), codegen
+
+
+def _store_tile(builder: Any, values: Any, kept: Ranks, finish: Callable[[Any, Any], Any]) -> None:
+    """Store what `finish(ranks, number)` makes of a vector of ranks of a position."""
+    target = values[0]
+    source, part = cgutils.unpack_tuple(builder, values[1])
+    where = Positions(*cgutils.unpack_tuple(builder, values[2]))
+    vector, ranks = _vector(kept.element), _vector(kept.rank)
+    unit = _unit(vector)
+    i64 = target.type
+    size, item_bytes = i64(VECTOR_BYTES), i64(kept.element.width // 8)
+
+    def elements(number: Any) -> Any:
+        places = [
+            _place(builder, source, (number, size), (i64(k), part)) for k in range(_parts_of(kept))
+        ]
+        return _side_by_side(
+            builder, [finish(_load(builder, place, ranks), number) for place in places]
+        )
+
+    def one(number: Any, row: Any, column: Any) -> None:
+        place = _place(builder, target, (row, where.row_step), (column, where.step))
+        _store(builder, elements(number), place)
+
+    def several(first: Any) -> None:
+        vectors = [elements(builder.add(first, i64(i))) for i in range(unit.count)]
+        address = builder.add(target, builder.mul(first, item_bytes))
+        units = _units(builder, address, where.plane_step, unit.count)
+        for bits, pointers in zip(_transposed(builder, vectors), units, strict=True):
+            for u, pointer in enumerate(pointers):
+                _store(builder, _lanes_from(builder, bits, u * unit.count, unit.count), pointer)
+
+    _each_position(builder, where, unit, one, several)
+
+
+@intrinsic
+def transposed_sums(
+    _context: Any,
+    target: Any,
+    source: Any,
+    positions: Any,
+    divisors: Any,
+    ranks: Any,
+    exponent: Any,
+) -> Any:
+    """As transposed_elements, of sums: what they become. True if a result is not certain to be right.
+
+    Sums that are divided are so by that of `divisors` which is their position's.
+    """
+    kept = ranks.ranks
+
+    def codegen(context: Any, builder: Any, _signature: Any, values: Any) -> Any:
+        doubtful = cgutils.alloca_once_value(builder, ir.IntType(1)(0))
+
+        def finish(sums: Any, number: Any) -> Any:
+            if kept.divided:
+                place = _place(builder, values[3], (number, number.type(kept.bytes)))
+                divisor = _load(builder, place, kept.rank)
+                sums = builder.fdiv(sums, _splat(builder, divisor, sums.type))
+            value, unsafe = kept.finished(context, builder, sums, values[-1])
+            if unsafe is not None:
+                some = builder.or_(builder.load(doubtful), _any(builder, unsafe))
+                builder.store(some, doubtful)
+            return _nearest_bits(context, builder, value, kept)
+
+        _store_tile(builder, values, kept, finish)
+        return builder.load(doubtful)
+
+    i64 = types.int64
+    return types.boolean(i64, source, positions, i64, ranks, exponent), codegen
+
+
+@intrinsic
+def join_windows(
+    _context: Any, target: Any, source: Any, lines: Any, along: Any, ranks: Any
+) -> Any:
+    """Join the vectors of each of so many lines to those of its windows.
+
+    Windows are taken by as many as each has elements. All of these have one in common, the last of the first: from
+    there on ranks are joined backwards, for what windows have up to it, then onwards, for what they have beyond.
+    """
+
+    def codegen(context: Any, builder: Any, _signature: Any, values: Any) -> Any:
+        to = Vectors(*cgutils.unpack_tuple(builder, values[0]))
+        source = Vectors(*cgutils.unpack_tuple(builder, values[1]))
+        n, windows, window, padding = cgutils.unpack_tuple(builder, values[3])
+        builder.function.attributes.add("optsize")  # as in fold_line
+        vector = _vector(ranks.ranks.rank)
+        i64 = n.type
+        zero, one = i64(0), i64(1)
+        # From a window's number to its last element.
+        to_last = builder.sub(builder.sub(window, one), padding)
+        best = cgutils.alloca_once(builder, vector)
+
+        def join_group(line: Any, first: Any) -> None:
+            elements, results = (
+                builder.add(at.address, builder.mul(line, at.line_step)) for at in (source, to)
+            )
+            stop = _lesser(builder, builder.add(first, window), windows)
+
+            def join(element: Any) -> None:
+                rank = _load(builder, _place(builder, elements, (element, source.step)), vector)
+                builder.store(_joined(builder, rank, builder.load(best)), best)
+
+            def place(number: Any) -> Any:
+                return _place(builder, results, (number, to.step))
+
+            def join_window(number: Any) -> None:
+                old = _load(builder, place(number), vector)
+                _store(builder, _joined(builder, builder.load(best), old), place(number))
+
+            def backwards(begin: Any, end: Any) -> Any:
+                """Elements from `begin` down to `end`, where there is one."""
+                return cgutils.for_range(builder, builder.add(builder.sub(begin, end), one))
+
+            common = _lesser(builder, builder.add(first, to_last), builder.sub(n, one))
+            # Where the last window begins, and the first one: before the elements, or at one of them.
+            last = builder.sub(builder.sub(stop, one), padding)
+            begin = _greater(builder, builder.sub(first, padding), zero)
+            builder.store(_least(vector), best)
+            with backwards(common, _greater(builder, builder.add(last, one), zero)) as loop:
+                join(builder.sub(common, loop.index))
+            with backwards(last, begin) as loop:
+                element = builder.sub(last, loop.index)
+                join(element)
+                _store(builder, builder.load(best), place(builder.add(element, padding)))
+            # Those that begin in padding have what the first element's has.
+            end = _lesser(builder, padding, stop)
+            with cgutils.for_range_slice(builder, first, end, one, i64) as (number, _):
+                _store(builder, builder.load(best), place(number))
+            builder.store(_least(vector), best)
+            second = builder.add(first, one)
+            inside = _greater(builder, _lesser(builder, stop, builder.sub(n, to_last)), second)
+            with cgutils.for_range_slice(builder, second, inside, one, i64) as (number, _):
+                join(builder.add(number, to_last))
+                join_window(number)
+            with cgutils.for_range_slice(builder, inside, stop, one, i64) as (number, _):
+                join_window(number)
+
+        with (
+            cgutils.for_range(builder, values[2]) as line,
+            cgutils.for_range_slice(builder, zero, windows, window, i64) as (first, _),
+        ):
+            join_group(line.index, first)
+        return context.get_dummy_value()
+
+    return types.void(target, source, types.int64, along, ranks), codegen
+
+
+@helper
+def _windows_part(axis, first, windows):
+    """The elements of so many windows from number `first` on: where they begin, and what they are."""
+    start = first - axis[PADDING]
+    begin = most(start, 0)
+    n = least(start + windows - 1 + axis[WINDOW], axis[SIZE]) - begin
+    return begin, Along(n, windows, axis[WINDOW], begin - start)
+
+
+class Tile(NamedTuple):
+    """Outputs of planes: the first row and column, and whether they are others than those of the item before."""
+
+    row: Any
+    column: Any
+    new: Any
+
+
+def transposed_chunk(ranks, read_rule, store):
+    """Chunk for planes that lie side by side, or whose elements adjoin, as those of their outputs do.
+
+    An item is as many planes as a vector has elements, along the innermost of the batch axes, and in these a tile of
+    ROWS and TILE outputs, which is all of a plane whose elements adjoin. Windows begin side by side. The last item of a
+    tile ends with the last plane, and does some again that the one before has. `read_rule` as of line_chunk;
+    `store` stores what joined ranks become.
+    """
+    size, divided = VECTOR_BYTES, ranks.divided
+
+    @entry
+    def chunk(walk, x, out, other, begin, end):
+        how, batch, spatial = _tables(walk)
+        rule = read_rule(how)
+        parts = rank_size(ranks) // element_size(ranks)
+        lanes, share, tile = size // element_size(ranks), how[ROWS], how[TILE]
+        # Of a divisor for each output, and for each column.
+        before = (share + 1) * tile * rank_size(ranks) if divided else 0
+        part = how[BUFFER]
+        divisors = allocate(before + 2 * parts * part)
+        first = Ranked(divisors + before, part)
+        second = Ranked(first.address + parts * part, part)
+        plane_axis = axis_of(batch, how[BATCH] - 1, BATCH_COLUMNS)
+        planes, step = plane_axis[BATCH_SIZE], plane_axis[BATCH_STEP]
+        out_step = plane_axis[BATCH_OUT]
+        row_axis, axis = axis_of(spatial, 0, COLUMNS), axis_of(spatial, 1, COLUMNS)
+        vectors = ceildiv(planes, lanes)
+        blocks, tiles = ceildiv(row_axis[OUT_SIZE], share), ceildiv(axis[OUT_SIZE], tile)
+        last = -1
+        for item in range(begin, end):
+            rest, vector = split(item, vectors)
+            plane = least(vector * lanes, planes - lanes)
+            outer, number = split(rest, blocks * tiles)
+            row, column = split(number, tiles)
+            row *= share
+            column *= tile
+            x_offset, out_offset, _, _ = offsets_of(batch, how[BATCH] - 1, outer)
+            top, down = _windows_part(row_axis, row, least(share, row_axis[OUT_SIZE] - row))
+            left, across = _windows_part(axis, column, least(tile, axis[OUT_SIZE] - column))
+            # Rows an odd number of vectors apart are in different sets of the caches.
+            pitch = across.n | 1 if step == element_size(ranks) else across.n
+            source = x + x_offset + plane * step + top * row_axis[STEP] + left * axis[STEP]
+            rank_positions(
+                first,
+                source,
+                Positions(down.n, across.n, pitch, row_axis[STEP], axis[STEP], step),
+                ranks,
+                rule,
+            )
+            line, out_line = pitch * size, across.windows * size
+            for k in range(parts):
+                here, there = first.address + k * part, second.address + k * part
+                join_windows(
+                    Vectors(there, size, line), Vectors(here, size, line), across.n, down, ranks
+                )
+                join_windows(
+                    Vectors(here, out_line, size),
+                    Vectors(there, line, size),
+                    down.windows,
+                    across,
+                    ranks,
+                )
+            target = out + out_offset + plane * out_step
+            target += row * row_axis[OUT_STEP] + column * axis[OUT_STEP]
+            store(
+                spatial,
+                Tile(row, column, number != last),
+                target,
+                first,
+                Positions(
+                    down.windows,
+                    across.windows,
+                    across.windows,
+                    row_axis[OUT_STEP],
+                    axis[OUT_STEP],
+                    out_step,
+                ),
+                divisors,
+                other,
+                ranks,
+                rule,
+            )
+            last = number
+        release(divisors)
 
     return chunk
 
@@ -3233,6 +3676,36 @@ def lines(dtype, width, operation):
 def packed(dtype, width):
     """Chunk for averages of small planes, with sums of `width` bits: see packed_chunk."""
     return packed_chunk(Sums(dtype, width, divided=True), _nothing, pack_averages)
+
+
+@helper
+def _store_transposed_averages(
+    spatial, tile, target, source, positions, divisors, _doubt, ranks, _exponent
+):
+    """Store the outputs of a tile of planes, of sums that are to be divided."""
+    rows, columns = positions.rows, positions.columns
+    if tile.new:
+        _set_products(spatial, divisors, tile.row, rows, tile.column, columns, ranks)
+    transposed_sums(target, source, positions, divisors, ranks, None)
+
+
+@helper
+def _store_transposed_norms(
+    _spatial, _tile, target, source, positions, _divisors, doubt, ranks, exponent
+):
+    """Store the outputs of a tile of planes, of sums whose roots are wanted; doubts as those of _store_norms."""
+    if transposed_sums(target, source, positions, 0, ranks, exponent):
+        store_integer(np.int64(0), doubt, 1)
+
+
+def transposed(dtype, width, operation):
+    """Chunk for long windows over many planes: see `lines`, and transposed_chunk."""
+    if operation == "average":
+        averages = Sums(dtype, width, divided=True)
+        return transposed_chunk(averages, _nothing, _store_transposed_averages)
+    read_exponent = _exponent_of if operation in ("lp", "lp_real") else _nothing
+    powers = Powers(dtype, width, operation)
+    return transposed_chunk(powers, read_exponent, _store_transposed_norms)
 
 
 def direct(dtype):

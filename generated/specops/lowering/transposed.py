@@ -12,19 +12,30 @@ import numpy as np
 
 from specops import geometry
 from specops.geometry import ceildiv, evened
-from specops.lowering.plane_tables import packs
 from specops.lowering.pool_axes import SpatialAxis
 from specops.lowering.pooling import NO_LANE, Axes, WalkParts
 
-# The shortest windows, along both axes: they and longer ones take 0.05 to 1.05 of the time, others up to twice it.
-SHORTEST, SHORTEST_NEAR = 9, 7
-UNPACKED, UNPACKED_BESIDE, UNPACKED_NEAR = 7, 5, 3  # where small planes are not packed
 NEAR = 256  # positions that stay in the first-level cache
-PLANE = 1000  # positions of a plane whose elements adjoin, at most: lines take 0.3 to 1 of the time of larger ones
-TILE = 4096  # positions of a tile, at most: two buffers of 256 KiB
-# Times as many positions as outputs, at most: of a tile, and of a plane whose elements adjoin.
-READ, READ_PLANE = 4, 10
+TILE = 4096  # vectors of a tile, at most: two buffers of 256 KiB
 SPARE = 4  # of so many planes one may be done twice, at most
+
+
+class Limits(NamedTuple):
+    """For what it pays.
+
+    Attributes:
+        near, near_beside, far: the shortest windows along both axes, of planes whose elements adjoin and of others, of
+            at most NEAR positions, and of larger ones.
+        plane: positions of a plane whose elements adjoin, at most.
+        read, read_plane: times as many positions as outputs, at most, of a tile, and of a plane whose elements adjoin.
+    """
+
+    near: int
+    near_beside: int
+    far: int
+    plane: int
+    read: int
+    read_plane: int
 
 
 class _Tile(NamedTuple):
@@ -47,8 +58,10 @@ class _Tile(NamedTuple):
         return max(self.share, _read(self.rows, self.share)) * width
 
 
-def transposed_walk(kernel: Any, axes: Axes, item_bytes: int) -> WalkParts | None:
-    """The walk where it pays for windows of which the greatest values alone are wanted, else None."""
+def transposed_walk(
+    kernel: Any, axes: Axes, item_bytes: int, rank_bytes: int, limits: Limits
+) -> WalkParts | None:
+    """The walk where it pays, else None; for ranks without positions."""
     *others, rows, columns = axes.spatial
     batch = [axis for axis in axes.batch if axis.size > 1]
     beside = axes.lane != NO_LANE
@@ -60,17 +73,21 @@ def transposed_walk(kernel: Any, axes: Axes, item_bytes: int) -> WalkParts | Non
     vectors = ceildiv(planes.size, lanes)
     if planes.size < lanes or (vectors * lanes - planes.size) * SPARE > planes.size:
         return None
-    shortest = _shortest(beside, near=rows.size * columns.size <= NEAR)
+    shortest = limits.far
+    if rows.size * columns.size <= NEAR:
+        shortest = limits.near_beside if beside else limits.near
     if not all(_serves(axis, shortest) for axis in (rows, columns)):
         return None
     tile = _Tile(rows, columns, rows.out_size, columns.out_size)
+    positions = TILE * item_bytes // rank_bytes
     if beside:
-        tile = _reduced(tile)
-        serves = planes.out_step == item_bytes
+        tile = _reduced(tile, positions)
+        serves, read = planes.out_step == item_bytes, limits.read
     else:
-        serves = rows.size * columns.size <= PLANE and _adjoin(kernel, rows, columns, item_bytes)
-    most = (READ if beside else READ_PLANE) * tile.share * tile.width
-    if not serves or tile.read > most or tile.positions > TILE:
+        serves = rows.size * columns.size <= limits.plane
+        serves = serves and _adjoin(kernel, rows, columns, item_bytes)
+        read = limits.read_plane
+    if not serves or tile.read > read * tile.share * tile.width or tile.positions > positions:
         return None
     settings = np.zeros(kernel.SETTINGS, np.int64)
     settings[kernel.ROWS], settings[kernel.TILE] = tile.share, tile.width
@@ -78,16 +95,7 @@ def transposed_walk(kernel: Any, axes: Axes, item_bytes: int) -> WalkParts | Non
     settings[kernel.BATCH], settings[kernel.SPATIAL] = len(batch), 2
     items = vectors * ceildiv(rows.out_size, tile.share) * ceildiv(columns.out_size, tile.width)
     items *= math.prod(axis.size for axis in batch[:-1])
-    return WalkParts(item_bytes, settings, batch, axes.spatial, items)
-
-
-def _shortest(beside: bool, *, near: bool) -> int:
-    """The shortest windows, along both axes, for which it pays."""
-    if packs():
-        return SHORTEST_NEAR if near else SHORTEST
-    if not near:
-        return UNPACKED
-    return UNPACKED_BESIDE if beside else UNPACKED_NEAR
+    return WalkParts(rank_bytes, settings, batch, axes.spatial, items)
 
 
 def _serves(axis: SpatialAxis, shortest: int) -> bool:
@@ -115,9 +123,9 @@ def _read(axis: SpatialAxis, outputs: int) -> int:
     return min(axis.size, outputs - 1 + axis.window)
 
 
-def _reduced(tile: _Tile) -> _Tile:
-    """The tile halved, along the longer side, until it is small enough or one output."""
-    while tile.positions > TILE and tile.share * tile.width > 1:
+def _reduced(tile: _Tile, positions: int) -> _Tile:
+    """The tile halved, along the longer side, until it has no more positions, or is one output."""
+    while tile.positions > positions and tile.share * tile.width > 1:
         if tile.share >= tile.width:
             tile = tile._replace(share=ceildiv(tile.share, 2))
         else:
