@@ -88,6 +88,13 @@ def _float_lanes(context: Any, builder: Any, kind: Any, bits: Any) -> Any:
     return _bfloat_to_float(builder, bits) if kind == types.uint16 else bits
 
 
+def _rounded(context: Any, builder: Any, kind: Any, value: Any) -> Any:
+    """Lanes as the nearest elements, as they lie in memory."""
+    if kind == types.int16:
+        return _float_to_half(context, builder, value)
+    return _float_to_bfloat(builder, value) if kind == types.uint16 else value
+
+
 def _few_or_all(context: Any, builder: Any, typed: Any, lanes: Lanes, count: Any) -> _Few | None:
     """The first `count` lanes, or None, all of them, where its type `typed` is none's."""
     return None if typed == types.none else _few(context, builder, _lanes_vector(lanes), count)
@@ -211,10 +218,7 @@ def store_lanes(_context: Any, kind: Any, address: Any, step: Any, count: Any, l
     def codegen(context: Any, builder: Any, signature: Any, values: Any) -> Any:
         _kind, address, step, count, value = values
         memory = _memory(kind, lanes)
-        if kind == types.int16:
-            value = _float_to_half(context, builder, value)
-        elif kind == types.uint16:
-            value = _float_to_bfloat(builder, value)
+        value = _rounded(context, builder, kind, value)
         few = _few_or_all(context, builder, signature.args[3], lanes, count)
         if signature.args[2] != types.none:
             pointers = _pointers(builder, address, step, few and few.count, memory)
@@ -235,10 +239,7 @@ def stream_lanes(_context: Any, kind: Any, address: Any, lanes: Any) -> Any:
 
     def codegen(context: Any, builder: Any, _signature: Any, values: Any) -> Any:
         _kind, address, value = values
-        if kind == types.int16:
-            value = _float_to_half(context, builder, value)
-        elif kind == types.uint16:
-            value = _float_to_bfloat(builder, value)
+        value = _rounded(context, builder, kind, value)
         if kind.bitwidth == 16 and _target_has(context, "f16c", on_arm=False):
             # LLVM would make one instruction of what narrows and the store, which goes to the caches.
             value = _opaque(builder, value)
@@ -427,16 +428,6 @@ def _of_four(builder: Any, values: Any, operation: Any) -> Any:
 
 
 @intrinsic
-def greatest_of_four(_context: Any, a: Any, b: Any, c: Any, d: Any) -> Any:
-    """Quarter i of the lanes filled with the greatest lane of vector i; see `greatest`."""
-
-    def codegen(_context: Any, builder: Any, _signature: Any, values: Any) -> Any:
-        return _of_four(builder, values, lambda a, b: _greater_float(builder, a, b))
-
-    return a(a, a, a, a), codegen
-
-
-@intrinsic
 def total_of_four(_context: Any, a: Any, b: Any, c: Any, d: Any) -> Any:
     """Quarter i of lanes of float64 filled with the sum of all lanes of vector i."""
 
@@ -464,18 +455,6 @@ def rounded_quarters(_context: Any, kind: Any, quarters: Any) -> Any:
         return builder.shuffle_vector(value, value, ir.Constant(integers, order))
 
     return lanes(kind, quarters), codegen
-
-
-@intrinsic(prefer_literal=True)
-def quarter(_context: Any, lanes: Any, number: Any) -> Any:
-    """All lanes filled with the first one of quarter `number`, a literal."""
-
-    def codegen(_context: Any, builder: Any, _signature: Any, values: Any) -> Any:
-        first = number.literal_value * lanes.count // 4
-        order = ir.Constant(ir.VectorType(ir.IntType(32), lanes.count), [first] * lanes.count)
-        return builder.shuffle_vector(values[0], values[0], order)
-
-    return lanes(lanes, number), codegen
 
 
 @intrinsic

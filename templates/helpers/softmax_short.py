@@ -10,7 +10,6 @@ from float_lanes import (
     get_lane,
     greater,
     greatest,
-    greatest_of_four,
     key_count,
     lane_count,
     load_keys,
@@ -21,58 +20,16 @@ from float_lanes import (
     plus,
     poke,
     prefetch,
-    quarter,
     rounded_quarters,
     splat,
     store_lanes,
     times,
     total_of_four,
 )
-from memory import VECTOR_BYTES, ceildiv, item_size, least
+from memory import VECTOR_BYTES, ceildiv, item_size
 from softmax_result import _factors
 
 TOGETHER = 16  # short rows at most, of at most as many vectors; of longer ones 4 at most
-
-
-@helper
-def _one_vector_rows(kind, x, step, ahead, out, out_step, rows, n, logarithm):
-    """Rows of at most one vector, `n` elements each or a whole vector where it is None.
-
-    For parts of vectors rows are fetched, the next one `ahead` bytes behind the last: 0.4 to 0.8 of the time beyond the
-    caches on Zen 5, which sees no order in masked loads; for whole vectors it would be 1.0 to 1.1.
-
-    Four at a time, which share the shuffles of their maxima and sums, and the division: 2.5 times as fast as one by
-    one. What is behind the last row repeats it.
-    """
-    for row in range(0, rows, 4):
-        last = rows - row - 1
-        second, third, fourth = least(1, last), least(2, last), least(3, last)
-        if n is not None:
-            for r in range(4):
-                prefetch(x + (3 + r) * step + ahead, 1, 0)
-        a = load_lanes(kind, x, None, n)
-        b = load_lanes(kind, x + second * step, None, n)
-        c = load_lanes(kind, x + third * step, None, n)
-        d = load_lanes(kind, x + fourth * step, None, n)
-        tops = greatest_of_four(a, b, c, d)
-        a, b = minus(a, quarter(tops, 0)), minus(b, quarter(tops, 1))
-        c, d = minus(c, quarter(tops, 2)), minus(d, quarter(tops, 3))
-        e, f, g, h = exp_lanes(kind, a), exp_lanes(kind, b), exp_lanes(kind, c), exp_lanes(kind, d)
-        totals = total_of_four(e, f, g, h)
-        zeros = splat(np.float64(0), 0.0)
-        factors = rounded_quarters(kind, _factors(np.float64(0), totals, zeros, logarithm))
-        if logarithm:
-            e, f = minus(a, quarter(factors, 0)), minus(b, quarter(factors, 1))
-            g, h = minus(c, quarter(factors, 2)), minus(d, quarter(factors, 3))
-        else:
-            e, f = times(e, quarter(factors, 0)), times(f, quarter(factors, 1))
-            g, h = times(g, quarter(factors, 2)), times(h, quarter(factors, 3))
-        store_lanes(kind, out, None, n, e)
-        store_lanes(kind, out + second * out_step, None, n, f)
-        store_lanes(kind, out + third * out_step, None, n, g)
-        store_lanes(kind, out + fourth * out_step, None, n, h)
-        x += 4 * step
-        out += 4 * out_step
 
 
 @inlined

@@ -20,6 +20,7 @@ Helpers take addresses, no arrays: counting references to these took a quarter o
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -442,6 +443,16 @@ def item_size(_context: Any, flip: Any) -> Any:
 
 
 @intrinsic
+def load_integer(_context: Any, like: Any, address: Any) -> Any:
+    """The integer of `like`'s type at `address`."""
+
+    def codegen(_context: Any, builder: Any, _signature: Any, values: Any) -> Any:
+        return _load(builder, _pointer(builder, values[1]), values[0].type)
+
+    return like(like, types.int64), codegen
+
+
+@intrinsic
 def store_integer(_context: Any, like: Any, address: Any, value: Any) -> Any:
     """Store `value`, cut to `like`'s type, at `address`."""
 
@@ -837,6 +848,20 @@ def _float_to_bfloat(builder: Any, value: Any) -> Any:
     return builder.trunc(result, _like(value.type, ir.IntType(16)))
 
 
+def _lesser(builder: Any, a: Any, b: Any) -> Any:
+    return builder.select(builder.icmp_signed("<", a, b), a, b)
+
+
+WIDEST = 2  # registers of a vector of ranks, at most
+
+
+def _place(builder: Any, address: Any, *steps: tuple[Any, Any]) -> Any:
+    """A pointer at `address`, so many steps of so many bytes further."""
+    for number, step in steps:
+        address = builder.add(address, builder.mul(number, step))
+    return _pointer(builder, address)
+
+
 WRITTEN_OUT = (2, 3, 4)  # rows of planes that are read down without a loop: in 0.5 to 1 of the time
 PLANE_LANES = 256  # columns of planes whose results are stored together
 
@@ -1132,6 +1157,13 @@ def _float_lanes(context: Any, builder: Any, kind: Any, bits: Any) -> Any:
     return _bfloat_to_float(builder, bits) if kind == types.uint16 else bits
 
 
+def _rounded(context: Any, builder: Any, kind: Any, value: Any) -> Any:
+    """Lanes as the nearest elements, as they lie in memory."""
+    if kind == types.int16:
+        return _float_to_half(context, builder, value)
+    return _float_to_bfloat(builder, value) if kind == types.uint16 else value
+
+
 def _few_or_all(context: Any, builder: Any, typed: Any, lanes: Lanes, count: Any) -> _Few | None:
     """The first `count` lanes, or None, all of them, where its type `typed` is none's."""
     return None if typed == types.none else _few(context, builder, _lanes_vector(lanes), count)
@@ -1255,10 +1287,7 @@ def store_lanes(_context: Any, kind: Any, address: Any, step: Any, count: Any, l
     def codegen(context: Any, builder: Any, signature: Any, values: Any) -> Any:
         _kind, address, step, count, value = values
         memory = _memory(kind, lanes)
-        if kind == types.int16:
-            value = _float_to_half(context, builder, value)
-        elif kind == types.uint16:
-            value = _float_to_bfloat(builder, value)
+        value = _rounded(context, builder, kind, value)
         few = _few_or_all(context, builder, signature.args[3], lanes, count)
         if signature.args[2] != types.none:
             pointers = _pointers(builder, address, step, few and few.count, memory)
@@ -1279,10 +1308,7 @@ def stream_lanes(_context: Any, kind: Any, address: Any, lanes: Any) -> Any:
 
     def codegen(context: Any, builder: Any, _signature: Any, values: Any) -> Any:
         _kind, address, value = values
-        if kind == types.int16:
-            value = _float_to_half(context, builder, value)
-        elif kind == types.uint16:
-            value = _float_to_bfloat(builder, value)
+        value = _rounded(context, builder, kind, value)
         if kind.bitwidth == 16 and _target_has(context, "f16c", on_arm=False):
             # LLVM would make one instruction of what narrows and the store, which goes to the caches.
             value = _opaque(builder, value)
@@ -1471,16 +1497,6 @@ def _of_four(builder: Any, values: Any, operation: Any) -> Any:
 
 
 @intrinsic
-def greatest_of_four(_context: Any, a: Any, b: Any, c: Any, d: Any) -> Any:
-    """Quarter i of the lanes filled with the greatest lane of vector i; see `greatest`."""
-
-    def codegen(_context: Any, builder: Any, _signature: Any, values: Any) -> Any:
-        return _of_four(builder, values, lambda a, b: _greater_float(builder, a, b))
-
-    return a(a, a, a, a), codegen
-
-
-@intrinsic
 def total_of_four(_context: Any, a: Any, b: Any, c: Any, d: Any) -> Any:
     """Quarter i of lanes of float64 filled with the sum of all lanes of vector i."""
 
@@ -1508,18 +1524,6 @@ def rounded_quarters(_context: Any, kind: Any, quarters: Any) -> Any:
         return builder.shuffle_vector(value, value, ir.Constant(integers, order))
 
     return lanes(kind, quarters), codegen
-
-
-@intrinsic(prefer_literal=True)
-def quarter(_context: Any, lanes: Any, number: Any) -> Any:
-    """All lanes filled with the first one of quarter `number`, a literal."""
-
-    def codegen(_context: Any, builder: Any, _signature: Any, values: Any) -> Any:
-        first = number.literal_value * lanes.count // 4
-        order = ir.Constant(ir.VectorType(ir.IntType(32), lanes.count), [first] * lanes.count)
-        return builder.shuffle_vector(values[0], values[0], order)
-
-    return lanes(lanes, number), codegen
 
 
 @intrinsic
@@ -1675,6 +1679,68 @@ def prefetch_rows(_context: Any, address: Any, offsets: Any) -> Any:
     return types.void(types.int64, types.int64), codegen
 
 
+UNIT_BYTES = 16  # of a row that are transposed at once: as much as instructions interleave
+
+
+def _unit(vector: Any) -> Any:
+    """As many elements of one row as are transposed at once."""
+    return ir.VectorType(vector.element, vector.count * UNIT_BYTES // VECTOR_BYTES)
+
+
+def _transposed(builder: Any, vectors: list[Any]) -> list[Any]:
+    """As many vectors as a unit has lanes: lane i of each unit of vector k becomes lane k of that unit of vector i."""
+    lanes, unit = vectors[0].type.count, len(vectors)
+    starts = range(0, lanes, unit)
+    orders = [
+        [which + start + i for start in starts for i in half for which in (0, lanes)]
+        for half in (range(unit // 2), range(unit // 2, unit))
+    ]
+    # Interleaving those that lie half of them apart, as often as halves can be made.
+    for _ in range(unit.bit_length() - 1):
+        pairs = zip(vectors[: unit // 2], vectors[unit // 2 :], strict=True)
+        vectors = [_shuffled(builder, a, b, order) for a, b in pairs for order in orders]
+    return vectors
+
+
+def _units(builder: Any, address: Any, step: Any, lanes: int) -> list[list[Any]]:
+    """Pointers to the units of each of so many vectors: unit u of vector k is of row u * lanes + k.
+
+    Rows are `step` bytes apart.
+    """
+    pointers = []
+    for _ in range(lanes * VECTOR_BYTES // UNIT_BYTES):
+        pointers.append(_pointer(builder, address))
+        address = builder.add(address, step)
+    return [pointers[k::lanes] for k in range(lanes)]
+
+
+def _load_units(builder: Any, pointers: list[Any], unit: Any) -> Any:
+    """A vector of units, one after the other."""
+    return _side_by_side(builder, [_load(builder, pointer, unit) for pointer in pointers])
+
+
+def _side_by_side(builder: Any, parts: list[Any]) -> Any:
+    """Vectors of as many lanes, a power of 2 of them, as one."""
+    while len(parts) > 1:
+        order = list(range(2 * parts[0].type.count))
+        pairs = zip(parts[::2], parts[1::2], strict=True)
+        parts = [_shuffled(builder, a, b, order) for a, b in pairs]
+    return parts[0]
+
+
+def _load_transposed(builder: Any, address: Any, step: Any, unit: Any) -> list[Any]:
+    """A unit of each of as many rows as a vector has lanes: vectors of one element of each; see _units."""
+    units = _units(builder, address, step, unit.count)
+    return _transposed(builder, [_load_units(builder, pointers, unit) for pointers in units])
+
+
+def _each_unit(builder: Any, n: Any, unit: Any, body: Callable[[Any], None]) -> None:
+    """`body(first)` for units of n elements, one at least, of which the last may overlap the one before it."""
+    i64, lanes = n.type, n.type(unit.count)
+    with cgutils.for_range_slice(builder, i64(0), n, lanes, i64) as (begin, _):
+        body(_lesser(builder, begin, builder.sub(n, lanes)))
+
+
 STORED = 0  # results come from exponentials kept in scratch, or in their place,
 COMPUTED = 1  # from the input again,
 LOGARITHMS = 2  # or are logarithms
@@ -1821,48 +1887,142 @@ def _write_run(
         _write_apart(kind, source, x, step, out, out_step, left, scratch, tops, factors)
 
 
-TOGETHER = 16  # short rows at most, of at most as many vectors; of longer ones 4 at most
+@intrinsic
+def load_positions(
+    _context: Any,
+    kind: Any,
+    target: Any,
+    address: Any,
+    step: Any,
+    n: Any,
+    ahead: Any,
+    out: Any,
+) -> Any:
+    """Lanes of the n elements of as many rows as a vector has lanes: in scratch a vector for each position.
+
+    Returns the greatest of each row. Meanwhile as many bytes are fetched from `ahead` bytes further on, and from `out`,
+    where the results go.
+    """
+    lanes = _lanes_of(kind)
+
+    def codegen(context: Any, builder: Any, _signature: Any, values: Any) -> Any:
+        _kind, target, address, step, n, ahead, out = values
+        unit = _unit(_memory(kind, lanes))
+        i64 = n.type
+        size = kind.bitwidth // 8
+        lowest = _same(_lanes_vector(lanes), LOWEST[lanes.element.bitwidth])
+        tops = cgutils.alloca_once_value(builder, lowest)
+
+        def load(first: Any) -> None:
+            # As many bytes as these elements of all rows have: which ones does not matter.
+            for place, write in ((builder.add(address, ahead), 0), (out, 1)):
+                lines = _place(builder, place, (first, i64(lanes.count * size)))
+                for at in range(0, unit.count * lanes.count * size, VECTOR_BYTES):
+                    _prefetch(builder, builder.gep(lines, [i64(at)]), 1, write)
+            start = builder.add(address, builder.mul(first, i64(size)))
+            for i, bits in enumerate(_load_transposed(builder, start, step, unit)):
+                value = _float_lanes(context, builder, kind, bits)
+                builder.store(_greater_float(builder, builder.load(tops), value), tops)
+                place = _place(builder, target, (builder.add(first, i64(i)), i64(VECTOR_BYTES)))
+                _store(builder, value, place)
+
+        _each_unit(builder, n, unit, load)
+        return builder.load(tops)
+
+    return lanes(kind, *(types.int64,) * 6), codegen
+
+
+@intrinsic
+def store_positions(
+    _context: Any,
+    kind: Any,
+    source: Any,
+    address: Any,
+    step: Any,
+    n: Any,
+    factors: Any,
+    logarithm: Any,
+) -> Any:
+    """Store what load_positions loads: of lanes in scratch times `factors`, or, of logarithms, minus these."""
+    lanes = _lanes_of(kind)
+
+    def codegen(context: Any, builder: Any, _signature: Any, values: Any) -> Any:
+        _kind, source, address, step, n, factors, logarithm = values
+        unit = _unit(_memory(kind, lanes))
+        i64 = n.type
+
+        def element(number: Any) -> Any:
+            place = _place(builder, source, (number, i64(VECTOR_BYTES)))
+            value = _load(builder, place, _lanes_vector(lanes))
+            result = builder.select(
+                logarithm, builder.fsub(value, factors), builder.fmul(value, factors)
+            )
+            return _rounded(context, builder, kind, result)
+
+        def store(first: Any) -> None:
+            vectors = [element(builder.add(first, i64(i))) for i in range(unit.count)]
+            start = builder.add(address, builder.mul(first, i64(kind.bitwidth // 8)))
+            units = _units(builder, start, step, unit.count)
+            for bits, pointers in zip(_transposed(builder, vectors), units, strict=True):
+                for u, pointer in enumerate(pointers):
+                    _store(builder, _lanes_from(builder, bits, u * unit.count, unit.count), pointer)
+
+        _each_unit(builder, n, unit, store)
+        return context.get_dummy_value()
+
+    i64 = types.int64
+    return types.void(kind, i64, i64, i64, i64, factors, types.boolean), codegen
 
 
 @helper
-def _one_vector_rows(kind, x, step, ahead, out, out_step, rows, n, logarithm):
-    """Rows of at most one vector, `n` elements each or a whole vector where it is None.
+def groups_of_rows(kind, x, step, ahead, out, out_step, groups, n, scratch, logarithm):
+    """So many times as many rows as a vector has lanes; see narrow_rows."""
+    lanes = lane_count(kind)
+    for _ in range(groups):
+        tops = load_positions(kind, scratch, x, step, n, ahead, out)
+        high, low = splat(kind, 0.0), splat(kind, 0.0)
+        for place in range(scratch, scratch + n * VECTOR_BYTES, VECTOR_BYTES):
+            below = minus(peek(kind, place), tops)
+            e = exp_lanes(kind, below)
+            high, low = _sum_added(high, low, e)
+            poke(place, below if logarithm else e)
+        factors = _factors(kind, high, low, logarithm)
+        store_positions(kind, scratch, out, out_step, n, factors, logarithm)
+        x += lanes * step
+        out += lanes * out_step
 
-    For parts of vectors rows are fetched, the next one `ahead` bytes behind the last: 0.4 to 0.8 of the time beyond the
-    caches on Zen 5, which sees no order in masked loads; for whole vectors it would be 1.0 to 1.1.
 
-    Four at a time, which share the shuffles of their maxima and sums, and the division: 2.5 times as fast as one by
-    one. What is behind the last row repeats it.
+@helper
+def copy_row(kind, target, source, n):
+    """Copy n elements that adjoin."""
+    bits = np.int16(0)
+    for at in range(0, n * item_size(kind), 2):
+        store_integer(bits, target + at, load_integer(bits, source + at))
+
+
+@helper
+def narrow_rows(kind, x, step, ahead, out, out_step, rows, n, scratch, logarithm):
+    """Rows of n elements that adjoin; what lies `ahead` bytes further is fetched.
+
+    Those left over are copied, so that each row has the same bits, whatever rows are beside it. `scratch` holds n
+    vectors, then as many rows as a vector has lanes.
     """
-    for row in range(0, rows, 4):
-        last = rows - row - 1
-        second, third, fourth = least(1, last), least(2, last), least(3, last)
-        if n is not None:
-            for r in range(4):
-                prefetch(x + (3 + r) * step + ahead, 1, 0)
-        a = load_lanes(kind, x, None, n)
-        b = load_lanes(kind, x + second * step, None, n)
-        c = load_lanes(kind, x + third * step, None, n)
-        d = load_lanes(kind, x + fourth * step, None, n)
-        tops = greatest_of_four(a, b, c, d)
-        a, b = minus(a, quarter(tops, 0)), minus(b, quarter(tops, 1))
-        c, d = minus(c, quarter(tops, 2)), minus(d, quarter(tops, 3))
-        e, f, g, h = exp_lanes(kind, a), exp_lanes(kind, b), exp_lanes(kind, c), exp_lanes(kind, d)
-        totals = total_of_four(e, f, g, h)
-        zeros = splat(np.float64(0), 0.0)
-        factors = rounded_quarters(kind, _factors(np.float64(0), totals, zeros, logarithm))
-        if logarithm:
-            e, f = minus(a, quarter(factors, 0)), minus(b, quarter(factors, 1))
-            g, h = minus(c, quarter(factors, 2)), minus(d, quarter(factors, 3))
-        else:
-            e, f = times(e, quarter(factors, 0)), times(f, quarter(factors, 1))
-            g, h = times(g, quarter(factors, 2)), times(h, quarter(factors, 3))
-        store_lanes(kind, out, None, n, e)
-        store_lanes(kind, out + second * out_step, None, n, f)
-        store_lanes(kind, out + third * out_step, None, n, g)
-        store_lanes(kind, out + fourth * out_step, None, n, h)
-        x += 4 * step
-        out += 4 * out_step
+    lanes, row_bytes = lane_count(kind), n * item_size(kind)
+    groups, left = divmod(rows, lanes)
+    groups_of_rows(kind, x, step, ahead, out, out_step, groups, n, scratch, logarithm)
+    if left == 0:
+        return
+    x += (rows - left) * step
+    out += (rows - left) * out_step
+    copies = scratch + n * VECTOR_BYTES
+    for r in range(lanes):
+        copy_row(kind, copies + r * row_bytes, x + least(r, left - 1) * step, n)
+    groups_of_rows(kind, copies, row_bytes, 0, copies, row_bytes, 1, n, scratch, logarithm)
+    for r in range(left):
+        copy_row(kind, out + r * out_step, copies + r * row_bytes, n)
+
+
+TOGETHER = 16  # short rows at most, of at most as many vectors; of longer ones 4 at most
 
 
 @inlined
@@ -2400,6 +2560,10 @@ WHOLE = 0
 MEASURE = 1
 WRITE = 2
 
+# Elements, from and to, of rows of which as many as a vector has lanes are transposed: 0.2 to 0.95 of the time, of 7
+# and 8 float64 1.2 times as long.
+NARROW = {"FLOAT16": (4, 32), "BFLOAT16": (4, 32), "FLOAT32": (4, 32), "FLOAT64": (2, 8)}
+
 L1_BYTES = 1 << 15  # of what is worked on together
 
 _KINDS = {
@@ -2413,6 +2577,7 @@ _KINDS = {
 def short_rows(dtype):
     """Chunk of groups that are each one contiguous run of at most SUM_VECTORS vectors."""
     kind = _KINDS[dtype]
+    narrowest, widest = NARROW[dtype]
 
     @entry
     def chunk(walk, x, out, _partial, begin, end):
@@ -2428,7 +2593,7 @@ def short_rows(dtype):
             together //= 2
         ahead = row_ahead(step)
         vectors = 2 * TOGETHER + TOGETHER // 4 + together * (n // lanes + 1)
-        scratch = allocate(vectors * VECTOR_BYTES)
+        scratch = allocate(most(vectors, 2 * widest) * VECTOR_BYTES)
         for r in range(TOGETHER):  # sums of rows that are not there
             poke(scratch + r * VECTOR_BYTES, splat(kind, 0.0))
         item = begin
@@ -2436,26 +2601,25 @@ def short_rows(dtype):
             offset, out_offset, count = _run_at(kept, item, end)
             address, target = x + offset, out + out_offset
             item += count
-            if n == lanes:
-                _one_vector_rows(
-                    kind, address, step, ahead, target, out_step, count, None, logarithm
+            if narrowest <= n <= widest:
+                further = most(ahead, lanes * step)
+                narrow_rows(
+                    kind, address, step, further, target, out_step, count, n, scratch, logarithm
                 )
-            elif n < lanes:
-                _one_vector_rows(kind, address, step, ahead, target, out_step, count, n, logarithm)
-            else:
-                for row in range(0, count, together):
-                    _several_rows(
-                        kind,
-                        address + row * step,
-                        step,
-                        ahead,
-                        target + row * out_step,
-                        out_step,
-                        least(together, count - row),
-                        n,
-                        scratch,
-                        logarithm,
-                    )
+                continue
+            for row in range(0, count, together):
+                _several_rows(
+                    kind,
+                    address + row * step,
+                    step,
+                    ahead,
+                    target + row * out_step,
+                    out_step,
+                    least(together, count - row),
+                    n,
+                    scratch,
+                    logarithm,
+                )
         release(scratch)
 
     return chunk

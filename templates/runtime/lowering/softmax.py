@@ -138,7 +138,7 @@ class Softmax:
             machine.PAST_BYTES, self._sizes, strides, out_strides, self._item_size
         )
         way = self._runs(kept, reduced, past)
-        if way is None and self._lanes_across(kept, reduced):
+        if way is None and not self._is_narrow(kept, reduced) and self._lanes_across(kept, reduced):
             way = self._small_planes(kept, reduced) or self._columns(kept, reduced, past)
         elif way is None:
             way = self._rows(kept, reduced, past)
@@ -334,6 +334,13 @@ class Softmax:
         """
         most = min(kernel.SUM_VECTORS * self._lanes, block)
         return self._is_one_run(reduced) and reduced[0].size <= most
+
+    def _is_narrow(self, kept: list[Axis], reduced: list[Axis]) -> bool:
+        """Whether groups are runs of which as many as a vector has lanes are transposed."""
+        narrowest, widest = kernel.NARROW[self._dtype]
+        if not (kept and kept[-1].size >= self._lanes and self._is_one_run(reduced)):
+            return False
+        return bool(narrowest <= reduced[0].size <= widest)
 
     def _is_one_run(self, reduced: list[Axis]) -> bool:
         """Whether a group's elements adjoin, and its results."""
