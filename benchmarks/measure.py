@@ -21,8 +21,8 @@ from benchmarks.worker import SLOW
 
 ROOT = Path(__file__).resolve().parent.parent
 PAUSE = 0.03  # after a turn, until the threads of that implementation sleep
-FEW_ROUNDS = 0.03  # seconds of a call that is asked for in two rounds
-SAME = 2e-3  # relative difference of two outputs that agree, float16 softmax included
+TWO_ROUNDS_SECONDS = 0.03  # a call that takes longer is asked for in two rounds
+TOLERANCE = 2e-3  # relative difference of two outputs that agree, float16 softmax included
 
 
 @dataclass
@@ -137,7 +137,7 @@ def _row(cell: Cell, workers: list[Worker], rounds: int, turn: float) -> Row:
         once = answer["seconds"]
         if once > SLOW:
             times[worker.name].append(once)
-        turns[worker.name] = 0 if once > SLOW else 2 if once > FEW_ROUNDS else rounds
+        turns[worker.name] = 0 if once > SLOW else 2 if once > TWO_ROUNDS_SECONDS else rounds
         time.sleep(PAUSE)
     for r in range(rounds):
         for worker in workers:
@@ -150,6 +150,6 @@ def _row(cell: Cell, workers: list[Worker], rounds: int, turn: float) -> Row:
     row.differs = [
         name
         for name, theirs in digests.items()
-        if name != LIMIT and abs(theirs - ours) > SAME * max(abs(ours), 1.0)
+        if name != LIMIT and abs(theirs - ours) > TOLERANCE * max(abs(ours), 1.0)
     ]
     return row

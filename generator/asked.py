@@ -49,7 +49,9 @@ class Sound(NamedTuple):
 
 
 def sound(options: argparse.Namespace, names: list[str] | None = None) -> Sound:
-    """The specs below --root that have no errors: what the errors of one hide of others is asked without it.
+    """The specs below --root that have no errors.
+
+    Errors of one spec can hide those of others, so these are asked again without it.
 
     What does not go away with a spec, as an error of the vocabulary, ends the run, with errors of those of the `names`,
     of all specs where these are None.

@@ -24,7 +24,8 @@ CODES = {
     "E002": "A key stands twice in one mapping; YAML readers would silently keep the second.",
     "E003": "A part of YAML that specs do without: anchors, aliases, tags, several documents, keys that are no words.",
     "E004": "A plain scalar that YAML 1.1 and YAML 1.2 read differently, as no, 3_0 or 2:30. Quote it.",
-    "E005": "The file cannot be read: missing, not UTF-8, too large, nested too deeply, or in a wrong place.",
+    "E005": "What cannot be read: a file that is missing, not UTF-8, too large, nested too deeply or in a wrong place,"
+    " a tree without specs, errors beyond the 200 that are kept.",
     "E006": "A name on the command line that is not known, or that stands for several operators; of a new operator one"
     " that it cannot have.",
     "E101": "A key that a spec does not have at this place.",

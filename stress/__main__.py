@@ -23,7 +23,10 @@ VERBS = {
 
 def main(arguments: list[str] | None = None) -> int:
     if os.name != "posix":
-        print("error: stress works with forks and forbidden pages, which POSIX systems have")
+        print(
+            "error: stress works with forks and forbidden pages, which POSIX systems have",
+            file=sys.stderr,
+        )
         return 2
     parser = argparse.ArgumentParser(prog="python -m stress", description=__doc__)
     verbs = parser.add_subparsers(dest="verb", required=True, metavar="VERB")

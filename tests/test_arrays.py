@@ -1625,7 +1625,7 @@ def test_a_processor_without_half_precision() -> None:
     code = """
 import sys
 sys.path.insert(0, sys.argv[1])
-from test_contract import check_case
+from test_arg_reduce import check_case
 for number in range(60):
     check_case("FLOAT16", number)
 print("done")

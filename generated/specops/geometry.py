@@ -48,10 +48,9 @@ def ceildiv(n: int, size: int) -> int:
 
 
 def evened(n: int, most: int) -> int:
-    """The least number that takes n no more times than `most` does.
+    """The least size of pieces that cuts n into as few as pieces of size `most` do.
 
-    So it is the size of pieces of at most `most`, as few as can be and nearly alike, or the number of pieces where
-    `most` of them, all of one size but the last, would leave some empty.
+    Read the other way, where n is cut into `most` pieces of one size: how many of them are not empty.
 
     >>> evened(100, 30), evened(10, 8)
     (25, 5)

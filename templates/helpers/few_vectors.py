@@ -41,7 +41,7 @@ def _each_of_few(
     last = builder.sub(n, i64(lanes))
 
     def of_vectors(count: Any) -> None:
-        if isinstance(count, int):  # else it is none of the cases, and does not come
+        if isinstance(count, int):  # any other number is none of these cases, and is never met
             body([*(i64(i * lanes) for i in range(count - 1)), last])
 
     width = VECTOR_BYTES * 8 // lanes

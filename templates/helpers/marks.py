@@ -29,12 +29,13 @@ from memory import (
     item_size,
     least,
     load_integer,
+    store_element,
     store_integer,
 )
 from order_key import _rule
 from planes import WRITTEN_OUT, _each_strip, _Planes
 from vectors import _unless
-from zero import store_element, zero_past_caches, zero_run
+from zero import zero_past_caches, zero_run
 
 MARKED_VECTORS = 8  # of rows that adjoin, taken as one while they are shorter
 MORE_PLACES = (MARKED_VECTORS + 1) * VECTOR_BYTES  # behind those of a row, see mark_run

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 from llvmlite import ir
 from numba import types
 from numba.core import cgutils
@@ -269,14 +270,25 @@ def load_integer(_context: Any, like: Any, address: Any) -> Any:
 def store_integer(_context: Any, like: Any, address: Any, value: Any) -> Any:
     """Store `value`, cut to `like`'s type, at `address`."""
 
-    def codegen(_context: Any, builder: Any, _signature: Any, values: Any) -> Any:
+    def codegen(context: Any, builder: Any, _signature: Any, values: Any) -> Any:
         value = values[2]
         if value.type.width > values[0].type.width:
             value = builder.trunc(value, values[0].type)
         _store(builder, value, _pointer(builder, values[1]))
-        return _context.get_dummy_value()
+        return context.get_dummy_value()
 
     return types.void(like, types.int64, value), codegen
+
+
+@helper
+def store_element(address, value, width):
+    """Store the low 2, 4 or 8 bytes of `value`."""
+    if width == 4:
+        store_integer(np.int32(0), address, value)
+    elif width == 8:
+        store_integer(np.int64(0), address, value)
+    else:
+        store_integer(np.int16(0), address, value)
 
 
 @intrinsic

@@ -174,8 +174,8 @@ def packed_chunk(ranks, read_rule, store):
 
     Ranks of all its planes are one line. Behind a row comes as much padding as stands before the next: the last windows
     of a row reach into that, those of a plane into the next one's, and what lies between results is not used. The last
-    item ends with the last plane, and does some again that the item before has. `read_rule` as of line_chunk; `store`:
-    pack_elements, or of sums pack_averages.
+    item ends with the last plane, and computes some again that the one before has computed. `read_rule` as of
+    line_chunk; `store`: pack_elements, or of sums pack_averages.
     """
     sums = ranks.sums
     buffers = 3 if sums else 2

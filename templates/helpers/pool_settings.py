@@ -8,23 +8,23 @@ from memory import NEAR_STEPS, VECTOR_BYTES
 from strips import WIDEST
 from walk import integers
 
-# A walk by lines, by packed planes or window by window is made of these settings, then two tables of axes, whose
-# lengths are among the settings: those of planes (see batch), one at least, and those that windows move along (see
-# windows), two at least.
+# A walk by lines, by packed or transposed planes or window by window is made of these settings, then two tables of
+# axes, whose lengths are among the settings: those of planes (see batch), one at least, and those that windows move
+# along (see windows), two at least.
 LANES = 0  # lines: size of the batch axis whose elements stand side by side in a line; 1: none
 PITCH = 1  # lines: of them, those taken together
 LANE_OUT = 2  # as the columns of a table of batch axes
 LANE_OTHER = 3
 LANE_WEIGHT = 4
-TILE = 5  # lines: innermost output positions taken together
-ROWS = 6  # in an item; lines: rows of output positions; direct: positions; planes with one window: planes
+TILE = 5  # lines, transposed: innermost output positions taken together
+ROWS = 6  # in an item; lines, transposed: rows of output positions; direct: positions; planes with one window: planes
 SCRATCH = 7  # lines: bytes of scratch memory
 DENSE = 8  # bytes from one spatial position to the next, where one stride serves; else 0
 WIDTH = 9  # bytes of an index; 0: no indices are wanted
 COLUMN_MAJOR = 10  # indices count so within the spatial plane
 PLANE = 11  # positions of a spatial plane; packed: ranks of one
 LINE = 12  # lines, packed: ranks from one line to the next
-BUFFER = 13  # lines, packed: bytes of all lines
+BUFFER = 13  # lines, packed: bytes of all lines; transposed: of one vector of each position
 TALL = 14  # lines: rows of input become lines first, and these are folded by doubling too; packed: sums by doubling
 BATCH = 15  # lengths of the tables
 SPATIAL = 16

@@ -342,8 +342,8 @@ def transposed_chunk(ranks, read_rule, store):
 
     An item is as many planes as a vector has elements, along the innermost of the batch axes, and in these a tile of
     ROWS and TILE outputs, which is all of a plane whose elements adjoin. Windows begin side by side. The last item of a
-    tile ends with the last plane, and does some again that the one before has. `read_rule` as of line_chunk;
-    `store` stores what joined ranks become.
+    tile ends with the last plane, and computes some again that the one before has computed. `read_rule` as of
+    line_chunk; `store` stores what joined ranks become.
     """
     size, divided = VECTOR_BYTES, ranks.divided
 

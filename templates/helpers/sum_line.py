@@ -82,10 +82,10 @@ def _as_sum(builder: Any, bits: Any, sums: Sums) -> Any:
 def copy_as_sum(_context: Any, ranks: Any, target: Any, source: Any) -> Any:
     """Copy an element; see _as_sum."""
 
-    def codegen(_context: Any, builder: Any, _signature: Any, values: Any) -> Any:
+    def codegen(context: Any, builder: Any, _signature: Any, values: Any) -> Any:
         bits = _load(builder, _pointer(builder, values[2]), ranks.ranks.element)
         _store(builder, _as_sum(builder, bits, ranks.ranks), _pointer(builder, values[1]))
-        return _context.get_dummy_value()
+        return context.get_dummy_value()
 
     return types.void(ranks, types.int64, types.int64), codegen
 

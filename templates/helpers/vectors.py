@@ -1,4 +1,4 @@
-"""Vectors of integers: strips of columns, the greater and the lesser of two, extremes of floats, width."""
+"""Vectors of integers: strips of columns, the greater and the lesser of two, extremes of floats, wide registers."""
 
 from __future__ import annotations
 

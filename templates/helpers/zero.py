@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
 from llvmlite import ir
 from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
 from compiled import helper
-from memory import VECTOR_BYTES, _pointer, _stream, aligned, store_integer
+from memory import VECTOR_BYTES, _pointer, _stream, aligned, store_element
 
 
 @intrinsic
@@ -90,17 +89,6 @@ def zero_past_caches(address, count):
     stream_zeros(first, last)
     if end > last:
         zero_bytes(last, end - last)
-
-
-@helper
-def store_element(address, value, width):
-    """Store the low 2, 4 or 8 bytes of `value`."""
-    if width == 4:
-        store_integer(np.int32(0), address, value)
-    elif width == 8:
-        store_integer(np.int64(0), address, value)
-    else:
-        store_integer(np.int16(0), address, value)
 
 
 @helper

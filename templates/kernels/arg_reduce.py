@@ -79,6 +79,7 @@ from memory import (
     most,
     release,
     split,
+    store_element,
     store_integer,
 )
 from planes import columns_before, planes_ahead, planes_together
@@ -89,7 +90,7 @@ from rows_transposed import search_transposed, transposes
 from target import bytes_ahead
 from vectors import prefer_wide_vectors
 from walk import integers, lane_types, rule_of
-from zero import store_element, zero_run
+from zero import zero_run
 
 CONTIGUOUS = 0  # rows: the innermost reduced axis is contiguous; columns: the innermost kept one
 LAST = 1  # of several equal elements the last wins

@@ -17,7 +17,17 @@ from batch import offsets_of
 from compiled import entry, helper
 from greatest import Greatest
 from max_window import WINNERS_EDGES, _winner, winners_together
-from memory import allocate, ceildiv, least, load_integer, most, release, split, store_integer
+from memory import (
+    allocate,
+    ceildiv,
+    least,
+    load_integer,
+    most,
+    release,
+    split,
+    store_element,
+    store_integer,
+)
 from pool_line import Destination, Indices, Pieces, Runs, copy_element, store_elements, store_found
 from pool_packed import pack_elements, packed_chunk
 from pool_settings import (
@@ -55,14 +65,6 @@ from windows import (
     WEIGHT,
     _windows,
 )
-
-
-@helper
-def _store_index(address, index, width):
-    if width == 4:
-        store_integer(np.int32(0), address, index)
-    else:
-        store_integer(np.int64(0), address, index)
 
 
 @helper
@@ -121,7 +123,7 @@ def _scatter_found(
             if how[COLUMN_MAJOR] != 0:
                 position = _column_major(spatial, how[SPATIAL], position)
             index = base + i * weight + position
-        _store_index(index_target + i * index_step, index, how[WIDTH])
+        store_element(index_target + i * index_step, index, how[WIDTH])
 
 
 @helper
@@ -287,7 +289,7 @@ def _store_winner(how, spatial, plane, position, target, index_target, base, fli
     if how[WIDTH] != 0:
         if how[COLUMN_MAJOR] != 0:
             position = _column_major(spatial, how[SPATIAL], position)
-        _store_index(index_target, base + position, how[WIDTH])
+        store_element(index_target, base + position, how[WIDTH])
 
 
 def direct(width, is_float):
@@ -351,7 +353,7 @@ def direct(width, is_float):
                 if window.total == 0:
                     store_integer(rule.flip, target, blank)
                     if how[WIDTH] != 0:
-                        _store_index(index_target, -1, how[WIDTH])
+                        store_element(index_target, -1, how[WIDTH])
                     continue
                 first = plane + window.offset
                 _key, place = _winner(first, box, axes, window.total, rule)

@@ -94,7 +94,10 @@ CUT_COLUMNS = 5
 
 @helper
 def _cut(cuts, axes, limit):
-    """Set the size along each axis of parts of at most `limit` places, which adjoin; returns how many parts."""
+    """Set the size along each axis of parts of at most `limit` places, which adjoin; returns how many parts.
+
+    The host counts blocks in the same way.
+    """
     count = 1
     for d in range(axes - 1, -1, -1):
         axis = axis_of(cuts, d, CUT_COLUMNS)

@@ -10,7 +10,7 @@ exp(x - top)), then written.
     partial  address of float64: (top, sum) of each part of each group, where groups are split into parts;
              `combine` leaves (top, factor) in each group's first
 
-`short_rows`, `rows` and `columns` are apart because a call needs one of them: less to compile.
+`short_rows`, `rows`, `columns` and `planes` are apart because a call needs one of them: less to compile.
 Helpers take addresses, no arrays: counting references to these took a quarter of a short row's time.
 """
 

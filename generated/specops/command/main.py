@@ -30,7 +30,7 @@ _CODES = (
     "Exit codes: 0 fine; 1 a model that is not valid or cannot be run; 2 wrong usage; 3 a bug; 130 interrupted;"
     " 143 terminated."
 )
-_UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
+_UNITS = {None: 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
 
 
 class _Parser(argparse.ArgumentParser):
@@ -348,7 +348,7 @@ def _positive(text: str) -> int:
 
 
 def _bytes(text: str) -> int:
-    match = re.fullmatch(r"([0-9]{1,15}) *([KMGT]?)(I?B)?", text.upper())
+    match = re.fullmatch(r"([0-9]{1,15}) *(?:([KMGT])I?)?B?", text.upper())
     if match is None or int(match[1]) * _UNITS[match[2]] > 1 << 50:
         raise argparse.ArgumentTypeError(f"{text[:60]!r} is no number of bytes, e.g. 4GiB")
     return int(match[1]) * _UNITS[match[2]]

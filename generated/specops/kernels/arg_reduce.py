@@ -461,14 +461,25 @@ def load_integer(_context: Any, like: Any, address: Any) -> Any:
 def store_integer(_context: Any, like: Any, address: Any, value: Any) -> Any:
     """Store `value`, cut to `like`'s type, at `address`."""
 
-    def codegen(_context: Any, builder: Any, _signature: Any, values: Any) -> Any:
+    def codegen(context: Any, builder: Any, _signature: Any, values: Any) -> Any:
         value = values[2]
         if value.type.width > values[0].type.width:
             value = builder.trunc(value, values[0].type)
         _store(builder, value, _pointer(builder, values[1]))
-        return _context.get_dummy_value()
+        return context.get_dummy_value()
 
     return types.void(like, types.int64, value), codegen
+
+
+@helper
+def store_element(address, value, width):
+    """Store the low 2, 4 or 8 bytes of `value`."""
+    if width == 4:
+        store_integer(np.int32(0), address, value)
+    elif width == 8:
+        store_integer(np.int64(0), address, value)
+    else:
+        store_integer(np.int16(0), address, value)
 
 
 @intrinsic
@@ -1786,7 +1797,7 @@ def _each_of_few(
     last = builder.sub(n, i64(lanes))
 
     def of_vectors(count: Any) -> None:
-        if isinstance(count, int):  # else it is none of the cases, and does not come
+        if isinstance(count, int):  # any other number is none of these cases, and is never met
             body([*(i64(i * lanes) for i in range(count - 1)), last])
 
     width = VECTOR_BYTES * 8 // lanes
@@ -1870,17 +1881,6 @@ def zero_past_caches(address, count):
     stream_zeros(first, last)
     if end > last:
         zero_bytes(last, end - last)
-
-
-@helper
-def store_element(address, value, width):
-    """Store the low 2, 4 or 8 bytes of `value`."""
-    if width == 4:
-        store_integer(np.int32(0), address, value)
-    elif width == 8:
-        store_integer(np.int64(0), address, value)
-    else:
-        store_integer(np.int16(0), address, value)
 
 
 @helper

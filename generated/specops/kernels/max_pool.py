@@ -418,14 +418,25 @@ def load_integer(_context: Any, like: Any, address: Any) -> Any:
 def store_integer(_context: Any, like: Any, address: Any, value: Any) -> Any:
     """Store `value`, cut to `like`'s type, at `address`."""
 
-    def codegen(_context: Any, builder: Any, _signature: Any, values: Any) -> Any:
+    def codegen(context: Any, builder: Any, _signature: Any, values: Any) -> Any:
         value = values[2]
         if value.type.width > values[0].type.width:
             value = builder.trunc(value, values[0].type)
         _store(builder, value, _pointer(builder, values[1]))
-        return _context.get_dummy_value()
+        return context.get_dummy_value()
 
     return types.void(like, types.int64, value), codegen
+
+
+@helper
+def store_element(address, value, width):
+    """Store the low 2, 4 or 8 bytes of `value`."""
+    if width == 4:
+        store_integer(np.int32(0), address, value)
+    elif width == 8:
+        store_integer(np.int64(0), address, value)
+    else:
+        store_integer(np.int16(0), address, value)
 
 
 @intrinsic
@@ -1693,23 +1704,23 @@ def store_found(
     return types.boolean(*args), codegen
 
 
-# A walk by lines, by packed planes or window by window is made of these settings, then two tables of axes, whose
-# lengths are among the settings: those of planes (see batch), one at least, and those that windows move along (see
-# windows), two at least.
+# A walk by lines, by packed or transposed planes or window by window is made of these settings, then two tables of
+# axes, whose lengths are among the settings: those of planes (see batch), one at least, and those that windows move
+# along (see windows), two at least.
 LANES = 0  # lines: size of the batch axis whose elements stand side by side in a line; 1: none
 PITCH = 1  # lines: of them, those taken together
 LANE_OUT = 2  # as the columns of a table of batch axes
 LANE_OTHER = 3
 LANE_WEIGHT = 4
-TILE = 5  # lines: innermost output positions taken together
-ROWS = 6  # in an item; lines: rows of output positions; direct: positions; planes with one window: planes
+TILE = 5  # lines, transposed: innermost output positions taken together
+ROWS = 6  # in an item; lines, transposed: rows of output positions; direct: positions; planes with one window: planes
 SCRATCH = 7  # lines: bytes of scratch memory
 DENSE = 8  # bytes from one spatial position to the next, where one stride serves; else 0
 WIDTH = 9  # bytes of an index; 0: no indices are wanted
 COLUMN_MAJOR = 10  # indices count so within the spatial plane
 PLANE = 11  # positions of a spatial plane; packed: ranks of one
 LINE = 12  # lines, packed: ranks from one line to the next
-BUFFER = 13  # lines, packed: bytes of all lines
+BUFFER = 13  # lines, packed: bytes of all lines; transposed: of one vector of each position
 TALL = 14  # lines: rows of input become lines first, and these are folded by doubling too; packed: sums by doubling
 BATCH = 15  # lengths of the tables
 SPATIAL = 16
@@ -2362,8 +2373,8 @@ def packed_chunk(ranks, read_rule, store):
 
     Ranks of all its planes are one line. Behind a row comes as much padding as stands before the next: the last windows
     of a row reach into that, those of a plane into the next one's, and what lies between results is not used. The last
-    item ends with the last plane, and does some again that the item before has. `read_rule` as of line_chunk; `store`:
-    pack_elements, or of sums pack_averages.
+    item ends with the last plane, and computes some again that the one before has computed. `read_rule` as of
+    line_chunk; `store`: pack_elements, or of sums pack_averages.
     """
     sums = ranks.sums
     buffers = 3 if sums else 2
@@ -2759,8 +2770,8 @@ def transposed_chunk(ranks, read_rule, store):
 
     An item is as many planes as a vector has elements, along the innermost of the batch axes, and in these a tile of
     ROWS and TILE outputs, which is all of a plane whose elements adjoin. Windows begin side by side. The last item of a
-    tile ends with the last plane, and does some again that the one before has. `read_rule` as of line_chunk;
-    `store` stores what joined ranks become.
+    tile ends with the last plane, and computes some again that the one before has computed. `read_rule` as of
+    line_chunk; `store` stores what joined ranks become.
     """
     size, divided = VECTOR_BYTES, ranks.divided
 
@@ -3205,14 +3216,6 @@ def line_chunk(ranks, read_rule, block, store):
 
 
 @helper
-def _store_index(address, index, width):
-    if width == 4:
-        store_integer(np.int32(0), address, index)
-    else:
-        store_integer(np.int64(0), address, index)
-
-
-@helper
 def _address(how, spatial, plane, position):
     """Address of the element at a position of a plane."""
     if how[DENSE] != 0:
@@ -3268,7 +3271,7 @@ def _scatter_found(
             if how[COLUMN_MAJOR] != 0:
                 position = _column_major(spatial, how[SPATIAL], position)
             index = base + i * weight + position
-        _store_index(index_target + i * index_step, index, how[WIDTH])
+        store_element(index_target + i * index_step, index, how[WIDTH])
 
 
 @helper
@@ -3434,7 +3437,7 @@ def _store_winner(how, spatial, plane, position, target, index_target, base, fli
     if how[WIDTH] != 0:
         if how[COLUMN_MAJOR] != 0:
             position = _column_major(spatial, how[SPATIAL], position)
-        _store_index(index_target, base + position, how[WIDTH])
+        store_element(index_target, base + position, how[WIDTH])
 
 
 def direct(width, is_float):
@@ -3498,7 +3501,7 @@ def direct(width, is_float):
                 if window.total == 0:
                     store_integer(rule.flip, target, blank)
                     if how[WIDTH] != 0:
-                        _store_index(index_target, -1, how[WIDTH])
+                        store_element(index_target, -1, how[WIDTH])
                     continue
                 first = plane + window.offset
                 _key, place = _winner(first, box, axes, window.total, rule)

@@ -217,12 +217,12 @@ def load_integer(_context: Any, like: Any, address: Any) -> Any:
 def store_integer(_context: Any, like: Any, address: Any, value: Any) -> Any:
     """Store `value`, cut to `like`'s type, at `address`."""
 
-    def codegen(_context: Any, builder: Any, _signature: Any, values: Any) -> Any:
+    def codegen(context: Any, builder: Any, _signature: Any, values: Any) -> Any:
         value = values[2]
         if value.type.width > values[0].type.width:
             value = builder.trunc(value, values[0].type)
         _store(builder, value, _pointer(builder, values[1]))
-        return _context.get_dummy_value()
+        return context.get_dummy_value()
 
     return types.void(like, types.int64, value), codegen
 

@@ -3,9 +3,9 @@
 # Regenerate with: python -m generator generate
 """Sizes by which several kernels' host sides choose a way alike, as caches, memory and threads are.
 
-By the whole numbers in capitals here, in geometry (but a cache line's), in launch and in each of these modules a way is
-chosen, whose results are right with any smaller number, too: from 1 on, of `*_BYTES` and `*TILE` from 64 on.
-`stress/scale.py` draws them so.
+Whole numbers in capitals, here, in geometry (but a cache line's), in launch and in each of these modules, are
+thresholds that choose a way. Results are right with any smaller one, too, from 1 on, of `*_BYTES` and `*TILE` from 64
+on: `stress/scale.py` draws such.
 """
 
 from __future__ import annotations

@@ -128,11 +128,7 @@ class MaxPoolGrad:
         beside = walk.batch[-1].size
         together = max(1, min(kernel.FOUND // (windows * pitch), small, beside))
         settings[kernel.SEVERAL] = together
-        blocks = 1
-        for n in reversed(self._plane):
-            step = max(1, min(n, block))
-            block //= step
-            blocks *= ceildiv(n, step)
+        blocks = _blocks(self._plane, block)
         planes = math.prod(axis.size for axis in walk.batch)
         sets = planes // beside * ceildiv(beside, together) * ceildiv(lanes, pitch)
         find = _DIRECT(self._width, True)
@@ -153,3 +149,17 @@ class MaxPoolGrad:
         """Bytes from one position of a plane to the next in the output, where one step serves; else 0."""
         merged = geometry.merge((axis.size, axis.out_step) for axis in spatial)
         return merged[0][1] if len(merged) == 1 else 0
+
+
+def _blocks(sizes: Sequence[int], limit: int) -> int:
+    """How many blocks of at most `limit` places that adjoin a plane has, cut as the kernel's `_cut` cuts it.
+
+    >>> _blocks((5, 8), 24)
+    2
+    """
+    count = 1
+    for n in reversed(sizes):
+        size = max(1, min(n, limit))
+        limit //= size
+        count *= ceildiv(n, size)
+    return count

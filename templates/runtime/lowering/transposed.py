@@ -1,4 +1,4 @@
-"""The walk of long windows over many planes: see `transposed_chunk` of the max_pool kernel."""
+"""The walk of long windows over many planes: see `transposed_chunk` of the pooling kernels."""
 
 from __future__ import annotations
 
