@@ -197,13 +197,6 @@ def array_arguments(spec: OperatorSpec) -> dict[str, str]:
     }
 
 
-def dtype_argument(field: FieldSpec, spec: OperatorSpec) -> str:
-    """The argument that chooses an output's data type; none where it follows or has no choice."""
-    if field.dtype_of or len(spec.dtypes(field.name)) == 1:
-        return ""
-    return f"{field.optional or 'output'}_dtype"
-
-
 def _asked(
     operator: Operator,
     dtypes: dict[str, str],
@@ -219,8 +212,8 @@ def _asked(
             out[field.optional] = field.name in dtypes
         if field.name not in dtypes:
             continue
-        if dtype_argument(field, spec):
-            out[dtype_argument(field, spec)] = dtypes[field.name]
+        if argument := spec.dtype_argument(field):
+            out[argument] = dtypes[field.name]
         if field.sizes_argument:
             inferred = None
             if field.name in operator.sizes:
@@ -312,13 +305,22 @@ def special_floats(data: Any) -> list[str]:
 
 def _violations(operator: Operator, linted: Linted) -> list[Violation]:
     """Each constraint with its smallest change; for each tensor those of the tensor's own rules."""
-    out = [Violation(rule.id, rule.field, rule.violate) for rule in operator.rules]
+    out = [Violation(rule.id, rule.field, _told(rule.violate, operator)) for rule in operator.rules]
     if operator.source.dialect == "directml":
         out += (
             Violation(rule.id, field, patch)
             for rule, field, patch in tensor_patches(operator, linted.tensor_rules)
         )
     return out
+
+
+def _told(patch: dict[str, Any], operator: Operator) -> dict[str, Any]:
+    """A change as it is made: to a description's members, or to a function's arguments and arrays."""
+    if operator.source.dialect == "directml":
+        return patch
+    spec = operator.spec
+    asked = {f"{f.name}.dtype": spec.dtype_argument(f) for f in spec.tensors("output")}
+    return {asked.get(target) or target: value for target, value in patch.items()}
 
 
 def _unsupported(operator: Operator, linted: Linted) -> list[Unsupported]:

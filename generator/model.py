@@ -478,6 +478,12 @@ class OperatorSpec(Strict):
         tables = [row.tensors[tensor] for row in self.support if tensor in row.tensors]
         return tuple(dict.fromkeys(dtype for table in tables for dtype in table.dtypes))
 
+    def dtype_argument(self, output: FieldSpec) -> str:
+        """The functions' argument that chooses an output's data type; none where it follows or has no choice."""
+        if output.dtype_of or len(self.dtypes(output.name)) == 1:
+            return ""
+        return f"{output.optional or 'output'}_dtype"
+
 
 # --- loading ---
 

@@ -134,7 +134,7 @@ def _of_output(field: FieldSpec, position: int, spec: OperatorSpec) -> list[Para
     if field.optional:
         doc = f"Whether to return {_called(field)} too."
         out.append(ParameterValues(field.optional, "bool", "False", doc))
-    argument = cases.dtype_argument(field, spec)
+    argument = spec.dtype_argument(field)
     if argument:
         doc = f"Data type of {field.name}: {', '.join(spec.dtypes(field.name))}, or a NumPy dtype."
         own = "what follows from the other arguments" if field.chooses_dtype else field.dtype
@@ -164,7 +164,7 @@ def asked(op: Operator) -> list[tuple[str, str]]:
     out = []
     for field in op.spec.tensors("output"):
         parts = [field.optional] if field.optional else []
-        dtype = cases.dtype_argument(field, op.spec)
+        dtype = op.spec.dtype_argument(field)
         if dtype:
             parts.append(f"dtype={dtype}")
         if field.sizes_argument:
@@ -185,7 +185,7 @@ def returns(op: Operator) -> str:
 
 def _returned_dtype(field: FieldSpec, spec: OperatorSpec) -> str:
     """An output's data type in words; where callers may choose, the argument that says more."""
-    argument = cases.dtype_argument(field, spec)
+    argument = spec.dtype_argument(field)
     if argument:
         return f"see `{argument}`"
     if field.dtype_of:

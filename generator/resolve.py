@@ -15,7 +15,7 @@ from generator import expr
 from generator.diagnostics import Report, suggestion
 from generator.expr import Expr
 from generator.expr.bounds import Bound
-from generator.expr.language import ExpressionError
+from generator.expr.language import DESCRIBED, ExpressionError
 from generator.field_types import field_type
 from generator.model import (
     Constraint,
@@ -149,7 +149,7 @@ def requirements(tree: SpecTree, report: Report) -> Requirements:
 def operator(source: Spec, tree: SpecTree, report: Report) -> Operator:
     """Resolve one spec. What cannot be resolved is in the report and left out."""
     spec = source.spec
-    reader = _Reader(source.document, tree, report)
+    reader = _Reader(source.document, tree, report, described=source.dialect == "directml")
     defaults: dict[str, Expr] = {}
     derived: dict[str, Expr] = {}
     sizes: dict[str, Expr] = {}
@@ -213,10 +213,15 @@ def _rule(
 
 
 class _Reader:
-    """Reads the expressions of one document. What cannot be read is in the report, and None."""
+    """Reads the expressions of one document. What cannot be read is in the report, and None.
 
-    def __init__(self, document: Document, tree: SpecTree, report: Report) -> None:
-        self.document, self.report = document, report
+    `described`: whether all parts of tensors are told, as in descriptions.
+    """
+
+    def __init__(
+        self, document: Document, tree: SpecTree, report: Report, *, described: bool = True
+    ) -> None:
+        self.document, self.report, self.described = document, report, described
         self.shared = tree.vocabulary.constraints
         self.data_types = tree.vocabulary.data_types
         self.words = {word for enum in tree.vocabulary.enums.values() for word in enum.values}
@@ -231,7 +236,8 @@ class _Reader:
     ) -> Expr | None:
         """The expression at `path`; `later` are names that have no value yet."""
         try:
-            return self.parsed(text, names, want)
+            parsed = self.parsed(text, names, want)
+            return parsed if self.told(parsed, path) else None
         except ExpressionError as error:
             span = self.document.within(path, error.offset, error.length)
             message, help = error.message, error.help
@@ -241,6 +247,21 @@ class _Reader:
                 help = "a derived value reads fields, and derived values above it"
             self.report.add(error.code, message, span, error.label, help=help)
             return None
+
+    def told(self, expression: Expr, path: KeyPath) -> bool:
+        """Whether each part of a tensor that it reads is told by somebody."""
+        for read in () if self.described else expression.reads:
+            name, _, part = read.partition(".")
+            if part in DESCRIBED:
+                self.report.add(
+                    "E203",
+                    f"functions are not told `{part}` of `{name}`",
+                    self.document.span(path),
+                    "read here",
+                    help="they take arrays of any; of a tensor they know sizes, dtype and dimension_count",
+                )
+                return False
+        return True
 
     def parsed(self, text: str, names: _Names, want: str | None) -> Expr:
         return expr.parse(
@@ -347,7 +368,10 @@ class _Reader:
                 help="rename the loop variable in the vocabulary",
             )
             return None
-        return Use(name, tuple(arguments), require.rename(bound), _fill(shared.allowed, bound))
+        require = require.rename(bound)
+        if not self.told(require, path):
+            return None
+        return Use(name, tuple(arguments), require, _fill(shared.allowed, bound))
 
 
 def _fill(sentence: str, bound: Mapping[str, str]) -> str:

@@ -549,6 +549,22 @@ def test_the_shapes_of_edge_cases() -> None:
     assert dml.argmax(np.array([[4, 5]], np.int8), []).tolist() == [[0, 0]]
 
 
+@pytest.mark.parametrize("name", ["UINT32", "INT64"])
+def test_groups_of_nothing(name: str) -> None:
+    """Where constraints let them through, their index is 0."""
+    out = np.full((3, 1), 77, numpy_type(name))
+    search = ArgReduce(
+        axes=[1],
+        better="greater",
+        tie="first",
+        nan="ignored",
+        input=packed("FLOAT32", (3, 0)),
+        output=packed(name, out.shape),
+    )
+    search(np.empty((3, 0), np.float32), out)
+    assert out.tolist() == [[0], [0], [0]]
+
+
 # --- memory ---
 
 

@@ -18,7 +18,6 @@ import pytest
 from cases import TABLES
 
 from specops import SpecopsError, ValidationError, Violation
-from specops.directml import TensorDesc
 from specops.functions import Asked, compiled
 from specops.operator import CompiledOperator
 from specops.tensor import packed_strides
@@ -186,8 +185,9 @@ def description(
         tensors[name][member] = (
             [value] * rank if member in ("Sizes", "Strides") and isinstance(value, int) else value
         )
-    described = {name: TensorDesc(**members) for name, members in tensors.items()}
-    return getattr(package(table.DIALECT), table.DESCRIPTION)(**described, **attributes)
+    directml = package("directml")
+    described = {name: directml.TensorDesc(**members) for name, members in tensors.items()}
+    return getattr(directml, table.DESCRIPTION)(**described, **attributes)
 
 
 MEMBERS = {
@@ -259,12 +259,12 @@ def changed(table: ModuleType, patch: dict[str, Any]) -> tuple[list[np.ndarray],
     for target, value in patch.items():
         name, _, attribute = target.partition(".")
         if not attribute:
-            arguments[name] = value
-        elif name in inputs:
-            x = inputs[name]
-            dtype = DATA_TYPES[value].numpy if attribute == "dtype" else x.dtype
-            sizes = value if attribute == "sizes" else x.shape
-            inputs[name] = np.broadcast_to(np.zeros((), dtype), sizes)
+            arguments[snake_case(name)] = value
+            continue
+        x = inputs[name]
+        dtype = DATA_TYPES[value].numpy if attribute == "dtype" else x.dtype
+        sizes = value if attribute == "sizes" else x.shape
+        inputs[name] = np.broadcast_to(np.zeros((), dtype), sizes)
     return list(inputs.values()), arguments
 
 
@@ -361,7 +361,7 @@ def violations(call: Any) -> list[Violation]:
     try:
         call()
     except ValidationError as error:
-        return error.violations
+        return list(error.violations)
     return []
 
 

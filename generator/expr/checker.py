@@ -21,7 +21,7 @@ _EQUALITY = (ast.Eq, ast.NotEq)
 
 _TRUTH = "write a condition, as in `rank(x) > 0`; a field that is true or false is one, as in `not keepdims`"
 _INDEX = (
-    "an index is a loop variable, a `uint`, a number, a rank or a length, a remainder of these, or a sum;"
+    "an index is a `uint`, a number, a rank, a length, a variable of a loop over such, a remainder, or a sum of these;"
     " the last entry is `x.sizes[-1 % rank(x)]`"
 )
 

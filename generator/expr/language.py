@@ -19,6 +19,9 @@ ATTRIBUTES: dict[str, Type] = {
     "alignment": "int",
 }
 
+# What descriptions of DirectML tell of a tensor: functions take arrays with any.
+DESCRIBED = ("strides", "flags", "total_bytes", "alignment")
+
 FUNCTIONS: dict[str, tuple[tuple[Type, ...], Type]] = {
     "rank": (("tensor",), "int"),
     "len": (("ints",), "int"),

@@ -6,7 +6,7 @@ from specops.lowering.search import Search
 
 
 class ArgReduce(Search):
-    """Index of the greatest (or least) element of each reduced group, for fixed types and shape.
+    """Index of the greatest (or least) element of each reduced group, of nothing 0, for fixed types and shape.
 
     Args:
         better: "greater" or "less".

@@ -124,6 +124,7 @@ class Search:
     def __call__(self, x: Array, out: Array) -> None:
         """Write the result for `x` to `out`; shapes and types as declared, any strides."""
         if self._empty:
+            out[...] = 0
             return
         plan = self._plans[x.strides, out.strides]
         source = launch.address(x) + plan.shift
