@@ -446,6 +446,7 @@ def test_planes_that_are_not_transposed(name: str, monkeypatch: pytest.MonkeyPat
 
 
 def transpose_short_windows(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(transposed, "SHARED", 0)
     for shortest in ("SHORTEST", "SHORTEST_NEAR", "UNPACKED", "UNPACKED_BESIDE", "UNPACKED_NEAR"):
         monkeypatch.setattr(max_pool_lowering, shortest, 2)
 

@@ -417,7 +417,9 @@ def test_transposed_planes(name: str, tiled: bool, monkeypatch: pytest.MonkeyPat
     if tiled:
         monkeypatch.setattr(transposed, "TILE", 64)
         cases = [TRANSPOSED[2], *TRANSPOSED[4:]]  # of small windows: those of others do not fit
-    for shortest in ("SHORTEST", "UNPACKED", "COSTLY"):
+    monkeypatch.setattr(transposed, "SHARED", 0)
+    monkeypatch.setattr(sum_pool, "LONGEST", 99)
+    for shortest in ("SHORT", "SHORTEST", "COSTLY"):
         monkeypatch.setattr(sum_pool, shortest, 2)
     random = np.random.default_rng(TYPES.index(name))
     taken = noted(monkeypatch, sum_pool, "_TRANSPOSED")
@@ -427,13 +429,56 @@ def test_transposed_planes(name: str, tiled: bool, monkeypatch: pytest.MonkeyPat
         x = drawn(random, name, shape)
         apart = beside(x)
         for given in (x, apart, apart[..., ::-1, ::-1])[tiled:]:
-            for divisor, p in (("inside", 0), ("padded", 0), ("", 1), ("", 2), ("", 3)):
+            for divisor, p in (("inside", 0), ("padded", 0), ("", 1), ("", 2), ("", 3), ("", 2.5)):
+                if p == 2.5 and name == "FLOAT64":
+                    continue  # computed window by window
                 pool = Pooling(windows, (2, 1), divisor, p)
                 out = np.empty_like(given, shape=windows.sizes(shape))
                 lowered(pool, name, shape)(given, out)
                 check_close(name, out, *pool.expected(name, given))
                 calls += 1
     assert len(taken) == calls
+
+
+@pytest.mark.parametrize(
+    ("name", "shape", "window", "padding", "wanted"),
+    [
+        ("FLOAT32", (64, 31, 32), (9, 9), 4, True),
+        ("FLOAT32", (64, 32, 32), (9, 9), 4, False),  # planes in few sets of the caches
+        ("FLOAT32", (64, 36, 36), (5, 5), 0, False),  # the same of outputs, and short windows
+        ("FLOAT64", (64, 38, 38), (7, 7), 0, False),
+        ("FLOAT32", (64, 7, 60), (7, 7), 0, False),  # one row of outputs
+        ("FLOAT32", (64, 24, 24), (23, 23), 0, False),  # few outputs of many elements
+        ("FLOAT32", (64, 24, 24), (7, 17), (3, 8), False),  # sums of float32 over long windows,
+        ("FLOAT32", (64, 24, 24), (17, 17), 8, True),  # and of float64
+        ("FLOAT64", (64, 24, 24), (17, 17), 8, False),
+        ("FLOAT32", (16, 60, 60), (9, 9), 4, False),  # one item
+        ("FLOAT32", (32, 60, 60), (9, 9), 4, True),
+        ("FLOAT16", (64, 60, 60), (9, 9), 4, False),  # too much scratch memory
+    ],
+)
+def test_which_planes_are_transposed(
+    name: str,
+    shape: tuple[int, int, int],
+    window: tuple[int, int],
+    padding: int | tuple[int, int],
+    wanted: bool,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    taken = noted(monkeypatch, sum_pool, "_TRANSPOSED")
+    before = padding if isinstance(padding, tuple) else (padding, padding)
+    sizes = [n + 2 * p - w + 1 for n, p, w in zip(shape[1:], before, window, strict=True)]
+    windows = Windows(window, (1, 1), (1, 1), before, tuple(sizes))
+    random = np.random.default_rng(math.prod(shape))
+    x = random.normal(size=shape).astype(numpy_type(name))
+    out = np.empty((shape[0], *sizes), x.dtype)
+    pool = lowered(Pooling(windows, before, "padded"), name, shape)
+    assert sum_pool._TRANSPOSED(name, pool._width, "average") in pool.chunks()
+    taken.clear()
+    pool(x, out)
+    assert len(taken) == wanted
+    last = x[-1, -window[0] + before[0] :, -window[1] + before[1] :].astype(np.float64)
+    assert math.isclose(out[-1, -1, -1], last.sum() / math.prod(window), rel_tol=0.01, abs_tol=1e-3)
 
 
 def test_plans_of_packed_planes_are_small() -> None:

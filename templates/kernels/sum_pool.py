@@ -2,9 +2,10 @@
 """Sums over windows, for any float type and layout: averages and norms.
 
 A sum separates as a maximum does: the rows of each window are added up in a line of scratch memory, then shifted
-copies of the line by doubling, so that large windows cost little more than small ones. Sums of other windows are
-never subtracted: neither infinities nor cancellation go from one window to the next. Addresses are raw and strides
-are in bytes; the element's type, the sums' and what is added up make a new compiled version.
+copies of the line by doubling, so that large windows cost little more than small ones; over many planes, which are
+transposed, two steps along each axis do. Sums of other windows are never subtracted: neither infinities nor
+cancellation go from one window to the next. Addresses are raw and strides are in bytes; the element's type, the sums'
+and what is added up make a new compiled version.
 """
 
 from __future__ import annotations

@@ -2598,7 +2598,8 @@ def rank_positions(
             for k in range(_parts_of(kept)):
                 some = _lanes_from(builder, bits, k * lanes, lanes)
                 rank = kept.of(context, builder, some, None, rule)
-                rank = _joined(builder, rank, lowest)
+                if not kept.sums:
+                    rank = _joined(builder, rank, lowest)
                 _store(builder, rank, _place(builder, target, (number, size), (i64(k), part)))
 
         def one(number: Any, row: Any, column: Any) -> None:
@@ -2781,8 +2782,8 @@ def transposed_chunk(ranks, read_rule, store):
         rule = read_rule(how)
         parts = rank_size(ranks) // element_size(ranks)
         lanes, share, tile = size // element_size(ranks), how[ROWS], how[TILE]
-        # Of a divisor for each output, and for each column.
-        before = (share + 1) * tile * rank_size(ranks) if divided else 0
+        # A divisor for each output, and for each column. Vectors begin at multiples of their size: 0.8 of the time.
+        before = aligned((share + 1) * tile * rank_size(ranks)) if divided else 0
         part = how[BUFFER]
         divisors = allocate(before + 2 * parts * part)
         first = Ranked(divisors + before, part)

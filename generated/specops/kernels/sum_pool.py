@@ -5,9 +5,10 @@
 """Sums over windows, for any float type and layout: averages and norms.
 
 A sum separates as a maximum does: the rows of each window are added up in a line of scratch memory, then shifted
-copies of the line by doubling, so that large windows cost little more than small ones. Sums of other windows are
-never subtracted: neither infinities nor cancellation go from one window to the next. Addresses are raw and strides
-are in bytes; the element's type, the sums' and what is added up make a new compiled version.
+copies of the line by doubling, so that large windows cost little more than small ones; over many planes, which are
+transposed, two steps along each axis do. Sums of other windows are never subtracted: neither infinities nor
+cancellation go from one window to the next. Addresses are raw and strides are in bytes; the element's type, the sums'
+and what is added up make a new compiled version.
 """
 
 from __future__ import annotations
@@ -2562,7 +2563,8 @@ def rank_positions(
             for k in range(_parts_of(kept)):
                 some = _lanes_from(builder, bits, k * lanes, lanes)
                 rank = kept.of(context, builder, some, None, rule)
-                rank = _joined(builder, rank, lowest)
+                if not kept.sums:
+                    rank = _joined(builder, rank, lowest)
                 _store(builder, rank, _place(builder, target, (number, size), (i64(k), part)))
 
         def one(number: Any, row: Any, column: Any) -> None:
@@ -2766,8 +2768,8 @@ def transposed_chunk(ranks, read_rule, store):
         rule = read_rule(how)
         parts = rank_size(ranks) // element_size(ranks)
         lanes, share, tile = size // element_size(ranks), how[ROWS], how[TILE]
-        # Of a divisor for each output, and for each column.
-        before = (share + 1) * tile * rank_size(ranks) if divided else 0
+        # A divisor for each output, and for each column. Vectors begin at multiples of their size: 0.8 of the time.
+        before = aligned((share + 1) * tile * rank_size(ranks)) if divided else 0
         part = how[BUFFER]
         divisors = allocate(before + 2 * parts * part)
         first = Ranked(divisors + before, part)

@@ -25,9 +25,10 @@ _PACKED = launch.chunks_of(kernel.packed)
 _TRANSPOSED = launch.chunks_of(kernel.transposed)
 
 GROUPED = 40  # see Windows
-# The shortest windows, along both axes, for which planes are transposed; where small planes are not packed, those of
-# types of at most 32 bits; those of which powers, or conversions of float16 without AVX-512, take most of the time.
-SHORTEST, UNPACKED, COSTLY = 7, 5, 3
+# The shortest windows, along both axes, for which planes are transposed: of types of 16 bits and where small planes are
+# not packed, of others, and where powers, or conversions of float16 without AVX-512, take most of the time.
+SHORT, SHORTEST, COSTLY = 5, 7, 3
+LONGEST = 16  # of windows whose sums are as wide as elements: their errors grow with the window
 READ = 40  # see Limits
 UNSCALED_POWERS = range(1, 7)  # p of which float64 holds |x|**p of any x of at most 32 bits
 
@@ -138,7 +139,7 @@ class SumPool:
         """The walk, and the chunk that it is for; None for that which works window by window."""
         if self._by_lines:
             axes = self._windows.axes(strides, out_strides)
-            limits = _limits(self._dtype, self._operation)
+            limits = _limits(self._dtype, self._width, self._operation)
             walk = transposed_walk(kernel, axes, self._item_bytes, self._width // 8, limits)
             if walk is not None:
                 return walk, _TRANSPOSED(self._dtype, self._width, self._operation)
@@ -162,12 +163,14 @@ class SumPool:
         return planned(_DIRECT(self._dtype), walk.items, walk.settings, walk.batch, walk.spatial)
 
 
-def _limits(dtype: str, operation: str) -> Limits:
-    """For which windows planes are transposed: it takes 0.1 to 1.1 of the time of lines."""
-    shortest = SHORTEST if packs() or dtype == "FLOAT64" else UNPACKED
+def _limits(dtype: str, width: int, operation: str) -> Limits:
+    """For which windows planes are transposed: it takes 0.1 to 1.05 of the time of lines."""
+    wide = dtype == "FLOAT64" or (packs() and dtype == "FLOAT32")
+    shortest = SHORTEST if wide else SHORT
     if operation in ("lp", "lp_real") or (dtype == "FLOAT16" and not packs()):
         shortest = COSTLY
-    return Limits(shortest, shortest, shortest, TILE, READ, READ)
+    longest = LONGEST if dtype == f"FLOAT{width}" else None
+    return Limits(shortest, shortest, shortest, TILE, READ, READ, longest)
 
 
 def operation(p: float | None) -> str:

@@ -9,12 +9,20 @@ import numpy as np
 
 from specops import geometry
 from specops.geometry import ceildiv, evened
+from specops.lowering import machine
 from specops.lowering.pool_axes import SpatialAxis
 from specops.lowering.pooling import NO_LANE, Axes, WalkParts
 
 NEAR = 256  # positions that stay in the first-level cache
 TILE = 4096  # vectors of a tile, at most: two buffers of 256 KiB
-SPARE = 4  # of so many planes one may be done twice, at most
+SPARE, SPARE_FAR = (
+    4,
+    8,
+)  # of so many planes one may be done twice, at most; of large ones whose elements adjoin
+# Rows of windows, of all rows of outputs, for each row that is read of the input, at least: with one row of outputs it
+# takes up to 1.7 times as long.
+SHARED = 3
+CLASH_BYTES = 1 << 16  # see _clash
 
 
 class Limits(NamedTuple):
@@ -25,6 +33,7 @@ class Limits(NamedTuple):
             at most NEAR positions, and of larger ones.
         plane: positions of a plane whose elements adjoin, at most.
         read, read_plane: times as many positions as outputs, at most, of a tile, and of a plane whose elements adjoin.
+        longest: the longest windows; None where their length does not matter.
     """
 
     near: int
@@ -33,6 +42,7 @@ class Limits(NamedTuple):
     plane: int
     read: int
     read_plane: int
+    longest: int | None = None
 
 
 class _Tile(NamedTuple):
@@ -47,6 +57,11 @@ class _Tile(NamedTuple):
     def read(self) -> int:
         """Positions of the input that its windows have."""
         return _read(self.rows, self.share) * _read(self.columns, self.width)
+
+    def pays(self, read: int) -> bool:
+        """Whether neighbouring windows share enough; `read`: see Limits."""
+        few = self.read > read * self.share * self.width
+        return not few and self.share * self.rows.window >= SHARED * _read(self.rows, self.share)
 
     @property
     def positions(self) -> int:
@@ -68,12 +83,12 @@ def transposed_walk(
         return None
     planes, lanes = batch[-1], kernel.VECTOR_BYTES // item_bytes
     vectors = ceildiv(planes.size, lanes)
-    if planes.size < lanes or (vectors * lanes - planes.size) * SPARE > planes.size:
-        return None
-    shortest = limits.far
+    shortest, spare = limits.far, SPARE if beside else SPARE_FAR
     if rows.size * columns.size <= NEAR:
-        shortest = limits.near_beside if beside else limits.near
-    if not all(_serves(axis, shortest) for axis in (rows, columns)):
+        shortest, spare = limits.near_beside if beside else limits.near, SPARE
+    if planes.size < lanes or (vectors * lanes - planes.size) * spare > planes.size:
+        return None
+    if not all(_serves(axis, shortest, limits.longest) for axis in (rows, columns)):
         return None
     tile = _Tile(rows, columns, rows.out_size, columns.out_size)
     positions = TILE * item_bytes // rank_bytes
@@ -83,8 +98,9 @@ def transposed_walk(
     else:
         serves = rows.size * columns.size <= limits.plane
         serves = serves and _adjoin(kernel, rows, columns, item_bytes)
-        read = limits.read_plane
-    if not serves or tile.read > read * tile.share * tile.width or tile.positions > positions:
+        clash = any(_clash(step, lanes) for step in (planes.step, planes.out_step))
+        serves, read = serves and not clash, limits.read_plane
+    if not serves or not tile.pays(read) or tile.positions > positions:
         return None
     settings = np.zeros(kernel.SETTINGS, np.int64)
     settings[kernel.ROWS], settings[kernel.TILE] = tile.share, tile.width
@@ -92,13 +108,28 @@ def transposed_walk(
     settings[kernel.BATCH], settings[kernel.SPATIAL] = len(batch), 2
     items = vectors * ceildiv(rows.out_size, tile.share) * ceildiv(columns.out_size, tile.width)
     items *= math.prod(axis.size for axis in batch[:-1])
+    if (
+        items == 1
+        and (tile.read + tile.share * tile.width) * lanes * item_bytes > machine.LARGE_BYTES
+    ):
+        return None  # lines are for all threads
     return WalkParts(rank_bytes, settings, batch, axes.spatial, items)
 
 
-def _serves(axis: SpatialAxis, shortest: int) -> bool:
-    """Whether its windows are long enough, begin side by side and have an element each."""
+def _serves(axis: SpatialAxis, shortest: int, longest: int | None) -> bool:
+    """Whether its windows are of such lengths, begin side by side and have an element each."""
     inside = axis.padding < axis.window and axis.out_size - axis.padding <= axis.size
-    return inside and axis.window >= shortest and axis.stride == axis.dilation == 1
+    fits = shortest <= axis.window <= (longest or axis.window)
+    return inside and fits and axis.stride == axis.dilation == 1
+
+
+def _clash(step: int, lanes: int) -> bool:
+    """Whether planes so many bytes apart fall into few sets of the caches: that takes 1.1 to 2.2 times as long.
+
+    >>> _clash(4096, 16), _clash(4100, 16), _clash(2048, 16)
+    (True, False, False)
+    """
+    return lanes * math.gcd(step, CLASH_BYTES) >= CLASH_BYTES
 
 
 def _adjoin(kernel: Any, rows: SpatialAxis, columns: SpatialAxis, item_bytes: int) -> bool:
