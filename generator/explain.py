@@ -46,6 +46,7 @@ CODES = {
     "E213": "`needs` names rules above this one; they decide whether this one has a meaning.",
     "E214": "A field whose kind, type and keys do not fit together.",
     "E215": "An entry of the vocabulary that contradicts itself or another one.",
+    "E216": "An attribute or a derived value that nothing reads: it would have no effect.",
     "E220": "An example, and each call of an equivalence, must satisfy every constraint; one of the two is wrong.",
     "E221": "`violate` must break its constraint: it becomes the constraint's negative test.",
     "E222": "`violate` must break its constraint and no other, so that the test proves which check fired.",

@@ -16,6 +16,7 @@ from generator.lint.rules import Rules
 from generator.lint.semantics import Semantics
 from generator.lint.subject import TODO
 from generator.lint.tables import Tables
+from generator.lint.unread import Unread
 from generator.lint.versions import check_versions
 from generator.lint.vocabulary import check_vocabulary
 from generator.lint.words import Words
@@ -53,6 +54,7 @@ def lint(tree: SpecTree, report: Report) -> Linted:
         operator = resolve.operator(source, tree, report)
         _spec(operator, tree, report)
         if report.count == before and vocabulary_sound:
+            Unread(operator, tree, report).check()
             KernelTypes(operator, tree, report).check()
             required = requirements[source.spec.semantics.kernel]
             test = SelfTest(
