@@ -89,7 +89,11 @@ class Checker:
             )
         if not isinstance(node.value, int | str):
             raise self.error(
-                "E202", node, "a literal is a whole number or a word in quotes", "not allowed"
+                "E202",
+                node,
+                "a literal is a whole number or a word in quotes",
+                "not allowed",
+                "leave the key out where there is no value" if node.value is None else "",
             )
         if isinstance(node.value, int) and node.value >= 2**64:
             raise self.error("E202", node, "a number has at most 64 bits", "too large")

@@ -167,6 +167,8 @@ class Fields(Subject):
             wrong = wrong or not low <= field.default <= high
         if wrong or (enum and field.default not in known):
             help = suggestion(str(field.default), known) or type_.allowed or "leave it out"
+            if isinstance(field.default, str) and field.default.lstrip("-").isdecimal():
+                help = f"a number has no quotes; {help}"
             self.report.add(
                 "E103",
                 f"`{names.yaml_word(field.default)}` is not a value of {field.type}",
