@@ -14,9 +14,7 @@ class Unread(Subject):
             for i, field in enumerate(self.spec.fields)
             if field.type != "tensor" and field.length_of is None
         ]
-        named += [
-            (entry.name, ("derived", i, "name")) for i, entry in enumerate(self.spec.derived)
-        ]
+        named += [(entry.name, ("derived", i, "name")) for i, entry in enumerate(self.spec.derived)]
         for name, path in named:
             if name not in read:
                 self.report.add(

@@ -128,8 +128,8 @@ def store_positions(
 
 
 @helper
-def groups_of_rows(kind, x, step, ahead, out, out_step, groups, n, scratch, logarithm):
-    """So many times as many rows as a vector has lanes; see narrow_rows."""
+def transposed_groups(kind, x, step, ahead, out, out_step, groups, n, scratch, logarithm):
+    """So many times as many rows as a vector has lanes; see transposed_rows."""
     lanes = lane_count(kind)
     for _ in range(groups):
         tops = load_positions(kind, scratch, x, step, n, ahead, out)
@@ -154,7 +154,7 @@ def copy_row(kind, target, source, n):
 
 
 @helper
-def narrow_rows(kind, x, step, ahead, out, out_step, rows, n, scratch, logarithm):
+def transposed_rows(kind, x, step, ahead, out, out_step, rows, n, scratch, logarithm):
     """Rows of n elements that adjoin; what lies `ahead` bytes further is fetched.
 
     Those left over are copied, so that each row has the same bits, whatever rows are beside it. `scratch` holds n
@@ -162,7 +162,7 @@ def narrow_rows(kind, x, step, ahead, out, out_step, rows, n, scratch, logarithm
     """
     lanes, row_bytes = lane_count(kind), n * item_size(kind)
     groups, left = divmod(rows, lanes)
-    groups_of_rows(kind, x, step, ahead, out, out_step, groups, n, scratch, logarithm)
+    transposed_groups(kind, x, step, ahead, out, out_step, groups, n, scratch, logarithm)
     if left == 0:
         return
     x += (rows - left) * step
@@ -170,6 +170,6 @@ def narrow_rows(kind, x, step, ahead, out, out_step, rows, n, scratch, logarithm
     copies = scratch + n * VECTOR_BYTES
     for r in range(lanes):
         copy_row(kind, copies + r * row_bytes, x + least(r, left - 1) * step, n)
-    groups_of_rows(kind, copies, row_bytes, 0, copies, row_bytes, 1, n, scratch, logarithm)
+    transposed_groups(kind, copies, row_bytes, 0, copies, row_bytes, 1, n, scratch, logarithm)
     for r in range(left):
         copy_row(kind, out + r * out_step, copies + r * row_bytes, n)

@@ -10,7 +10,7 @@ exp(x - top)), then written.
     partial  address of float64: (top, sum) of each part of each group, where groups are split into parts;
              `combine` leaves (top, factor) in each group's first
 
-`short_rows`, `rows`, `columns` and `planes` are apart because a call needs one of them: less to compile.
+`short_rows`, `narrow_rows`, `rows`, `columns` and `planes` are apart: a call needs one of them, and less is compiled.
 Helpers take addresses, no arrays: counting references to these took a quarter of a short row's time.
 """
 
@@ -54,7 +54,7 @@ from memory import (
     store_integer,
 )
 from planes import WRITTEN_OUT, columns_before, planes_ahead
-from softmax_narrow import narrow_rows
+from softmax_narrow import transposed_rows
 from softmax_result import COMPUTED, LOGARITHMS, STORED, _factor, _factors, _result, _sum_added
 from softmax_row import _measure_row, _write_row
 from softmax_short import TOGETHER, _several_rows
@@ -114,7 +114,6 @@ _KINDS = {
 def short_rows(dtype):
     """Chunk of groups that are each one contiguous run of at most SUM_VECTORS vectors."""
     kind = _KINDS[dtype]
-    narrowest, widest = NARROW[dtype]
 
     @entry
     def chunk(walk, x, out, _partial, begin, end):
@@ -130,7 +129,7 @@ def short_rows(dtype):
             together //= 2
         ahead = row_ahead(step)
         vectors = 2 * TOGETHER + TOGETHER // 4 + together * (n // lanes + 1)
-        scratch = allocate(most(vectors, 2 * widest) * VECTOR_BYTES)
+        scratch = allocate(vectors * VECTOR_BYTES)
         for r in range(TOGETHER):  # sums of rows that are not there
             poke(scratch + r * VECTOR_BYTES, splat(kind, 0.0))
         item = begin
@@ -138,12 +137,6 @@ def short_rows(dtype):
             offset, out_offset, count = _run_at(kept, item, end)
             address, target = x + offset, out + out_offset
             item += count
-            if narrowest <= n <= widest:
-                further = most(ahead, lanes * step)
-                narrow_rows(
-                    kind, address, step, further, target, out_step, count, n, scratch, logarithm
-                )
-                continue
             for row in range(0, count, together):
                 _several_rows(
                     kind,
@@ -157,6 +150,39 @@ def short_rows(dtype):
                     scratch,
                     logarithm,
                 )
+        release(scratch)
+
+    return chunk
+
+
+def narrow_rows(dtype):
+    """Chunk of groups that are each one contiguous run of so few elements that they are transposed: see NARROW."""
+    kind = _KINDS[dtype]
+
+    @entry
+    def chunk(walk, x, out, _partial, begin, end):
+        how, kept, _reduced = _two_tables(walk, SETTINGS, KEPT_RANK, REDUCED_RANK)
+        logarithm = how[LOGARITHM] != 0
+        _, step, out_step = _axis(kept, kept.rank - 1)
+        n = how[TOTAL]
+        ahead = most(row_ahead(step), lane_count(kind) * step)
+        scratch = allocate(2 * n * VECTOR_BYTES)
+        item = begin
+        while item < end:
+            offset, out_offset, count = _run_at(kept, item, end)
+            item += count
+            transposed_rows(
+                kind,
+                x + offset,
+                step,
+                ahead,
+                out + out_offset,
+                out_step,
+                count,
+                n,
+                scratch,
+                logarithm,
+            )
         release(scratch)
 
     return chunk

@@ -13,7 +13,7 @@ exp(x - top)), then written.
     partial  address of float64: (top, sum) of each part of each group, where groups are split into parts;
              `combine` leaves (top, factor) in each group's first
 
-`short_rows`, `rows`, `columns` and `planes` are apart because a call needs one of them: less to compile.
+`short_rows`, `narrow_rows`, `rows`, `columns` and `planes` are apart: a call needs one of them, and less is compiled.
 Helpers take addresses, no arrays: counting references to these took a quarter of a short row's time.
 """
 
@@ -1975,8 +1975,8 @@ def store_positions(
 
 
 @helper
-def groups_of_rows(kind, x, step, ahead, out, out_step, groups, n, scratch, logarithm):
-    """So many times as many rows as a vector has lanes; see narrow_rows."""
+def transposed_groups(kind, x, step, ahead, out, out_step, groups, n, scratch, logarithm):
+    """So many times as many rows as a vector has lanes; see transposed_rows."""
     lanes = lane_count(kind)
     for _ in range(groups):
         tops = load_positions(kind, scratch, x, step, n, ahead, out)
@@ -2001,7 +2001,7 @@ def copy_row(kind, target, source, n):
 
 
 @helper
-def narrow_rows(kind, x, step, ahead, out, out_step, rows, n, scratch, logarithm):
+def transposed_rows(kind, x, step, ahead, out, out_step, rows, n, scratch, logarithm):
     """Rows of n elements that adjoin; what lies `ahead` bytes further is fetched.
 
     Those left over are copied, so that each row has the same bits, whatever rows are beside it. `scratch` holds n
@@ -2009,7 +2009,7 @@ def narrow_rows(kind, x, step, ahead, out, out_step, rows, n, scratch, logarithm
     """
     lanes, row_bytes = lane_count(kind), n * item_size(kind)
     groups, left = divmod(rows, lanes)
-    groups_of_rows(kind, x, step, ahead, out, out_step, groups, n, scratch, logarithm)
+    transposed_groups(kind, x, step, ahead, out, out_step, groups, n, scratch, logarithm)
     if left == 0:
         return
     x += (rows - left) * step
@@ -2017,7 +2017,7 @@ def narrow_rows(kind, x, step, ahead, out, out_step, rows, n, scratch, logarithm
     copies = scratch + n * VECTOR_BYTES
     for r in range(lanes):
         copy_row(kind, copies + r * row_bytes, x + least(r, left - 1) * step, n)
-    groups_of_rows(kind, copies, row_bytes, 0, copies, row_bytes, 1, n, scratch, logarithm)
+    transposed_groups(kind, copies, row_bytes, 0, copies, row_bytes, 1, n, scratch, logarithm)
     for r in range(left):
         copy_row(kind, out + r * out_step, copies + r * row_bytes, n)
 
@@ -2577,7 +2577,6 @@ _KINDS = {
 def short_rows(dtype):
     """Chunk of groups that are each one contiguous run of at most SUM_VECTORS vectors."""
     kind = _KINDS[dtype]
-    narrowest, widest = NARROW[dtype]
 
     @entry
     def chunk(walk, x, out, _partial, begin, end):
@@ -2593,7 +2592,7 @@ def short_rows(dtype):
             together //= 2
         ahead = row_ahead(step)
         vectors = 2 * TOGETHER + TOGETHER // 4 + together * (n // lanes + 1)
-        scratch = allocate(most(vectors, 2 * widest) * VECTOR_BYTES)
+        scratch = allocate(vectors * VECTOR_BYTES)
         for r in range(TOGETHER):  # sums of rows that are not there
             poke(scratch + r * VECTOR_BYTES, splat(kind, 0.0))
         item = begin
@@ -2601,12 +2600,6 @@ def short_rows(dtype):
             offset, out_offset, count = _run_at(kept, item, end)
             address, target = x + offset, out + out_offset
             item += count
-            if narrowest <= n <= widest:
-                further = most(ahead, lanes * step)
-                narrow_rows(
-                    kind, address, step, further, target, out_step, count, n, scratch, logarithm
-                )
-                continue
             for row in range(0, count, together):
                 _several_rows(
                     kind,
@@ -2620,6 +2613,39 @@ def short_rows(dtype):
                     scratch,
                     logarithm,
                 )
+        release(scratch)
+
+    return chunk
+
+
+def narrow_rows(dtype):
+    """Chunk of groups that are each one contiguous run of so few elements that they are transposed: see NARROW."""
+    kind = _KINDS[dtype]
+
+    @entry
+    def chunk(walk, x, out, _partial, begin, end):
+        how, kept, _reduced = _two_tables(walk, SETTINGS, KEPT_RANK, REDUCED_RANK)
+        logarithm = how[LOGARITHM] != 0
+        _, step, out_step = _axis(kept, kept.rank - 1)
+        n = how[TOTAL]
+        ahead = most(row_ahead(step), lane_count(kind) * step)
+        scratch = allocate(2 * n * VECTOR_BYTES)
+        item = begin
+        while item < end:
+            offset, out_offset, count = _run_at(kept, item, end)
+            item += count
+            transposed_rows(
+                kind,
+                x + offset,
+                step,
+                ahead,
+                out + out_offset,
+                out_step,
+                count,
+                n,
+                scratch,
+                logarithm,
+            )
         release(scratch)
 
     return chunk

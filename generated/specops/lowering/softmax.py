@@ -22,6 +22,7 @@ from specops.tensor import Tensor
 Array = npt.NDArray[Any]
 
 _SHORT = launch.chunks_of(kernel.short_rows)
+_NARROW = launch.chunks_of(kernel.narrow_rows)
 _ROWS = launch.chunks_of(kernel.rows)
 _COLUMNS = launch.chunks_of(kernel.columns)
 _PLANES = launch.chunks_of(kernel.planes)
@@ -132,7 +133,10 @@ class Softmax:
 
     def chunks(self) -> list[launch.Chunk]:
         """All that calls may run, whatever the strides."""
-        return [*(run(self._dtype) for run in (_SHORT, _ROWS, _COLUMNS, _PLANES)), _COMBINE]
+        return [
+            *(run(self._dtype) for run in (_SHORT, _NARROW, _ROWS, _COLUMNS, _PLANES)),
+            _COMBINE,
+        ]
 
     def _plan(self, strides: tuple[int, ...], out_strides: tuple[int, ...]) -> _Plan:
         kept, reduced, shift, out_shift = self._sides(strides, out_strides)
@@ -141,7 +145,11 @@ class Softmax:
             machine.PAST_BYTES, self._sizes, strides, out_strides, self._item_size
         )
         way = self._runs(kept, reduced, past)
-        if way is None and not self._is_narrow(kept, reduced) and self._lanes_across(kept, reduced):
+        if (
+            way is None
+            and not self._are_narrow(kept, reduced)
+            and self._lanes_across(kept, reduced)
+        ):
             way = self._small_planes(kept, reduced) or self._columns(kept, reduced, past)
         elif way is None:
             way = self._rows(kept, reduced, past)
@@ -153,7 +161,7 @@ class Softmax:
             parts = max(1, min(parts, machine.PARTIALS // groups))
             parts = evened(total, parts)  # none empty
         if by_rows and parts == 1 and self._is_short(reduced, block):
-            chunk = _SHORT
+            chunk = _NARROW if self._is_narrow(total) else _SHORT
         if by_rows and parts > 1 and block >= total:
             block = BLOCK_BYTES // self._item_size
         settings = np.zeros(kernel.SETTINGS, np.int64)
@@ -338,12 +346,15 @@ class Softmax:
         most = min(kernel.SUM_VECTORS * self._lanes, block)
         return self._is_one_run(reduced) and reduced[0].size <= most
 
-    def _is_narrow(self, kept: list[Axis], reduced: list[Axis]) -> bool:
-        """Whether groups are runs of which as many as a vector has lanes are transposed."""
+    def _is_narrow(self, total: int) -> bool:
+        """Whether a run of so many elements is transposed."""
         narrowest, widest = kernel.NARROW[self._dtype]
-        if not (kept and kept[-1].size >= self._lanes and self._is_one_run(reduced)):
-            return False
-        return bool(narrowest <= reduced[0].size <= widest)
+        return bool(narrowest <= total <= widest)
+
+    def _are_narrow(self, kept: list[Axis], reduced: list[Axis]) -> bool:
+        """Whether groups are such runs, and enough of them to fill vectors."""
+        many = bool(kept) and kept[-1].size >= self._lanes
+        return many and self._is_one_run(reduced) and self._is_narrow(reduced[0].size)
 
     def _is_one_run(self, reduced: list[Axis]) -> bool:
         """Whether a group's elements adjoin, and its results."""
