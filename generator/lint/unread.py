@@ -1,29 +1,35 @@
-"""Attributes and derived values that nothing reads: callers would set them in vain."""
+"""Attributes and derived values that nothing reads: callers would set them in vain.
+
+Where a page has such an attribute, an entry of `silent` with its name says why it has no effect.
+"""
 
 from __future__ import annotations
 
 from generator.lint.subject import Subject
+from generator.names import snake_case
 from generator.source import KeyPath
 
 
 class Unread(Subject):
     def check(self) -> None:
         read = self.read()
-        named: list[tuple[str, KeyPath]] = [
-            (field.name, ("fields", i, "name"))
-            for i, field in enumerate(self.spec.fields)
-            if field.type != "tensor" and field.length_of is None
-        ]
-        named += [(entry.name, ("derived", i, "name")) for i, entry in enumerate(self.spec.derived)]
-        for name, path in named:
-            if name not in read:
-                self.report.add(
-                    "E216",
-                    f"nothing reads `{name}`",
-                    self.document.span(path),
-                    "has no effect",
-                    help="leave it out, or let semantics, a constraint or an expression read it",
+        explained = {decision.id for decision in self.spec.silent}
+        for i, field in enumerate(self.spec.fields):
+            told = field.type == "tensor" or field.length_of is not None
+            name = snake_case(field.name)
+            if not told and field.name not in read and name not in explained:
+                help = (
+                    "let semantics, a constraint or an expression read it, or leave it out; why one of the page has no"
+                    f" effect stands under `silent`: {{id: {name}, decided: ..}}"
                 )
+                self.tell(field.name, ("fields", i, "name"), help)
+        for i, entry in enumerate(self.spec.derived):
+            if entry.name not in read:
+                self.tell(entry.name, ("derived", i, "name"), "leave it out")
+
+    def tell(self, name: str, path: KeyPath, help: str) -> None:
+        span = self.document.span(path)
+        self.report.add("E216", f"nothing reads `{name}`", span, "has no effect", help=help)
 
     def read(self) -> set[str]:
         """Names that decide what is computed, or what is refused."""
