@@ -107,7 +107,7 @@ class Calls:
             tensor: Tensor | None = values[name]
             if tensor is None:
                 raise Unfit(target, f"the first example has no `{name}`")
-            self._told(target, name, attribute)
+            self._check_chosen(target, name, attribute)
             if isinstance(getattr(tensor, attribute), tuple) and type(given) is int:
                 given = (given,) * len(tensor.sizes)
             given = self._typed(given, getattr(tensor, attribute), target, "uint[]")
@@ -132,14 +132,15 @@ class Calls:
             self._allocate(values)
         return values
 
-    def _told(self, target: str, name: str, attribute: str) -> None:
+    def _check_chosen(self, target: str, name: str, attribute: str) -> None:
         """Callers choose this part of a tensor. Raises Unfit."""
         if self.operator.source.dialect == "directml":
             return
         field = self.spec.field(name)
         chosen = field.kind == "input" or (attribute == "dtype" and self.spec.dtype_argument(field))
         if attribute not in ("sizes", "dtype") or not chosen:
-            raise Unfit(target, f"`{target}` is nothing that callers of a function choose")
+            chosen = "sizes and dtype of inputs, and the dtype of an output that has a choice"
+            raise Unfit(target, f"callers of a function choose {chosen}, not `{target}`")
 
     def _allocate(self, values: dict[str, Any]) -> None:
         """Outputs as the functions make them: nobody describes them."""

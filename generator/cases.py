@@ -305,7 +305,10 @@ def special_floats(data: Any) -> list[str]:
 
 def _violations(operator: Operator, linted: Linted) -> list[Violation]:
     """Each constraint with its smallest change; for each tensor those of the tensor's own rules."""
-    out = [Violation(rule.id, rule.field, _told(rule.violate, operator)) for rule in operator.rules]
+    out = [
+        Violation(rule.id, rule.field, _as_called(rule.violate, operator))
+        for rule in operator.rules
+    ]
     if operator.source.dialect == "directml":
         out += (
             Violation(rule.id, field, patch)
@@ -314,7 +317,7 @@ def _violations(operator: Operator, linted: Linted) -> list[Violation]:
     return out
 
 
-def _told(patch: dict[str, Any], operator: Operator) -> dict[str, Any]:
+def _as_called(patch: dict[str, Any], operator: Operator) -> dict[str, Any]:
     """A change as it is made: to a description's members, or to a function's arguments and arrays."""
     if operator.source.dialect == "directml":
         return patch

@@ -237,7 +237,7 @@ class _Reader:
         """The expression at `path`; `later` are names that have no value yet."""
         try:
             parsed = self.parsed(text, names, want)
-            return parsed if self.told(parsed, path) else None
+            return parsed if self.is_told(parsed, path) else None
         except ExpressionError as error:
             span = self.document.within(path, error.offset, error.length)
             message, help = error.message, error.help
@@ -248,7 +248,7 @@ class _Reader:
             self.report.add(error.code, message, span, error.label, help=help)
             return None
 
-    def told(self, expression: Expr, path: KeyPath) -> bool:
+    def is_told(self, expression: Expr, path: KeyPath) -> bool:
         """Whether each part of a tensor that it reads is told by somebody."""
         for read in () if self.described else expression.reads:
             name, _, part = read.partition(".")
@@ -258,7 +258,7 @@ class _Reader:
                     f"functions are not told `{part}` of `{name}`",
                     self.document.span(path),
                     "read here",
-                    help="they take arrays of any; of a tensor they know sizes, dtype and dimension_count",
+                    help="they take arrays of any strides; of a tensor they know sizes, dtype and dimension_count",
                 )
                 return False
         return True
@@ -369,7 +369,7 @@ class _Reader:
             )
             return None
         require = require.rename(bound)
-        if not self.told(require, path):
+        if not self.is_told(require, path):
             return None
         return Use(name, tuple(arguments), require, _fill(shared.allowed, bound))
 

@@ -144,13 +144,15 @@ def test_parts_and_tiles(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("name", TYPES)
-def test_narrow_rows(name: str) -> None:
+def test_narrow_rows(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Rows as many of which as a vector has lanes are transposed: of each length, whatever number is left over.
 
     A row's result is the same whatever rows are beside it, also where it is written over it.
     """
+    taken = noted(monkeypatch, lowering, "_NARROW")
     random = np.random.default_rng(TYPES.index(name))
     narrowest, widest = softmax_kernel.NARROW[name]
+    calls = 0
     for n, result in itertools.product(range(narrowest, widest + 1), RESULTS):
         x = scaled(random, name, (32 + n % 17, n + 1))
         for given in (x[:, 1:].copy(), x[::-1, 1:]):
@@ -163,6 +165,40 @@ def test_narrow_rows(name: str) -> None:
             operator(name, some.shape, (1,), result)(some, some)
             assert np.array_equal(bits(some), bits(out.array[: len(some)].copy()))
             assert np.array_equal(bits(copy[len(some) :]), bits(given[len(some) :].copy()))
+            calls += 2
+    assert len(taken) == calls
+
+
+@pytest.mark.parametrize("name", TYPES)
+def test_narrow_rows_of_several_runs(name: str) -> None:
+    """Runs of fewer rows than a vector has lanes, and of more, between which there are gaps in both arrays."""
+    random = np.random.default_rng(TYPES.index(name))
+    _, widest = softmax_kernel.NARROW[name]
+    for n, run, result in itertools.product((5, widest), (1, 3, 15, 17, 40), RESULTS):
+        x = scaled(random, name, (3, 5, run + 1, n + 2))[:, :, 1:, :n]
+        buffer = np.full((3, 5, run + 2, n + 3), 77, x.dtype)
+        out = buffer[..., :run, 2 : n + 2]
+        operator(name, x.shape, (3,), result)(x, out)
+        check_close(name, x, (3,), result, out)
+        out[...] = 77
+        assert (buffer == 77).all()
+
+
+@pytest.mark.parametrize(("name", "bound"), [("FLOAT32", 8), ("FLOAT64", 4)])
+def test_logarithms_of_nearly_1(name: str, bound: int) -> None:
+    """Of narrow rows: what the sum has beside 1 is not lost in it; in units in the last place."""
+    dtype = numpy_type(name)
+    _, widest = softmax_kernel.NARROW[name]
+    random = np.random.default_rng(widest)
+    for n in range(5, widest + 1):
+        x = random.uniform(-30, -15, (40, n)).astype(dtype)
+        x[np.arange(40), random.integers(0, n, 40)] = 0
+        out = np.empty_like(x)
+        operator(name, x.shape, (1,), "logarithm")(x, out)
+        beside = np.exp(np.where(x == 0, -INF, x).astype(np.float64)).sum(1)
+        wanted = -np.log1p(beside)
+        found = out.max(1).astype(np.float64)
+        assert (np.abs(found - wanted) <= bound * np.spacing(np.abs(wanted).astype(dtype))).all(), n
 
 
 @pytest.mark.parametrize("name", TYPES)

@@ -38,7 +38,14 @@ from pool_settings import BATCH, BUFFER, ROWS, TILE, _tables
 from ranks import Ranks, _joined, _least, element_size, rank_size
 from strips import _place, _vector
 from sums import _nearest_bits
-from transposing import _each_unit, _load_transposed, _side_by_side, _transposed, _unit, _units
+from transposing import (
+    _each_unit,
+    _load_transposed,
+    _side_by_side,
+    _store_each,
+    _unit,
+    _units,
+)
 from vectors import _any, _greater, _lesser
 from walk import axis_of
 from windows import COLUMNS, OUT_SIZE, OUT_STEP, PADDING, SIZE, STEP, WINDOW
@@ -184,10 +191,7 @@ def _store_tile(builder: Any, values: Any, kept: Ranks, finish: Callable[[Any, A
     def several(first: Any) -> None:
         vectors = [elements(builder.add(first, i64(i))) for i in range(unit.count)]
         address = builder.add(target, builder.mul(first, item_bytes))
-        units = _units(builder, address, where.plane_step, unit.count)
-        for bits, pointers in zip(_transposed(builder, vectors), units, strict=True):
-            for u, pointer in enumerate(pointers):
-                _store(builder, _lanes_from(builder, bits, u * unit.count, unit.count), pointer)
+        _store_each(builder, vectors, _units(builder, address, where.plane_step, unit.count))
 
     _each_position(builder, where, unit, one, several)
 

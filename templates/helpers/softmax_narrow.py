@@ -9,6 +9,7 @@ from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
+from axes import _axis, _run_at
 from compiled import helper
 from float_lanes import (
     _float_lanes,
@@ -24,20 +25,23 @@ from float_lanes import (
     splat,
 )
 from float_math import LOWEST, _greater_float, _same
-from memory import (
-    VECTOR_BYTES,
-    _lanes_from,
-    _load,
-    _prefetch,
-    _store,
-    item_size,
-    least,
-    load_integer,
-    store_integer,
-)
+from memory import VECTOR_BYTES, _load, _pointer, _prefetch, _store, least, store_integer
 from softmax_result import _factors, _sum_added
 from strips import _place
-from transposing import _each_unit, _load_transposed, _transposed, _unit, _units
+from transposing import _each_unit, _load_each, _of_vectors, _rows_of, _store_each, _unit
+
+# A table has, for each row of a group, the bytes from the first row to it in the input, then those in the output.
+TABLE_ENTRY = 16
+
+
+def _row_units(builder: Any, address: Any, table: Any, unit: Any) -> list[list[Any]]:
+    """Pointers to units at `address`, and where that is in the other rows of a group; `table`: of either array."""
+    i64 = address.type
+    pointers = []
+    for row in range(_rows_of(unit.count)):
+        offset = _load(builder, _pointer(builder, table, i64(row * TABLE_ENTRY)), i64)
+        pointers.append(_pointer(builder, builder.add(address, offset)))
+    return _of_vectors(pointers, unit.count)
 
 
 @intrinsic
@@ -46,20 +50,20 @@ def load_positions(
     kind: Any,
     target: Any,
     address: Any,
-    step: Any,
+    table: Any,
     n: Any,
     ahead: Any,
     out: Any,
 ) -> Any:
-    """Lanes of the n elements of as many rows as a vector has lanes: in scratch a vector for each position.
+    """Lanes of the n elements of each row of a group: in scratch a vector for each position.
 
-    Returns the greatest of each row. Meanwhile as many bytes are fetched from `ahead` bytes further on, and from `out`,
-    where the results go.
+    Returns the greatest of each row. Meanwhile as many bytes are fetched from `ahead` bytes further on, and from `out`:
+    of rows that adjoin those that come next, and those of the results.
     """
     lanes = _lanes_of(kind)
 
     def codegen(context: Any, builder: Any, _signature: Any, values: Any) -> Any:
-        _kind, target, address, step, n, ahead, out = values
+        _kind, target, address, table, n, ahead, out = values
         unit = _unit(_memory(kind, lanes))
         i64 = n.type
         size = kind.bitwidth // 8
@@ -67,13 +71,13 @@ def load_positions(
         tops = cgutils.alloca_once_value(builder, lowest)
 
         def load(first: Any) -> None:
-            # As many bytes as these elements of all rows have: which ones does not matter.
             for place, write in ((builder.add(address, ahead), 0), (out, 1)):
                 lines = _place(builder, place, (first, i64(lanes.count * size)))
                 for at in range(0, unit.count * lanes.count * size, VECTOR_BYTES):
                     _prefetch(builder, builder.gep(lines, [i64(at)]), 1, write)
             start = builder.add(address, builder.mul(first, i64(size)))
-            for i, bits in enumerate(_load_transposed(builder, start, step, unit)):
+            units = _row_units(builder, start, table, unit)
+            for i, bits in enumerate(_load_each(builder, units, unit)):
                 value = _float_lanes(context, builder, kind, bits)
                 builder.store(_greater_float(builder, builder.load(tops), value), tops)
                 place = _place(builder, target, (builder.add(first, i64(i)), i64(VECTOR_BYTES)))
@@ -91,7 +95,7 @@ def store_positions(
     kind: Any,
     source: Any,
     address: Any,
-    step: Any,
+    table: Any,
     n: Any,
     factors: Any,
     logarithm: Any,
@@ -100,7 +104,7 @@ def store_positions(
     lanes = _lanes_of(kind)
 
     def codegen(context: Any, builder: Any, _signature: Any, values: Any) -> Any:
-        _kind, source, address, step, n, factors, logarithm = values
+        _kind, source, address, table, n, factors, logarithm = values
         unit = _unit(_memory(kind, lanes))
         i64 = n.type
 
@@ -115,10 +119,8 @@ def store_positions(
         def store(first: Any) -> None:
             vectors = [element(builder.add(first, i64(i))) for i in range(unit.count)]
             start = builder.add(address, builder.mul(first, i64(kind.bitwidth // 8)))
-            units = _units(builder, start, step, unit.count)
-            for bits, pointers in zip(_transposed(builder, vectors), units, strict=True):
-                for u, pointer in enumerate(pointers):
-                    _store(builder, _lanes_from(builder, bits, u * unit.count, unit.count), pointer)
+            out_table = builder.add(table, i64(TABLE_ENTRY // 2))
+            _store_each(builder, vectors, _row_units(builder, start, out_table, unit))
 
         _each_unit(builder, n, unit, store)
         return context.get_dummy_value()
@@ -128,48 +130,43 @@ def store_positions(
 
 
 @helper
-def transposed_groups(kind, x, step, ahead, out, out_step, groups, n, scratch, logarithm):
-    """So many times as many rows as a vector has lanes; see transposed_rows."""
+def set_row(table, row, offset, out_offset):
+    """Set where a row of a group begins."""
+    store_integer(np.int64(0), table + row * TABLE_ENTRY, offset)
+    store_integer(np.int64(0), table + row * TABLE_ENTRY + TABLE_ENTRY // 2, out_offset)
+
+
+@helper
+def table_rows(table, rows, axes, first, end):
+    """Table a group's rows, which are of several runs, from `first` on; those behind the last repeat it."""
+    _, step, out_step = _axis(axes, axes.rank - 1)
+    begin, out_begin, _ = _run_at(axes, first, end)
+    row = 0
+    while row < rows:
+        offset, out_offset, count = _run_at(axes, least(first + row, end - 1), end)
+        for i in range(least(count, rows - row)):
+            set_row(table, row, offset - begin + i * step, out_offset - out_begin + i * out_step)
+            row += 1
+
+
+@helper
+def transposed_groups(kind, x, step, ahead, out, out_step, table, groups, n, scratch, logarithm):
+    """So many groups, of as many rows of n elements as a vector has lanes, from `x` and `out` on.
+
+    From one group to the next there are so many times `step` and `out_step` bytes. In `scratch` each position has a
+    vector.
+    """
     lanes = lane_count(kind)
     for _ in range(groups):
-        tops = load_positions(kind, scratch, x, step, n, ahead, out)
+        tops = load_positions(kind, scratch, x, table, n, ahead, out)
         high, low = splat(kind, 0.0), splat(kind, 0.0)
         for place in range(scratch, scratch + n * VECTOR_BYTES, VECTOR_BYTES):
             below = minus(peek(kind, place), tops)
             e = exp_lanes(kind, below)
+            # With their rounding errors: logarithms near 0 are what is beside 1 in the sum.
             high, low = _sum_added(high, low, e)
             poke(place, below if logarithm else e)
         factors = _factors(kind, high, low, logarithm)
-        store_positions(kind, scratch, out, out_step, n, factors, logarithm)
+        store_positions(kind, scratch, out, table, n, factors, logarithm)
         x += lanes * step
         out += lanes * out_step
-
-
-@helper
-def copy_row(kind, target, source, n):
-    """Copy n elements that adjoin."""
-    bits = np.int16(0)
-    for at in range(0, n * item_size(kind), 2):
-        store_integer(bits, target + at, load_integer(bits, source + at))
-
-
-@helper
-def transposed_rows(kind, x, step, ahead, out, out_step, rows, n, scratch, logarithm):
-    """Rows of n elements that adjoin; what lies `ahead` bytes further is fetched.
-
-    Those left over are copied, so that each row has the same bits, whatever rows are beside it. `scratch` holds n
-    vectors, then as many rows as a vector has lanes.
-    """
-    lanes, row_bytes = lane_count(kind), n * item_size(kind)
-    groups, left = divmod(rows, lanes)
-    transposed_groups(kind, x, step, ahead, out, out_step, groups, n, scratch, logarithm)
-    if left == 0:
-        return
-    x += (rows - left) * step
-    out += (rows - left) * out_step
-    copies = scratch + n * VECTOR_BYTES
-    for r in range(lanes):
-        copy_row(kind, copies + r * row_bytes, x + least(r, left - 1) * step, n)
-    transposed_groups(kind, copies, row_bytes, 0, copies, row_bytes, 1, n, scratch, logarithm)
-    for r in range(left):
-        copy_row(kind, out + r * out_step, copies + r * row_bytes, n)

@@ -2207,9 +2207,19 @@ def _units(builder: Any, address: Any, step: Any, lanes: int) -> list[list[Any]]
     Rows are `step` bytes apart.
     """
     pointers = []
-    for _ in range(lanes * VECTOR_BYTES // UNIT_BYTES):
+    for _ in range(_rows_of(lanes)):
         pointers.append(_pointer(builder, address))
         address = builder.add(address, step)
+    return _of_vectors(pointers, lanes)
+
+
+def _rows_of(lanes: int) -> int:
+    """How many rows have units in so many vectors."""
+    return lanes * VECTOR_BYTES // UNIT_BYTES
+
+
+def _of_vectors(pointers: list[Any], lanes: int) -> list[list[Any]]:
+    """Pointers to units of rows in turn, as _units orders them."""
     return [pointers[k::lanes] for k in range(lanes)]
 
 
@@ -2229,7 +2239,11 @@ def _side_by_side(builder: Any, parts: list[Any]) -> Any:
 
 def _load_transposed(builder: Any, address: Any, step: Any, unit: Any) -> list[Any]:
     """A unit of each of as many rows as a vector has lanes: vectors of one element of each; see _units."""
-    units = _units(builder, address, step, unit.count)
+    return _load_each(builder, _units(builder, address, step, unit.count), unit)
+
+
+def _load_each(builder: Any, units: list[list[Any]], unit: Any) -> list[Any]:
+    """Vectors of one element of each of these units."""
     return _transposed(builder, [_load_units(builder, pointers, unit) for pointers in units])
 
 

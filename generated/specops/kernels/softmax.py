@@ -443,16 +443,6 @@ def item_size(_context: Any, flip: Any) -> Any:
 
 
 @intrinsic
-def load_integer(_context: Any, like: Any, address: Any) -> Any:
-    """The integer of `like`'s type at `address`."""
-
-    def codegen(_context: Any, builder: Any, _signature: Any, values: Any) -> Any:
-        return _load(builder, _pointer(builder, values[1]), values[0].type)
-
-    return like(like, types.int64), codegen
-
-
-@intrinsic
 def store_integer(_context: Any, like: Any, address: Any, value: Any) -> Any:
     """Store `value`, cut to `like`'s type, at `address`."""
 
@@ -1702,15 +1692,13 @@ def _transposed(builder: Any, vectors: list[Any]) -> list[Any]:
     return vectors
 
 
-def _units(builder: Any, address: Any, step: Any, lanes: int) -> list[list[Any]]:
-    """Pointers to the units of each of so many vectors: unit u of vector k is of row u * lanes + k.
+def _rows_of(lanes: int) -> int:
+    """How many rows have units in so many vectors."""
+    return lanes * VECTOR_BYTES // UNIT_BYTES
 
-    Rows are `step` bytes apart.
-    """
-    pointers = []
-    for _ in range(lanes * VECTOR_BYTES // UNIT_BYTES):
-        pointers.append(_pointer(builder, address))
-        address = builder.add(address, step)
+
+def _of_vectors(pointers: list[Any], lanes: int) -> list[list[Any]]:
+    """Pointers to units of rows in turn, as _units orders them."""
     return [pointers[k::lanes] for k in range(lanes)]
 
 
@@ -1728,10 +1716,16 @@ def _side_by_side(builder: Any, parts: list[Any]) -> Any:
     return parts[0]
 
 
-def _load_transposed(builder: Any, address: Any, step: Any, unit: Any) -> list[Any]:
-    """A unit of each of as many rows as a vector has lanes: vectors of one element of each; see _units."""
-    units = _units(builder, address, step, unit.count)
+def _load_each(builder: Any, units: list[list[Any]], unit: Any) -> list[Any]:
+    """Vectors of one element of each of these units."""
     return _transposed(builder, [_load_units(builder, pointers, unit) for pointers in units])
+
+
+def _store_each(builder: Any, vectors: list[Any], units: list[list[Any]]) -> None:
+    """The reverse of _load_each."""
+    for bits, pointers in zip(_transposed(builder, vectors), units, strict=True):
+        for u, pointer in enumerate(pointers):
+            _store(builder, _lanes_from(builder, bits, u * len(units), len(units)), pointer)
 
 
 def _each_unit(builder: Any, n: Any, unit: Any, body: Callable[[Any], None]) -> None:
@@ -1887,26 +1881,40 @@ def _write_run(
         _write_apart(kind, source, x, step, out, out_step, left, scratch, tops, factors)
 
 
+# A table has, for each row of a group, the bytes from the first row to it in the input, then those in the output.
+TABLE_ENTRY = 16
+
+
+def _row_units(builder: Any, address: Any, table: Any, unit: Any) -> list[list[Any]]:
+    """Pointers to units at `address`, and where that is in the other rows of a group; `table`: of either array."""
+    i64 = address.type
+    pointers = []
+    for row in range(_rows_of(unit.count)):
+        offset = _load(builder, _pointer(builder, table, i64(row * TABLE_ENTRY)), i64)
+        pointers.append(_pointer(builder, builder.add(address, offset)))
+    return _of_vectors(pointers, unit.count)
+
+
 @intrinsic
 def load_positions(
     _context: Any,
     kind: Any,
     target: Any,
     address: Any,
-    step: Any,
+    table: Any,
     n: Any,
     ahead: Any,
     out: Any,
 ) -> Any:
-    """Lanes of the n elements of as many rows as a vector has lanes: in scratch a vector for each position.
+    """Lanes of the n elements of each row of a group: in scratch a vector for each position.
 
-    Returns the greatest of each row. Meanwhile as many bytes are fetched from `ahead` bytes further on, and from `out`,
-    where the results go.
+    Returns the greatest of each row. Meanwhile as many bytes are fetched from `ahead` bytes further on, and from `out`:
+    of rows that adjoin those that come next, and those of the results.
     """
     lanes = _lanes_of(kind)
 
     def codegen(context: Any, builder: Any, _signature: Any, values: Any) -> Any:
-        _kind, target, address, step, n, ahead, out = values
+        _kind, target, address, table, n, ahead, out = values
         unit = _unit(_memory(kind, lanes))
         i64 = n.type
         size = kind.bitwidth // 8
@@ -1914,13 +1922,13 @@ def load_positions(
         tops = cgutils.alloca_once_value(builder, lowest)
 
         def load(first: Any) -> None:
-            # As many bytes as these elements of all rows have: which ones does not matter.
             for place, write in ((builder.add(address, ahead), 0), (out, 1)):
                 lines = _place(builder, place, (first, i64(lanes.count * size)))
                 for at in range(0, unit.count * lanes.count * size, VECTOR_BYTES):
                     _prefetch(builder, builder.gep(lines, [i64(at)]), 1, write)
             start = builder.add(address, builder.mul(first, i64(size)))
-            for i, bits in enumerate(_load_transposed(builder, start, step, unit)):
+            units = _row_units(builder, start, table, unit)
+            for i, bits in enumerate(_load_each(builder, units, unit)):
                 value = _float_lanes(context, builder, kind, bits)
                 builder.store(_greater_float(builder, builder.load(tops), value), tops)
                 place = _place(builder, target, (builder.add(first, i64(i)), i64(VECTOR_BYTES)))
@@ -1938,7 +1946,7 @@ def store_positions(
     kind: Any,
     source: Any,
     address: Any,
-    step: Any,
+    table: Any,
     n: Any,
     factors: Any,
     logarithm: Any,
@@ -1947,7 +1955,7 @@ def store_positions(
     lanes = _lanes_of(kind)
 
     def codegen(context: Any, builder: Any, _signature: Any, values: Any) -> Any:
-        _kind, source, address, step, n, factors, logarithm = values
+        _kind, source, address, table, n, factors, logarithm = values
         unit = _unit(_memory(kind, lanes))
         i64 = n.type
 
@@ -1962,10 +1970,8 @@ def store_positions(
         def store(first: Any) -> None:
             vectors = [element(builder.add(first, i64(i))) for i in range(unit.count)]
             start = builder.add(address, builder.mul(first, i64(kind.bitwidth // 8)))
-            units = _units(builder, start, step, unit.count)
-            for bits, pointers in zip(_transposed(builder, vectors), units, strict=True):
-                for u, pointer in enumerate(pointers):
-                    _store(builder, _lanes_from(builder, bits, u * unit.count, unit.count), pointer)
+            out_table = builder.add(table, i64(TABLE_ENTRY // 2))
+            _store_each(builder, vectors, _row_units(builder, start, out_table, unit))
 
         _each_unit(builder, n, unit, store)
         return context.get_dummy_value()
@@ -1975,51 +1981,46 @@ def store_positions(
 
 
 @helper
-def transposed_groups(kind, x, step, ahead, out, out_step, groups, n, scratch, logarithm):
-    """So many times as many rows as a vector has lanes; see transposed_rows."""
+def set_row(table, row, offset, out_offset):
+    """Set where a row of a group begins."""
+    store_integer(np.int64(0), table + row * TABLE_ENTRY, offset)
+    store_integer(np.int64(0), table + row * TABLE_ENTRY + TABLE_ENTRY // 2, out_offset)
+
+
+@helper
+def table_rows(table, rows, axes, first, end):
+    """Table a group's rows, which are of several runs, from `first` on; those behind the last repeat it."""
+    _, step, out_step = _axis(axes, axes.rank - 1)
+    begin, out_begin, _ = _run_at(axes, first, end)
+    row = 0
+    while row < rows:
+        offset, out_offset, count = _run_at(axes, least(first + row, end - 1), end)
+        for i in range(least(count, rows - row)):
+            set_row(table, row, offset - begin + i * step, out_offset - out_begin + i * out_step)
+            row += 1
+
+
+@helper
+def transposed_groups(kind, x, step, ahead, out, out_step, table, groups, n, scratch, logarithm):
+    """So many groups, of as many rows of n elements as a vector has lanes, from `x` and `out` on.
+
+    From one group to the next there are so many times `step` and `out_step` bytes. In `scratch` each position has a
+    vector.
+    """
     lanes = lane_count(kind)
     for _ in range(groups):
-        tops = load_positions(kind, scratch, x, step, n, ahead, out)
+        tops = load_positions(kind, scratch, x, table, n, ahead, out)
         high, low = splat(kind, 0.0), splat(kind, 0.0)
         for place in range(scratch, scratch + n * VECTOR_BYTES, VECTOR_BYTES):
             below = minus(peek(kind, place), tops)
             e = exp_lanes(kind, below)
+            # With their rounding errors: logarithms near 0 are what is beside 1 in the sum.
             high, low = _sum_added(high, low, e)
             poke(place, below if logarithm else e)
         factors = _factors(kind, high, low, logarithm)
-        store_positions(kind, scratch, out, out_step, n, factors, logarithm)
+        store_positions(kind, scratch, out, table, n, factors, logarithm)
         x += lanes * step
         out += lanes * out_step
-
-
-@helper
-def copy_row(kind, target, source, n):
-    """Copy n elements that adjoin."""
-    bits = np.int16(0)
-    for at in range(0, n * item_size(kind), 2):
-        store_integer(bits, target + at, load_integer(bits, source + at))
-
-
-@helper
-def transposed_rows(kind, x, step, ahead, out, out_step, rows, n, scratch, logarithm):
-    """Rows of n elements that adjoin; what lies `ahead` bytes further is fetched.
-
-    Those left over are copied, so that each row has the same bits, whatever rows are beside it. `scratch` holds n
-    vectors, then as many rows as a vector has lanes.
-    """
-    lanes, row_bytes = lane_count(kind), n * item_size(kind)
-    groups, left = divmod(rows, lanes)
-    transposed_groups(kind, x, step, ahead, out, out_step, groups, n, scratch, logarithm)
-    if left == 0:
-        return
-    x += (rows - left) * step
-    out += (rows - left) * out_step
-    copies = scratch + n * VECTOR_BYTES
-    for r in range(lanes):
-        copy_row(kind, copies + r * row_bytes, x + least(r, left - 1) * step, n)
-    transposed_groups(kind, copies, row_bytes, 0, copies, row_bytes, 1, n, scratch, logarithm)
-    for r in range(left):
-        copy_row(kind, out + r * out_step, copies + r * row_bytes, n)
 
 
 TOGETHER = 16  # short rows at most, of at most as many vectors; of longer ones 4 at most
@@ -2560,9 +2561,9 @@ WHOLE = 0
 MEASURE = 1
 WRITE = 2
 
-# Elements, from and to, of rows of which as many as a vector has lanes are transposed: 0.2 to 0.95 of the time, of 7
-# and 8 float64 1.2 times as long.
-NARROW = {"FLOAT16": (4, 32), "BFLOAT16": (4, 32), "FLOAT32": (4, 31), "FLOAT64": (2, 8)}
+# Elements, from and to, of rows that are transposed, as many of them as a vector has lanes: 0.3 to 0.95 of the time, of
+# 7 and 8 float64 1.2 to 1.5 times; of 29 to 32 float32, nearly two whole vectors, it would be 1.0 to 1.1 times.
+NARROW = {"FLOAT16": (4, 32), "BFLOAT16": (4, 32), "FLOAT32": (4, 28), "FLOAT64": (2, 8)}
 
 L1_BYTES = 1 << 15  # of what is worked on together
 
@@ -2625,27 +2626,40 @@ def narrow_rows(dtype):
     @entry
     def chunk(walk, x, out, _partial, begin, end):
         how, kept, _reduced = _two_tables(walk, SETTINGS, KEPT_RANK, REDUCED_RANK)
+        lanes = lane_count(kind)
         logarithm = how[LOGARITHM] != 0
         _, step, out_step = _axis(kept, kept.rank - 1)
         n = how[TOTAL]
-        ahead = most(row_ahead(step), lane_count(kind) * step)
-        scratch = allocate(2 * n * VECTOR_BYTES)
+        ahead = most(row_ahead(step), lanes * step)
+        scratch = allocate(n * VECTOR_BYTES + lanes * TABLE_ENTRY)
+        table = scratch + n * VECTOR_BYTES
+        tabled = False  # rows of one run
         item = begin
         while item < end:
             offset, out_offset, count = _run_at(kept, item, end)
-            item += count
-            transposed_rows(
+            groups = count // lanes
+            if groups == 0:
+                groups, tabled = 1, False
+                table_rows(table, lanes, kept, item, end)
+            elif not tabled:
+                tabled = True
+                for r in range(lanes):
+                    set_row(table, r, r * step, r * out_step)
+            # Here alone, so that the same code gives each row's bits, whatever rows are beside it.
+            transposed_groups(
                 kind,
                 x + offset,
                 step,
                 ahead,
                 out + out_offset,
                 out_step,
-                count,
+                table,
+                groups,
                 n,
                 scratch,
                 logarithm,
             )
+            item += groups * lanes
         release(scratch)
 
     return chunk

@@ -2440,9 +2440,19 @@ def _units(builder: Any, address: Any, step: Any, lanes: int) -> list[list[Any]]
     Rows are `step` bytes apart.
     """
     pointers = []
-    for _ in range(lanes * VECTOR_BYTES // UNIT_BYTES):
+    for _ in range(_rows_of(lanes)):
         pointers.append(_pointer(builder, address))
         address = builder.add(address, step)
+    return _of_vectors(pointers, lanes)
+
+
+def _rows_of(lanes: int) -> int:
+    """How many rows have units in so many vectors."""
+    return lanes * VECTOR_BYTES // UNIT_BYTES
+
+
+def _of_vectors(pointers: list[Any], lanes: int) -> list[list[Any]]:
+    """Pointers to units of rows in turn, as _units orders them."""
     return [pointers[k::lanes] for k in range(lanes)]
 
 
@@ -2462,8 +2472,19 @@ def _side_by_side(builder: Any, parts: list[Any]) -> Any:
 
 def _load_transposed(builder: Any, address: Any, step: Any, unit: Any) -> list[Any]:
     """A unit of each of as many rows as a vector has lanes: vectors of one element of each; see _units."""
-    units = _units(builder, address, step, unit.count)
+    return _load_each(builder, _units(builder, address, step, unit.count), unit)
+
+
+def _load_each(builder: Any, units: list[list[Any]], unit: Any) -> list[Any]:
+    """Vectors of one element of each of these units."""
     return _transposed(builder, [_load_units(builder, pointers, unit) for pointers in units])
+
+
+def _store_each(builder: Any, vectors: list[Any], units: list[list[Any]]) -> None:
+    """The reverse of _load_each."""
+    for bits, pointers in zip(_transposed(builder, vectors), units, strict=True):
+        for u, pointer in enumerate(pointers):
+            _store(builder, _lanes_from(builder, bits, u * len(units), len(units)), pointer)
 
 
 def _each_unit(builder: Any, n: Any, unit: Any, body: Callable[[Any], None]) -> None:
@@ -2613,10 +2634,7 @@ def _store_tile(builder: Any, values: Any, kept: Ranks, finish: Callable[[Any, A
     def several(first: Any) -> None:
         vectors = [elements(builder.add(first, i64(i))) for i in range(unit.count)]
         address = builder.add(target, builder.mul(first, item_bytes))
-        units = _units(builder, address, where.plane_step, unit.count)
-        for bits, pointers in zip(_transposed(builder, vectors), units, strict=True):
-            for u, pointer in enumerate(pointers):
-                _store(builder, _lanes_from(builder, bits, u * unit.count, unit.count), pointer)
+        _store_each(builder, vectors, _units(builder, address, where.plane_step, unit.count))
 
     _each_position(builder, where, unit, one, several)
 
