@@ -112,7 +112,7 @@ _KINDS = {
 
 
 def short_rows(dtype):
-    """Chunk of groups that are each one contiguous run of at most SUM_VECTORS vectors."""
+    """Chunk of groups that are each one contiguous run of at most SUM_VECTORS vectors, and not narrow."""
     kind = _KINDS[dtype]
 
     @entry

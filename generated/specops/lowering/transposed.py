@@ -18,10 +18,8 @@ from specops.lowering.pooling import NO_LANE, Axes, WalkParts
 
 NEAR = 256  # positions that stay in the first-level cache
 TILE = 4096  # vectors of a tile, at most: two buffers of 256 KiB
-SPARE, SPARE_FAR = (
-    4,
-    8,
-)  # of so many planes one may be done twice, at most; of large ones whose elements adjoin
+SPARE = 4  # of so many planes one may be done twice, at most,
+SPARE_FAR = 8  # of large ones whose elements adjoin
 # Rows of windows, of all rows of outputs, for each row that is read of the input, at least: with one row of outputs it
 # takes up to 1.7 times as long.
 SHARED = 3
@@ -78,17 +76,15 @@ def transposed_walk(
 ) -> WalkParts | None:
     """The walk where it pays, else None; for ranks without positions."""
     *others, rows, columns = axes.spatial
-    batch = [axis for axis in axes.batch if axis.size > 1]
-    beside = axes.lane != NO_LANE
-    if beside:
-        batch.append(axes.lane)
+    batch = [axis for axis in (*axes.batch, axes.lane) if axis.size > 1]
     if others or not batch:
         return None
+    beside = axes.lane != NO_LANE
     planes, lanes = batch[-1], kernel.VECTOR_BYTES // item_bytes
-    vectors = ceildiv(planes.size, lanes)
     shortest, spare = limits.far, SPARE if beside else SPARE_FAR
     if rows.size * columns.size <= NEAR:
         shortest, spare = limits.near_beside if beside else limits.near, SPARE
+    vectors = ceildiv(planes.size, lanes)
     if planes.size < lanes or (vectors * lanes - planes.size) * spare > planes.size:
         return None
     if not all(_serves(axis, shortest, limits.longest) for axis in (rows, columns)):
@@ -97,25 +93,22 @@ def transposed_walk(
     positions = TILE * item_bytes // rank_bytes
     if beside:
         tile = _reduced(tile, positions)
-        serves, read = planes.out_step == item_bytes, limits.read
+        serves = planes.out_step == item_bytes and tile.pays(limits.read)
     else:
-        serves = rows.size * columns.size <= limits.plane
-        serves = serves and _adjoin(kernel, rows, columns, item_bytes)
+        few = rows.size * columns.size <= limits.plane and tile.pays(limits.read_plane)
         clash = any(_clash(step, lanes) for step in (planes.step, planes.out_step))
-        serves, read = serves and not clash, limits.read_plane
-    if not serves or not tile.pays(read) or tile.positions > positions:
+        serves = few and not clash and _adjoin(kernel, rows, columns, item_bytes)
+    items = vectors * ceildiv(rows.out_size, tile.share) * ceildiv(columns.out_size, tile.width)
+    items *= math.prod(axis.size for axis in batch[:-1])
+    # One item is for one thread, lines are for all.
+    moved = lanes * item_bytes * (tile.read + tile.share * tile.width)
+    alone = items == 1 and moved >= machine.LARGE_BYTES
+    if not serves or alone or tile.positions > positions:
         return None
     settings = np.zeros(kernel.SETTINGS, np.int64)
     settings[kernel.ROWS], settings[kernel.TILE] = tile.share, tile.width
     settings[kernel.BUFFER] = tile.positions * kernel.VECTOR_BYTES
     settings[kernel.BATCH], settings[kernel.SPATIAL] = len(batch), 2
-    items = vectors * ceildiv(rows.out_size, tile.share) * ceildiv(columns.out_size, tile.width)
-    items *= math.prod(axis.size for axis in batch[:-1])
-    if (
-        items == 1
-        and (tile.read + tile.share * tile.width) * lanes * item_bytes > machine.LARGE_BYTES
-    ):
-        return None  # lines are for all threads
     return WalkParts(rank_bytes, settings, batch, axes.spatial, items)
 
 
