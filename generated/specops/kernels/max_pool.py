@@ -2682,9 +2682,11 @@ def transposed_elements(
 
     def codegen(context: Any, builder: Any, signature: Any, values: Any) -> Any:
         order = _rule(builder, signature, values)
-        kept = ranks.ranks
-        finish = lambda joined, _number: _element_bits(builder, joined, order)  # noqa: E731
-        _store_tile(builder, values, kept, finish)
+
+        def finish(joined: Any, _number: Any) -> Any:
+            return _element_bits(builder, joined, order)
+
+        _store_tile(builder, values, ranks.ranks, finish)
         return context.get_dummy_value()
 
     return types.void(types.int64, source, positions, ranks, rule), codegen
