@@ -10,7 +10,7 @@ from draw import MEBI, check_resident_memory, check_traced_memory
 import specops
 
 # Each has `memory_calls()`: calls of a kernel on arrays of each layout.
-MODULES = ["contract", "hardmax", "max_pool", "pool_grads", "reduce", "softmax", "sum_pool"]
+MODULES = ["arg_reduce", "hardmax", "max_pool", "pool_grads", "reduce", "softmax", "sum_pool"]
 LIMIT = 2 * MEBI  # for two threads, 1 MiB for each
 
 
