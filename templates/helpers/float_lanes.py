@@ -404,8 +404,8 @@ def total(_context: Any, lanes: Any) -> Any:
     return types.float64(lanes), codegen
 
 
-def _of_four(builder: Any, values: Any, operation: Any) -> Any:
-    """Quarter i of the lanes filled with what `operation` makes of the lanes of vector i of four."""
+def _totals_of_four(builder: Any, values: Any) -> Any:
+    """Quarter i of the lanes filled with the sum of the lanes of vector i of four."""
     count = values[0].type.count
     integers = ir.VectorType(ir.IntType(32), count)
 
@@ -414,7 +414,7 @@ def _of_four(builder: Any, values: Any, operation: Any) -> Any:
         return builder.shuffle_vector(a, b, ir.Constant(integers, order))
 
     def joined(a: Any, b: Any, first: Any, second: Any, size: int) -> Any:
-        return operation(half(a, b, first, size), half(a, b, second, size))
+        return builder.fadd(half(a, b, first, size), half(a, b, second, size))
 
     a, b, c, d = values
     a, b = (joined(*pair, (0, 2), (1, 3), count // 2) for pair in ((a, b), (c, d)))
@@ -422,7 +422,7 @@ def _of_four(builder: Any, values: Any, operation: Any) -> Any:
     step = count // 8
     while step > 0:
         order = ir.Constant(integers, [i ^ step for i in range(count)])
-        value = operation(value, builder.shuffle_vector(value, value, order))
+        value = builder.fadd(value, builder.shuffle_vector(value, value, order))
         step //= 2
     return value
 
@@ -435,7 +435,7 @@ def total_of_four(_context: Any, a: Any, b: Any, c: Any, d: Any) -> Any:
         if a.element == types.float32:
             double = ir.VectorType(ir.DoubleType(), a.count)
             values = [_halved(builder, builder.fpext(v, double), builder.fadd) for v in values]
-        return _of_four(builder, values, builder.fadd)
+        return _totals_of_four(builder, values)
 
     return _DOUBLES(a, a, a, a), codegen
 

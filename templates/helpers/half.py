@@ -9,7 +9,7 @@ from typing import Any
 
 from llvmlite import ir
 
-from memory import _lanes_from, _opaque, _splat
+from memory import _lanes_from, _opaque, _side_by_side, _splat
 from target import _target_has
 
 
@@ -66,12 +66,7 @@ def _unknown_halves(context: Any, builder: Any, value: Any) -> Any:
         return value
     numbers = range(0, vector.count, 8)
     pieces = [_opaque(builder, _lanes_from(builder, value, first, 8)) for first in numbers]
-    while len(pieces) > 1:
-        lanes = 2 * pieces[0].type.count
-        order = ir.Constant(ir.VectorType(ir.IntType(32), lanes), list(range(lanes)))
-        pairs = zip(pieces[::2], pieces[1::2], strict=True)
-        pieces = [builder.shuffle_vector(a, b, order) for a, b in pairs]
-    return pieces[0]
+    return _side_by_side(builder, pieces)
 
 
 def _float_to_half(context: Any, builder: Any, value: Any) -> Any:

@@ -23,6 +23,7 @@ from memory import (
     _lanes_from,
     _load,
     _prefetch,
+    _side_by_side,
     _splat,
     _store,
     aligned,
@@ -35,13 +36,12 @@ from memory import (
 )
 from order_key import _rule
 from pool_settings import BATCH, BUFFER, ROWS, TILE, _tables
-from ranks import Ranks, _joined, _least, element_size, rank_size
+from ranks import Ranks, _joined, _least, _rank_parts, element_size, rank_parts, rank_size
 from strips import _place, _vector
 from sums import _nearest_bits
 from transposing import (
     _each_unit,
     _load_transposed,
-    _side_by_side,
     _store_each,
     _unit,
     _units,
@@ -84,11 +84,6 @@ class Along(NamedTuple):
     windows: Any
     window: Any
     padding: Any
-
-
-def _parts_of(ranks: Any) -> int:
-    """Vectors of ranks of a position."""
-    return int(ranks.bytes * 8 // ranks.element.width)
 
 
 def _each_position(
@@ -137,8 +132,8 @@ def rank_positions(
         next_source = builder.add(source, builder.mul(where.plane_step, i64(vector.count)))
 
         def store(bits: Any, number: Any) -> None:
-            lanes = vector.count // _parts_of(kept)
-            for k in range(_parts_of(kept)):
+            lanes = vector.count // _rank_parts(kept)
+            for k in range(_rank_parts(kept)):
                 some = _lanes_from(builder, bits, k * lanes, lanes)
                 rank = kept.of(context, builder, some, None, rule)
                 if not kept.sums:
@@ -178,7 +173,8 @@ def _store_tile(builder: Any, values: Any, kept: Ranks, finish: Callable[[Any, A
 
     def elements(number: Any) -> Any:
         places = [
-            _place(builder, source, (number, size), (i64(k), part)) for k in range(_parts_of(kept))
+            _place(builder, source, (number, size), (i64(k), part))
+            for k in range(_rank_parts(kept))
         ]
         return _side_by_side(
             builder, [finish(_load(builder, place, ranks), number) for place in places]
@@ -359,7 +355,7 @@ def transposed_chunk(ranks, read_rule, store):
     def chunk(walk, x, out, other, begin, end):
         how, batch, spatial = _tables(walk)
         rule = read_rule(how)
-        parts = rank_size(ranks) // element_size(ranks)
+        parts = rank_parts(ranks)
         lanes, share, tile = size // element_size(ranks), how[ROWS], how[TILE]
         # A divisor for each output, and for each column. Vectors begin at multiples of their size: 0.8 of the time.
         before = aligned((share + 1) * tile * rank_size(ranks)) if divided else 0

@@ -94,6 +94,21 @@ def element_size(_context: Any, ranks: Any) -> Any:
     return types.int64(ranks), codegen
 
 
+def _rank_parts(ranks: Any) -> int:
+    """Vectors of ranks that as many elements have as a vector holds."""
+    return int(ranks.bytes * 8 // ranks.element.width)
+
+
+@intrinsic
+def rank_parts(_context: Any, ranks: Any) -> Any:
+    """`_rank_parts`, a constant."""
+
+    def codegen(_context: Any, _builder: Any, _signature: Any, _values: Any) -> Any:
+        return ir.IntType(64)(_rank_parts(ranks.ranks))
+
+    return types.int64(ranks), codegen
+
+
 def _scalar(type_: Any) -> Any:
     return type_.element if isinstance(type_, ir.VectorType) else type_
 

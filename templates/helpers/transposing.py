@@ -8,7 +8,7 @@ from typing import Any
 from llvmlite import ir
 from numba.core import cgutils
 
-from memory import VECTOR_BYTES, _lanes_from, _load, _pointer, _shuffled, _store
+from memory import VECTOR_BYTES, _lanes_from, _load, _pointer, _shuffled, _side_by_side, _store
 from vectors import _lesser
 
 UNIT_BYTES = 16  # of a row that are transposed at once: as much as instructions interleave
@@ -59,15 +59,6 @@ def _of_vectors(pointers: list[Any], lanes: int) -> list[list[Any]]:
 def _load_units(builder: Any, pointers: list[Any], unit: Any) -> Any:
     """A vector of units, one after the other."""
     return _side_by_side(builder, [_load(builder, pointer, unit) for pointer in pointers])
-
-
-def _side_by_side(builder: Any, parts: list[Any]) -> Any:
-    """Vectors of as many lanes, a power of 2 of them, as one."""
-    while len(parts) > 1:
-        order = list(range(2 * parts[0].type.count))
-        pairs = zip(parts[::2], parts[1::2], strict=True)
-        parts = [_shuffled(builder, a, b, order) for a, b in pairs]
-    return parts[0]
 
 
 def _load_transposed(builder: Any, address: Any, step: Any, unit: Any) -> list[Any]:

@@ -258,6 +258,15 @@ def _shuffled(builder: Any, a: Any, b: Any, order: list[int]) -> Any:
     return builder.shuffle_vector(a, b, numbers)
 
 
+def _side_by_side(builder: Any, parts: list[Any]) -> Any:
+    """Vectors of as many lanes, a power of 2 of them, as one."""
+    while len(parts) > 1:
+        order = list(range(2 * parts[0].type.count))
+        pairs = zip(parts[::2], parts[1::2], strict=True)
+        parts = [_shuffled(builder, a, b, order) for a, b in pairs]
+    return parts[0]
+
+
 def _collected(builder: Any, vectors: list[Any], places: list[int]) -> Any:
     """A vector of what stands at so many `places`, in rising order, counted through all of the vectors; of one, all."""
     lanes = vectors[0].type.count
@@ -2226,15 +2235,6 @@ def _of_vectors(pointers: list[Any], lanes: int) -> list[list[Any]]:
 def _load_units(builder: Any, pointers: list[Any], unit: Any) -> Any:
     """A vector of units, one after the other."""
     return _side_by_side(builder, [_load(builder, pointer, unit) for pointer in pointers])
-
-
-def _side_by_side(builder: Any, parts: list[Any]) -> Any:
-    """Vectors of as many lanes, a power of 2 of them, as one."""
-    while len(parts) > 1:
-        order = list(range(2 * parts[0].type.count))
-        pairs = zip(parts[::2], parts[1::2], strict=True)
-        parts = [_shuffled(builder, a, b, order) for a, b in pairs]
-    return parts[0]
 
 
 def _load_transposed(builder: Any, address: Any, step: Any, unit: Any) -> list[Any]:

@@ -221,6 +221,15 @@ def _shuffled(builder: Any, a: Any, b: Any, order: list[int]) -> Any:
     return builder.shuffle_vector(a, b, numbers)
 
 
+def _side_by_side(builder: Any, parts: list[Any]) -> Any:
+    """Vectors of as many lanes, a power of 2 of them, as one."""
+    while len(parts) > 1:
+        order = list(range(2 * parts[0].type.count))
+        pairs = zip(parts[::2], parts[1::2], strict=True)
+        parts = [_shuffled(builder, a, b, order) for a, b in pairs]
+    return parts[0]
+
+
 def _collected(builder: Any, vectors: list[Any], places: list[int]) -> Any:
     """A vector of what stands at so many `places`, in rising order, counted through all of the vectors; of one, all."""
     lanes = vectors[0].type.count
@@ -825,6 +834,21 @@ def element_size(_context: Any, ranks: Any) -> Any:
 
     def codegen(_context: Any, _builder: Any, _signature: Any, _values: Any) -> Any:
         return ir.IntType(64)(ranks.ranks.element.width // 8)
+
+    return types.int64(ranks), codegen
+
+
+def _rank_parts(ranks: Any) -> int:
+    """Vectors of ranks that as many elements have as a vector holds."""
+    return int(ranks.bytes * 8 // ranks.element.width)
+
+
+@intrinsic
+def rank_parts(_context: Any, ranks: Any) -> Any:
+    """`_rank_parts`, a constant."""
+
+    def codegen(_context: Any, _builder: Any, _signature: Any, _values: Any) -> Any:
+        return ir.IntType(64)(_rank_parts(ranks.ranks))
 
     return types.int64(ranks), codegen
 
@@ -2496,15 +2520,6 @@ def _load_units(builder: Any, pointers: list[Any], unit: Any) -> Any:
     return _side_by_side(builder, [_load(builder, pointer, unit) for pointer in pointers])
 
 
-def _side_by_side(builder: Any, parts: list[Any]) -> Any:
-    """Vectors of as many lanes, a power of 2 of them, as one."""
-    while len(parts) > 1:
-        order = list(range(2 * parts[0].type.count))
-        pairs = zip(parts[::2], parts[1::2], strict=True)
-        parts = [_shuffled(builder, a, b, order) for a, b in pairs]
-    return parts[0]
-
-
 def _load_transposed(builder: Any, address: Any, step: Any, unit: Any) -> list[Any]:
     """A unit of each of as many rows as a vector has lanes: vectors of one element of each; see _units."""
     return _load_each(builder, _units(builder, address, step, unit.count), unit)
@@ -2564,11 +2579,6 @@ class Along(NamedTuple):
     padding: Any
 
 
-def _parts_of(ranks: Any) -> int:
-    """Vectors of ranks of a position."""
-    return int(ranks.bytes * 8 // ranks.element.width)
-
-
 def _each_position(
     builder: Any,
     positions: Positions,
@@ -2615,8 +2625,8 @@ def rank_positions(
         next_source = builder.add(source, builder.mul(where.plane_step, i64(vector.count)))
 
         def store(bits: Any, number: Any) -> None:
-            lanes = vector.count // _parts_of(kept)
-            for k in range(_parts_of(kept)):
+            lanes = vector.count // _rank_parts(kept)
+            for k in range(_rank_parts(kept)):
                 some = _lanes_from(builder, bits, k * lanes, lanes)
                 rank = kept.of(context, builder, some, None, rule)
                 if not kept.sums:
@@ -2656,7 +2666,8 @@ def _store_tile(builder: Any, values: Any, kept: Ranks, finish: Callable[[Any, A
 
     def elements(number: Any) -> Any:
         places = [
-            _place(builder, source, (number, size), (i64(k), part)) for k in range(_parts_of(kept))
+            _place(builder, source, (number, size), (i64(k), part))
+            for k in range(_rank_parts(kept))
         ]
         return _side_by_side(
             builder, [finish(_load(builder, place, ranks), number) for place in places]
@@ -2800,7 +2811,7 @@ def transposed_chunk(ranks, read_rule, store):
     def chunk(walk, x, out, other, begin, end):
         how, batch, spatial = _tables(walk)
         rule = read_rule(how)
-        parts = rank_size(ranks) // element_size(ranks)
+        parts = rank_parts(ranks)
         lanes, share, tile = size // element_size(ranks), how[ROWS], how[TILE]
         # A divisor for each output, and for each column. Vectors begin at multiples of their size: 0.8 of the time.
         before = aligned((share + 1) * tile * rank_size(ranks)) if divided else 0

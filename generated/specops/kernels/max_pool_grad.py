@@ -204,6 +204,15 @@ def _shuffled(builder: Any, a: Any, b: Any, order: list[int]) -> Any:
     return builder.shuffle_vector(a, b, numbers)
 
 
+def _side_by_side(builder: Any, parts: list[Any]) -> Any:
+    """Vectors of as many lanes, a power of 2 of them, as one."""
+    while len(parts) > 1:
+        order = list(range(2 * parts[0].type.count))
+        pairs = zip(parts[::2], parts[1::2], strict=True)
+        parts = [_shuffled(builder, a, b, order) for a, b in pairs]
+    return parts[0]
+
+
 def _lanes_from(builder: Any, vector: Any, first: int, count: int) -> Any:
     """So many lanes from number `first` on."""
     undefined = ir.Constant(vector.type, ir.Undefined)
@@ -681,12 +690,7 @@ def _unknown_halves(context: Any, builder: Any, value: Any) -> Any:
         return value
     numbers = range(0, vector.count, 8)
     pieces = [_opaque(builder, _lanes_from(builder, value, first, 8)) for first in numbers]
-    while len(pieces) > 1:
-        lanes = 2 * pieces[0].type.count
-        order = ir.Constant(ir.VectorType(ir.IntType(32), lanes), list(range(lanes)))
-        pairs = zip(pieces[::2], pieces[1::2], strict=True)
-        pieces = [builder.shuffle_vector(a, b, order) for a, b in pairs]
-    return pieces[0]
+    return _side_by_side(builder, pieces)
 
 
 def _float_to_half(context: Any, builder: Any, value: Any) -> Any:

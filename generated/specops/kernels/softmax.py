@@ -256,6 +256,15 @@ def _shuffled(builder: Any, a: Any, b: Any, order: list[int]) -> Any:
     return builder.shuffle_vector(a, b, numbers)
 
 
+def _side_by_side(builder: Any, parts: list[Any]) -> Any:
+    """Vectors of as many lanes, a power of 2 of them, as one."""
+    while len(parts) > 1:
+        order = list(range(2 * parts[0].type.count))
+        pairs = zip(parts[::2], parts[1::2], strict=True)
+        parts = [_shuffled(builder, a, b, order) for a, b in pairs]
+    return parts[0]
+
+
 def _collected(builder: Any, vectors: list[Any], places: list[int]) -> Any:
     """A vector of what stands at so many `places`, in rising order, counted through all of the vectors; of one, all."""
     lanes = vectors[0].type.count
@@ -776,12 +785,7 @@ def _unknown_halves(context: Any, builder: Any, value: Any) -> Any:
         return value
     numbers = range(0, vector.count, 8)
     pieces = [_opaque(builder, _lanes_from(builder, value, first, 8)) for first in numbers]
-    while len(pieces) > 1:
-        lanes = 2 * pieces[0].type.count
-        order = ir.Constant(ir.VectorType(ir.IntType(32), lanes), list(range(lanes)))
-        pairs = zip(pieces[::2], pieces[1::2], strict=True)
-        pieces = [builder.shuffle_vector(a, b, order) for a, b in pairs]
-    return pieces[0]
+    return _side_by_side(builder, pieces)
 
 
 def _float_to_half(context: Any, builder: Any, value: Any) -> Any:
@@ -1463,8 +1467,8 @@ def total(_context: Any, lanes: Any) -> Any:
     return types.float64(lanes), codegen
 
 
-def _of_four(builder: Any, values: Any, operation: Any) -> Any:
-    """Quarter i of the lanes filled with what `operation` makes of the lanes of vector i of four."""
+def _totals_of_four(builder: Any, values: Any) -> Any:
+    """Quarter i of the lanes filled with the sum of the lanes of vector i of four."""
     count = values[0].type.count
     integers = ir.VectorType(ir.IntType(32), count)
 
@@ -1473,7 +1477,7 @@ def _of_four(builder: Any, values: Any, operation: Any) -> Any:
         return builder.shuffle_vector(a, b, ir.Constant(integers, order))
 
     def joined(a: Any, b: Any, first: Any, second: Any, size: int) -> Any:
-        return operation(half(a, b, first, size), half(a, b, second, size))
+        return builder.fadd(half(a, b, first, size), half(a, b, second, size))
 
     a, b, c, d = values
     a, b = (joined(*pair, (0, 2), (1, 3), count // 2) for pair in ((a, b), (c, d)))
@@ -1481,7 +1485,7 @@ def _of_four(builder: Any, values: Any, operation: Any) -> Any:
     step = count // 8
     while step > 0:
         order = ir.Constant(integers, [i ^ step for i in range(count)])
-        value = operation(value, builder.shuffle_vector(value, value, order))
+        value = builder.fadd(value, builder.shuffle_vector(value, value, order))
         step //= 2
     return value
 
@@ -1494,7 +1498,7 @@ def total_of_four(_context: Any, a: Any, b: Any, c: Any, d: Any) -> Any:
         if a.element == types.float32:
             double = ir.VectorType(ir.DoubleType(), a.count)
             values = [_halved(builder, builder.fpext(v, double), builder.fadd) for v in values]
-        return _of_four(builder, values, builder.fadd)
+        return _totals_of_four(builder, values)
 
     return _DOUBLES(a, a, a, a), codegen
 
@@ -1705,15 +1709,6 @@ def _of_vectors(pointers: list[Any], lanes: int) -> list[list[Any]]:
 def _load_units(builder: Any, pointers: list[Any], unit: Any) -> Any:
     """A vector of units, one after the other."""
     return _side_by_side(builder, [_load(builder, pointer, unit) for pointer in pointers])
-
-
-def _side_by_side(builder: Any, parts: list[Any]) -> Any:
-    """Vectors of as many lanes, a power of 2 of them, as one."""
-    while len(parts) > 1:
-        order = list(range(2 * parts[0].type.count))
-        pairs = zip(parts[::2], parts[1::2], strict=True)
-        parts = [_shuffled(builder, a, b, order) for a, b in pairs]
-    return parts[0]
 
 
 def _load_each(builder: Any, units: list[list[Any]], unit: Any) -> list[Any]:
