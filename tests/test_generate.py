@@ -766,3 +766,27 @@ def test_each_helper_has_a_name_of_its_own() -> None:
         for name in defined(ast.parse(path.read_text(encoding="utf-8"))):
             found.setdefault(name, []).append(path.name)
     assert {name: files for name, files in found.items() if len(files) > 1} == {}
+
+
+def test_an_underscore_tells_what_a_helper_is_for() -> None:
+    """Compiled functions that other modules call have none; what is private, or emits code, has one."""
+    paths = [p for d in ("helpers", "kernels") for p in (PROJECT / "templates" / d).glob("*.py")]
+    modules = {path: ast.parse(path.read_text(encoding="utf-8")) for path in paths}
+    imports = [
+        node
+        for module in modules.values()
+        for node in ast.walk(module)
+        if isinstance(node, ast.ImportFrom)
+    ]
+    shared = {(node.module, name.name) for node in imports for name in node.names}
+    wrong = []
+    for path in sorted((PROJECT / "templates" / "helpers").glob("*.py")):
+        for node in modules[path].body:
+            if isinstance(node, ast.FunctionDef):
+                decorators = {ast.unparse(d).partition("(")[0] for d in node.decorator_list}
+                compiled = decorators & {"helper", "inlined", "intrinsic", "separate"}
+                emits = "builder" in [argument.arg for argument in node.args.args]
+                called = bool(compiled) and (path.stem, node.name) in shared
+                if (compiled or emits) and called == node.name.startswith("_"):
+                    wrong.append(f"{path.name}: {node.name}")
+    assert wrong == []

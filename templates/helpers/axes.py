@@ -23,7 +23,7 @@ class Axes(NamedTuple):
 
 
 @inlined
-def _two_tables(walk, settings, kept, reduced):
+def two_tables(walk, settings, kept, reduced):
     """The `settings` numbers a walk begins with, then its tables kept and reduced.
 
     Their ranks are the settings number `kept` and `reduced`.
@@ -35,7 +35,7 @@ def _two_tables(walk, settings, kept, reduced):
 
 
 @intrinsic
-def _entry(_context: Any, table: Any, d: Any, column: Any) -> Any:
+def axis_entry(_context: Any, table: Any, d: Any, column: Any) -> Any:
     """One number of a table of axes."""
 
     def codegen(_context: Any, builder: Any, _signature: Any, values: Any) -> Any:
@@ -49,45 +49,45 @@ def _entry(_context: Any, table: Any, d: Any, column: Any) -> Any:
 
 
 @inlined
-def _axis(table, d):
-    size, stride = _entry(table, d, AXIS_SIZE), _entry(table, d, AXIS_STRIDE)
-    return size, stride, _entry(table, d, AXIS_OTHER_STRIDE)
+def axis_entries(table, d):
+    size, stride = axis_entry(table, d, AXIS_SIZE), axis_entry(table, d, AXIS_STRIDE)
+    return size, stride, axis_entry(table, d, AXIS_OTHER_STRIDE)
 
 
 @inlined
-def _unravel(table, count, position):
+def unravel(table, count, position):
     """Sums of (stride, other stride) for a row-major position in the first `count` axes."""
     first = 0
     second = 0
     for d in range(count - 1, 0, -1):
-        size, stride, other = _axis(table, d)
+        size, stride, other = axis_entries(table, d)
         outer = position // size  # not `split`: marks of columns take 1.1 times as long
         digit = position - outer * size
         position = outer
         first += digit * stride
         second += digit * other
     if count > 0:
-        first += position * _entry(table, 0, AXIS_STRIDE)
-        second += position * _entry(table, 0, AXIS_OTHER_STRIDE)
+        first += position * axis_entry(table, 0, AXIS_STRIDE)
+        second += position * axis_entry(table, 0, AXIS_OTHER_STRIDE)
     return first, second
 
 
 @inlined
-def _run_at(table, position, end):
-    """As _unravel for a position in all axes, and how many from there to `end` lie along the innermost axis."""
+def run_at(table, position, end):
+    """As unravel for a position in all axes, and how many from there to `end` lie along the innermost axis."""
     inner = table.rank - 1
-    size, stride, other = _axis(table, inner)
+    size, stride, other = axis_entries(table, inner)
     outer, digit = 0, position
     if inner > 0:  # no division before each of many short rows (1.1 times)
         outer, digit = split(position, size)
-    first, second = _unravel(table, inner, outer)
+    first, second = unravel(table, inner, outer)
     return first + digit * stride, second + digit * other, least(size - digit, end - position)
 
 
 @inlined
-def _volume(table):
+def volume_of(table):
     """Elements of all axes together."""
     total = 1
     for d in range(table.rank):
-        total *= _entry(table, d, AXIS_SIZE)
+        total *= axis_entry(table, d, AXIS_SIZE)
     return total

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from axes import AXIS_OTHER_STRIDE, _axis, _entry, _run_at, _volume
+from axes import AXIS_OTHER_STRIDE, axis_entries, axis_entry, run_at, volume_of
 from compiled import helper, inlined
 from lanes import SEARCHED_ROWS, search_rows_apart
 from memory import item_size, least, load_integer, split
@@ -75,10 +75,10 @@ def list_rows(listed, preference, reduced, overlap, position, stop):
     begins before the end of that before it: `overlap` tells by how many bytes, and by what index.
     """
     offsets, indices = listed
-    n, step, weight = _axis(reduced, reduced.rank - 1)
+    n, step, weight = axis_entries(reduced, reduced.rank - 1)
     rows = 0
     while position < stop and (preference.ordered or rows == 0):
-        offset, index, count = _run_at(reduced, position, stop)
+        offset, index, count = run_at(reduced, position, stop)
         index += preference.base
         for r in range(count):
             offsets[rows + r] = offset + r * step
@@ -134,11 +134,11 @@ def later_winners(winners, found, indices, columns, preference, rule):
 def join_winners(winners, beside, columns, last):
     """Join the winners of the rows that were taken as one, along the axes `beside`, to those of the first."""
     keys, indices = winners
-    weight = _entry(beside, beside.rank - 1, AXIS_OTHER_STRIDE)
-    rows = _volume(beside)
+    weight = axis_entry(beside, beside.rank - 1, AXIS_OTHER_STRIDE)
+    rows = volume_of(beside)
     row = 1
     while row < rows:
-        _, further, count = _run_at(beside, row, rows)
+        _, further, count = run_at(beside, row, rows)
         for c in range(row * columns, (row + count) * columns, columns):
             for d in range(columns):
                 key, index = keys[c + d], indices[c + d] + further

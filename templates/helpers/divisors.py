@@ -7,28 +7,38 @@ from memory import ceildiv, least, split
 from ranks import rank_size
 from sum_line import get_sum, set_sums
 from walk import axis_of
-from windows import COLUMNS, DILATION, HIGH, LOW, OUT_SIZE, PADDING, STRIDE, WINDOW, _between
+from windows import (
+    COLUMNS,
+    DILATION,
+    HIGH,
+    LOW,
+    OUT_SIZE,
+    PADDING,
+    STRIDE,
+    WINDOW,
+    elements_between,
+)
 
 
 @helper
-def _counted(spatial, d, output):
+def counted_in_window(spatial, d, output):
     """Elements of a window along axis d that count in its divisor."""
     axis = axis_of(spatial, d, COLUMNS)
-    return _between(spatial, d, output, axis[LOW], axis[HIGH])[1]
+    return elements_between(spatial, d, output, axis[LOW], axis[HIGH])[1]
 
 
 @helper
-def _divisor(spatial, axes, row):
+def divisor_of(spatial, axes, row):
     """The divisor of output position `row`, row-major in the first `axes` axes."""
     divisor = 1.0
     for d in range(axes - 1, -1, -1):
         row, digit = split(row, axis_of(spatial, d, COLUMNS)[OUT_SIZE])
-        divisor *= _counted(spatial, d, digit)
+        divisor *= counted_in_window(spatial, d, digit)
     return divisor
 
 
 @helper
-def _set_divisors(spatial, d, line, first, count, pitch, ranks):
+def set_divisors(spatial, d, line, first, count, pitch, ranks):
     """Fill a line with the divisors of `count` windows along axis d, from number `first` on, each `pitch` times.
 
     Those between the edges are alike, and set at once: averages of rows of several tiles take 0.25 to 0.5 of the time.
@@ -42,19 +52,19 @@ def _set_divisors(spatial, d, line, first, count, pitch, ranks):
     while i < count:
         output = first + i
         alike = least(end - output, count - i) if begin <= output < end else 1
-        counted = float(_counted(spatial, d, output))
+        counted = float(counted_in_window(spatial, d, output))
         set_sums(line + i * size, alike * pitch, counted, ranks)
         i += alike
 
 
 @helper
-def _set_products(spatial, line, row, rows, column, columns, ranks):
+def set_products(spatial, line, row, rows, column, columns, ranks):
     """Fill a line with the divisors of windows along both of two axes, row by row; behind them are those of columns."""
     size = rank_size(ranks)
     by_column = line + rows * columns * size
-    _set_divisors(spatial, 1, by_column, column, columns, 1, ranks)
+    set_divisors(spatial, 1, by_column, column, columns, 1, ranks)
     for i in range(rows):
-        by_row = _counted(spatial, 0, row + i)
+        by_row = counted_in_window(spatial, 0, row + i)
         for j in range(columns):
             counted = by_row * get_sum(by_column, j, ranks)
             set_sums(line + (i * columns + j) * size, 1, counted, ranks)

@@ -15,7 +15,7 @@ BLOCK_WINDOW = 9  # rows of windows that are joined block by block, at least: 0.
 
 
 @helper
-def _double(target, rest, source, n, window, unit, ranks):
+def double_lines(target, rest, source, n, window, unit, ranks):
     """Join the n ranks of lines over parts of a window, in steps of `unit` ranks, until few are left.
 
     Returns where the lines are then, and the pieces that make a window. The last may overlap; where it may not, for
@@ -56,7 +56,7 @@ def _double(target, rest, source, n, window, unit, ranks):
 
 @helper
 def _fold_blocks(how, axis, folded, doubled, several, some, span, low, high, ranks):
-    """As _fold_rows, block by block of windows that have a row in common, to lines at `doubled`.
+    """As fold_window_rows, block by block of windows that have a row in common, to lines at `doubled`.
 
     A line has a vector at least: what is written of one beyond `high` is padding, of the next line before `low` too.
     """
@@ -82,7 +82,7 @@ def _fold_blocks(how, axis, folded, doubled, several, some, span, low, high, ran
 
 
 @helper
-def _fold_rows(how, axis, scratch, several, some, span, low, high, ranks):
+def fold_window_rows(how, axis, scratch, several, some, span, low, high, ranks):
     """Fold lines of rows of the input, of several planes, to those of `some` rows of windows.
 
     Of a line the ranks from `low` to `high` - 1 are not padding. Returns where the lines are then, over those that were
@@ -99,7 +99,9 @@ def _fold_rows(how, axis, scratch, several, some, span, low, high, ranks):
     if by_blocks:
         _fold_blocks(how, axis, folded, doubled, several, some, span, low, high, ranks)
         return doubled
-    source, pieces = _double(doubled, rest, folded, several * span, window, dilation * line, ranks)
+    source, pieces = double_lines(
+        doubled, rest, folded, several * span, window, dilation * line, ranks
+    )
     # Rows that move together. In place only if the vector more that is written is not read later.
     alike = some if stride == 1 else 1
     in_place = alike == some and (window - 1) * dilation * line * size >= VECTOR_BYTES

@@ -41,7 +41,7 @@ def _lanes(element: Any) -> Any:
 
 
 @intrinsic
-def greatest_key(_context: Any, address: Any, n: Any, rule: Any) -> Any:
+def _greatest_key(_context: Any, address: Any, n: Any, rule: Any) -> Any:
     """The greatest key of n contiguous elements, n at least one vector.
 
     The last vector overlaps the one before it: no scalar tail.
@@ -113,7 +113,7 @@ def greatest_key(_context: Any, address: Any, n: Any, rule: Any) -> Any:
 
 
 @intrinsic
-def greatest_lane(_context: Any, address: Any, n: Any, rule: Any) -> Any:
+def _greatest_key_lane(_context: Any, address: Any, n: Any, rule: Any) -> Any:
     """The greatest key of n contiguous elements, n at most one vector."""
 
     def codegen(context: Any, builder: Any, signature: Any, values: Any) -> Any:
@@ -130,7 +130,7 @@ def greatest_lane(_context: Any, address: Any, n: Any, rule: Any) -> Any:
 
 
 @intrinsic
-def equal_lanes(_context: Any, address: Any, n: Any, key: Any, rule: Any) -> Any:
+def _equal_lanes(_context: Any, address: Any, n: Any, key: Any, rule: Any) -> Any:
     """Bit i: the key of element i equals `key`. n elements, or a whole vector where n is None."""
 
     def codegen(context: Any, builder: Any, signature: Any, values: Any) -> Any:
@@ -155,7 +155,7 @@ def equal_lanes(_context: Any, address: Any, n: Any, key: Any, rule: Any) -> Any
 
 
 @intrinsic
-def lowest_bit(_context: Any, mask: Any) -> Any:
+def _lowest_bit(_context: Any, mask: Any) -> Any:
     """Number of the lowest bit set in a mask that is not 0."""
 
     def codegen(_context: Any, builder: Any, _signature: Any, values: Any) -> Any:
@@ -165,7 +165,7 @@ def lowest_bit(_context: Any, mask: Any) -> Any:
 
 
 @intrinsic
-def highest_bit(_context: Any, mask: Any) -> Any:
+def _highest_bit(_context: Any, mask: Any) -> Any:
     """Number of the highest bit set in a mask that is not 0."""
 
     def codegen(_context: Any, builder: Any, _signature: Any, values: Any) -> Any:
@@ -175,22 +175,22 @@ def highest_bit(_context: Any, mask: Any) -> Any:
 
 
 @helper
-def find_key(address, n, key, late, rule):
+def _find_key(address, n, key, late, rule):
     """Position of the first (`late`: last) of n contiguous elements, at least one vector, whose key is `key`."""
     size = item_size(rule.flip)
     lanes = VECTOR_BYTES // size
     position = n - lanes if late else 0
     while True:
-        mask = equal_lanes(address + position * size, None, key, rule)
+        mask = _equal_lanes(address + position * size, None, key, rule)
         if late:
             if mask != 0:
-                return position + highest_bit(mask)
+                return position + _highest_bit(mask)
             if position == 0:
                 return 0
             position = most(position - lanes, 0)
         else:
             if mask != 0:
-                return position + lowest_bit(mask)
+                return position + _lowest_bit(mask)
             if position == n - lanes:
                 return 0  # only if another thread changed the input meanwhile
             position = least(position + lanes, n - lanes)
@@ -228,16 +228,16 @@ def pack(_context: Any, to: Any, address: Any, step: Any, n: Any, element: Any) 
 def run_key(address, n, rule):
     """The greatest key of n contiguous elements."""
     if n >= VECTOR_BYTES // item_size(rule.flip):
-        return greatest_key(address, n, rule)
-    return greatest_lane(address, n, rule)
+        return _greatest_key(address, n, rule)
+    return _greatest_key_lane(address, n, rule)
 
 
 @helper
 def place_in_run(address, n, key, late, rule):
     """Position of the first (`late`: last) of n contiguous elements whose key is `key`."""
     if n >= VECTOR_BYTES // item_size(rule.flip):
-        return find_key(address, n, key, late, rule)
-    mask = equal_lanes(address, n, key, rule)
+        return _find_key(address, n, key, late, rule)
+    mask = _equal_lanes(address, n, key, rule)
     if mask == 0:
         return 0  # only if another thread changed the input meanwhile
-    return highest_bit(mask) if late else lowest_bit(mask)
+    return _highest_bit(mask) if late else _lowest_bit(mask)

@@ -11,7 +11,7 @@ from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
-from axes import AXIS_STRIDE, _axis, _entry, _run_at, _volume
+from axes import AXIS_STRIDE, axis_entries, axis_entry, run_at, volume_of
 from compiled import helper
 from few_lanes import _few, _store_few
 from few_vectors import _each_of_few
@@ -38,7 +38,7 @@ from vectors import _unless
 from zero import zero_past_caches, zero_run
 
 MARKED_VECTORS = 8  # of rows that adjoin, taken as one while they are shorter
-MORE_PLACES = (MARKED_VECTORS + 1) * VECTOR_BYTES  # behind those of a row, see mark_run
+MORE_PLACES = (MARKED_VECTORS + 1) * VECTOR_BYTES  # behind those of a row, see _mark_run
 
 
 @intrinsic
@@ -87,7 +87,7 @@ def store_one_hot_of_few(
 
 
 @intrinsic
-def stream_one_hot(_context: Any, line: Any, place: Any, mark: Any, flip: Any) -> Any:
+def _stream_one_hot(_context: Any, line: Any, place: Any, mark: Any, flip: Any) -> Any:
     """Store one cache line of elements of `flip`'s width past the caches: `mark` at `place`, 0 elsewhere."""
 
     def codegen(context: Any, builder: Any, _signature: Any, values: Any) -> Any:
@@ -103,7 +103,7 @@ def stream_one_hot(_context: Any, line: Any, place: Any, mark: Any, flip: Any) -
 
 
 @intrinsic
-def mark_few(
+def _mark_few(
     _context: Any, address: Any, n: Any, places: Any, number: Any, mark: Any, flip: Any
 ) -> Any:
     """Store n elements of `flip`'s width, at most a vector: `mark` where the place at `places` is `number`, else 0."""
@@ -121,7 +121,7 @@ def mark_few(
 
 
 @intrinsic
-def mark_vectors(
+def _mark_vectors(
     _context: Any,
     address: Any,
     count: Any,
@@ -131,7 +131,7 @@ def mark_vectors(
     stream: Any,
     flip: Any,
 ) -> Any:
-    """As mark_few for `count` vectors; where they `stream` past the caches, `address` begins a cache line."""
+    """As _mark_few for `count` vectors; where they `stream` past the caches, `address` begins a cache line."""
 
     def codegen(context: Any, builder: Any, _signature: Any, values: Any) -> Any:
         address, count, places, number, mark, stream, flip = values
@@ -230,7 +230,7 @@ def mark_planes(
 
 
 @helper
-def mark_run(address, count, places, period, step, number, mark, past, flip):
+def _mark_run(address, count, places, period, step, number, mark, past, flip):
     """Store `count` elements that adjoin: `mark` where the place of a column is the number of the row, 0 elsewhere.
 
     `step` rows, of `period` elements together, are taken as one; the first row is `number`. The places at `places`, in
@@ -243,7 +243,7 @@ def mark_run(address, count, places, period, step, number, mark, past, flip):
     stream = past and before % size == 0
     column = least(before // size, count)  # a store across two cache lines takes twice as long
     if column > 0:
-        mark_few(address, column, places, number, mark, flip)
+        _mark_few(address, column, places, number, mark, flip)
     left = count - column
     address += column * size
     while left > 0:
@@ -252,10 +252,10 @@ def mark_run(address, count, places, period, step, number, mark, past, flip):
             number += step
         vectors = least(ceildiv(period - column, lanes), left // lanes)
         if vectors > 0:
-            mark_vectors(address, vectors, places + column * size, number, mark, stream, flip)
+            _mark_vectors(address, vectors, places + column * size, number, mark, stream, flip)
             elements = vectors * lanes
         else:
-            mark_few(address, left, places + column * size, number, mark, flip)
+            _mark_few(address, left, places + column * size, number, mark, flip)
             elements = left
         address += elements * size
         column += elements
@@ -269,17 +269,17 @@ def store_marked(zeros, out, places, columns, rows, mark, past, flip):
     lanes = VECTOR_BYTES // size
     together = least(rows, ceildiv(MARKED_VECTORS * lanes, columns))
     period = together * columns
-    for c in range(columns, period + lanes):  # see mark_run
+    for c in range(columns, period + lanes):  # see _mark_run
         place = load_integer(flip, places + (c - columns) * size)
         store_integer(flip, places + c * size, np.int64(place) - 1)
-    _, step, weight = _axis(zeros, zeros.rank - 1)
+    _, step, weight = axis_entries(zeros, zeros.rank - 1)
     position = 0
-    volume = _volume(zeros)
+    volume = volume_of(zeros)
     while position < volume:
-        offset, index, count = _run_at(zeros, position, volume)
+        offset, index, count = run_at(zeros, position, volume)
         position += count
         for _ in range(count):
-            mark_run(
+            _mark_run(
                 out + offset, rows * columns, places, period, together, index, mark, past, flip
             )
             offset += step
@@ -299,7 +299,7 @@ def one_hot_run(address, count, place, mark, past, flip):
     if past and marked % size == 0 and line >= address and line + VECTOR_BYTES <= end:
         if line > address:
             zero_past_caches(address, line - address)
-        stream_one_hot(line, (marked - line) // size, mark, flip)
+        _stream_one_hot(line, (marked - line) // size, mark, flip)
         if end > line + VECTOR_BYTES:
             zero_past_caches(line + VECTOR_BYTES, end - line - VECTOR_BYTES)
     else:
@@ -310,9 +310,9 @@ def one_hot_run(address, count, place, mark, past, flip):
 @helper
 def zero_positions(table, address, width, past, begin, end):
     """Set the elements at positions begin to end of a row-major walk to 0."""
-    step = _entry(table, table.rank - 1, AXIS_STRIDE)
+    step = axis_entry(table, table.rank - 1, AXIS_STRIDE)
     position = begin
     while position < end:
-        offset, _, count = _run_at(table, position, end)
+        offset, _, count = run_at(table, position, end)
         position += count
         zero_run(address + offset, count, step, width, past)

@@ -10,13 +10,22 @@ from memory import item_size
 from order_key import load_key
 from walk import axis_of, integers
 from window_group import edge_bytes, group_parts, window_group
-from windows import BOX_COLUMNS, COLUMNS, INSIDE, INSIDE_STEP, INSIDE_WEIGHT, STEP, WEIGHT, _element
+from windows import (
+    BOX_COLUMNS,
+    COLUMNS,
+    INSIDE,
+    INSIDE_STEP,
+    INSIDE_WEIGHT,
+    STEP,
+    WEIGHT,
+    element_at,
+)
 
 WINNERS_EDGES = 5  # scratch memory of winners_together, in edge_bytes
 
 
 @helper
-def _winner(first, box, axes, total, rule):
+def window_winner(first, box, axes, total, rule):
     """Key and position of the first greatest element of a window, counted from its first."""
     inner = axis_of(box, axes - 1, BOX_COLUMNS)
     n, step, weight = inner[INSIDE], inner[INSIDE_STEP], inner[INSIDE_WEIGHT]
@@ -24,7 +33,7 @@ def _winner(first, box, axes, total, rule):
     best = load_key(first, 0, rule)
     best_position = 0
     for row in range(total // n):
-        offset, position = _element(box, axes - 1, row)
+        offset, position = element_at(box, axes - 1, row)
         place = 0
         key = best
         if adjoining:
@@ -56,7 +65,7 @@ def _column_winners(keys, positions, first, box, axes, rows, columns, begin, axi
     """The greatest keys of some columns over a window's rows, and their positions, from column `begin` on."""
     step, weight = axis[STEP], axis[WEIGHT]
     for row in range(rows):
-        offset, position = _element(box, axes - 1, row)
+        offset, position = element_at(box, axes - 1, row)
         for i in range(begin, begin + columns):
             key = np.int64(load_key(first, offset + i * step, rule))
             if row == 0 or key > keys[i - begin]:
@@ -75,7 +84,7 @@ def _join_up(keys, positions, begin, end, onward):
 def winners_together(spatial, axes, edge, window, column, limit, plane, box, scratch, rule):
     """Positions of the first greatest elements of windows whose outputs adjoin in a row, from output `column` on.
 
-    The first of them is `window`, as _windows found it and filled `box`, and has elements. Returns how many there are,
+    The first of them is `window`, as window_of found it and filled `box`, and has elements. Returns how many there are,
     at most `limit`; they stand at `scratch`, WINNERS_EDGES. None where no column is in all of them.
     """
     inner = axes - 1
@@ -99,7 +108,7 @@ def winners_together(spatial, axes, edge, window, column, limit, plane, box, scr
     begin = group.shared_from - group.low
     inside[INSIDE] = group.shared_to - group.shared_from
     place, total = first + begin * axis[STEP], rows * inside[INSIDE]
-    shared, shared_at = _winner(place, box, axes, total, rule)
+    shared, shared_at = window_winner(place, box, axes, total, rule)
     shared_at += begin * axis[WEIGHT]
 
     for i in range(group.count):

@@ -92,7 +92,7 @@ class Runs(NamedTuple):
 
 
 class Scratch(NamedTuple):
-    """Scratch memory of a chunk: addresses, and a box as _windows fills it."""
+    """Scratch memory of a chunk: addresses, and a box as window_of fills it."""
 
     offsets: Any  # of a window's elements but for the last axis, and twice their positions: two tables of int64
     positions: Any

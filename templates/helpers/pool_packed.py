@@ -12,7 +12,7 @@ from numba.extending import intrinsic
 
 from batch import BATCH_COLUMNS, BATCH_OUT, BATCH_SIZE, BATCH_STEP
 from compiled import entry
-from doubling import _double
+from doubling import double_lines
 from few_lanes import _masked_load, _masked_store
 from greatest import _element_bits
 from llvm import _call
@@ -30,7 +30,7 @@ from memory import (
 )
 from order_key import _rule
 from pool_line import AHEAD, Pieces, _folded, fold_line
-from pool_settings import BUFFER, KEPT, LINE, PLANE, PLANES, TABLE_AT, TALL, _tables
+from pool_settings import BUFFER, KEPT, LINE, PLANE, PLANES, TABLE_AT, TALL, pool_tables
 from ranks import _joined, _least, rank_size
 from strips import _vector
 from sums import _nearest_bits
@@ -68,7 +68,7 @@ def _moved(builder: Any, way: str, bits: Any, used: Any) -> Any:
 
 
 @intrinsic
-def spread_ranks(
+def _spread_ranks(
     _context: Any, line: Any, source: Any, table: Any, count: Any, ranks: Any, rule: Any
 ) -> Any:
     """Rank contiguous elements into so many vectors: each in a lane that is in use, and padding in others."""
@@ -182,7 +182,7 @@ def packed_chunk(ranks, read_rule, store):
 
     @entry
     def chunk(walk, x, out, _other, begin, end):
-        how, batch, spatial = _tables(walk)
+        how, batch, spatial = pool_tables(walk)
         rule = read_rule(how)
         size, line, buffer = rank_size(ranks), how[LINE], how[BUFFER]
         spread = allocate(buffers * buffer)
@@ -203,11 +203,11 @@ def packed_chunk(ranks, read_rule, store):
         kept = (row_axis[OUT_SIZE] - 1) * line + (axis[OUT_SIZE] - 1) * axis[STRIDE] + 1 + reach
         for item in range(begin, end):
             first = least(item * how[PLANES], planes - how[PLANES])
-            spread_ranks(spread, x + first * step, entries, head[ENTRIES], ranks, rule)
+            _spread_ranks(spread, x + first * step, entries, head[ENTRIES], ranks, rule)
             source, pieces = spread, Pieces(1, window, row_unit, row_reach)
             # Sums of few rows are added one by one, as by lines: results do not depend on the layout.
             if not sums or how[TALL] != 0:
-                source, pieces = _double(
+                source, pieces = double_lines(
                     doubled, rest, spread, n + row_reach, window, row_unit, ranks
                 )
             if how[KEPT] > 0:
@@ -223,7 +223,7 @@ def packed_chunk(ranks, read_rule, store):
             elif pieces.count > 1:
                 fold_line(doubled, source, n, pieces, ranks)
                 source = doubled
-            source, pieces = _double(
+            source, pieces = double_lines(
                 doubled,
                 rest,
                 source,

@@ -46,7 +46,7 @@ SLACK_BYTES = NEAR_STRIDE * GAP_BYTES
 
 
 @helper
-def _tables(walk):
+def pool_tables(walk):
     """The settings, and the tables batch and spatial."""
     how = integers(walk)
     batch = walk + 8 * SETTINGS

@@ -35,7 +35,7 @@ from memory import (
     split,
 )
 from order_key import _rule
-from pool_settings import BATCH, BUFFER, ROWS, TILE, _tables
+from pool_settings import BATCH, BUFFER, ROWS, TILE, pool_tables
 from ranks import Ranks, _joined, _least, _rank_parts, element_size, rank_parts, rank_size
 from strips import _place, _vector
 from sums import _nearest_bits
@@ -110,7 +110,7 @@ def _each_position(
 
 
 @intrinsic
-def rank_positions(
+def _rank_positions(
     _context: Any, target: Any, source: Any, positions: Any, ranks: Any, rule: Any
 ) -> Any:
     """Rank a vector of planes, from `source` on: vectors for each position.
@@ -196,7 +196,7 @@ def _store_tile(builder: Any, values: Any, kept: Ranks, finish: Callable[[Any, A
 def transposed_elements(
     _context: Any, target: Any, source: Any, positions: Any, ranks: Any, rule: Any
 ) -> Any:
-    """Store the elements of a vector of planes, from `target` on, of ranks as rank_positions makes them."""
+    """Store the elements of a vector of planes, from `target` on, of ranks as _rank_positions makes them."""
 
     def codegen(context: Any, builder: Any, signature: Any, values: Any) -> Any:
         order = _rule(builder, signature, values)
@@ -248,7 +248,7 @@ def transposed_sums(
 
 
 @intrinsic
-def join_windows(
+def _join_windows(
     _context: Any, target: Any, source: Any, lines: Any, along: Any, ranks: Any
 ) -> Any:
     """Join the vectors of each of so many lines to those of its windows.
@@ -353,7 +353,7 @@ def transposed_chunk(ranks, read_rule, store):
 
     @entry
     def chunk(walk, x, out, other, begin, end):
-        how, batch, spatial = _tables(walk)
+        how, batch, spatial = pool_tables(walk)
         rule = read_rule(how)
         parts = rank_parts(ranks)
         lanes, share, tile = size // element_size(ranks), how[ROWS], how[TILE]
@@ -383,7 +383,7 @@ def transposed_chunk(ranks, read_rule, store):
             # Rows an odd number of vectors apart are in different sets of the caches.
             pitch = across.n | 1 if step == element_size(ranks) else across.n
             source = x + x_offset + plane * step + top * row_axis[STEP] + left * axis[STEP]
-            rank_positions(
+            _rank_positions(
                 first,
                 source,
                 Positions(down.n, across.n, pitch, row_axis[STEP], axis[STEP], step),
@@ -393,10 +393,10 @@ def transposed_chunk(ranks, read_rule, store):
             line, out_line = pitch * size, across.windows * size
             for k in range(parts):
                 here, there = first.address + k * part, second.address + k * part
-                join_windows(
+                _join_windows(
                     Vectors(there, size, line), Vectors(here, size, line), across.n, down, ranks
                 )
-                join_windows(
+                _join_windows(
                     Vectors(here, out_line, size),
                     Vectors(there, line, size),
                     down.windows,

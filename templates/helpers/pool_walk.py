@@ -16,7 +16,7 @@ from batch import (
     offsets_of,
 )
 from compiled import entry, helper, inlined, separate
-from doubling import _double, _fold_rows
+from doubling import double_lines, fold_window_rows
 from memory import (
     aligned,
     allocate,
@@ -59,7 +59,7 @@ from pool_settings import (
     TALL,
     TILE,
     WIDTH,
-    _tables,
+    pool_tables,
 )
 from ranks import element_size, rank_size
 from walk import axis_of, integers
@@ -77,8 +77,8 @@ from windows import (
     WEIGHT,
     WINDOW,
     Window,
-    _element,
-    _windows,
+    element_at,
+    window_of,
 )
 
 TABLE = 256  # rows of a window whose offsets are in a table
@@ -134,7 +134,7 @@ def _fill_tables(box, spatial, axes, total, first, count, offsets, positions):
     row_step, row_weight = axis[DILATION] * axis[STEP], axis[DILATION] * axis[WEIGHT]
     for r in range(count):
         row, number = split(first + r, total)
-        offset, position = _element(box, axes, number)
+        offset, position = element_at(box, axes, number)
         place = 2 * (position + row * row_weight)
         store_integer(np.int64(0), offsets + r * 8, offset + row * row_step)
         store_integer(np.int64(0), positions + r * 8, place)
@@ -287,7 +287,7 @@ def line_chunk(ranks, read_rule, block, store):
 
     @entry
     def chunk(walk, x, out, indices, begin, end):
-        how, batch, spatial = _tables(walk)
+        how, batch, spatial = pool_tables(walk)
         rule = read_rule(how)
         buffer, before = how[BUFFER], aligned(8 * (2 * TABLE + BOX_COLUMNS * how[SPATIAL]))
         memory = allocate(before + how[SCRATCH])
@@ -340,7 +340,7 @@ def line_chunk(ranks, read_rule, block, store):
             outer, row = split(outer, outers)
             if row != outer_row:
                 outer_row = row
-                window = _windows(spatial, outer_axes, outer_row, scratch.box)
+                window = window_of(spatial, outer_axes, outer_row, scratch.box)
                 table = window.total * (1 if tall else row_axis[WINDOW])
                 _fill_tables(
                     scratch.box,
@@ -401,12 +401,14 @@ def line_chunk(ranks, read_rule, block, store):
             finished = lines
             if tall:
                 ends = low * pitch, high * pitch
-                finished = _fold_rows(how, row_axis, scratch, several, some, apart, *ends, ranks)
+                finished = fold_window_rows(
+                    how, row_axis, scratch, several, some, apart, *ends, ranks
+                )
                 if finished == lines:
                     last_first = -1  # these lines are to be cleared again
                 apart = some * line
             in_all = several * apart
-            finished, pieces = _double(
+            finished, pieces = double_lines(
                 scratch.doubled, scratch.rest, finished, in_all, axis[WINDOW], unit, ranks
             )
             if pitch == 1 and stride > NEAR_STRIDE:

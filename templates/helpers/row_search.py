@@ -6,7 +6,16 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from axes import AXIS_OTHER_STRIDE, AXIS_SIZE, Axes, _axis, _entry, _run_at, _unravel, _volume
+from axes import (
+    AXIS_OTHER_STRIDE,
+    AXIS_SIZE,
+    Axes,
+    axis_entries,
+    axis_entry,
+    run_at,
+    unravel,
+    volume_of,
+)
 from compiled import helper
 from key_run import pack, place_in_run, run_key
 from memory import VECTOR_BYTES, ceildiv, item_size, least
@@ -40,13 +49,13 @@ def search_row(preference, reduced, x, rule, begin, end):
     """
     size = item_size(rule.flip)
     block = BLOCK_BYTES // size
-    weight = _entry(reduced, reduced.rank - 1, AXIS_OTHER_STRIDE)
+    weight = axis_entry(reduced, reduced.rank - 1, AXIS_OTHER_STRIDE)
     best = np.int64(0)
     index = 0
     none = True
     position = begin
     while position < end:
-        offset, base, count = _run_at(reduced, position, end)
+        offset, base, count = run_at(reduced, position, end)
         base += preference.base
         address = x + offset
         position += count
@@ -89,13 +98,13 @@ def _first_of_key(preferred, x, key, limit, rule, begin, end):
     Of a dense group's places `begin` to `end` in memory; about `limit` elements are looked at.
     """
     axes = preferred.axes
-    _, step, weight = _axis(axes, axes.rank - 1)
+    _, step, weight = axis_entries(axes, axes.rank - 1)
     x += preferred.at
     size = item_size(rule.flip)
-    volume = _volume(axes)
+    volume = volume_of(axes)
     position = looked = 0
     while position < volume and looked < limit:
-        offset, index, count = _run_at(axes, position, volume)
+        offset, index, count = run_at(axes, position, volume)
         position += count
         # The elements of this run that lie within the part: those before it, and those before its end.
         place = (preferred.at + offset) // size
@@ -120,7 +129,7 @@ def _compare_ties(preference, reduced, x, key, place, last, index, most, rule):
         most -= 1
         place += 1
         place += place_in_run(x + place * size, last - place + 1, key, False, rule)
-        other = _unravel(reduced, reduced.rank, place)[1]
+        other = unravel(reduced, reduced.rank, place)[1]
         if is_preferred(other, index, preference.last):
             index = other
     return place, index
@@ -146,10 +155,10 @@ def search_dense_row(preference, reduced, preferred, x, rule, begin, end):
             last = start
     first += place_in_run(x + first * size, least(end - first, block), best, False, rule)
     last += place_in_run(x + last * size, least(end - last, block), best, True, rule)
-    index = _unravel(reduced, reduced.rank, first)[1]
+    index = unravel(reduced, reduced.rank, first)[1]
     place, index = _compare_ties(preference, reduced, x, best, first, last, index, TIES, rule)
     if place < last:
-        runs = ceildiv(end - begin, _entry(reduced, reduced.rank - 1, AXIS_SIZE))
+        runs = ceildiv(end - begin, axis_entry(reduced, reduced.rank - 1, AXIS_SIZE))
         limit = least(RUN_ELEMENTS * runs, end - begin)
         met, found = _first_of_key(preferred, x, best, limit, rule, begin, end)
         if found:
@@ -177,13 +186,13 @@ def search_strided_row(preference, reduced, x, packed, rule, begin, end):
     """(key, index) of positions begin to end of one group; blocks of long runs are packed: 0.12 to 1 of the time."""
     size = item_size(rule.flip)
     block = BLOCK_BYTES // size
-    _, step, weight = _axis(reduced, reduced.rank - 1)
+    _, step, weight = axis_entries(reduced, reduced.rank - 1)
     best = np.int64(0)
     index = 0
     none = True
     position = begin
     while position < end:
-        offset, base, count = _run_at(reduced, position, least(end, position + block))
+        offset, base, count = run_at(reduced, position, least(end, position + block))
         base += preference.base
         address = x + offset
         position += count

@@ -9,7 +9,7 @@ from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
-from axes import _axis, _run_at
+from axes import axis_entries, run_at
 from compiled import helper
 from float_lanes import (
     _float_lanes,
@@ -26,7 +26,7 @@ from float_lanes import (
 )
 from float_math import LOWEST, _greater_float, _same
 from memory import VECTOR_BYTES, _load, _pointer, _prefetch, _store, least, store_integer
-from softmax_result import _factors, _sum_added
+from softmax_result import factors_of, sum_added
 from strips import _place
 from transposing import _each_unit, _load_each, _of_vectors, _rows_of, _store_each, _unit
 
@@ -45,7 +45,7 @@ def _row_units(builder: Any, address: Any, table: Any, unit: Any) -> list[list[A
 
 
 @intrinsic
-def load_positions(
+def _load_positions(
     _context: Any,
     kind: Any,
     target: Any,
@@ -90,7 +90,7 @@ def load_positions(
 
 
 @intrinsic
-def store_positions(
+def _store_positions(
     _context: Any,
     kind: Any,
     source: Any,
@@ -100,7 +100,7 @@ def store_positions(
     factors: Any,
     logarithm: Any,
 ) -> Any:
-    """Store what load_positions loads: of lanes in scratch times `factors`, or, of logarithms, minus these."""
+    """Store what _load_positions loads: of lanes in scratch times `factors`, or, of logarithms, minus these."""
     lanes = _lanes_of(kind)
 
     def codegen(context: Any, builder: Any, _signature: Any, values: Any) -> Any:
@@ -139,11 +139,11 @@ def set_row(table, row, offset, out_offset):
 @helper
 def table_rows(table, rows, axes, first, end):
     """Table a group's rows, which are of several runs, from `first` on; those behind the last repeat it."""
-    _, step, out_step = _axis(axes, axes.rank - 1)
-    begin, out_begin, _ = _run_at(axes, first, end)
+    _, step, out_step = axis_entries(axes, axes.rank - 1)
+    begin, out_begin, _ = run_at(axes, first, end)
     row = 0
     while row < rows:
-        offset, out_offset, count = _run_at(axes, least(first + row, end - 1), end)
+        offset, out_offset, count = run_at(axes, least(first + row, end - 1), end)
         for i in range(least(count, rows - row)):
             set_row(table, row, offset - begin + i * step, out_offset - out_begin + i * out_step)
             row += 1
@@ -158,15 +158,15 @@ def transposed_groups(kind, x, step, ahead, out, out_step, table, groups, n, scr
     """
     lanes = lane_count(kind)
     for _ in range(groups):
-        tops = load_positions(kind, scratch, x, table, n, ahead, out)
+        tops = _load_positions(kind, scratch, x, table, n, ahead, out)
         high, low = splat(kind, 0.0), splat(kind, 0.0)
         for place in range(scratch, scratch + n * VECTOR_BYTES, VECTOR_BYTES):
             below = minus(peek(kind, place), tops)
             e = exp_lanes(kind, below)
             # With their rounding errors: logarithms near 0 are what is beside 1 in the sum.
-            high, low = _sum_added(high, low, e)
+            high, low = sum_added(high, low, e)
             poke(place, below if logarithm else e)
-        factors = _factors(kind, high, low, logarithm)
-        store_positions(kind, scratch, out, table, n, factors, logarithm)
+        factors = factors_of(kind, high, low, logarithm)
+        _store_positions(kind, scratch, out, table, n, factors, logarithm)
         x += lanes * step
         out += lanes * out_step

@@ -32,7 +32,7 @@ LOGARITHMS = 2  # or are logarithms
 
 
 @helper
-def _factor(total, logarithm):
+def factor_of(total, logarithm):
     """What is subtracted from x - top, or multiplied with exp(x - top) * EXP_SCALE."""
     if not total >= EXP_SCALE / 2:  # nothing but -inf, or NaN
         return math.nan
@@ -40,8 +40,8 @@ def _factor(total, logarithm):
 
 
 @helper
-def _factors(kind, high, low, logarithm):
-    """As _factor, of sums high + low."""
+def factors_of(kind, high, low, logarithm):
+    """As factor_of, of sums high + low."""
     whole = plus(high, low)
     if logarithm:
         # The rest counts where the whole is nearly 1.
@@ -53,14 +53,14 @@ def _factors(kind, high, low, logarithm):
 
 
 @inlined
-def _sum_added(high, low, part):
+def sum_added(high, low, part):
     """Sums and their rounding errors with another part."""
     whole = plus(high, part)
     return whole, plus(low, rounding(high, part, whole))
 
 
 @helper
-def _result(source, kind, x, tops, factors):
+def results_of(source, kind, x, tops, factors):
     """Results of elements: probabilities where they are COMPUTED, else logarithms."""
     if source == COMPUTED:
         return times(exp_lanes(kind, minus(x, tops)), factors)
@@ -76,7 +76,7 @@ def _value(kind, source, x, step, count, at, scratch, tops, factors):
     else:
         value = load_lanes(kind, x, step, count)
         top, factor = lanes_at(kind, tops, at), lanes_at(kind, factors, at)
-        value = _result(source, kind, value, top, factor)
+        value = results_of(source, kind, value, top, factor)
     return value
 
 
@@ -90,7 +90,7 @@ def _store_apart(kind, out, out_step, count, value):
 
 @inlined
 def _write_apart(kind, source, x, step, out, out_step, left, scratch, tops, factors):
-    """As _write_run, of elements, or results, that do not adjoin."""
+    """As write_run, of elements, or results, that do not adjoin."""
     lanes = lane_count(kind)
     at = 0
     for _ in range(left // lanes):
@@ -107,7 +107,7 @@ def _write_apart(kind, source, x, step, out, out_step, left, scratch, tops, fact
 
 @inlined
 def _write_adjoining(kind, source, past, x, out, left, scratch, tops, factors, ahead, out_ahead):
-    """As _write_run, of elements and results that adjoin.
+    """As write_run, of elements and results that adjoin.
 
     What lies `ahead` bytes further, if that is not None, is fetched, and else what lies `out_ahead` bytes further in
     the output, if not 0. Where results go past the cache, nothing of the output is fetched but the line, `out_ahead`
@@ -158,7 +158,7 @@ def _write_adjoining(kind, source, past, x, out, left, scratch, tops, factors, a
 
 
 @inlined
-def _write_run(
+def write_run(
     kind, source, past, x, step, out, out_step, left, scratch, tops, factors, ahead, out_ahead
 ):
     """Results of `left` elements, `step` bytes apart, of a group or of a group each.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from axes import AXIS_OTHER_STRIDE, AXIS_STRIDE, _axis, _entry, _run_at
+from axes import AXIS_OTHER_STRIDE, AXIS_STRIDE, axis_entries, axis_entry, run_at
 from compiled import inlined
 from float_lanes import (
     exp_lanes,
@@ -24,8 +24,8 @@ from float_lanes import (
     total,
 )
 from memory import VECTOR_BYTES, ceildiv, item_size, least
-from softmax_result import STORED, _sum_added, _write_run
-from softmax_short import _greatest_keys
+from softmax_result import STORED, sum_added, write_run
+from softmax_short import greatest_keys
 
 SUM_VECTORS = 64  # added in plain float; their sums are added with their rounding errors
 FAR = 8192  # bytes: what lies further away from a row is fetched into the second-level cache (0.85 to 1 of the time)
@@ -35,15 +35,15 @@ FAR = 8192  # bytes: what lies further away from a row is fetched into the secon
 def _row_top(kind, axes, x, begin, end):
     """The greatest of positions begin to end of one group."""
     size, lanes = item_size(kind), lane_count(kind)
-    step = _entry(axes, axes.rank - 1, AXIS_STRIDE)
+    step = axis_entry(axes, axes.rank - 1, AXIS_STRIDE)
     top, top_key = splat(kind, lowest(kind)), lowest_keys(kind)
     position = begin
     while position < end:
-        offset, _, left = _run_at(axes, position, end)
+        offset, _, left = run_at(axes, position, end)
         address = x + offset
         position += left
         if step == size:
-            top_key = _greatest_keys(kind, address, left, top_key)
+            top_key = greatest_keys(kind, address, left, top_key)
         else:
             for _ in range(left // lanes):
                 top = greater(top, load_lanes(kind, address, step, None))
@@ -61,14 +61,14 @@ def _row_sum(kind, axes, x, top, scratch, advance, begin, end, ahead):
     Meanwhile what lies `ahead` bytes further is fetched.
     """
     size, lanes = item_size(kind), lane_count(kind)
-    step = _entry(axes, axes.rank - 1, AXIS_STRIDE)
+    step = axis_entry(axes, axes.rank - 1, AXIS_STRIDE)
     far = abs(ahead) > FAR
     tops = splat(kind, top)
     high = splat(kind, 0.0)
     low = splat(kind, 0.0)
     position = begin
     while position < end:
-        offset, _, left = _run_at(axes, position, least(end, position + SUM_VECTORS * lanes))
+        offset, _, left = run_at(axes, position, least(end, position + SUM_VECTORS * lanes))
         address = x + offset
         position += left
         part = splat(kind, 0.0)
@@ -102,12 +102,12 @@ def _row_sum(kind, axes, x, top, scratch, advance, begin, end, ahead):
                 poke(scratch, e)
                 part = plus(part, e)
                 scratch += advance
-        high, low = _sum_added(high, low, part)
+        high, low = sum_added(high, low, part)
     return total(high) + total(low)
 
 
 @inlined
-def _measure_row(kind, axes, x, block, scratch, advance, begin, end, ahead):
+def measure_row(kind, axes, x, block, scratch, advance, begin, end, ahead):
     """(top, sum) of positions begin to end of one group, block by block; see _row_sum."""
     top, high, low = lowest(kind), 0.0, 0.0
     position = begin
@@ -129,7 +129,7 @@ def _measure_row(kind, axes, x, block, scratch, advance, begin, end, ahead):
 
 
 @inlined
-def _write_row(kind, source, past, axes, x, out, top, factor, scratch, begin, end, after):
+def write_row(kind, source, past, axes, x, out, top, factor, scratch, begin, end, after):
     """Results of positions begin to end of one group.
 
     `after`: bytes to where the next group's results begin, or 0 if they stay in the cache; for groups of one run.
@@ -137,13 +137,13 @@ def _write_row(kind, source, past, axes, x, out, top, factor, scratch, begin, en
     lanes = lane_count(kind)
     tops, factors = splat(kind, top), splat(kind, factor)
     inner = axes.rank - 1
-    _, step, out_step = _axis(axes, inner)
+    _, step, out_step = axis_entries(axes, inner)
     # Stores to it would wait for its lines one by one (1.4 times as fast for runs of 784 float16).
-    next_run = _entry(axes, inner - 1, AXIS_OTHER_STRIDE) if inner > 0 else after
+    next_run = axis_entry(axes, inner - 1, AXIS_OTHER_STRIDE) if inner > 0 else after
     position = begin
     while position < end:
-        offset, out_offset, left = _run_at(axes, position, end)
-        _write_run(
+        offset, out_offset, left = run_at(axes, position, end)
+        write_run(
             kind,
             source,
             past,

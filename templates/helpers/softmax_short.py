@@ -27,13 +27,13 @@ from float_lanes import (
     total_of_four,
 )
 from memory import VECTOR_BYTES, ceildiv, item_size
-from softmax_result import _factors
+from softmax_result import factors_of
 
 TOGETHER = 16  # short rows at most, of at most as many vectors; of longer ones 4 at most
 
 
 @inlined
-def _greatest_keys(kind, x, n, top):
+def greatest_keys(kind, x, n, top):
     """The greatest of `top` and n contiguous elements, as load_keys loads them.
 
     By two, of which none waits for the one before (0.9 of the time of float32 in L2).
@@ -60,7 +60,7 @@ def _measure_short_row(kind, x, n, tops_at, sums_at, scratch, ahead, out):
     this one goes (1.4 times as fast beyond L2).
     """
     size, lanes = item_size(kind), lane_count(kind)
-    tops = splat(kind, greatest(kind, _greatest_keys(kind, x, n, lowest_keys(kind))))
+    tops = splat(kind, greatest(kind, greatest_keys(kind, x, n, lowest_keys(kind))))
     poke(tops_at, tops)
     tail = n % lanes
     body = (n - tail) * size
@@ -101,7 +101,7 @@ def _write_short_row(kind, x, out, n, tops, factors, scratch, logarithm):
 
 
 @helper
-def _several_rows(kind, x, step, ahead, out, out_step, rows, n, scratch, logarithm):
+def several_rows(kind, x, step, ahead, out, out_step, rows, n, scratch, logarithm):
     """At most TOGETHER short rows of n elements each; for each one that lies `ahead` bytes further is fetched.
 
     Their factors are computed as vectors, and nothing waits for one row's (1.2 times as fast for 128 float32, 1.4 for
@@ -127,7 +127,7 @@ def _several_rows(kind, x, step, ahead, out, out_step, rows, n, scratch, logarit
             peek(kind, at + 2 * VECTOR_BYTES),
             peek(kind, at + 3 * VECTOR_BYTES),
         )
-        exact = _factors(np.float64(0), totals, splat(np.float64(0), 0.0), logarithm)
+        exact = factors_of(np.float64(0), totals, splat(np.float64(0), 0.0), logarithm)
         poke(factors_at + four * VECTOR_BYTES, rounded_quarters(kind, exact))
     for r in range(rows):
         tops = peek(kind, tops_at + r * VECTOR_BYTES)

@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from axes import _axis, _run_at
+from axes import axis_entries, run_at
 from compiled import helper, inlined
 from float_lanes import (
     MEASURED_ROWS,
@@ -38,7 +38,7 @@ from float_lanes import (
 )
 from float_math import EXP_SCALE
 from memory import VECTOR_BYTES, item_size, least, store_integer
-from softmax_result import _factor, _factors, _sum_added, _write_run
+from softmax_result import factor_of, factors_of, sum_added, write_run
 from walk import integers
 
 LEAD_ROWS = 8  # of a tile, fetched ahead of those that are measured,
@@ -46,17 +46,17 @@ WRITE_LEAD_ROWS = 4  # or written
 
 
 @inlined
-def _table_rows(axes, table, tabled, position, till):
+def table_rows_of_tile(axes, table, tabled, position, till):
     """Table the offsets of rows from `position` to `till`, in the input and in the output, if others are `tabled`.
 
     The position that is tabled then.
     """
     if tabled == position:
         return tabled
-    _, step, out_step = _axis(axes, axes.rank - 1)
+    _, step, out_step = axis_entries(axes, axes.rank - 1)
     row = position
     while row < till:
-        offset, out_offset, count = _run_at(axes, row, till)
+        offset, out_offset, count = run_at(axes, row, till)
         for _ in range(count):
             store_integer(np.int64(0), table, offset)
             store_integer(np.int64(0), table + 8, out_offset)
@@ -96,7 +96,7 @@ def _fold(kind, state, state_bytes, address, offsets, vectors):
             low = times(low, scale)
             top = highest
             poke(state, top)
-        high, low = _sum_added(high, low, exp_rows(kind, rows, top))
+        high, low = sum_added(high, low, exp_rows(kind, rows, top))
         poke(high_at, high)
         poke(low_at, low)
         state += VECTOR_BYTES
@@ -124,7 +124,7 @@ def _fold_copies(kind, state, state_bytes, x, step, offsets, rows, count, spare)
 
 
 @helper
-def _fold_block(kind, state, state_bytes, tile, step, table, rows, spare):
+def measure_block(kind, state, state_bytes, tile, step, table, rows, spare):
     """Count tabled rows of a tile in the tops and sums at `state`; see _fold.
 
     The first columns, `head` of them, and the last do not fill a vector.
@@ -153,7 +153,7 @@ def _fold_block(kind, state, state_bytes, tile, step, table, rows, spare):
 
 
 @helper
-def _join(kind, state, state_bytes, columns, copies):
+def join_copies(kind, state, state_bytes, columns, copies):
     """Columns that are measured in `copies` parts, which lie behind one another, are joined in the first part."""
     width = columns * (VECTOR_BYTES // lane_count(kind))
     for at in range(state, state + width, VECTOR_BYTES):
@@ -166,7 +166,7 @@ def _join(kind, state, state_bytes, columns, copies):
             place = at + part * width
             scale = _scale(kind, peek(kind, place), top)
             low = plus(low, times(peek(kind, place + 2 * state_bytes), scale))
-            high, low = _sum_added(high, low, times(peek(kind, place + state_bytes), scale))
+            high, low = sum_added(high, low, times(peek(kind, place + state_bytes), scale))
         poke(at, top)
         poke(at + state_bytes, high)
         poke(at + 2 * state_bytes, low)
@@ -194,7 +194,7 @@ def _join_run(kind, begin, end, state_bytes):
         lost = times(load_lanes(one_lane, at + 2 * state_bytes, None, count), scale)
         # Lanes behind the run are -inf.
         low = plus(low, where_less(own, lowest_tops, zeros, lost))
-        high, low = _sum_added(high, low, where_less(own, lowest_tops, zeros, more))
+        high, low = sum_added(high, low, where_less(own, lowest_tops, zeros, more))
     return top, total(high) + total(low)
 
 
@@ -212,18 +212,18 @@ def _fill_run(kind, begin, end, state_bytes, top, factor):
 
 
 @helper
-def _set_factors_of_runs(kind, state, state_bytes, columns, run, logarithm):
-    """As _set_factors, of columns of which each `run` adjoining ones are one group."""
+def set_factors_of_runs(kind, state, state_bytes, columns, run, logarithm):
+    """As set_factors, of columns of which each `run` adjoining ones are one group."""
     lane_bytes = VECTOR_BYTES // lane_count(kind)
     for begin in range(state, state + columns * lane_bytes, run * lane_bytes):
         end = begin + run * lane_bytes
         top, added = _join_run(kind, begin, end, state_bytes)
-        _fill_run(kind, begin, end, state_bytes, top, _factor(added, logarithm))
+        _fill_run(kind, begin, end, state_bytes, top, factor_of(added, logarithm))
 
 
 @helper
-def _save_runs(kind, state, state_bytes, pairs, step, columns, run):
-    """As _save, of columns of which each `run` adjoining ones are one group."""
+def save_runs(kind, state, state_bytes, pairs, step, columns, run):
+    """As save_columns, of columns of which each `run` adjoining ones are one group."""
     lane_bytes = VECTOR_BYTES // lane_count(kind)
     for begin in range(state, state + columns * lane_bytes, run * lane_bytes):
         top, added = _join_run(kind, begin, begin + run * lane_bytes, state_bytes)
@@ -233,8 +233,8 @@ def _save_runs(kind, state, state_bytes, pairs, step, columns, run):
 
 
 @helper
-def _restore_runs(kind, state, state_bytes, pairs, step, columns, run):
-    """As _restore, of columns of which each `run` adjoining ones are one group."""
+def restore_runs(kind, state, state_bytes, pairs, step, columns, run):
+    """As restore_columns, of columns of which each `run` adjoining ones are one group."""
     lane_bytes = VECTOR_BYTES // lane_count(kind)
     for begin in range(state, state + columns * lane_bytes, run * lane_bytes):
         end = begin + run * lane_bytes
@@ -244,7 +244,7 @@ def _restore_runs(kind, state, state_bytes, pairs, step, columns, run):
 
 
 @helper
-def _repeat(kind, state, columns, copies):
+def repeat_columns(kind, state, columns, copies):
     """Lanes of the first columns are copied behind them."""
     width = columns * (VECTOR_BYTES // lane_count(kind))
     for part in range(1, copies):
@@ -253,7 +253,7 @@ def _repeat(kind, state, columns, copies):
 
 
 @helper
-def _clear(kind, state, state_bytes, columns):
+def clear_tile(kind, state, state_bytes, columns):
     """Columns of which nothing is measured yet."""
     for at in range(state, state + columns * (VECTOR_BYTES // lane_count(kind)), VECTOR_BYTES):
         poke(at, splat(kind, lowest(kind)))
@@ -262,15 +262,15 @@ def _clear(kind, state, state_bytes, columns):
 
 
 @helper
-def _set_factors(kind, state, state_bytes, columns, logarithm):
+def set_factors(kind, state, state_bytes, columns, logarithm):
     """The factors of columns take the place of their sums."""
     for at in range(state, state + columns * (VECTOR_BYTES // lane_count(kind)), VECTOR_BYTES):
         high, low = peek(kind, at + state_bytes), peek(kind, at + 2 * state_bytes)
-        poke(at + state_bytes, _factors(kind, high, low, logarithm))
+        poke(at + state_bytes, factors_of(kind, high, low, logarithm))
 
 
 @helper
-def _save(kind, state, state_bytes, pairs, step, columns):
+def save_columns(kind, state, state_bytes, pairs, step, columns):
     """The top and the sum of each column are stored as a pair, `step` bytes apart."""
     for c in range(columns):
         store_double(pairs, 0, get_lane(kind, state, c))
@@ -280,7 +280,7 @@ def _save(kind, state, state_bytes, pairs, step, columns):
 
 
 @helper
-def _restore(kind, state, state_bytes, pairs, step, columns):
+def restore_columns(kind, state, state_bytes, pairs, step, columns):
     """Tops and factors of columns, from pairs of them."""
     for c in range(columns):
         set_lane(kind, state, c, load_double(pairs, 0))
@@ -289,15 +289,13 @@ def _restore(kind, state, state_bytes, pairs, step, columns):
 
 
 @helper
-def _write_block(
-    kind, source, past, tile, step, out_step, table, rows, tops, factors, ahead, later
-):
+def write_block(kind, source, past, tile, step, out_step, table, rows, tops, factors, ahead, later):
     """Results of tabled rows of a tile; what is fetched for each is the row tabled at `later`, from `ahead` on."""
     offsets, later_offsets = integers(table), integers(later)
     for r in range(rows):
         row, out_row = offsets[2 * r], offsets[2 * r + 1]
         out_later = offsets[2 * least(r + WRITE_LEAD_ROWS, rows - 1) + 1]
-        _write_run(
+        write_run(
             kind,
             source,
             past,

@@ -303,7 +303,7 @@ class RunDivisors(NamedTuple):
 
 
 @intrinsic
-def store_sums(
+def _store_sums(
     _context: Any,
     destination: Any,
     runs: Any,
@@ -358,7 +358,7 @@ class OutputBlock(NamedTuple):
 
 
 @helper
-def _write_lines(
+def write_lines(
     how,
     spatial,
     outputs,
@@ -404,7 +404,7 @@ def _write_lines(
         line_at = line + plane * planes.line + again_row * line_step
         scales = by_row + again_row * size
         for r in range(1 if plain else runs):
-            unsure = store_sums(
+            unsure = _store_sums(
                 Destination(to if plain else spare, planes.out, run_out),
                 Runs(
                     line=line_at + r * along,

@@ -19,7 +19,7 @@ from sum_line import get_sum, load_float, set_sums
 from sum_run import RUN_SUMS, add_run, greatest_magnitude
 from walk import axis_of
 from window_group import edge_bytes, group_parts, window_group
-from windows import BOX_COLUMNS, COLUMNS, INSIDE, INSIDE_STEP, STEP, _element, _windows
+from windows import BOX_COLUMNS, COLUMNS, INSIDE, INSIDE_STEP, STEP, element_at, window_of
 
 MOST_POWER = 64  # of greater ones float64 holds too few
 SUMS_EDGES = 5  # scratch memory of sums_together, in edge_bytes; RUN_BYTES come on top
@@ -67,7 +67,7 @@ def _sum(first, box, axes, total, p, top, sums, ranks):
     result = 0.0
     lost = 0.0
     for row in range(total // most(n, 1)):
-        place = first + _element(box, axes - 1, row)[0]
+        place = first + element_at(box, axes - 1, row)[0]
         if by_runs:
             add_run(sums, place, n, top, power, ranks)
             continue
@@ -97,7 +97,7 @@ def window_norm(first, box, axes, total, p, sums, ranks):
     adjoining = step == element_size(ranks) and n >= RUN_SUMS
     top = 0.0
     for row in range(total // most(n, 1)):
-        place = first + _element(box, axes - 1, row)[0]
+        place = first + element_at(box, axes - 1, row)[0]
         if adjoining:
             value = greatest_magnitude(place, n, ranks)
             if math.isnan(value):
@@ -130,7 +130,7 @@ def _add_columns(totals, losses, first, box, axes, rows, columns, step, p, ranks
     for i in range(columns):
         totals[i] = losses[i] = 0.0
     for row in range(rows):
-        place = first + _element(box, axes - 1, row)[0]
+        place = first + element_at(box, axes - 1, row)[0]
         for i in range(columns):
             value = load_float(ranks, place + i * step)
             totals[i], losses[i] = _plus(totals[i], losses[i], _added(value, int(p)))
@@ -157,7 +157,7 @@ def sums_together(spatial, axes, edge, position, column, limit, plane, box, p, s
     group = window_group(axis, column, limit, edge)
     if group.shared_from >= group.shared_to:
         return 0
-    whole = _windows(spatial, axes, position, box)
+    whole = window_of(spatial, axes, position, box)
     inside = axis_of(box, inner, BOX_COLUMNS)
     first, rows = plane + whole.offset, whole.total // inside[INSIDE]
 

@@ -34,7 +34,7 @@ class Window(NamedTuple):
 
 
 @helper
-def _between(spatial, d, output, low, high):
+def elements_between(spatial, d, output, low, high):
     """(first, count): the elements, by number, of a window along axis d whose positions are low to high - 1."""
     axis = axis_of(spatial, d, COLUMNS)
     start = output * axis[STRIDE] - axis[PADDING]
@@ -50,7 +50,7 @@ def _between(spatial, d, output, low, high):
 
 
 @helper
-def _windows(spatial, axes, row, box):
+def window_of(spatial, axes, row, box):
     """The window of output position `row`, row-major in the first `axes` axes.
 
     Fills the box.
@@ -64,7 +64,7 @@ def _windows(spatial, axes, row, box):
         axis = axis_of(spatial, d, COLUMNS)
         dilation = axis[DILATION]
         row, digit = split(row, axis[OUT_SIZE])
-        first, count = _between(spatial, d, digit, FIRST_POSITION, axis[SIZE])
+        first, count = elements_between(spatial, d, digit, FIRST_POSITION, axis[SIZE])
         start = digit * axis[STRIDE] - axis[PADDING] + first * dilation
         total *= count
         inside = axis_of(box, d, BOX_COLUMNS)
@@ -79,7 +79,7 @@ def _windows(spatial, axes, row, box):
 
 
 @helper
-def _element(box, axes, number):
+def element_at(box, axes, number):
     """Input offset and position of a window's element, counted from the first inside."""
     offset = 0
     position = 0

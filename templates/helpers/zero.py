@@ -61,7 +61,7 @@ def zero_bytes(_context: Any, address: Any, count: Any) -> Any:
 
 
 @intrinsic
-def stream_zeros(_context: Any, begin: Any, end: Any) -> Any:
+def _stream_zeros(_context: Any, begin: Any, end: Any) -> Any:
     """Set whole cache lines to 0 past the caches; `drain_stores` must follow."""
 
     def codegen(context: Any, builder: Any, _signature: Any, values: Any) -> Any:
@@ -86,7 +86,7 @@ def zero_past_caches(address, count):
         return
     if first > address:
         zero_bytes(address, first - address)
-    stream_zeros(first, last)
+    _stream_zeros(first, last)
     if end > last:
         zero_bytes(last, end - last)
 

@@ -30,11 +30,11 @@ from axes import (
     AXIS_SIZE,
     AXIS_STRIDE,
     Axes,
-    _axis,
-    _entry,
-    _run_at,
-    _unravel,
-    _volume,
+    axis_entries,
+    axis_entry,
+    run_at,
+    unravel,
+    volume_of,
 )
 from column_search import (
     BLOCK_ROWS,
@@ -181,7 +181,7 @@ def _preferred(walk, how):
 def _store_place(address, index, width, mark, marks):
     """Store an index at `address`, or a mark at its place in the group that begins there."""
     if mark != 0:
-        address += _unravel(marks, marks.rank, index)[0]
+        address += unravel(marks, marks.rank, index)[0]
         index = mark
     store_element(address, index, width)
 
@@ -230,13 +230,13 @@ def short_rows(width, is_float, one_hot):
         as_pairs = how[WIDTH] == PAIR_BYTES
         if as_pairs:
             out = partial
-        _, step, out_step = _axis(kept, kept.rank - 1)
-        n, _, weight = _axis(reduced, 0)
+        _, step, out_step = axis_entries(kept, kept.rank - 1)
+        n, _, weight = axis_entries(reduced, 0)
         base, late, width = how[BASE], how[LATE] != 0, how[WIDTH]
         blanks, mark = how[BLANKS] != 0, how[MARK]
         if one_hot:
-            mark_step = _entry(marks, 0, AXIS_STRIDE)
-            zero_count, zero_step, _ = _axis(zeros, 0) if zeros.rank > 0 else (0, 0, 0)
+            mark_step = axis_entry(marks, 0, AXIS_STRIDE)
+            zero_count, zero_step, _ = axis_entries(zeros, 0) if zeros.rank > 0 else (0, 0, 0)
             one_run = how[STORED] == BY_GROUPS and zero_count == n
         size = item_size(rule.flip)
         lanes = VECTOR_BYTES // size
@@ -250,7 +250,7 @@ def short_rows(width, is_float, one_hot):
         ahead = step * most(bytes_ahead() // (n * size), 1)
         item = begin
         while item < end:
-            offset, out_offset, count = _run_at(kept, item, end)
+            offset, out_offset, count = run_at(kept, item, end)
             address, out_address = x + offset, out + out_offset
             item += count
             while together and count >= lanes:
@@ -364,15 +364,15 @@ def rows(width, is_float, one_hot):
         preference = _preference(how)
         preferred = _preferred(walk, how)
         blanks, past = how[BLANKS] != 0, how[PAST] != 0
-        volume = _volume(zeros)
-        total = _volume(reduced)
+        volume = volume_of(zeros)
+        total = volume_of(reduced)
         share = ceildiv(total, parts)
-        groups = _volume(kept)
+        groups = volume_of(kept)
         packed = 0 if contiguous else allocate(BLOCK_BYTES)
         for item in range(begin, end):
             part, group = split(item, groups)
             first = part * share
-            offset, out_offset = _unravel(kept, kept.rank, group)
+            offset, out_offset = unravel(kept, kept.rank, group)
             stop = least(first + share, total)
             best, index, found = np.int64(0), 0, False
             if dense:
@@ -430,7 +430,7 @@ def columns(width, is_float, one_hot):
         preference, blanks = _preference(how), how[BLANKS] != 0
         contiguous, overlap = how[CONTIGUOUS] != 0, (how[OVERLAP], how[OVERLAP_INDEX])
         _, beside_axes = _more_tables(walk)
-        beside = _volume(beside_axes)
+        beside = volume_of(beside_axes)
         block = BYTE_ROWS if size == 1 else BLOCK_ROWS
         line, table = aligned(tile * size), 8 * (block + SEARCHED_ROWS + ROWS_AHEAD)
         scratch = allocate(3 * line + 2 * table + 16 * tile + MORE_PLACES)
@@ -441,14 +441,14 @@ def columns(width, is_float, one_hot):
         winners = Winners(integers(winners_at), integers(winners_at + 8 * tile))
         places = winners_at + 16 * tile  # the indices, for rows of marks
         kept_inner = kept.rank - 1
-        across, step, out_step = _axis(kept, kept_inner)
+        across, step, out_step = axis_entries(kept, kept_inner)
         tiles = ceildiv(across, tile)
-        groups = _volume(kept)
+        groups = volume_of(kept)
         whole = groups // across * tiles
-        _, row_step, weight = _axis(reduced, reduced.rank - 1)
-        total = _volume(reduced)
+        _, row_step, weight = axis_entries(reduced, reduced.rank - 1)
+        total = volume_of(reduced)
         stored, past = how[STORED], how[PAST] != 0
-        volume = _volume(zeros)
+        volume = volume_of(zeros)
         share = ceildiv(total, parts)
         # Whether the indices of a block that has all rows can be stored as they are found.
         placed = parts == 1 and beside == 1 and reduced.rank == 1
@@ -462,16 +462,16 @@ def columns(width, is_float, one_hot):
             wide = columns * beside
             singly = how[UNCACHED] != 0 and one_by_one(row_step, wide * size)
             ahead = rows_ahead(wide * size, 1 if singly else SEARCHED_ROWS)
-            offset, out_offset = _unravel(kept, kept_inner, outer)
+            offset, out_offset = unravel(kept, kept_inner, outer)
             start = x + offset + column * step
             target = out + out_offset + column * out_step
             _, next_outer, next_column = place_of(least(item + 1, end - 1), whole, tiles, tile)
-            next_start = x + _unravel(kept, kept_inner, next_outer)[0] + next_column * step
+            next_start = x + unravel(kept, kept_inner, next_outer)[0] + next_column * step
             position = part * share
             stop = least(position + share, total)
             if one_hot and zeros.rank > 0 and stored == ZEROS_FIRST:
                 for run in range(volume * part // parts, volume * (part + 1) // parts):
-                    zero_offset, _ = _unravel(zeros, zeros.rank, run)
+                    zero_offset, _ = unravel(zeros, zeros.rank, run)
                     zero_run(target + zero_offset, columns * how[ZERO_ROWS], out_step, width, past)
             first = True
             while position < stop:
@@ -586,10 +586,10 @@ def planes(width, is_float, one_hot):
         size, width, blanks = item_size(rule.flip), how[WIDTH], how[BLANKS] != 0
         past = how[PAST] != 0
         inner = kept.rank - 1
-        columns = _entry(kept, inner, AXIS_SIZE)
+        columns = axis_entry(kept, inner, AXIS_SIZE)
         outer = Axes(kept.entries, inner)
-        in_row, step, next_out = _axis(kept, inner - 1)
-        n, row_step, weight = _axis(reduced, 0)
+        in_row, step, next_out = axis_entries(kept, inner - 1)
+        n, row_step, weight = axis_entries(reduced, 0)
         row_bytes = columns * size
         ahead = planes_ahead(n, row_bytes) * step
         one_run = next_out == columns * width
@@ -599,12 +599,12 @@ def planes(width, is_float, one_hot):
         where = best + line
         item = begin
         while item < end:
-            offset, out_offset, count = _run_at(outer, item, least(item + together, end))
+            offset, out_offset, count = run_at(outer, item, least(item + together, end))
             item += count
             some = columns_before(item, in_row, columns, how[LAST_COLUMNS])
             start, target = x + offset, out + out_offset
             if one_hot:
-                out_row_step = _entry(marks, 0, AXIS_STRIDE)
+                out_row_step = axis_entry(marks, 0, AXIS_STRIDE)
                 mark_planes(
                     target,
                     next_out,
@@ -658,13 +658,13 @@ def marked(width):
         prefer_wide_vectors()
         how, kept, _reduced, _marks, zeros = _tables(walk)
         size, tile, past = item_size(flip), how[TILE], how[PAST] != 0
-        across = _entry(kept, kept.rank - 1, AXIS_SIZE)
+        across = axis_entry(kept, kept.rank - 1, AXIS_SIZE)
         tiles = ceildiv(across, tile)
         some = allocate(aligned(tile * size) + MORE_PLACES)
         for item in range(begin, end):
             outer, number = split(item, tiles)
             columns = least(tile, across - number * tile)
-            offset, out_offset = _unravel(kept, kept.rank - 1, outer)
+            offset, out_offset = unravel(kept, kept.rank - 1, outer)
             column = number * tile * size
             for c in range(columns):
                 place = load_integer(flip, places + offset + column + c * size)
@@ -682,13 +682,13 @@ def marked(width):
 def combine(walk, _x, out, partial, begin, end):
     """Chunk that finds the best part of each group; an item is a group."""
     how, kept, _reduced, marks, _zeros = _tables(walk)
-    pairs, groups = integers(partial), _volume(kept)
+    pairs, groups = integers(partial), volume_of(kept)
     parts, width, mark, last = how[PARTS], how[WIDTH], how[MARK], how[LAST] != 0
     blanks, blank, weight = how[BLANKS] != 0, how[RULE + 1], how[PART_WEIGHT]
-    step = _entry(kept, kept.rank - 1, AXIS_OTHER_STRIDE)
+    step = axis_entry(kept, kept.rank - 1, AXIS_OTHER_STRIDE)
     item = begin
     while item < end:
-        _, offset, count = _run_at(kept, item, end)
+        _, offset, count = run_at(kept, item, end)
         target = out + offset
         for group in range(item, item + count):
             best, index = pairs[2 * group], pairs[2 * group + 1]

@@ -11,8 +11,8 @@ import numpy as np
 
 from batch import BATCH_COLUMNS, BATCH_OUT, BATCH_SIZE, BATCH_STEP, offsets_of
 from compiled import entry, helper
-from divisors import _counted, _divisor, _set_divisors
-from doubling import _double
+from divisors import counted_in_window, divisor_of, set_divisors
+from doubling import double_lines
 from memory import aligned, allocate, ceildiv, drain_stores, least, most, release, split
 from pool_line import Pieces, Planes, clear_ranks
 from pool_settings import (
@@ -28,12 +28,11 @@ from pool_settings import (
     SCRATCH,
     SPATIAL,
     TILE,
-    _tables,
+    pool_tables,
 )
 from ranks import element_size, rank_size
 from sum_line import (
     OutputBlock,
-    _write_lines,
     add_quotients,
     add_to_sum,
     copy_sums,
@@ -42,6 +41,7 @@ from sum_line import (
     set_elements,
     spread_sums,
     store_float,
+    write_lines,
 )
 from sums import Sums
 from walk import axis_of, integers
@@ -86,7 +86,7 @@ def _holder(spatial, holders, axes, number):
         number, digit = split(number, held[HELD])
         output = held[FIRST_HELD] + digit
         offset += output * axis_of(spatial, d, COLUMNS)[STEP]
-        divisor *= _counted(spatial, d, output)
+        divisor *= counted_in_window(spatial, d, output)
     return offset, divisor
 
 
@@ -149,7 +149,7 @@ def gradient(dtype, width):
 
     @entry
     def chunk(walk, x, out, _other, begin, end):
-        how, batch, spatial = _tables(walk)
+        how, batch, spatial = pool_tables(walk)
         # A table of holders, then lines, and room for a run that is not yet stored.
         before = aligned(8 * HOLDER_COLUMNS * how[SPATIAL])
         memory = allocate(before + how[SCRATCH])
@@ -201,7 +201,7 @@ def gradient(dtype, width):
             first = ceildiv(most(start, 0), stride)
             last = least((column + padding + count - 1) // stride, out_n - 1)
             holders = most(last - first + 1, 0)
-            _set_divisors(spatial, inner, divisors, first, holders, pitch, ranks)
+            set_divisors(spatial, inner, divisors, first, holders, pitch, ranks)
             line_bytes = length * pitch * size
             several = least(most_planes, beside - plane)
             planes = Planes(several, line_bytes, plane_x, plane_out, 0, 0)
@@ -243,10 +243,10 @@ def gradient(dtype, width):
                         if aside:
                             place = line + (first * stride - start) * pitch * size
                             _move_apart(planes, place, doubled, holders, stride, pitch, ranks)
-                        finished, pieces = _double(
+                        finished, pieces = double_lines(
                             doubled, rest_lines, line, in_all, window, pitch, ranks
                         )
-                _write_lines(
+                write_lines(
                     how,
                     spatial,
                     OutputBlock(1, count, columns),
@@ -274,10 +274,10 @@ def gradient_whole(dtype, width):
 
     @entry
     def chunk(walk, x, out, _other, begin, end):
-        how, batch, spatial = _tables(walk)
+        how, batch, spatial = pool_tables(walk)
         axis = axis_of(batch, how[BATCH] - 1, BATCH_COLUMNS)
         n, step, out_step = axis[BATCH_SIZE], axis[BATCH_STEP], axis[BATCH_OUT]
-        divisor, planes = _divisor(spatial, how[SPATIAL], 0), 1
+        divisor, planes = divisor_of(spatial, how[SPATIAL], 0), 1
         for d in range(how[BATCH]):
             planes *= axis_of(batch, d, BATCH_COLUMNS)[BATCH_SIZE]
         first, stop = begin * how[ROWS], least(end * how[ROWS], planes)
@@ -301,7 +301,7 @@ def gradient_direct(dtype):
 
     @entry
     def chunk(walk, x, out, _other, begin, end):
-        how, batch, spatial = _tables(walk)
+        how, batch, spatial = pool_tables(walk)
         axes, share = how[SPATIAL], how[ROWS]
         memory = allocate(8 * HOLDER_COLUMNS * axes)
         held = integers(memory)

@@ -16,7 +16,7 @@ import numpy as np
 from batch import offsets_of
 from compiled import entry, helper
 from greatest import Greatest
-from max_window import WINNERS_EDGES, _winner, winners_together
+from max_window import WINNERS_EDGES, window_winner, winners_together
 from memory import (
     allocate,
     ceildiv,
@@ -46,7 +46,7 @@ from pool_settings import (
     RULE,
     SPATIAL,
     WIDTH,
-    _tables,
+    pool_tables,
 )
 from pool_transposed import transposed_chunk, transposed_elements
 from pool_walk import TABLE, line_chunk
@@ -63,7 +63,7 @@ from windows import (
     STEP,
     STRIDE,
     WEIGHT,
-    _windows,
+    window_of,
 )
 
 
@@ -298,7 +298,7 @@ def direct(width, is_float):
 
     @entry
     def chunk(walk, x, out, indices, begin, end):
-        how, batch, spatial = _tables(walk)
+        how, batch, spatial = pool_tables(walk)
         rule = rule_of(how, RULE, lane, float_lane)
         blank = narrowed(how[BLANK], lane)
         axes, share = how[SPATIAL], how[ROWS]
@@ -318,7 +318,7 @@ def direct(width, is_float):
             x_offset, out_offset, index_offset, base = offsets_of(batch, how[BATCH], outer)
             plane = x + x_offset
             while row < stop:
-                window = _windows(spatial, axes, row, box)
+                window = window_of(spatial, axes, row, box)
                 target = out + out_offset + window.out
                 index_target = indices + index_offset + window.other
                 count = 0
@@ -356,7 +356,7 @@ def direct(width, is_float):
                         store_element(index_target, -1, how[WIDTH])
                     continue
                 first = plane + window.offset
-                _key, place = _winner(first, box, axes, window.total, rule)
+                _key, place = window_winner(first, box, axes, window.total, rule)
                 position = window.position + place
                 _store_winner(how, spatial, plane, position, target, index_target, base, rule.flip)
         release(scratch)

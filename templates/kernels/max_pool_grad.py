@@ -51,7 +51,7 @@ from pool_settings import (
     SPATIAL,
     TILE,
     WIDTH,
-    _tables,
+    pool_tables,
 )
 from ranks import element_size, rank_size
 from sum_line import add_to_sum, copy_as_sum, load_float, round_sums
@@ -70,9 +70,9 @@ from windows import (
     STRIDE,
     WEIGHT,
     WINDOW,
-    _between,
-    _element,
-    _windows,
+    element_at,
+    elements_between,
+    window_of,
 )
 from zero import zero_bytes
 
@@ -266,16 +266,16 @@ def _giving_row(give: Any) -> Any:
         inner = axes - 1
         axis = axis_of(spatial, inner, COLUMNS)
         places = integers(table)
-        outer = _windows(spatial, inner, number, box)
+        outer = window_of(spatial, inner, number, box)
         place_step = axis[DILATION] * axis[WEIGHT]
         found, given = row.found, row.given
         for i in range(row.count):
-            first, count = _between(spatial, inner, i, FIRST_POSITION, axis[SIZE])
+            first, count = elements_between(spatial, inner, i, FIRST_POSITION, axis[SIZE])
             start = outer.position + (i * axis[STRIDE] - axis[PADDING]) * axis[WEIGHT]
             start += first * place_step
             held = 0
             for other in range(outer.total):
-                _, position = _element(box, inner, other)
+                _, position = element_at(box, inner, other)
                 position += start
                 for _ in range(count):
                     if block.begin <= position < block.begin + block.count:
@@ -342,7 +342,7 @@ def gradient(dtype, apart, side_by_side):
 
     @entry
     def chunk(walk, x, out, gradients, begin, end):
-        how, batch, spatial = _tables(walk)
+        how, batch, spatial = pool_tables(walk)
         axes = how[SPATIAL]
         inner = axes - 1
         weights, given_steps = axis_of(spatial, 1, WEIGHT), axis_of(spatial, 1, OTHER_STEP)

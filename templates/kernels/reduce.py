@@ -17,12 +17,12 @@ from axes import (
     AXIS_OTHER_STRIDE,
     AXIS_STRIDE,
     Axes,
-    _axis,
-    _entry,
-    _run_at,
-    _two_tables,
-    _unravel,
-    _volume,
+    axis_entries,
+    axis_entry,
+    run_at,
+    two_tables,
+    unravel,
+    volume_of,
 )
 from columns import ROWS_AHEAD, apart_ahead, list_ahead, one_by_one, rows_ahead
 from compiled import entry, helper, inlined
@@ -77,7 +77,7 @@ SHORT_GROUPS = 64
 @helper
 def _lead(fold, reduced, pitch):
     """Where a run of a group is fetched ahead, as fold_run takes it; runs are `pitch` bytes apart."""
-    n, step, _ = _axis(reduced, reduced.rank - 1)
+    n, step, _ = axis_entries(reduced, reduced.rank - 1)
     run_bytes, ahead = most(n * step, 1), bytes_ahead()
     fetches = fetches_runs(fold, run_bytes) or (run_bytes < ahead and run_bytes != pitch)
     return fetches, ahead % run_bytes, pitch, ahead // run_bytes * pitch
@@ -93,11 +93,11 @@ def _lead_within(lead, passed):
 @helper
 def _fold_group(fold, rule, at, gap, reduced, x, lead, begin, end):
     """Fold positions begin to end of the group that begins at `x` into all lanes of a vector of states."""
-    n, step, _ = _axis(reduced, reduced.rank - 1)
+    n, step, _ = axis_entries(reduced, reduced.rank - 1)
     together = SETTLING // element_bytes(fold) if settles(fold) else n
     position = begin
     while position < end:
-        offset, _, left = _run_at(reduced, position, position + n)
+        offset, _, left = run_at(reduced, position, position + n)
         count = least(least(left, together), end - position)
         here = _lead_within(lead, (n - left) * step)
         fold_run(fold, rule, at, gap, position == begin, x + offset, count, left, step, *here)
@@ -113,7 +113,7 @@ def rows(dtype, operation):
     @entry
     def chunk(walk, x, out, partial, begin, end):
         prefer_wide_vectors()
-        how, kept, reduced = _two_tables(walk, SETTINGS, KEPT_RANK, REDUCED_RANK)
+        how, kept, reduced = two_tables(walk, SETTINGS, KEPT_RANK, REDUCED_RANK)
         rule = walk + 8 * RULE
         size, lane = element_bytes(fold), lane_bytes(fold)
         vector = fold_lanes(fold) * lane
@@ -121,11 +121,11 @@ def rows(dtype, operation):
         states = allocate(state_arrays(fold) * (gap + result_gap))
         results = states + state_arrays(fold) * gap
         parts = how[PARTS]
-        groups, total = _volume(kept), _volume(reduced)
+        groups, total = volume_of(kept), volume_of(reduced)
         share = ceildiv(total, parts)
-        _, step, out_step = _axis(kept, kept.rank - 1)
+        _, step, out_step = axis_entries(kept, kept.rank - 1)
         inner = reduced.rank - 1
-        n, n_step, _ = _axis(reduced, inner)
+        n, n_step, _ = axis_entries(reduced, inner)
         short = inner == 0 and parts == 1 and n <= short_row(fold)
         short = short and n_step == size
         short_ahead = 0
@@ -137,12 +137,12 @@ def rows(dtype, operation):
         lead = _lead(
             fold,
             reduced,
-            _entry(reduced, inner - 1, AXIS_STRIDE) if inner > 0 and share > n else step,
+            axis_entry(reduced, inner - 1, AXIS_STRIDE) if inner > 0 and share > n else step,
         )
         item = begin
         while item < end:
             part, group = split(item, groups)
-            offset, out_offset, left = _run_at(kept, group, group + end - item)
+            offset, out_offset, left = run_at(kept, group, group + end - item)
             address, target = x + offset, out + out_offset
             count = least(together, left)
             first = part * share
@@ -154,7 +154,7 @@ def rows(dtype, operation):
                     fold_short_fresh(fold, rule, states, gap, first_run, n, step, some, short_ahead)
                     across(fold, states, gap, results + g * lane, result_gap)
             else:
-                start, _, left_of_run = _run_at(reduced, first, first + n)
+                start, _, left_of_run = run_at(reduced, first, first + n)
                 start += address
                 one_run = stop - first <= left_of_run
                 here = _lead_within(lead, (n - left_of_run) * n_step)
@@ -201,7 +201,7 @@ def runs(dtype, operation):
     @entry
     def chunk(walk, x, out, partial, begin, end):
         prefer_wide_vectors()
-        how, kept, reduced = _two_tables(walk, SETTINGS, KEPT_RANK, REDUCED_RANK)
+        how, kept, reduced = two_tables(walk, SETTINGS, KEPT_RANK, REDUCED_RANK)
         rule = walk + 8 * RULE
         lane = lane_bytes(fold)
         vector = fold_lanes(fold) * lane
@@ -210,30 +210,30 @@ def runs(dtype, operation):
         results = states + state_arrays(fold) * gap
         parts, tile = how[PARTS], how[TILE]
         inner = kept.rank - 1
-        width, step, out_step = _axis(kept, inner)
+        width, step, out_step = axis_entries(kept, inner)
         tiles = ceildiv(width, tile)
-        groups = _volume(kept)
+        groups = volume_of(kept)
         whole = groups // width * tiles
-        n, _, _ = _axis(reduced, reduced.rank - 1)
+        n, _, _ = axis_entries(reduced, reduced.rank - 1)
         positions = Axes(reduced.entries, reduced.rank - 1)
-        pitch = _entry(reduced, reduced.rank - 2, AXIS_STRIDE)
+        pitch = axis_entry(reduced, reduced.rank - 2, AXIS_STRIDE)
         # Where nothing is to be fetched ahead, what is read is fetched: no branch for it.
         ahead = 0 if how[NEAR] != 0 else pitch * most(RUNS_AHEAD // most(pitch, 1), 1)
-        total = _volume(positions)
+        total = volume_of(positions)
         share = ceildiv(total, parts)
         for item in range(begin, end):
             part, rest = split(item, whole)
             outer, column = split(rest, tiles)
             column *= tile
             count = least(tile, width - column)
-            offset, out_offset = _unravel(kept, inner, outer)
+            offset, out_offset = unravel(kept, inner, outer)
             start = x + offset + column * step
             reset(fold, states, gap, count * fold_lanes(fold))
             position = part * share
             stop = least(position + share, total)
             settled = 0  # groups of the tile, from the first on, that nothing changes
             while position < stop and settled < count:
-                run_offset, _, left = _run_at(positions, position, stop)
+                run_offset, _, left = run_at(positions, position, stop)
                 position += left
                 address = start + run_offset
                 while left > 0 and settled < count:
@@ -286,7 +286,7 @@ def columns(dtype, operation):
     @entry
     def chunk(walk, x, out, partial, begin, end):
         prefer_wide_vectors()
-        how, kept, reduced = _two_tables(walk, SETTINGS, KEPT_RANK, REDUCED_RANK)
+        how, kept, reduced = two_tables(walk, SETTINGS, KEPT_RANK, REDUCED_RANK)
         rule = walk + 8 * RULE
         size, lane = element_bytes(fold), lane_bytes(fold)
         parts, tile, beside, several = how[PARTS], how[TILE], how[BESIDE], how[SEVERAL]
@@ -295,32 +295,32 @@ def columns(dtype, operation):
         table = states + state_arrays(fold) * gap
         offsets = integers(table)
         inner = kept.rank - 1
-        width, step, out_step = _axis(kept, inner)
+        width, step, out_step = axis_entries(kept, inner)
         contiguous = step == size
         tiles = ceildiv(width, tile)
-        groups = _volume(kept)
+        groups = volume_of(kept)
         outers = groups // width
         next_size, next_out_step = 1, 0
         if several > 1:
-            next_size, _, next_out_step = _axis(kept, inner - 1)
+            next_size, _, next_out_step = axis_entries(kept, inner - 1)
         whole = outers // next_size * ceildiv(next_size, several) * tiles
         # For the order of memory.
-        swapped = inner > 0 and step > _entry(kept, inner - 1, AXIS_STRIDE)
-        n, row_step, _ = _axis(reduced, reduced.rank - 1)
-        total = _volume(reduced)
+        swapped = inner > 0 and step > axis_entry(kept, inner - 1, AXIS_STRIDE)
+        n, row_step, _ = axis_entries(reduced, reduced.rank - 1)
+        total = volume_of(reduced)
         share = ceildiv(total, parts)
         partial_last = how[LAST] < beside
         further_apart = apart_ahead(step, size, total) if how[NEAR] == 0 else 0
         part, outer, column, taken = _tile_of(
             begin, whole, tiles, tile, outers, swapped, several, next_size
         )
-        offset, out_offset = _unravel(kept, inner, outer)
+        offset, out_offset = unravel(kept, inner, outer)
         for item in range(begin, end):
             later = least(item + 1, end - 1)
             next_part, next_outer, next_column, next_taken = _tile_of(
                 later, whole, tiles, tile, outers, swapped, several, next_size
             )
-            next_offset, next_out_offset = _unravel(kept, inner, next_outer)
+            next_offset, next_out_offset = unravel(kept, inner, next_outer)
             columns = least(tile, width - column)
             each = columns * beside
             wide = each * taken
@@ -336,7 +336,7 @@ def columns(dtype, operation):
             top_row = 0
             while how[DOWN] != 0 and position < stop:
                 till = least(stop, position + how[DOWN])
-                row_offset, _, rows = _run_at(reduced, position, till)
+                row_offset, _, rows = run_at(reduced, position, till)
                 here, further = start + row_offset, ahead * row_step
                 position += rows
                 whole_rows = rows - 1 if partial_last and position % n == 0 else rows
@@ -349,7 +349,7 @@ def columns(dtype, operation):
                 rows = 0
                 while position < stop and rows < BLOCK_ROWS:
                     till = least(stop, position + BLOCK_ROWS - rows)
-                    row_offset, _, count = _run_at(reduced, position, till)
+                    row_offset, _, count = run_at(reduced, position, till)
                     position += count
                     for r in range(count):
                         offsets[rows + r] = row_offset + r * row_step
@@ -415,14 +415,14 @@ def planes(dtype, operation):
     @entry
     def chunk(walk, x, out, _partial, begin, end):
         prefer_wide_vectors()
-        how, kept, reduced = _two_tables(walk, SETTINGS, KEPT_RANK, REDUCED_RANK)
+        how, kept, reduced = two_tables(walk, SETTINGS, KEPT_RANK, REDUCED_RANK)
         rule = walk + 8 * RULE
         lane = lane_bytes(fold)
         inner = kept.rank - 1
-        columns, _, out_step = _axis(kept, inner)
+        columns, _, out_step = axis_entries(kept, inner)
         outer = Axes(kept.entries, inner)
-        in_row, step, next_out = _axis(kept, inner - 1)
-        n, row_step, _ = _axis(reduced, 0)
+        in_row, step, next_out = axis_entries(kept, inner - 1)
+        n, row_step, _ = axis_entries(reduced, 0)
         together = planes_together(columns, how[LAST_COLUMNS])
         gap = aligned((together * columns + fold_lanes(fold)) * lane)
         states = allocate(state_arrays(fold) * gap)
@@ -433,7 +433,7 @@ def planes(dtype, operation):
         past = how[PAST] != 0
         item = begin
         while item < end:
-            offset, out_offset, count = _run_at(outer, item, least(item + together, end))
+            offset, out_offset, count = run_at(outer, item, least(item + together, end))
             item += count
             some = columns_before(item, in_row, columns, how[LAST_COLUMNS])
             start, target = x + offset, out + out_offset
@@ -474,16 +474,16 @@ def combine(dtype, operation):
 
     @entry
     def chunk(walk, _x, out, partial, begin, end):
-        how, kept, _reduced = _two_tables(walk, SETTINGS, KEPT_RANK, REDUCED_RANK)
-        lane, groups, parts = lane_bytes(fold), _volume(kept), how[PARTS]
+        how, kept, _reduced = two_tables(walk, SETTINGS, KEPT_RANK, REDUCED_RANK)
+        lane, groups, parts = lane_bytes(fold), volume_of(kept), how[PARTS]
         gap = parts * groups * lane
         first = partial + begin * lane
         for part in range(1, parts):
             join(fold, first, first + part * groups * lane, gap, end - begin)
-        out_step = _entry(kept, kept.rank - 1, AXIS_OTHER_STRIDE)
+        out_step = axis_entry(kept, kept.rank - 1, AXIS_OTHER_STRIDE)
         group = begin
         while group < end:
-            _, out_offset, count = _run_at(kept, group, end)
+            _, out_offset, count = run_at(kept, group, end)
             states = partial + group * lane
             finish(fold, walk + 8 * RULE, states, gap, out + out_offset, out_step, count)
             group += count

@@ -21,7 +21,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from axes import AXIS_SIZE, Axes, _axis, _entry, _run_at, _two_tables, _unravel
+from axes import AXIS_SIZE, Axes, axis_entries, axis_entry, run_at, two_tables, unravel
 from compiled import entry, helper, inlined
 from float_lanes import (
     MEASURED_ROWS,
@@ -55,24 +55,32 @@ from memory import (
 )
 from planes import WRITTEN_OUT, columns_before, planes_ahead
 from softmax_narrow import TABLE_ENTRY, set_row, table_rows, transposed_groups
-from softmax_result import COMPUTED, LOGARITHMS, STORED, _factor, _factors, _result, _sum_added
-from softmax_row import _measure_row, _write_row
-from softmax_short import TOGETHER, _several_rows
+from softmax_result import (
+    COMPUTED,
+    LOGARITHMS,
+    STORED,
+    factor_of,
+    factors_of,
+    results_of,
+    sum_added,
+)
+from softmax_row import measure_row, write_row
+from softmax_short import TOGETHER, several_rows
 from softmax_tile import (
     LEAD_ROWS,
     WRITE_LEAD_ROWS,
-    _clear,
-    _fold_block,
-    _join,
-    _repeat,
-    _restore,
-    _restore_runs,
-    _save,
-    _save_runs,
-    _set_factors,
-    _set_factors_of_runs,
-    _table_rows,
-    _write_block,
+    clear_tile,
+    join_copies,
+    measure_block,
+    repeat_columns,
+    restore_columns,
+    restore_runs,
+    save_columns,
+    save_runs,
+    set_factors,
+    set_factors_of_runs,
+    table_rows_of_tile,
+    write_block,
 )
 from target import row_ahead
 from walk import integers
@@ -117,10 +125,10 @@ def short_rows(dtype):
 
     @entry
     def chunk(walk, x, out, _partial, begin, end):
-        how, kept, _reduced = _two_tables(walk, SETTINGS, KEPT_RANK, REDUCED_RANK)
+        how, kept, _reduced = two_tables(walk, SETTINGS, KEPT_RANK, REDUCED_RANK)
         lanes = lane_count(kind)
         logarithm = how[LOGARITHM] != 0
-        _, step, out_step = _axis(kept, kept.rank - 1)
+        _, step, out_step = axis_entries(kept, kept.rank - 1)
         n = how[TOTAL]
         # Input, output and exponentials of rows that are computed together stay in L1 (0.9 of the time).
         row_bytes = 2 * n * item_size(kind) + (n // lanes + 1) * VECTOR_BYTES
@@ -134,11 +142,11 @@ def short_rows(dtype):
             poke(scratch + r * VECTOR_BYTES, splat(kind, 0.0))
         item = begin
         while item < end:
-            offset, out_offset, count = _run_at(kept, item, end)
+            offset, out_offset, count = run_at(kept, item, end)
             address, target = x + offset, out + out_offset
             item += count
             for row in range(0, count, together):
-                _several_rows(
+                several_rows(
                     kind,
                     address + row * step,
                     step,
@@ -161,10 +169,10 @@ def narrow_rows(dtype):
 
     @entry
     def chunk(walk, x, out, _partial, begin, end):
-        how, kept, _reduced = _two_tables(walk, SETTINGS, KEPT_RANK, REDUCED_RANK)
+        how, kept, _reduced = two_tables(walk, SETTINGS, KEPT_RANK, REDUCED_RANK)
         lanes = lane_count(kind)
         logarithm = how[LOGARITHM] != 0
-        _, step, out_step = _axis(kept, kept.rank - 1)
+        _, step, out_step = axis_entries(kept, kept.rank - 1)
         n = how[TOTAL]
         ahead = most(row_ahead(step), lanes * step)
         scratch = allocate(n * VECTOR_BYTES + lanes * TABLE_ENTRY)
@@ -172,7 +180,7 @@ def narrow_rows(dtype):
         tabled = False  # rows of one run
         item = begin
         while item < end:
-            offset, out_offset, count = _run_at(kept, item, end)
+            offset, out_offset, count = run_at(kept, item, end)
             groups = count // lanes
             if groups == 0:
                 groups, tabled = 1, False
@@ -207,7 +215,7 @@ def rows(dtype):
 
     @entry
     def chunk(walk, x, out, partial, begin, end):
-        how, kept, reduced = _two_tables(walk, SETTINGS, KEPT_RANK, REDUCED_RANK)
+        how, kept, reduced = two_tables(walk, SETTINGS, KEPT_RANK, REDUCED_RANK)
         past = how[PAST] != 0
         phase, parts, block, n = how[PHASE], how[PARTS], how[BLOCK], how[TOTAL]
         logarithm = how[LOGARITHM] != 0
@@ -219,14 +227,14 @@ def rows(dtype):
         vectors = 1
         if stored and not in_place:
             # Each run ends in a vector of its own.
-            run, lanes = _entry(reduced, reduced.rank - 1, AXIS_SIZE), lane_count(kind)
+            run, lanes = axis_entry(reduced, reduced.rank - 1, AXIS_SIZE), lane_count(kind)
             vectors = n // run * ceildiv(run, lanes)
         scratch = allocate(vectors * VECTOR_BYTES)
         for item in range(begin, end):
             group, first = split(item, parts)
             first *= share
             stop = least(first + share, n)
-            offset, out_offset = _unravel(kept, kept.rank, group)
+            offset, out_offset = unravel(kept, kept.rank, group)
             start, target = x + offset, out + out_offset
             powers = target if in_place else scratch
             if phase == WRITE:
@@ -236,17 +244,17 @@ def rows(dtype):
                 # What is fetched meanwhile: the next block, or group (1.2 times as fast where it lies in runs).
                 ahead = block * item_size(kind)
                 if n <= block:
-                    ahead = _unravel(kept, kept.rank, group + 1)[0] - offset
-                top, added = _measure_row(
+                    ahead = unravel(kept, kept.rank, group + 1)[0] - offset
+                top, added = measure_row(
                     kind, reduced, start, block, powers, advance, first, stop, ahead
                 )
                 if phase == MEASURE:
                     store_double(partial, 2 * item, top)
                     store_double(partial, 2 * item + 1, added)
                     continue
-                factor = _factor(added, logarithm)
-            after = _unravel(kept, kept.rank, group + 1)[1] - out_offset if past else 0
-            _write_row(
+                factor = factor_of(added, logarithm)
+            after = unravel(kept, kept.rank, group + 1)[1] - out_offset if past else 0
+            write_row(
                 kind,
                 source,
                 past,
@@ -286,10 +294,10 @@ def _tile_at(kind, how, kept, x, out, item):
     size, vector = item_size(kind), lane_count(kind) * item_size(kind)
     width = how[TILE]
     inner = kept.rank - 1
-    across, step, out_step = _axis(kept, inner)
+    across, step, out_step = axis_entries(kept, inner)
     tiles = ceildiv(across, width)
     outer, number = split(item, tiles)
-    offset, out_offset = _unravel(kept, inner, outer)
+    offset, out_offset = unravel(kept, inner, outer)
     skew = (x + offset) % vector
     may_skew = step == size and out_step == size and how[RUN] == 1
     skew = skew // size if may_skew and skew % size == 0 else 0
@@ -313,12 +321,12 @@ def columns(dtype):
 
     @entry
     def chunk(walk, x, out, partial, begin, end):
-        how, kept, reduced = _two_tables(walk, SETTINGS, KEPT_RANK, REDUCED_RANK)
+        how, kept, reduced = two_tables(walk, SETTINGS, KEPT_RANK, REDUCED_RANK)
         lanes = lane_count(kind)
         phase, parts, block, n = how[PHASE], how[PARTS], how[BLOCK], how[TOTAL]
         logarithm, past = how[LOGARITHM] != 0, how[PAST] != 0
         copies, run = how[COPIES], how[RUN]
-        _, step, out_step = _axis(kept, kept.rank - 1)
+        _, step, out_step = axis_entries(kept, kept.rank - 1)
         share = ceildiv(n, parts)
         source = LOGARITHMS if logarithm else COMPUTED
         state_bytes = (how[TILE] // lanes + 3) * VECTOR_BYTES
@@ -340,41 +348,41 @@ def columns(dtype):
             stop = least(first + share, n)
             if phase == WRITE:
                 if run > 1:
-                    _restore_runs(kind, state, state_bytes, pairs, 16 * parts, tile.columns, run)
+                    restore_runs(kind, state, state_bytes, pairs, 16 * parts, tile.columns, run)
                 else:
-                    _restore(kind, state, state_bytes, pairs, 16 * parts, groups)
+                    restore_columns(kind, state, state_bytes, pairs, 16 * parts, groups)
             else:
-                _clear(kind, state, state_bytes, tile.columns)
+                clear_tile(kind, state, state_bytes, tile.columns)
                 for position in range(first, stop, block):
                     till = least(position + block + LEAD_ROWS, stop)
-                    tabled = _table_rows(reduced, table, tabled, position, till)
+                    tabled = table_rows_of_tile(reduced, table, tabled, position, till)
                     rows = least(block, stop - position)
-                    _fold_block(kind, state, state_bytes, tile, step, table, rows, spare)
+                    measure_block(kind, state, state_bytes, tile, step, table, rows, spare)
                 if copies > 1:
-                    _join(kind, state, state_bytes, groups, copies)
+                    join_copies(kind, state, state_bytes, groups, copies)
                 if phase == MEASURE:
                     pairs += 16 * part
                     if run > 1:
-                        _save_runs(kind, state, state_bytes, pairs, 16 * parts, tile.columns, run)
+                        save_runs(kind, state, state_bytes, pairs, 16 * parts, tile.columns, run)
                     else:
-                        _save(kind, state, state_bytes, pairs, 16 * parts, groups)
+                        save_columns(kind, state, state_bytes, pairs, 16 * parts, groups)
                     continue
                 if run > 1:
-                    _set_factors_of_runs(kind, state, state_bytes, tile.columns, run, logarithm)
+                    set_factors_of_runs(kind, state, state_bytes, tile.columns, run, logarithm)
                 else:
-                    _set_factors(kind, state, state_bytes, tile.columns, logarithm)
+                    set_factors(kind, state, state_bytes, tile.columns, logarithm)
             if copies > 1:
-                _repeat(kind, state, groups, copies)
-                _repeat(kind, state + state_bytes, groups, copies)
+                repeat_columns(kind, state, groups, copies)
+                repeat_columns(kind, state + state_bytes, groups, copies)
             # What is fetched meanwhile: the next tile, or rows of this one that the cache did not hold.
             ahead, later = tile.x, table + 16 * WRITE_LEAD_ROWS
             if how[NEAR] != 0:
                 ahead, later = _tile_at(kind, how, kept, x, out, number + 1).x, table
             for position in range(first, stop, block):
                 till = least(position + block + LEAD_ROWS, stop)
-                tabled = _table_rows(reduced, table, tabled, position, till)
+                tabled = table_rows_of_tile(reduced, table, tabled, position, till)
                 rows = least(block, stop - position)
-                _write_block(
+                write_block(
                     kind,
                     source,
                     past,
@@ -420,12 +428,12 @@ def _down(kind, x, step, ahead, out, out_step, out_ahead, rows, n, scratch, loga
             row += step
             target += out_step
             powers += VECTOR_BYTES
-        high, low = _sum_added(high, low, part)
-    factors = _factors(kind, high, low, logarithm)
+        high, low = sum_added(high, low, part)
+    factors = factors_of(kind, high, low, logarithm)
     row, target, powers = x, out, scratch
     for _ in range(rows):
         if logarithm:
-            value = _result(LOGARITHMS, kind, load_lanes(kind, row, None, n), tops, factors)
+            value = results_of(LOGARITHMS, kind, load_lanes(kind, row, None, n), tops, factors)
         else:
             value = times(peek(kind, powers), factors)
         store_lanes(kind, target, None, n, value)
@@ -466,21 +474,21 @@ def planes(dtype):
 
     @entry
     def chunk(walk, x, out, _partial, begin, end):
-        how, kept, reduced = _two_tables(walk, SETTINGS, KEPT_RANK, REDUCED_RANK)
+        how, kept, reduced = two_tables(walk, SETTINGS, KEPT_RANK, REDUCED_RANK)
         size, lanes = item_size(kind), lane_count(kind)
         logarithm = how[LOGARITHM] != 0
         inner = kept.rank - 1
-        columns = _entry(kept, inner, AXIS_SIZE)
+        columns = axis_entry(kept, inner, AXIS_SIZE)
         outer = Axes(kept.entries, inner)
-        in_row, step, out_step = _axis(kept, inner - 1)
-        rows, row_step, out_row_step = _axis(reduced, 0)
+        in_row, step, out_step = axis_entries(kept, inner - 1)
+        rows, row_step, out_row_step = axis_entries(reduced, 0)
         few_rows = rows in WRITTEN_OUT
         further = planes_ahead(rows, columns * size)
         ahead, out_ahead = further * step, further * out_step
         scratch = allocate(rows * VECTOR_BYTES)
         item = begin
         while item < end:
-            offset, out_offset, count = _run_at(outer, item, end)
+            offset, out_offset, count = run_at(outer, item, end)
             start, target = x + offset, out + out_offset
             item += count
             last = columns_before(item, in_row, columns, how[LAST_COLUMNS])
@@ -553,4 +561,4 @@ def combine(walk, _x, _out, partial, begin, end):
             scale = math.exp(load_double(partial, place + 2 * p) - top)
             added += load_double(partial, place + 2 * p + 1) * scale
         store_double(partial, place, top)
-        store_double(partial, place + 1, _factor(added, logarithm))
+        store_double(partial, place + 1, factor_of(added, logarithm))

@@ -14,21 +14,21 @@ import numpy as np
 
 from batch import offsets_of
 from compiled import entry, helper
-from divisors import _counted, _divisor, _set_divisors, _set_products
+from divisors import counted_in_window, divisor_of, set_divisors, set_products
 from memory import allocate, ceildiv, least, release, split, store_integer
 from pool_packed import pack_averages, packed_chunk
-from pool_settings import BATCH, EDGE, OWN, PITCH, ROWS, SPATIAL, _tables
+from pool_settings import BATCH, EDGE, OWN, PITCH, ROWS, SPATIAL, pool_tables
 from pool_transposed import transposed_chunk, transposed_sums
 from pool_walk import line_chunk
 from powers import Powers
 from ranks import rank_size
-from sum_line import OutputBlock, _write_lines, load_float, set_sums, store_float
+from sum_line import OutputBlock, load_float, set_sums, store_float, write_lines
 from sum_run import RUN_BYTES
 from sum_window import SUMS_EDGES, doubles, sums_together, window_norm, window_sum
 from sums import Sums
 from walk import axis_of, integers
 from window_group import edge_bytes
-from windows import BOX_COLUMNS, COLUMNS, OUT_SIZE, OUT_STEP, _windows
+from windows import BOX_COLUMNS, COLUMNS, OUT_SIZE, OUT_STEP, window_of
 
 # Settings that are these chunks' own.
 EXPONENT = OWN  # lines: p of "lp", of "lp_real" its bits as a double
@@ -48,12 +48,12 @@ def _store_averages(
     by_column = scratch.divisors
     by_row = by_column + outputs.columns * pitch * size
     if outputs.new_column:
-        _set_divisors(spatial, inner, by_column, outputs.column, outputs.columns, pitch, ranks)
-    by_outer = _divisor(spatial, inner - 1, outputs.outer) if outputs.new_place else 0.0
+        set_divisors(spatial, inner, by_column, outputs.column, outputs.columns, pitch, ranks)
+    by_outer = divisor_of(spatial, inner - 1, outputs.outer) if outputs.new_place else 0.0
     for i in range(outputs.rows if outputs.new_place else 0):
-        counted = by_outer * _counted(spatial, inner - 1, outputs.row + i)
+        counted = by_outer * counted_in_window(spatial, inner - 1, outputs.row + i)
         set_sums(by_row + i * size, 1, counted, ranks)
-    _write_lines(
+    write_lines(
         how,
         spatial,
         OutputBlock(outputs.rows, outputs.columns, outputs.lanes),
@@ -76,7 +76,7 @@ def _store_norms(how, spatial, outputs, places, planes, line_at, pieces, scratch
     Where one is not certain to be right, the int64 at the other array is set to 1: `direct` computes those anew. Here
     the code for it would be a fifth of the compilation.
     """
-    doubtful = _write_lines(
+    doubtful = write_lines(
         how,
         spatial,
         OutputBlock(outputs.rows, outputs.columns, outputs.lanes),
@@ -128,7 +128,7 @@ def _store_transposed_averages(
     """Store the outputs of a tile of planes, of sums that are to be divided."""
     rows, columns = positions.rows, positions.columns
     if tile.new:
-        _set_products(spatial, divisors, tile.row, rows, tile.column, columns, ranks)
+        set_products(spatial, divisors, tile.row, rows, tile.column, columns, ranks)
     transposed_sums(target, source, positions, divisors, ranks, None)
 
 
@@ -160,7 +160,7 @@ def direct(dtype):
 
     @entry
     def chunk(walk, x, out, _other, begin, end):
-        how, batch, spatial = _tables(walk)
+        how, batch, spatial = pool_tables(walk)
         axes, share = how[SPATIAL], how[ROWS]
         inner = axes - 1
         axis = axis_of(spatial, inner, COLUMNS)
@@ -182,7 +182,7 @@ def direct(dtype):
             while position < stop:
                 outer, column = split(position, n)
                 beside = least(n - column, stop - position)
-                target = out + out_offset + _windows(spatial, inner, outer, box).out
+                target = out + out_offset + window_of(spatial, inner, outer, box).out
                 target += column * out_step
                 shared = 0
                 if how[EDGE] != 0:
@@ -205,7 +205,7 @@ def direct(dtype):
                     if p > 0:
                         value **= 1.0 / p
                     else:
-                        value /= _divisor(spatial, axes, position + i)
+                        value /= divisor_of(spatial, axes, position + i)
                     store_float(ranks, target + i * out_step, value)
                 if shared > 0:
                     position += shared
@@ -218,13 +218,13 @@ def direct(dtype):
                         value = load_float(ranks, place)
                         if not (0.0 < value < sure_from or value > sure_to):
                             continue
-                    window = _windows(spatial, axes, position + i, box)
+                    window = window_of(spatial, axes, position + i, box)
                     first = x + x_offset + window.offset
                     if p > 0:
                         value = window_norm(first, box, axes, window.total, p, scratch, ranks)
                     else:
                         value = window_sum(first, box, axes, window.total, scratch, ranks)
-                        value /= _divisor(spatial, axes, position + i)
+                        value /= divisor_of(spatial, axes, position + i)
                     store_float(ranks, place, value)
                 position += beside
         release(scratch)

@@ -641,7 +641,7 @@ class Axes(NamedTuple):
 
 
 @intrinsic
-def _entry(_context: Any, table: Any, d: Any, column: Any) -> Any:
+def axis_entry(_context: Any, table: Any, d: Any, column: Any) -> Any:
     """One number of a table of axes."""
 
     def codegen(_context: Any, builder: Any, _signature: Any, values: Any) -> Any:
@@ -655,47 +655,47 @@ def _entry(_context: Any, table: Any, d: Any, column: Any) -> Any:
 
 
 @inlined
-def _axis(table, d):
-    size, stride = _entry(table, d, AXIS_SIZE), _entry(table, d, AXIS_STRIDE)
-    return size, stride, _entry(table, d, AXIS_OTHER_STRIDE)
+def axis_entries(table, d):
+    size, stride = axis_entry(table, d, AXIS_SIZE), axis_entry(table, d, AXIS_STRIDE)
+    return size, stride, axis_entry(table, d, AXIS_OTHER_STRIDE)
 
 
 @inlined
-def _unravel(table, count, position):
+def unravel(table, count, position):
     """Sums of (stride, other stride) for a row-major position in the first `count` axes."""
     first = 0
     second = 0
     for d in range(count - 1, 0, -1):
-        size, stride, other = _axis(table, d)
+        size, stride, other = axis_entries(table, d)
         outer = position // size  # not `split`: marks of columns take 1.1 times as long
         digit = position - outer * size
         position = outer
         first += digit * stride
         second += digit * other
     if count > 0:
-        first += position * _entry(table, 0, AXIS_STRIDE)
-        second += position * _entry(table, 0, AXIS_OTHER_STRIDE)
+        first += position * axis_entry(table, 0, AXIS_STRIDE)
+        second += position * axis_entry(table, 0, AXIS_OTHER_STRIDE)
     return first, second
 
 
 @inlined
-def _run_at(table, position, end):
-    """As _unravel for a position in all axes, and how many from there to `end` lie along the innermost axis."""
+def run_at(table, position, end):
+    """As unravel for a position in all axes, and how many from there to `end` lie along the innermost axis."""
     inner = table.rank - 1
-    size, stride, other = _axis(table, inner)
+    size, stride, other = axis_entries(table, inner)
     outer, digit = 0, position
     if inner > 0:  # no division before each of many short rows (1.1 times)
         outer, digit = split(position, size)
-    first, second = _unravel(table, inner, outer)
+    first, second = unravel(table, inner, outer)
     return first + digit * stride, second + digit * other, least(size - digit, end - position)
 
 
 @inlined
-def _volume(table):
+def volume_of(table):
     """Elements of all axes together."""
     total = 1
     for d in range(table.rank):
-        total *= _entry(table, d, AXIS_SIZE)
+        total *= axis_entry(table, d, AXIS_SIZE)
     return total
 
 
@@ -1007,7 +1007,7 @@ def _lanes(element: Any) -> Any:
 
 
 @intrinsic
-def greatest_key(_context: Any, address: Any, n: Any, rule: Any) -> Any:
+def _greatest_key(_context: Any, address: Any, n: Any, rule: Any) -> Any:
     """The greatest key of n contiguous elements, n at least one vector.
 
     The last vector overlaps the one before it: no scalar tail.
@@ -1079,7 +1079,7 @@ def greatest_key(_context: Any, address: Any, n: Any, rule: Any) -> Any:
 
 
 @intrinsic
-def greatest_lane(_context: Any, address: Any, n: Any, rule: Any) -> Any:
+def _greatest_key_lane(_context: Any, address: Any, n: Any, rule: Any) -> Any:
     """The greatest key of n contiguous elements, n at most one vector."""
 
     def codegen(context: Any, builder: Any, signature: Any, values: Any) -> Any:
@@ -1096,7 +1096,7 @@ def greatest_lane(_context: Any, address: Any, n: Any, rule: Any) -> Any:
 
 
 @intrinsic
-def equal_lanes(_context: Any, address: Any, n: Any, key: Any, rule: Any) -> Any:
+def _equal_lanes(_context: Any, address: Any, n: Any, key: Any, rule: Any) -> Any:
     """Bit i: the key of element i equals `key`. n elements, or a whole vector where n is None."""
 
     def codegen(context: Any, builder: Any, signature: Any, values: Any) -> Any:
@@ -1121,7 +1121,7 @@ def equal_lanes(_context: Any, address: Any, n: Any, key: Any, rule: Any) -> Any
 
 
 @intrinsic
-def lowest_bit(_context: Any, mask: Any) -> Any:
+def _lowest_bit(_context: Any, mask: Any) -> Any:
     """Number of the lowest bit set in a mask that is not 0."""
 
     def codegen(_context: Any, builder: Any, _signature: Any, values: Any) -> Any:
@@ -1131,7 +1131,7 @@ def lowest_bit(_context: Any, mask: Any) -> Any:
 
 
 @intrinsic
-def highest_bit(_context: Any, mask: Any) -> Any:
+def _highest_bit(_context: Any, mask: Any) -> Any:
     """Number of the highest bit set in a mask that is not 0."""
 
     def codegen(_context: Any, builder: Any, _signature: Any, values: Any) -> Any:
@@ -1141,22 +1141,22 @@ def highest_bit(_context: Any, mask: Any) -> Any:
 
 
 @helper
-def find_key(address, n, key, late, rule):
+def _find_key(address, n, key, late, rule):
     """Position of the first (`late`: last) of n contiguous elements, at least one vector, whose key is `key`."""
     size = item_size(rule.flip)
     lanes = VECTOR_BYTES // size
     position = n - lanes if late else 0
     while True:
-        mask = equal_lanes(address + position * size, None, key, rule)
+        mask = _equal_lanes(address + position * size, None, key, rule)
         if late:
             if mask != 0:
-                return position + highest_bit(mask)
+                return position + _highest_bit(mask)
             if position == 0:
                 return 0
             position = most(position - lanes, 0)
         else:
             if mask != 0:
-                return position + lowest_bit(mask)
+                return position + _lowest_bit(mask)
             if position == n - lanes:
                 return 0  # only if another thread changed the input meanwhile
             position = least(position + lanes, n - lanes)
@@ -1194,19 +1194,19 @@ def pack(_context: Any, to: Any, address: Any, step: Any, n: Any, element: Any) 
 def run_key(address, n, rule):
     """The greatest key of n contiguous elements."""
     if n >= VECTOR_BYTES // item_size(rule.flip):
-        return greatest_key(address, n, rule)
-    return greatest_lane(address, n, rule)
+        return _greatest_key(address, n, rule)
+    return _greatest_key_lane(address, n, rule)
 
 
 @helper
 def place_in_run(address, n, key, late, rule):
     """Position of the first (`late`: last) of n contiguous elements whose key is `key`."""
     if n >= VECTOR_BYTES // item_size(rule.flip):
-        return find_key(address, n, key, late, rule)
-    mask = equal_lanes(address, n, key, rule)
+        return _find_key(address, n, key, late, rule)
+    mask = _equal_lanes(address, n, key, rule)
     if mask == 0:
         return 0  # only if another thread changed the input meanwhile
-    return highest_bit(mask) if late else lowest_bit(mask)
+    return _highest_bit(mask) if late else _lowest_bit(mask)
 
 
 WRITTEN_OUT = (2, 3, 4)  # rows of planes that are read down without a loop: in 0.5 to 1 of the time
@@ -1661,10 +1661,10 @@ def list_rows(listed, preference, reduced, overlap, position, stop):
     begins before the end of that before it: `overlap` tells by how many bytes, and by what index.
     """
     offsets, indices = listed
-    n, step, weight = _axis(reduced, reduced.rank - 1)
+    n, step, weight = axis_entries(reduced, reduced.rank - 1)
     rows = 0
     while position < stop and (preference.ordered or rows == 0):
-        offset, index, count = _run_at(reduced, position, stop)
+        offset, index, count = run_at(reduced, position, stop)
         index += preference.base
         for r in range(count):
             offsets[rows + r] = offset + r * step
@@ -1720,11 +1720,11 @@ def later_winners(winners, found, indices, columns, preference, rule):
 def join_winners(winners, beside, columns, last):
     """Join the winners of the rows that were taken as one, along the axes `beside`, to those of the first."""
     keys, indices = winners
-    weight = _entry(beside, beside.rank - 1, AXIS_OTHER_STRIDE)
-    rows = _volume(beside)
+    weight = axis_entry(beside, beside.rank - 1, AXIS_OTHER_STRIDE)
+    rows = volume_of(beside)
     row = 1
     while row < rows:
-        _, further, count = _run_at(beside, row, rows)
+        _, further, count = run_at(beside, row, rows)
         for c in range(row * columns, (row + count) * columns, columns):
             for d in range(columns):
                 key, index = keys[c + d], indices[c + d] + further
@@ -1862,7 +1862,7 @@ def zero_bytes(_context: Any, address: Any, count: Any) -> Any:
 
 
 @intrinsic
-def stream_zeros(_context: Any, begin: Any, end: Any) -> Any:
+def _stream_zeros(_context: Any, begin: Any, end: Any) -> Any:
     """Set whole cache lines to 0 past the caches; `drain_stores` must follow."""
 
     def codegen(context: Any, builder: Any, _signature: Any, values: Any) -> Any:
@@ -1887,7 +1887,7 @@ def zero_past_caches(address, count):
         return
     if first > address:
         zero_bytes(address, first - address)
-    stream_zeros(first, last)
+    _stream_zeros(first, last)
     if end > last:
         zero_bytes(last, end - last)
 
@@ -1907,7 +1907,7 @@ def zero_run(address, count, step, width, past):
 
 
 MARKED_VECTORS = 8  # of rows that adjoin, taken as one while they are shorter
-MORE_PLACES = (MARKED_VECTORS + 1) * VECTOR_BYTES  # behind those of a row, see mark_run
+MORE_PLACES = (MARKED_VECTORS + 1) * VECTOR_BYTES  # behind those of a row, see _mark_run
 
 
 @intrinsic
@@ -1956,7 +1956,7 @@ def store_one_hot_of_few(
 
 
 @intrinsic
-def stream_one_hot(_context: Any, line: Any, place: Any, mark: Any, flip: Any) -> Any:
+def _stream_one_hot(_context: Any, line: Any, place: Any, mark: Any, flip: Any) -> Any:
     """Store one cache line of elements of `flip`'s width past the caches: `mark` at `place`, 0 elsewhere."""
 
     def codegen(context: Any, builder: Any, _signature: Any, values: Any) -> Any:
@@ -1972,7 +1972,7 @@ def stream_one_hot(_context: Any, line: Any, place: Any, mark: Any, flip: Any) -
 
 
 @intrinsic
-def mark_few(
+def _mark_few(
     _context: Any, address: Any, n: Any, places: Any, number: Any, mark: Any, flip: Any
 ) -> Any:
     """Store n elements of `flip`'s width, at most a vector: `mark` where the place at `places` is `number`, else 0."""
@@ -1990,7 +1990,7 @@ def mark_few(
 
 
 @intrinsic
-def mark_vectors(
+def _mark_vectors(
     _context: Any,
     address: Any,
     count: Any,
@@ -2000,7 +2000,7 @@ def mark_vectors(
     stream: Any,
     flip: Any,
 ) -> Any:
-    """As mark_few for `count` vectors; where they `stream` past the caches, `address` begins a cache line."""
+    """As _mark_few for `count` vectors; where they `stream` past the caches, `address` begins a cache line."""
 
     def codegen(context: Any, builder: Any, _signature: Any, values: Any) -> Any:
         address, count, places, number, mark, stream, flip = values
@@ -2099,7 +2099,7 @@ def mark_planes(
 
 
 @helper
-def mark_run(address, count, places, period, step, number, mark, past, flip):
+def _mark_run(address, count, places, period, step, number, mark, past, flip):
     """Store `count` elements that adjoin: `mark` where the place of a column is the number of the row, 0 elsewhere.
 
     `step` rows, of `period` elements together, are taken as one; the first row is `number`. The places at `places`, in
@@ -2112,7 +2112,7 @@ def mark_run(address, count, places, period, step, number, mark, past, flip):
     stream = past and before % size == 0
     column = least(before // size, count)  # a store across two cache lines takes twice as long
     if column > 0:
-        mark_few(address, column, places, number, mark, flip)
+        _mark_few(address, column, places, number, mark, flip)
     left = count - column
     address += column * size
     while left > 0:
@@ -2121,10 +2121,10 @@ def mark_run(address, count, places, period, step, number, mark, past, flip):
             number += step
         vectors = least(ceildiv(period - column, lanes), left // lanes)
         if vectors > 0:
-            mark_vectors(address, vectors, places + column * size, number, mark, stream, flip)
+            _mark_vectors(address, vectors, places + column * size, number, mark, stream, flip)
             elements = vectors * lanes
         else:
-            mark_few(address, left, places + column * size, number, mark, flip)
+            _mark_few(address, left, places + column * size, number, mark, flip)
             elements = left
         address += elements * size
         column += elements
@@ -2138,17 +2138,17 @@ def store_marked(zeros, out, places, columns, rows, mark, past, flip):
     lanes = VECTOR_BYTES // size
     together = least(rows, ceildiv(MARKED_VECTORS * lanes, columns))
     period = together * columns
-    for c in range(columns, period + lanes):  # see mark_run
+    for c in range(columns, period + lanes):  # see _mark_run
         place = load_integer(flip, places + (c - columns) * size)
         store_integer(flip, places + c * size, np.int64(place) - 1)
-    _, step, weight = _axis(zeros, zeros.rank - 1)
+    _, step, weight = axis_entries(zeros, zeros.rank - 1)
     position = 0
-    volume = _volume(zeros)
+    volume = volume_of(zeros)
     while position < volume:
-        offset, index, count = _run_at(zeros, position, volume)
+        offset, index, count = run_at(zeros, position, volume)
         position += count
         for _ in range(count):
-            mark_run(
+            _mark_run(
                 out + offset, rows * columns, places, period, together, index, mark, past, flip
             )
             offset += step
@@ -2168,7 +2168,7 @@ def one_hot_run(address, count, place, mark, past, flip):
     if past and marked % size == 0 and line >= address and line + VECTOR_BYTES <= end:
         if line > address:
             zero_past_caches(address, line - address)
-        stream_one_hot(line, (marked - line) // size, mark, flip)
+        _stream_one_hot(line, (marked - line) // size, mark, flip)
         if end > line + VECTOR_BYTES:
             zero_past_caches(line + VECTOR_BYTES, end - line - VECTOR_BYTES)
     else:
@@ -2179,10 +2179,10 @@ def one_hot_run(address, count, place, mark, past, flip):
 @helper
 def zero_positions(table, address, width, past, begin, end):
     """Set the elements at positions begin to end of a row-major walk to 0."""
-    step = _entry(table, table.rank - 1, AXIS_STRIDE)
+    step = axis_entry(table, table.rank - 1, AXIS_STRIDE)
     position = begin
     while position < end:
-        offset, _, count = _run_at(table, position, end)
+        offset, _, count = run_at(table, position, end)
         position += count
         zero_run(address + offset, count, step, width, past)
 
@@ -2516,13 +2516,13 @@ def search_row(preference, reduced, x, rule, begin, end):
     """
     size = item_size(rule.flip)
     block = BLOCK_BYTES // size
-    weight = _entry(reduced, reduced.rank - 1, AXIS_OTHER_STRIDE)
+    weight = axis_entry(reduced, reduced.rank - 1, AXIS_OTHER_STRIDE)
     best = np.int64(0)
     index = 0
     none = True
     position = begin
     while position < end:
-        offset, base, count = _run_at(reduced, position, end)
+        offset, base, count = run_at(reduced, position, end)
         base += preference.base
         address = x + offset
         position += count
@@ -2565,13 +2565,13 @@ def _first_of_key(preferred, x, key, limit, rule, begin, end):
     Of a dense group's places `begin` to `end` in memory; about `limit` elements are looked at.
     """
     axes = preferred.axes
-    _, step, weight = _axis(axes, axes.rank - 1)
+    _, step, weight = axis_entries(axes, axes.rank - 1)
     x += preferred.at
     size = item_size(rule.flip)
-    volume = _volume(axes)
+    volume = volume_of(axes)
     position = looked = 0
     while position < volume and looked < limit:
-        offset, index, count = _run_at(axes, position, volume)
+        offset, index, count = run_at(axes, position, volume)
         position += count
         # The elements of this run that lie within the part: those before it, and those before its end.
         place = (preferred.at + offset) // size
@@ -2596,7 +2596,7 @@ def _compare_ties(preference, reduced, x, key, place, last, index, most, rule):
         most -= 1
         place += 1
         place += place_in_run(x + place * size, last - place + 1, key, False, rule)
-        other = _unravel(reduced, reduced.rank, place)[1]
+        other = unravel(reduced, reduced.rank, place)[1]
         if is_preferred(other, index, preference.last):
             index = other
     return place, index
@@ -2622,10 +2622,10 @@ def search_dense_row(preference, reduced, preferred, x, rule, begin, end):
             last = start
     first += place_in_run(x + first * size, least(end - first, block), best, False, rule)
     last += place_in_run(x + last * size, least(end - last, block), best, True, rule)
-    index = _unravel(reduced, reduced.rank, first)[1]
+    index = unravel(reduced, reduced.rank, first)[1]
     place, index = _compare_ties(preference, reduced, x, best, first, last, index, TIES, rule)
     if place < last:
-        runs = ceildiv(end - begin, _entry(reduced, reduced.rank - 1, AXIS_SIZE))
+        runs = ceildiv(end - begin, axis_entry(reduced, reduced.rank - 1, AXIS_SIZE))
         limit = least(RUN_ELEMENTS * runs, end - begin)
         met, found = _first_of_key(preferred, x, best, limit, rule, begin, end)
         if found:
@@ -2653,13 +2653,13 @@ def search_strided_row(preference, reduced, x, packed, rule, begin, end):
     """(key, index) of positions begin to end of one group; blocks of long runs are packed: 0.12 to 1 of the time."""
     size = item_size(rule.flip)
     block = BLOCK_BYTES // size
-    _, step, weight = _axis(reduced, reduced.rank - 1)
+    _, step, weight = axis_entries(reduced, reduced.rank - 1)
     best = np.int64(0)
     index = 0
     none = True
     position = begin
     while position < end:
-        offset, base, count = _run_at(reduced, position, least(end, position + block))
+        offset, base, count = run_at(reduced, position, least(end, position + block))
         base += preference.base
         address = x + offset
         position += count
@@ -2854,7 +2854,7 @@ def _preferred(walk, how):
 def _store_place(address, index, width, mark, marks):
     """Store an index at `address`, or a mark at its place in the group that begins there."""
     if mark != 0:
-        address += _unravel(marks, marks.rank, index)[0]
+        address += unravel(marks, marks.rank, index)[0]
         index = mark
     store_element(address, index, width)
 
@@ -2903,13 +2903,13 @@ def short_rows(width, is_float, one_hot):
         as_pairs = how[WIDTH] == PAIR_BYTES
         if as_pairs:
             out = partial
-        _, step, out_step = _axis(kept, kept.rank - 1)
-        n, _, weight = _axis(reduced, 0)
+        _, step, out_step = axis_entries(kept, kept.rank - 1)
+        n, _, weight = axis_entries(reduced, 0)
         base, late, width = how[BASE], how[LATE] != 0, how[WIDTH]
         blanks, mark = how[BLANKS] != 0, how[MARK]
         if one_hot:
-            mark_step = _entry(marks, 0, AXIS_STRIDE)
-            zero_count, zero_step, _ = _axis(zeros, 0) if zeros.rank > 0 else (0, 0, 0)
+            mark_step = axis_entry(marks, 0, AXIS_STRIDE)
+            zero_count, zero_step, _ = axis_entries(zeros, 0) if zeros.rank > 0 else (0, 0, 0)
             one_run = how[STORED] == BY_GROUPS and zero_count == n
         size = item_size(rule.flip)
         lanes = VECTOR_BYTES // size
@@ -2923,7 +2923,7 @@ def short_rows(width, is_float, one_hot):
         ahead = step * most(bytes_ahead() // (n * size), 1)
         item = begin
         while item < end:
-            offset, out_offset, count = _run_at(kept, item, end)
+            offset, out_offset, count = run_at(kept, item, end)
             address, out_address = x + offset, out + out_offset
             item += count
             while together and count >= lanes:
@@ -3037,15 +3037,15 @@ def rows(width, is_float, one_hot):
         preference = _preference(how)
         preferred = _preferred(walk, how)
         blanks, past = how[BLANKS] != 0, how[PAST] != 0
-        volume = _volume(zeros)
-        total = _volume(reduced)
+        volume = volume_of(zeros)
+        total = volume_of(reduced)
         share = ceildiv(total, parts)
-        groups = _volume(kept)
+        groups = volume_of(kept)
         packed = 0 if contiguous else allocate(BLOCK_BYTES)
         for item in range(begin, end):
             part, group = split(item, groups)
             first = part * share
-            offset, out_offset = _unravel(kept, kept.rank, group)
+            offset, out_offset = unravel(kept, kept.rank, group)
             stop = least(first + share, total)
             best, index, found = np.int64(0), 0, False
             if dense:
@@ -3103,7 +3103,7 @@ def columns(width, is_float, one_hot):
         preference, blanks = _preference(how), how[BLANKS] != 0
         contiguous, overlap = how[CONTIGUOUS] != 0, (how[OVERLAP], how[OVERLAP_INDEX])
         _, beside_axes = _more_tables(walk)
-        beside = _volume(beside_axes)
+        beside = volume_of(beside_axes)
         block = BYTE_ROWS if size == 1 else BLOCK_ROWS
         line, table = aligned(tile * size), 8 * (block + SEARCHED_ROWS + ROWS_AHEAD)
         scratch = allocate(3 * line + 2 * table + 16 * tile + MORE_PLACES)
@@ -3114,14 +3114,14 @@ def columns(width, is_float, one_hot):
         winners = Winners(integers(winners_at), integers(winners_at + 8 * tile))
         places = winners_at + 16 * tile  # the indices, for rows of marks
         kept_inner = kept.rank - 1
-        across, step, out_step = _axis(kept, kept_inner)
+        across, step, out_step = axis_entries(kept, kept_inner)
         tiles = ceildiv(across, tile)
-        groups = _volume(kept)
+        groups = volume_of(kept)
         whole = groups // across * tiles
-        _, row_step, weight = _axis(reduced, reduced.rank - 1)
-        total = _volume(reduced)
+        _, row_step, weight = axis_entries(reduced, reduced.rank - 1)
+        total = volume_of(reduced)
         stored, past = how[STORED], how[PAST] != 0
-        volume = _volume(zeros)
+        volume = volume_of(zeros)
         share = ceildiv(total, parts)
         # Whether the indices of a block that has all rows can be stored as they are found.
         placed = parts == 1 and beside == 1 and reduced.rank == 1
@@ -3135,16 +3135,16 @@ def columns(width, is_float, one_hot):
             wide = columns * beside
             singly = how[UNCACHED] != 0 and one_by_one(row_step, wide * size)
             ahead = rows_ahead(wide * size, 1 if singly else SEARCHED_ROWS)
-            offset, out_offset = _unravel(kept, kept_inner, outer)
+            offset, out_offset = unravel(kept, kept_inner, outer)
             start = x + offset + column * step
             target = out + out_offset + column * out_step
             _, next_outer, next_column = place_of(least(item + 1, end - 1), whole, tiles, tile)
-            next_start = x + _unravel(kept, kept_inner, next_outer)[0] + next_column * step
+            next_start = x + unravel(kept, kept_inner, next_outer)[0] + next_column * step
             position = part * share
             stop = least(position + share, total)
             if one_hot and zeros.rank > 0 and stored == ZEROS_FIRST:
                 for run in range(volume * part // parts, volume * (part + 1) // parts):
-                    zero_offset, _ = _unravel(zeros, zeros.rank, run)
+                    zero_offset, _ = unravel(zeros, zeros.rank, run)
                     zero_run(target + zero_offset, columns * how[ZERO_ROWS], out_step, width, past)
             first = True
             while position < stop:
@@ -3259,10 +3259,10 @@ def planes(width, is_float, one_hot):
         size, width, blanks = item_size(rule.flip), how[WIDTH], how[BLANKS] != 0
         past = how[PAST] != 0
         inner = kept.rank - 1
-        columns = _entry(kept, inner, AXIS_SIZE)
+        columns = axis_entry(kept, inner, AXIS_SIZE)
         outer = Axes(kept.entries, inner)
-        in_row, step, next_out = _axis(kept, inner - 1)
-        n, row_step, weight = _axis(reduced, 0)
+        in_row, step, next_out = axis_entries(kept, inner - 1)
+        n, row_step, weight = axis_entries(reduced, 0)
         row_bytes = columns * size
         ahead = planes_ahead(n, row_bytes) * step
         one_run = next_out == columns * width
@@ -3272,12 +3272,12 @@ def planes(width, is_float, one_hot):
         where = best + line
         item = begin
         while item < end:
-            offset, out_offset, count = _run_at(outer, item, least(item + together, end))
+            offset, out_offset, count = run_at(outer, item, least(item + together, end))
             item += count
             some = columns_before(item, in_row, columns, how[LAST_COLUMNS])
             start, target = x + offset, out + out_offset
             if one_hot:
-                out_row_step = _entry(marks, 0, AXIS_STRIDE)
+                out_row_step = axis_entry(marks, 0, AXIS_STRIDE)
                 mark_planes(
                     target,
                     next_out,
@@ -3331,13 +3331,13 @@ def marked(width):
         prefer_wide_vectors()
         how, kept, _reduced, _marks, zeros = _tables(walk)
         size, tile, past = item_size(flip), how[TILE], how[PAST] != 0
-        across = _entry(kept, kept.rank - 1, AXIS_SIZE)
+        across = axis_entry(kept, kept.rank - 1, AXIS_SIZE)
         tiles = ceildiv(across, tile)
         some = allocate(aligned(tile * size) + MORE_PLACES)
         for item in range(begin, end):
             outer, number = split(item, tiles)
             columns = least(tile, across - number * tile)
-            offset, out_offset = _unravel(kept, kept.rank - 1, outer)
+            offset, out_offset = unravel(kept, kept.rank - 1, outer)
             column = number * tile * size
             for c in range(columns):
                 place = load_integer(flip, places + offset + column + c * size)
@@ -3355,13 +3355,13 @@ def marked(width):
 def combine(walk, _x, out, partial, begin, end):
     """Chunk that finds the best part of each group; an item is a group."""
     how, kept, _reduced, marks, _zeros = _tables(walk)
-    pairs, groups = integers(partial), _volume(kept)
+    pairs, groups = integers(partial), volume_of(kept)
     parts, width, mark, last = how[PARTS], how[WIDTH], how[MARK], how[LAST] != 0
     blanks, blank, weight = how[BLANKS] != 0, how[RULE + 1], how[PART_WEIGHT]
-    step = _entry(kept, kept.rank - 1, AXIS_OTHER_STRIDE)
+    step = axis_entry(kept, kept.rank - 1, AXIS_OTHER_STRIDE)
     item = begin
     while item < end:
-        _, offset, count = _run_at(kept, item, end)
+        _, offset, count = run_at(kept, item, end)
         target = out + offset
         for group in range(item, item + count):
             best, index = pairs[2 * group], pairs[2 * group + 1]

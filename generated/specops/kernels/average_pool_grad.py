@@ -1169,7 +1169,7 @@ SLACK_BYTES = NEAR_STRIDE * GAP_BYTES
 
 
 @helper
-def _tables(walk):
+def pool_tables(walk):
     """The settings, and the tables batch and spatial."""
     how = integers(walk)
     batch = walk + 8 * SETTINGS
@@ -1241,7 +1241,7 @@ FIRST_POSITION = np.int64(0)  # a literal would make another version of what it 
 
 
 @helper
-def _between(spatial, d, output, low, high):
+def elements_between(spatial, d, output, low, high):
     """(first, count): the elements, by number, of a window along axis d whose positions are low to high - 1."""
     axis = axis_of(spatial, d, COLUMNS)
     start = output * axis[STRIDE] - axis[PADDING]
@@ -1464,7 +1464,7 @@ class RunDivisors(NamedTuple):
 
 
 @intrinsic
-def store_sums(
+def _store_sums(
     _context: Any,
     destination: Any,
     runs: Any,
@@ -1519,7 +1519,7 @@ class OutputBlock(NamedTuple):
 
 
 @helper
-def _write_lines(
+def write_lines(
     how,
     spatial,
     outputs,
@@ -1565,7 +1565,7 @@ def _write_lines(
         line_at = line + plane * planes.line + again_row * line_step
         scales = by_row + again_row * size
         for r in range(1 if plain else runs):
-            unsure = store_sums(
+            unsure = _store_sums(
                 Destination(to if plain else spare, planes.out, run_out),
                 Runs(
                     line=line_at + r * along,
@@ -1591,24 +1591,24 @@ def _write_lines(
 
 
 @helper
-def _counted(spatial, d, output):
+def counted_in_window(spatial, d, output):
     """Elements of a window along axis d that count in its divisor."""
     axis = axis_of(spatial, d, COLUMNS)
-    return _between(spatial, d, output, axis[LOW], axis[HIGH])[1]
+    return elements_between(spatial, d, output, axis[LOW], axis[HIGH])[1]
 
 
 @helper
-def _divisor(spatial, axes, row):
+def divisor_of(spatial, axes, row):
     """The divisor of output position `row`, row-major in the first `axes` axes."""
     divisor = 1.0
     for d in range(axes - 1, -1, -1):
         row, digit = split(row, axis_of(spatial, d, COLUMNS)[OUT_SIZE])
-        divisor *= _counted(spatial, d, digit)
+        divisor *= counted_in_window(spatial, d, digit)
     return divisor
 
 
 @helper
-def _set_divisors(spatial, d, line, first, count, pitch, ranks):
+def set_divisors(spatial, d, line, first, count, pitch, ranks):
     """Fill a line with the divisors of `count` windows along axis d, from number `first` on, each `pitch` times.
 
     Those between the edges are alike, and set at once: averages of rows of several tiles take 0.25 to 0.5 of the time.
@@ -1622,7 +1622,7 @@ def _set_divisors(spatial, d, line, first, count, pitch, ranks):
     while i < count:
         output = first + i
         alike = least(end - output, count - i) if begin <= output < end else 1
-        counted = float(_counted(spatial, d, output))
+        counted = float(counted_in_window(spatial, d, output))
         set_sums(line + i * size, alike * pitch, counted, ranks)
         i += alike
 
@@ -1633,7 +1633,7 @@ BLOCK_WINDOW = 9  # rows of windows that are joined block by block, at least: 0.
 
 
 @helper
-def _double(target, rest, source, n, window, unit, ranks):
+def double_lines(target, rest, source, n, window, unit, ranks):
     """Join the n ranks of lines over parts of a window, in steps of `unit` ranks, until few are left.
 
     Returns where the lines are then, and the pieces that make a window. The last may overlap; where it may not, for
@@ -1711,7 +1711,7 @@ def _holder(spatial, holders, axes, number):
         number, digit = split(number, held[HELD])
         output = held[FIRST_HELD] + digit
         offset += output * axis_of(spatial, d, COLUMNS)[STEP]
-        divisor *= _counted(spatial, d, output)
+        divisor *= counted_in_window(spatial, d, output)
     return offset, divisor
 
 
@@ -1774,7 +1774,7 @@ def gradient(dtype, width):
 
     @entry
     def chunk(walk, x, out, _other, begin, end):
-        how, batch, spatial = _tables(walk)
+        how, batch, spatial = pool_tables(walk)
         # A table of holders, then lines, and room for a run that is not yet stored.
         before = aligned(8 * HOLDER_COLUMNS * how[SPATIAL])
         memory = allocate(before + how[SCRATCH])
@@ -1826,7 +1826,7 @@ def gradient(dtype, width):
             first = ceildiv(most(start, 0), stride)
             last = least((column + padding + count - 1) // stride, out_n - 1)
             holders = most(last - first + 1, 0)
-            _set_divisors(spatial, inner, divisors, first, holders, pitch, ranks)
+            set_divisors(spatial, inner, divisors, first, holders, pitch, ranks)
             line_bytes = length * pitch * size
             several = least(most_planes, beside - plane)
             planes = Planes(several, line_bytes, plane_x, plane_out, 0, 0)
@@ -1868,10 +1868,10 @@ def gradient(dtype, width):
                         if aside:
                             place = line + (first * stride - start) * pitch * size
                             _move_apart(planes, place, doubled, holders, stride, pitch, ranks)
-                        finished, pieces = _double(
+                        finished, pieces = double_lines(
                             doubled, rest_lines, line, in_all, window, pitch, ranks
                         )
-                _write_lines(
+                write_lines(
                     how,
                     spatial,
                     OutputBlock(1, count, columns),
@@ -1899,10 +1899,10 @@ def gradient_whole(dtype, width):
 
     @entry
     def chunk(walk, x, out, _other, begin, end):
-        how, batch, spatial = _tables(walk)
+        how, batch, spatial = pool_tables(walk)
         axis = axis_of(batch, how[BATCH] - 1, BATCH_COLUMNS)
         n, step, out_step = axis[BATCH_SIZE], axis[BATCH_STEP], axis[BATCH_OUT]
-        divisor, planes = _divisor(spatial, how[SPATIAL], 0), 1
+        divisor, planes = divisor_of(spatial, how[SPATIAL], 0), 1
         for d in range(how[BATCH]):
             planes *= axis_of(batch, d, BATCH_COLUMNS)[BATCH_SIZE]
         first, stop = begin * how[ROWS], least(end * how[ROWS], planes)
@@ -1926,7 +1926,7 @@ def gradient_direct(dtype):
 
     @entry
     def chunk(walk, x, out, _other, begin, end):
-        how, batch, spatial = _tables(walk)
+        how, batch, spatial = pool_tables(walk)
         axes, share = how[SPATIAL], how[ROWS]
         memory = allocate(8 * HOLDER_COLUMNS * axes)
         held = integers(memory)

@@ -1262,7 +1262,7 @@ class Runs(NamedTuple):
 
 
 class Scratch(NamedTuple):
-    """Scratch memory of a chunk: addresses, and a box as _windows fills it."""
+    """Scratch memory of a chunk: addresses, and a box as window_of fills it."""
 
     offsets: Any  # of a window's elements but for the last axis, and twice their positions: two tables of int64
     positions: Any
@@ -1766,7 +1766,7 @@ SLACK_BYTES = NEAR_STRIDE * GAP_BYTES
 
 
 @helper
-def _tables(walk):
+def pool_tables(walk):
     """The settings, and the tables batch and spatial."""
     how = integers(walk)
     batch = walk + 8 * SETTINGS
@@ -1800,7 +1800,7 @@ class Window(NamedTuple):
 
 
 @helper
-def _between(spatial, d, output, low, high):
+def elements_between(spatial, d, output, low, high):
     """(first, count): the elements, by number, of a window along axis d whose positions are low to high - 1."""
     axis = axis_of(spatial, d, COLUMNS)
     start = output * axis[STRIDE] - axis[PADDING]
@@ -1816,7 +1816,7 @@ def _between(spatial, d, output, low, high):
 
 
 @helper
-def _windows(spatial, axes, row, box):
+def window_of(spatial, axes, row, box):
     """The window of output position `row`, row-major in the first `axes` axes.
 
     Fills the box.
@@ -1830,7 +1830,7 @@ def _windows(spatial, axes, row, box):
         axis = axis_of(spatial, d, COLUMNS)
         dilation = axis[DILATION]
         row, digit = split(row, axis[OUT_SIZE])
-        first, count = _between(spatial, d, digit, FIRST_POSITION, axis[SIZE])
+        first, count = elements_between(spatial, d, digit, FIRST_POSITION, axis[SIZE])
         start = digit * axis[STRIDE] - axis[PADDING] + first * dilation
         total *= count
         inside = axis_of(box, d, BOX_COLUMNS)
@@ -1845,7 +1845,7 @@ def _windows(spatial, axes, row, box):
 
 
 @helper
-def _element(box, axes, number):
+def element_at(box, axes, number):
     """Input offset and position of a window's element, counted from the first inside."""
     offset = 0
     position = 0
@@ -1866,7 +1866,7 @@ def _lanes(element: Any) -> Any:
 
 
 @intrinsic
-def greatest_key(_context: Any, address: Any, n: Any, rule: Any) -> Any:
+def _greatest_key(_context: Any, address: Any, n: Any, rule: Any) -> Any:
     """The greatest key of n contiguous elements, n at least one vector.
 
     The last vector overlaps the one before it: no scalar tail.
@@ -1938,7 +1938,7 @@ def greatest_key(_context: Any, address: Any, n: Any, rule: Any) -> Any:
 
 
 @intrinsic
-def greatest_lane(_context: Any, address: Any, n: Any, rule: Any) -> Any:
+def _greatest_key_lane(_context: Any, address: Any, n: Any, rule: Any) -> Any:
     """The greatest key of n contiguous elements, n at most one vector."""
 
     def codegen(context: Any, builder: Any, signature: Any, values: Any) -> Any:
@@ -1955,7 +1955,7 @@ def greatest_lane(_context: Any, address: Any, n: Any, rule: Any) -> Any:
 
 
 @intrinsic
-def equal_lanes(_context: Any, address: Any, n: Any, key: Any, rule: Any) -> Any:
+def _equal_lanes(_context: Any, address: Any, n: Any, key: Any, rule: Any) -> Any:
     """Bit i: the key of element i equals `key`. n elements, or a whole vector where n is None."""
 
     def codegen(context: Any, builder: Any, signature: Any, values: Any) -> Any:
@@ -1980,7 +1980,7 @@ def equal_lanes(_context: Any, address: Any, n: Any, key: Any, rule: Any) -> Any
 
 
 @intrinsic
-def lowest_bit(_context: Any, mask: Any) -> Any:
+def _lowest_bit(_context: Any, mask: Any) -> Any:
     """Number of the lowest bit set in a mask that is not 0."""
 
     def codegen(_context: Any, builder: Any, _signature: Any, values: Any) -> Any:
@@ -1990,7 +1990,7 @@ def lowest_bit(_context: Any, mask: Any) -> Any:
 
 
 @intrinsic
-def highest_bit(_context: Any, mask: Any) -> Any:
+def _highest_bit(_context: Any, mask: Any) -> Any:
     """Number of the highest bit set in a mask that is not 0."""
 
     def codegen(_context: Any, builder: Any, _signature: Any, values: Any) -> Any:
@@ -2000,22 +2000,22 @@ def highest_bit(_context: Any, mask: Any) -> Any:
 
 
 @helper
-def find_key(address, n, key, late, rule):
+def _find_key(address, n, key, late, rule):
     """Position of the first (`late`: last) of n contiguous elements, at least one vector, whose key is `key`."""
     size = item_size(rule.flip)
     lanes = VECTOR_BYTES // size
     position = n - lanes if late else 0
     while True:
-        mask = equal_lanes(address + position * size, None, key, rule)
+        mask = _equal_lanes(address + position * size, None, key, rule)
         if late:
             if mask != 0:
-                return position + highest_bit(mask)
+                return position + _highest_bit(mask)
             if position == 0:
                 return 0
             position = most(position - lanes, 0)
         else:
             if mask != 0:
-                return position + lowest_bit(mask)
+                return position + _lowest_bit(mask)
             if position == n - lanes:
                 return 0  # only if another thread changed the input meanwhile
             position = least(position + lanes, n - lanes)
@@ -2025,19 +2025,19 @@ def find_key(address, n, key, late, rule):
 def run_key(address, n, rule):
     """The greatest key of n contiguous elements."""
     if n >= VECTOR_BYTES // item_size(rule.flip):
-        return greatest_key(address, n, rule)
-    return greatest_lane(address, n, rule)
+        return _greatest_key(address, n, rule)
+    return _greatest_key_lane(address, n, rule)
 
 
 @helper
 def place_in_run(address, n, key, late, rule):
     """Position of the first (`late`: last) of n contiguous elements whose key is `key`."""
     if n >= VECTOR_BYTES // item_size(rule.flip):
-        return find_key(address, n, key, late, rule)
-    mask = equal_lanes(address, n, key, rule)
+        return _find_key(address, n, key, late, rule)
+    mask = _equal_lanes(address, n, key, rule)
     if mask == 0:
         return 0  # only if another thread changed the input meanwhile
-    return highest_bit(mask) if late else lowest_bit(mask)
+    return _highest_bit(mask) if late else _lowest_bit(mask)
 
 
 PIECES = 4  # of a window that are joined at once, when the rest was doubled
@@ -2046,7 +2046,7 @@ BLOCK_WINDOW = 9  # rows of windows that are joined block by block, at least: 0.
 
 
 @helper
-def _double(target, rest, source, n, window, unit, ranks):
+def double_lines(target, rest, source, n, window, unit, ranks):
     """Join the n ranks of lines over parts of a window, in steps of `unit` ranks, until few are left.
 
     Returns where the lines are then, and the pieces that make a window. The last may overlap; where it may not, for
@@ -2087,7 +2087,7 @@ def _double(target, rest, source, n, window, unit, ranks):
 
 @helper
 def _fold_blocks(how, axis, folded, doubled, several, some, span, low, high, ranks):
-    """As _fold_rows, block by block of windows that have a row in common, to lines at `doubled`.
+    """As fold_window_rows, block by block of windows that have a row in common, to lines at `doubled`.
 
     A line has a vector at least: what is written of one beyond `high` is padding, of the next line before `low` too.
     """
@@ -2113,7 +2113,7 @@ def _fold_blocks(how, axis, folded, doubled, several, some, span, low, high, ran
 
 
 @helper
-def _fold_rows(how, axis, scratch, several, some, span, low, high, ranks):
+def fold_window_rows(how, axis, scratch, several, some, span, low, high, ranks):
     """Fold lines of rows of the input, of several planes, to those of `some` rows of windows.
 
     Of a line the ranks from `low` to `high` - 1 are not padding. Returns where the lines are then, over those that were
@@ -2130,7 +2130,9 @@ def _fold_rows(how, axis, scratch, several, some, span, low, high, ranks):
     if by_blocks:
         _fold_blocks(how, axis, folded, doubled, several, some, span, low, high, ranks)
         return doubled
-    source, pieces = _double(doubled, rest, folded, several * span, window, dilation * line, ranks)
+    source, pieces = double_lines(
+        doubled, rest, folded, several * span, window, dilation * line, ranks
+    )
     # Rows that move together. In place only if the vector more that is written is not read later.
     alike = some if stride == 1 else 1
     in_place = alike == some and (window - 1) * dilation * line * size >= VECTOR_BYTES
@@ -2191,7 +2193,7 @@ WINNERS_EDGES = 5  # scratch memory of winners_together, in edge_bytes
 
 
 @helper
-def _winner(first, box, axes, total, rule):
+def window_winner(first, box, axes, total, rule):
     """Key and position of the first greatest element of a window, counted from its first."""
     inner = axis_of(box, axes - 1, BOX_COLUMNS)
     n, step, weight = inner[INSIDE], inner[INSIDE_STEP], inner[INSIDE_WEIGHT]
@@ -2199,7 +2201,7 @@ def _winner(first, box, axes, total, rule):
     best = load_key(first, 0, rule)
     best_position = 0
     for row in range(total // n):
-        offset, position = _element(box, axes - 1, row)
+        offset, position = element_at(box, axes - 1, row)
         place = 0
         key = best
         if adjoining:
@@ -2231,7 +2233,7 @@ def _column_winners(keys, positions, first, box, axes, rows, columns, begin, axi
     """The greatest keys of some columns over a window's rows, and their positions, from column `begin` on."""
     step, weight = axis[STEP], axis[WEIGHT]
     for row in range(rows):
-        offset, position = _element(box, axes - 1, row)
+        offset, position = element_at(box, axes - 1, row)
         for i in range(begin, begin + columns):
             key = np.int64(load_key(first, offset + i * step, rule))
             if row == 0 or key > keys[i - begin]:
@@ -2250,7 +2252,7 @@ def _join_up(keys, positions, begin, end, onward):
 def winners_together(spatial, axes, edge, window, column, limit, plane, box, scratch, rule):
     """Positions of the first greatest elements of windows whose outputs adjoin in a row, from output `column` on.
 
-    The first of them is `window`, as _windows found it and filled `box`, and has elements. Returns how many there are,
+    The first of them is `window`, as window_of found it and filled `box`, and has elements. Returns how many there are,
     at most `limit`; they stand at `scratch`, WINNERS_EDGES. None where no column is in all of them.
     """
     inner = axes - 1
@@ -2274,7 +2276,7 @@ def winners_together(spatial, axes, edge, window, column, limit, plane, box, scr
     begin = group.shared_from - group.low
     inside[INSIDE] = group.shared_to - group.shared_from
     place, total = first + begin * axis[STEP], rows * inside[INSIDE]
-    shared, shared_at = _winner(place, box, axes, total, rule)
+    shared, shared_at = window_winner(place, box, axes, total, rule)
     shared_at += begin * axis[WEIGHT]
 
     for i in range(group.count):
@@ -2319,7 +2321,7 @@ def _moved(builder: Any, way: str, bits: Any, used: Any) -> Any:
 
 
 @intrinsic
-def spread_ranks(
+def _spread_ranks(
     _context: Any, line: Any, source: Any, table: Any, count: Any, ranks: Any, rule: Any
 ) -> Any:
     """Rank contiguous elements into so many vectors: each in a lane that is in use, and padding in others."""
@@ -2405,7 +2407,7 @@ def packed_chunk(ranks, read_rule, store):
 
     @entry
     def chunk(walk, x, out, _other, begin, end):
-        how, batch, spatial = _tables(walk)
+        how, batch, spatial = pool_tables(walk)
         rule = read_rule(how)
         size, line, buffer = rank_size(ranks), how[LINE], how[BUFFER]
         spread = allocate(buffers * buffer)
@@ -2426,11 +2428,11 @@ def packed_chunk(ranks, read_rule, store):
         kept = (row_axis[OUT_SIZE] - 1) * line + (axis[OUT_SIZE] - 1) * axis[STRIDE] + 1 + reach
         for item in range(begin, end):
             first = least(item * how[PLANES], planes - how[PLANES])
-            spread_ranks(spread, x + first * step, entries, head[ENTRIES], ranks, rule)
+            _spread_ranks(spread, x + first * step, entries, head[ENTRIES], ranks, rule)
             source, pieces = spread, Pieces(1, window, row_unit, row_reach)
             # Sums of few rows are added one by one, as by lines: results do not depend on the layout.
             if not sums or how[TALL] != 0:
-                source, pieces = _double(
+                source, pieces = double_lines(
                     doubled, rest, spread, n + row_reach, window, row_unit, ranks
                 )
             if how[KEPT] > 0:
@@ -2446,7 +2448,7 @@ def packed_chunk(ranks, read_rule, store):
             elif pieces.count > 1:
                 fold_line(doubled, source, n, pieces, ranks)
                 source = doubled
-            source, pieces = _double(
+            source, pieces = double_lines(
                 doubled,
                 rest,
                 source,
@@ -2603,7 +2605,7 @@ def _each_position(
 
 
 @intrinsic
-def rank_positions(
+def _rank_positions(
     _context: Any, target: Any, source: Any, positions: Any, ranks: Any, rule: Any
 ) -> Any:
     """Rank a vector of planes, from `source` on: vectors for each position.
@@ -2689,7 +2691,7 @@ def _store_tile(builder: Any, values: Any, kept: Ranks, finish: Callable[[Any, A
 def transposed_elements(
     _context: Any, target: Any, source: Any, positions: Any, ranks: Any, rule: Any
 ) -> Any:
-    """Store the elements of a vector of planes, from `target` on, of ranks as rank_positions makes them."""
+    """Store the elements of a vector of planes, from `target` on, of ranks as _rank_positions makes them."""
 
     def codegen(context: Any, builder: Any, signature: Any, values: Any) -> Any:
         order = _rule(builder, signature, values)
@@ -2704,7 +2706,7 @@ def transposed_elements(
 
 
 @intrinsic
-def join_windows(
+def _join_windows(
     _context: Any, target: Any, source: Any, lines: Any, along: Any, ranks: Any
 ) -> Any:
     """Join the vectors of each of so many lines to those of its windows.
@@ -2809,7 +2811,7 @@ def transposed_chunk(ranks, read_rule, store):
 
     @entry
     def chunk(walk, x, out, other, begin, end):
-        how, batch, spatial = _tables(walk)
+        how, batch, spatial = pool_tables(walk)
         rule = read_rule(how)
         parts = rank_parts(ranks)
         lanes, share, tile = size // element_size(ranks), how[ROWS], how[TILE]
@@ -2839,7 +2841,7 @@ def transposed_chunk(ranks, read_rule, store):
             # Rows an odd number of vectors apart are in different sets of the caches.
             pitch = across.n | 1 if step == element_size(ranks) else across.n
             source = x + x_offset + plane * step + top * row_axis[STEP] + left * axis[STEP]
-            rank_positions(
+            _rank_positions(
                 first,
                 source,
                 Positions(down.n, across.n, pitch, row_axis[STEP], axis[STEP], step),
@@ -2849,10 +2851,10 @@ def transposed_chunk(ranks, read_rule, store):
             line, out_line = pitch * size, across.windows * size
             for k in range(parts):
                 here, there = first.address + k * part, second.address + k * part
-                join_windows(
+                _join_windows(
                     Vectors(there, size, line), Vectors(here, size, line), across.n, down, ranks
                 )
-                join_windows(
+                _join_windows(
                     Vectors(here, out_line, size),
                     Vectors(there, line, size),
                     down.windows,
@@ -2938,7 +2940,7 @@ def _fill_tables(box, spatial, axes, total, first, count, offsets, positions):
     row_step, row_weight = axis[DILATION] * axis[STEP], axis[DILATION] * axis[WEIGHT]
     for r in range(count):
         row, number = split(first + r, total)
-        offset, position = _element(box, axes, number)
+        offset, position = element_at(box, axes, number)
         place = 2 * (position + row * row_weight)
         store_integer(np.int64(0), offsets + r * 8, offset + row * row_step)
         store_integer(np.int64(0), positions + r * 8, place)
@@ -3091,7 +3093,7 @@ def line_chunk(ranks, read_rule, block, store):
 
     @entry
     def chunk(walk, x, out, indices, begin, end):
-        how, batch, spatial = _tables(walk)
+        how, batch, spatial = pool_tables(walk)
         rule = read_rule(how)
         buffer, before = how[BUFFER], aligned(8 * (2 * TABLE + BOX_COLUMNS * how[SPATIAL]))
         memory = allocate(before + how[SCRATCH])
@@ -3144,7 +3146,7 @@ def line_chunk(ranks, read_rule, block, store):
             outer, row = split(outer, outers)
             if row != outer_row:
                 outer_row = row
-                window = _windows(spatial, outer_axes, outer_row, scratch.box)
+                window = window_of(spatial, outer_axes, outer_row, scratch.box)
                 table = window.total * (1 if tall else row_axis[WINDOW])
                 _fill_tables(
                     scratch.box,
@@ -3205,12 +3207,14 @@ def line_chunk(ranks, read_rule, block, store):
             finished = lines
             if tall:
                 ends = low * pitch, high * pitch
-                finished = _fold_rows(how, row_axis, scratch, several, some, apart, *ends, ranks)
+                finished = fold_window_rows(
+                    how, row_axis, scratch, several, some, apart, *ends, ranks
+                )
                 if finished == lines:
                     last_first = -1  # these lines are to be cleared again
                 apart = some * line
             in_all = several * apart
-            finished, pieces = _double(
+            finished, pieces = double_lines(
                 scratch.doubled, scratch.rest, finished, in_all, axis[WINDOW], unit, ranks
             )
             if pitch == 1 and stride > NEAR_STRIDE:
@@ -3478,7 +3482,7 @@ def direct(width, is_float):
 
     @entry
     def chunk(walk, x, out, indices, begin, end):
-        how, batch, spatial = _tables(walk)
+        how, batch, spatial = pool_tables(walk)
         rule = rule_of(how, RULE, lane, float_lane)
         blank = narrowed(how[BLANK], lane)
         axes, share = how[SPATIAL], how[ROWS]
@@ -3498,7 +3502,7 @@ def direct(width, is_float):
             x_offset, out_offset, index_offset, base = offsets_of(batch, how[BATCH], outer)
             plane = x + x_offset
             while row < stop:
-                window = _windows(spatial, axes, row, box)
+                window = window_of(spatial, axes, row, box)
                 target = out + out_offset + window.out
                 index_target = indices + index_offset + window.other
                 count = 0
@@ -3536,7 +3540,7 @@ def direct(width, is_float):
                         store_element(index_target, -1, how[WIDTH])
                     continue
                 first = plane + window.offset
-                _key, place = _winner(first, box, axes, window.total, rule)
+                _key, place = window_winner(first, box, axes, window.total, rule)
                 position = window.position + place
                 _store_winner(how, spatial, plane, position, target, index_target, base, rule.flip)
         release(scratch)

@@ -966,7 +966,7 @@ SLACK_BYTES = NEAR_STRIDE * GAP_BYTES
 
 
 @helper
-def _tables(walk):
+def pool_tables(walk):
     """The settings, and the tables batch and spatial."""
     how = integers(walk)
     batch = walk + 8 * SETTINGS
@@ -1048,7 +1048,7 @@ class Window(NamedTuple):
 
 
 @helper
-def _between(spatial, d, output, low, high):
+def elements_between(spatial, d, output, low, high):
     """(first, count): the elements, by number, of a window along axis d whose positions are low to high - 1."""
     axis = axis_of(spatial, d, COLUMNS)
     start = output * axis[STRIDE] - axis[PADDING]
@@ -1064,7 +1064,7 @@ def _between(spatial, d, output, low, high):
 
 
 @helper
-def _windows(spatial, axes, row, box):
+def window_of(spatial, axes, row, box):
     """The window of output position `row`, row-major in the first `axes` axes.
 
     Fills the box.
@@ -1078,7 +1078,7 @@ def _windows(spatial, axes, row, box):
         axis = axis_of(spatial, d, COLUMNS)
         dilation = axis[DILATION]
         row, digit = split(row, axis[OUT_SIZE])
-        first, count = _between(spatial, d, digit, FIRST_POSITION, axis[SIZE])
+        first, count = elements_between(spatial, d, digit, FIRST_POSITION, axis[SIZE])
         start = digit * axis[STRIDE] - axis[PADDING] + first * dilation
         total *= count
         inside = axis_of(box, d, BOX_COLUMNS)
@@ -1093,7 +1093,7 @@ def _windows(spatial, axes, row, box):
 
 
 @helper
-def _element(box, axes, number):
+def element_at(box, axes, number):
     """Input offset and position of a window's element, counted from the first inside."""
     offset = 0
     position = 0
@@ -1543,16 +1543,16 @@ def _giving_row(give: Any) -> Any:
         inner = axes - 1
         axis = axis_of(spatial, inner, COLUMNS)
         places = integers(table)
-        outer = _windows(spatial, inner, number, box)
+        outer = window_of(spatial, inner, number, box)
         place_step = axis[DILATION] * axis[WEIGHT]
         found, given = row.found, row.given
         for i in range(row.count):
-            first, count = _between(spatial, inner, i, FIRST_POSITION, axis[SIZE])
+            first, count = elements_between(spatial, inner, i, FIRST_POSITION, axis[SIZE])
             start = outer.position + (i * axis[STRIDE] - axis[PADDING]) * axis[WEIGHT]
             start += first * place_step
             held = 0
             for other in range(outer.total):
-                _, position = _element(box, inner, other)
+                _, position = element_at(box, inner, other)
                 position += start
                 for _ in range(count):
                     if block.begin <= position < block.begin + block.count:
@@ -1619,7 +1619,7 @@ def gradient(dtype, apart, side_by_side):
 
     @entry
     def chunk(walk, x, out, gradients, begin, end):
-        how, batch, spatial = _tables(walk)
+        how, batch, spatial = pool_tables(walk)
         axes = how[SPATIAL]
         inner = axes - 1
         weights, given_steps = axis_of(spatial, 1, WEIGHT), axis_of(spatial, 1, OTHER_STEP)

@@ -536,7 +536,7 @@ class Axes(NamedTuple):
 
 
 @inlined
-def _two_tables(walk, settings, kept, reduced):
+def two_tables(walk, settings, kept, reduced):
     """The `settings` numbers a walk begins with, then its tables kept and reduced.
 
     Their ranks are the settings number `kept` and `reduced`.
@@ -548,7 +548,7 @@ def _two_tables(walk, settings, kept, reduced):
 
 
 @intrinsic
-def _entry(_context: Any, table: Any, d: Any, column: Any) -> Any:
+def axis_entry(_context: Any, table: Any, d: Any, column: Any) -> Any:
     """One number of a table of axes."""
 
     def codegen(_context: Any, builder: Any, _signature: Any, values: Any) -> Any:
@@ -562,38 +562,38 @@ def _entry(_context: Any, table: Any, d: Any, column: Any) -> Any:
 
 
 @inlined
-def _axis(table, d):
-    size, stride = _entry(table, d, AXIS_SIZE), _entry(table, d, AXIS_STRIDE)
-    return size, stride, _entry(table, d, AXIS_OTHER_STRIDE)
+def axis_entries(table, d):
+    size, stride = axis_entry(table, d, AXIS_SIZE), axis_entry(table, d, AXIS_STRIDE)
+    return size, stride, axis_entry(table, d, AXIS_OTHER_STRIDE)
 
 
 @inlined
-def _unravel(table, count, position):
+def unravel(table, count, position):
     """Sums of (stride, other stride) for a row-major position in the first `count` axes."""
     first = 0
     second = 0
     for d in range(count - 1, 0, -1):
-        size, stride, other = _axis(table, d)
+        size, stride, other = axis_entries(table, d)
         outer = position // size  # not `split`: marks of columns take 1.1 times as long
         digit = position - outer * size
         position = outer
         first += digit * stride
         second += digit * other
     if count > 0:
-        first += position * _entry(table, 0, AXIS_STRIDE)
-        second += position * _entry(table, 0, AXIS_OTHER_STRIDE)
+        first += position * axis_entry(table, 0, AXIS_STRIDE)
+        second += position * axis_entry(table, 0, AXIS_OTHER_STRIDE)
     return first, second
 
 
 @inlined
-def _run_at(table, position, end):
-    """As _unravel for a position in all axes, and how many from there to `end` lie along the innermost axis."""
+def run_at(table, position, end):
+    """As unravel for a position in all axes, and how many from there to `end` lie along the innermost axis."""
     inner = table.rank - 1
-    size, stride, other = _axis(table, inner)
+    size, stride, other = axis_entries(table, inner)
     outer, digit = 0, position
     if inner > 0:  # no division before each of many short rows (1.1 times)
         outer, digit = split(position, size)
-    first, second = _unravel(table, inner, outer)
+    first, second = unravel(table, inner, outer)
     return first + digit * stride, second + digit * other, least(size - digit, end - position)
 
 
@@ -1736,7 +1736,7 @@ LOGARITHMS = 2  # or are logarithms
 
 
 @helper
-def _factor(total, logarithm):
+def factor_of(total, logarithm):
     """What is subtracted from x - top, or multiplied with exp(x - top) * EXP_SCALE."""
     if not total >= EXP_SCALE / 2:  # nothing but -inf, or NaN
         return math.nan
@@ -1744,8 +1744,8 @@ def _factor(total, logarithm):
 
 
 @helper
-def _factors(kind, high, low, logarithm):
-    """As _factor, of sums high + low."""
+def factors_of(kind, high, low, logarithm):
+    """As factor_of, of sums high + low."""
     whole = plus(high, low)
     if logarithm:
         # The rest counts where the whole is nearly 1.
@@ -1757,14 +1757,14 @@ def _factors(kind, high, low, logarithm):
 
 
 @inlined
-def _sum_added(high, low, part):
+def sum_added(high, low, part):
     """Sums and their rounding errors with another part."""
     whole = plus(high, part)
     return whole, plus(low, rounding(high, part, whole))
 
 
 @helper
-def _result(source, kind, x, tops, factors):
+def results_of(source, kind, x, tops, factors):
     """Results of elements: probabilities where they are COMPUTED, else logarithms."""
     if source == COMPUTED:
         return times(exp_lanes(kind, minus(x, tops)), factors)
@@ -1780,7 +1780,7 @@ def _value(kind, source, x, step, count, at, scratch, tops, factors):
     else:
         value = load_lanes(kind, x, step, count)
         top, factor = lanes_at(kind, tops, at), lanes_at(kind, factors, at)
-        value = _result(source, kind, value, top, factor)
+        value = results_of(source, kind, value, top, factor)
     return value
 
 
@@ -1794,7 +1794,7 @@ def _store_apart(kind, out, out_step, count, value):
 
 @inlined
 def _write_apart(kind, source, x, step, out, out_step, left, scratch, tops, factors):
-    """As _write_run, of elements, or results, that do not adjoin."""
+    """As write_run, of elements, or results, that do not adjoin."""
     lanes = lane_count(kind)
     at = 0
     for _ in range(left // lanes):
@@ -1811,7 +1811,7 @@ def _write_apart(kind, source, x, step, out, out_step, left, scratch, tops, fact
 
 @inlined
 def _write_adjoining(kind, source, past, x, out, left, scratch, tops, factors, ahead, out_ahead):
-    """As _write_run, of elements and results that adjoin.
+    """As write_run, of elements and results that adjoin.
 
     What lies `ahead` bytes further, if that is not None, is fetched, and else what lies `out_ahead` bytes further in
     the output, if not 0. Where results go past the cache, nothing of the output is fetched but the line, `out_ahead`
@@ -1862,7 +1862,7 @@ def _write_adjoining(kind, source, past, x, out, left, scratch, tops, factors, a
 
 
 @inlined
-def _write_run(
+def write_run(
     kind, source, past, x, step, out, out_step, left, scratch, tops, factors, ahead, out_ahead
 ):
     """Results of `left` elements, `step` bytes apart, of a group or of a group each.
@@ -1891,7 +1891,7 @@ def _row_units(builder: Any, address: Any, table: Any, unit: Any) -> list[list[A
 
 
 @intrinsic
-def load_positions(
+def _load_positions(
     _context: Any,
     kind: Any,
     target: Any,
@@ -1936,7 +1936,7 @@ def load_positions(
 
 
 @intrinsic
-def store_positions(
+def _store_positions(
     _context: Any,
     kind: Any,
     source: Any,
@@ -1946,7 +1946,7 @@ def store_positions(
     factors: Any,
     logarithm: Any,
 ) -> Any:
-    """Store what load_positions loads: of lanes in scratch times `factors`, or, of logarithms, minus these."""
+    """Store what _load_positions loads: of lanes in scratch times `factors`, or, of logarithms, minus these."""
     lanes = _lanes_of(kind)
 
     def codegen(context: Any, builder: Any, _signature: Any, values: Any) -> Any:
@@ -1985,11 +1985,11 @@ def set_row(table, row, offset, out_offset):
 @helper
 def table_rows(table, rows, axes, first, end):
     """Table a group's rows, which are of several runs, from `first` on; those behind the last repeat it."""
-    _, step, out_step = _axis(axes, axes.rank - 1)
-    begin, out_begin, _ = _run_at(axes, first, end)
+    _, step, out_step = axis_entries(axes, axes.rank - 1)
+    begin, out_begin, _ = run_at(axes, first, end)
     row = 0
     while row < rows:
-        offset, out_offset, count = _run_at(axes, least(first + row, end - 1), end)
+        offset, out_offset, count = run_at(axes, least(first + row, end - 1), end)
         for i in range(least(count, rows - row)):
             set_row(table, row, offset - begin + i * step, out_offset - out_begin + i * out_step)
             row += 1
@@ -2004,16 +2004,16 @@ def transposed_groups(kind, x, step, ahead, out, out_step, table, groups, n, scr
     """
     lanes = lane_count(kind)
     for _ in range(groups):
-        tops = load_positions(kind, scratch, x, table, n, ahead, out)
+        tops = _load_positions(kind, scratch, x, table, n, ahead, out)
         high, low = splat(kind, 0.0), splat(kind, 0.0)
         for place in range(scratch, scratch + n * VECTOR_BYTES, VECTOR_BYTES):
             below = minus(peek(kind, place), tops)
             e = exp_lanes(kind, below)
             # With their rounding errors: logarithms near 0 are what is beside 1 in the sum.
-            high, low = _sum_added(high, low, e)
+            high, low = sum_added(high, low, e)
             poke(place, below if logarithm else e)
-        factors = _factors(kind, high, low, logarithm)
-        store_positions(kind, scratch, out, table, n, factors, logarithm)
+        factors = factors_of(kind, high, low, logarithm)
+        _store_positions(kind, scratch, out, table, n, factors, logarithm)
         x += lanes * step
         out += lanes * out_step
 
@@ -2022,7 +2022,7 @@ TOGETHER = 16  # short rows at most, of at most as many vectors; of longer ones 
 
 
 @inlined
-def _greatest_keys(kind, x, n, top):
+def greatest_keys(kind, x, n, top):
     """The greatest of `top` and n contiguous elements, as load_keys loads them.
 
     By two, of which none waits for the one before (0.9 of the time of float32 in L2).
@@ -2049,7 +2049,7 @@ def _measure_short_row(kind, x, n, tops_at, sums_at, scratch, ahead, out):
     this one goes (1.4 times as fast beyond L2).
     """
     size, lanes = item_size(kind), lane_count(kind)
-    tops = splat(kind, greatest(kind, _greatest_keys(kind, x, n, lowest_keys(kind))))
+    tops = splat(kind, greatest(kind, greatest_keys(kind, x, n, lowest_keys(kind))))
     poke(tops_at, tops)
     tail = n % lanes
     body = (n - tail) * size
@@ -2090,7 +2090,7 @@ def _write_short_row(kind, x, out, n, tops, factors, scratch, logarithm):
 
 
 @helper
-def _several_rows(kind, x, step, ahead, out, out_step, rows, n, scratch, logarithm):
+def several_rows(kind, x, step, ahead, out, out_step, rows, n, scratch, logarithm):
     """At most TOGETHER short rows of n elements each; for each one that lies `ahead` bytes further is fetched.
 
     Their factors are computed as vectors, and nothing waits for one row's (1.2 times as fast for 128 float32, 1.4 for
@@ -2116,7 +2116,7 @@ def _several_rows(kind, x, step, ahead, out, out_step, rows, n, scratch, logarit
             peek(kind, at + 2 * VECTOR_BYTES),
             peek(kind, at + 3 * VECTOR_BYTES),
         )
-        exact = _factors(np.float64(0), totals, splat(np.float64(0), 0.0), logarithm)
+        exact = factors_of(np.float64(0), totals, splat(np.float64(0), 0.0), logarithm)
         poke(factors_at + four * VECTOR_BYTES, rounded_quarters(kind, exact))
     for r in range(rows):
         tops = peek(kind, tops_at + r * VECTOR_BYTES)
@@ -2135,15 +2135,15 @@ FAR = 8192  # bytes: what lies further away from a row is fetched into the secon
 def _row_top(kind, axes, x, begin, end):
     """The greatest of positions begin to end of one group."""
     size, lanes = item_size(kind), lane_count(kind)
-    step = _entry(axes, axes.rank - 1, AXIS_STRIDE)
+    step = axis_entry(axes, axes.rank - 1, AXIS_STRIDE)
     top, top_key = splat(kind, lowest(kind)), lowest_keys(kind)
     position = begin
     while position < end:
-        offset, _, left = _run_at(axes, position, end)
+        offset, _, left = run_at(axes, position, end)
         address = x + offset
         position += left
         if step == size:
-            top_key = _greatest_keys(kind, address, left, top_key)
+            top_key = greatest_keys(kind, address, left, top_key)
         else:
             for _ in range(left // lanes):
                 top = greater(top, load_lanes(kind, address, step, None))
@@ -2161,14 +2161,14 @@ def _row_sum(kind, axes, x, top, scratch, advance, begin, end, ahead):
     Meanwhile what lies `ahead` bytes further is fetched.
     """
     size, lanes = item_size(kind), lane_count(kind)
-    step = _entry(axes, axes.rank - 1, AXIS_STRIDE)
+    step = axis_entry(axes, axes.rank - 1, AXIS_STRIDE)
     far = abs(ahead) > FAR
     tops = splat(kind, top)
     high = splat(kind, 0.0)
     low = splat(kind, 0.0)
     position = begin
     while position < end:
-        offset, _, left = _run_at(axes, position, least(end, position + SUM_VECTORS * lanes))
+        offset, _, left = run_at(axes, position, least(end, position + SUM_VECTORS * lanes))
         address = x + offset
         position += left
         part = splat(kind, 0.0)
@@ -2202,12 +2202,12 @@ def _row_sum(kind, axes, x, top, scratch, advance, begin, end, ahead):
                 poke(scratch, e)
                 part = plus(part, e)
                 scratch += advance
-        high, low = _sum_added(high, low, part)
+        high, low = sum_added(high, low, part)
     return total(high) + total(low)
 
 
 @inlined
-def _measure_row(kind, axes, x, block, scratch, advance, begin, end, ahead):
+def measure_row(kind, axes, x, block, scratch, advance, begin, end, ahead):
     """(top, sum) of positions begin to end of one group, block by block; see _row_sum."""
     top, high, low = lowest(kind), 0.0, 0.0
     position = begin
@@ -2229,7 +2229,7 @@ def _measure_row(kind, axes, x, block, scratch, advance, begin, end, ahead):
 
 
 @inlined
-def _write_row(kind, source, past, axes, x, out, top, factor, scratch, begin, end, after):
+def write_row(kind, source, past, axes, x, out, top, factor, scratch, begin, end, after):
     """Results of positions begin to end of one group.
 
     `after`: bytes to where the next group's results begin, or 0 if they stay in the cache; for groups of one run.
@@ -2237,13 +2237,13 @@ def _write_row(kind, source, past, axes, x, out, top, factor, scratch, begin, en
     lanes = lane_count(kind)
     tops, factors = splat(kind, top), splat(kind, factor)
     inner = axes.rank - 1
-    _, step, out_step = _axis(axes, inner)
+    _, step, out_step = axis_entries(axes, inner)
     # Stores to it would wait for its lines one by one (1.4 times as fast for runs of 784 float16).
-    next_run = _entry(axes, inner - 1, AXIS_OTHER_STRIDE) if inner > 0 else after
+    next_run = axis_entry(axes, inner - 1, AXIS_OTHER_STRIDE) if inner > 0 else after
     position = begin
     while position < end:
-        offset, out_offset, left = _run_at(axes, position, end)
-        _write_run(
+        offset, out_offset, left = run_at(axes, position, end)
+        write_run(
             kind,
             source,
             past,
@@ -2268,17 +2268,17 @@ WRITE_LEAD_ROWS = 4  # or written
 
 
 @inlined
-def _table_rows(axes, table, tabled, position, till):
+def table_rows_of_tile(axes, table, tabled, position, till):
     """Table the offsets of rows from `position` to `till`, in the input and in the output, if others are `tabled`.
 
     The position that is tabled then.
     """
     if tabled == position:
         return tabled
-    _, step, out_step = _axis(axes, axes.rank - 1)
+    _, step, out_step = axis_entries(axes, axes.rank - 1)
     row = position
     while row < till:
-        offset, out_offset, count = _run_at(axes, row, till)
+        offset, out_offset, count = run_at(axes, row, till)
         for _ in range(count):
             store_integer(np.int64(0), table, offset)
             store_integer(np.int64(0), table + 8, out_offset)
@@ -2318,7 +2318,7 @@ def _fold(kind, state, state_bytes, address, offsets, vectors):
             low = times(low, scale)
             top = highest
             poke(state, top)
-        high, low = _sum_added(high, low, exp_rows(kind, rows, top))
+        high, low = sum_added(high, low, exp_rows(kind, rows, top))
         poke(high_at, high)
         poke(low_at, low)
         state += VECTOR_BYTES
@@ -2346,7 +2346,7 @@ def _fold_copies(kind, state, state_bytes, x, step, offsets, rows, count, spare)
 
 
 @helper
-def _fold_block(kind, state, state_bytes, tile, step, table, rows, spare):
+def measure_block(kind, state, state_bytes, tile, step, table, rows, spare):
     """Count tabled rows of a tile in the tops and sums at `state`; see _fold.
 
     The first columns, `head` of them, and the last do not fill a vector.
@@ -2375,7 +2375,7 @@ def _fold_block(kind, state, state_bytes, tile, step, table, rows, spare):
 
 
 @helper
-def _join(kind, state, state_bytes, columns, copies):
+def join_copies(kind, state, state_bytes, columns, copies):
     """Columns that are measured in `copies` parts, which lie behind one another, are joined in the first part."""
     width = columns * (VECTOR_BYTES // lane_count(kind))
     for at in range(state, state + width, VECTOR_BYTES):
@@ -2388,7 +2388,7 @@ def _join(kind, state, state_bytes, columns, copies):
             place = at + part * width
             scale = _scale(kind, peek(kind, place), top)
             low = plus(low, times(peek(kind, place + 2 * state_bytes), scale))
-            high, low = _sum_added(high, low, times(peek(kind, place + state_bytes), scale))
+            high, low = sum_added(high, low, times(peek(kind, place + state_bytes), scale))
         poke(at, top)
         poke(at + state_bytes, high)
         poke(at + 2 * state_bytes, low)
@@ -2416,7 +2416,7 @@ def _join_run(kind, begin, end, state_bytes):
         lost = times(load_lanes(one_lane, at + 2 * state_bytes, None, count), scale)
         # Lanes behind the run are -inf.
         low = plus(low, where_less(own, lowest_tops, zeros, lost))
-        high, low = _sum_added(high, low, where_less(own, lowest_tops, zeros, more))
+        high, low = sum_added(high, low, where_less(own, lowest_tops, zeros, more))
     return top, total(high) + total(low)
 
 
@@ -2434,18 +2434,18 @@ def _fill_run(kind, begin, end, state_bytes, top, factor):
 
 
 @helper
-def _set_factors_of_runs(kind, state, state_bytes, columns, run, logarithm):
-    """As _set_factors, of columns of which each `run` adjoining ones are one group."""
+def set_factors_of_runs(kind, state, state_bytes, columns, run, logarithm):
+    """As set_factors, of columns of which each `run` adjoining ones are one group."""
     lane_bytes = VECTOR_BYTES // lane_count(kind)
     for begin in range(state, state + columns * lane_bytes, run * lane_bytes):
         end = begin + run * lane_bytes
         top, added = _join_run(kind, begin, end, state_bytes)
-        _fill_run(kind, begin, end, state_bytes, top, _factor(added, logarithm))
+        _fill_run(kind, begin, end, state_bytes, top, factor_of(added, logarithm))
 
 
 @helper
-def _save_runs(kind, state, state_bytes, pairs, step, columns, run):
-    """As _save, of columns of which each `run` adjoining ones are one group."""
+def save_runs(kind, state, state_bytes, pairs, step, columns, run):
+    """As save_columns, of columns of which each `run` adjoining ones are one group."""
     lane_bytes = VECTOR_BYTES // lane_count(kind)
     for begin in range(state, state + columns * lane_bytes, run * lane_bytes):
         top, added = _join_run(kind, begin, begin + run * lane_bytes, state_bytes)
@@ -2455,8 +2455,8 @@ def _save_runs(kind, state, state_bytes, pairs, step, columns, run):
 
 
 @helper
-def _restore_runs(kind, state, state_bytes, pairs, step, columns, run):
-    """As _restore, of columns of which each `run` adjoining ones are one group."""
+def restore_runs(kind, state, state_bytes, pairs, step, columns, run):
+    """As restore_columns, of columns of which each `run` adjoining ones are one group."""
     lane_bytes = VECTOR_BYTES // lane_count(kind)
     for begin in range(state, state + columns * lane_bytes, run * lane_bytes):
         end = begin + run * lane_bytes
@@ -2466,7 +2466,7 @@ def _restore_runs(kind, state, state_bytes, pairs, step, columns, run):
 
 
 @helper
-def _repeat(kind, state, columns, copies):
+def repeat_columns(kind, state, columns, copies):
     """Lanes of the first columns are copied behind them."""
     width = columns * (VECTOR_BYTES // lane_count(kind))
     for part in range(1, copies):
@@ -2475,7 +2475,7 @@ def _repeat(kind, state, columns, copies):
 
 
 @helper
-def _clear(kind, state, state_bytes, columns):
+def clear_tile(kind, state, state_bytes, columns):
     """Columns of which nothing is measured yet."""
     for at in range(state, state + columns * (VECTOR_BYTES // lane_count(kind)), VECTOR_BYTES):
         poke(at, splat(kind, lowest(kind)))
@@ -2484,15 +2484,15 @@ def _clear(kind, state, state_bytes, columns):
 
 
 @helper
-def _set_factors(kind, state, state_bytes, columns, logarithm):
+def set_factors(kind, state, state_bytes, columns, logarithm):
     """The factors of columns take the place of their sums."""
     for at in range(state, state + columns * (VECTOR_BYTES // lane_count(kind)), VECTOR_BYTES):
         high, low = peek(kind, at + state_bytes), peek(kind, at + 2 * state_bytes)
-        poke(at + state_bytes, _factors(kind, high, low, logarithm))
+        poke(at + state_bytes, factors_of(kind, high, low, logarithm))
 
 
 @helper
-def _save(kind, state, state_bytes, pairs, step, columns):
+def save_columns(kind, state, state_bytes, pairs, step, columns):
     """The top and the sum of each column are stored as a pair, `step` bytes apart."""
     for c in range(columns):
         store_double(pairs, 0, get_lane(kind, state, c))
@@ -2502,7 +2502,7 @@ def _save(kind, state, state_bytes, pairs, step, columns):
 
 
 @helper
-def _restore(kind, state, state_bytes, pairs, step, columns):
+def restore_columns(kind, state, state_bytes, pairs, step, columns):
     """Tops and factors of columns, from pairs of them."""
     for c in range(columns):
         set_lane(kind, state, c, load_double(pairs, 0))
@@ -2511,15 +2511,13 @@ def _restore(kind, state, state_bytes, pairs, step, columns):
 
 
 @helper
-def _write_block(
-    kind, source, past, tile, step, out_step, table, rows, tops, factors, ahead, later
-):
+def write_block(kind, source, past, tile, step, out_step, table, rows, tops, factors, ahead, later):
     """Results of tabled rows of a tile; what is fetched for each is the row tabled at `later`, from `ahead` on."""
     offsets, later_offsets = integers(table), integers(later)
     for r in range(rows):
         row, out_row = offsets[2 * r], offsets[2 * r + 1]
         out_later = offsets[2 * least(r + WRITE_LEAD_ROWS, rows - 1) + 1]
-        _write_run(
+        write_run(
             kind,
             source,
             past,
@@ -2576,10 +2574,10 @@ def short_rows(dtype):
 
     @entry
     def chunk(walk, x, out, _partial, begin, end):
-        how, kept, _reduced = _two_tables(walk, SETTINGS, KEPT_RANK, REDUCED_RANK)
+        how, kept, _reduced = two_tables(walk, SETTINGS, KEPT_RANK, REDUCED_RANK)
         lanes = lane_count(kind)
         logarithm = how[LOGARITHM] != 0
-        _, step, out_step = _axis(kept, kept.rank - 1)
+        _, step, out_step = axis_entries(kept, kept.rank - 1)
         n = how[TOTAL]
         # Input, output and exponentials of rows that are computed together stay in L1 (0.9 of the time).
         row_bytes = 2 * n * item_size(kind) + (n // lanes + 1) * VECTOR_BYTES
@@ -2593,11 +2591,11 @@ def short_rows(dtype):
             poke(scratch + r * VECTOR_BYTES, splat(kind, 0.0))
         item = begin
         while item < end:
-            offset, out_offset, count = _run_at(kept, item, end)
+            offset, out_offset, count = run_at(kept, item, end)
             address, target = x + offset, out + out_offset
             item += count
             for row in range(0, count, together):
-                _several_rows(
+                several_rows(
                     kind,
                     address + row * step,
                     step,
@@ -2620,10 +2618,10 @@ def narrow_rows(dtype):
 
     @entry
     def chunk(walk, x, out, _partial, begin, end):
-        how, kept, _reduced = _two_tables(walk, SETTINGS, KEPT_RANK, REDUCED_RANK)
+        how, kept, _reduced = two_tables(walk, SETTINGS, KEPT_RANK, REDUCED_RANK)
         lanes = lane_count(kind)
         logarithm = how[LOGARITHM] != 0
-        _, step, out_step = _axis(kept, kept.rank - 1)
+        _, step, out_step = axis_entries(kept, kept.rank - 1)
         n = how[TOTAL]
         ahead = most(row_ahead(step), lanes * step)
         scratch = allocate(n * VECTOR_BYTES + lanes * TABLE_ENTRY)
@@ -2631,7 +2629,7 @@ def narrow_rows(dtype):
         tabled = False  # rows of one run
         item = begin
         while item < end:
-            offset, out_offset, count = _run_at(kept, item, end)
+            offset, out_offset, count = run_at(kept, item, end)
             groups = count // lanes
             if groups == 0:
                 groups, tabled = 1, False
@@ -2666,7 +2664,7 @@ def rows(dtype):
 
     @entry
     def chunk(walk, x, out, partial, begin, end):
-        how, kept, reduced = _two_tables(walk, SETTINGS, KEPT_RANK, REDUCED_RANK)
+        how, kept, reduced = two_tables(walk, SETTINGS, KEPT_RANK, REDUCED_RANK)
         past = how[PAST] != 0
         phase, parts, block, n = how[PHASE], how[PARTS], how[BLOCK], how[TOTAL]
         logarithm = how[LOGARITHM] != 0
@@ -2678,14 +2676,14 @@ def rows(dtype):
         vectors = 1
         if stored and not in_place:
             # Each run ends in a vector of its own.
-            run, lanes = _entry(reduced, reduced.rank - 1, AXIS_SIZE), lane_count(kind)
+            run, lanes = axis_entry(reduced, reduced.rank - 1, AXIS_SIZE), lane_count(kind)
             vectors = n // run * ceildiv(run, lanes)
         scratch = allocate(vectors * VECTOR_BYTES)
         for item in range(begin, end):
             group, first = split(item, parts)
             first *= share
             stop = least(first + share, n)
-            offset, out_offset = _unravel(kept, kept.rank, group)
+            offset, out_offset = unravel(kept, kept.rank, group)
             start, target = x + offset, out + out_offset
             powers = target if in_place else scratch
             if phase == WRITE:
@@ -2695,17 +2693,17 @@ def rows(dtype):
                 # What is fetched meanwhile: the next block, or group (1.2 times as fast where it lies in runs).
                 ahead = block * item_size(kind)
                 if n <= block:
-                    ahead = _unravel(kept, kept.rank, group + 1)[0] - offset
-                top, added = _measure_row(
+                    ahead = unravel(kept, kept.rank, group + 1)[0] - offset
+                top, added = measure_row(
                     kind, reduced, start, block, powers, advance, first, stop, ahead
                 )
                 if phase == MEASURE:
                     store_double(partial, 2 * item, top)
                     store_double(partial, 2 * item + 1, added)
                     continue
-                factor = _factor(added, logarithm)
-            after = _unravel(kept, kept.rank, group + 1)[1] - out_offset if past else 0
-            _write_row(
+                factor = factor_of(added, logarithm)
+            after = unravel(kept, kept.rank, group + 1)[1] - out_offset if past else 0
+            write_row(
                 kind,
                 source,
                 past,
@@ -2745,10 +2743,10 @@ def _tile_at(kind, how, kept, x, out, item):
     size, vector = item_size(kind), lane_count(kind) * item_size(kind)
     width = how[TILE]
     inner = kept.rank - 1
-    across, step, out_step = _axis(kept, inner)
+    across, step, out_step = axis_entries(kept, inner)
     tiles = ceildiv(across, width)
     outer, number = split(item, tiles)
-    offset, out_offset = _unravel(kept, inner, outer)
+    offset, out_offset = unravel(kept, inner, outer)
     skew = (x + offset) % vector
     may_skew = step == size and out_step == size and how[RUN] == 1
     skew = skew // size if may_skew and skew % size == 0 else 0
@@ -2772,12 +2770,12 @@ def columns(dtype):
 
     @entry
     def chunk(walk, x, out, partial, begin, end):
-        how, kept, reduced = _two_tables(walk, SETTINGS, KEPT_RANK, REDUCED_RANK)
+        how, kept, reduced = two_tables(walk, SETTINGS, KEPT_RANK, REDUCED_RANK)
         lanes = lane_count(kind)
         phase, parts, block, n = how[PHASE], how[PARTS], how[BLOCK], how[TOTAL]
         logarithm, past = how[LOGARITHM] != 0, how[PAST] != 0
         copies, run = how[COPIES], how[RUN]
-        _, step, out_step = _axis(kept, kept.rank - 1)
+        _, step, out_step = axis_entries(kept, kept.rank - 1)
         share = ceildiv(n, parts)
         source = LOGARITHMS if logarithm else COMPUTED
         state_bytes = (how[TILE] // lanes + 3) * VECTOR_BYTES
@@ -2799,41 +2797,41 @@ def columns(dtype):
             stop = least(first + share, n)
             if phase == WRITE:
                 if run > 1:
-                    _restore_runs(kind, state, state_bytes, pairs, 16 * parts, tile.columns, run)
+                    restore_runs(kind, state, state_bytes, pairs, 16 * parts, tile.columns, run)
                 else:
-                    _restore(kind, state, state_bytes, pairs, 16 * parts, groups)
+                    restore_columns(kind, state, state_bytes, pairs, 16 * parts, groups)
             else:
-                _clear(kind, state, state_bytes, tile.columns)
+                clear_tile(kind, state, state_bytes, tile.columns)
                 for position in range(first, stop, block):
                     till = least(position + block + LEAD_ROWS, stop)
-                    tabled = _table_rows(reduced, table, tabled, position, till)
+                    tabled = table_rows_of_tile(reduced, table, tabled, position, till)
                     rows = least(block, stop - position)
-                    _fold_block(kind, state, state_bytes, tile, step, table, rows, spare)
+                    measure_block(kind, state, state_bytes, tile, step, table, rows, spare)
                 if copies > 1:
-                    _join(kind, state, state_bytes, groups, copies)
+                    join_copies(kind, state, state_bytes, groups, copies)
                 if phase == MEASURE:
                     pairs += 16 * part
                     if run > 1:
-                        _save_runs(kind, state, state_bytes, pairs, 16 * parts, tile.columns, run)
+                        save_runs(kind, state, state_bytes, pairs, 16 * parts, tile.columns, run)
                     else:
-                        _save(kind, state, state_bytes, pairs, 16 * parts, groups)
+                        save_columns(kind, state, state_bytes, pairs, 16 * parts, groups)
                     continue
                 if run > 1:
-                    _set_factors_of_runs(kind, state, state_bytes, tile.columns, run, logarithm)
+                    set_factors_of_runs(kind, state, state_bytes, tile.columns, run, logarithm)
                 else:
-                    _set_factors(kind, state, state_bytes, tile.columns, logarithm)
+                    set_factors(kind, state, state_bytes, tile.columns, logarithm)
             if copies > 1:
-                _repeat(kind, state, groups, copies)
-                _repeat(kind, state + state_bytes, groups, copies)
+                repeat_columns(kind, state, groups, copies)
+                repeat_columns(kind, state + state_bytes, groups, copies)
             # What is fetched meanwhile: the next tile, or rows of this one that the cache did not hold.
             ahead, later = tile.x, table + 16 * WRITE_LEAD_ROWS
             if how[NEAR] != 0:
                 ahead, later = _tile_at(kind, how, kept, x, out, number + 1).x, table
             for position in range(first, stop, block):
                 till = least(position + block + LEAD_ROWS, stop)
-                tabled = _table_rows(reduced, table, tabled, position, till)
+                tabled = table_rows_of_tile(reduced, table, tabled, position, till)
                 rows = least(block, stop - position)
-                _write_block(
+                write_block(
                     kind,
                     source,
                     past,
@@ -2879,12 +2877,12 @@ def _down(kind, x, step, ahead, out, out_step, out_ahead, rows, n, scratch, loga
             row += step
             target += out_step
             powers += VECTOR_BYTES
-        high, low = _sum_added(high, low, part)
-    factors = _factors(kind, high, low, logarithm)
+        high, low = sum_added(high, low, part)
+    factors = factors_of(kind, high, low, logarithm)
     row, target, powers = x, out, scratch
     for _ in range(rows):
         if logarithm:
-            value = _result(LOGARITHMS, kind, load_lanes(kind, row, None, n), tops, factors)
+            value = results_of(LOGARITHMS, kind, load_lanes(kind, row, None, n), tops, factors)
         else:
             value = times(peek(kind, powers), factors)
         store_lanes(kind, target, None, n, value)
@@ -2925,21 +2923,21 @@ def planes(dtype):
 
     @entry
     def chunk(walk, x, out, _partial, begin, end):
-        how, kept, reduced = _two_tables(walk, SETTINGS, KEPT_RANK, REDUCED_RANK)
+        how, kept, reduced = two_tables(walk, SETTINGS, KEPT_RANK, REDUCED_RANK)
         size, lanes = item_size(kind), lane_count(kind)
         logarithm = how[LOGARITHM] != 0
         inner = kept.rank - 1
-        columns = _entry(kept, inner, AXIS_SIZE)
+        columns = axis_entry(kept, inner, AXIS_SIZE)
         outer = Axes(kept.entries, inner)
-        in_row, step, out_step = _axis(kept, inner - 1)
-        rows, row_step, out_row_step = _axis(reduced, 0)
+        in_row, step, out_step = axis_entries(kept, inner - 1)
+        rows, row_step, out_row_step = axis_entries(reduced, 0)
         few_rows = rows in WRITTEN_OUT
         further = planes_ahead(rows, columns * size)
         ahead, out_ahead = further * step, further * out_step
         scratch = allocate(rows * VECTOR_BYTES)
         item = begin
         while item < end:
-            offset, out_offset, count = _run_at(outer, item, end)
+            offset, out_offset, count = run_at(outer, item, end)
             start, target = x + offset, out + out_offset
             item += count
             last = columns_before(item, in_row, columns, how[LAST_COLUMNS])
@@ -3012,4 +3010,4 @@ def combine(walk, _x, _out, partial, begin, end):
             scale = math.exp(load_double(partial, place + 2 * p) - top)
             added += load_double(partial, place + 2 * p + 1) * scale
         store_double(partial, place, top)
-        store_double(partial, place + 1, _factor(added, logarithm))
+        store_double(partial, place + 1, factor_of(added, logarithm))

@@ -1157,7 +1157,7 @@ class Runs(NamedTuple):
 
 
 class Scratch(NamedTuple):
-    """Scratch memory of a chunk: addresses, and a box as _windows fills it."""
+    """Scratch memory of a chunk: addresses, and a box as window_of fills it."""
 
     offsets: Any  # of a window's elements but for the last axis, and twice their positions: two tables of int64
     positions: Any
@@ -1538,7 +1538,7 @@ SLACK_BYTES = NEAR_STRIDE * GAP_BYTES
 
 
 @helper
-def _tables(walk):
+def pool_tables(walk):
     """The settings, and the tables batch and spatial."""
     how = integers(walk)
     batch = walk + 8 * SETTINGS
@@ -1620,7 +1620,7 @@ class Window(NamedTuple):
 
 
 @helper
-def _between(spatial, d, output, low, high):
+def elements_between(spatial, d, output, low, high):
     """(first, count): the elements, by number, of a window along axis d whose positions are low to high - 1."""
     axis = axis_of(spatial, d, COLUMNS)
     start = output * axis[STRIDE] - axis[PADDING]
@@ -1636,7 +1636,7 @@ def _between(spatial, d, output, low, high):
 
 
 @helper
-def _windows(spatial, axes, row, box):
+def window_of(spatial, axes, row, box):
     """The window of output position `row`, row-major in the first `axes` axes.
 
     Fills the box.
@@ -1650,7 +1650,7 @@ def _windows(spatial, axes, row, box):
         axis = axis_of(spatial, d, COLUMNS)
         dilation = axis[DILATION]
         row, digit = split(row, axis[OUT_SIZE])
-        first, count = _between(spatial, d, digit, FIRST_POSITION, axis[SIZE])
+        first, count = elements_between(spatial, d, digit, FIRST_POSITION, axis[SIZE])
         start = digit * axis[STRIDE] - axis[PADDING] + first * dilation
         total *= count
         inside = axis_of(box, d, BOX_COLUMNS)
@@ -1665,7 +1665,7 @@ def _windows(spatial, axes, row, box):
 
 
 @helper
-def _element(box, axes, number):
+def element_at(box, axes, number):
     """Input offset and position of a window's element, counted from the first inside."""
     offset = 0
     position = 0
@@ -1743,7 +1743,7 @@ class RunDivisors(NamedTuple):
 
 
 @intrinsic
-def store_sums(
+def _store_sums(
     _context: Any,
     destination: Any,
     runs: Any,
@@ -1798,7 +1798,7 @@ class OutputBlock(NamedTuple):
 
 
 @helper
-def _write_lines(
+def write_lines(
     how,
     spatial,
     outputs,
@@ -1844,7 +1844,7 @@ def _write_lines(
         line_at = line + plane * planes.line + again_row * line_step
         scales = by_row + again_row * size
         for r in range(1 if plain else runs):
-            unsure = store_sums(
+            unsure = _store_sums(
                 Destination(to if plain else spare, planes.out, run_out),
                 Runs(
                     line=line_at + r * along,
@@ -1870,24 +1870,24 @@ def _write_lines(
 
 
 @helper
-def _counted(spatial, d, output):
+def counted_in_window(spatial, d, output):
     """Elements of a window along axis d that count in its divisor."""
     axis = axis_of(spatial, d, COLUMNS)
-    return _between(spatial, d, output, axis[LOW], axis[HIGH])[1]
+    return elements_between(spatial, d, output, axis[LOW], axis[HIGH])[1]
 
 
 @helper
-def _divisor(spatial, axes, row):
+def divisor_of(spatial, axes, row):
     """The divisor of output position `row`, row-major in the first `axes` axes."""
     divisor = 1.0
     for d in range(axes - 1, -1, -1):
         row, digit = split(row, axis_of(spatial, d, COLUMNS)[OUT_SIZE])
-        divisor *= _counted(spatial, d, digit)
+        divisor *= counted_in_window(spatial, d, digit)
     return divisor
 
 
 @helper
-def _set_divisors(spatial, d, line, first, count, pitch, ranks):
+def set_divisors(spatial, d, line, first, count, pitch, ranks):
     """Fill a line with the divisors of `count` windows along axis d, from number `first` on, each `pitch` times.
 
     Those between the edges are alike, and set at once: averages of rows of several tiles take 0.25 to 0.5 of the time.
@@ -1901,19 +1901,19 @@ def _set_divisors(spatial, d, line, first, count, pitch, ranks):
     while i < count:
         output = first + i
         alike = least(end - output, count - i) if begin <= output < end else 1
-        counted = float(_counted(spatial, d, output))
+        counted = float(counted_in_window(spatial, d, output))
         set_sums(line + i * size, alike * pitch, counted, ranks)
         i += alike
 
 
 @helper
-def _set_products(spatial, line, row, rows, column, columns, ranks):
+def set_products(spatial, line, row, rows, column, columns, ranks):
     """Fill a line with the divisors of windows along both of two axes, row by row; behind them are those of columns."""
     size = rank_size(ranks)
     by_column = line + rows * columns * size
-    _set_divisors(spatial, 1, by_column, column, columns, 1, ranks)
+    set_divisors(spatial, 1, by_column, column, columns, 1, ranks)
     for i in range(rows):
-        by_row = _counted(spatial, 0, row + i)
+        by_row = counted_in_window(spatial, 0, row + i)
         for j in range(columns):
             counted = by_row * get_sum(by_column, j, ranks)
             set_sums(line + (i * columns + j) * size, 1, counted, ranks)
@@ -1925,7 +1925,7 @@ BLOCK_WINDOW = 9  # rows of windows that are joined block by block, at least: 0.
 
 
 @helper
-def _double(target, rest, source, n, window, unit, ranks):
+def double_lines(target, rest, source, n, window, unit, ranks):
     """Join the n ranks of lines over parts of a window, in steps of `unit` ranks, until few are left.
 
     Returns where the lines are then, and the pieces that make a window. The last may overlap; where it may not, for
@@ -1966,7 +1966,7 @@ def _double(target, rest, source, n, window, unit, ranks):
 
 @helper
 def _fold_blocks(how, axis, folded, doubled, several, some, span, low, high, ranks):
-    """As _fold_rows, block by block of windows that have a row in common, to lines at `doubled`.
+    """As fold_window_rows, block by block of windows that have a row in common, to lines at `doubled`.
 
     A line has a vector at least: what is written of one beyond `high` is padding, of the next line before `low` too.
     """
@@ -1992,7 +1992,7 @@ def _fold_blocks(how, axis, folded, doubled, several, some, span, low, high, ran
 
 
 @helper
-def _fold_rows(how, axis, scratch, several, some, span, low, high, ranks):
+def fold_window_rows(how, axis, scratch, several, some, span, low, high, ranks):
     """Fold lines of rows of the input, of several planes, to those of `some` rows of windows.
 
     Of a line the ranks from `low` to `high` - 1 are not padding. Returns where the lines are then, over those that were
@@ -2009,7 +2009,9 @@ def _fold_rows(how, axis, scratch, several, some, span, low, high, ranks):
     if by_blocks:
         _fold_blocks(how, axis, folded, doubled, several, some, span, low, high, ranks)
         return doubled
-    source, pieces = _double(doubled, rest, folded, several * span, window, dilation * line, ranks)
+    source, pieces = double_lines(
+        doubled, rest, folded, several * span, window, dilation * line, ranks
+    )
     # Rows that move together. In place only if the vector more that is written is not read later.
     alike = some if stride == 1 else 1
     in_place = alike == some and (window - 1) * dilation * line * size >= VECTOR_BYTES
@@ -2275,7 +2277,7 @@ def _moved(builder: Any, way: str, bits: Any, used: Any) -> Any:
 
 
 @intrinsic
-def spread_ranks(
+def _spread_ranks(
     _context: Any, line: Any, source: Any, table: Any, count: Any, ranks: Any, rule: Any
 ) -> Any:
     """Rank contiguous elements into so many vectors: each in a lane that is in use, and padding in others."""
@@ -2365,7 +2367,7 @@ def packed_chunk(ranks, read_rule, store):
 
     @entry
     def chunk(walk, x, out, _other, begin, end):
-        how, batch, spatial = _tables(walk)
+        how, batch, spatial = pool_tables(walk)
         rule = read_rule(how)
         size, line, buffer = rank_size(ranks), how[LINE], how[BUFFER]
         spread = allocate(buffers * buffer)
@@ -2386,11 +2388,11 @@ def packed_chunk(ranks, read_rule, store):
         kept = (row_axis[OUT_SIZE] - 1) * line + (axis[OUT_SIZE] - 1) * axis[STRIDE] + 1 + reach
         for item in range(begin, end):
             first = least(item * how[PLANES], planes - how[PLANES])
-            spread_ranks(spread, x + first * step, entries, head[ENTRIES], ranks, rule)
+            _spread_ranks(spread, x + first * step, entries, head[ENTRIES], ranks, rule)
             source, pieces = spread, Pieces(1, window, row_unit, row_reach)
             # Sums of few rows are added one by one, as by lines: results do not depend on the layout.
             if not sums or how[TALL] != 0:
-                source, pieces = _double(
+                source, pieces = double_lines(
                     doubled, rest, spread, n + row_reach, window, row_unit, ranks
                 )
             if how[KEPT] > 0:
@@ -2406,7 +2408,7 @@ def packed_chunk(ranks, read_rule, store):
             elif pieces.count > 1:
                 fold_line(doubled, source, n, pieces, ranks)
                 source = doubled
-            source, pieces = _double(
+            source, pieces = double_lines(
                 doubled,
                 rest,
                 source,
@@ -2563,7 +2565,7 @@ def _each_position(
 
 
 @intrinsic
-def rank_positions(
+def _rank_positions(
     _context: Any, target: Any, source: Any, positions: Any, ranks: Any, rule: Any
 ) -> Any:
     """Rank a vector of planes, from `source` on: vectors for each position.
@@ -2683,7 +2685,7 @@ def transposed_sums(
 
 
 @intrinsic
-def join_windows(
+def _join_windows(
     _context: Any, target: Any, source: Any, lines: Any, along: Any, ranks: Any
 ) -> Any:
     """Join the vectors of each of so many lines to those of its windows.
@@ -2788,7 +2790,7 @@ def transposed_chunk(ranks, read_rule, store):
 
     @entry
     def chunk(walk, x, out, other, begin, end):
-        how, batch, spatial = _tables(walk)
+        how, batch, spatial = pool_tables(walk)
         rule = read_rule(how)
         parts = rank_parts(ranks)
         lanes, share, tile = size // element_size(ranks), how[ROWS], how[TILE]
@@ -2818,7 +2820,7 @@ def transposed_chunk(ranks, read_rule, store):
             # Rows an odd number of vectors apart are in different sets of the caches.
             pitch = across.n | 1 if step == element_size(ranks) else across.n
             source = x + x_offset + plane * step + top * row_axis[STEP] + left * axis[STEP]
-            rank_positions(
+            _rank_positions(
                 first,
                 source,
                 Positions(down.n, across.n, pitch, row_axis[STEP], axis[STEP], step),
@@ -2828,10 +2830,10 @@ def transposed_chunk(ranks, read_rule, store):
             line, out_line = pitch * size, across.windows * size
             for k in range(parts):
                 here, there = first.address + k * part, second.address + k * part
-                join_windows(
+                _join_windows(
                     Vectors(there, size, line), Vectors(here, size, line), across.n, down, ranks
                 )
-                join_windows(
+                _join_windows(
                     Vectors(here, out_line, size),
                     Vectors(there, line, size),
                     down.windows,
@@ -2917,7 +2919,7 @@ def _fill_tables(box, spatial, axes, total, first, count, offsets, positions):
     row_step, row_weight = axis[DILATION] * axis[STEP], axis[DILATION] * axis[WEIGHT]
     for r in range(count):
         row, number = split(first + r, total)
-        offset, position = _element(box, axes, number)
+        offset, position = element_at(box, axes, number)
         place = 2 * (position + row * row_weight)
         store_integer(np.int64(0), offsets + r * 8, offset + row * row_step)
         store_integer(np.int64(0), positions + r * 8, place)
@@ -3070,7 +3072,7 @@ def line_chunk(ranks, read_rule, block, store):
 
     @entry
     def chunk(walk, x, out, indices, begin, end):
-        how, batch, spatial = _tables(walk)
+        how, batch, spatial = pool_tables(walk)
         rule = read_rule(how)
         buffer, before = how[BUFFER], aligned(8 * (2 * TABLE + BOX_COLUMNS * how[SPATIAL]))
         memory = allocate(before + how[SCRATCH])
@@ -3123,7 +3125,7 @@ def line_chunk(ranks, read_rule, block, store):
             outer, row = split(outer, outers)
             if row != outer_row:
                 outer_row = row
-                window = _windows(spatial, outer_axes, outer_row, scratch.box)
+                window = window_of(spatial, outer_axes, outer_row, scratch.box)
                 table = window.total * (1 if tall else row_axis[WINDOW])
                 _fill_tables(
                     scratch.box,
@@ -3184,12 +3186,14 @@ def line_chunk(ranks, read_rule, block, store):
             finished = lines
             if tall:
                 ends = low * pitch, high * pitch
-                finished = _fold_rows(how, row_axis, scratch, several, some, apart, *ends, ranks)
+                finished = fold_window_rows(
+                    how, row_axis, scratch, several, some, apart, *ends, ranks
+                )
                 if finished == lines:
                     last_first = -1  # these lines are to be cleared again
                 apart = some * line
             in_all = several * apart
-            finished, pieces = _double(
+            finished, pieces = double_lines(
                 scratch.doubled, scratch.rest, finished, in_all, axis[WINDOW], unit, ranks
             )
             if pitch == 1 and stride > NEAR_STRIDE:
@@ -3492,7 +3496,7 @@ def _sum(first, box, axes, total, p, top, sums, ranks):
     result = 0.0
     lost = 0.0
     for row in range(total // most(n, 1)):
-        place = first + _element(box, axes - 1, row)[0]
+        place = first + element_at(box, axes - 1, row)[0]
         if by_runs:
             add_run(sums, place, n, top, power, ranks)
             continue
@@ -3522,7 +3526,7 @@ def window_norm(first, box, axes, total, p, sums, ranks):
     adjoining = step == element_size(ranks) and n >= RUN_SUMS
     top = 0.0
     for row in range(total // most(n, 1)):
-        place = first + _element(box, axes - 1, row)[0]
+        place = first + element_at(box, axes - 1, row)[0]
         if adjoining:
             value = greatest_magnitude(place, n, ranks)
             if math.isnan(value):
@@ -3555,7 +3559,7 @@ def _add_columns(totals, losses, first, box, axes, rows, columns, step, p, ranks
     for i in range(columns):
         totals[i] = losses[i] = 0.0
     for row in range(rows):
-        place = first + _element(box, axes - 1, row)[0]
+        place = first + element_at(box, axes - 1, row)[0]
         for i in range(columns):
             value = load_float(ranks, place + i * step)
             totals[i], losses[i] = _plus(totals[i], losses[i], _added(value, int(p)))
@@ -3582,7 +3586,7 @@ def sums_together(spatial, axes, edge, position, column, limit, plane, box, p, s
     group = window_group(axis, column, limit, edge)
     if group.shared_from >= group.shared_to:
         return 0
-    whole = _windows(spatial, axes, position, box)
+    whole = window_of(spatial, axes, position, box)
     inside = axis_of(box, inner, BOX_COLUMNS)
     first, rows = plane + whole.offset, whole.total // inside[INSIDE]
 
@@ -3631,12 +3635,12 @@ def _store_averages(
     by_column = scratch.divisors
     by_row = by_column + outputs.columns * pitch * size
     if outputs.new_column:
-        _set_divisors(spatial, inner, by_column, outputs.column, outputs.columns, pitch, ranks)
-    by_outer = _divisor(spatial, inner - 1, outputs.outer) if outputs.new_place else 0.0
+        set_divisors(spatial, inner, by_column, outputs.column, outputs.columns, pitch, ranks)
+    by_outer = divisor_of(spatial, inner - 1, outputs.outer) if outputs.new_place else 0.0
     for i in range(outputs.rows if outputs.new_place else 0):
-        counted = by_outer * _counted(spatial, inner - 1, outputs.row + i)
+        counted = by_outer * counted_in_window(spatial, inner - 1, outputs.row + i)
         set_sums(by_row + i * size, 1, counted, ranks)
-    _write_lines(
+    write_lines(
         how,
         spatial,
         OutputBlock(outputs.rows, outputs.columns, outputs.lanes),
@@ -3659,7 +3663,7 @@ def _store_norms(how, spatial, outputs, places, planes, line_at, pieces, scratch
     Where one is not certain to be right, the int64 at the other array is set to 1: `direct` computes those anew. Here
     the code for it would be a fifth of the compilation.
     """
-    doubtful = _write_lines(
+    doubtful = write_lines(
         how,
         spatial,
         OutputBlock(outputs.rows, outputs.columns, outputs.lanes),
@@ -3711,7 +3715,7 @@ def _store_transposed_averages(
     """Store the outputs of a tile of planes, of sums that are to be divided."""
     rows, columns = positions.rows, positions.columns
     if tile.new:
-        _set_products(spatial, divisors, tile.row, rows, tile.column, columns, ranks)
+        set_products(spatial, divisors, tile.row, rows, tile.column, columns, ranks)
     transposed_sums(target, source, positions, divisors, ranks, None)
 
 
@@ -3743,7 +3747,7 @@ def direct(dtype):
 
     @entry
     def chunk(walk, x, out, _other, begin, end):
-        how, batch, spatial = _tables(walk)
+        how, batch, spatial = pool_tables(walk)
         axes, share = how[SPATIAL], how[ROWS]
         inner = axes - 1
         axis = axis_of(spatial, inner, COLUMNS)
@@ -3765,7 +3769,7 @@ def direct(dtype):
             while position < stop:
                 outer, column = split(position, n)
                 beside = least(n - column, stop - position)
-                target = out + out_offset + _windows(spatial, inner, outer, box).out
+                target = out + out_offset + window_of(spatial, inner, outer, box).out
                 target += column * out_step
                 shared = 0
                 if how[EDGE] != 0:
@@ -3788,7 +3792,7 @@ def direct(dtype):
                     if p > 0:
                         value **= 1.0 / p
                     else:
-                        value /= _divisor(spatial, axes, position + i)
+                        value /= divisor_of(spatial, axes, position + i)
                     store_float(ranks, target + i * out_step, value)
                 if shared > 0:
                     position += shared
@@ -3801,13 +3805,13 @@ def direct(dtype):
                         value = load_float(ranks, place)
                         if not (0.0 < value < sure_from or value > sure_to):
                             continue
-                    window = _windows(spatial, axes, position + i, box)
+                    window = window_of(spatial, axes, position + i, box)
                     first = x + x_offset + window.offset
                     if p > 0:
                         value = window_norm(first, box, axes, window.total, p, scratch, ranks)
                     else:
                         value = window_sum(first, box, axes, window.total, scratch, ranks)
-                        value /= _divisor(spatial, axes, position + i)
+                        value /= divisor_of(spatial, axes, position + i)
                     store_float(ranks, place, value)
                 position += beside
         release(scratch)
