@@ -11,12 +11,11 @@ from numba.core import cgutils
 from numba.extending import intrinsic
 
 from few_lanes import _load_few
-from greatest import _element_bits, _inverted, _parts, _resize, farthest
+from greatest import _element_bits, _inverted, _low, _parts, _resize, farthest
 from loops import _by_count, _cases, _rounds
 from memory import (
     NEAR_STEPS,
     VECTOR_BYTES,
-    _collected,
     _load,
     _load_apart,
     _pointer,
@@ -25,7 +24,16 @@ from memory import (
     _store,
 )
 from order_key import _rule
-from ranks import Ranks, _joined, _least, _width
+from rank_lanes import (
+    _collected_ranks,
+    _held,
+    _joined,
+    _least,
+    _load_ranks,
+    _selected,
+    _store_ranks,
+)
+from ranks import Ranks, _width
 from stores import _store_lanes, _store_past
 from strips import WIDEST, _after, _place, _runs, _vector
 from target import _zen
@@ -136,7 +144,7 @@ def clear_ranks(_context: Any, line: Any, n: Any, ranks: Any) -> Any:
         start = _pointer(builder, values[0])
         stop = builder.mul(values[1], i64(ranks.ranks.bytes))
         with cgutils.for_range_slice(builder, i64(0), stop, i64(VECTOR_BYTES), i64) as (offset, _):
-            _store(builder, _least(vector), builder.gep(start, [offset]))
+            _store_ranks(builder, _least(_held(vector)), builder.gep(start, [offset]))
         return context.get_dummy_value()
 
     return types.void(types.int64, types.int64, ranks), codegen
@@ -159,8 +167,9 @@ def _rank_rows(
         ahead, level = builder.select(places, i64(AHEAD_IN_ROW), ahead), 1
     whole = _vector(element, WIDEST if ranks.positions else 1)
     if ranks.positions:
-        numbers = ir.Constant(whole, list(range(0, 2 * whole.count, 2)))
-        along = _splat(builder, _resize(builder, rows.along, element), whole)
+        low = ir.VectorType(_low(element, ranks.element), whole.count)
+        numbers = ir.Constant(low, list(range(0, 2 * low.count, 2)))
+        along = _splat(builder, _resize(builder, rows.along, low.element), low)
         steps = builder.mul(along, numbers)
     fresh = builder.trunc(values[3], ir.IntType(1))
 
@@ -168,16 +177,19 @@ def _rank_rows(
         rounds: Any, vector: Any, plane: Any, number: Any, column: Any, done: Any, few: Any
     ) -> None:
         narrow = ir.VectorType(ranks.element, vector.count)
-        best, least = cgutils.alloca_once(builder, vector), _least(vector)
+        held = _held(vector)
+        best, least = cgutils.alloca_once(builder, held), _least(held)
         size = i64(ranks.bytes)
         steps_to = (plane, planes.line), (number, lines.place_step), (column, size)
         place = _place(builder, lines.place, *steps_to)
         if ranks.sums:
             builder.store(least, best)
         else:
-            old = _load(builder, place, vector)
-            lowest = _splat(builder, ranks.lowest(builder, rule), vector)
-            begin = lowest if few is None else builder.select(few.mask, lowest, least)
+            old = _load_ranks(builder, place, vector)
+            begin = least
+            if not ranks.positions:
+                lowest = _splat(builder, ranks.lowest(builder, rule), vector)
+                begin = lowest if few is None else builder.select(few.mask, lowest, least)
             builder.store(builder.select(fresh, begin, old), best)
         step = rows.step if apart else i64(narrow.element.width // 8)
         steps_to = (plane, planes.source), (number, lines.source_step), (column, step)
@@ -186,8 +198,8 @@ def _rank_rows(
         if ranks.positions:
             start = builder.add(lines.position, builder.mul(number, lines.position_step))
             start = builder.add(start, builder.mul(column, rows.along))
-            start = _inverted(builder, start, element, ranks.element.width)
-            start = builder.sub(_splat(builder, start, vector), steps)
+            start = _inverted(builder, start, element, ranks.element)
+            start = builder.sub(_splat(builder, start, low), steps)
 
         def join_row(row: Any) -> None:
             offset = builder.load(builder.gep(offsets, [row]))
@@ -196,7 +208,7 @@ def _rank_rows(
             where = None
             if ranks.positions:
                 where = builder.load(builder.gep(positions, [row]))
-                where = _splat(builder, _resize(builder, where, element), vector)
+                where = _splat(builder, _resize(builder, where, low.element), low)
                 where = builder.sub(start, where)
             if apart:
                 address = builder.ptrtoint(pointer, i64)
@@ -206,13 +218,13 @@ def _rank_rows(
                 bits = _load_few(builder, pointer, few, narrow)
             rank = ranks.of(context, builder, bits, where, rule)
             if few is not None:
-                rank = builder.select(few.mask, rank, least)
+                rank = _selected(builder, few.mask, rank, least)
             builder.store(_joined(builder, rank, builder.load(best)), best)
 
         _rounds(builder, rounds, join_row)
         found = builder.load(best)
         if not ranks.sums:
-            _store(builder, found, place)
+            _store_ranks(builder, found, place)
             return
         with builder.if_else(fresh) as (then, otherwise):
             with then:
@@ -267,15 +279,15 @@ def _folded(
     i64 = last.type
     size = vector.count * _width(vector.element) // 8
     places = [builder.gep(source, [i64(i * size)]) for i in range(vectors)]
-    best = [cgutils.alloca_once(builder, vector) for _ in range(vectors)]
+    best = [cgutils.alloca_once(builder, _held(vector)) for _ in range(vectors)]
     several = builder.icmp_signed(">", i64(count) if isinstance(count, int) else count, i64(1))
     first = builder.select(several, i64(0), last)
     for one, place in zip(best, places, strict=True):
-        builder.store(_load(builder, builder.gep(place, [first]), vector), one)
+        builder.store(_load_ranks(builder, builder.gep(place, [first]), vector), one)
 
     def join(offset: Any) -> None:
         for one, place in zip(best, places, strict=True):
-            rank = _load(builder, builder.gep(place, [offset]), vector)
+            rank = _load_ranks(builder, builder.gep(place, [offset]), vector)
             builder.store(_joined(builder, builder.load(one), rank), one)
 
     between = count - 2 if isinstance(count, int) else builder.sub(count, i64(2))
@@ -306,7 +318,7 @@ def fold_line(_context: Any, target: Any, source: Any, n: Any, pieces: Any, rank
         stop = builder.mul(n, size)
         with cgutils.for_range_slice(builder, i64(0), stop, i64(VECTOR_BYTES), i64) as (offset, _):
             (best,) = _folded(builder, builder.gep(near, [offset]), 1, vector, shifts)
-            _store(builder, best, builder.gep(to, [offset]))
+            _store_ranks(builder, best, builder.gep(to, [offset]))
         return context.get_dummy_value()
 
     return types.void(types.int64, types.int64, types.int64, pieces, ranks), codegen
@@ -340,7 +352,8 @@ def fold_block(
         i64 = n.type
         one, size, lanes = i64(1), i64(ranks.ranks.bytes), i64(vector.count)
         end = builder.sub(n, lanes)
-        best = cgutils.alloca_once(builder, vector)
+        least = _least(_held(vector))
+        best = cgutils.alloca_once(builder, least.type)
 
         def strip(plane: Any, first: Any) -> None:
             rows = _place(builder, source, (plane, source_plane), (first, size))
@@ -350,22 +363,22 @@ def fold_block(
                 return builder.gep(start, [builder.mul(row, step)])
 
             def join_row(row: Any) -> Any:
-                rank = _load(builder, place(rows, row), vector)
+                rank = _load_ranks(builder, place(rows, row), vector)
                 joined = _joined(builder, rank, builder.load(best))
                 builder.store(joined, best)
                 return joined
 
-            builder.store(_least(vector), best)
+            builder.store(least, best)
             with cgutils.for_range(builder, builder.sub(window, count)) as loop:
                 join_row(builder.add(count, loop.index))
             with cgutils.for_range(builder, count) as loop:
                 row = builder.sub(builder.sub(count, one), loop.index)
-                _store(builder, join_row(row), place(windows, row))
-            builder.store(_least(vector), best)
+                _store_ranks(builder, join_row(row), place(windows, row))
+            builder.store(least, best)
             with cgutils.for_range_slice(builder, one, count, one, i64) as (row, _):
                 more = join_row(builder.add(builder.sub(window, one), row))
-                rank = _load(builder, place(windows, row), vector)
-                _store(builder, _joined(builder, rank, more), place(windows, row))
+                rank = _load_ranks(builder, place(windows, row), vector)
+                _store_ranks(builder, _joined(builder, rank, more), place(windows, row))
 
         with (
             cgutils.for_range(builder, planes) as loop,
@@ -404,7 +417,7 @@ def _fold_runs(
         source = _place(builder, runs.line, *steps)
         joined = _folded(builder, source, stride, vector, (count, *shifts))
         places = list(range(0, stride * vector.count, stride))
-        run(plane, number, _collected(builder, joined, places), first, few)
+        run(plane, number, _collected_ranks(builder, joined, places), first, few)
 
     def strips(stride: int, halves: bool, count: Any) -> None:
         counts = runs.planes, runs.count, runs.n

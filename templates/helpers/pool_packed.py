@@ -31,7 +31,8 @@ from memory import (
 from order_key import _rule
 from pool_line import AHEAD, Pieces, _folded, fold_line
 from pool_settings import BUFFER, KEPT, LINE, PLANE, PLANES, TABLE_AT, TALL, pool_tables
-from ranks import _joined, _least, rank_size
+from rank_lanes import _joined, _least
+from ranks import rank_size
 from strips import _vector
 from sums import _nearest_bits
 from walk import axis_of, integers

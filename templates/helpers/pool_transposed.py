@@ -36,7 +36,8 @@ from memory import (
 )
 from order_key import _rule
 from pool_settings import BATCH, BUFFER, ROWS, TILE, pool_tables
-from ranks import Ranks, _joined, _least, _rank_parts, element_size, rank_parts, rank_size
+from rank_lanes import _joined, _least
+from ranks import Ranks, _rank_parts, element_size, rank_parts, rank_size
 from strips import _place, _vector
 from sums import _nearest_bits
 from transposing import (

@@ -122,20 +122,3 @@ def _width(type_: Any) -> int:
     if _is_float(type_):
         return 32 if type_ == ir.FloatType() else 64
     return int(type_.width)
-
-
-def _least(type_: Any) -> Any:
-    """Padding's rank."""
-    if _is_float(type_):
-        count = type_.count if isinstance(type_, ir.VectorType) else 0
-        return ir.Constant(type_, [0.0] * count if count else 0.0)
-    if isinstance(type_, ir.VectorType):
-        return ir.Constant(type_, [-(2 ** (type_.element.width - 1))] * type_.count)
-    return ir.Constant(type_, -(2 ** (type_.width - 1)))
-
-
-def _joined(builder: Any, a: Any, b: Any) -> Any:
-    """The rank of two together."""
-    if _is_float(a.type):
-        return builder.fadd(a, b)
-    return builder.select(builder.icmp_signed(">", a, b), a, b)

@@ -17,7 +17,8 @@ from loops import _cases
 from memory import NEAR_STEPS, _load, _pointer, _shuffled, _splat, _store, split
 from pool_line import Destination, Pieces, Planes, Runs, _fold_runs, copy_element
 from pool_settings import LANE_OUT, LINE, PAST, PITCH, SPATIAL
-from ranks import _least, element_size, rank_size
+from rank_lanes import _least
+from ranks import element_size, rank_size
 from stores import _store_lanes, _store_past
 from strips import _after, _place, _runs, _vector
 from sums import Sums, _float_of, _nearest_bits

@@ -7,7 +7,8 @@ from typing import Any
 from llvmlite import ir
 
 from half import _bfloat_to_float, _half_to_float, _like, _to_16_bits
-from ranks import Ranks, _least, _scalar
+from rank_lanes import _least
+from ranks import Ranks, _scalar
 
 FLOAT_BITS = {"FLOAT16": 16, "BFLOAT16": 16, "FLOAT32": 32, "FLOAT64": 64}
 

@@ -632,23 +632,6 @@ def _width(type_: Any) -> int:
     return int(type_.width)
 
 
-def _least(type_: Any) -> Any:
-    """Padding's rank."""
-    if _is_float(type_):
-        count = type_.count if isinstance(type_, ir.VectorType) else 0
-        return ir.Constant(type_, [0.0] * count if count else 0.0)
-    if isinstance(type_, ir.VectorType):
-        return ir.Constant(type_, [-(2 ** (type_.element.width - 1))] * type_.count)
-    return ir.Constant(type_, -(2 ** (type_.width - 1)))
-
-
-def _joined(builder: Any, a: Any, b: Any) -> Any:
-    """The rank of two together."""
-    if _is_float(a.type):
-        return builder.fadd(a, b)
-    return builder.select(builder.icmp_signed(">", a, b), a, b)
-
-
 def _like(type_: Any, element: Any) -> Any:
     """`element`, or a vector of as many as `type_` has."""
     return ir.VectorType(element, type_.count) if isinstance(type_, ir.VectorType) else element
@@ -828,6 +811,96 @@ def _rounds(builder: Any, count: Any, body: Any) -> None:
     else:
         with cgutils.for_range(builder, count) as loop:
             body(loop.index)
+
+
+_HALF = ir.IntType(64)
+
+
+def _held(vector: Any) -> Any:
+    """The type that holds a vector of ranks in registers."""
+    if vector.element != ir.IntType(128):
+        return vector
+    half = ir.VectorType(_HALF, vector.count)
+    return ir.LiteralStructType([half, half])
+
+
+def _is_halved(type_: Any) -> bool:
+    return isinstance(type_, ir.LiteralStructType)
+
+
+def _halves(builder: Any, ranks: Any) -> tuple[Any, Any]:
+    """The upper and the lower halves."""
+    return builder.extract_value(ranks, 0), builder.extract_value(ranks, 1)
+
+
+def _of_halves(builder: Any, upper: Any, lower: Any) -> Any:
+    """Ranks with these upper and lower halves."""
+    ranks = ir.Constant(ir.LiteralStructType([upper.type, lower.type]), ir.Undefined)
+    return builder.insert_value(builder.insert_value(ranks, upper, 0), lower, 1)
+
+
+def _load_ranks(builder: Any, pointer: Any, vector: Any) -> Any:
+    """Load a vector of ranks of any alignment."""
+    if not _is_halved(_held(vector)):
+        return _load(builder, pointer, vector)
+    lanes = vector.count
+    pairs = _load(builder, pointer, ir.VectorType(_HALF, 2 * lanes))
+    lower, upper = (_shuffled(builder, pairs, pairs, list(range(i, 2 * lanes, 2))) for i in (0, 1))
+    return _of_halves(builder, upper, lower)
+
+
+def _store_ranks(builder: Any, ranks: Any, pointer: Any) -> None:
+    """Store ranks at any alignment."""
+    if _is_halved(ranks.type):
+        upper, lower = _halves(builder, ranks)
+        lanes = upper.type.count
+        order = [lane + half for lane in range(lanes) for half in (0, lanes)]
+        ranks = _shuffled(builder, lower, upper, order)
+    _store(builder, ranks, pointer)
+
+
+def _least(type_: Any) -> Any:
+    """Padding's rank."""
+    if _is_halved(type_):
+        upper, lower = type_.elements
+        return ir.Constant(type_, [_least(upper), ir.Constant(lower, None)])
+    if _is_float(type_):
+        count = type_.count if isinstance(type_, ir.VectorType) else 0
+        return ir.Constant(type_, [0.0] * count if count else 0.0)
+    if isinstance(type_, ir.VectorType):
+        return ir.Constant(type_, [-(2 ** (type_.element.width - 1))] * type_.count)
+    return ir.Constant(type_, -(2 ** (type_.width - 1)))
+
+
+def _joined(builder: Any, a: Any, b: Any) -> Any:
+    """The rank of two together."""
+    if _is_halved(a.type):
+        (upper, lower), (upper_b, lower_b) = _halves(builder, a), _halves(builder, b)
+        same = builder.icmp_signed("==", upper, upper_b)
+        below = builder.and_(same, builder.icmp_unsigned(">", lower, lower_b))
+        return _selected(
+            builder, builder.or_(builder.icmp_signed(">", upper, upper_b), below), a, b
+        )
+    if _is_float(a.type):
+        return builder.fadd(a, b)
+    return builder.select(builder.icmp_signed(">", a, b), a, b)
+
+
+def _selected(builder: Any, mask: Any, a: Any, b: Any) -> Any:
+    """Ranks of `a` in the masked lanes, of `b` in others."""
+    if not _is_halved(a.type):
+        return builder.select(mask, a, b)
+    (upper, lower), (upper_b, lower_b) = _halves(builder, a), _halves(builder, b)
+    upper = builder.select(mask, upper, upper_b)
+    return _of_halves(builder, upper, builder.select(mask, lower, lower_b))
+
+
+def _collected_ranks(builder: Any, vectors: list[Any], places: list[int]) -> Any:
+    """As _collected, of ranks."""
+    if not _is_halved(vectors[0].type):
+        return _collected(builder, vectors, places)
+    halves = zip(*(_halves(builder, vector) for vector in vectors), strict=True)
+    return _of_halves(builder, *(_collected(builder, list(half), places) for half in halves))
 
 
 PIECE_BYTES = 16  # that go past the caches at once: arrays begin at multiples of no more
@@ -1015,7 +1088,7 @@ def clear_ranks(_context: Any, line: Any, n: Any, ranks: Any) -> Any:
         start = _pointer(builder, values[0])
         stop = builder.mul(values[1], i64(ranks.ranks.bytes))
         with cgutils.for_range_slice(builder, i64(0), stop, i64(VECTOR_BYTES), i64) as (offset, _):
-            _store(builder, _least(vector), builder.gep(start, [offset]))
+            _store_ranks(builder, _least(_held(vector)), builder.gep(start, [offset]))
         return context.get_dummy_value()
 
     return types.void(types.int64, types.int64, ranks), codegen
@@ -1032,15 +1105,15 @@ def _folded(
     i64 = last.type
     size = vector.count * _width(vector.element) // 8
     places = [builder.gep(source, [i64(i * size)]) for i in range(vectors)]
-    best = [cgutils.alloca_once(builder, vector) for _ in range(vectors)]
+    best = [cgutils.alloca_once(builder, _held(vector)) for _ in range(vectors)]
     several = builder.icmp_signed(">", i64(count) if isinstance(count, int) else count, i64(1))
     first = builder.select(several, i64(0), last)
     for one, place in zip(best, places, strict=True):
-        builder.store(_load(builder, builder.gep(place, [first]), vector), one)
+        builder.store(_load_ranks(builder, builder.gep(place, [first]), vector), one)
 
     def join(offset: Any) -> None:
         for one, place in zip(best, places, strict=True):
-            rank = _load(builder, builder.gep(place, [offset]), vector)
+            rank = _load_ranks(builder, builder.gep(place, [offset]), vector)
             builder.store(_joined(builder, builder.load(one), rank), one)
 
     between = count - 2 if isinstance(count, int) else builder.sub(count, i64(2))
@@ -1071,7 +1144,7 @@ def fold_line(_context: Any, target: Any, source: Any, n: Any, pieces: Any, rank
         stop = builder.mul(n, size)
         with cgutils.for_range_slice(builder, i64(0), stop, i64(VECTOR_BYTES), i64) as (offset, _):
             (best,) = _folded(builder, builder.gep(near, [offset]), 1, vector, shifts)
-            _store(builder, best, builder.gep(to, [offset]))
+            _store_ranks(builder, best, builder.gep(to, [offset]))
         return context.get_dummy_value()
 
     return types.void(types.int64, types.int64, types.int64, pieces, ranks), codegen
@@ -1103,7 +1176,7 @@ def _fold_runs(
         source = _place(builder, runs.line, *steps)
         joined = _folded(builder, source, stride, vector, (count, *shifts))
         places = list(range(0, stride * vector.count, stride))
-        run(plane, number, _collected(builder, joined, places), first, few)
+        run(plane, number, _collected_ranks(builder, joined, places), first, few)
 
     def strips(stride: int, halves: bool, count: Any) -> None:
         counts = runs.planes, runs.count, runs.n

@@ -868,23 +868,6 @@ def _width(type_: Any) -> int:
     return int(type_.width)
 
 
-def _least(type_: Any) -> Any:
-    """Padding's rank."""
-    if _is_float(type_):
-        count = type_.count if isinstance(type_, ir.VectorType) else 0
-        return ir.Constant(type_, [0.0] * count if count else 0.0)
-    if isinstance(type_, ir.VectorType):
-        return ir.Constant(type_, [-(2 ** (type_.element.width - 1))] * type_.count)
-    return ir.Constant(type_, -(2 ** (type_.width - 1)))
-
-
-def _joined(builder: Any, a: Any, b: Any) -> Any:
-    """The rank of two together."""
-    if _is_float(a.type):
-        return builder.fadd(a, b)
-    return builder.select(builder.icmp_signed(">", a, b), a, b)
-
-
 def _like(type_: Any, element: Any) -> Any:
     """`element`, or a vector of as many as `type_` has."""
     return ir.VectorType(element, type_.count) if isinstance(type_, ir.VectorType) else element
@@ -923,6 +906,96 @@ def _rounds(builder: Any, count: Any, body: Any) -> None:
     else:
         with cgutils.for_range(builder, count) as loop:
             body(loop.index)
+
+
+_HALF = ir.IntType(64)
+
+
+def _held(vector: Any) -> Any:
+    """The type that holds a vector of ranks in registers."""
+    if vector.element != ir.IntType(128):
+        return vector
+    half = ir.VectorType(_HALF, vector.count)
+    return ir.LiteralStructType([half, half])
+
+
+def _is_halved(type_: Any) -> bool:
+    return isinstance(type_, ir.LiteralStructType)
+
+
+def _halves(builder: Any, ranks: Any) -> tuple[Any, Any]:
+    """The upper and the lower halves."""
+    return builder.extract_value(ranks, 0), builder.extract_value(ranks, 1)
+
+
+def _of_halves(builder: Any, upper: Any, lower: Any) -> Any:
+    """Ranks with these upper and lower halves."""
+    ranks = ir.Constant(ir.LiteralStructType([upper.type, lower.type]), ir.Undefined)
+    return builder.insert_value(builder.insert_value(ranks, upper, 0), lower, 1)
+
+
+def _load_ranks(builder: Any, pointer: Any, vector: Any) -> Any:
+    """Load a vector of ranks of any alignment."""
+    if not _is_halved(_held(vector)):
+        return _load(builder, pointer, vector)
+    lanes = vector.count
+    pairs = _load(builder, pointer, ir.VectorType(_HALF, 2 * lanes))
+    lower, upper = (_shuffled(builder, pairs, pairs, list(range(i, 2 * lanes, 2))) for i in (0, 1))
+    return _of_halves(builder, upper, lower)
+
+
+def _store_ranks(builder: Any, ranks: Any, pointer: Any) -> None:
+    """Store ranks at any alignment."""
+    if _is_halved(ranks.type):
+        upper, lower = _halves(builder, ranks)
+        lanes = upper.type.count
+        order = [lane + half for lane in range(lanes) for half in (0, lanes)]
+        ranks = _shuffled(builder, lower, upper, order)
+    _store(builder, ranks, pointer)
+
+
+def _least(type_: Any) -> Any:
+    """Padding's rank."""
+    if _is_halved(type_):
+        upper, lower = type_.elements
+        return ir.Constant(type_, [_least(upper), ir.Constant(lower, None)])
+    if _is_float(type_):
+        count = type_.count if isinstance(type_, ir.VectorType) else 0
+        return ir.Constant(type_, [0.0] * count if count else 0.0)
+    if isinstance(type_, ir.VectorType):
+        return ir.Constant(type_, [-(2 ** (type_.element.width - 1))] * type_.count)
+    return ir.Constant(type_, -(2 ** (type_.width - 1)))
+
+
+def _joined(builder: Any, a: Any, b: Any) -> Any:
+    """The rank of two together."""
+    if _is_halved(a.type):
+        (upper, lower), (upper_b, lower_b) = _halves(builder, a), _halves(builder, b)
+        same = builder.icmp_signed("==", upper, upper_b)
+        below = builder.and_(same, builder.icmp_unsigned(">", lower, lower_b))
+        return _selected(
+            builder, builder.or_(builder.icmp_signed(">", upper, upper_b), below), a, b
+        )
+    if _is_float(a.type):
+        return builder.fadd(a, b)
+    return builder.select(builder.icmp_signed(">", a, b), a, b)
+
+
+def _selected(builder: Any, mask: Any, a: Any, b: Any) -> Any:
+    """Ranks of `a` in the masked lanes, of `b` in others."""
+    if not _is_halved(a.type):
+        return builder.select(mask, a, b)
+    (upper, lower), (upper_b, lower_b) = _halves(builder, a), _halves(builder, b)
+    upper = builder.select(mask, upper, upper_b)
+    return _of_halves(builder, upper, builder.select(mask, lower, lower_b))
+
+
+def _collected_ranks(builder: Any, vectors: list[Any], places: list[int]) -> Any:
+    """As _collected, of ranks."""
+    if not _is_halved(vectors[0].type):
+        return _collected(builder, vectors, places)
+    halves = zip(*(_halves(builder, vector) for vector in vectors), strict=True)
+    return _of_halves(builder, *(_collected(builder, list(half), places) for half in halves))
 
 
 class Greatest(Ranks):
@@ -973,20 +1046,24 @@ def _rank(builder: Any, bits: Any, position: Any, element: Any, rule: Rule) -> A
         flip = flip.type(0)
     key = _order_key(builder, bits, Rule(flip, nan_key, inf))
     wanted = _like(bits.type, element)
-    width = _scalar(bits.type).width
-    low = _splat(builder, element(element.width - width), wanted)
-    if inf is None:
-        return builder.or_(builder.shl(builder.zext(key, wanted), low), position)
-    sign = builder.lshr(bits, _splat(builder, _scalar(bits.type)(width - 1), bits.type))
-    if wanted != element and element.width == 2 * width:
-        # Sign and key in one shuffle, in place of two extensions, a shift and a join (0.85 to 0.95 of the time).
+    width = bits.type.element.width
+    if inf is not None:
+        sign = builder.lshr(bits, _splat(builder, bits.type.element(width - 1), bits.type))
+        position = builder.or_(position, builder.zext(sign, position.type))
+    if element.width == 128:
+        return _of_halves(builder, key, position)
+    if element.width == 2 * width:
+        # One shuffle, in place of two extensions, a shift and a join (0.85 to 0.95 of the time).
         count = bits.type.count
-        numbers = [lane + half for lane in range(count) for half in (0, count)]
-        order = ir.Constant(ir.VectorType(ir.IntType(32), 2 * count), numbers)
-        rank = builder.bitcast(builder.shuffle_vector(sign, key, order), wanted)
-        return builder.or_(rank, position)
-    rank = builder.or_(builder.shl(builder.zext(key, wanted), low), position)
-    return builder.or_(rank, builder.zext(sign, wanted))
+        order = [lane + half for lane in range(count) for half in (0, count)]
+        return builder.bitcast(_shuffled(builder, position, key, order), wanted)
+    low = _splat(builder, element(element.width - width), wanted)
+    return builder.or_(builder.shl(builder.zext(key, wanted), low), position)
+
+
+def _low(rank: Any, element: Any) -> Any:
+    """The integer that holds the lower part of a vector's ranks, which is the position, while it is computed."""
+    return element if rank.width == 2 * element.width else rank
 
 
 def farthest(rank: int, bits: int) -> int:
@@ -994,11 +1071,11 @@ def farthest(rank: int, bits: int) -> int:
     return int(2 ** (rank - bits - 1) - 1)
 
 
-def _inverted(builder: Any, position: Any, element: Any, bits: int) -> Any:
+def _inverted(builder: Any, position: Any, rank: Any, element: Any) -> Any:
     """What stands in the lower bits of a rank for a 64-bit position: less for a later one, never 0."""
-    position = _resize(builder, position, element)
-    left = builder.sub(element(farthest(element.width, bits)), position)
-    return builder.shl(left, element(1))
+    low = _low(rank, element)
+    left = builder.sub(low(farthest(rank.width, element.width)), _resize(builder, position, low))
+    return builder.shl(left, low(1))
 
 
 def _parts(builder: Any, ranks: Any, element: Any) -> tuple[Any, Any]:
@@ -1006,6 +1083,8 @@ def _parts(builder: Any, ranks: Any, element: Any) -> tuple[Any, Any]:
 
     The lower bits of padding's are 0, those of no other.
     """
+    if _is_halved(ranks.type):
+        return _halves(builder, ranks)
     vector = ranks.type
     width = vector.element.width
     if width == 2 * element.width:
@@ -1306,7 +1385,7 @@ def clear_ranks(_context: Any, line: Any, n: Any, ranks: Any) -> Any:
         start = _pointer(builder, values[0])
         stop = builder.mul(values[1], i64(ranks.ranks.bytes))
         with cgutils.for_range_slice(builder, i64(0), stop, i64(VECTOR_BYTES), i64) as (offset, _):
-            _store(builder, _least(vector), builder.gep(start, [offset]))
+            _store_ranks(builder, _least(_held(vector)), builder.gep(start, [offset]))
         return context.get_dummy_value()
 
     return types.void(types.int64, types.int64, ranks), codegen
@@ -1329,8 +1408,9 @@ def _rank_rows(
         ahead, level = builder.select(places, i64(AHEAD_IN_ROW), ahead), 1
     whole = _vector(element, WIDEST if ranks.positions else 1)
     if ranks.positions:
-        numbers = ir.Constant(whole, list(range(0, 2 * whole.count, 2)))
-        along = _splat(builder, _resize(builder, rows.along, element), whole)
+        low = ir.VectorType(_low(element, ranks.element), whole.count)
+        numbers = ir.Constant(low, list(range(0, 2 * low.count, 2)))
+        along = _splat(builder, _resize(builder, rows.along, low.element), low)
         steps = builder.mul(along, numbers)
     fresh = builder.trunc(values[3], ir.IntType(1))
 
@@ -1338,16 +1418,19 @@ def _rank_rows(
         rounds: Any, vector: Any, plane: Any, number: Any, column: Any, done: Any, few: Any
     ) -> None:
         narrow = ir.VectorType(ranks.element, vector.count)
-        best, least = cgutils.alloca_once(builder, vector), _least(vector)
+        held = _held(vector)
+        best, least = cgutils.alloca_once(builder, held), _least(held)
         size = i64(ranks.bytes)
         steps_to = (plane, planes.line), (number, lines.place_step), (column, size)
         place = _place(builder, lines.place, *steps_to)
         if ranks.sums:
             builder.store(least, best)
         else:
-            old = _load(builder, place, vector)
-            lowest = _splat(builder, ranks.lowest(builder, rule), vector)
-            begin = lowest if few is None else builder.select(few.mask, lowest, least)
+            old = _load_ranks(builder, place, vector)
+            begin = least
+            if not ranks.positions:
+                lowest = _splat(builder, ranks.lowest(builder, rule), vector)
+                begin = lowest if few is None else builder.select(few.mask, lowest, least)
             builder.store(builder.select(fresh, begin, old), best)
         step = rows.step if apart else i64(narrow.element.width // 8)
         steps_to = (plane, planes.source), (number, lines.source_step), (column, step)
@@ -1356,8 +1439,8 @@ def _rank_rows(
         if ranks.positions:
             start = builder.add(lines.position, builder.mul(number, lines.position_step))
             start = builder.add(start, builder.mul(column, rows.along))
-            start = _inverted(builder, start, element, ranks.element.width)
-            start = builder.sub(_splat(builder, start, vector), steps)
+            start = _inverted(builder, start, element, ranks.element)
+            start = builder.sub(_splat(builder, start, low), steps)
 
         def join_row(row: Any) -> None:
             offset = builder.load(builder.gep(offsets, [row]))
@@ -1366,7 +1449,7 @@ def _rank_rows(
             where = None
             if ranks.positions:
                 where = builder.load(builder.gep(positions, [row]))
-                where = _splat(builder, _resize(builder, where, element), vector)
+                where = _splat(builder, _resize(builder, where, low.element), low)
                 where = builder.sub(start, where)
             if apart:
                 address = builder.ptrtoint(pointer, i64)
@@ -1376,13 +1459,13 @@ def _rank_rows(
                 bits = _load_few(builder, pointer, few, narrow)
             rank = ranks.of(context, builder, bits, where, rule)
             if few is not None:
-                rank = builder.select(few.mask, rank, least)
+                rank = _selected(builder, few.mask, rank, least)
             builder.store(_joined(builder, rank, builder.load(best)), best)
 
         _rounds(builder, rounds, join_row)
         found = builder.load(best)
         if not ranks.sums:
-            _store(builder, found, place)
+            _store_ranks(builder, found, place)
             return
         with builder.if_else(fresh) as (then, otherwise):
             with then:
@@ -1437,15 +1520,15 @@ def _folded(
     i64 = last.type
     size = vector.count * _width(vector.element) // 8
     places = [builder.gep(source, [i64(i * size)]) for i in range(vectors)]
-    best = [cgutils.alloca_once(builder, vector) for _ in range(vectors)]
+    best = [cgutils.alloca_once(builder, _held(vector)) for _ in range(vectors)]
     several = builder.icmp_signed(">", i64(count) if isinstance(count, int) else count, i64(1))
     first = builder.select(several, i64(0), last)
     for one, place in zip(best, places, strict=True):
-        builder.store(_load(builder, builder.gep(place, [first]), vector), one)
+        builder.store(_load_ranks(builder, builder.gep(place, [first]), vector), one)
 
     def join(offset: Any) -> None:
         for one, place in zip(best, places, strict=True):
-            rank = _load(builder, builder.gep(place, [offset]), vector)
+            rank = _load_ranks(builder, builder.gep(place, [offset]), vector)
             builder.store(_joined(builder, builder.load(one), rank), one)
 
     between = count - 2 if isinstance(count, int) else builder.sub(count, i64(2))
@@ -1476,7 +1559,7 @@ def fold_line(_context: Any, target: Any, source: Any, n: Any, pieces: Any, rank
         stop = builder.mul(n, size)
         with cgutils.for_range_slice(builder, i64(0), stop, i64(VECTOR_BYTES), i64) as (offset, _):
             (best,) = _folded(builder, builder.gep(near, [offset]), 1, vector, shifts)
-            _store(builder, best, builder.gep(to, [offset]))
+            _store_ranks(builder, best, builder.gep(to, [offset]))
         return context.get_dummy_value()
 
     return types.void(types.int64, types.int64, types.int64, pieces, ranks), codegen
@@ -1510,7 +1593,8 @@ def fold_block(
         i64 = n.type
         one, size, lanes = i64(1), i64(ranks.ranks.bytes), i64(vector.count)
         end = builder.sub(n, lanes)
-        best = cgutils.alloca_once(builder, vector)
+        least = _least(_held(vector))
+        best = cgutils.alloca_once(builder, least.type)
 
         def strip(plane: Any, first: Any) -> None:
             rows = _place(builder, source, (plane, source_plane), (first, size))
@@ -1520,22 +1604,22 @@ def fold_block(
                 return builder.gep(start, [builder.mul(row, step)])
 
             def join_row(row: Any) -> Any:
-                rank = _load(builder, place(rows, row), vector)
+                rank = _load_ranks(builder, place(rows, row), vector)
                 joined = _joined(builder, rank, builder.load(best))
                 builder.store(joined, best)
                 return joined
 
-            builder.store(_least(vector), best)
+            builder.store(least, best)
             with cgutils.for_range(builder, builder.sub(window, count)) as loop:
                 join_row(builder.add(count, loop.index))
             with cgutils.for_range(builder, count) as loop:
                 row = builder.sub(builder.sub(count, one), loop.index)
-                _store(builder, join_row(row), place(windows, row))
-            builder.store(_least(vector), best)
+                _store_ranks(builder, join_row(row), place(windows, row))
+            builder.store(least, best)
             with cgutils.for_range_slice(builder, one, count, one, i64) as (row, _):
                 more = join_row(builder.add(builder.sub(window, one), row))
-                rank = _load(builder, place(windows, row), vector)
-                _store(builder, _joined(builder, rank, more), place(windows, row))
+                rank = _load_ranks(builder, place(windows, row), vector)
+                _store_ranks(builder, _joined(builder, rank, more), place(windows, row))
 
         with (
             cgutils.for_range(builder, planes) as loop,
@@ -1574,7 +1658,7 @@ def _fold_runs(
         source = _place(builder, runs.line, *steps)
         joined = _folded(builder, source, stride, vector, (count, *shifts))
         places = list(range(0, stride * vector.count, stride))
-        run(plane, number, _collected(builder, joined, places), first, few)
+        run(plane, number, _collected_ranks(builder, joined, places), first, few)
 
     def strips(stride: int, halves: bool, count: Any) -> None:
         counts = runs.planes, runs.count, runs.n

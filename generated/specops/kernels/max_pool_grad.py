@@ -627,16 +627,6 @@ def _width(type_: Any) -> int:
     return int(type_.width)
 
 
-def _least(type_: Any) -> Any:
-    """Padding's rank."""
-    if _is_float(type_):
-        count = type_.count if isinstance(type_, ir.VectorType) else 0
-        return ir.Constant(type_, [0.0] * count if count else 0.0)
-    if isinstance(type_, ir.VectorType):
-        return ir.Constant(type_, [-(2 ** (type_.element.width - 1))] * type_.count)
-    return ir.Constant(type_, -(2 ** (type_.width - 1)))
-
-
 def _like(type_: Any, element: Any) -> Any:
     """`element`, or a vector of as many as `type_` has."""
     return ir.VectorType(element, type_.count) if isinstance(type_, ir.VectorType) else element
@@ -783,6 +773,49 @@ def _to_16_bits(context: Any, builder: Any, value: Any, half: bool) -> Any:
     return _float_to_half(context, builder, value) if half else _float_to_bfloat(builder, value)
 
 
+_HALF = ir.IntType(64)
+
+
+def _held(vector: Any) -> Any:
+    """The type that holds a vector of ranks in registers."""
+    if vector.element != ir.IntType(128):
+        return vector
+    half = ir.VectorType(_HALF, vector.count)
+    return ir.LiteralStructType([half, half])
+
+
+def _is_halved(type_: Any) -> bool:
+    return isinstance(type_, ir.LiteralStructType)
+
+
+def _halves(builder: Any, ranks: Any) -> tuple[Any, Any]:
+    """The upper and the lower halves."""
+    return builder.extract_value(ranks, 0), builder.extract_value(ranks, 1)
+
+
+def _store_ranks(builder: Any, ranks: Any, pointer: Any) -> None:
+    """Store ranks at any alignment."""
+    if _is_halved(ranks.type):
+        upper, lower = _halves(builder, ranks)
+        lanes = upper.type.count
+        order = [lane + half for lane in range(lanes) for half in (0, lanes)]
+        ranks = _shuffled(builder, lower, upper, order)
+    _store(builder, ranks, pointer)
+
+
+def _least(type_: Any) -> Any:
+    """Padding's rank."""
+    if _is_halved(type_):
+        upper, lower = type_.elements
+        return ir.Constant(type_, [_least(upper), ir.Constant(lower, None)])
+    if _is_float(type_):
+        count = type_.count if isinstance(type_, ir.VectorType) else 0
+        return ir.Constant(type_, [0.0] * count if count else 0.0)
+    if isinstance(type_, ir.VectorType):
+        return ir.Constant(type_, [-(2 ** (type_.element.width - 1))] * type_.count)
+    return ir.Constant(type_, -(2 ** (type_.width - 1)))
+
+
 PIECE_BYTES = 16  # that go past the caches at once: arrays begin at multiples of no more
 
 
@@ -910,7 +943,7 @@ def clear_ranks(_context: Any, line: Any, n: Any, ranks: Any) -> Any:
         start = _pointer(builder, values[0])
         stop = builder.mul(values[1], i64(ranks.ranks.bytes))
         with cgutils.for_range_slice(builder, i64(0), stop, i64(VECTOR_BYTES), i64) as (offset, _):
-            _store(builder, _least(vector), builder.gep(start, [offset]))
+            _store_ranks(builder, _least(_held(vector)), builder.gep(start, [offset]))
         return context.get_dummy_value()
 
     return types.void(types.int64, types.int64, ranks), codegen

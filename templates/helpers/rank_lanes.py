@@ -1,0 +1,103 @@
+"""Vectors of ranks, and single ones: loaded, joined, stored.
+
+LLVM computes integers of 128 bits one by one. A vector of such ranks is therefore held as a structure of two vectors,
+their upper and their lower halves: 0.1 to 0.4 of the time of max pooling of 64-bit elements with indices.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from llvmlite import ir
+
+from memory import _collected, _load, _shuffled, _store
+from ranks import _is_float
+
+_HALF = ir.IntType(64)
+
+
+def _held(vector: Any) -> Any:
+    """The type that holds a vector of ranks in registers."""
+    if vector.element != ir.IntType(128):
+        return vector
+    half = ir.VectorType(_HALF, vector.count)
+    return ir.LiteralStructType([half, half])
+
+
+def _is_halved(type_: Any) -> bool:
+    return isinstance(type_, ir.LiteralStructType)
+
+
+def _halves(builder: Any, ranks: Any) -> tuple[Any, Any]:
+    """The upper and the lower halves."""
+    return builder.extract_value(ranks, 0), builder.extract_value(ranks, 1)
+
+
+def _of_halves(builder: Any, upper: Any, lower: Any) -> Any:
+    """Ranks with these upper and lower halves."""
+    ranks = ir.Constant(ir.LiteralStructType([upper.type, lower.type]), ir.Undefined)
+    return builder.insert_value(builder.insert_value(ranks, upper, 0), lower, 1)
+
+
+def _load_ranks(builder: Any, pointer: Any, vector: Any) -> Any:
+    """Load a vector of ranks of any alignment."""
+    if not _is_halved(_held(vector)):
+        return _load(builder, pointer, vector)
+    lanes = vector.count
+    pairs = _load(builder, pointer, ir.VectorType(_HALF, 2 * lanes))
+    lower, upper = (_shuffled(builder, pairs, pairs, list(range(i, 2 * lanes, 2))) for i in (0, 1))
+    return _of_halves(builder, upper, lower)
+
+
+def _store_ranks(builder: Any, ranks: Any, pointer: Any) -> None:
+    """Store ranks at any alignment."""
+    if _is_halved(ranks.type):
+        upper, lower = _halves(builder, ranks)
+        lanes = upper.type.count
+        order = [lane + half for lane in range(lanes) for half in (0, lanes)]
+        ranks = _shuffled(builder, lower, upper, order)
+    _store(builder, ranks, pointer)
+
+
+def _least(type_: Any) -> Any:
+    """Padding's rank."""
+    if _is_halved(type_):
+        upper, lower = type_.elements
+        return ir.Constant(type_, [_least(upper), ir.Constant(lower, None)])
+    if _is_float(type_):
+        count = type_.count if isinstance(type_, ir.VectorType) else 0
+        return ir.Constant(type_, [0.0] * count if count else 0.0)
+    if isinstance(type_, ir.VectorType):
+        return ir.Constant(type_, [-(2 ** (type_.element.width - 1))] * type_.count)
+    return ir.Constant(type_, -(2 ** (type_.width - 1)))
+
+
+def _joined(builder: Any, a: Any, b: Any) -> Any:
+    """The rank of two together."""
+    if _is_halved(a.type):
+        (upper, lower), (upper_b, lower_b) = _halves(builder, a), _halves(builder, b)
+        same = builder.icmp_signed("==", upper, upper_b)
+        below = builder.and_(same, builder.icmp_unsigned(">", lower, lower_b))
+        return _selected(
+            builder, builder.or_(builder.icmp_signed(">", upper, upper_b), below), a, b
+        )
+    if _is_float(a.type):
+        return builder.fadd(a, b)
+    return builder.select(builder.icmp_signed(">", a, b), a, b)
+
+
+def _selected(builder: Any, mask: Any, a: Any, b: Any) -> Any:
+    """Ranks of `a` in the masked lanes, of `b` in others."""
+    if not _is_halved(a.type):
+        return builder.select(mask, a, b)
+    (upper, lower), (upper_b, lower_b) = _halves(builder, a), _halves(builder, b)
+    upper = builder.select(mask, upper, upper_b)
+    return _of_halves(builder, upper, builder.select(mask, lower, lower_b))
+
+
+def _collected_ranks(builder: Any, vectors: list[Any], places: list[int]) -> Any:
+    """As _collected, of ranks."""
+    if not _is_halved(vectors[0].type):
+        return _collected(builder, vectors, places)
+    halves = zip(*(_halves(builder, vector) for vector in vectors), strict=True)
+    return _of_halves(builder, *(_collected(builder, list(half), places) for half in halves))
