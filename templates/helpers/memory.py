@@ -300,6 +300,14 @@ def store_element(address, value, width):
         store_integer(np.int16(0), address, value)
 
 
+@helper
+def load_index(address, width):
+    """The index of 4 or 8 bytes."""
+    if width == 4:
+        return np.int64(load_integer(np.int32(0), address)) & 0xFFFFFFFF
+    return load_integer(np.int64(0), address)
+
+
 @intrinsic
 def allocate(_context: Any, size: Any) -> Any:
     """The address of `size` bytes that begin where a cache line does, until they are released.

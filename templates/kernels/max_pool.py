@@ -13,7 +13,15 @@ from typing import Any
 
 import numpy as np
 
-from batch import offsets_of
+from batch import (
+    BATCH_COLUMNS,
+    BATCH_OTHER,
+    BATCH_OUT,
+    BATCH_SIZE,
+    BATCH_STEP,
+    BATCH_WEIGHT,
+    offsets_of,
+)
 from compiled import entry, helper
 from greatest import Greatest
 from max_window import WINNERS_EDGES, window_winner, winners_together
@@ -21,6 +29,7 @@ from memory import (
     allocate,
     ceildiv,
     least,
+    load_index,
     load_integer,
     most,
     release,
@@ -42,6 +51,7 @@ from pool_settings import (
     LINE,
     PAST,
     PITCH,
+    PLANES,
     ROWS,
     RULE,
     SPATIAL,
@@ -360,6 +370,40 @@ def direct(width, is_float):
                 position = window.position + place
                 _store_winner(how, spatial, plane, position, target, index_target, base, rule.flip)
         release(scratch)
+
+    return chunk
+
+
+def whole(width):
+    """Chunk that stores the elements of whole planes, whose positions stand where indices are to be.
+
+    An item is PLANES of them, along the innermost of the batch axes.
+    """
+    bits, _ = lane_types(width, False)
+
+    @entry
+    def chunk(walk, x, out, indices, begin, end):
+        how, batch, spatial = pool_tables(walk)
+        axis, share = axis_of(batch, how[BATCH] - 1, BATCH_COLUMNS), how[PLANES]
+        planes = axis[BATCH_SIZE]
+        blocks = ceildiv(planes, share)
+        for item in range(begin, end):
+            outer, first = split(item, blocks)
+            first *= share
+            offsets = offsets_of(batch, how[BATCH], outer * planes + first)
+            x_offset, out_offset, index_offset, base = offsets
+            for i in range(least(share, planes - first)):
+                index_target = indices + index_offset + i * axis[BATCH_OTHER]
+                _store_winner(
+                    how,
+                    spatial,
+                    x + x_offset + i * axis[BATCH_STEP],
+                    load_index(index_target, how[WIDTH]),
+                    out + out_offset + i * axis[BATCH_OUT],
+                    index_target,
+                    base + i * axis[BATCH_WEIGHT],
+                    bits,
+                )
 
     return chunk
 

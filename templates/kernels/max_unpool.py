@@ -9,7 +9,7 @@ import numpy as np
 
 from batch import BATCH_COLUMNS, BATCH_OTHER, BATCH_SIZE, BATCH_STEP, offsets_of
 from compiled import entry, helper, separate
-from memory import item_size, least, load_integer, split, store_integer
+from memory import item_size, least, load_index, load_integer, split, store_integer
 from walk import axis_of, integers, lane_types
 from zero import zero_bytes
 
@@ -55,14 +55,6 @@ class Given(NamedTuple):
     count: Any
 
 
-@helper
-def _index_of(given, i):
-    place = given.indices + i * given.index_step
-    if given.width == 4:
-        return np.int64(load_integer(np.int32(0), place)) & 0xFFFFFFFF
-    return load_integer(np.int64(0), place)
-
-
 @separate
 def _put(out, step, table, axes, given, low, high, positions, lane):
     """Put elements at those of their indices that are from low to high - 1; whether one is another of the positions.
@@ -84,7 +76,7 @@ def _put(out, step, table, axes, given, low, high, positions, lane):
                 stray |= 0 <= index < positions
         return stray
     for i in range(given.count):
-        index = _index_of(given, i)
+        index = load_index(given.indices + i * given.index_step, given.width)
         if low <= index < high:
             element = load_integer(lane, given.elements + i * given.step)
             offset = index * step if step != 0 else offsets_of(table, axes, index)[0]

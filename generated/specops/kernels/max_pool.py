@@ -448,6 +448,14 @@ def store_element(address, value, width):
         store_integer(np.int16(0), address, value)
 
 
+@helper
+def load_index(address, width):
+    """The index of 4 or 8 bytes."""
+    if width == 4:
+        return np.int64(load_integer(np.int32(0), address)) & 0xFFFFFFFF
+    return load_integer(np.int64(0), address)
+
+
 @intrinsic
 def allocate(_context: Any, size: Any) -> Any:
     """The address of `size` bytes that begin where a cache line does, until they are released.
@@ -3628,6 +3636,40 @@ def direct(width, is_float):
                 position = window.position + place
                 _store_winner(how, spatial, plane, position, target, index_target, base, rule.flip)
         release(scratch)
+
+    return chunk
+
+
+def whole(width):
+    """Chunk that stores the elements of whole planes, whose positions stand where indices are to be.
+
+    An item is PLANES of them, along the innermost of the batch axes.
+    """
+    bits, _ = lane_types(width, False)
+
+    @entry
+    def chunk(walk, x, out, indices, begin, end):
+        how, batch, spatial = pool_tables(walk)
+        axis, share = axis_of(batch, how[BATCH] - 1, BATCH_COLUMNS), how[PLANES]
+        planes = axis[BATCH_SIZE]
+        blocks = ceildiv(planes, share)
+        for item in range(begin, end):
+            outer, first = split(item, blocks)
+            first *= share
+            offsets = offsets_of(batch, how[BATCH], outer * planes + first)
+            x_offset, out_offset, index_offset, base = offsets
+            for i in range(least(share, planes - first)):
+                index_target = indices + index_offset + i * axis[BATCH_OTHER]
+                _store_winner(
+                    how,
+                    spatial,
+                    x + x_offset + i * axis[BATCH_STEP],
+                    load_index(index_target, how[WIDTH]),
+                    out + out_offset + i * axis[BATCH_OUT],
+                    index_target,
+                    base + i * axis[BATCH_WEIGHT],
+                    bits,
+                )
 
     return chunk
 

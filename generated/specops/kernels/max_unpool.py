@@ -227,6 +227,14 @@ def store_integer(_context: Any, like: Any, address: Any, value: Any) -> Any:
     return types.void(like, types.int64, value), codegen
 
 
+@helper
+def load_index(address, width):
+    """The index of 4 or 8 bytes."""
+    if width == 4:
+        return np.int64(load_integer(np.int32(0), address)) & 0xFFFFFFFF
+    return load_integer(np.int64(0), address)
+
+
 @intrinsic
 def integers(_context: Any, address: Any) -> Any:
     """The int64 from `address` on, to be indexed; less to compile than an array, and no references to count."""
@@ -366,14 +374,6 @@ class Given(NamedTuple):
     count: Any
 
 
-@helper
-def _index_of(given, i):
-    place = given.indices + i * given.index_step
-    if given.width == 4:
-        return np.int64(load_integer(np.int32(0), place)) & 0xFFFFFFFF
-    return load_integer(np.int64(0), place)
-
-
 @separate
 def _put(out, step, table, axes, given, low, high, positions, lane):
     """Put elements at those of their indices that are from low to high - 1; whether one is another of the positions.
@@ -395,7 +395,7 @@ def _put(out, step, table, axes, given, low, high, positions, lane):
                 stray |= 0 <= index < positions
         return stray
     for i in range(given.count):
-        index = _index_of(given, i)
+        index = load_index(given.indices + i * given.index_step, given.width)
         if low <= index < high:
             element = load_integer(lane, given.elements + i * given.step)
             offset = index * step if step != 0 else offsets_of(table, axes, index)[0]

@@ -32,6 +32,7 @@ LONGEST_LINE = 1 << 17  # allowed for a wide window, in two buffers; half of it 
 EDGE = 1 << 12  # columns by which windows of a group lie apart, at most: 160 KiB of scratch memory
 # Elements that do not adjoin are read one by one, whether windows are joined by groups or each by itself.
 APART_GROUPED = 8  # times less must such windows span
+PLANES_TOGETHER = 1 << 8  # of which one element each is stored
 ITEM_BYTES = 1 << 15  # input of an item, roughly
 # Of channels last, a multiple of which goes past the caches: that takes 0.65 to 1 of the time, of other numbers of
 # channels it would take 0.9 to 1.5. Gradients of max pooling, of any number, take 0.8 to 0.9.
@@ -86,14 +87,9 @@ def reduction(
     output: Tensor,
 ) -> Callable[[Array, Array], None] | None:
     """The reduction that gives the same: of whole planes, in 0.3 to 0.9 of the time, or of rows; else None."""
-    dilated = any(n > 1 and step > 1 for n, step in zip(window, dilations, strict=True))
-    if dilated or any(start_padding):
-        return None
-    split, first = None, len(input.sizes) - len(window)
-    axes: Sequence[int] = range(first, len(input.sizes))
-    whole = tuple(window) == input.sizes[first:] and math.prod(output.sizes[first:]) == 1
-    if not whole or math.prod(window) < 2:
-        if not _are_rows(window, strides, input, output):
+    split, axes = None, whole_axes(window, dilations, start_padding, input, output)
+    if not axes:
+        if any(start_padding) or not _are_rows(window, strides, dilations, input, output):
             return None
         split, axes = (*output.sizes, window[-1]), (len(input.sizes),)
     # Only here: other poolings need not wait for its kernels.
@@ -104,8 +100,38 @@ def reduction(
     return reduce if split is None else partial(_reduce_rows, reduce, split)
 
 
-def _are_rows(window: Sequence[int], strides: Sequence[int], input: Tensor, output: Tensor) -> bool:
+def whole_axes(
+    window: Sequence[int],
+    dilations: Sequence[int],
+    start_padding: Sequence[int],
+    input: Tensor,
+    output: Tensor,
+) -> tuple[int, ...]:
+    """The spatial axes where one window is all of a plane, of more than one element; else none."""
+    first = len(input.sizes) - len(window)
+    whole = tuple(window) == input.sizes[first:] and math.prod(output.sizes[first:]) == 1
+    moved = _are_dilated(window, dilations) or any(start_padding)
+    return (
+        tuple(range(first, len(input.sizes)))
+        if whole and not moved and math.prod(window) > 1
+        else ()
+    )
+
+
+def _are_dilated(window: Sequence[int], dilations: Sequence[int]) -> bool:
+    return any(n > 1 and step > 1 for n, step in zip(window, dilations, strict=True))
+
+
+def _are_rows(
+    window: Sequence[int],
+    strides: Sequence[int],
+    dilations: Sequence[int],
+    input: Tensor,
+    output: Tensor,
+) -> bool:
     """Whether windows lie side by side along the last axis, long enough to be reduced one by one."""
+    if _are_dilated(window, dilations):
+        return False
     *others, width = window
     *other_strides, stride = strides
     beside = stride == width and output.sizes[-1] * width <= input.sizes[-1]
@@ -247,6 +273,16 @@ class Windows:
         windows = math.prod(axis.out_size for axis in axes.spatial)
         planes = math.prod(axis.size for axis in axes.batch)
         return WalkParts(0, settings, axes.batch, axes.spatial, planes * ceildiv(windows, share))
+
+    def planes(self, axes: Axes) -> WalkParts:
+        """A walk plane by plane, several along the innermost of the batch axes together."""
+        axes = axes.one_by_one()
+        settings = self.settings(axes)
+        share = min(PLANES_TOGETHER, max(1, axes.batch[-1].size))
+        settings[self._kernel.PLANES] = share
+        *outer, beside = (axis.size for axis in axes.batch)
+        items = math.prod(outer) * ceildiv(beside, share)
+        return WalkParts(0, settings, axes.batch, axes.spatial, items)
 
     def settings(self, axes: Axes) -> npt.NDArray[np.int64]:
         """Those that walks by lines and window by window have in common."""
