@@ -366,16 +366,19 @@ def test_windows_side_by_side(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", TYPES)
-def test_whole_planes(name: str) -> None:
-    """A window that is all of a plane makes a reduction, in any layout; one that is padded or dilated makes none."""
+def test_whole_planes(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A window that is all of a plane makes a reduction, or a search, in any layout; padded or dilated it makes none."""
+    monkeypatch.setattr(pooling, "PLANES_TOGETHER", 7)
     random = np.random.default_rng(TYPES.index(name))
     for shape, rank in (((3, 40, 7, 7), 2), ((2, 5, 4, 3, 6), 3), ((6, 33), 1), ((4, 2, 1, 5), 2)):
         windows = simple(shape, shape[-rank:])
         operator = lowered(windows, name, shape, "ignored", "row_major", None)
         assert operator._reduction is not None
-        for nan, kind in itertools.product(NAN_RULES, INPUT_LAYOUTS):
+        operator = lowered(windows, name, shape, "ignored", "row_major", "UINT32")
+        assert operator._search is not None
+        for nan, kind, order in itertools.product(NAN_RULES, INPUT_LAYOUTS, ORDERS):
             x, _ = laid_out(random, values(random, name, shape), kind)
-            check_pool(random, name, x, windows, nan, "row_major", "UINT32")
+            check_pool(random, name, x, windows, nan, order, str(random.choice(INDEX_TYPES)))
     for windows in (
         Windows((5, 7), (1, 1), (1, 1), (1, 0), (1, 1)),
         Windows((5, 7), (1, 1), (1, 2), (0, 0), (1, 1)),
@@ -383,6 +386,7 @@ def test_whole_planes(name: str) -> None:
         Windows((5, 7), (1, 1), (1, 1), (0, 0), (2, 1)),
     ):
         assert lowered(windows, name, (2, 5, 7), "ignored", "row_major", None)._reduction is None
+        assert lowered(windows, name, (2, 5, 7), "ignored", "row_major", "UINT32")._search is None
         check_pool(
             random,
             name,

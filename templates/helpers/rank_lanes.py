@@ -77,7 +77,7 @@ def _joined(builder: Any, a: Any, b: Any) -> Any:
     if _is_halved(a.type):
         (upper, lower), (upper_b, lower_b) = _halves(builder, a), _halves(builder, b)
         same = builder.icmp_signed("==", upper, upper_b)
-        below = builder.and_(same, builder.icmp_unsigned(">", lower, lower_b))
+        below = builder.and_(same, builder.icmp_signed(">", lower, lower_b))
         return _selected(
             builder, builder.or_(builder.icmp_signed(">", upper, upper_b), below), a, b
         )

@@ -998,7 +998,7 @@ def _joined(builder: Any, a: Any, b: Any) -> Any:
     if _is_halved(a.type):
         (upper, lower), (upper_b, lower_b) = _halves(builder, a), _halves(builder, b)
         same = builder.icmp_signed("==", upper, upper_b)
-        below = builder.and_(same, builder.icmp_unsigned(">", lower, lower_b))
+        below = builder.and_(same, builder.icmp_signed(">", lower, lower_b))
         return _selected(
             builder, builder.or_(builder.icmp_signed(">", upper, upper_b), below), a, b
         )
@@ -1039,8 +1039,11 @@ def _low(rank: Any, element: Any) -> Any:
 
 
 def farthest(rank: int, bits: int) -> int:
-    """From where positions count back, and how many there may be, in ranks of so many bits of elements of `bits`."""
-    return int(2 ** (rank - bits - 1) - 1)
+    """From where positions count back, and how many there may be, in ranks of so many bits of elements of `bits`.
+
+    The lower half of ranks of 128 bits has no sign, so that it is compared as the upper one is.
+    """
+    return int(2 ** (min(rank - bits, 63) - 1) - 1)
 
 
 def _inverted(builder: Any, position: Any, rank: Any, element: Any) -> Any:
