@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -20,7 +20,7 @@ REDUCTIONS = ("argmax", "sum", "prod", "max", "l2_norm", "logsumexp")
 # They go from what a pooling gave to the shape of what was pooled, which is the cell's.
 BACKWARD = ("average_pool_grad", "max_pool_grad", "max_unpool")
 
-_VIEWS = {
+_VIEWS: dict[str | None, Callable[[Array], Array]] = {
     None: lambda x: x,
     "nchw": lambda x: x.transpose(0, 3, 1, 2),
     "every_second_row": lambda x: x[::2],
@@ -66,7 +66,7 @@ class Cell:
     def _elements(self, seed: int) -> Array:
         random = np.random.default_rng(seed)
         if self.dtype.startswith("float"):
-            values = random.standard_normal(RANDOM, np.float32)
+            values: Array = random.standard_normal(RANDOM, np.float32)
             if self.operator == "prod":  # of others no product of a long row is a number
                 values = 1 + values / 1024
             return values.astype(self.dtype, copy=False)
@@ -109,7 +109,10 @@ class Cell:
     @staticmethod
     def of(values: dict[str, Any]) -> Cell:
         """From JSON or YAML."""
-        return Cell(**{k: tuple(v) if isinstance(v, list) else v for k, v in values.items()})
+        fields: dict[str, Any] = {
+            k: tuple(v) if isinstance(v, list) else v for k, v in values.items()
+        }
+        return Cell(**fields)
 
 
 def cells() -> Iterator[Cell]:

@@ -6,5 +6,5 @@ from numba import njit
 
 
 @njit(cache=True)
-def one():
+def one() -> int:
     return 1

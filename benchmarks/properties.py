@@ -27,8 +27,11 @@ from benchmarks.measure import ROOT, Worker, absent
 SMALL = Cell("argmax", "float32", (32, 10), axes=(1,))
 RUNS = 5  # of a process whose start is timed
 
+# By name: an operator, the data type and shape of its input, its other arguments.
+Calls = dict[str, tuple[str, str, tuple[int, ...], dict[str, Any]]]
+
 # First calls, by what they compile.
-FIRST = {
+FIRST: Calls = {
     "argmax rows float32": ("argmax", "float32", (32, 100), {"axis": 1}),
     "argmax columns float32": ("argmax", "float32", (32, 100), {"axis": 0}),
     "argmax columns int64": ("argmax", "int64", (32, 100), {"axis": 0}),
@@ -70,7 +73,7 @@ FIRST = {
     ),
 }
 # Calls whose outputs are compared in memory: rows, columns, strided, split groups, windows.
-MEMORY = {
+MEMORY: Calls = {
     "argmax rows": ("argmax", "float32", (4096, 4096), {"axis": 1}),
     "argmax columns": ("argmax", "float32", (4096, 4096), {"axis": 0}),
     "argmax one row": ("argmax", "float16", (1 << 24,), {"axis": 0}),
@@ -221,7 +224,7 @@ def _function(path: str) -> Callable[..., Any]:
     return function
 
 
-def _call(name: str, table: dict[str, Any]) -> Callable[[], Any]:
+def _call(name: str, table: Calls) -> Callable[[], Any]:
     operator, dtype, shape, settings = table[name]
     function = _function(operator)
     x = np.arange(int(np.prod(shape)), dtype=np.float32).reshape(shape) % 251
@@ -238,7 +241,7 @@ def small(_name: str) -> dict[str, float]:
     out = np.empty((32, 1), np.int64)
     flat = np.empty(32, np.int64)
     compiled = onnx.ArgMax(axis=1).compile("float32", x.shape)
-    calls = {
+    calls: dict[str, Callable[[], object]] = {
         "specops, compiled operator": lambda: compiled(x, out=out),
         "specops, function": lambda: specops.argmax(x, axis=1, out=flat),
     }

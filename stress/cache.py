@@ -14,8 +14,9 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 
 import specops
@@ -58,8 +59,12 @@ class Cache:
         )
 
     def start(
-        self, types: int = 3, threads: bool = False, limit: int | None = None, **changes: str
-    ) -> subprocess.Popen:
+        self,
+        types: int = 3,
+        threads: bool = False,
+        limit: int | None = None,
+        changes: Mapping[str, str] = {},
+    ) -> subprocess.Popen[str]:
         """A process that computes with so many types; no file of it grows beyond the limit."""
         command = [sys.executable, "-c", CODE, str(types), *["threads"] * threads]
         environment = {
@@ -68,10 +73,9 @@ class Cache:
             "NUMBA_CACHE_DIR": str(self.folder),
         }
         environment |= {"PYTHONDONTWRITEBYTECODE": "1", **changes}
-
-        def before() -> None:
-            resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit))
-
+        before = None
+        if limit is not None:
+            before = partial(resource.setrlimit, resource.RLIMIT_FSIZE, (limit, limit))
         return subprocess.Popen(
             command,
             env=environment,
@@ -79,7 +83,7 @@ class Cache:
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
-            preexec_fn=before if limit is not None else None,  # noqa: PLW1509 (no other thread runs here)
+            preexec_fn=before,  # noqa: PLW1509 (no other thread runs here)
         )
 
     def check(
@@ -88,16 +92,16 @@ class Cache:
         threads: bool = False,
         limit: int | None = None,
         warnings: int = 0,
-        **changes: str,
+        changes: Mapping[str, str] = {},
     ) -> None:
         """One process is right, with so many warnings at most."""
-        finished(self.start(types, threads, limit, **changes), types, warnings)
+        finished(self.start(types, threads, limit, changes), types, warnings)
 
     def files(self) -> dict[Path, bytes]:
         return {p: p.read_bytes() for p in sorted(self.folder.rglob("*")) if p.is_file()}
 
 
-def finished(process: subprocess.Popen, types: int, warnings: int) -> None:
+def finished(process: subprocess.Popen[str], types: int, warnings: int) -> None:
     """The process ends well, within its time."""
     try:
         out, err = process.communicate(timeout=SECONDS)
@@ -179,7 +183,7 @@ def nowhere(cache: Cache, _seconds: float) -> str:
             place.write_text("no folder")
     homes = {"HOME": str(blocked), "XDG_CACHE_HOME": str(blocked), "LOCALAPPDATA": str(blocked)}
     for changes in ({"NUMBA_CACHE_DIR": ""}, {"NUMBA_CACHE_DIR": str(blocked / "below")}):
-        cache.check(1, warnings=1, **homes, **changes)
+        cache.check(1, warnings=1, changes={**homes, **changes})
     assert not cache.folder.exists()
     return "2 processes"
 

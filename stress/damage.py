@@ -125,8 +125,8 @@ def damaged_calls(node: ast.Call) -> Iterator[ast.AST]:
                 case "select", [condition, yes, no]:
                     yield ast.Call(node.func, [condition, no, yes], node.keywords)
                 case _, [ast.Constant(sign), *rest] if sign in PREDICATES:
-                    sign = ast.Constant(PREDICATES[sign])
-                    yield ast.Call(node.func, [sign, *rest], node.keywords)
+                    opposite = ast.Constant(PREDICATES[sign])
+                    yield ast.Call(node.func, [opposite, *rest], node.keywords)
 
 
 class _Replace(ast.NodeTransformer):
@@ -151,17 +151,17 @@ class Mutant:
 
     name: str
     function: str  # the outermost around it
-    root: ast.AST
+    root: ast.Module
     place: int
     new: ast.AST
 
-    def tree(self) -> ast.AST:
-        return ast.fix_missing_locations(
-            _Replace(self.place, self.new).visit(copy.deepcopy(self.root))
-        )
+    def tree(self) -> ast.Module:
+        tree = copy.deepcopy(self.root)
+        _Replace(self.place, self.new).visit(tree)
+        return ast.fix_missing_locations(tree)
 
 
-def mutants(root: ast.AST, name: str) -> Iterator[Mutant]:
+def mutants(root: ast.Module, name: str) -> Iterator[Mutant]:
     """Every damage to the bodies of a tree's functions."""
     inside: dict[int, str] = {}
     for function in ast.walk(root):  # outer functions come before inner ones

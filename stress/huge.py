@@ -28,7 +28,7 @@ as_strided = np.lib.stride_tricks.as_strided
 
 def marked(shape: tuple[int, ...], dtype: type, *places: tuple[int, ...]) -> np.ndarray:
     """Zeros with ones."""
-    x = np.zeros(shape, dtype)
+    x: np.ndarray = np.zeros(shape, dtype)
     for place in places:
         x[place] = 1
     return x
@@ -206,7 +206,7 @@ def pooling_of_a_line() -> None:
     values, indices = dml.max_pooling1(x, [5], [4], indices=True)
     count = (LONG - 5) // 4 + 1
     assert values.size == count and values.ravel()[-1] == x[0, 0, 4 * (count - 1) :][:5].max()
-    assert (indices.ravel()[:-1] == np.arange(0, 4 * (count - 1), 4, np.uint32)).all()
+    assert (indices.ravel()[:-1] == np.arange(0, 4 * (count - 1), 4, dtype=np.uint32)).all()
 
 
 # --- reductions, averages, unpooling and gradients ---

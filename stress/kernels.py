@@ -86,9 +86,7 @@ class Kernel:
         """Put the damaged function and its users into the module, what they use stays compiled; or all, undamaged."""
         changed = ast.parse(self.source)
         if mutant:
-            tree = mutant.tree()
-            assert isinstance(tree, ast.Module)
-            changed = with_users(tree, mutant.function)
+            changed = with_users(mutant.tree(), mutant.function)
         exec(compile(changed, str(self.module.__file__), "exec"), vars(self.module))
         for user in self.users:
             importlib.reload(user)
@@ -129,7 +127,7 @@ def tests_of(module: types.ModuleType) -> Iterator[Test]:
             yield Test(name, dtype, run)
 
 
-def compile_alone(function: Any, _kind: Any) -> None:
+def compile_alone(function: Any, kind: Any) -> None:
     """In place of `launch._compile`: no cache."""
     function.compile(launch._SIGNATURES.get(function, chunks.SIGNATURE))
 

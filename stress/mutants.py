@@ -21,6 +21,7 @@ import time
 import types
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from stress import PROJECT, children
@@ -28,6 +29,7 @@ from stress.damage import Mutant, mutants
 
 SECONDS = 60  # of one validator's tests
 NONE = -1  # in place of a number of a damage: none
+Test = tuple[str, Callable[[], object]]  # its name, and what runs it
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -169,23 +171,18 @@ def of_validators(module: types.ModuleType, seen: set[str]) -> Iterator[Damage]:
             yield damaged(owner, attribute, function, mutant)
     for rule in operator.rules:
         rest = tuple(r for r in operator.rules if r is not rule)
-        yield Damage(f"rule {rule.id} removed", lambda rest=rest: put(operator, "rules", rest))
-        yield Damage(
-            f"rule {rule.id} negated", lambda r=rule, c=rule.check: put(r, "check", negated(c))
-        )
+        yield Damage(f"rule {rule.id} removed", partial(put, operator, "rules", rest))
+        opposite = negated(rule.check)
+        yield Damage(f"rule {rule.id} negated", partial(put, rule, "check", opposite))
         for need in rule.needs:
             needs = tuple(n for n in rule.needs if n != need)
-            yield Damage(
-                f"rule {rule.id} does not need {need}", lambda r=rule, n=needs: put(r, "needs", n)
-            )
+            yield Damage(f"rule {rule.id} does not need {need}", partial(put, rule, "needs", needs))
     for rule in operator.tensor_rules:
         rest = tuple(r for r in operator.tensor_rules if r is not rule)
-        yield Damage(
-            f"tensor rule {rule.id} removed", lambda rest=rest: put(operator, "tensor_rules", rest)
-        )
+        yield Damage(f"tensor rule {rule.id} removed", partial(put, operator, "tensor_rules", rest))
     for row in operator.support:
         rest = tuple(r for r in operator.support if r is not row)
-        yield Damage(f"table {row.since} removed", lambda rest=rest: put(operator, "support", rest))
+        yield Damage(f"table {row.since} removed", partial(put, operator, "support", rest))
         for name, allowed in row.tensors.items():
             low, high = allowed.ranks
             made = (
@@ -198,11 +195,11 @@ def of_validators(module: types.ModuleType, seen: set[str]) -> Iterator[Damage]:
                 if wider and (name in made or not {*ranks} <= {*range(65)}):
                     continue  # NumPy has no such arrays; an output that a function makes has no rank of its own
                 what = f"table {row.since}: ranks of {name} {ranks}"
-                yield Damage(what, lambda a=allowed, r=ranks: put(a, "ranks", r))
+                yield Damage(what, partial(put, allowed, "ranks", ranks))
             for dtype in allowed.dtypes:
                 rest = tuple(d for d in allowed.dtypes if d != dtype)
                 what = f"table {row.since}: {name} without {dtype}"
-                yield Damage(what, lambda a=allowed, r=rest: put(a, "dtypes", r))
+                yield Damage(what, partial(put, allowed, "dtypes", rest))
 
 
 def damaged(owner: Any, attribute: str, function: Any, mutant: Mutant) -> Damage:
@@ -218,11 +215,11 @@ def negated(check: Any) -> Any:
     return lambda **values: not check(**values)
 
 
-def tests(label: str) -> list[tuple[str, Callable[[], None]]]:
+def tests(label: str) -> list[Test]:
     """The generated tests that should notice, the quickest first."""
     import test_cases  # noqa: PLC0415
 
-    found = []
+    found: list[Test] = []
     for name, function in vars(test_cases).items():
         if not name.startswith("test_"):
             continue
@@ -230,7 +227,7 @@ def tests(label: str) -> list[tuple[str, Callable[[], None]]]:
         for row in mark.args[1]:
             values = row.values if hasattr(row, "values") else (row,)
             if test_cases.label(values[0]) == label:
-                found.append((name, lambda f=function, v=values: f(*v)))
+                found.append((name, partial(function, *values)))
     order = [
         "test_violation",
         "test_unsupported",
@@ -245,7 +242,7 @@ def tests(label: str) -> list[tuple[str, Callable[[], None]]]:
     return found
 
 
-def by_hand(label: str) -> Iterator[tuple[str, Callable[[], None]]]:
+def by_hand(label: str) -> Iterator[Test]:
     """Hand-written tests of an operator."""
     if label in ("directml/argmax", "directml/argmin", "directml/reduce"):
         import test_validators  # noqa: PLC0415
@@ -254,13 +251,13 @@ def by_hand(label: str) -> Iterator[tuple[str, Callable[[], None]]]:
             yield "test_validators", test
         yield "test_validators", test_validators.test_data_types_of_reductions
         for number in range(2000 if label == "directml/argmax" else 0):
-            yield "test_validators", lambda n=number: test_validators.check(n)
+            yield "test_validators", partial(test_validators.check, number)
     import test_agreement  # noqa: PLC0415
 
     for number in range(test_agreement.DESCRIPTIONS):
-        yield "test_agreement", lambda n=number: test_agreement.check(label, n)
+        yield "test_agreement", partial(test_agreement.check, label, number)
     if not label.startswith("directml/"):
-        yield "test_agreement", lambda: test_agreement.test_data_types(label)
+        yield "test_agreement", partial(test_agreement.test_data_types, label)
     if label.startswith("plain/"):
         import test_arrays  # noqa: PLC0415
 
@@ -272,13 +269,13 @@ def by_hand(label: str) -> Iterator[tuple[str, Callable[[], None]]]:
         yield "test_pool_sizes", test_pool_sizes.test_gradient_sizes
     if label in test_pool_sizes.LABELS:
         for number in range(test_pool_sizes.CALLS):
-            yield "test_pool_sizes", lambda n=number: test_pool_sizes.check(label, n)
+            yield "test_pool_sizes", partial(test_pool_sizes.check, label, number)
         if label in test_pool_sizes.GENERAL:
-            yield "test_pool_sizes", lambda: test_pool_sizes.test_all_numbers_of_dimensions(label)
+            yield "test_pool_sizes", partial(test_pool_sizes.test_all_numbers_of_dimensions, label)
         if label in test_pool_sizes.DIRECTML:
-            yield "test_pool_sizes", lambda: test_pool_sizes.test_output_sizes(label)
+            yield "test_pool_sizes", partial(test_pool_sizes.test_output_sizes, label)
     for number in range(test_pool_sizes.CALLS if label in test_pool_sizes.UNPOOLING else 0):
-        yield "test_pool_sizes", lambda n=number: test_pool_sizes.check_unpooling(label, n)
+        yield "test_pool_sizes", partial(test_pool_sizes.check_unpooling, label, number)
     if label.startswith("onnx/"):
         import test_onnx  # noqa: PLC0415
 
@@ -287,10 +284,10 @@ def by_hand(label: str) -> Iterator[tuple[str, Callable[[], None]]]:
                 yield from ((f"test_onnx.{name}", call) for call in calls(function))
 
 
-def calls(function: Any) -> Iterator[Callable[[], None]]:
+def calls(function: Any) -> Iterator[Callable[[], object]]:
     """A test with each combination of its parameters."""
     for arguments in parameters(function):
-        yield lambda a=arguments: function(**a)
+        yield partial(function, **arguments)
 
 
 def parameters(function: Any) -> Iterator[dict[str, Any]]:
@@ -305,7 +302,7 @@ def parameters(function: Any) -> Iterator[dict[str, Any]]:
         yield {name: value for part in chosen for name, value in part.items()}
 
 
-def noticed(tests: list[tuple[str, Callable[[], None]]]) -> str:
+def noticed(tests: list[Test]) -> str:
     """The test that fails; empty where none does."""
     for name, test in tests:
         try:

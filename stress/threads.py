@@ -17,7 +17,7 @@ import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
-from functools import cache
+from functools import cache, partial
 from typing import Any
 
 import numpy as np
@@ -36,13 +36,15 @@ Job = tuple[Callable[[], Any], list[np.ndarray]]  # a call, and its results
 def sure(x: np.ndarray) -> np.ndarray:
     """Softmax over the last axis, in float64."""
     powers = np.exp(x.astype(np.float64) - x.max(-1, keepdims=True))
-    return powers / powers.sum(-1, keepdims=True)
+    out: np.ndarray = powers / powers.sum(-1, keepdims=True)
+    return out
 
 
 def logarithm(x: np.ndarray) -> np.ndarray:
     """Of the sum of exponentials over the first axis, in float64."""
     top = x.max(0)
-    return top + np.log(np.exp(x.astype(np.float64) - top).sum(0))
+    out: np.ndarray = top + np.log(np.exp(x.astype(np.float64) - top).sum(0))
+    return out
 
 
 @cache
@@ -58,21 +60,21 @@ def jobs() -> list[Job]:
         for dtype in (np.float32, np.float16, np.uint8):
             x = (random.standard_normal(shape) * 40 + 100).astype(dtype)
             wide = x.astype(np.float32)
-            add(lambda x=x: specops.argmax(x, 1), wide.argmax(1))
-            add(lambda x=x: specops.argmin(x, 0), wide.argmin(0))
-            add(lambda x=x: dml.argmax(x), wide.argmax().reshape(1, 1).astype(np.uint32))
-            add(lambda x=x: ox.reduce_max(x, [1], keepdims=False), wide.max(1).astype(dtype))
+            add(partial(specops.argmax, x, 1), wide.argmax(1))
+            add(partial(specops.argmin, x, 0), wide.argmin(0))
+            add(partial(dml.argmax, x), wide.argmax().reshape(1, 1).astype(np.uint32))
+            add(partial(ox.reduce_max, x, [1], keepdims=False), wide.max(1).astype(dtype))
             if dtype == np.uint8:
                 continue
-            add(lambda x=x: specops.softmax(x, 1), sure(wide))
-            add(lambda x=x: ox.log_softmax(x, 1), np.log(sure(wide)))
-            add(lambda x=x: specops.logsumexp(x, 0), logarithm(wide))
-            add(lambda x=x: dml.reduce(x, "AVERAGE", [0]), wide.mean(0, np.float64, keepdims=True))
+            add(partial(specops.softmax, x, 1), sure(wide))
+            add(partial(ox.log_softmax, x, 1), np.log(sure(wide)))
+            add(partial(specops.logsumexp, x, 0), logarithm(wide))
+            add(partial(dml.reduce, x, "AVERAGE", [0]), wide.mean(0, np.float64, keepdims=True))
             pairs = (wide[:, :-1] + wide[:, 1:].astype(np.float64)) / 2
-            add(lambda x=x: specops.average_pool(x, [2]), pairs)
+            add(partial(specops.average_pool, x, [2]), pairs)
             hard = np.zeros(shape, dtype)
             hard[np.arange(shape[0]), wide.argmax(1)] = 1
-            add(lambda x=x: dml.activation_hardmax1(x, [1]), hard)
+            add(partial(dml.activation_hardmax1, x, [1]), hard)
         x = random.integers(0, 250, (1, 1, *shape)).astype(np.uint8)
         step = [1, 1] if shape[0] == 5 else [1, 97]
         window = [2, 3]
@@ -83,11 +85,11 @@ def jobs() -> list[Job]:
             else None
         )
         if pooled is not None:
-            add(lambda x=x, s=step: specops.max_pool(x, [2, 3], s, indices=True), *pooled)
+            add(partial(specops.max_pool, x, [2, 3], step, indices=True), *pooled)
             values, places = pooled[0].astype(np.float32), pooled[1]
             back = np.zeros(x.shape, np.float32)
             back.flat[places.ravel()] = values.ravel()
-            add(lambda v=values, p=places, s=x.shape: specops.max_unpool(v, p, s), back)
+            add(partial(specops.max_unpool, values, places, x.shape), back)
     return out
 
 

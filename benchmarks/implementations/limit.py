@@ -13,7 +13,7 @@ BLOCK = 4096  # words read, then as many of the output written as belong to them
 
 
 @njit(nogil=True)
-def _read(words):
+def _read(words: Array) -> np.int64:
     total = np.int64(0)
     for i in range(words.size):
         total ^= words[i]
@@ -21,13 +21,13 @@ def _read(words):
 
 
 @njit(nogil=True)
-def _write(words, value):
+def _write(words: Array, value: np.int64) -> None:
     for i in range(words.size):
         words[i] = value
 
 
 @njit(parallel=True, nogil=True, cache=True)
-def _stream(source, target, totals):
+def _stream(source: Array, target: Array, totals: Array) -> None:
     threads = totals.size
     for t in prange(threads):
         blocks = max(1, (source.size // threads) // BLOCK)

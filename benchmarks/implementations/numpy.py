@@ -54,12 +54,14 @@ def _reduction(cell: Cell, x: Array) -> Callable[[], tuple[Array, ...]]:
     wide = np.float32 if cell.dtype == "float16" else None
 
     def l2_norm() -> Array:
-        return np.sqrt(np.square(x, dtype=wide).sum(cell.axes)).astype(x.dtype, copy=False)
+        norms: Array = np.sqrt(np.square(x, dtype=wide).sum(cell.axes))
+        return norms.astype(x.dtype, copy=False)
 
     def logsumexp() -> Array:
         top = x.max(cell.axes, keepdims=True)
         total = np.exp(x - top, dtype=wide).sum(cell.axes)
-        return np.log(total).astype(x.dtype, copy=False) + top.reshape(total.shape)
+        logarithms: Array = np.log(total).astype(x.dtype, copy=False) + top.reshape(total.shape)
+        return logarithms
 
     run = {
         "sum": lambda: x.sum(cell.axes),

@@ -116,7 +116,7 @@ def check_result(
 ) -> None:
     """An average where `p` is 0, in which padding may count; else a norm."""
     divisor = "padded" if count else "inside"
-    pooling = Pooling(pool.windows(), tuple(pool.end), divisor, p)  # type: ignore[arg-type]
+    pooling = Pooling(pool.windows(), tuple(pool.end), divisor, p)
     check_close(name, found, *pooling.expected(name, x))
 
 

@@ -89,12 +89,14 @@ def onnx_function(operator: str, form: str) -> Callable[..., Any]:
     """The operator of this name in camel case, as a compiled node or as the function of its name in snake case."""
     if form == "compiled":
         return onnx_node(operator)
-    return getattr(ox, re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", operator).lower())
+    name = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", operator).lower()
+    function: Callable[..., Any] = getattr(ox, name)
+    return function
 
 
 def drawn_from(random: Random, choices: Sequence[Any]) -> Any:
     """One of them, as it is: NumPy's `choice` would make an array of them."""
-    return choices[random.integers(len(choices))]
+    return choices[int(random.integers(len(choices)))]
 
 
 def small_shape(random: Random, highest: int, lowest: int = 1) -> Shape:

@@ -87,10 +87,13 @@ def check_gradient(
 ) -> None:
     """Of max pooling where there are two inputs, else of an average, in which padding may count."""
     if len(inputs) == 2:
-        wanted = max_grad(name, *inputs, pool.windows(), "ignored")
+        x, gradient = inputs
+        wanted = max_grad(name, x, gradient, pool.windows(), "ignored")
     else:
+        (gradient,) = inputs
         divisor = "padded" if count else "inside"
-        wanted = average_grad(name, *inputs, found.shape, pool.windows(), tuple(pool.end), divisor)
+        end = tuple(pool.end)
+        wanted = average_grad(name, gradient, found.shape, pool.windows(), end, divisor)
     check_close(name, found, *wanted)
 
 
