@@ -158,13 +158,13 @@ def foreign(seconds: float) -> str:
     """A parallel Numba kernel of somebody else runs in another thread meanwhile, on Numba's own threads."""
     from numba import njit, prange  # noqa: PLC0415 (elsewhere it is not needed)
 
-    @njit(parallel=True, nogil=True)
-    def total(x):  # type: ignore[no-untyped-def]
+    def added(x: np.ndarray) -> float:
         out = 0.0
         for i in prange(x.size):
             out += x[i]
         return out
 
+    total = njit(parallel=True, nogil=True)(added)
     x = np.ones(300_000)
     stop = threading.Event()
     sums = [0]
