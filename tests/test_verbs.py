@@ -167,7 +167,7 @@ EXPLAINED = {
         "templates/helpers/axes.py: Tables of axes in",
         "\n  generated/specops/kernels/arg_reduce.py\n",
     ],
-    "_two_tables": ["templates/helpers/axes.py: Tables of axes in"],
+    "two_tables": ["templates/helpers/axes.py: Tables of axes in"],
     "generator/model.py": ["generated/spec.schema.json\n  generated/vocabulary.schema.json\n"],
 }
 
