@@ -271,7 +271,7 @@ def random_shape(random: Random, highest: int, lowest: int = 1) -> tuple[int, ..
     shape = [1] * rank
     left = int(random.choice([30, 300, 3000]))
     for d in random.permutation(rank):
-        shape[d] = int(random.choice([1, random.integers(1, max(2, min(left, 12)))]))
+        shape[d] = int(random.choice([1, int(random.integers(1, max(2, min(left, 12))))]))
         left //= shape[d]
     if rank and random.random() < 0.3:
         edge = int(random.choice(WIDE_EDGES if random.random() < 0.3 else EDGES))
@@ -375,7 +375,7 @@ for label, call in importlib.import_module(sys.argv[2]).memory_calls():
     assert extra < int(sys.argv[3]), f"{label}: {extra} bytes"
 print("done")
 """
-Call = tuple[str, Callable[[], None]]  # a label, and a call on an output that it is given
+Call = tuple[str, Callable[[], object]]  # a label, and a call on an output that it is given
 
 
 def check_traced_memory(calls: Iterable[Call], limit: int) -> None:
@@ -413,9 +413,8 @@ def scaled(random: Random, name: str, shape: tuple[int, ...]) -> np.ndarray:
     if flavour == 0:
         return values(random, name, shape)
     scale = random.choice([0.01, 1, 1, 10, 100, 1e4])
-    x = (random.standard_normal(shape) * scale + random.choice([0, 0, 100, -1000])).astype(
-        numpy_type(name)
-    )
+    drawn = random.standard_normal(shape) * scale + random.choice([0, 0, 100, -1000])
+    x: np.ndarray = drawn.astype(numpy_type(name))
     if flavour < 3 and x.size:
         special = random.choice([-np.inf, -np.inf, -0.0, np.nan, -np.nan, np.inf, 65504, -3e38])
         with np.errstate(over="ignore"):

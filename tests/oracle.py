@@ -103,7 +103,8 @@ def softmax_of_group(group: np.ndarray, log: bool) -> np.ndarray:
     powers = np.exp(below)
     others = np.delete(powers, group.argmax())  # the greatest element itself counts 1, exactly
     rest = math.fsum(others) if group.dtype == np.float64 else others.sum()
-    return below - np.log1p(rest) if log else powers / (1 + rest)
+    result: np.ndarray = below - np.log1p(rest) if log else powers / (1 + rest)
+    return result
 
 
 def softmax(x: np.ndarray, axes: tuple[int, ...], log: bool = False) -> np.ndarray:

@@ -54,8 +54,8 @@ def simple(
     for n, w in zip(shape[-rank:], window, strict=True):
         room = n + 2 * padding - (w - 1) * dilation - 1
         outputs.append(room // stride + 1 + (ceil and room % stride > 0))
-    several = [(number,) * rank for number in (stride, dilation, padding)]
-    return Windows(tuple(window), *several, tuple(outputs))
+    strides, dilations, paddings = ((number,) * rank for number in (stride, dilation, padding))
+    return Windows(tuple(window), strides, dilations, paddings, tuple(outputs))
 
 
 def beside(x: np.ndarray) -> np.ndarray:

@@ -154,7 +154,12 @@ def totals(name: str, given: Shares, shape: tuple[int, ...]) -> tuple[np.ndarray
 
 
 def average_grad(
-    name: str, gradient: np.ndarray, shape: tuple[int, ...], w: Windows, end: tuple, divisor: str
+    name: str,
+    gradient: np.ndarray,
+    shape: tuple[int, ...],
+    w: Windows,
+    end: tuple[int, ...],
+    divisor: str,
 ) -> tuple[np.ndarray, np.ndarray]:
     sizes = shape[len(shape) - len(w.window) :]
     batches = shape[: len(shape) - len(w.window)]

@@ -31,7 +31,8 @@ def ulp(name: str, x: np.ndarray) -> np.ndarray:
     least = 2 - (1 << (exponent - 1))
     ordinary = np.isfinite(x) & (x != 0)
     magnitude = np.where(ordinary, np.frexp(np.where(ordinary, x, 1))[1] - 1, least)
-    return np.ldexp(np.ones_like(x), np.maximum(magnitude, least) - mantissa)
+    steps: np.ndarray = np.ldexp(np.ones_like(x), np.maximum(magnitude, least) - mantissa)
+    return steps
 
 
 def greatest(name: str) -> float:
@@ -55,7 +56,8 @@ def allowed(
         additions = min(math.prod(x.shape[a] for a in axes), 1024) / lanes
         spread = unit * (weighted.sum(axes, keepdims=True) / total + additions) + CONSTANT[name]
         if result == "logarithm":
-            return t * unit + unit * np.log(total) + spread + ulp(name, exact) / 2
+            error: np.ndarray = t * unit + unit * np.log(total) + spread + ulp(name, exact) / 2
+            return error
         grid = ulp(computed, np.zeros_like(exact))
         error = np.where(exact > 0, exact * (t * unit + spread) + grid, 0)
         return error if name == computed else error + ulp(name, exact) / 2

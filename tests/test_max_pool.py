@@ -9,6 +9,7 @@ import itertools
 import math
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 
 import numpy as np
 import pytest
@@ -40,6 +41,7 @@ from specops.lowering import machine, pooling, transposed
 from specops.lowering import max_pool as max_pool_lowering
 from specops.lowering.max_pool import MaxPool
 from specops.lowering.plane_tables import packs
+from specops.lowering.pool_axes import SpatialAxis
 from specops.tensor import packed
 from specops.vocabulary import DATA_TYPES
 from stress.memory import Arena
@@ -84,7 +86,7 @@ def lowered(
         index_order=order,
         input=packed(name, shape),
         output=packed(name, sizes),
-        indices=index_type and packed(index_type, sizes),
+        indices=packed(index_type, sizes) if index_type else None,
     )
 
 
@@ -208,7 +210,7 @@ def test_long_windows(
     count = windows.outputs[0]
     out, indices = np.full((1, count), 77, x.dtype), np.full((1, count), -7, np.int64)
     lowered(windows, name, x.shape, "ignored", "row_major", "INT64")(x, out, indices)
-    begins = np.arange(count) * stride - padding
+    begins = [i * stride - padding for i in range(count)]
     wanted = [x[0, max(b, 0) : b + window].argmax() + max(b, 0) for b in begins]
     np.testing.assert_array_equal(indices[0], wanted)
     np.testing.assert_array_equal(out[0], x[0, wanted])
@@ -505,7 +507,7 @@ def test_tall_windows(name: str, tall_bytes: int, monkeypatch: pytest.MonkeyPatc
     choose = pooling.Windows._share_rows
 
     def share_rows(
-        self: pooling.Windows, axis: tuple[int, ...], line_bytes: int
+        self: pooling.Windows, axis: SpatialAxis, line_bytes: int
     ) -> tuple[bool, int, int]:
         choice = choose(self, axis, line_bytes)
         taken.append(choice[0])
@@ -899,7 +901,7 @@ def memory_calls() -> Iterator[Call]:
             out = np.zeros(windows.sizes(x.shape), x.dtype)
             indices = np.zeros(out.shape, np.uint32)
             plain = lowered(windows, name, x.shape, "ignored", "row_major", None)
-            yield f"{name} {kind} {window}", lambda k=plain, x=x, o=out: k(x, o)
+            yield f"{name} {kind} {window}", partial(plain, x, out)
             indexed = lowered(windows, name, x.shape, "ignored", "row_major", "UINT32")
             text = f"{name} {kind} {window} with indices"
-            yield text, lambda k=indexed, x=x, o=out, i=indices: k(x, o, i)
+            yield text, partial(indexed, x, out, indices)

@@ -66,7 +66,7 @@ def test_ties_and_nan(
     values: list[float], better: str, last: bool, nan: str, expected: int, dtype: type
 ) -> None:
     """Ties, signed zeros and both rules for NaN, in each type of float."""
-    x = np.array(values, dtype)
+    x: np.ndarray = np.array(values, dtype)
     assert arg_reduce(x, (0,), better, last, nan).tolist() == [expected]
 
 
@@ -165,7 +165,7 @@ def exactly(values: list[float]) -> tuple[list[Decimal], list[Decimal]]:
 @pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64])
 def test_softmax_in_decimals(values: list[float], dtype: type) -> None:
     """The values are exact in each type, so each type's result is exact but for the last bits of the wide type."""
-    x = np.array(values, dtype)
+    x: np.ndarray = np.array(values, dtype)
     assert x.tolist() == values
     limit = Decimal(8 * float(np.finfo(softmax(x, (0,)).dtype).eps))
     for log, expected in enumerate(exactly(values)):
@@ -261,7 +261,7 @@ def test_max_pool_of_ties_and_nan(
     window: list[float], nan: str, expected: int, dtype: type
 ) -> None:
     """The very element: the sign of its zero, the payload of its NaN."""
-    x = np.array(window, dtype)
+    x: np.ndarray = np.array(window, dtype)
     values, indices = max_pool(x, (3,), (1,), (1,), (0,), (1,), nan)
     assert indices.tolist() == [expected]
     assert values.tobytes() == x[expected].tobytes()

@@ -65,9 +65,10 @@ def test_same_bits(name: str, called: str, channels: int, monkeypatch: pytest.Mo
     random = np.random.default_rng(channels)
     x = channels_last(values(random, name, (2, *PLANE, channels)), PLANE, channels)
     y = channels_last(values(random, name, (2, *POOLED, channels)), POOLED, channels)
-    given, like, plane = ((y,), x, PLANE) if backward else ((x,), y, POOLED)
+    like, plane = (x, PLANE) if backward else (y, POOLED)
+    given = [y] if backward else [x]
     if called == "max_pool_grad":
-        given = (x, y)
+        given = [x, y]
     for shift in (0, 1):
         found = []
         for least in (0, 1 << 60):
@@ -76,7 +77,7 @@ def test_same_bits(name: str, called: str, channels: int, monkeypatch: pytest.Mo
             begin = -(memory.ctypes.data // memory.itemsize) % 16 + 16 + shift
             out = channels_last(memory[begin:][: like.size], plane, channels)
             operator = make(packed(name, x.shape), packed(name, y.shape))
-            other = [()] if called == "max_pool" else [a.strides for a in given[1:]]
+            other: list[Sizes] = [()] if called == "max_pool" else [a.strides for a in given[1:]]
             plan = operator._plans[given[0].strides, out.strides, *other]
             whole = channels % pooling.PAST_LANES == 0 or called == "max_pool_grad"
             assert plan.walk[kernel.PAST] == (least == 0 and whole)
@@ -143,10 +144,12 @@ def test_indices_of_few_rows(
     """Of long planes, which are cut; those of narrow elements are not."""
     columns = 150 if name == "FLOAT16" else 2100
     x = values(np.random.default_rng(rows), name, (3, rows, columns))
-    output, order = packed(index_type, (3, columns)), {"better": "greater", "tie": "first"}
+    output = packed(index_type, (3, columns))
 
     def make() -> ArgReduce:
         given = packed(name, x.shape)
-        return ArgReduce(**order, nan="ignored", axes=[1], input=given, output=output)
+        return ArgReduce(
+            better="greater", tie="first", nan="ignored", axes=[1], input=given, output=output
+        )
 
     check_few_rows(monkeypatch, x, output, arg_reduce_kernel.PAST, make)

@@ -8,6 +8,8 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable, Iterator
+from functools import partial
+from typing import Any
 
 import numpy as np
 import pytest
@@ -153,6 +155,7 @@ def test_wide_ranks(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_many_windows_of_one_element() -> None:
     """More windows than are looked at together, along one dimension and along the last of two."""
     random = np.random.default_rng(3)
+    shape: tuple[int, ...]
     for shape, windows in (
         ((1, 3, 30_000), Windows((2, 3), (1, 1), (1, 1), (1, 2), (4, 30_002))),
         ((1, 5, 3, 700), Windows((2, 3, 3), (1, 1, 1), (2, 1, 5), (1, 2, 1), (5, 5, 700))),
@@ -339,26 +342,25 @@ def test_large(
     gradient = random.standard_normal(windows.sizes(shape)).astype(x.dtype)
     expected = max_grad(name, x, gradient, windows, "ignored")
     kernel = max_operator(name, shape, windows, "ignored")
-    first = None
+    found: list[np.ndarray] = []
     for threads, kind in ((1, "c"), (2, "c"), (8, "any")):
         with specops.num_threads(threads):
-            out = check(random, name, lambda o: kernel(x, gradient, o), expected, kind)
-        first = out if first is None else first
-        np.testing.assert_array_equal(numbers(out), numbers(first))
+            found.append(check(random, name, lambda o: kernel(x, gradient, o), expected, kind))
+        np.testing.assert_array_equal(numbers(found[-1]), numbers(found[0]))
     windows = simple(shape, window, stride, padding)
     gradient = random.standard_normal(windows.sizes(shape)).astype(x.dtype)
     average = average_operator(name, shape, windows, (padding,) * len(window), "padded")
-    first = None
+    found.clear()
     for threads, kind in ((1, "c"), (2, "c"), (8, "any")):
         with specops.num_threads(threads):
             out = output(random, shape, x.dtype, kind)
             average(gradient, out.array)
         out.check_surroundings()
-        first = out.array if first is None else first
-        np.testing.assert_array_equal(numbers(out.array), numbers(first))
+        found.append(out.array)
+        np.testing.assert_array_equal(numbers(found[-1]), numbers(found[0]))
     if math.prod(window) < 20:  # the oracle is slow
         expected = average_grad(name, gradient, shape, windows, (padding,) * len(window), "padded")
-        check_close(name, first, *expected)
+        check_close(name, found[0], *expected)
 
 
 # --- unpooling ---
@@ -453,9 +455,12 @@ def test_unpool_of_own_planes(monkeypatch: pytest.MonkeyPatch) -> None:
     )
     runs: list[pooling.Plan] = []
     run = pooling.run
-    monkeypatch.setattr(
-        pooling, "run", lambda plan, *a, **k: (runs.append(plan), run(plan, *a, **k))
-    )
+
+    def noted(plan: pooling.Plan, *rest: Any, **named: Any) -> None:
+        runs.append(plan)
+        run(plan, *rest, **named)
+
+    monkeypatch.setattr(pooling, "run", noted)
     for indices, passes in ((own, 1), (stray, 2), (own, 1)):
         runs.clear()
         out = np.full((2, 3, 3, 3), 7, np.float32)
@@ -490,14 +495,14 @@ def memory_calls() -> Iterator[Call]:
             windows = simple(x.shape, window, stride, padding)
             gradient = np.zeros(windows.sizes(x.shape), x.dtype)
             average = average_operator(name, x.shape, windows, (0, 0), "inside")
-            yield f"average {name} {kind} {window}", lambda k=average, g=gradient, o=out: k(g, o)
+            yield f"average {name} {kind} {window}", partial(average, gradient, out)
             greatest = max_operator(name, x.shape, windows, "ignored")
             text = f"max {name} {kind} {window}"
-            yield text, lambda k=greatest, x=x, g=gradient, o=out: k(x, g, o)
+            yield text, partial(greatest, x, gradient, out)
     indices = np.zeros(gradient.shape, np.uint32)
     kernel = MaxUnpool(
         input=packed(name, gradient.shape),
         indices=packed("UINT32", gradient.shape),
         output=packed(name, out.shape),
     )
-    yield "unpool", lambda: kernel(gradient, indices, out)
+    yield "unpool", partial(kernel, gradient, indices, out)

@@ -9,6 +9,7 @@ import itertools
 import math
 from collections.abc import Iterator, Sequence
 from fractions import Fraction
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -482,6 +483,8 @@ def test_groups_of_no_elements(function: str) -> None:
         ("INT32", of_signed),
         ("UINT32", of_unsigned),
     ):
+        shape: tuple[int, ...]
+        axes: tuple[int, ...]
         for shape, axes in (((0,), (0,)), ((3, 0, 2), (1,)), ((0, 4), (0, 1))):
             found = run(name, function, np.zeros(shape, numpy_type(name)), axes)
             assert np.array_equal(found.astype(np.float64), np.full(found.shape, wanted), True)
@@ -653,7 +656,7 @@ def test_between_forbidden_pages(name: str, function: str, monkeypatch: pytest.M
     lengths = 1, 3, 15, 16, 17, 63, 64, 65, 127, 129, 255, 257, 300, 511, 513
     for n, groups in itertools.product(lengths, (1, 3, 8, 70)):
         for axes, gap, upper in itertools.product(((1,), (0,), (0, 1)), (0, 64), (False, True)):
-            shape = (groups, n)
+            shape: tuple[int, ...] = (groups, n)
             x = arena.place(shape, (n * dtype.itemsize + gap, dtype.itemsize), dtype, upper)
             left = reduced_shape(shape, axes, True)
             out = results.place(left, (left[1] * dtype.itemsize, dtype.itemsize), dtype, upper)
@@ -730,4 +733,4 @@ def memory_calls() -> Iterator[Call]:
         for axes in SETS[1:]:
             kernel = operator("FLOAT32", function, x.shape, axes, "propagates", False)
             out = np.zeros(reduced_shape(x.shape, axes, False), x.dtype)
-            yield f"{function} {kind} {axes}", lambda k=kernel, x=x, o=out: k(x, o)
+            yield f"{function} {kind} {axes}", partial(kernel, x, out)

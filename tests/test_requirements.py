@@ -96,6 +96,7 @@ def wrong_calls() -> Iterator[tuple[str, str, dict[str, Any]]]:
             yield kernel, "no value of axes is repeated", {"axes": [1, 1]}
         if "window" in told:
             yield from wrong_windows(kernel, told)
+    wrong: tuple[int, ...]
     for kernel in ("arg_reduce", "reduce"):
         all_or_others = "output has the dimensions of input, all of them or all but axes"
         yield kernel, all_or_others, {"output": (2, 3, 1, 4)}

@@ -9,6 +9,7 @@ import itertools
 import math
 import tracemalloc
 from collections.abc import Iterator
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -57,6 +58,7 @@ from specops.lowering import machine, pooling, sum_pool, transposed
 from specops.lowering.average_pool import AveragePool
 from specops.lowering.lp_pool import LpPool
 from specops.lowering.plane_tables import packs
+from specops.lowering.pool_axes import BatchAxis, SpatialAxis
 from specops.tensor import packed
 from stress.memory import Arena
 
@@ -67,7 +69,7 @@ NAN, INF = math.nan, math.inf
 
 def lowered(pool: Pooling, name: str, shape: tuple[int, ...]) -> AveragePool | LpPool:
     w = pool.windows
-    fields = {
+    fields: dict[str, Any] = {
         "window": w.window,
         "strides": w.strides,
         "dilations": list(w.dilations),
@@ -202,10 +204,11 @@ def test_long_windows(
 # --- what is easily wrong ---
 
 
-def pooled(pool: Pooling, name: str, x: np.ndarray) -> list:
+def pooled(pool: Pooling, name: str, x: np.ndarray) -> list[Any]:
     out = np.full(pool.windows.sizes(x.shape), 77, x.dtype)
     lowered(pool, name, x.shape)(x, out)
-    return numbers(out).astype(np.float64).tolist()
+    found: list[Any] = numbers(out).astype(np.float64).tolist()
+    return found
 
 
 @pytest.mark.parametrize("name", TYPES)
@@ -555,13 +558,13 @@ def test_each_width_of_a_window(window: int) -> None:
 )
 def test_axes_are_in_the_order_of_the_kernels(kernel: Any) -> None:
     """The host's fields and the kernels' columns are the same, in number and order; settings are within the walk's."""
-    for i, name in enumerate(pooling.SpatialAxis._fields):
+    for i, name in enumerate(SpatialAxis._fields):
         assert getattr(kernel, name.upper()) == i
-    assert len(pooling.SpatialAxis._fields) == kernel.COLUMNS
+    assert len(SpatialAxis._fields) == kernel.COLUMNS
     columns = {"size": "SIZE", "step": "STEP", "out_step": "OUT", "other_step": "OTHER"}
-    for i, name in enumerate(pooling.BatchAxis._fields):
+    for i, name in enumerate(BatchAxis._fields):
         assert getattr(kernel, f"BATCH_{columns.get(name, name.upper())}") == i
-    assert len(pooling.BatchAxis._fields) == kernel.BATCH_COLUMNS
+    assert len(BatchAxis._fields) == kernel.BATCH_COLUMNS
     own = ("BLOCK", "FIND", "SEVERAL", "OUT_DENSE", "EXPONENT", "POWER", "SURE_FROM", "SURE_TO")
     settings = [getattr(kernel, name, kernel.OWN) for name in own]
     assert min(settings) == kernel.OWN > kernel.EDGE and max(settings) < kernel.SETTINGS
@@ -574,8 +577,10 @@ def test_tall_windows(tall_bytes: int, monkeypatch: pytest.MonkeyPatch) -> None:
     taken: list[bool] = []
     choose = pooling.Windows._share_rows
 
-    def share_rows(self: pooling.Windows, *args: object) -> tuple[bool, int, int]:
-        choice = choose(self, *args)  # type: ignore[arg-type]
+    def share_rows(
+        self: pooling.Windows, axis: SpatialAxis, line_bytes: int
+    ) -> tuple[bool, int, int]:
+        choice = choose(self, axis, line_bytes)
         taken.append(choice[0])
         return choice
 
@@ -740,4 +745,4 @@ def memory_calls() -> Iterator[Call]:
             out = np.zeros(windows.sizes(x.shape), x.dtype)
             for pool in (Pooling(windows, (0, 0), "inside"), Pooling(windows, (0, 0), p=2)):
                 kernel = lowered(pool, name, x.shape)
-                yield f"{name} {kind} {pool}", lambda k=kernel, x=x, o=out: k(x, o)
+                yield f"{name} {kind} {pool}", partial(kernel, x, out)
