@@ -14,7 +14,7 @@ import subprocess
 import sys
 import time
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
@@ -27,6 +27,7 @@ import numpy as np
 import pytest
 from numba.core.caching import NullCache
 from numpy.lib.stride_tricks import as_strided
+from untyped import untyped
 
 import specops
 from specops import SpecopsError, ValidationError, Violation, cache, launch, onnx
@@ -128,7 +129,7 @@ class Interface:
         self._x = x
 
 
-TAKEN = {
+TAKEN: dict[str, Any] = {
     "memoryview": memoryview,
     "dlpack": Dlpack,
     "__array__": Wrapped,
@@ -289,7 +290,7 @@ def test_an_axis_of_an_array_without_axes(x: Any, axis: Any) -> None:
         assert getattr(specops, name)(x, axis=axis) == x
     for name, expected in (("softmax", 1), ("log_softmax", 0), ("hardmax", 1)):
         assert getattr(specops, name)(x, axis=axis) == expected
-        violation = refused(lambda name=name: getattr(specops, name)(x, axis=1))
+        violation = refused(partial(getattr(specops, name), x, axis=1))
         assert (violation.id, violation.found) == ("axis_in_range", "axis = 1, x.sizes = []")
 
 
@@ -343,7 +344,7 @@ def test_a_data_type_that_is_asked_for_is_a_mistake_of_its_own() -> None:
             ["Axes axes_in_range", "OutputTensor same_dtype"],
         ),
         (
-            lambda: onnx.max_pool(IMAGE, [2, 2], indices="x", pads=[1]),
+            lambda: onnx.max_pool(IMAGE, [2, 2], indices=untyped("x"), pads=[1]),
             ["Indices field_type", "pads pads_length"],
         ),
         (
@@ -372,7 +373,7 @@ def test_a_data_type_that_is_asked_for_is_a_mistake_of_its_own() -> None:
             ["OutputIndicesTensor supported_data_type", "Strides strides_positive"],
         ),
         (
-            lambda: dml.reduce(PAGE, "SUM", axes="x", output_dtype="INT32"),
+            lambda: dml.reduce(PAGE, "SUM", axes=untyped("x"), output_dtype="INT32"),
             ["Axes field_type", "OutputTensor same_dtype"],
         ),
         (
@@ -405,7 +406,7 @@ def test_a_compiled_operator_checks_its_arrays() -> None:
     operator = described(PAGE)
     for dtype in (np.float64, complex, np.dtypes.StringDType()):
         x = PAGE.astype(dtype)
-        assert refused(lambda x=x: operator(x)).id == "data_type"
+        assert refused(partial(operator, x)).id == "data_type"
     assert refused(lambda: operator(PAGE[:2])).id == "shape"
     assert refused(lambda: operator(PAGE[None])).id == "shape"
     for arguments in ((), (PAGE, PAGE)):
@@ -452,8 +453,8 @@ def test_axes_of_any_form(axis: Any) -> None:
 def test_fewest_and_most_dimensions(rank: int) -> None:
     """As NumPy has them, of outputs, too."""
     x = np.full([1] * rank, 3, np.float32)
-    for function in (specops.argmax, specops.argmin):
-        found = function(x, keepdims=True)
+    for search in (specops.argmax, specops.argmin):
+        found = search(x, keepdims=True)
         assert found == 0 and np.ndim(found) == rank
     plain = (specops.sum, specops.mean, specops.prod, specops.max, specops.min)
     for function in (*plain, specops.l1_norm, specops.l2_norm, specops.logsumexp):
@@ -486,9 +487,9 @@ def test_what_stands_for_no_entry(value: Any) -> None:
 @pytest.mark.parametrize(
     ("field", "call"),
     [
-        ("window_size", lambda: specops.max_pool(IMAGE, 2, strides=2)),
-        ("WindowSize", lambda: dml.max_pooling2(IMAGE, 2, strides=2)),
-        ("kernel_shape", lambda: onnx.max_pool(IMAGE, 2, strides=2)),
+        ("window_size", lambda: specops.max_pool(IMAGE, untyped(2), strides=2)),
+        ("WindowSize", lambda: dml.max_pooling2(IMAGE, untyped(2), strides=2)),
+        ("kernel_shape", lambda: onnx.max_pool(IMAGE, untyped(2), strides=2)),
     ],
 )
 def test_an_integer_does_not_tell_how_many(field: str, call: Any) -> None:
@@ -500,10 +501,15 @@ def test_an_integer_does_not_tell_how_many(field: str, call: Any) -> None:
 
 def test_where_no_default_repeats_a_number() -> None:
     """An integer stands for no list of another kind, and for none in a description."""
-    assert refused(lambda: onnx.reduce_sum(PAGE, axes=1)).field == "axes"
-    image, whole = TensorDesc("FLOAT32", [1, 1, 4, 4]), {"WindowSize": [1, 1], "Strides": [1, 1]}
+    assert refused(lambda: onnx.reduce_sum(PAGE, axes=untyped(1))).field == "axes"
+    image = TensorDesc("FLOAT32", [1, 1, 4, 4])
     desc = dml.MaxPoolingOperatorDesc(
-        InputTensor=image, OutputTensor=image, **whole, StartPadding=0, EndPadding=[0, 0]
+        InputTensor=image,
+        OutputTensor=image,
+        WindowSize=[1, 1],
+        Strides=[1, 1],
+        StartPadding=untyped(0),
+        EndPadding=[0, 0],
     )
     assert refused(desc.validate).field == "StartPadding"
 
@@ -530,8 +536,8 @@ def test_flags_are_booleans(value: Any) -> None:
     """`keepdims` and `last` take True and False, Python's or NumPy's, and 1 and 0 as ONNX writes them."""
     assert refused(lambda: specops.argmax(PAGE, 0, keepdims=value)).field == "keepdims"
     assert refused(lambda: specops.argmax(PAGE, 0, last=value)).field == "last"
-    assert specops.argmax(PAGE, 0, np.True_, np.False_).shape == (1, 3)
-    assert specops.argmax(PAGE, 0, 1, 0).shape == (1, 3)
+    assert specops.argmax(PAGE, 0, untyped(np.True_), untyped(np.False_)).shape == (1, 3)
+    assert specops.argmax(PAGE, 0, untyped(1), untyped(0)).shape == (1, 3)
 
 
 @pytest.mark.parametrize(
@@ -547,17 +553,18 @@ def test_directions_that_are_none(direction: Any) -> None:
 def test_directions_of_any_form() -> None:
     """Full name, suffix and number are the same."""
     x = np.array([3, 2, 3], np.int8)
-    for first, last in (("INCREASING", "DECREASING"), (0, 1), (np.uint8(0), np.int64(1))):
+    numbers = (untyped(np.uint8(0)), untyped(np.int64(1)))
+    for first, last in (("INCREASING", "DECREASING"), (0, 1), numbers):
         assert dml.argmax(x, 0, first).tolist() == [0]
         assert dml.argmax(x, 0, last).tolist() == [2]
     assert dml.argmax(x, 0, "DML_AXIS_DIRECTION_DECREASING").tolist() == [2]
     for word in ("decreasing", "Decreasing"):
-        violation = refused(lambda word=word: dml.argmax(x, 0, word))
+        violation = refused(partial(dml.argmax, x, 0, word))
         assert violation.allowed == "INCREASING, DECREASING; in capitals, DECREASING"
     violation = refused(partial(dml.argmax, x, 0, "DML_AXIS_DIRECTION_decreasing"))
     assert violation.allowed.endswith("; in capitals, DML_AXIS_DIRECTION_DECREASING")
     for word in ("up", "", "DML_AXIS_DIRECTION_"):
-        violation = refused(lambda word=word: dml.argmax(x, 0, word))
+        violation = refused(partial(dml.argmax, x, 0, word))
         assert violation.allowed == "INCREASING, DECREASING"
 
 
@@ -575,7 +582,7 @@ def test_data_types_that_no_tensor_has(dtype: str) -> None:
     assert told.id == ("byte_order" if dtype == ">i4" else "data_type")
     of_an_input = refused(lambda: onnx.softmax(array))
     for form in (dtype, array.dtype, array.dtype.type if dtype == "c8" else array.dtype):
-        assert refused(lambda form=form: dml.argmax(PAGE, 1, output_dtype=form)) == told
+        assert refused(partial(dml.argmax, PAGE, 1, output_dtype=form)) == told
         call = partial(onnx.Softmax().compile, form, array.shape)
         assert refused(call) == of_an_input
 
@@ -590,8 +597,8 @@ def test_data_types_of_any_form() -> None:
     """Full name, suffix and NumPy's dtypes; those that the page does not list are refused."""
     for dtype in ("INT64", "DML_TENSOR_DATA_TYPE_INT64", "int64", np.int64, np.dtype("i8"), int):
         assert dml.argmax(PAGE, 0, output_dtype=dtype).dtype == np.int64
-    for dtype in ("FLOAT32", float, np.uint8, bool, "INT16"):
-        violation = refused(lambda dtype=dtype: dml.argmax(PAGE, 0, output_dtype=dtype))
+    for unlisted in ("FLOAT32", float, np.uint8, bool, "INT16"):
+        violation = refused(partial(dml.argmax, PAGE, 0, output_dtype=unlisted))
         assert violation.id == "supported_data_type"
 
 
@@ -706,10 +713,10 @@ def test_what_holds_integers_is_told(function: Any, dtype: str, remedy: str | No
 
 def test_what_another_library_says() -> None:
     """Why it does not share its memory is told; the usual advice would not help."""
-    violation = refused(lambda: specops.argmax(Attached()))  # type: ignore[arg-type]
+    violation = refused(lambda: specops.argmax(Attached()))
     assert violation.found == "a value of type Attached (detach it first)"
     assert "numpy.asarray" not in violation.allowed
-    assert "numpy.asarray" in refused(lambda: specops.argmax([1, 2])).allowed  # type: ignore[arg-type]
+    assert "numpy.asarray" in refused(lambda: specops.argmax([1, 2])).allowed
     with warnings.catch_warnings(record=True) as told:
         warnings.simplefilter("always")
         violation = refused(lambda: specops.argmax(Graded()))
@@ -739,7 +746,7 @@ def test_what_to_do_with_tensors_of_torch() -> None:
     assert "negated" in violation.found and violation.allowed.endswith("use its resolve_neg()")
     others = [{"device": "cuda:0"}, {"layout": "torch.sparse_coo"}, {"dtype": "torch.float8_e5m2"}]
     for out in [1], type("dtype", (), of_torch)(), *(type("T", (kind,), o)() for o in others):
-        violation = refused(lambda out=out: specops.softmax(PAGE, out=out))
+        violation = refused(partial(specops.softmax, PAGE, out=untyped(out)))
         assert violation.allowed == "a NumPy array to write to"
 
 
@@ -755,7 +762,7 @@ def test_parts_of_an_output() -> None:
     one = np.ones(2)
     told = refused(lambda: specops.max_unpool(one, np.array([0, 1]), [-1]))
     assert (told.field, told.found) == ("out", "output_sizes = (-1,)")
-    told = refused(lambda: specops.max_unpool(one, np.array([0, 1]), 4))  # type: ignore[arg-type]
+    told = refused(lambda: specops.max_unpool(one, np.array([0, 1]), untyped(4)))
     assert (told.field, told.found) == ("out", "output_sizes = 4")
     told = refused(lambda: dml.argmax(np.ones((1, 2), np.float32), output_dtype="INT99"))
     assert (told.field, told.found) == ("OutputTensor", "dtype 'INT99'")
@@ -816,7 +823,7 @@ def test_strides_of_a_size_1_axis_mean_nothing() -> None:
 
 def test_out_of_a_subclass() -> None:
     """The caller's own object is written to and returned."""
-    out = np.zeros((1, 3), np.uint32).view(type("Subclass", (np.ndarray,), {}))
+    out: np.ndarray = np.zeros((1, 3), np.uint32).view(type("Subclass", (np.ndarray,), {}))
     assert dml.argmax(PAGE, 0, out=out) is out
     assert np.asarray(out).tolist() == [[1, 2, 1]]
 
@@ -965,7 +972,7 @@ def test_the_memory_order_of_reductions(axis: Any, keepdims: bool) -> None:
         assert [found.strides[a] for a in long] == [wanted.strides[a] for a in long]
         np.testing.assert_array_equal(found, wanted)
         if axis != ():  # which ONNX reads as all
-            summed = onnx.reduce_sum(given, np.ravel(axis), keepdims=int(keepdims))
+            summed = onnx.reduce_sum(given, untyped(np.ravel(axis)), keepdims=int(keepdims))
             assert summed.strides == found.strides
         if isinstance(axis, int):
             searched = onnx.argmax(given, axis=axis, keepdims=int(keepdims))
@@ -1025,10 +1032,11 @@ def test_int64_and_the_feature_level() -> None:
     desc.validate()
     for level in ("4.1", "4_1", "DML_FEATURE_LEVEL_4_1", "6.4"):
         assert desc.compile(level)(np.arange(4)).tolist() == [3]
-    for level in ("2.1", "9.9", 4.1, 3, "", b"4.1", [], True):
-        violation = refused(lambda level=level: desc.validate(level))
+    wrong: Any
+    for wrong in ("2.1", "9.9", 4.1, 3, "", b"4.1", [], True):
+        violation = refused(partial(desc.validate, wrong))
         assert violation.id == "feature_level"
-        assert ('the strings "1.0", ' in violation.allowed) == (not isinstance(level, str))
+        assert ('the strings "1.0", ' in violation.allowed) == (not isinstance(wrong, str))
 
 
 def test_errors_are_pickled() -> None:
@@ -1046,7 +1054,7 @@ def test_descriptions_and_operators_show_themselves() -> None:
     desc = TensorDesc("FLOAT32", (3, 3))
     assert desc == TensorDesc("FLOAT32", (3, 3)) and pickle.loads(pickle.dumps(desc)) == desc
     with pytest.raises(AttributeError):
-        desc.Sizes = (1,)  # type: ignore[misc]
+        untyped(desc).Sizes = (1,)
     assert "FLOAT32" in repr(described(PAGE)) and "DML_OPERATOR_ARGMAX" in repr(described(PAGE))
 
 
@@ -1089,7 +1097,7 @@ def test_descriptions_by_other_names_are_equal(dtype: Any, flags: Any, direction
 
 def test_a_description_keeps_what_cannot_be_read() -> None:
     """It is reported as it was written."""
-    desc = TensorDesc("FLOAT32", [2, -3], Strides={1: 2})  # type: ignore[arg-type]
+    desc = TensorDesc("FLOAT32", [2, -3], Strides=untyped({1: 2}))
     with pytest.raises(ValidationError) as caught:
         desc.empty()
     assert [(v.field, v.found) for v in caught.value.violations] == [
@@ -1101,7 +1109,7 @@ def test_a_description_keeps_what_cannot_be_read() -> None:
 def test_compiled_operators_pass_to_another_process() -> None:
     """Also after a call: where kernels lie in memory is no part of them."""
     x = np.arange(12, dtype=np.float32).reshape(1, 1, 3, 4)
-    window = {"kernel_shape": (2, 2)}
+    window: dict[str, Any] = {"kernel_shape": (2, 2)}
     descriptions: list[Any] = [onnx.ArgMax(axis=1), onnx.Softmax(), onnx.ReduceSum(axes=[3])]
     descriptions += [onnx.MaxPool(**window), onnx.AveragePool(**window), onnx.LpPool(**window)]
     operators = [description.compile("float32", x.shape) for description in descriptions]
@@ -1122,7 +1130,7 @@ def test_compiled_operators_pass_to_another_process() -> None:
 # --- threads ---
 
 
-def limited() -> Iterator[None]:
+def limited() -> Generator[None]:
     with specops.num_threads(1):
         yield
 
@@ -1161,10 +1169,11 @@ def test_the_limit_of_threads() -> None:
     finally:
         specops.set_num_threads(None)
     assert specops.get_num_threads() == all_of_them
+    wrong: Any
     for wrong in (0, -1, True, 1.0, "1"):
         for limit in (specops.num_threads, specops.set_num_threads):
             with pytest.raises(SpecopsError, match=r"it must be an integer from 1 to \d+, or None"):
-                limit(wrong)  # type: ignore[arg-type]
+                limit(wrong)
     assert specops.get_num_threads() == all_of_them
 
 
@@ -1752,7 +1761,7 @@ def test_a_sequence_that_never_ends() -> None:
         def __iter__(self) -> Any:
             return iter(int, 1)
 
-    violation = refused(lambda: specops.argmax(np.ones(3), Endless()))
+    violation = refused(lambda: specops.argmax(np.ones(3), untyped(Endless())))
     assert (violation.id, violation.field) == ("field_type", "axis")
 
 
@@ -1801,7 +1810,7 @@ class Lies(np.ndarray):
         return 1
 
 
-class Endless(list):
+class Endless(list[Any]):
     def __iter__(self) -> Any:
         return itertools.count()
 

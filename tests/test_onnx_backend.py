@@ -22,6 +22,7 @@ import onnx.reference
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 from trees import Tree
+from untyped import untyped
 
 from specops import SpecopsError, ValidationError
 from specops import onnx as ox
@@ -352,7 +353,9 @@ def test_initializers_are_constants_or_defaults() -> None:
 def tensor_type(dtype: np.dtype) -> int:
     """ONNX's number of a NumPy type; onnx's own function knows bfloat16 from onnx 1.19 on."""
     name = dtype.name.upper()
-    return TensorProto.DataType.Value({"FLOAT32": "FLOAT", "FLOAT64": "DOUBLE"}.get(name, name))
+    name = {"FLOAT32": "FLOAT", "FLOAT64": "DOUBLE"}.get(name, name)
+    number: int = TensorProto.DataType.Value(name)
+    return number
 
 
 @pytest.mark.parametrize("name", DATA_TYPES)
@@ -1018,7 +1021,7 @@ def test_run_node() -> None:
             backend.run_node(node, [x], outputs_info=wrong)
     for nonsense in (3, [3], [None], [("float33", (1, 1, 2))], [(np.float32,)], [(np.float32, 2)]):
         with pytest.raises(ValidationError, match="a data type and a shape for each output"):
-            backend.run_node(node, [x], outputs_info=nonsense)  # type: ignore[arg-type]
+            backend.run_node(node, [x], outputs_info=untyped(nonsense))
     with pytest.raises(ValidationError, match="from version 8 on"):
         backend.run_node(node, [x], opset_version=7)
     with pytest.raises(ValidationError, match="found 2"):
@@ -1170,7 +1173,8 @@ def test_tensors_outside_of_the_folder(tmp_path: Path) -> None:
 def test_damaged_places_of_tensors(entries: dict[str, str], message: str, tmp_path: Path) -> None:
     (tmp_path / "inner").mkdir()
     (tmp_path / "weights").write_bytes(X.tobytes())
-    path = external(tmp_path, **{"location": "weights", "content": None, **entries})  # type: ignore[arg-type]
+    given: dict[str, Any] = {"location": "weights", "content": None, **entries}
+    path = external(tmp_path, **given)
     with pytest.raises(SpecopsError, match=message):
         backend.prepare(path)
 
