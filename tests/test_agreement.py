@@ -94,10 +94,10 @@ def change(random_: random.Random, test: SelfTest, values: dict[str, Any]) -> di
                     test.spec.support[0].tensors[field.name].dtypes
                 )
             }
-        new = numbers(random_, old) if isinstance(old, tuple) else number(random_, old)
+        new: Any = numbers(random_, old) if isinstance(old, tuple) else number(random_, old)
         if part == "alignment":
             new = random_.choice([0, 1, 2, 3, 4, 8, 16])
-        fits = part != "sizes" or low <= len(new) <= high  # type: ignore[arg-type]
+        fits = part != "sizes" or low <= len(new) <= high
         return {f"{field.name}.{part}": new} if fits else {}
     if isinstance(value, tuple):
         return {field.name: numbers(random_, value)}
@@ -180,7 +180,9 @@ def test_data_types(label: str) -> None:
     operator = importlib.import_module(f"specops.{dialect}.{name}").OPERATOR
     example = test.given.example(test.spec.examples[0], ("examples", 0))
     assert example is not None
-    tensors = {f.name: example.get(f.name) for f in operator.fields if f.type == "tensor"}
+    tensors: dict[str, Any] = {
+        f.name: example.get(f.name) for f in operator.fields if f.type == "tensor"
+    }
     inputs = {
         f.name: (DATA_TYPES[tensors[f.name].dtype].numpy, tensors[f.name].sizes)
         for f in operator.fields

@@ -74,6 +74,7 @@ def test_a_worker_ends_though_a_process_that_it_began_lives() -> None:
             stdout=subprocess.PIPE,
             text=True,
         )
+        assert worker._process.stdout
         worker._process.stdout.readline()
         left = time.perf_counter()
     assert time.perf_counter() - left < 20

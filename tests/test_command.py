@@ -537,9 +537,10 @@ def test_control_sequences_on_windows(monkeypatch: pytest.MonkeyPatch, session: 
     monkeypatch.setenv("WT_SESSION", session)
     monkeypatch.setenv("TERM", "")
     monkeypatch.delenv("NO_COLOR", raising=False)
-    monkeypatch.setattr(sys, "stderr", Console())
+    console = Console()
+    monkeypatch.setattr(sys, "stderr", console)
     with terminal.Progress(1) as progress:
         progress.begin("one")
         terminal.complain("error", "wrong")
-    assert ("\x1b" in sys.stderr.getvalue()) == bool(session)
+    assert ("\x1b" in console.getvalue()) == bool(session)
     assert terminal.width(sys.stderr) is not None

@@ -506,8 +506,8 @@ def test_broken_over_lines(text: str) -> None:
     parsed = expr.parse(text, FIELDS, "bool", DATA_TYPES)
     for width in (10, 30, 200):
         lines = parsed.returned(width)
-        written = ast.parse("def f():\n" + "\n".join(f"    {line}" for line in lines))
-        (returned,) = written.body[0].body  # type: ignore[attr-defined]
+        written: Any = ast.parse("def f():\n" + "\n".join(f"    {line}" for line in lines))
+        (returned,) = written.body[0].body
         assert ast.dump(returned.value) == ast.dump(ast.parse(text, mode="eval").body), lines
 
 

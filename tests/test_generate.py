@@ -11,13 +11,12 @@ import shutil
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 import trees
 from trees import ARGMAX, PROJECT, SENTENCE, Tree, clear_error, orphan
 
-from generator import asked, cases, cli, decided, exits, lint, output, plan, structure
+from generator import cases, cli, decided, exits, lint, output, plan, structure
 from generator.diagnostics import Report
 from generator.prune import defined
 from generator.resolve import Operator
@@ -272,7 +271,7 @@ def test_case_tables_are_made_once(tree: Tree, monkeypatch: pytest.MonkeyPatch) 
     made: list[str] = []
     tables = cases.tables
 
-    def counted(operator: Operator, linted: lint.Linted) -> dict[str, list[Any]]:
+    def counted(operator: Operator, linted: lint.Linted) -> cases.Tables:
         made.append(operator.id)
         return tables(operator, linted)
 
@@ -483,7 +482,7 @@ def test_a_bug_of_the_generator(tree: Tree, monkeypatch: pytest.MonkeyPatch) -> 
     def fail(*_: object) -> None:
         raise ZeroDivisionError("planted")
 
-    monkeypatch.setattr(asked.plan, "files", fail)
+    monkeypatch.setattr(plan, "files", fail)
     result = tree("generate")
     assert result.code == exits.BUG
     assert "planted" in result.err

@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -28,15 +29,15 @@ LOOKS = 4 * chunks.SPINS
 
 
 @intrinsic
-def pointer(_context, address):
-    def codegen(_context, builder, _signature, values):
+def pointer(_context: Any, address: Any) -> Any:
+    def codegen(_context: Any, builder: Any, _signature: Any, values: Any) -> Any:
         return builder.inttoptr(values[0], _context.get_value_type(types.CPointer(types.int64)))
 
     return types.CPointer(types.int64)(types.int64), codegen
 
 
 @njit(nogil=True)
-def count(_walk, x, out, other, begin, end):
+def count(_walk: int, x: int, out: int, other: int, begin: int, end: int) -> None:
     """out[i] += x[i] + other, but for items that are negative; SLOW takes long."""
     source, target = carray(pointer(x), ITEMS), carray(pointer(out), ITEMS)
     for i in range(begin, end):
@@ -90,7 +91,7 @@ def test_what_a_chunk_raises(chunk: launch.Chunk, threads: int, place: int) -> N
 
 
 @reduce.entry
-def greedy(_walk, _x, _out, _other, _begin, _end):
+def greedy(_walk: int, _x: int, _out: int, _other: int, _begin: int, _end: int) -> None:
     reduce.release(reduce.allocate(1 << 60))
 
 
@@ -133,24 +134,24 @@ specops.l2_norm(x, axis=1)
 """
 
 
-def number(n):
+def number(n: float) -> float:
     if n > 7:
         n = n / 2
     return n
 
 
-def pair(n):
+def pair(n: float) -> float:
     both = (n, n)
     if n > 7:
         both = (0.5, 0.5)
     return both[0]
 
 
-def choice(n):
+def choice(n: float) -> float:
     return n if n > 7 else 0.5
 
 
-def results(n):
+def results(n: float) -> float:
     if n > 7:
         return n
     return 0.5
@@ -348,6 +349,7 @@ def test_threads_that_cannot_be_had(chunk: launch.Chunk, monkeypatch: pytest.Mon
     for left in (0, 2, 9):
         monkeypatch.setattr(workers, "_start", limited(start, left))
         np.testing.assert_array_equal(run(chunk, source), source + 7)
+        assert launch._workers
         numbers.append(launch._workers.number)
     assert numbers == [0, 2, 3]
 
@@ -358,7 +360,8 @@ def test_a_call_while_workers_are_started(
     """As a signal's handler may make one: it does not wait for what its own thread is about."""
     monkeypatch.setattr(config, "NUMBA_NUM_THREADS", 2)
     monkeypatch.setattr(launch, "_workers", None)
-    start, source = workers._start, np.arange(ITEMS)
+    start: Callable[..., int] = workers._start
+    source = np.arange(ITEMS)
 
     def interrupted(*arguments: int) -> int:
         np.testing.assert_array_equal(run(chunk, source), source + 7)

@@ -106,7 +106,11 @@ def on_full_disk(
 ) -> subprocess.CompletedProcess[bytes]:
     """Run `python -m specops`, of which one stream is a file that may not grow."""
     with (cwd / "stream").open("wb") as file:
-        streams = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, stream: file}
+        streams: dict[str, Any] = {
+            "stdout": subprocess.PIPE,
+            "stderr": subprocess.PIPE,
+            stream: file,
+        }
         return subprocess.run(
             [sys.executable, "-m", "specops", *arguments],
             cwd=cwd,
@@ -427,13 +431,15 @@ def test_files_that_may_not_grow(two_states: States) -> None:
     """A real limit of the system in place of a full disk: larger files fail, and keep what they had."""
     tree, old = two_states
     folder = tree.root / "generated"
+
+    def before() -> None:
+        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096))
+
     done = subprocess.run(
         [sys.executable, "-m", "generator", "generate", "--root", str(tree.root)],
         cwd=trees.PROJECT,
-        preexec_fn=lambda: (
-            signal.signal(signal.SIGXFSZ, signal.SIG_IGN),
-            resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096)),
-        ),
+        preexec_fn=before,
         capture_output=True,
         text=True,
         check=False,
@@ -563,7 +569,7 @@ def test_specs_that_cannot_be_listed(two_states: States, mode: int) -> None:
 def test_names_of_files_that_are_no_text(tree: trees.Tree, format: str) -> None:
     """Any bytes may name a file: they are escaped, also where they would be a command of GitHub's."""
     command = [sys.executable, "-m", "generator"]
-    options = {
+    options: dict[str, Any] = {
         "cwd": trees.PROJECT,
         "env": {**os.environ, "PYTHONIOENCODING": "utf-8:strict"},
         "stdout": subprocess.PIPE,
@@ -608,10 +614,8 @@ def test_a_reader_that_has_seen_enough(
     command = [sys.executable, "-m", "generator", *arguments, "--root", str(tree.root)]
     ours, theirs = os.pipe()
     os.close(ours)
-    for streams in ({"stdout": theirs}, {"stdout": theirs, "stderr": theirs}):
-        with subprocess.Popen(
-            command, cwd=trees.PROJECT, **{"stderr": subprocess.PIPE, **streams}
-        ) as process:
+    for stderr in (subprocess.PIPE, theirs):
+        with subprocess.Popen(command, cwd=trees.PROJECT, stdout=theirs, stderr=stderr) as process:
             said = process.stderr.read() if process.stderr else b""
             assert process.wait(timeout=120) == code
         assert b"roken" not in said and b"Traceback" not in said

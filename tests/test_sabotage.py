@@ -35,9 +35,9 @@ def tables(tree: Tree) -> trees.Result:
     assert generated.code == exits.OK, generated.err
     # argmax alone: the damage is done to it, and the other kernels would be compiled anew each time.
     chosen = ("-k", "directml/argmax or plain/argmax")
-    arguments = ("-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", "--rootdir", str(tree.root))
-    arguments += chosen
-    return trees.run_generated(tree.root, *arguments, str(tree.root / "generated" / "tests"))
+    pytest_ = ("-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", "--rootdir", str(tree.root))
+    tests = str(tree.root / "generated" / "tests")
+    return trees.run_generated(tree.root, *pytest_, *chosen, tests)
 
 
 def replace(tree: Tree, file: str, old: str, new: str) -> None:

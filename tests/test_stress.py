@@ -7,6 +7,7 @@ import operator
 import os
 import subprocess
 import sys
+from collections.abc import Callable
 from typing import Any
 
 import llvmlite.binding
@@ -22,6 +23,7 @@ from stress.draws.common import Call
 from stress.memory import Arena
 
 FAMILIES = draws.FAMILIES
+Draw = Callable[[np.random.Generator, str], Call]
 
 
 @pytest.fixture(scope="module")
@@ -158,9 +160,9 @@ def test_what_calls_would_find(
 ) -> None:
     """Wrong answers, a changed input, a byte beside the output, a call that is not refused, another error."""
 
-    def broken(how: str, real: object = draws.valid) -> object:
+    def broken(how: str, real: Draw = draws.valid) -> Draw:
         def valid(random: np.random.Generator, family: str) -> Call:
-            call = real(random, family)  # type: ignore[operator]
+            call = real(random, family)
             function = call.function
 
             def wrong(*inputs: object, out: np.ndarray | None = None, **named: object) -> object:

@@ -70,8 +70,15 @@ class Described:
         return TensorDesc(**{name: getattr(self, name).value for name in MEMBERS})
 
 
-MEMBERS = ("DataType", "Sizes", "Strides", "Flags", "DimensionCount")
-MEMBERS += ("TotalTensorSizeInBytes", "GuaranteedBaseOffsetAlignment")
+MEMBERS = (
+    "DataType",
+    "Sizes",
+    "Strides",
+    "Flags",
+    "DimensionCount",
+    "TotalTensorSizeInBytes",
+    "GuaranteedBaseOffsetAlignment",
+)
 
 
 @dataclass
@@ -192,7 +199,7 @@ def expected_faults(given: Description) -> Faults:
     if axes is BROKEN:
         faults.add(("field_type", "Axes"))
     sizes = None if "Sizes" in lost["InputTensor"] else given.InputTensor.Sizes.meaning
-    result = None if "Sizes" in lost["OutputTensor"] else given.OutputTensor.Sizes.meaning
+    result: Any = None if "Sizes" in lost["OutputTensor"] else given.OutputTensor.Sizes.meaning
     ranks_agree = sizes is not None and result is not None and len(sizes) == len(result)
     if sizes is not None and result is not None and not ranks_agree:
         faults.add(("same_rank", "OutputTensor"))
@@ -255,7 +262,7 @@ class NoIndex:
 
 NO_INTEGERS = [-1, True, 1.0, "1", b"1", [1], 2**64, 10**5000, np.bool_(True), np.float32(1)]
 NO_INTEGERS += [object(), np.array([1, 2]), np.array(0.5), NoIndex(), int, {}, float("nan"), 1j]
-NO_LISTS = [
+NO_LISTS: list[Any] = [
     None,
     3,
     "12",
@@ -300,7 +307,7 @@ def map_numpy(values: tuple[int, ...]) -> list[Any]:
 
 
 def data_type(draw: Draw, name: str) -> Given:
-    forms = [name, name, f"DML_TENSOR_DATA_TYPE_{name}"]
+    forms: list[Any] = [name, name, f"DML_TENSOR_DATA_TYPE_{name}"]
     if name not in ("BFLOAT16", "BOOL"):
         forms += [name.lower(), np.dtype(name.lower()), np.dtype(name.lower()).type]
     return Given(draw.one(forms), name)
@@ -617,7 +624,7 @@ def test_accepted_outputs_have_distinct_elements() -> None:
 def test_a_length_is_told_with_its_array() -> None:
     """Who gives no DimensionCount finds the array that it is the length of."""
     tensor = dml.TensorDesc("FLOAT32", [1, 1, 4, 4])
-    window = {"WindowSize": [1, 1, 1], "Strides": [1] * 3, "Dilations": [1] * 3}
+    window: dict[str, Any] = {"WindowSize": [1, 1, 1], "Strides": [1] * 3, "Dilations": [1] * 3}
     padding = {"StartPadding": [0] * 3, "EndPadding": [0] * 3}
     given = {"InputTensor": tensor, "OutputTensor": tensor, **window, **padding}
     with pytest.raises(ValidationError) as caught:
