@@ -27,7 +27,7 @@ def test_cells() -> None:
     """Each cell has a name of its own, and all that it asks of an implementation can be computed."""
     all_of_them = list(cells())
     assert len({c.name for c in all_of_them}) == len(all_of_them) >= 320
-    assert {c.dtype for c in all_of_them} == {"float32", "float16", "uint8", "int64"}
+    assert {c.dtype for c in all_of_them} == {"float64", "float32", "float16", "uint8", "int64"}
     assert 5 < sum(c.quick for c in all_of_them) < len(all_of_them) / 4
 
 

@@ -95,17 +95,18 @@ def _hardmax(cell: Cell, x: Array) -> Callable[[], tuple[Array, ...]]:
 def _softmax(cell: Cell, x: Array) -> Callable[[], tuple[Array, ...]]:
     out = np.empty(x.shape, x.dtype)
     powers = np.empty(x.shape, x.dtype)
+    wide = np.promote_types(x.dtype, np.float32)
 
     def softmax() -> tuple[Array, ...]:
         np.subtract(x, x.max(cell.axes, keepdims=True), out=out)
         np.exp(out, out=out)
-        total = out.sum(cell.axes, np.float32, keepdims=True).astype(x.dtype)
+        total = out.sum(cell.axes, wide, keepdims=True).astype(x.dtype)
         return (np.divide(out, total, out=out),)
 
     def log_softmax() -> tuple[Array, ...]:
         np.subtract(x, x.max(cell.axes, keepdims=True), out=out)
         np.exp(out, out=powers)
-        total = np.log(powers.sum(cell.axes, np.float32, keepdims=True)).astype(x.dtype)
+        total = np.log(powers.sum(cell.axes, wide, keepdims=True)).astype(x.dtype)
         return (np.subtract(out, total, out=out),)
 
     return softmax if cell.operator == "softmax" else log_softmax
