@@ -213,6 +213,10 @@ def _structure_errors(shape: _Shape, errors: list[Any], document: Document, repo
             return
         if e["type"] == "extra_forbidden":
             told |= _unknown_key(shape, e["loc"], missing, document, report)
+    absent = [e for e in errors if e["type"] == "missing" and e["loc"] not in told]
+    misspelt = [path for path in (_misspelt(shape, e) for e in absent) if path]
+    for path in misspelt:
+        told |= _unknown_key(shape, path, missing, document, report)
     unions: set[KeyPath] = set()
     for e in errors:
         if e["loc"][-1:] == ("default",) and e["type"].endswith("_type"):
@@ -222,8 +226,20 @@ def _structure_errors(shape: _Shape, errors: list[Any], document: Document, repo
         elif e["type"] == "missing" and e["loc"] not in told:
             path = e["loc"]
             report.add("E102", f"`{path[-1]}` is missing", document.key_span(path[:-1]), "in here")
+        elif any(path == e["loc"][: len(path)] for path in misspelt):
+            continue
         elif e["type"] not in ("extra_forbidden", "missing"):
             _wrong_value(e, shape, document, report)
+
+
+def _misspelt(shape: _Shape, error: Any) -> KeyPath:
+    """The key that stands for a missing one where others than those of the model may be; () where none does."""
+    path = error["loc"]
+    own = shape.at(path[:-1]).get("properties", {})
+    meant = f"did you mean `{path[-1]}`?"
+    others = (key for key in error["input"] if isinstance(key, str) and key not in own)
+    near = [key for key in others if suggestion(key, [str(path[-1])]) == meant]
+    return (*path[:-1], near[0]) if near else ()
 
 
 def _unknown_key(
