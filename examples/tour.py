@@ -10,7 +10,8 @@ import statistics
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -29,7 +30,7 @@ def examples() -> list[tuple[str, ...]]:
     """One row for each example: operator, example, arguments, what it gives, whether that is right."""
     from cases import TABLES  # noqa: PLC0415  (found on the path that is set above)
 
-    rows = []
+    rows: list[tuple[str, ...]] = []
     for table in TABLES:
         package = "specops" if table.DIALECT == "plain" else f"specops.{table.DIALECT}"
         function: Any = getattr(importlib.import_module(package), table.FUNCTION)
@@ -58,17 +59,20 @@ def rounded(result: np.ndarray) -> np.ndarray:
     return result if result.dtype.kind in "iub" else result.astype(np.float64).round(4)
 
 
+finfo: Any = ml_dtypes.finfo  # it has no types
+
+
 def same(result: np.ndarray, wanted: Any) -> bool:
     """Equal but for the rounding of the data type."""
     exact = np.array(wanted, np.float64)
-    unit = 0.0 if result.dtype.kind in "iub" else float(ml_dtypes.finfo(result.dtype).eps)
+    unit = 0.0 if result.dtype.kind in "iub" else float(finfo(result.dtype).eps)
     return bool(
         result.shape == exact.shape
         and np.allclose(result.astype(np.float64), exact, rtol=unit, atol=unit, equal_nan=True)
     )
 
 
-def table(heads: tuple[str, ...], rows: list[tuple[str, ...]]) -> str:
+def table(heads: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> str:
     """Aligned columns."""
     widths = [max(len(row[i]) for row in (heads, *rows)) for i in range(len(heads))]
     return "\n".join(
@@ -90,23 +94,25 @@ def milliseconds(
     return statistics.median(times[0]), statistics.median(times[1])
 
 
+def numpy_argmax(x: np.ndarray, axes: tuple[int, ...]) -> Any:
+    """Over one axis as it is, over several after they are moved behind the others and joined."""
+    if len(axes) == 1:
+        return x.argmax(axes[0])
+    moved = np.moveaxis(x, axes, range(-len(axes), 0))
+    return moved.reshape(*moved.shape[: -len(axes)], -1).argmax(-1)
+
+
 def beside_numpy() -> list[tuple[str, ...]]:
     """argmax of a batch of feature maps, 64 x 256 x 28 x 28, over different axes."""
-    rows = []
+    rows: list[tuple[str, ...]] = []
     for dtype in (np.float32, np.float16, np.uint8):
         x = (np.random.default_rng(0).random((64, 256, 28, 28)) * 200).astype(dtype)
         for axes in ((3,), (1,), (0, 2, 3)):
-            moved = np.moveaxis(x, axes, range(-len(axes), 0))
-            flat = moved.reshape(*moved.shape[: -len(axes)], -1)
-            assert np.array_equal(specops.argmax(x, axes), flat.argmax(-1))
+            assert np.array_equal(specops.argmax(x, axes), numpy_argmax(x, axes))
 
-            def by_numpy(x: np.ndarray = x, axes: tuple[int, ...] = axes) -> object:
-                if len(axes) == 1:
-                    return x.argmax(axes[0])
-                moved = np.moveaxis(x, axes, range(-len(axes), 0))
-                return moved.reshape(*moved.shape[: -len(axes)], -1).argmax(-1)
-
-            ours, theirs = milliseconds(lambda x=x, axes=axes: specops.argmax(x, axes), by_numpy)
+            ours, theirs = milliseconds(
+                partial(specops.argmax, x, axes), partial(numpy_argmax, x, axes)
+            )
             row = (
                 x.dtype.name,
                 str(axes),
