@@ -13,6 +13,7 @@ from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic, models, register_model
 
+from constants import _constant
 from exact import _lost
 from few_lanes import _Few, _few, _load_few, _store_few
 from float_math import LOWEST, _exp, _greater_float, _log, _same
@@ -100,14 +101,7 @@ def _few_or_all(context: Any, builder: Any, typed: Any, lanes: Lanes, count: Any
     return None if typed == types.none else _few(context, builder, _lanes_vector(lanes), count)
 
 
-@intrinsic
-def lane_count(_context: Any, kind: Any) -> Any:
-    """Elements of a vector, a constant."""
-
-    def codegen(_context: Any, _builder: Any, _signature: Any, _values: Any) -> Any:
-        return ir.IntType(64)(_lanes_of(kind).count)
-
-    return types.int64(kind), codegen
+lane_count = _constant(lambda kind: _lanes_of(kind).count)  # elements of a vector
 
 
 @intrinsic
@@ -169,14 +163,7 @@ def load_lanes(_context: Any, kind: Any, address: Any, step: Any, count: Any) ->
     return lanes(kind, types.int64, step, count), codegen
 
 
-@intrinsic
-def key_count(_context: Any, kind: Any) -> Any:
-    """Elements of a vector of load_keys, a constant."""
-
-    def codegen(_context: Any, _builder: Any, _signature: Any, _values: Any) -> Any:
-        return ir.IntType(64)(_keys_of(kind).count)
-
-    return types.int64(kind), codegen
+key_count = _constant(lambda kind: _keys_of(kind).count)  # elements of a vector of load_keys
 
 
 @intrinsic

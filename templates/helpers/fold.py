@@ -23,6 +23,7 @@ from numba import types
 from numba.core.imputils import lower_constant
 from numba.extending import intrinsic, models, register_model, typeof_impl
 
+from constants import _constant
 from llvm import _call
 from memory import VECTOR_BYTES, _load, _pointer
 from target import _bytes_ahead, _zen
@@ -130,44 +131,10 @@ def _rule_of(builder: Any, fold: Fold, rule: Any) -> tuple[Any, ...]:
     return tuple(w if fold.bits == 64 else builder.trunc(w, fold.element) for w in words)
 
 
-@intrinsic
-def element_bytes(_context: Any, fold: Any) -> Any:
-    """Bytes of an element, a constant."""
-
-    def codegen(_context: Any, _builder: Any, _signature: Any, _values: Any) -> Any:
-        return ir.IntType(64)(fold.fold.bits // 8)
-
-    return types.int64(fold), codegen
-
-
-@intrinsic
-def lane_bytes(_context: Any, fold: Any) -> Any:
-    """Bytes of a lane of each array of a state, a constant."""
-
-    def codegen(_context: Any, _builder: Any, _signature: Any, _values: Any) -> Any:
-        return ir.IntType(64)(fold.fold.lane_bytes)
-
-    return types.int64(fold), codegen
-
-
-@intrinsic
-def fold_lanes(_context: Any, fold: Any) -> Any:
-    """Elements of a vector, a constant."""
-
-    def codegen(_context: Any, _builder: Any, _signature: Any, _values: Any) -> Any:
-        return ir.IntType(64)(fold.fold.count)
-
-    return types.int64(fold), codegen
-
-
-@intrinsic
-def state_arrays(_context: Any, fold: Any) -> Any:
-    """Arrays of lanes that a state has, a constant."""
-
-    def codegen(_context: Any, _builder: Any, _signature: Any, _values: Any) -> Any:
-        return ir.IntType(64)(fold.fold.arrays)
-
-    return types.int64(fold), codegen
+element_bytes = _constant(lambda fold: fold.fold.bits // 8)
+lane_bytes = _constant(lambda fold: fold.fold.lane_bytes)  # of each array of a state
+fold_lanes = _constant(lambda fold: fold.fold.count)  # elements of a vector
+state_arrays = _constant(lambda fold: fold.fold.arrays)  # of lanes
 
 
 @intrinsic

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from llvmlite import ir
 from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
+from constants import _constant
 from few_lanes import _load_short
 from fold import Fold, _rule_of, _vector_of
 from fold_state import (
@@ -146,14 +146,7 @@ def _fold_short(
             each(greatest_of_several if compares else of_several, in_pieces)
 
 
-@intrinsic
-def short_row(_context: Any, fold: Any) -> Any:
-    """The elements, at most, of a row that is folded as a short run, a constant."""
-
-    def codegen(_context: Any, _builder: Any, _signature: Any, _values: Any) -> Any:
-        return ir.IntType(64)(fold.fold.short_row)
-
-    return types.int64(fold), codegen
+short_row = _constant(lambda fold: fold.fold.short_row)  # elements, at most, of a short run
 
 
 def _folding(fresh: bool) -> Any:

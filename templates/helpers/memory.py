@@ -11,6 +11,7 @@ from numba.core import cgutils
 from numba.extending import intrinsic
 
 from compiled import helper
+from constants import _constant
 from llvm import _call
 
 VECTOR_BYTES = 64  # one AVX-512 register or cache line; LLVM splits it where registers are narrower
@@ -255,14 +256,7 @@ def ceildiv(_context: Any, n: Any, size: Any) -> Any:
     return types.int64(types.int64, types.int64), codegen
 
 
-@intrinsic
-def item_size(_context: Any, flip: Any) -> Any:
-    """Bytes of an element, a constant."""
-
-    def codegen(_context: Any, _builder: Any, _signature: Any, _values: Any) -> Any:
-        return ir.IntType(64)(flip.bitwidth // 8)
-
-    return types.int64(flip), codegen
+item_size = _constant(lambda flip: flip.bitwidth // 8)  # bytes
 
 
 @intrinsic

@@ -11,7 +11,9 @@ from typing import Any
 from llvmlite import ir
 from numba import types
 from numba.core.imputils import lower_constant
-from numba.extending import intrinsic, models, register_model, typeof_impl
+from numba.extending import models, register_model, typeof_impl
+
+from constants import _constant
 
 
 class Ranks:
@@ -74,39 +76,14 @@ def _constant_ranks(context: Any, _builder: Any, _type: Any, _ranks: Ranks) -> A
     return context.get_dummy_value()
 
 
-@intrinsic
-def rank_size(_context: Any, ranks: Any) -> Any:
-    """Bytes of a rank, a constant."""
-
-    def codegen(_context: Any, _builder: Any, _signature: Any, _values: Any) -> Any:
-        return ir.IntType(64)(ranks.ranks.bytes)
-
-    return types.int64(ranks), codegen
-
-
-@intrinsic
-def element_size(_context: Any, ranks: Any) -> Any:
-    """Bytes of an element, a constant."""
-
-    def codegen(_context: Any, _builder: Any, _signature: Any, _values: Any) -> Any:
-        return ir.IntType(64)(ranks.ranks.element.width // 8)
-
-    return types.int64(ranks), codegen
-
-
 def _rank_parts(ranks: Any) -> int:
     """Vectors of ranks that as many elements have as a vector holds."""
     return int(ranks.bytes * 8 // ranks.element.width)
 
 
-@intrinsic
-def rank_parts(_context: Any, ranks: Any) -> Any:
-    """`_rank_parts`, a constant."""
-
-    def codegen(_context: Any, _builder: Any, _signature: Any, _values: Any) -> Any:
-        return ir.IntType(64)(_rank_parts(ranks.ranks))
-
-    return types.int64(ranks), codegen
+rank_size = _constant(lambda ranks: ranks.ranks.bytes)
+element_size = _constant(lambda ranks: ranks.ranks.element.width // 8)  # bytes
+rank_parts = _constant(lambda ranks: _rank_parts(ranks.ranks))
 
 
 def _scalar(type_: Any) -> Any:

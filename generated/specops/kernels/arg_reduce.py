@@ -213,6 +213,19 @@ helper = njit(**_pipeline(_PartLowering), **_OPTIONS)
 inlined = njit(forceinline=True, **_pipeline(_PartLowering), **_OPTIONS)
 
 
+def _constant(number: Callable[[Any], int]) -> Any:
+    """A function of one argument: the int64 that `number` makes of its type."""
+
+    @intrinsic
+    def constant(_context: Any, kind: Any) -> Any:
+        def codegen(_context: Any, _builder: Any, _signature: Any, _values: Any) -> Any:
+            return ir.IntType(64)(number(kind))
+
+        return types.int64(kind), codegen
+
+    return constant
+
+
 VECTOR_BYTES = 64  # one AVX-512 register or cache line; LLVM splits it where registers are narrower
 
 
@@ -446,14 +459,7 @@ def ceildiv(_context: Any, n: Any, size: Any) -> Any:
     return types.int64(types.int64, types.int64), codegen
 
 
-@intrinsic
-def item_size(_context: Any, flip: Any) -> Any:
-    """Bytes of an element, a constant."""
-
-    def codegen(_context: Any, _builder: Any, _signature: Any, _values: Any) -> Any:
-        return ir.IntType(64)(flip.bitwidth // 8)
-
-    return types.int64(flip), codegen
+item_size = _constant(lambda flip: flip.bitwidth // 8)  # bytes
 
 
 @intrinsic

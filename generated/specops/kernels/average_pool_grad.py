@@ -158,6 +158,19 @@ entry = njit(nogil=True, **_pipeline(_Lowering), **_OPTIONS)
 helper = njit(**_pipeline(_PartLowering), **_OPTIONS)
 
 
+def _constant(number: Callable[[Any], int]) -> Any:
+    """A function of one argument: the int64 that `number` makes of its type."""
+
+    @intrinsic
+    def constant(_context: Any, kind: Any) -> Any:
+        def codegen(_context: Any, _builder: Any, _signature: Any, _values: Any) -> Any:
+            return ir.IntType(64)(number(kind))
+
+        return types.int64(kind), codegen
+
+    return constant
+
+
 VECTOR_BYTES = 64  # one AVX-512 register or cache line; LLVM splits it where registers are narrower
 
 
@@ -597,24 +610,8 @@ def _constant_ranks(context: Any, _builder: Any, _type: Any, _ranks: Ranks) -> A
     return context.get_dummy_value()
 
 
-@intrinsic
-def rank_size(_context: Any, ranks: Any) -> Any:
-    """Bytes of a rank, a constant."""
-
-    def codegen(_context: Any, _builder: Any, _signature: Any, _values: Any) -> Any:
-        return ir.IntType(64)(ranks.ranks.bytes)
-
-    return types.int64(ranks), codegen
-
-
-@intrinsic
-def element_size(_context: Any, ranks: Any) -> Any:
-    """Bytes of an element, a constant."""
-
-    def codegen(_context: Any, _builder: Any, _signature: Any, _values: Any) -> Any:
-        return ir.IntType(64)(ranks.ranks.element.width // 8)
-
-    return types.int64(ranks), codegen
+rank_size = _constant(lambda ranks: ranks.ranks.bytes)
+element_size = _constant(lambda ranks: ranks.ranks.element.width // 8)  # bytes
 
 
 def _scalar(type_: Any) -> Any:

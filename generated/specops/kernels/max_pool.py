@@ -176,6 +176,19 @@ inlined = njit(forceinline=True, **_pipeline(_PartLowering), **_OPTIONS)
 separate = njit(forceinline=False, **_pipeline(_PartLowering), **_OPTIONS)
 
 
+def _constant(number: Callable[[Any], int]) -> Any:
+    """A function of one argument: the int64 that `number` makes of its type."""
+
+    @intrinsic
+    def constant(_context: Any, kind: Any) -> Any:
+        def codegen(_context: Any, _builder: Any, _signature: Any, _values: Any) -> Any:
+            return ir.IntType(64)(number(kind))
+
+        return types.int64(kind), codegen
+
+    return constant
+
+
 VECTOR_BYTES = 64  # one AVX-512 register or cache line; LLVM splits it where registers are narrower
 
 
@@ -403,14 +416,7 @@ def ceildiv(_context: Any, n: Any, size: Any) -> Any:
     return types.int64(types.int64, types.int64), codegen
 
 
-@intrinsic
-def item_size(_context: Any, flip: Any) -> Any:
-    """Bytes of an element, a constant."""
-
-    def codegen(_context: Any, _builder: Any, _signature: Any, _values: Any) -> Any:
-        return ir.IntType(64)(flip.bitwidth // 8)
-
-    return types.int64(flip), codegen
+item_size = _constant(lambda flip: flip.bitwidth // 8)  # bytes
 
 
 @intrinsic
@@ -826,39 +832,14 @@ def _constant_ranks(context: Any, _builder: Any, _type: Any, _ranks: Ranks) -> A
     return context.get_dummy_value()
 
 
-@intrinsic
-def rank_size(_context: Any, ranks: Any) -> Any:
-    """Bytes of a rank, a constant."""
-
-    def codegen(_context: Any, _builder: Any, _signature: Any, _values: Any) -> Any:
-        return ir.IntType(64)(ranks.ranks.bytes)
-
-    return types.int64(ranks), codegen
-
-
-@intrinsic
-def element_size(_context: Any, ranks: Any) -> Any:
-    """Bytes of an element, a constant."""
-
-    def codegen(_context: Any, _builder: Any, _signature: Any, _values: Any) -> Any:
-        return ir.IntType(64)(ranks.ranks.element.width // 8)
-
-    return types.int64(ranks), codegen
-
-
 def _rank_parts(ranks: Any) -> int:
     """Vectors of ranks that as many elements have as a vector holds."""
     return int(ranks.bytes * 8 // ranks.element.width)
 
 
-@intrinsic
-def rank_parts(_context: Any, ranks: Any) -> Any:
-    """`_rank_parts`, a constant."""
-
-    def codegen(_context: Any, _builder: Any, _signature: Any, _values: Any) -> Any:
-        return ir.IntType(64)(_rank_parts(ranks.ranks))
-
-    return types.int64(ranks), codegen
+rank_size = _constant(lambda ranks: ranks.ranks.bytes)
+element_size = _constant(lambda ranks: ranks.ranks.element.width // 8)  # bytes
+rank_parts = _constant(lambda ranks: _rank_parts(ranks.ranks))
 
 
 def _scalar(type_: Any) -> Any:

@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -135,6 +136,19 @@ helper = njit(**_pipeline(_PartLowering), **_OPTIONS)
 separate = njit(forceinline=False, **_pipeline(_PartLowering), **_OPTIONS)
 
 
+def _constant(number: Callable[[Any], int]) -> Any:
+    """A function of one argument: the int64 that `number` makes of its type."""
+
+    @intrinsic
+    def constant(_context: Any, kind: Any) -> Any:
+        def codegen(_context: Any, _builder: Any, _signature: Any, _values: Any) -> Any:
+            return ir.IntType(64)(number(kind))
+
+        return types.int64(kind), codegen
+
+    return constant
+
+
 VECTOR_BYTES = 64  # one AVX-512 register or cache line; LLVM splits it where registers are narrower
 
 
@@ -193,14 +207,7 @@ def split(_context: Any, n: Any, size: Any) -> Any:
     return types.UniTuple(i64, 2)(i64, i64), codegen
 
 
-@intrinsic
-def item_size(_context: Any, flip: Any) -> Any:
-    """Bytes of an element, a constant."""
-
-    def codegen(_context: Any, _builder: Any, _signature: Any, _values: Any) -> Any:
-        return ir.IntType(64)(flip.bitwidth // 8)
-
-    return types.int64(flip), codegen
+item_size = _constant(lambda flip: flip.bitwidth // 8)  # bytes
 
 
 @intrinsic

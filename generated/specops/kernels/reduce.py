@@ -205,6 +205,19 @@ helper = njit(**_pipeline(_PartLowering), **_OPTIONS)
 inlined = njit(forceinline=True, **_pipeline(_PartLowering), **_OPTIONS)
 
 
+def _constant(number: Callable[[Any], int]) -> Any:
+    """A function of one argument: the int64 that `number` makes of its type."""
+
+    @intrinsic
+    def constant(_context: Any, kind: Any) -> Any:
+        def codegen(_context: Any, _builder: Any, _signature: Any, _values: Any) -> Any:
+            return ir.IntType(64)(number(kind))
+
+        return types.int64(kind), codegen
+
+    return constant
+
+
 VECTOR_BYTES = 64  # one AVX-512 register or cache line; LLVM splits it where registers are narrower
 
 
@@ -1456,44 +1469,10 @@ def _rule_of(builder: Any, fold: Fold, rule: Any) -> tuple[Any, ...]:
     return tuple(w if fold.bits == 64 else builder.trunc(w, fold.element) for w in words)
 
 
-@intrinsic
-def element_bytes(_context: Any, fold: Any) -> Any:
-    """Bytes of an element, a constant."""
-
-    def codegen(_context: Any, _builder: Any, _signature: Any, _values: Any) -> Any:
-        return ir.IntType(64)(fold.fold.bits // 8)
-
-    return types.int64(fold), codegen
-
-
-@intrinsic
-def lane_bytes(_context: Any, fold: Any) -> Any:
-    """Bytes of a lane of each array of a state, a constant."""
-
-    def codegen(_context: Any, _builder: Any, _signature: Any, _values: Any) -> Any:
-        return ir.IntType(64)(fold.fold.lane_bytes)
-
-    return types.int64(fold), codegen
-
-
-@intrinsic
-def fold_lanes(_context: Any, fold: Any) -> Any:
-    """Elements of a vector, a constant."""
-
-    def codegen(_context: Any, _builder: Any, _signature: Any, _values: Any) -> Any:
-        return ir.IntType(64)(fold.fold.count)
-
-    return types.int64(fold), codegen
-
-
-@intrinsic
-def state_arrays(_context: Any, fold: Any) -> Any:
-    """Arrays of lanes that a state has, a constant."""
-
-    def codegen(_context: Any, _builder: Any, _signature: Any, _values: Any) -> Any:
-        return ir.IntType(64)(fold.fold.arrays)
-
-    return types.int64(fold), codegen
+element_bytes = _constant(lambda fold: fold.fold.bits // 8)
+lane_bytes = _constant(lambda fold: fold.fold.lane_bytes)  # of each array of a state
+fold_lanes = _constant(lambda fold: fold.fold.count)  # elements of a vector
+state_arrays = _constant(lambda fold: fold.fold.arrays)  # of lanes
 
 
 @intrinsic
@@ -3314,14 +3293,7 @@ def _fold_short(
             each(greatest_of_several if compares else of_several, in_pieces)
 
 
-@intrinsic
-def short_row(_context: Any, fold: Any) -> Any:
-    """The elements, at most, of a row that is folded as a short run, a constant."""
-
-    def codegen(_context: Any, _builder: Any, _signature: Any, _values: Any) -> Any:
-        return ir.IntType(64)(fold.fold.short_row)
-
-    return types.int64(fold), codegen
+short_row = _constant(lambda fold: fold.fold.short_row)  # elements, at most, of a short run
 
 
 def _folding(fresh: bool) -> Any:

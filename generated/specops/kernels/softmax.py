@@ -211,6 +211,19 @@ helper = njit(**_pipeline(_PartLowering), **_OPTIONS)
 inlined = njit(forceinline=True, **_pipeline(_PartLowering), **_OPTIONS)
 
 
+def _constant(number: Callable[[Any], int]) -> Any:
+    """A function of one argument: the int64 that `number` makes of its type."""
+
+    @intrinsic
+    def constant(_context: Any, kind: Any) -> Any:
+        def codegen(_context: Any, _builder: Any, _signature: Any, _values: Any) -> Any:
+            return ir.IntType(64)(number(kind))
+
+        return types.int64(kind), codegen
+
+    return constant
+
+
 VECTOR_BYTES = 64  # one AVX-512 register or cache line; LLVM splits it where registers are narrower
 
 
@@ -441,14 +454,7 @@ def ceildiv(_context: Any, n: Any, size: Any) -> Any:
     return types.int64(types.int64, types.int64), codegen
 
 
-@intrinsic
-def item_size(_context: Any, flip: Any) -> Any:
-    """Bytes of an element, a constant."""
-
-    def codegen(_context: Any, _builder: Any, _signature: Any, _values: Any) -> Any:
-        return ir.IntType(64)(flip.bitwidth // 8)
-
-    return types.int64(flip), codegen
+item_size = _constant(lambda flip: flip.bitwidth // 8)  # bytes
 
 
 @intrinsic
@@ -1163,14 +1169,7 @@ def _few_or_all(context: Any, builder: Any, typed: Any, lanes: Lanes, count: Any
     return None if typed == types.none else _few(context, builder, _lanes_vector(lanes), count)
 
 
-@intrinsic
-def lane_count(_context: Any, kind: Any) -> Any:
-    """Elements of a vector, a constant."""
-
-    def codegen(_context: Any, _builder: Any, _signature: Any, _values: Any) -> Any:
-        return ir.IntType(64)(_lanes_of(kind).count)
-
-    return types.int64(kind), codegen
+lane_count = _constant(lambda kind: _lanes_of(kind).count)  # elements of a vector
 
 
 @intrinsic
@@ -1232,14 +1231,7 @@ def load_lanes(_context: Any, kind: Any, address: Any, step: Any, count: Any) ->
     return lanes(kind, types.int64, step, count), codegen
 
 
-@intrinsic
-def key_count(_context: Any, kind: Any) -> Any:
-    """Elements of a vector of load_keys, a constant."""
-
-    def codegen(_context: Any, _builder: Any, _signature: Any, _values: Any) -> Any:
-        return ir.IntType(64)(_keys_of(kind).count)
-
-    return types.int64(kind), codegen
+key_count = _constant(lambda kind: _keys_of(kind).count)  # elements of a vector of load_keys
 
 
 @intrinsic
