@@ -6,7 +6,20 @@ from collections.abc import Callable
 from typing import Any
 
 from llvmlite import ir
+from numba import types
 from numba.core import cgutils
+from numba.extending import intrinsic
+
+
+@intrinsic
+def prefer_small_code(_context: Any) -> Any:
+    """Compile the calling function for size: else LLVM unrolls its loops, and copies long helpers into it."""
+
+    def codegen(context: Any, builder: Any, _signature: Any, _values: Any) -> Any:
+        builder.function.attributes.add("optsize")
+        return context.get_dummy_value()
+
+    return types.void(), codegen
 
 
 def _cases(builder: Any, value: Any, cases: tuple[int, ...], body: Any) -> None:

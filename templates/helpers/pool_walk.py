@@ -6,17 +6,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from batch import (
-    BATCH_COLUMNS,
-    BATCH_OTHER,
-    BATCH_OUT,
-    BATCH_SIZE,
-    BATCH_STEP,
-    BATCH_WEIGHT,
-    offsets_of,
-)
+from batch import BATCH_COLUMNS, BATCH_OTHER, BATCH_OUT, BATCH_STEP, BATCH_WEIGHT
 from compiled import entry, helper, inlined, separate
 from doubling import double_lines, fold_window_rows
+from loops import prefer_small_code
 from memory import (
     aligned,
     allocate,
@@ -28,6 +21,7 @@ from memory import (
     split,
     store_integer,
 )
+from plane_sets import plane_set
 from pool_line import (
     Lines,
     Pieces,
@@ -44,10 +38,6 @@ from pool_settings import (
     BATCH,
     BUFFER,
     GAP_BYTES,
-    LANE_OTHER,
-    LANE_OUT,
-    LANE_WEIGHT,
-    LANES,
     LINE,
     NEAR_STRIDE,
     PAST,
@@ -275,6 +265,54 @@ def _thin(lines, count, line, n, stride, ranks):
         lines += line
 
 
+@inlined
+def _span_of(axis, column, count):
+    """The line of so many outputs from `column` on."""
+    start = column * axis[STRIDE] - axis[PADDING]
+    length = (count - 1) * axis[STRIDE] + 1 + (axis[WINDOW] - 1) * axis[DILATION]
+    low = least(most(-start, 0), length)
+    return Span(start, low, most(least(axis[SIZE] - start, length), low))
+
+
+@inlined
+def _outer_window(how, spatial, row, scratch):
+    """The window in all axes but the last two, in the tables too, and how many elements make a rank, unless cut."""
+    outer_axes = how[SPATIAL] - 2
+    window = window_of(spatial, outer_axes, row, scratch.box)
+    table = window.total
+    if how[TALL] == 0:
+        table *= axis_of(spatial, outer_axes, COLUMNS)[WINDOW]
+    _fill_tables(
+        scratch.box,
+        spatial,
+        outer_axes,
+        window.total,
+        np.int64(0),  # not a literal, which would make another version
+        least(table, TABLE),
+        scratch.offsets,
+        scratch.positions,
+    )
+    return window, table
+
+
+@helper
+def _join_along(how, axis, scratch, lines, planes, rows, columns, ranks):
+    """Join lines of whole windows' rows along the last axis: where they are then, and what pieces are left."""
+    size, pitch, stride = rank_size(ranks), how[PITCH], axis[STRIDE]
+    in_all = planes.count * (planes.line // size)
+    lines, pieces = double_lines(
+        scratch.doubled, scratch.rest, lines, in_all, axis[WINDOW], axis[DILATION] * pitch, ranks
+    )
+    if pitch > 1 or stride <= NEAR_STRIDE:
+        return lines, Pieces(stride, pieces.count, pieces.step, pieces.last)
+    reach = (axis[WINDOW] - 1) * axis[DILATION]
+    fold_line(scratch.doubled, lines, in_all - reach, pieces, ranks)
+    for p in range(planes.count):
+        place = scratch.doubled + p * planes.line
+        _thin(place, rows, how[LINE] * size, columns, stride, ranks)
+    return scratch.doubled, Pieces(1, 1, 0, 0)
+
+
 def line_chunk(ranks, read_rule, block, store):
     """Chunk that works line by line; an item is ROWS rows of a tile of a plane, or of PITCH planes side by side.
 
@@ -287,6 +325,7 @@ def line_chunk(ranks, read_rule, block, store):
 
     @entry
     def chunk(walk, x, out, indices, begin, end):
+        prefer_small_code()
         how, batch, spatial = pool_tables(walk)
         rule = read_rule(how)
         buffer, before = how[BUFFER], aligned(8 * (2 * TABLE + BOX_COLUMNS * how[SPATIAL]))
@@ -303,141 +342,83 @@ def line_chunk(ranks, read_rule, block, store):
             spare=lines + buffers * buffer,
         )
         inner = how[SPATIAL] - 1
-        outer_axes = inner - 1
         size, item_bytes = rank_size(ranks), element_size(ranks)
-        lanes, pitch, tile, share = how[LANES], how[PITCH], how[TILE], how[ROWS]
-        tall, line, most_planes = how[TALL] != 0, how[LINE], how[PLANES]
+        pitch, tile, share, most_planes = how[PITCH], how[TILE], how[ROWS], how[PLANES]
+        tall, line = how[TALL] != 0, how[LINE]
         gap = GAP_BYTES // size if most_planes > 1 else 0
-        axis = axis_of(spatial, inner, COLUMNS)
-        n, out_n, stride, padding = axis[SIZE], axis[OUT_SIZE], axis[STRIDE], axis[PADDING]
-        unit, reach = axis[DILATION] * pitch, (axis[WINDOW] - 1) * axis[DILATION]
-        row_axis = axis_of(spatial, outer_axes, COLUMNS)
-        rows, row_stride = row_axis[OUT_SIZE], row_axis[STRIDE]
+        axis, row_axis = axis_of(spatial, inner, COLUMNS), axis_of(spatial, inner - 1, COLUMNS)
+        out_n, rows, row_stride = axis[OUT_SIZE], row_axis[OUT_SIZE], row_axis[STRIDE]
         row_reach = (row_axis[WINDOW] - 1) * row_axis[DILATION]
         outers = 1
-        for d in range(outer_axes):
+        for d in range(inner - 1):
             outers *= axis_of(spatial, d, COLUMNS)[OUT_SIZE]
-        # The planes of an item are along the innermost of the batch axes.
+        blocks, tiles = ceildiv(rows, share), ceildiv(out_n, tile)
         batch_axis = axis_of(batch, how[BATCH] - 1, BATCH_COLUMNS)
-        beside, plane_x = batch_axis[BATCH_SIZE], batch_axis[BATCH_STEP]
-        plane_out, plane_index = batch_axis[BATCH_OUT], batch_axis[BATCH_OTHER]
+        steps = batch_axis[BATCH_STEP], batch_axis[BATCH_OUT], batch_axis[BATCH_OTHER]
         plane_base = batch_axis[BATCH_WEIGHT]
-        sets = ceildiv(beside, most_planes)
-        blocks = ceildiv(rows, share)
-        tiles = ceildiv(out_n, tile)
-        groups = ceildiv(lanes, pitch)
-        last_low, last_high, last_first, last_column = -1, -1, -1, -1
-        outer_row = -1
+        last_low, last_high, last_first, last_column, last_outer = -1, -1, -1, -1, -1
         window = Window(0, 0, 0, 0, 0)  # in all axes but the last two
         table = 0  # elements that make a rank where padding cuts none
         for item in range(begin, end):
             # Tiles go fastest: their rows are one after the other in memory.
             rest, column = split(item, tiles)
+            rest, first = split(rest, blocks)
+            number, outer = split(rest, outers)
             column *= tile
-            outer, first = split(rest, blocks)
             first *= share
-            some = least(share, rows - first)
-            outer, row = split(outer, outers)
-            if row != outer_row:
-                outer_row = row
-                window = window_of(spatial, outer_axes, outer_row, scratch.box)
-                table = window.total * (1 if tall else row_axis[WINDOW])
-                _fill_tables(
-                    scratch.box,
-                    spatial,
-                    outer_axes,
-                    window.total,
-                    0,
-                    least(table, TABLE),
-                    scratch.offsets,
-                    scratch.positions,
-                )
-                last_first = -1
-            group, lane_at = split(outer, groups)
-            lane_at *= pitch
-            rest, plane = split(group, sets)
-            plane *= most_planes
-            several = least(most_planes, beside - plane)
-            x_offset, out_offset, index_offset, base = offsets_of(
-                batch, how[BATCH], rest * beside + plane
-            )
-            columns = least(pitch, lanes - lane_at)
-            count = least(tile, out_n - column)
-            start = column * stride - padding  # the input position at the line's begin
-            length = (count - 1) * stride + 1 + reach
-            low = least(most(-start, 0), length)
-            high = most(least(n - start, length), low)
-            moved = low != last_low or high != last_high
-            new_column = column != last_column
-            new_place = new_column or first != last_first
+            columns, some = least(tile, out_n - column), least(share, rows - first)
+            of = plane_set(how, batch, most_planes, number, item_bytes)
+            if outer != last_outer:
+                window, table = _outer_window(how, spatial, outer, scratch)
+                last_outer, last_first = outer, -1
+            span = _span_of(axis, column, columns)
             line_rows = LineRows(first * row_stride - row_axis[PADDING], some, row_stride)
             if tall:
                 line_rows = LineRows(line_rows.first, (some - 1) * row_stride + 1 + row_reach, 1)
-            # Ranks from the first line of a plane to that of the next.
-            apart = line_rows.count * line + gap
+            new_column = column != last_column
+            new_place = new_column or first != last_first
+            moved = span.low != last_low or span.high != last_high
+            last_low, last_high, last_first, last_column = span.low, span.high, first, column
+            # Ranks before the first place that the input has, and before the end; from one plane's lines to the next's.
+            ends, apart = (span.low * pitch, span.high * pitch), line_rows.count * line + gap
             if tall:
                 if moved or new_place:
                     clear_ranks(lines, most_planes * apart, ranks)
             elif moved:
-                ends = low * pitch, high * pitch
                 _clear_ends(lines, most_planes * share, *ends, line, share, apart, ranks)
-            last_low, last_high, last_first, last_column = low, high, first, column
-            source = x + x_offset + lane_at * item_bytes
+            source = x + of.source
+            planes = Planes(of.count, apart * size, *steps, plane_base)
             _rank_item(
                 how,
                 spatial,
                 window,
                 table,
                 line_rows,
-                Span(start, low, high),
-                columns,
+                span,
+                of.lanes,
                 source,
-                Planes(several, apart * size, plane_x, plane_out, plane_index, plane_base),
+                planes,
                 scratch,
                 block,
                 ranks,
                 rule,
             )
-            finished = lines
+            joined = lines
             if tall:
-                ends = low * pitch, high * pitch
-                finished = fold_window_rows(
-                    how, row_axis, scratch, several, some, apart, *ends, ranks
+                joined = fold_window_rows(
+                    how, row_axis, scratch, of.count, some, apart, *ends, ranks
                 )
-                if finished == lines:
+                if joined == lines:
                     last_first = -1  # these lines are to be cleared again
-                apart = some * line
-            in_all = several * apart
-            finished, pieces = double_lines(
-                scratch.doubled, scratch.rest, finished, in_all, axis[WINDOW], unit, ranks
-            )
-            if pitch == 1 and stride > NEAR_STRIDE:
-                fold_line(scratch.doubled, finished, in_all - reach, pieces, ranks)
-                finished = scratch.doubled
-                pieces = Pieces(1, 1, 0, 0)
-                for p in range(several):
-                    place = finished + p * apart * size
-                    _thin(place, some, line * size, count, stride, ranks)
-            else:
-                pieces = Pieces(stride, pieces.count, pieces.step, pieces.last)
-            target = out + out_offset + window.out + lane_at * how[LANE_OUT]
+                planes = Planes(of.count, some * line * size, *steps, plane_base)
+            joined, pieces = _join_along(how, axis, scratch, joined, planes, some, columns, ranks)
+            target, other = out + of.out + window.out, indices + of.other + window.other
             target += first * row_axis[OUT_STEP] + column * axis[OUT_STEP]
-            index_target = indices + index_offset + window.other + lane_at * how[LANE_OTHER]
-            index_target += first * row_axis[OTHER_STEP] + column * axis[OTHER_STEP]
-            base += lane_at * how[LANE_WEIGHT]
-            origin = window.position + most(line_rows.first, 0) * row_axis[WEIGHT] + start + low
-            store(
-                how,
-                spatial,
-                Outputs(outer_row, first, some, column, count, columns, new_column, new_place),
-                Places(source, target, index_target, base, origin),
-                Planes(several, apart * size, plane_x, plane_out, plane_index, plane_base),
-                finished,
-                pieces,
-                scratch,
-                ranks,
-                rule,
-            )
+            other += first * row_axis[OTHER_STEP] + column * axis[OTHER_STEP]
+            origin = window.position + most(line_rows.first, 0) * row_axis[WEIGHT]
+            places = Places(source, target, other, of.base, origin + span.start + span.low)
+            outputs = Outputs(outer, first, some, column, columns, of.lanes, new_column, new_place)
+            store(how, spatial, outputs, places, planes, joined, pieces, scratch, ranks, rule)
         if how[PAST] != 0:
             drain_stores()
         release(memory)
