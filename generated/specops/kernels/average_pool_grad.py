@@ -1742,9 +1742,61 @@ def double_lines(target, rest, source, n, window, unit, ranks):
     return source, Pieces(1, pieces, have * unit, last)
 
 
+class PlaneSet(NamedTuple):
+    """Planes of an item, and where the first one is."""
+
+    count: Any
+    lanes: Any  # places of the batch axis that stand side by side
+    source: Any  # offsets in the input, the output and the other array
+    out: Any
+    other: Any
+    base: Any  # index of the first element
+
+
+@helper
+def plane_set(how, batch, most, number, item_bytes):
+    """One of the sets of at most `most` planes and PITCH lanes, whose elements take `item_bytes` in the input."""
+    size = axis_of(batch, how[BATCH] - 1, BATCH_COLUMNS)[BATCH_SIZE]
+    lanes, pitch = how[LANES], how[PITCH]
+    rest, lane = split(number, ceildiv(lanes, pitch))
+    lane *= pitch
+    rest, plane = split(rest, ceildiv(size, most))
+    plane *= most
+    source, out, other, base = offsets_of(batch, how[BATCH], rest * size + plane)
+    return PlaneSet(
+        least(most, size - plane),
+        least(pitch, lanes - lane),
+        source + lane * item_bytes,
+        out + lane * how[LANE_OUT],
+        other + lane * how[LANE_OTHER],
+        base + lane * how[LANE_WEIGHT],
+    )
+
+
 # Columns of a table of the windows that hold a position, with a row for each axis: how many, and which is the first.
 HELD, FIRST_HELD = 0, 1
 HOLDER_COLUMNS = 2
+
+
+class Buffers(NamedTuple):
+    """Scratch memory of a chunk: a table of holders, and addresses of lines."""
+
+    holders: Any
+    line: Any
+    doubled: Any
+    rest: Any  # what does not fill a whole piece of a window
+    divisors: Any
+    spare: Any  # a run that is not yet stored
+
+
+class Line(NamedTuple):
+    """Input elements along the last axis, and the windows that hold one of them."""
+
+    count: Any
+    lanes: Any  # places of the batch axis that stand side by side
+    start: Any  # where the line begins, in the padded input
+    first: Any  # number of the first window
+    holders: Any
 
 
 @helper
@@ -1832,6 +1884,61 @@ def _repeat(line, count, shares, n, at, apart, window, pitch, ranks):
             copy_sums(line + p * place, shares + i * place, pitch, ranks)
 
 
+@helper
+def _give_rows(how, spatial, buffers, part, planes, source, target, low, stop, ranks):
+    """Store what the elements of a line get, in rows `low` to `stop` - 1 of each plane."""
+    inner, pitch, size = how[SPATIAL] - 1, how[PITCH], rank_size(ranks)
+    axis = axis_of(spatial, inner, COLUMNS)
+    window, stride = axis[WINDOW], axis[STRIDE]
+    held, line, doubled, rest, divisors, spare = buffers
+    # Whether windows have nothing in common along the line; whether their quotients are first added up beside it.
+    repeated = pitch > 1 and (window <= stride or axis[OUT_SIZE] == 1)
+    aside = stride > 1 or repeated
+    set_divisors(spatial, inner, divisors, part.first, part.holders, pitch, ranks)
+    in_all = planes.count * (planes.line // size)
+    # Where quotients are added up, and how many places are cleared before.
+    added, shares, places = planes, line + (part.first - part.start) * pitch * size, in_all
+    if aside:
+        # Once: quotients come to the same places of each row, and nothing else is written to.
+        clear_ranks(line, in_all, ranks)
+        adjoining = part.holders * pitch
+        added = Planes(planes.count, adjoining * size, planes.source, planes.out, 0, 0)
+        shares, places = doubled, planes.count * adjoining
+    source += part.first * axis[STEP]
+    held[HELD] = -1
+    finished, pieces = line, Pieces(1, 1, 0, 0)
+    for row in range(low, stop):
+        total, row_out, same = _holders(spatial, inner, row, held)
+        if not same:
+            clear_ranks(doubled if aside else line, places, ranks)
+            for number in range(total if part.holders > 0 else 0):
+                offset, divisor = _holder(spatial, held, inner, number)
+                given = source + offset
+                _add_shares(
+                    how,
+                    spatial,
+                    added,
+                    shares,
+                    given,
+                    part.holders,
+                    part.lanes,
+                    divisors,
+                    divisor,
+                    ranks,
+                )
+            at = part.first * stride - part.start
+            if repeated:
+                at -= window - 1
+                _repeat(line, part.count, doubled, part.holders, at, stride, window, pitch, ranks)
+            else:
+                if aside:
+                    place = line + at * pitch * size
+                    _move_apart(planes, place, doubled, part.holders, stride, pitch, ranks)
+                finished, pieces = double_lines(doubled, rest, line, in_all, window, pitch, ranks)
+        outputs, to = OutputBlock(1, part.count, part.lanes), target + row_out
+        write_lines(how, spatial, outputs, to, finished, planes, pieces, 0, 0, spare, ranks, None)
+
+
 def gradient(dtype, width):
     """Chunk that gives each input element the shares of the windows that hold it, which it adds up as lines.
 
@@ -1845,116 +1952,44 @@ def gradient(dtype, width):
     @entry
     def chunk(walk, x, out, _other, begin, end):
         how, batch, spatial = pool_tables(walk)
-        # A table of holders, then lines, and room for a run that is not yet stored.
-        before = aligned(8 * HOLDER_COLUMNS * how[SPATIAL])
+        before, buffer = aligned(8 * HOLDER_COLUMNS * how[SPATIAL]), how[BUFFER]
         memory = allocate(before + how[SCRATCH])
-        held = integers(memory)
         line = memory + before
-        doubled = line + how[BUFFER]
-        rest_lines = doubled + how[BUFFER]
-        divisors = rest_lines + how[BUFFER]
-        spare = divisors + how[BUFFER]
+        buffers = Buffers(
+            holders=integers(memory),
+            line=line,
+            doubled=line + buffer,
+            rest=line + 2 * buffer,
+            divisors=line + 3 * buffer,
+            spare=line + 4 * buffer,
+        )
         inner = how[SPATIAL] - 1
-        lanes, pitch, tile, share = how[LANES], how[PITCH], how[TILE], how[ROWS]
+        pitch, tile, share = how[PITCH], how[TILE], how[ROWS]
         axis = axis_of(spatial, inner, COLUMNS)
-        n, out_n, window = axis[SIZE], axis[OUT_SIZE], axis[WINDOW]
-        stride, padding = axis[STRIDE], axis[PADDING]
+        n, window, stride = axis[SIZE], axis[WINDOW], axis[STRIDE]
         size, item_bytes = rank_size(ranks), element_size(ranks)
-        # Whether windows have nothing in common along the line; whether their quotients are first added up beside it.
-        repeated = pitch > 1 and (window <= stride or out_n == 1)
-        aside = stride > 1 or repeated
         rows = 1
         for d in range(inner):
             rows *= axis_of(spatial, d, COLUMNS)[SIZE]
-        # The planes of an item are along the innermost of the batch axes.
+        tiles, blocks = ceildiv(n, tile), ceildiv(rows, share)
         batch_axis = axis_of(batch, how[BATCH] - 1, BATCH_COLUMNS)
-        beside, plane_x = batch_axis[BATCH_SIZE], batch_axis[BATCH_STEP]
-        plane_out = batch_axis[BATCH_OUT]
-        most_planes = how[PLANES]
-        sets = ceildiv(beside, most_planes)
-        tiles = ceildiv(n, tile)
-        blocks = ceildiv(rows, share)
-        groups = ceildiv(lanes, pitch)
+        plane_x, plane_out = batch_axis[BATCH_STEP], batch_axis[BATCH_OUT]
         for item in range(begin, end):
             rest, column = split(item, tiles)
+            number, low = split(rest, blocks)
             column *= tile
-            outer, low = split(rest, blocks)
             low *= share
-            group, lane_at = split(outer, groups)
-            lane_at *= pitch
-            rest, plane = split(group, sets)
-            plane *= most_planes
-            columns = least(pitch, lanes - lane_at)
-            x_offset, out_offset, _, _ = offsets_of(batch, how[BATCH], rest * beside + plane)
-            source = x + x_offset + lane_at * item_bytes
-            target = out + out_offset + lane_at * how[LANE_OUT]
-            target += column * axis[OUT_STEP]
+            of = plane_set(how, batch, how[PLANES], number, item_bytes)
             count = least(tile, n - column)
-            length = count + window - 1
-            # Where the line begins, in the padded input.
-            start = column + padding - window + 1
+            start = column + axis[PADDING] - window + 1
             first = ceildiv(most(start, 0), stride)
-            last = least((column + padding + count - 1) // stride, out_n - 1)
-            holders = most(last - first + 1, 0)
-            set_divisors(spatial, inner, divisors, first, holders, pitch, ranks)
-            line_bytes = length * pitch * size
-            several = least(most_planes, beside - plane)
-            planes = Planes(several, line_bytes, plane_x, plane_out, 0, 0)
-            in_all = several * length * pitch
-            adjoining = holders * pitch
-            shares, added = line + (first - start) * pitch * size, planes
-            if aside:
-                # Once: quotients come to the same places of each row, and nothing else is written to.
-                clear_ranks(line, in_all, ranks)
-                shares = doubled
-                added = Planes(several, adjoining * size, plane_x, plane_out, 0, 0)
-            held[HELD] = -1
-            finished, pieces = line, Pieces(1, 1, 0, 0)
-            for row in range(low, least(low + share, rows)):
-                total, row_out, same = _holders(spatial, inner, row, held)
-                if not same:
-                    if aside:
-                        clear_ranks(doubled, several * adjoining, ranks)
-                    else:
-                        clear_ranks(line, in_all, ranks)
-                    for number in range(total if holders > 0 else 0):
-                        offset, divisor = _holder(spatial, held, inner, number)
-                        _add_shares(
-                            how,
-                            spatial,
-                            added,
-                            shares,
-                            source + offset + first * axis[STEP],
-                            holders,
-                            columns,
-                            divisors,
-                            divisor,
-                            ranks,
-                        )
-                    if repeated:
-                        at = first * stride - padding - column
-                        _repeat(line, count, doubled, holders, at, stride, window, pitch, ranks)
-                    else:
-                        if aside:
-                            place = line + (first * stride - start) * pitch * size
-                            _move_apart(planes, place, doubled, holders, stride, pitch, ranks)
-                        finished, pieces = double_lines(
-                            doubled, rest_lines, line, in_all, window, pitch, ranks
-                        )
-                write_lines(
-                    how,
-                    spatial,
-                    OutputBlock(1, count, columns),
-                    target + row_out,
-                    finished,
-                    planes,
-                    pieces,
-                    0,
-                    0,
-                    spare,
-                    ranks,
-                    None,
-                )
+            last = least((start + window + count - 2) // stride, axis[OUT_SIZE] - 1)
+            part = Line(count, of.lanes, start, first, most(last - first + 1, 0))
+            line_bytes = (count + window - 1) * pitch * size
+            planes = Planes(of.count, line_bytes, plane_x, plane_out, 0, 0)
+            source, target = x + of.source, out + of.out + column * axis[OUT_STEP]
+            stop = least(low + share, rows)
+            _give_rows(how, spatial, buffers, part, planes, source, target, low, stop, ranks)
         if how[PAST] != 0:
             drain_stores()
         release(memory)
