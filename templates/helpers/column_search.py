@@ -136,7 +136,7 @@ def join_winners(winners, beside, columns, last):
     keys, indices = winners
     weight = axis_entry(beside, beside.rank - 1, AXIS_OTHER_STRIDE)
     rows = volume_of(beside)
-    row = 1
+    row = np.int64(1)  # not a literal, which would make another version of run_at
     while row < rows:
         _, further, count = run_at(beside, row, rows)
         for c in range(row * columns, (row + count) * columns, columns):

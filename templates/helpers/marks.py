@@ -35,7 +35,7 @@ from memory import (
 from order_key import _rule
 from planes import WRITTEN_OUT, _each_strip, _Planes
 from vectors import _unless
-from zero import zero_past_caches, zero_run
+from zero import zero_past_caches, zero_run_past
 
 MARKED_VECTORS = 8  # of rows that adjoin, taken as one while they are shorter
 MORE_PLACES = (MARKED_VECTORS + 1) * VECTOR_BYTES  # behind those of a row, see _mark_run
@@ -303,7 +303,7 @@ def one_hot_run(address, count, place, mark, past, flip):
         if end > line + VECTOR_BYTES:
             zero_past_caches(line + VECTOR_BYTES, end - line - VECTOR_BYTES)
     else:
-        zero_run(address, count, size, size, past)
+        zero_run_past(address, count, size, size, past)
         store_element(marked, mark, size)
 
 
@@ -315,4 +315,4 @@ def zero_positions(table, address, width, past, begin, end):
     while position < end:
         offset, _, count = run_at(table, position, end)
         position += count
-        zero_run(address + offset, count, step, width, past)
+        zero_run_past(address + offset, count, step, width, past)

@@ -102,7 +102,8 @@ def _first_of_key(preferred, x, key, limit, rule, begin, end):
     x += preferred.at
     size = item_size(rule.flip)
     volume = volume_of(axes)
-    position = looked = 0
+    # Literals would make other versions of what they are passed to.
+    position = looked = np.int64(0)
     while position < volume and looked < limit:
         offset, index, count = run_at(axes, position, volume)
         position += count
@@ -156,7 +157,9 @@ def search_dense_row(preference, reduced, preferred, x, rule, begin, end):
     first += place_in_run(x + first * size, least(end - first, block), best, False, rule)
     last += place_in_run(x + last * size, least(end - last, block), best, True, rule)
     index = unravel(reduced, reduced.rank, first)[1]
-    place, index = _compare_ties(preference, reduced, x, best, first, last, index, TIES, rule)
+    place, index = _compare_ties(
+        preference, reduced, x, best, first, last, index, np.int64(TIES), rule
+    )
     if place < last:
         runs = ceildiv(end - begin, axis_entry(reduced, reduced.rank - 1, AXIS_SIZE))
         limit = least(RUN_ELEMENTS * runs, end - begin)

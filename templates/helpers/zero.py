@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 from llvmlite import ir
 from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
-from compiled import helper
+from compiled import helper, separate
 from memory import VECTOR_BYTES, _pointer, _stream, aligned, store_element
 
 
@@ -91,15 +92,22 @@ def zero_past_caches(address, count):
         zero_bytes(last, end - last)
 
 
-@helper
-def zero_run(address, count, step, width, past):
-    """Set `count` elements of `width` bytes that are `step` bytes apart to 0, `past` the caches if they adjoin."""
-    if past and step == width:
-        zero_past_caches(address, count * width)
-    elif step == width:
+@separate
+def zero_run(address, count, step, width):
+    """Set `count` elements of `width` bytes that are `step` bytes apart to 0."""
+    if step == width:
         zero_bytes(address, count * width)
     elif step == -width:
         zero_bytes(address + (count - 1) * step, count * width)
     else:
         for i in range(count):
-            store_element(address + i * step, 0, width)
+            store_element(address + i * step, np.int64(0), width)
+
+
+@helper
+def zero_run_past(address, count, step, width, past):
+    """As zero_run, `past` the caches if they adjoin; apart, as short rows need less."""
+    if past and step == width:
+        zero_past_caches(address, count * width)
+    else:
+        zero_run(address, count, step, width)

@@ -22,6 +22,8 @@ because a call needs one of them: a third of the time to compile.
 
 from __future__ import annotations
 
+from typing import Any, NamedTuple
+
 import numpy as np
 
 from axes import (
@@ -90,7 +92,7 @@ from rows_transposed import search_transposed, transposes
 from target import bytes_ahead
 from vectors import prefer_wide_vectors
 from walk import integers, lane_types, rule_of
-from zero import zero_run
+from zero import zero_run, zero_run_past
 
 CONTIGUOUS = 0  # rows: the innermost reduced axis is contiguous; columns: the innermost kept one
 LAST = 1  # of several equal elements the last wins
@@ -198,19 +200,119 @@ def _index(best, index, blanks, rule):
     return 0 if blanks and best == rule.nan_key else index
 
 
+class ShortRows(NamedTuple):
+    """Rows that are each one contiguous run of n elements, and what their indices are: base + place * weight."""
+
+    n: Any
+    step: Any  # bytes from one row to the next
+    out_step: Any
+    ahead: Any  # bytes from a row to what is fetched
+    late: Any
+    base: Any
+    weight: Any
+    blanks: Any  # see BLANKS
+    width: Any  # bytes of what is stored
+
+
+class RowMarks(NamedTuple):
+    """How a row's mark is stored: at `step` bytes for each index, among zeros."""
+
+    mark: Any
+    step: Any
+    zero_count: Any
+    zero_step: Any
+    one_run: Any  # whether all is stored at once
+
+
 @helper
-def _mark_rows(found, places, rows, n, base, weight, blanks, mark, address, step, rule):
-    """Store the marks of so many rows of n elements, whose keys and places search_transposed found."""
+def _mark_found(found, n, base, weight, blanks, mark, target, step, rule):
+    """Store the marks of rows whose keys and places search_transposed found."""
     size = item_size(rule.flip)
-    for row in range(rows):
-        best = np.int64(load_integer(rule.flip, found + row * size))
-        place = np.int64(load_integer(rule.flip, places + row * size))
+    narrow = n * size <= VECTOR_BYTES
+    for at in range(found, found + VECTOR_BYTES, size):
+        best = np.int64(load_integer(rule.flip, at))
+        place = np.int64(load_integer(rule.flip, at + VECTOR_BYTES))
         index = _index(best, base + place * weight, blanks, rule)
-        if n * size <= VECTOR_BYTES:
-            store_one_hot(address, n, index, mark, rule.flip)
+        if narrow:
+            store_one_hot(target, n, index, mark, rule.flip)
         else:
-            store_one_hot_of_few(address, n, index, mark, rule.flip)
-        address += step
+            store_one_hot_of_few(target, n, index, mark, rule.flip)
+        target += step
+
+
+@inlined
+def _mark_rows(rows, mark, address, target, count, rule):
+    """Store the marks of so many rows, and what is 0 beside them."""
+    n, step, out_step, ahead, late = rows.n, rows.step, rows.out_step, rows.ahead, rows.late
+    base, weight, blanks = rows.base, rows.weight, rows.blanks
+    lanes = VECTOR_BYTES // item_size(rule.flip)
+    # A loop for each case: of so little that the processor overlaps more rows (0.6 to 0.9 of the time).
+    if n <= lanes and mark.one_run:
+        for _ in range(count):
+            best, place = greatest_place(address, n, late, rule)
+            index = _index(best, base + place * weight, blanks, rule)
+            store_one_hot(target, n, index, mark.mark, rule.flip)
+            address += step
+            target += out_step
+    elif n <= few_elements(rule.flip) and mark.one_run:
+        for _ in range(count):
+            best, place = greatest_place_of_few(address, n, ahead, late, rule)
+            index = _index(best, base + place * weight, blanks, rule)
+            store_one_hot_of_few(target, n, index, mark.mark, rule.flip)
+            address += step
+            target += out_step
+    else:
+        for _ in range(count):
+            if n <= lanes:
+                best, place = greatest_place(address, n, late, rule)
+            else:
+                best, place = greatest_place_of_many(address, n, ahead, late, rule)
+            if mark.zero_count > 0:
+                zero_run(target, mark.zero_count, mark.zero_step, rows.width)
+            index = _index(best, base + place * weight, blanks, rule)
+            store_element(target + index * mark.step, mark.mark, rows.width)
+            address += step
+            target += out_step
+
+
+@inlined
+def _index_rows(rows, address, target, count, rule):
+    """Store the indices of so many rows, or pairs."""
+    n, step, out_step, ahead, late = rows.n, rows.step, rows.out_step, rows.ahead, rows.late
+    width = rows.width
+    lanes = VECTOR_BYTES // item_size(rule.flip)
+    base, weight, blanks = rows.base, rows.weight, rows.blanks
+    # A loop for each case, as in _mark_rows.
+    if width == PAIR_BYTES:
+        for _ in range(count):
+            if n <= lanes:
+                best, place = greatest_place(address, n, late, rule)
+            else:
+                best, place = greatest_place_of_many(address, n, ahead, late, rule)
+            _store_pair(target, best, base + place * weight)
+            address += step
+            target += out_step
+    elif n <= lanes:
+        for _ in range(count):
+            best, place = greatest_place(address, n, late, rule)
+            index = _index(best, base + place * weight, blanks, rule)
+            store_element(target, index, width)
+            address += step
+            target += out_step
+    elif n <= few_elements(rule.flip):
+        for _ in range(count):
+            best, place = greatest_place_of_few(address, n, ahead, late, rule)
+            index = _index(best, base + place * weight, blanks, rule)
+            store_element(target, index, width)
+            address += step
+            target += out_step
+    else:
+        for _ in range(count):
+            best, place = greatest_place_of_many(address, n, ahead, late, rule)
+            index = _index(best, base + place * weight, blanks, rule)
+            store_element(target, index, width)
+            address += step
+            target += out_step
 
 
 def short_rows(width, is_float, one_hot):
@@ -227,121 +329,50 @@ def short_rows(width, is_float, one_hot):
         prefer_wide_vectors()
         how, kept, reduced, marks, zeros = _tables(walk)
         rule = rule_of(how, RULE, lane, float_lane)
-        as_pairs = how[WIDTH] == PAIR_BYTES
+        width = how[WIDTH]
+        as_pairs = width == PAIR_BYTES
         if as_pairs:
             out = partial
         _, step, out_step = axis_entries(kept, kept.rank - 1)
-        n, _, weight = axis_entries(reduced, 0)
-        base, late, width = how[BASE], how[LATE] != 0, how[WIDTH]
-        blanks, mark = how[BLANKS] != 0, how[MARK]
+        n, _, weight = axis_entries(reduced, reduced.rank - 1)
+        # Rows that adjoin are searched together if their indices adjoin, too, or the marks of each of them do.
+        together = out_step == width and not as_pairs
         if one_hot:
             mark_step = axis_entry(marks, 0, AXIS_STRIDE)
-            zero_count, zero_step, _ = axis_entries(zeros, 0) if zeros.rank > 0 else (0, 0, 0)
-            one_run = how[STORED] == BY_GROUPS and zero_count == n
+            zero_count, zero_step = 0, 0
+            if zeros.rank > 0:
+                zero_count, zero_step, _ = axis_entries(zeros, zeros.rank - 1)
+            together = how[STORED] == BY_GROUPS and zero_count == n
+            mark = RowMarks(how[MARK], mark_step, zero_count, zero_step, together)
         size = item_size(rule.flip)
         lanes = VECTOR_BYTES // size
-        # Rows that adjoin are searched together if their indices adjoin, too, or the marks of each of them do.
-        plain = one_run if one_hot else out_step == width and not as_pairs
-        together = plain and step == n * size and transposes(n, rule.flip)
+        together = together and step == n * size and transposes(n, rule.flip)
         found = allocate(2 * VECTOR_BYTES)
         places = found + VECTOR_BYTES
-        narrow, few = n <= lanes, n <= few_elements(rule.flip)
         # Rows further on, by their own bytes: by their step, those with gaps take up to twice as long.
         ahead = step * most(bytes_ahead() // (n * size), 1)
+        base, late, blanks = how[BASE], how[LATE] != 0, how[BLANKS] != 0
+        rows = ShortRows(n, step, out_step, ahead, late, base, weight, blanks, width)
         item = begin
         while item < end:
             offset, out_offset, count = run_at(kept, item, end)
-            address, out_address = x + offset, out + out_offset
+            address, target = x + offset, out + out_offset
             item += count
             while together and count >= lanes:
                 search_transposed(found, places, address, n, ahead, late, rule)
                 if one_hot:
-                    _mark_rows(
-                        found,
-                        places,
-                        lanes,
-                        n,
-                        base,
-                        weight,
-                        blanks,
-                        mark,
-                        out_address,
-                        out_step,
-                        rule,
-                    )
+                    _mark_found(found, n, base, weight, blanks, mark.mark, target, out_step, rule)
                 else:
                     store_places(
-                        out_address,
-                        lanes,
-                        found,
-                        places,
-                        base,
-                        weight,
-                        blanks,
-                        width,
-                        False,
-                        rule,
+                        target, lanes, found, places, base, weight, blanks, width, False, rule
                     )
                 address += step * lanes
-                out_address += out_step * lanes
+                target += out_step * lanes
                 count -= lanes
-            # A loop for each case: of so little that the processor overlaps more rows (0.6 to 0.9 of the time).
-            if one_hot and narrow and one_run:
-                for _ in range(count):
-                    best, place = greatest_place(address, n, late, rule)
-                    index = _index(best, base + place * weight, blanks, rule)
-                    store_one_hot(out_address, n, index, mark, rule.flip)
-                    address += step
-                    out_address += out_step
-            elif one_hot and few and one_run:
-                for _ in range(count):
-                    best, place = greatest_place_of_few(address, n, ahead, late, rule)
-                    index = _index(best, base + place * weight, blanks, rule)
-                    store_one_hot_of_few(out_address, n, index, mark, rule.flip)
-                    address += step
-                    out_address += out_step
-            elif one_hot:
-                for _ in range(count):
-                    if narrow:
-                        best, place = greatest_place(address, n, late, rule)
-                    else:
-                        best, place = greatest_place_of_many(address, n, ahead, late, rule)
-                    if zero_count > 0:
-                        zero_run(out_address, zero_count, zero_step, width, False)
-                    index = _index(best, base + place * weight, blanks, rule)
-                    store_element(out_address + index * mark_step, mark, width)
-                    address += step
-                    out_address += out_step
-            elif as_pairs:
-                for _ in range(count):
-                    if narrow:
-                        best, place = greatest_place(address, n, late, rule)
-                    else:
-                        best, place = greatest_place_of_many(address, n, ahead, late, rule)
-                    _store_pair(out_address, best, base + place * weight)
-                    address += step
-                    out_address += out_step
-            elif narrow:
-                for _ in range(count):
-                    best, place = greatest_place(address, n, late, rule)
-                    index = _index(best, base + place * weight, blanks, rule)
-                    store_element(out_address, index, width)
-                    address += step
-                    out_address += out_step
-            elif few:
-                for _ in range(count):
-                    best, place = greatest_place_of_few(address, n, ahead, late, rule)
-                    index = _index(best, base + place * weight, blanks, rule)
-                    store_element(out_address, index, width)
-                    address += step
-                    out_address += out_step
+            if one_hot:
+                _mark_rows(rows, mark, address, target, count, rule)
             else:
-                for _ in range(count):
-                    best, place = greatest_place_of_many(address, n, ahead, late, rule)
-                    index = _index(best, base + place * weight, blanks, rule)
-                    store_element(out_address, index, width)
-                    address += step
-                    out_address += out_step
+                _index_rows(rows, address, target, count, rule)
         release(found)
 
     return chunk
@@ -472,7 +503,9 @@ def columns(width, is_float, one_hot):
             if one_hot and zeros.rank > 0 and stored == ZEROS_FIRST:
                 for run in range(volume * part // parts, volume * (part + 1) // parts):
                     zero_offset, _ = unravel(zeros, zeros.rank, run)
-                    zero_run(target + zero_offset, columns * how[ZERO_ROWS], out_step, width, past)
+                    zero_run_past(
+                        target + zero_offset, columns * how[ZERO_ROWS], out_step, width, past
+                    )
             first = True
             while position < stop:
                 if listed_from != position:  # else they are those of the tile before
