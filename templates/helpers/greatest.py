@@ -37,9 +37,9 @@ class Greatest(Ranks):
         return _rank(builder, bits, position, self.rank, rule)
 
     def lowest(self, builder: Any, rule: Rule) -> Any:
-        """Without positions it keeps a losing NaN above padding."""
+        """It keeps a losing NaN above padding; not asked of ranks with positions."""
         least = _least(self.rank)
-        if self.positions or rule.inf is None:
+        if rule.inf is None:
             return least
         shift = rule.nan_key
         above = builder.icmp_signed(">", shift, shift.type(0))
