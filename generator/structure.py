@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import os
 import re
 import unicodedata
@@ -207,16 +208,20 @@ class _Shape:
 
 def _structure_errors(shape: _Shape, errors: list[Any], document: Document, report: Report) -> None:
     missing = {e["loc"] for e in errors if e["type"] == "missing"}
-    told: set[KeyPath] = set()
+    misspelt = {_misspelt(shape, e): e["loc"] for e in errors if e["type"] == "missing"}
+    misspelt.pop((), None)
+    told = set(misspelt.values())
+    for path, lacking in misspelt.items():
+        key, name = path[-1], lacking[-1]
+        message = f"`{key}` is not a key here, and `{name}` is missing"
+        hint = f"write a blank behind `{name}:`" if ":" in str(key) else f"did you mean `{name}`?"
+        report.add("E101", message, document.key_span(path), "unknown key", help=hint)
+    errors = [e for e in errors if not any(p == e["loc"][: len(p)] for p in misspelt)]
     for e in errors:
         if report.full:
             return
         if e["type"] == "extra_forbidden":
             told |= _unknown_key(shape, e["loc"], missing, document, report)
-    absent = [e for e in errors if e["type"] == "missing" and e["loc"] not in told]
-    misspelt = [path for path in (_misspelt(shape, e) for e in absent) if path]
-    for path in misspelt:
-        told |= _unknown_key(shape, path, missing, document, report)
     unions: set[KeyPath] = set()
     for e in errors:
         if e["loc"][-1:] == ("default",) and e["type"].endswith("_type"):
@@ -226,8 +231,6 @@ def _structure_errors(shape: _Shape, errors: list[Any], document: Document, repo
         elif e["type"] == "missing" and e["loc"] not in told:
             path = e["loc"]
             report.add("E102", f"`{path[-1]}` is missing", document.key_span(path[:-1]), "in here")
-        elif any(path == e["loc"][: len(path)] for path in misspelt):
-            continue
         elif e["type"] not in ("extra_forbidden", "missing"):
             _wrong_value(e, shape, document, report)
 
@@ -235,11 +238,13 @@ def _structure_errors(shape: _Shape, errors: list[Any], document: Document, repo
 def _misspelt(shape: _Shape, error: Any) -> KeyPath:
     """The key that stands for a missing one where others than those of the model may be; () where none does."""
     path = error["loc"]
-    own = shape.at(path[:-1]).get("properties", {})
-    meant = f"did you mean `{path[-1]}`?"
-    others = (key for key in error["input"] if isinstance(key, str) and key not in own)
-    near = [key for key in others if suggestion(key, [str(path[-1])]) == meant]
-    return (*path[:-1], near[0]) if near else ()
+    node = shape.at(path[:-1])
+    if not node.get("additionalProperties"):
+        return ()
+    given = (key for key in error["input"] if isinstance(key, str))
+    others = {key.partition(":")[0].lower(): key for key in given if key not in node["properties"]}
+    near = difflib.get_close_matches(str(path[-1]), others, n=1)
+    return (*path[:-1], others[near[0]]) if near else ()
 
 
 def _unknown_key(

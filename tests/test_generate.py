@@ -781,7 +781,13 @@ def test_an_underscore_tells_what_a_helper_is_for() -> None:
     wrong = []
     for path in sorted((PROJECT / "templates" / "helpers").glob("*.py")):
         for node in modules[path].body:
-            if isinstance(node, ast.FunctionDef):
+            if isinstance(node, ast.Assign) and isinstance(node.value, ast.Call):
+                maker = ast.unparse(
+                    node.value.func
+                )  # of compiled functions, where it is one of the helpers'
+                names = [ast.unparse(n) for n in node.targets if maker.startswith("_")]
+                wrong += [n for n in names if ((path.stem, n) in shared) == n.startswith("_")]
+            elif isinstance(node, ast.FunctionDef):
                 decorators = {ast.unparse(d).partition("(")[0] for d in node.decorator_list}
                 compiled = decorators & {"helper", "inlined", "intrinsic", "separate"}
                 emits = "builder" in [argument.arg for argument in node.args.args]

@@ -371,8 +371,9 @@ def test_windows_side_by_side(name: str) -> None:
 def test_whole_planes(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """A window that is all of a plane makes a reduction or a search, in any layout; padded or dilated it makes none."""
     monkeypatch.setattr(pooling, "PLANES_TOGETHER", 7)
-    monkeypatch.setattr(max_pool_lowering, "SEARCHED", dict.fromkeys((8, 16, 32, 64), 20))
-    monkeypatch.setattr(max_pool_lowering, "SEARCHED_IN_ALL", 0)
+    for limit in ("SEARCHED", "SEARCHED_BESIDE"):
+        monkeypatch.setattr(max_pool_lowering, limit, 0)
+    monkeypatch.setattr(max_pool_lowering, "POSITIONS_BESIDE", dict.fromkeys((8, 16, 32), 20))
     random = np.random.default_rng(TYPES.index(name))
     for shape, rank in (((3, 40, 7, 7), 2), ((2, 5, 4, 3, 6), 3), ((6, 33), 1), ((4, 2, 1, 5), 2)):
         windows = simple(shape, shape[-rank:])

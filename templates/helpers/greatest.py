@@ -55,8 +55,8 @@ def _resize(builder: Any, value: Any, element: Any) -> Any:
     return builder.trunc(value, target) if width > element.width else builder.sext(value, target)
 
 
-def _rank(builder: Any, bits: Any, position: Any, element: Any, rule: Rule) -> Any:
-    """Rank of `bits`, of the integer type `element`; `position` is inverted (None: without position)."""
+def _rank(builder: Any, bits: Any, position: Any, integer: Any, rule: Rule) -> Any:
+    """Rank of `bits`, of the type `integer`; `position` is inverted (None: without position)."""
     flip, nan_key, inf = rule
     if position is None:
         if inf is None:
@@ -66,24 +66,24 @@ def _rank(builder: Any, bits: Any, position: Any, element: Any, rule: Rule) -> A
         # As only maxima are pooled, that of floats is 0 anyway: an operation less.
         flip = flip.type(0)
     key = _order_key(builder, bits, Rule(flip, nan_key, inf))
-    wanted = _like(bits.type, element)
+    wanted = _like(bits.type, integer)
     width = bits.type.element.width
     if inf is not None:
         sign = builder.lshr(bits, _splat(builder, bits.type.element(width - 1), bits.type))
         position = builder.or_(position, builder.zext(sign, position.type))
-    if element.width == 128:
+    if integer.width == 128:
         return _of_halves(builder, key, position)
-    if element.width == 2 * width:
+    if integer.width == 2 * width:
         # One shuffle, in place of two extensions, a shift and a join (0.85 to 0.95 of the time).
         count = bits.type.count
         order = [lane + half for lane in range(count) for half in (0, count)]
         return builder.bitcast(_shuffled(builder, position, key, order), wanted)
-    low = _splat(builder, element(element.width - width), wanted)
+    low = _splat(builder, integer(integer.width - width), wanted)
     return builder.or_(builder.shl(builder.zext(key, wanted), low), position)
 
 
 def _low(rank: Any, element: Any) -> Any:
-    """The integer that holds the lower part of a vector's ranks, which is the position, while it is computed."""
+    """What positions are computed in: as wide as the element where the halves of a rank are put together."""
     return element if rank.width == 2 * element.width else rank
 
 

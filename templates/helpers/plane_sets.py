@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from batch import BATCH_COLUMNS, BATCH_SIZE, offsets_of
-from compiled import helper
+from compiled import helper, inlined
 from memory import ceildiv, least, split
-from pool_settings import BATCH, LANE_OTHER, LANE_OUT, LANE_WEIGHT, LANES, PITCH
+from pool_settings import BATCH, LANE_OTHER, LANE_OUT, LANE_WEIGHT, LANES, PITCH, PLANES
 from walk import axis_of
 
 
@@ -22,19 +22,33 @@ class PlaneSet(NamedTuple):
     base: Any  # index of the first element
 
 
+class PlaneSets(NamedTuple):
+    """The innermost of the batch axes, and how many sets it has: of planes, and of lanes."""
+
+    size: Any
+    planes: Any
+    lanes: Any
+
+
 @helper
-def plane_set(how, batch, most, number, item_bytes):
-    """One of the sets of at most `most` planes and PITCH lanes, whose elements take `item_bytes` in the input."""
+def plane_sets(how, batch):
+    """What all items have in common: two divisions less for each."""
     size = axis_of(batch, how[BATCH] - 1, BATCH_COLUMNS)[BATCH_SIZE]
-    lanes, pitch = how[LANES], how[PITCH]
-    rest, lane = split(number, ceildiv(lanes, pitch))
+    return PlaneSets(size, ceildiv(size, how[PLANES]), ceildiv(how[LANES], how[PITCH]))
+
+
+@inlined
+def plane_set(how, batch, sets, number, item_bytes):
+    """One of the sets of at most PLANES planes and PITCH lanes, whose elements take `item_bytes` in the input."""
+    most, pitch = how[PLANES], how[PITCH]
+    rest, lane = split(number, sets.lanes)
     lane *= pitch
-    rest, plane = split(rest, ceildiv(size, most))
+    rest, plane = split(rest, sets.planes)
     plane *= most
-    source, out, other, base = offsets_of(batch, how[BATCH], rest * size + plane)
+    source, out, other, base = offsets_of(batch, how[BATCH], rest * sets.size + plane)
     return PlaneSet(
-        least(most, size - plane),
-        least(pitch, lanes - lane),
+        least(most, sets.size - plane),
+        least(pitch, how[LANES] - lane),
         source + lane * item_bytes,
         out + lane * how[LANE_OUT],
         other + lane * how[LANE_OTHER],

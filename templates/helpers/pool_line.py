@@ -12,7 +12,7 @@ from numba.extending import intrinsic
 
 from few_lanes import _load_few
 from greatest import _element_bits, _inverted, _low, _parts, _resize, farthest
-from loops import _by_count, _cases, _rounds
+from loops import _by_count, _cases, _prefer_small_code, _rounds
 from memory import (
     NEAR_STEPS,
     VECTOR_BYTES,
@@ -157,7 +157,7 @@ def _rank_rows(
     planes = Planes(*cgutils.unpack_tuple(builder, values[0]))
     lines = Lines(*cgutils.unpack_tuple(builder, values[1]))
     rows = Rows(*cgutils.unpack_tuple(builder, values[2]))
-    element = ranks.rank
+    rank = ranks.rank
     i64 = ir.IntType(64)
     rule = ranks.rule(builder, signature, values)
     offsets, positions = (builder.inttoptr(t, i64.as_pointer()) for t in rows[:2])
@@ -165,9 +165,9 @@ def _rank_rows(
     if _zen(context) >= 5:
         places = builder.icmp_signed("!=", rows.along, i64(0))
         ahead, level = builder.select(places, i64(AHEAD_IN_ROW), ahead), 1
-    whole = _vector(element, WIDEST if ranks.positions else 1)
+    whole = _vector(rank, WIDEST if ranks.positions else 1)
     if ranks.positions:
-        low = ir.VectorType(_low(element, ranks.element), whole.count)
+        low = ir.VectorType(_low(rank, ranks.element), whole.count)
         numbers = ir.Constant(low, list(range(0, 2 * low.count, 2)))
         along = _splat(builder, _resize(builder, rows.along, low.element), low)
         steps = builder.mul(along, numbers)
@@ -198,7 +198,7 @@ def _rank_rows(
         if ranks.positions:
             start = builder.add(lines.position, builder.mul(number, lines.position_step))
             start = builder.add(start, builder.mul(column, rows.along))
-            start = _inverted(builder, start, element, ranks.element)
+            start = _inverted(builder, start, rank, ranks.element)
             start = builder.sub(_splat(builder, start, low), steps)
 
         def join_row(row: Any) -> None:
@@ -305,8 +305,7 @@ def fold_line(_context: Any, target: Any, source: Any, n: Any, pieces: Any, rank
     """
 
     def codegen(context: Any, builder: Any, _signature: Any, values: Any) -> Any:
-        # Else LLVM unrolls short loops (1.1 times as slow).
-        builder.function.attributes.add("optsize")
+        _prefer_small_code(builder)
         target, source, n = values[:3]
         joined_of = Pieces(*cgutils.unpack_tuple(builder, values[3]))
         vector = _vector(ranks.ranks.rank)
@@ -347,7 +346,7 @@ def fold_block(
     def codegen(context: Any, builder: Any, _signature: Any, values: Any) -> Any:
         target, source, planes, target_plane, source_plane, step = values[:6]
         n, window, count = values[6:9]
-        builder.function.attributes.add("optsize")  # as in fold_line
+        _prefer_small_code(builder)
         vector = _vector(ranks.ranks.rank)
         i64 = n.type
         one, size, lanes = i64(1), i64(ranks.ranks.bytes), i64(vector.count)

@@ -18,6 +18,7 @@ from numba.extending import intrinsic
 from batch import BATCH_COLUMNS, BATCH_OUT, BATCH_SIZE, BATCH_STEP, offsets_of
 from compiled import entry, helper
 from greatest import _element_bits
+from loops import _prefer_small_code
 from memory import (
     VECTOR_BYTES,
     _lanes_from,
@@ -262,7 +263,7 @@ def _join_windows(
         to = Vectors(*cgutils.unpack_tuple(builder, values[0]))
         source = Vectors(*cgutils.unpack_tuple(builder, values[1]))
         n, windows, window, padding = cgutils.unpack_tuple(builder, values[3])
-        builder.function.attributes.add("optsize")  # as in fold_line
+        _prefer_small_code(builder)
         vector = _vector(ranks.ranks.rank)
         i64 = n.type
         zero, one = i64(0), i64(1)

@@ -21,7 +21,7 @@ from memory import (
     split,
     store_integer,
 )
-from plane_sets import plane_set
+from plane_sets import plane_set, plane_sets
 from pool_line import (
     Lines,
     Pieces,
@@ -353,6 +353,7 @@ def line_chunk(ranks, read_rule, block, store):
         for d in range(inner - 1):
             outers *= axis_of(spatial, d, COLUMNS)[OUT_SIZE]
         blocks, tiles = ceildiv(rows, share), ceildiv(out_n, tile)
+        sets = plane_sets(how, batch)
         batch_axis = axis_of(batch, how[BATCH] - 1, BATCH_COLUMNS)
         steps = batch_axis[BATCH_STEP], batch_axis[BATCH_OUT], batch_axis[BATCH_OTHER]
         plane_base = batch_axis[BATCH_WEIGHT]
@@ -367,7 +368,7 @@ def line_chunk(ranks, read_rule, block, store):
             column *= tile
             first *= share
             columns, some = least(tile, out_n - column), least(share, rows - first)
-            of = plane_set(how, batch, most_planes, number, item_bytes)
+            several = plane_set(how, batch, sets, number, item_bytes)
             if outer != last_outer:
                 window, table = _outer_window(how, spatial, outer, scratch)
                 last_outer, last_first = outer, -1
@@ -386,8 +387,8 @@ def line_chunk(ranks, read_rule, block, store):
                     clear_ranks(lines, most_planes * apart, ranks)
             elif moved:
                 _clear_ends(lines, most_planes * share, *ends, line, share, apart, ranks)
-            source = x + of.source
-            planes = Planes(of.count, apart * size, *steps, plane_base)
+            source = x + several.source
+            planes = Planes(several.count, apart * size, *steps, plane_base)
             _rank_item(
                 how,
                 spatial,
@@ -395,7 +396,7 @@ def line_chunk(ranks, read_rule, block, store):
                 table,
                 line_rows,
                 span,
-                of.lanes,
+                several.lanes,
                 source,
                 planes,
                 scratch,
@@ -406,18 +407,20 @@ def line_chunk(ranks, read_rule, block, store):
             joined = lines
             if tall:
                 joined = fold_window_rows(
-                    how, row_axis, scratch, of.count, some, apart, *ends, ranks
+                    how, row_axis, scratch, several.count, some, apart, *ends, ranks
                 )
                 if joined == lines:
                     last_first = -1  # these lines are to be cleared again
-                planes = Planes(of.count, some * line * size, *steps, plane_base)
+                planes = Planes(several.count, some * line * size, *steps, plane_base)
             joined, pieces = _join_along(how, axis, scratch, joined, planes, some, columns, ranks)
-            target, other = out + of.out + window.out, indices + of.other + window.other
+            target, other = out + several.out + window.out, indices + several.other + window.other
             target += first * row_axis[OUT_STEP] + column * axis[OUT_STEP]
             other += first * row_axis[OTHER_STEP] + column * axis[OTHER_STEP]
             origin = window.position + most(line_rows.first, 0) * row_axis[WEIGHT]
-            places = Places(source, target, other, of.base, origin + span.start + span.low)
-            outputs = Outputs(outer, first, some, column, columns, of.lanes, new_column, new_place)
+            places = Places(source, target, other, several.base, origin + span.start + span.low)
+            outputs = Outputs(
+                outer, first, some, column, columns, several.lanes, new_column, new_place
+            )
             store(how, spatial, outputs, places, planes, joined, pieces, scratch, ranks, rule)
         if how[PAST] != 0:
             drain_stores()

@@ -1,7 +1,8 @@
 """Vectors of ranks, and single ones: loaded, joined, stored.
 
 LLVM computes integers of 128 bits one by one. A vector of such ranks is therefore held as a structure of two vectors,
-their upper and their lower halves: 0.1 to 0.4 of the time of max pooling of 64-bit elements with indices.
+their upper and their lower halves: max pooling of 64-bit elements with indices takes 0.15 to 0.5 of the time; on x86-64
+without SSE4.2, which cannot compare 64-bit lanes, 0.5 to 1.8.
 """
 
 from __future__ import annotations

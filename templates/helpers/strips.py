@@ -8,6 +8,7 @@ from llvmlite import ir
 from numba.core import cgutils
 
 from few_lanes import _few, _has_masks
+from loops import _prefer_small_code
 from memory import VECTOR_BYTES, _pointer, _splat
 from ranks import _width
 from vectors import _lesser
@@ -42,7 +43,7 @@ def _runs(
     whole one. `halves`: without masks, runs shorter than a vector have strips of half a one, which takes 0.35 to 0.75
     of the time of small planes; not where there would be much more to compile.
     """
-    builder.function.attributes.add("optsize")  # else LLVM unrolls what _by_count leaves
+    _prefer_small_code(builder)
     i64 = n.type
 
     def each(strip: Any) -> None:

@@ -16,7 +16,7 @@ from compiled import entry, helper
 from divisors import counted_in_window, divisor_of, set_divisors
 from doubling import double_lines
 from memory import aligned, allocate, ceildiv, drain_stores, least, most, release, split
-from plane_sets import plane_set
+from plane_sets import plane_set, plane_sets
 from pool_line import Pieces, Planes, clear_ranks
 from pool_settings import (
     BATCH,
@@ -24,7 +24,6 @@ from pool_settings import (
     PAST,
     PITCH,
     PLANE,
-    PLANES,
     ROWS,
     SCRATCH,
     SPATIAL,
@@ -247,6 +246,7 @@ def gradient(dtype, width):
         for d in range(inner):
             rows *= axis_of(spatial, d, COLUMNS)[SIZE]
         tiles, blocks = ceildiv(n, tile), ceildiv(rows, share)
+        sets = plane_sets(how, batch)
         batch_axis = axis_of(batch, how[BATCH] - 1, BATCH_COLUMNS)
         plane_x, plane_out = batch_axis[BATCH_STEP], batch_axis[BATCH_OUT]
         for item in range(begin, end):
@@ -254,15 +254,15 @@ def gradient(dtype, width):
             number, low = split(rest, blocks)
             column *= tile
             low *= share
-            of = plane_set(how, batch, how[PLANES], number, item_bytes)
+            several = plane_set(how, batch, sets, number, item_bytes)
             count = least(tile, n - column)
             start = column + axis[PADDING] - window + 1
             first = ceildiv(most(start, 0), stride)
             last = least((start + window + count - 2) // stride, axis[OUT_SIZE] - 1)
-            part = Line(count, of.lanes, start, first, most(last - first + 1, 0))
+            part = Line(count, several.lanes, start, first, most(last - first + 1, 0))
             line_bytes = (count + window - 1) * pitch * size
-            planes = Planes(of.count, line_bytes, plane_x, plane_out, 0, 0)
-            source, target = x + of.source, out + of.out + column * axis[OUT_STEP]
+            planes = Planes(several.count, line_bytes, plane_x, plane_out, 0, 0)
+            source, target = x + several.source, out + several.out + column * axis[OUT_STEP]
             stop = least(low + share, rows)
             _give_rows(how, spatial, buffers, part, planes, source, target, low, stop, ranks)
         if how[PAST] != 0:

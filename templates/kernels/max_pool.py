@@ -51,7 +51,6 @@ from pool_settings import (
     LINE,
     PAST,
     PITCH,
-    PLANES,
     ROWS,
     RULE,
     SPATIAL,
@@ -377,14 +376,14 @@ def direct(width, is_float):
 def whole(width):
     """Chunk that stores the elements of whole planes, whose positions stand where indices are to be.
 
-    An item is PLANES of them, along the innermost of the batch axes.
+    An item is ROWS of them, along the innermost of the batch axes.
     """
     bits, _ = lane_types(width, False)
 
     @entry
     def chunk(walk, x, out, indices, begin, end):
         how, batch, spatial = pool_tables(walk)
-        share, dense, width = how[PLANES], how[DENSE], how[WIDTH]
+        share, dense, index_bytes = how[ROWS], how[DENSE], how[WIDTH]
         # Nothing of the walk is read again for each plane: 0.6 of the time.
         plain = dense != 0 and how[COLUMN_MAJOR] == 0
         axis = axis_of(batch, how[BATCH] - 1, BATCH_COLUMNS)
@@ -398,10 +397,10 @@ def whole(width):
             plane, target, index_target = x + offsets[0], out + offsets[1], indices + offsets[2]
             base = offsets[3]
             for _ in range(least(share, planes - first)):
-                position = load_index(index_target, width)
+                position = load_index(index_target, index_bytes)
                 if plain:
                     store_integer(bits, target, load_integer(bits, plane + position * dense))
-                    store_element(index_target, base + position, width)
+                    store_element(index_target, base + position, index_bytes)
                 else:
                     _store_winner(how, spatial, plane, position, target, index_target, base, bits)
                 plane += step

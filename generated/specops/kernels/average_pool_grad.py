@@ -156,6 +156,9 @@ def _pipeline(lowering: Any) -> dict[str, Any]:
 _OPTIONS: Any = {"error_model": "numpy", "no_cpython_wrapper": True, "no_cfunc_wrapper": True}
 entry = njit(nogil=True, **_pipeline(_Lowering), **_OPTIONS)
 helper = njit(**_pipeline(_PartLowering), **_OPTIONS)
+# LLVM leaves calls of long helpers where they are. These always become part of their callers: for a short row a call
+# takes up to 0.1 of the time.
+inlined = njit(forceinline=True, **_pipeline(_PartLowering), **_OPTIONS)
 
 
 def _constant(number: Callable[[Any], int]) -> Any:
@@ -775,6 +778,11 @@ def _to_16_bits(context: Any, builder: Any, value: Any, half: bool) -> Any:
     return _float_to_half(context, builder, value) if half else _float_to_bfloat(builder, value)
 
 
+def _prefer_small_code(builder: Any) -> None:
+    """Else LLVM unrolls short loops of the function (1.1 times as slow), and copies long helpers into it."""
+    builder.function.attributes.add("optsize")
+
+
 def _cases(builder: Any, value: Any, cases: tuple[int, ...], body: Any) -> None:
     """`body(n)` for the one of the cases, an int, that the value is, else for the value itself."""
     rest = builder.append_basic_block("rest")
@@ -982,7 +990,7 @@ def _runs(
     whole one. `halves`: without masks, runs shorter than a vector have strips of half a one, which takes 0.35 to 0.75
     of the time of small planes; not where there would be much more to compile.
     """
-    builder.function.attributes.add("optsize")  # else LLVM unrolls what _by_count leaves
+    _prefer_small_code(builder)
     i64 = n.type
 
     def each(strip: Any) -> None:
@@ -1128,8 +1136,7 @@ def fold_line(_context: Any, target: Any, source: Any, n: Any, pieces: Any, rank
     """
 
     def codegen(context: Any, builder: Any, _signature: Any, values: Any) -> Any:
-        # Else LLVM unrolls short loops (1.1 times as slow).
-        builder.function.attributes.add("optsize")
+        _prefer_small_code(builder)
         target, source, n = values[:3]
         joined_of = Pieces(*cgutils.unpack_tuple(builder, values[3]))
         vector = _vector(ranks.ranks.rank)
@@ -1753,19 +1760,33 @@ class PlaneSet(NamedTuple):
     base: Any  # index of the first element
 
 
+class PlaneSets(NamedTuple):
+    """The innermost of the batch axes, and how many sets it has: of planes, and of lanes."""
+
+    size: Any
+    planes: Any
+    lanes: Any
+
+
 @helper
-def plane_set(how, batch, most, number, item_bytes):
-    """One of the sets of at most `most` planes and PITCH lanes, whose elements take `item_bytes` in the input."""
+def plane_sets(how, batch):
+    """What all items have in common: two divisions less for each."""
     size = axis_of(batch, how[BATCH] - 1, BATCH_COLUMNS)[BATCH_SIZE]
-    lanes, pitch = how[LANES], how[PITCH]
-    rest, lane = split(number, ceildiv(lanes, pitch))
+    return PlaneSets(size, ceildiv(size, how[PLANES]), ceildiv(how[LANES], how[PITCH]))
+
+
+@inlined
+def plane_set(how, batch, sets, number, item_bytes):
+    """One of the sets of at most PLANES planes and PITCH lanes, whose elements take `item_bytes` in the input."""
+    most, pitch = how[PLANES], how[PITCH]
+    rest, lane = split(number, sets.lanes)
     lane *= pitch
-    rest, plane = split(rest, ceildiv(size, most))
+    rest, plane = split(rest, sets.planes)
     plane *= most
-    source, out, other, base = offsets_of(batch, how[BATCH], rest * size + plane)
+    source, out, other, base = offsets_of(batch, how[BATCH], rest * sets.size + plane)
     return PlaneSet(
-        least(most, size - plane),
-        least(pitch, lanes - lane),
+        least(most, sets.size - plane),
+        least(pitch, how[LANES] - lane),
         source + lane * item_bytes,
         out + lane * how[LANE_OUT],
         other + lane * how[LANE_OTHER],
@@ -1972,6 +1993,7 @@ def gradient(dtype, width):
         for d in range(inner):
             rows *= axis_of(spatial, d, COLUMNS)[SIZE]
         tiles, blocks = ceildiv(n, tile), ceildiv(rows, share)
+        sets = plane_sets(how, batch)
         batch_axis = axis_of(batch, how[BATCH] - 1, BATCH_COLUMNS)
         plane_x, plane_out = batch_axis[BATCH_STEP], batch_axis[BATCH_OUT]
         for item in range(begin, end):
@@ -1979,15 +2001,15 @@ def gradient(dtype, width):
             number, low = split(rest, blocks)
             column *= tile
             low *= share
-            of = plane_set(how, batch, how[PLANES], number, item_bytes)
+            several = plane_set(how, batch, sets, number, item_bytes)
             count = least(tile, n - column)
             start = column + axis[PADDING] - window + 1
             first = ceildiv(most(start, 0), stride)
             last = least((start + window + count - 2) // stride, axis[OUT_SIZE] - 1)
-            part = Line(count, of.lanes, start, first, most(last - first + 1, 0))
+            part = Line(count, several.lanes, start, first, most(last - first + 1, 0))
             line_bytes = (count + window - 1) * pitch * size
-            planes = Planes(of.count, line_bytes, plane_x, plane_out, 0, 0)
-            source, target = x + of.source, out + of.out + column * axis[OUT_STEP]
+            planes = Planes(several.count, line_bytes, plane_x, plane_out, 0, 0)
+            source, target = x + several.source, out + several.out + column * axis[OUT_STEP]
             stop = least(low + share, rows)
             _give_rows(how, spatial, buffers, part, planes, source, target, low, stop, ranks)
         if how[PAST] != 0:

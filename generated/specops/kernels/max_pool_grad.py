@@ -770,6 +770,11 @@ def _to_16_bits(context: Any, builder: Any, value: Any, half: bool) -> Any:
     return _float_to_half(context, builder, value) if half else _float_to_bfloat(builder, value)
 
 
+def _prefer_small_code(builder: Any) -> None:
+    """Else LLVM unrolls short loops of the function (1.1 times as slow), and copies long helpers into it."""
+    builder.function.attributes.add("optsize")
+
+
 _HALF = ir.IntType(64)
 
 
@@ -889,7 +894,7 @@ def _runs(
     whole one. `halves`: without masks, runs shorter than a vector have strips of half a one, which takes 0.35 to 0.75
     of the time of small planes; not where there would be much more to compile.
     """
-    builder.function.attributes.add("optsize")  # else LLVM unrolls what _by_count leaves
+    _prefer_small_code(builder)
     i64 = n.type
 
     def each(strip: Any) -> None:

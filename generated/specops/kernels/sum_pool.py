@@ -887,12 +887,17 @@ def _to_16_bits(context: Any, builder: Any, value: Any, half: bool) -> Any:
     return _float_to_half(context, builder, value) if half else _float_to_bfloat(builder, value)
 
 
+def _prefer_small_code(builder: Any) -> None:
+    """Else LLVM unrolls short loops of the function (1.1 times as slow), and copies long helpers into it."""
+    builder.function.attributes.add("optsize")
+
+
 @intrinsic
 def prefer_small_code(_context: Any) -> Any:
-    """Compile the calling function for size: else LLVM unrolls its loops, and copies long helpers into it."""
+    """Compile the calling function for size."""
 
     def codegen(context: Any, builder: Any, _signature: Any, _values: Any) -> Any:
-        builder.function.attributes.add("optsize")
+        _prefer_small_code(builder)
         return context.get_dummy_value()
 
     return types.void(), codegen
@@ -1033,7 +1038,7 @@ def _resize(builder: Any, value: Any, element: Any) -> Any:
 
 
 def _low(rank: Any, element: Any) -> Any:
-    """The integer that holds the lower part of a vector's ranks, which is the position, while it is computed."""
+    """What positions are computed in: as wide as the element where the halves of a rank are put together."""
     return element if rank.width == 2 * element.width else rank
 
 
@@ -1133,7 +1138,7 @@ def _runs(
     whole one. `halves`: without masks, runs shorter than a vector have strips of half a one, which takes 0.35 to 0.75
     of the time of small planes; not where there would be much more to compile.
     """
-    builder.function.attributes.add("optsize")  # else LLVM unrolls what _by_count leaves
+    _prefer_small_code(builder)
     i64 = n.type
 
     def each(strip: Any) -> None:
@@ -1285,7 +1290,7 @@ def _rank_rows(
     planes = Planes(*cgutils.unpack_tuple(builder, values[0]))
     lines = Lines(*cgutils.unpack_tuple(builder, values[1]))
     rows = Rows(*cgutils.unpack_tuple(builder, values[2]))
-    element = ranks.rank
+    rank = ranks.rank
     i64 = ir.IntType(64)
     rule = ranks.rule(builder, signature, values)
     offsets, positions = (builder.inttoptr(t, i64.as_pointer()) for t in rows[:2])
@@ -1293,9 +1298,9 @@ def _rank_rows(
     if _zen(context) >= 5:
         places = builder.icmp_signed("!=", rows.along, i64(0))
         ahead, level = builder.select(places, i64(AHEAD_IN_ROW), ahead), 1
-    whole = _vector(element, WIDEST if ranks.positions else 1)
+    whole = _vector(rank, WIDEST if ranks.positions else 1)
     if ranks.positions:
-        low = ir.VectorType(_low(element, ranks.element), whole.count)
+        low = ir.VectorType(_low(rank, ranks.element), whole.count)
         numbers = ir.Constant(low, list(range(0, 2 * low.count, 2)))
         along = _splat(builder, _resize(builder, rows.along, low.element), low)
         steps = builder.mul(along, numbers)
@@ -1326,7 +1331,7 @@ def _rank_rows(
         if ranks.positions:
             start = builder.add(lines.position, builder.mul(number, lines.position_step))
             start = builder.add(start, builder.mul(column, rows.along))
-            start = _inverted(builder, start, element, ranks.element)
+            start = _inverted(builder, start, rank, ranks.element)
             start = builder.sub(_splat(builder, start, low), steps)
 
         def join_row(row: Any) -> None:
@@ -1433,8 +1438,7 @@ def fold_line(_context: Any, target: Any, source: Any, n: Any, pieces: Any, rank
     """
 
     def codegen(context: Any, builder: Any, _signature: Any, values: Any) -> Any:
-        # Else LLVM unrolls short loops (1.1 times as slow).
-        builder.function.attributes.add("optsize")
+        _prefer_small_code(builder)
         target, source, n = values[:3]
         joined_of = Pieces(*cgutils.unpack_tuple(builder, values[3]))
         vector = _vector(ranks.ranks.rank)
@@ -1475,7 +1479,7 @@ def fold_block(
     def codegen(context: Any, builder: Any, _signature: Any, values: Any) -> Any:
         target, source, planes, target_plane, source_plane, step = values[:6]
         n, window, count = values[6:9]
-        builder.function.attributes.add("optsize")  # as in fold_line
+        _prefer_small_code(builder)
         vector = _vector(ranks.ranks.rank)
         i64 = n.type
         one, size, lanes = i64(1), i64(ranks.ranks.bytes), i64(vector.count)
@@ -2342,19 +2346,33 @@ class PlaneSet(NamedTuple):
     base: Any  # index of the first element
 
 
+class PlaneSets(NamedTuple):
+    """The innermost of the batch axes, and how many sets it has: of planes, and of lanes."""
+
+    size: Any
+    planes: Any
+    lanes: Any
+
+
 @helper
-def plane_set(how, batch, most, number, item_bytes):
-    """One of the sets of at most `most` planes and PITCH lanes, whose elements take `item_bytes` in the input."""
+def plane_sets(how, batch):
+    """What all items have in common: two divisions less for each."""
     size = axis_of(batch, how[BATCH] - 1, BATCH_COLUMNS)[BATCH_SIZE]
-    lanes, pitch = how[LANES], how[PITCH]
-    rest, lane = split(number, ceildiv(lanes, pitch))
+    return PlaneSets(size, ceildiv(size, how[PLANES]), ceildiv(how[LANES], how[PITCH]))
+
+
+@inlined
+def plane_set(how, batch, sets, number, item_bytes):
+    """One of the sets of at most PLANES planes and PITCH lanes, whose elements take `item_bytes` in the input."""
+    most, pitch = how[PLANES], how[PITCH]
+    rest, lane = split(number, sets.lanes)
     lane *= pitch
-    rest, plane = split(rest, ceildiv(size, most))
+    rest, plane = split(rest, sets.planes)
     plane *= most
-    source, out, other, base = offsets_of(batch, how[BATCH], rest * size + plane)
+    source, out, other, base = offsets_of(batch, how[BATCH], rest * sets.size + plane)
     return PlaneSet(
-        least(most, size - plane),
-        least(pitch, lanes - lane),
+        least(most, sets.size - plane),
+        least(pitch, how[LANES] - lane),
         source + lane * item_bytes,
         out + lane * how[LANE_OUT],
         other + lane * how[LANE_OTHER],
@@ -2814,7 +2832,7 @@ def _join_windows(
         to = Vectors(*cgutils.unpack_tuple(builder, values[0]))
         source = Vectors(*cgutils.unpack_tuple(builder, values[1]))
         n, windows, window, padding = cgutils.unpack_tuple(builder, values[3])
-        builder.function.attributes.add("optsize")  # as in fold_line
+        _prefer_small_code(builder)
         vector = _vector(ranks.ranks.rank)
         i64 = n.type
         zero, one = i64(0), i64(1)
@@ -3264,6 +3282,7 @@ def line_chunk(ranks, read_rule, block, store):
         for d in range(inner - 1):
             outers *= axis_of(spatial, d, COLUMNS)[OUT_SIZE]
         blocks, tiles = ceildiv(rows, share), ceildiv(out_n, tile)
+        sets = plane_sets(how, batch)
         batch_axis = axis_of(batch, how[BATCH] - 1, BATCH_COLUMNS)
         steps = batch_axis[BATCH_STEP], batch_axis[BATCH_OUT], batch_axis[BATCH_OTHER]
         plane_base = batch_axis[BATCH_WEIGHT]
@@ -3278,7 +3297,7 @@ def line_chunk(ranks, read_rule, block, store):
             column *= tile
             first *= share
             columns, some = least(tile, out_n - column), least(share, rows - first)
-            of = plane_set(how, batch, most_planes, number, item_bytes)
+            several = plane_set(how, batch, sets, number, item_bytes)
             if outer != last_outer:
                 window, table = _outer_window(how, spatial, outer, scratch)
                 last_outer, last_first = outer, -1
@@ -3297,8 +3316,8 @@ def line_chunk(ranks, read_rule, block, store):
                     clear_ranks(lines, most_planes * apart, ranks)
             elif moved:
                 _clear_ends(lines, most_planes * share, *ends, line, share, apart, ranks)
-            source = x + of.source
-            planes = Planes(of.count, apart * size, *steps, plane_base)
+            source = x + several.source
+            planes = Planes(several.count, apart * size, *steps, plane_base)
             _rank_item(
                 how,
                 spatial,
@@ -3306,7 +3325,7 @@ def line_chunk(ranks, read_rule, block, store):
                 table,
                 line_rows,
                 span,
-                of.lanes,
+                several.lanes,
                 source,
                 planes,
                 scratch,
@@ -3317,18 +3336,20 @@ def line_chunk(ranks, read_rule, block, store):
             joined = lines
             if tall:
                 joined = fold_window_rows(
-                    how, row_axis, scratch, of.count, some, apart, *ends, ranks
+                    how, row_axis, scratch, several.count, some, apart, *ends, ranks
                 )
                 if joined == lines:
                     last_first = -1  # these lines are to be cleared again
-                planes = Planes(of.count, some * line * size, *steps, plane_base)
+                planes = Planes(several.count, some * line * size, *steps, plane_base)
             joined, pieces = _join_along(how, axis, scratch, joined, planes, some, columns, ranks)
-            target, other = out + of.out + window.out, indices + of.other + window.other
+            target, other = out + several.out + window.out, indices + several.other + window.other
             target += first * row_axis[OUT_STEP] + column * axis[OUT_STEP]
             other += first * row_axis[OTHER_STEP] + column * axis[OTHER_STEP]
             origin = window.position + most(line_rows.first, 0) * row_axis[WEIGHT]
-            places = Places(source, target, other, of.base, origin + span.start + span.low)
-            outputs = Outputs(outer, first, some, column, columns, of.lanes, new_column, new_place)
+            places = Places(source, target, other, several.base, origin + span.start + span.low)
+            outputs = Outputs(
+                outer, first, some, column, columns, several.lanes, new_column, new_place
+            )
             store(how, spatial, outputs, places, planes, joined, pieces, scratch, ranks, rule)
         if how[PAST] != 0:
             drain_stores()

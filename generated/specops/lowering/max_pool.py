@@ -35,10 +35,13 @@ SHORTEST, SHORTEST_NEAR = 9, 7
 UNPACKED, UNPACKED_BESIDE, UNPACKED_NEAR = 7, 5, 3
 PLANE = 1000  # positions of such planes that adjoin, at most: lines take 0.3 to 1 of the time of larger ones
 READ, READ_PLANE = 4, 10  # see Limits
-# Whole planes with indices that lie side by side are searched from so many positions on, by the bits of an element; of
-# less than 64 bits none where there are fewer elements in all. Others take up to twice as long as by lines.
-SEARCHED = {8: 49, 16: 128, 32: 25, 64: 2}
-SEARCHED_IN_ALL = 1 << 14
+# Whole planes with indices are searched where that takes 0.25 to 1.1 of the time of lines: those of 64 bits always,
+# others of so many elements in all; where many planes lie side by side, of more, and with so many positions at least,
+# by the bits of an element. Elsewhere it takes up to twice as long.
+SEARCHED = 1 << 15
+MANY_BESIDE = 32
+SEARCHED_BESIDE = 1 << 17
+POSITIONS_BESIDE = {8: 49, 16: 100, 32: 49}
 INDICES_PAST = 2  # times as many bytes as of elements from which indices go past the caches
 
 
@@ -60,7 +63,7 @@ def _limits() -> Limits:
 
 
 def _search(nan: str, axes: Sequence[int], input: Tensor, indices: Tensor) -> Search:
-    """Of the positions of the greatest elements along whole axes: 0.1 to 1.05 of the time of lines."""
+    """Of the positions of the greatest elements along whole axes."""
     # Only here: other poolings need not wait for its kernels.
     from specops.lowering.search import Search
 
@@ -109,7 +112,7 @@ class MaxPool:
         self._nan = nan
         if indices is not None:
             axes = pooling.whole_axes(window, dilations, start_padding, input, output)
-            few = input.numpy_dtype.itemsize < 8 and math.prod(input.sizes) < SEARCHED_IN_ALL
+            few = input.numpy_dtype.itemsize < 8 and math.prod(input.sizes) < SEARCHED
             if axes and not few:
                 self._search = _search(nan, axes, input, indices)
         self._dtype = input.dtype
@@ -140,7 +143,9 @@ class MaxPool:
         inf = infinity or 0
         self._kind = (width, infinity is not None)
         self._whole = _WHOLE(width)
-        self._plane = math.prod(window)
+        many = math.prod(input.sizes) >= SEARCHED_BESIDE
+        positions = math.prod(window)
+        self._searches_beside = width == 64 or (many and positions >= POSITIONS_BESIDE[width])
         self._rule = (flip, nan_key, inf)
         self._blank = blank ^ flip
         if indices is None and infinity is not None:
@@ -204,7 +209,7 @@ class MaxPool:
                 return walk, _TRANSPOSED(*self._kind), self._line_rule
         if self._search is not None:
             axes = self._windows.axes(strides, out_strides, index_strides)
-            if axes.lane.size == 1 or self._plane >= SEARCHED[self._kind[0]]:
+            if axes.lane.size < MANY_BESIDE or self._searches_beside:
                 return self._windows.planes(axes), self._whole, self._rule
         walk = self._windows.walk(strides, out_strides, index_strides)
         if walk.table is not None:

@@ -276,7 +276,7 @@ class Windows:
         axes = axes.one_by_one()
         settings = self.settings(axes)
         share = min(PLANES_TOGETHER, max(1, axes.batch[-1].size))
-        settings[self._kernel.PLANES] = share
+        settings[self._kernel.ROWS] = share
         *outer, beside = (axis.size for axis in axes.batch)
         items = math.prod(outer) * ceildiv(beside, share)
         return WalkParts(0, settings, axes.batch, axes.spatial, items)
