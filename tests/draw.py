@@ -35,12 +35,12 @@ def numpy_type(name: str) -> np.dtype:
 def last_item_first(patch: pytest.MonkeyPatch) -> None:
     """Kernels run item by item, the last one first: what an item does to another's part of the output is seen."""
 
-    def run(self: launch.Chunk, *arguments: Any, large: bool) -> None:
-        *addresses, items = arguments
+    def run(self: launch.Chunk, *arguments: int) -> None:
+        *addresses, items, _large = arguments
         for item in reversed(range(items)):
             chunks.serial(self.address(), *addresses, item, item + 1)
 
-    patch.setattr(launch.Chunk, "__call__", run)
+    patch.setattr(launch.Chunk, "run", run)
 
 
 # --- values ---

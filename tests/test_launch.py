@@ -67,7 +67,7 @@ def threads(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> 
 def run(chunk: launch.Chunk, source: np.ndarray, items: int = ITEMS) -> np.ndarray:
     out = np.zeros(ITEMS, np.int64)
     addresses = launch.address(source), launch.address(out)
-    chunk(0, *addresses, 7, items, large=True)
+    chunk.run(0, *addresses, 7, items, True)
     return out
 
 
@@ -321,7 +321,7 @@ def test_many_callers_at_once(chunk: launch.Chunk, threads: int) -> None:
         wrong = 0
         while time.monotonic() < end:
             out[:] = 0
-            chunk(0, launch.address(source), launch.address(out), 7, ITEMS, large=True)
+            chunk.run(0, launch.address(source), launch.address(out), 7, ITEMS, True)
             wrong += not np.array_equal(out, source + 7)
             if random.random() < 0.01:
                 time.sleep(random.random() * 3e-3)  # workers sleep

@@ -235,7 +235,7 @@ Runner._content = slow
 """
 BUSY_KERNEL = """
 from specops import launch
-launch.Chunk.__call__ = lambda *_, **__: busy()
+launch.Chunk.run = lambda *_, **__: busy()
 """
 PATIENT_DISK = SLOW_DISK.replace("half is written", "busy")
 # What a shell runs in the background ignores Ctrl-C, and so do its children.

@@ -91,25 +91,25 @@ def used(monkeypatch: pytest.MonkeyPatch) -> Used:
     operators: Used = {}
     chunks: set[launch.Chunk] = set()
 
-    def run(self: launch.Chunk, *_addresses: int, **_how: Any) -> None:
+    def run(self: launch.Chunk, *_arguments: int) -> None:
         chunks.add(self)
 
     def address(self: launch.Chunk) -> int:
         chunks.add(self)
         return 1
 
-    call = CompiledOperator.__call__
+    compute = CompiledOperator.run
 
-    def checked(self: CompiledOperator, *inputs: Any, out: Any = None) -> Any:
+    def checked(self: CompiledOperator, inputs: tuple[Any, ...], out: Any) -> Any:
         chunks.clear()
-        result = call(self, *inputs, out=out)
+        result = compute(self, inputs, out)
         assert chunks <= set(self._lowered.chunks())
         operators.setdefault(id(self._operator), set()).update(chunks)
         return result
 
-    monkeypatch.setattr(launch.Chunk, "__call__", run)
+    monkeypatch.setattr(launch.Chunk, "run", run)
     monkeypatch.setattr(launch.Chunk, "address", address)
-    monkeypatch.setattr(CompiledOperator, "__call__", checked)
+    monkeypatch.setattr(CompiledOperator, "run", checked)
     return operators
 
 

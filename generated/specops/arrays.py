@@ -124,7 +124,9 @@ def byte_order(dtype: np.dtype, operator: Operator, field: str) -> Violation:
 
 def check(array: np.ndarray, tensor: Tensor, operator: Operator, field: str) -> None:
     """An array must have the described data type and sizes; its strides are its own."""
-    if array.dtype != tensor.numpy_dtype or not array.dtype.isnative:
+    dtype = array.dtype
+    # Most are one object: 0.1 us less than to compare them.
+    if dtype is not tensor.numpy_dtype and (dtype != tensor.numpy_dtype or not dtype.isnative):
         if native(array.dtype) == tensor.numpy_dtype:
             raise ValidationError([byte_order(array.dtype, operator, field)])
         raise operator.refusal(
@@ -134,14 +136,15 @@ def check(array: np.ndarray, tensor: Tensor, operator: Operator, field: str) -> 
         raise operator.refusal("shape", field, f"shape {array.shape}", f"shape {tensor.sizes}")
 
 
-def check_output(
+def as_output(
     array: object,
     inputs: tuple[np.ndarray, ...],
     outputs: tuple[np.ndarray, ...],
+    tensor: Tensor,
     operator: Operator,
     field: str,
 ) -> np.ndarray:
-    """An output must be a writable array whose elements share memory with no other array."""
+    """An output must be a writable array as described, whose elements share memory with no other array."""
     if type(array) is not np.ndarray:
         known = issubclass(type(array), np.ndarray) and not isinstance(array, np.ma.MaskedArray)
         if not isinstance(array, np.ndarray) or not known:
@@ -163,11 +166,12 @@ def check_output(
                 found,
                 "strides each of which, sorted, steps over all that lies inside it",
             )
-    for others, what in ((inputs, "an input"), (outputs, "another output")):
-        for other in others:
-            if np.may_share_memory(array, other):
-                found = f"memory shared with {what}"
-                raise operator.refusal("overlap", field, found, "memory of its own")
+    for other in inputs + outputs:
+        if np.may_share_memory(array, other):
+            what = "an input" if any(other is given for given in inputs) else "another output"
+            found = f"memory shared with {what}"
+            raise operator.refusal("overlap", field, found, "memory of its own")
+    check(array, tensor, operator, field)
     return array
 
 

@@ -286,7 +286,8 @@ def cached(make: Any, inputs: Sequence[np.ndarray], *arguments: Any) -> Any:
     """
     described = tuple([(array.dtype, array.shape) for array in inputs])
     try:
-        key = [frozen(argument) for argument in arguments]
+        # Most are as they are: 0.05 us less for each than by a call.
+        key = [a if type(a) in _FROZEN else frozen(a) for a in arguments]
     except TypeError:
         return make.__wrapped__(described, *arguments)
     return make(described, *key)

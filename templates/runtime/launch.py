@@ -146,7 +146,7 @@ class Chunk:
             self._address = compiled.library.get_pointer_to_function(name)
         return self._address
 
-    def __call__(self, walk: int, x: int, out: int, other: int, items: int, *, large: bool) -> None:
+    def run(self, walk: int, x: int, out: int, other: int, items: int, large: bool) -> None:
         """Run all items; on several threads if `large`. Returns, or raises an interrupt, when none works any more.
 
         `walk`, `x`, `out` and `other` are addresses; the caller keeps alive what is there.

@@ -50,6 +50,7 @@ class CompiledOperator:
         tensors = [(f, values[f.name]) for f in operator.fields if f.type == "tensor"]
         self._inputs = {f.name: t for f, t in tensors if f.kind == "input" and t is not None}
         self._outputs = {f.name: t for f, t in tensors if f.kind == "output" and t is not None}
+        self._only = next(iter(self._outputs.items())) if len(self._outputs) == 1 else None
         self._lowered: Lowered = operator.lower(values)
 
     def __reduce__(self) -> tuple[Callable[..., CompiledOperator], tuple[Any, ...]]:
@@ -87,21 +88,23 @@ class CompiledOperator:
             allowed = f"{len(self._inputs)}, for {names}"
             raise operator.refusal("input_count", names, f"{len(inputs)} arrays", allowed)
         given = []
-        for value, (field, tensor) in zip(inputs, self._inputs.items(), strict=True):
-            array = arrays.as_array(value, operator, field)
+        for field, tensor in self._inputs.items():
+            array = arrays.as_array(inputs[len(given)], operator, field)
             arrays.check(array, tensor, operator, field)
             given.append(array)
-        sources = tuple(given)
-        if len(self._outputs) == 1:
-            ((field, tensor),) = self._outputs.items()
-            result = self._result(out, sources, (), field, tensor)
-            self._lowered(*sources, result)
+        return self.run(tuple(given), out)
+
+    def run(self, inputs: tuple[np.ndarray, ...], out: Any) -> Any:
+        """As a call, on NumPy arrays that are known to have the described data types and shapes; others end the process."""
+        if self._only is not None:
+            result = self._result(out, inputs, (), *self._only)
+            self._lowered(*inputs, result)
             return result if out is None else out
         results: list[np.ndarray] = []
         asked = self._several(out)
         for array, (field, tensor) in zip(asked, self._outputs.items(), strict=True):
-            results.append(self._result(array, sources, tuple(results), field, tensor))
-        self._lowered(*sources, *results)
+            results.append(self._result(array, inputs, tuple(results), field, tensor))
+        self._lowered(*inputs, *results)
         return tuple(results) if any(array is None for array in asked) else out
 
     def warm_up(self) -> None:
@@ -147,9 +150,7 @@ class CompiledOperator:
             if like is not None and 1 < len(tensor.sizes) < like.ndim and like.size:
                 like = like[self._left]
             return arrays.allocate(tensor, self._operator.name, field, like)
-        array = arrays.check_output(out, sources, results, self._operator, field)
-        arrays.check(array, tensor, self._operator, field)
-        return array
+        return arrays.as_output(out, sources, results, tensor, self._operator, field)
 
 
 def _compiled(

@@ -265,7 +265,7 @@ def activation_hardmax(
         _compiled,
         inputs,
     )
-    result: np.ndarray = compiled(*inputs, out=out)
+    result: np.ndarray = compiled.run(inputs, out)
     return result
 
 

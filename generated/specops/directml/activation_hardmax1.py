@@ -294,7 +294,7 @@ def activation_hardmax1(
         inputs,
         axes,
     )
-    result: np.ndarray = compiled(*inputs, out=out)
+    result: np.ndarray = compiled.run(inputs, out)
     return result
 
 

@@ -270,7 +270,7 @@ def activation_log_softmax(
         _compiled,
         inputs,
     )
-    result: np.ndarray = compiled(*inputs, out=out)
+    result: np.ndarray = compiled.run(inputs, out)
     return result
 
 

@@ -289,7 +289,7 @@ def activation_softmax1(
         inputs,
         axes,
     )
-    result: np.ndarray = compiled(*inputs, out=out)
+    result: np.ndarray = compiled.run(inputs, out)
     return result
 
 

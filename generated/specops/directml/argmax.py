@@ -348,7 +348,7 @@ def argmax(
         axis_direction,
         functions.output_dtype(output_dtype, out),
     )
-    result: np.ndarray = compiled(*inputs, out=out)
+    result: np.ndarray = compiled.run(inputs, out)
     return result
 
 

@@ -669,7 +669,7 @@ def average_pooling1(
         include_padding,
         output_sizes,
     )
-    result: np.ndarray = compiled(*inputs, out=out)
+    result: np.ndarray = compiled.run(inputs, out)
     return result
 
 

@@ -602,7 +602,7 @@ def average_pooling_grad(
         include_padding,
         output_sizes,
     )
-    result: np.ndarray = compiled(*inputs, out=out)
+    result: np.ndarray = compiled.run(inputs, out)
     return result
 
 

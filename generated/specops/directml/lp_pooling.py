@@ -611,7 +611,7 @@ def lp_pooling(
         p,
         output_sizes,
     )
-    result: np.ndarray = compiled(*inputs, out=out)
+    result: np.ndarray = compiled.run(inputs, out)
     return result
 
 

@@ -675,7 +675,7 @@ def lp_pooling1(
         p,
         output_sizes,
     )
-    result: np.ndarray = compiled(*inputs, out=out)
+    result: np.ndarray = compiled.run(inputs, out)
     return result
 
 

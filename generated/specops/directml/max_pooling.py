@@ -634,7 +634,7 @@ def max_pooling(
         end_padding,
         output_sizes,
     )
-    result: np.ndarray = compiled(*inputs, out=out)
+    result: np.ndarray = compiled.run(inputs, out)
     return result
 
 

@@ -779,7 +779,7 @@ def max_pooling1(
         indices,
         functions.output_dtype(indices_dtype, out, 1),
     )
-    return compiled(*inputs, out=out)
+    return compiled.run(inputs, out)
 
 
 @lru_cache(maxsize=256, typed=True)

@@ -735,7 +735,7 @@ def max_pooling_grad(
         end_padding,
         dilations,
     )
-    result: np.ndarray = compiled(*inputs, out=out)
+    result: np.ndarray = compiled.run(inputs, out)
     return result
 
 

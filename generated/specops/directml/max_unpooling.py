@@ -281,7 +281,7 @@ def max_unpooling(
         inputs,
         output_sizes,
     )
-    result: np.ndarray = compiled(*inputs, out=out)
+    result: np.ndarray = compiled.run(inputs, out)
     return result
 
 

@@ -725,7 +725,7 @@ def reduce(
         axes,
         functions.output_dtype(output_dtype, out),
     )
-    result: np.ndarray = compiled(*inputs, out=out)
+    result: np.ndarray = compiled.run(inputs, out)
     return result
 
 

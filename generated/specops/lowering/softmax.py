@@ -56,7 +56,7 @@ LARGE_BYTES = 1 << 16  # input from which a second thread pays: earlier than for
 class _Plan(NamedTuple):
     """The walk for one set of strides."""
 
-    run: launch.Chunk
+    chunk: launch.Chunk
     walk: npt.NDArray[np.int64]
     walk_at: int  # its address
     second: npt.NDArray[np.int64] | None  # the walk that writes, where groups are split
@@ -122,14 +122,14 @@ class Softmax:
         target = launch.address(out) + plan.out_shift
         large = self._large
         if plan.second is None:
-            plan.run(plan.walk_at, source, target, 0, plan.items, large=large)
+            plan.chunk.run(plan.walk_at, source, target, 0, plan.items, large)
             return
         number = plan.groups * plan.parts
         pairs = np.empty(2 * number, np.float64)
         partial = launch.address(pairs)
-        plan.run(plan.walk_at, source, target, partial, plan.items, large=large)
-        _COMBINE(plan.walk_at, 0, 0, partial, plan.groups, large=number >= launch.MANY_PARTS)
-        plan.run(plan.second_at, source, target, partial, plan.items, large=large)
+        plan.chunk.run(plan.walk_at, source, target, partial, plan.items, large)
+        _COMBINE.run(plan.walk_at, 0, 0, partial, plan.groups, number >= launch.MANY_PARTS)
+        plan.chunk.run(plan.second_at, source, target, partial, plan.items, large)
 
     def chunks(self) -> list[launch.Chunk]:
         """All that calls may run, whatever the strides."""

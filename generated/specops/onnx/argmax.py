@@ -112,7 +112,7 @@ def argmax(
         select_last_index,
         opset,
     )
-    result: np.ndarray = compiled(*inputs, out=out)
+    result: np.ndarray = compiled.run(inputs, out)
     return result
 
 

@@ -167,7 +167,7 @@ def average_pool(
         strides,
         opset,
     )
-    result: np.ndarray = compiled(*inputs, out=out)
+    result: np.ndarray = compiled.run(inputs, out)
     return result
 
 

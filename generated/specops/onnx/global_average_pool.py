@@ -95,7 +95,7 @@ def global_average_pool(
         inputs,
         opset,
     )
-    result: np.ndarray = compiled(*inputs, out=out)
+    result: np.ndarray = compiled.run(inputs, out)
     return result
 
 

@@ -101,7 +101,7 @@ def global_lp_pool(
         p,
         opset,
     )
-    result: np.ndarray = compiled(*inputs, out=out)
+    result: np.ndarray = compiled.run(inputs, out)
     return result
 
 

@@ -171,7 +171,7 @@ def max_pool(
         indices,
         opset,
     )
-    return compiled(*inputs, out=out)
+    return compiled.run(inputs, out)
 
 
 @lru_cache(maxsize=256, typed=True)

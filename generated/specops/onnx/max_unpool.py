@@ -139,7 +139,7 @@ def max_unpool(
         strides,
         opset,
     )
-    result: np.ndarray = compiled(*inputs, out=out)
+    result: np.ndarray = compiled.run(inputs, out)
     return result
 
 

@@ -121,7 +121,7 @@ def reduce_log_sum(
         noop_with_empty_axes,
         opset,
     )
-    result: np.ndarray = compiled(*inputs, out=out)
+    result: np.ndarray = compiled.run(inputs, out)
     return result
 
 

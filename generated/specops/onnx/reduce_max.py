@@ -124,7 +124,7 @@ def reduce_max(
         noop_with_empty_axes,
         opset,
     )
-    result: np.ndarray = compiled(*inputs, out=out)
+    result: np.ndarray = compiled.run(inputs, out)
     return result
 
 

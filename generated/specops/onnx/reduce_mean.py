@@ -115,7 +115,7 @@ def reduce_mean(
         noop_with_empty_axes,
         opset,
     )
-    result: np.ndarray = compiled(*inputs, out=out)
+    result: np.ndarray = compiled.run(inputs, out)
     return result
 
 

@@ -120,7 +120,7 @@ def reduce_sum_square(
         noop_with_empty_axes,
         opset,
     )
-    result: np.ndarray = compiled(*inputs, out=out)
+    result: np.ndarray = compiled.run(inputs, out)
     return result
 
 

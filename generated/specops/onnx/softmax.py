@@ -98,7 +98,7 @@ def softmax(
         axis,
         opset,
     )
-    result: np.ndarray = compiled(*inputs, out=out)
+    result: np.ndarray = compiled.run(inputs, out)
     return result
 
 

@@ -222,7 +222,7 @@ def argmin(
         keepdims,
         last,
     )
-    result = compiled(*inputs, out=out)
+    result = compiled.run(inputs, out)
     return functions.unwrapped(result) if out is None else result
 
 

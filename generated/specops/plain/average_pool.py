@@ -502,7 +502,7 @@ def average_pool(
         ceil_mode,
         count_padding,
     )
-    result = compiled(*inputs, out=out)
+    result = compiled.run(inputs, out)
     return functions.unwrapped(result) if out is None else result
 
 

@@ -169,7 +169,7 @@ def hardmax(
         inputs,
         axis,
     )
-    result = compiled(*inputs, out=out)
+    result = compiled.run(inputs, out)
     return functions.unwrapped(result) if out is None else result
 
 

@@ -180,7 +180,7 @@ def l2_norm(
         axis,
         keepdims,
     )
-    result = compiled(*inputs, out=out)
+    result = compiled.run(inputs, out)
     return functions.unwrapped(result) if out is None else result
 
 

@@ -173,7 +173,7 @@ def log_softmax(
         inputs,
         axis,
     )
-    result = compiled(*inputs, out=out)
+    result = compiled.run(inputs, out)
     return functions.unwrapped(result) if out is None else result
 
 

@@ -505,7 +505,7 @@ def lp_pool(
         ceil_mode,
         p,
     )
-    result = compiled(*inputs, out=out)
+    result = compiled.run(inputs, out)
     return functions.unwrapped(result) if out is None else result
 
 

@@ -225,7 +225,7 @@ def max(
         axis,
         keepdims,
     )
-    result = compiled(*inputs, out=out)
+    result = compiled.run(inputs, out)
     return functions.unwrapped(result) if out is None else result
 
 

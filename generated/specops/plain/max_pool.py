@@ -551,7 +551,7 @@ def max_pool(
         ceil_mode,
         indices,
     )
-    result = compiled(*inputs, out=out)
+    result = compiled.run(inputs, out)
     return functions.unwrapped(result) if out is None else result
 
 

@@ -200,7 +200,7 @@ def max_unpool(
         inputs,
         output_sizes,
     )
-    result = compiled(*inputs, out=out)
+    result = compiled.run(inputs, out)
     return functions.unwrapped(result) if out is None else result
 
 

@@ -182,7 +182,7 @@ def prod(
         axis,
         keepdims,
     )
-    result = compiled(*inputs, out=out)
+    result = compiled.run(inputs, out)
     return functions.unwrapped(result) if out is None else result
 
 

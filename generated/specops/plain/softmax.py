@@ -175,7 +175,7 @@ def softmax(
         inputs,
         axis,
     )
-    result = compiled(*inputs, out=out)
+    result = compiled.run(inputs, out)
     return functions.unwrapped(result) if out is None else result
 
 

@@ -181,7 +181,7 @@ def sum(
         axis,
         keepdims,
     )
-    result = compiled(*inputs, out=out)
+    result = compiled.run(inputs, out)
     return functions.unwrapped(result) if out is None else result
 
 

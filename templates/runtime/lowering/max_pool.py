@@ -165,7 +165,7 @@ class MaxPool:
             self._reduction(x, out)
             return
         plan = self._plans[x.strides, out.strides, () if indices is None else indices.strides]
-        if self._search is not None and indices is not None and plan.run is self._whole:
+        if self._search is not None and indices is not None and plan.chunk is self._whole:
             self._search(x, indices)
         pooling.run(plan, x, out, indices, large=self._large)
 

@@ -40,7 +40,7 @@ ROW_BYTES = 32  # of windows that lie side by side along the last axis and are r
 class Plan(NamedTuple):
     """The walk for one set of strides, and the chunk that it is for."""
 
-    run: launch.Chunk
+    chunk: launch.Chunk
     walk: npt.NDArray[np.int64]
     walk_at: int  # its address
     items: int
@@ -48,11 +48,11 @@ class Plan(NamedTuple):
 
 
 def planned(
-    run: launch.Chunk, items: int, *tables: Any, table: npt.NDArray[np.int64] | None = None
+    chunk: launch.Chunk, items: int, *tables: Any, table: npt.NDArray[np.int64] | None = None
 ) -> Plan:
     """A plan whose walk is made of these tables, one after the other."""
     walk = np.concatenate([np.ravel(part) for part in tables]).astype(np.int64)
-    return Plan(run, walk, launch.address(walk), items, table)
+    return Plan(chunk, walk, launch.address(walk), items, table)
 
 
 def lanes_go_past(kernel: Any, settings: npt.NDArray[np.int64]) -> bool:
@@ -63,13 +63,13 @@ def lanes_go_past(kernel: Any, settings: npt.NDArray[np.int64]) -> bool:
 
 def run(plan: Plan, x: Array, out: Array, other: Array | None = None, *, large: bool) -> None:
     """Run a plan on arrays of the strides that it was made for; `other` is the third that a chunk takes."""
-    plan.run(
+    plan.chunk.run(
         plan.walk_at,
         launch.address(x),
         launch.address(out),
         0 if other is None else launch.address(other),
         plan.items,
-        large=large,
+        large,
     )
 
 

@@ -72,7 +72,7 @@ PARTIAL_BYTES = 1 << 19  # of the states of parts
 class _Plan(NamedTuple):
     """The walk for one set of strides."""
 
-    run: launch.Chunk
+    chunk: launch.Chunk
     walk: npt.NDArray[np.int64]
     walk_at: int  # its address
     shift: int  # bytes from the input's element [0, 0, ..] to the first visited
@@ -150,14 +150,15 @@ class Reduce:
                 dtype = f"INT{width}"
         elif fold == "greatest":
             dtype = f"FLOAT{width}"  # of a width, floats differ by infinity's key only
-        self._empty = empty
+        self._empty_result = empty
         self._fold = (dtype, fold)
         state = kernel.Fold(*self._fold)
         self._state_bytes = state.state_bytes
         flip = ~flip if function == "min" else flip
         nan_key = greatest if nan == "propagates" else least
-        self._total = math.prod(n for a, n in enumerate(self._sizes) if a in self.axes)
-        self._rule = (flip, nan_key, infinity or 0, finish, self._total, unsigned)
+        total = math.prod(n for a, n in enumerate(self._sizes) if a in self.axes)
+        self._empty = total == 0 or 0 in output.sizes
+        self._rule = (flip, nan_key, infinity or 0, finish, total, unsigned)
         input_bytes = math.prod(self._sizes) * self._item_size
         self._output = output
         self._moved = input_bytes + math.prod(output.sizes) * self._item_size
@@ -179,22 +180,22 @@ class Reduce:
 
     def __call__(self, x: Array, out: Array) -> None:
         """Write the result for `x` to `out`; shapes and types as declared, any strides."""
-        if self._total == 0 or out.size == 0:
-            out[...] = self._empty
+        if self._empty:
+            out[...] = self._empty_result
             return
         plan = self._plans[x.strides, out.strides]
         source = launch.address(x) + plan.shift
         target = launch.address(out) + plan.out_shift
         large = self._large
         if plan.parts == 1:
-            plan.run(plan.walk_at, source, target, 0, plan.items, large=large)
+            plan.chunk.run(plan.walk_at, source, target, 0, plan.items, large)
             return
         states = np.empty(plan.partial_bytes, np.uint8)
         partial = launch.address(states)
-        plan.run(plan.walk_at, source, target, partial, plan.items, large=large)
+        plan.chunk.run(plan.walk_at, source, target, partial, plan.items, large)
         combine = _COMBINE(*self._fold)
         many = plan.groups * plan.parts >= launch.MANY_PARTS
-        combine(plan.walk_at, 0, target, partial, plan.groups, large=many)
+        combine.run(plan.walk_at, 0, target, partial, plan.groups, many)
 
     def chunks(self) -> list[launch.Chunk]:
         """All that calls may run, whatever the strides."""

@@ -51,7 +51,7 @@ def _spread(out: Array, source: Array) -> None:
 class _Plan(NamedTuple):
     """The walk for one set of strides."""
 
-    run: launch.Chunk
+    chunk: launch.Chunk
     walk: Table
     walk_at: int  # its address
     join: Table  # the walk that joins parts
@@ -131,21 +131,21 @@ class Search:
         target = launch.address(out) + plan.out_shift
         zeros, rows, large = plan.zeros, plan.rows, self._large
         if zeros is not None:
-            _ZERO(zeros.walk_at, 0, target, 0, zeros.items, large=large)
+            _ZERO.run(zeros.walk_at, 0, target, 0, zeros.items, large)
         if rows is not None:
             places = np.empty(plan.groups * self._item_size, np.uint8)
             at, store = launch.address(places), _MARKED(self._kind[0])
-            plan.run(plan.walk_at, source, at, 0, plan.items, large=large)
-            store(rows.walk_at, at, target, 0, rows.items, large=large)
+            plan.chunk.run(plan.walk_at, source, at, 0, plan.items, large)
+            store.run(rows.walk_at, at, target, 0, rows.items, large)
         elif plan.parts == 1:
-            plan.run(plan.walk_at, source, target, 0, plan.items, large=large)
+            plan.chunk.run(plan.walk_at, source, target, 0, plan.items, large)
         else:
             number = plan.groups * plan.parts
             pairs = np.empty(2 * number, np.int64)
             partial = launch.address(pairs)
-            plan.run(plan.walk_at, source, target, partial, plan.items, large=large)
+            plan.chunk.run(plan.walk_at, source, target, partial, plan.items, large)
             many = number >= launch.MANY_PARTS
-            _COMBINE(plan.join_at, 0, target, partial, plan.groups, large=many)
+            _COMBINE.run(plan.join_at, 0, target, partial, plan.groups, many)
         if plan.repeated is not None:
             _spread(out, out[plan.repeated])
 
