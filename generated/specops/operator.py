@@ -90,7 +90,7 @@ class CompiledOperator:
             names = ", ".join(self._inputs)
             allowed = f"{len(self._inputs)}, for {names}"
             raise operator.refusal("input_count", names, f"{len(inputs)} arrays", allowed)
-        given = []
+        given: list[np.ndarray] = []
         for field, tensor in self._inputs.items():
             array = arrays.as_array(inputs[len(given)], operator, field)
             arrays.check(array, tensor, operator, field)
@@ -98,7 +98,7 @@ class CompiledOperator:
         return self.run(tuple(given), out)
 
     def run(self, inputs: tuple[np.ndarray, ...], out: Any) -> Any:
-        """As a call, on NumPy arrays that are known to have the described data types and shapes; others end the process."""
+        """As a call, on NumPy arrays that are known to be of the described data types and shapes."""
         if self._only is not None:
             result = self._result(out, inputs, (), *self._only)
             self._lowered(*inputs, result)

@@ -72,6 +72,10 @@ class Fold:
         self.slow = operation == "exponentials" or (self.bits == 16 and not exact)
         # Whether results take so long that whole vectors of them are made at once: see finishes_fast.
         self.finished_apart = operation == "exponentials"
+        # So few operations for an element that the states of several short runs had better stay in registers.
+        few = exact or operation in _ADDED
+        compared = operation == "greatest" and self.floats
+        self.stays = few and self.bits >= (64 if compared else 32)
         # Elements, at most, of a run that is folded one vector after the other, and of rows without fetching ahead:
         # longer rows take up to 1.3 times as long so, shorter ones 0.65 to 1 of the time.
         self.short = (16 if self.bits == 32 and not self.slow else 8) * self.count

@@ -149,32 +149,25 @@ def _fold_short(
 short_row = _constant(lambda fold: fold.fold.short_row)  # elements, at most, of a short run
 
 
-def _folding(fresh: bool) -> Any:
-    """An intrinsic that folds short runs, each into `fresh` states or into those that are there; see _fold_short."""
+@intrinsic
+def fold_short(
+    _context: Any,
+    fold: Any,
+    rule: Any,
+    at: Any,
+    gap: Any,
+    address: Any,
+    n: Any,
+    step: Any,
+    count: Any,
+    ahead: Any,
+) -> Any:
+    """Fold short runs, each into one of the vectors of states at `at`; see _fold_short."""
 
-    @intrinsic
-    def fold_short(
-        _context: Any,
-        fold: Any,
-        rule: Any,
-        at: Any,
-        gap: Any,
-        address: Any,
-        n: Any,
-        step: Any,
-        count: Any,
-        ahead: Any,
-    ) -> Any:
-        def codegen(context: Any, builder: Any, _signature: Any, values: Any) -> Any:
-            _, rule, at, gap, *runs, ahead = values
-            _fold_short(context, builder, fold.fold, rule, at, gap, _ShortRuns(*runs), fresh, ahead)
-            return context.get_dummy_value()
+    def codegen(context: Any, builder: Any, _signature: Any, values: Any) -> Any:
+        _, rule, at, gap, *runs, ahead = values
+        _fold_short(context, builder, fold.fold, rule, at, gap, _ShortRuns(*runs), False, ahead)
+        return context.get_dummy_value()
 
-        i64 = types.int64
-        return types.void(fold, i64, i64, i64, i64, i64, i64, i64, i64), codegen
-
-    return fold_short
-
-
-fold_short_fresh = _folding(fresh=True)
-fold_short_more = _folding(fresh=False)
+    i64 = types.int64
+    return types.void(fold, i64, i64, i64, i64, i64, i64, i64, i64), codegen

@@ -396,6 +396,39 @@ def _across_simply(
     return [builder.load(variable) for variable in result]
 
 
+def _across_states(context: Any, builder: Any, fold: Fold, states: list[list[Any]]) -> list[Any]:
+    """The states that GROUPS vectors of states come to across their lanes, one for each."""
+
+    def joined(a: list[Any], b: list[Any], lanes: int) -> list[Any]:
+        # Mantissas are brought back once, when the first lanes are joined.
+        normal = 2 * lanes < fold.count
+        return _states_joined(context, builder, fold, a, b, one_top=True, normal=normal)
+
+    def any_of(bits: Callable[[list[Any]], Any]) -> Any:
+        return _tree(range(GROUPS), lambda g: bits(states[g]), builder.or_)
+
+    if fold.operation == "product" and fold.lane == _DOUBLE:
+        # The product of 16 mantissas from 2**-32 to 2**32 is a normal double, but two of these need not be.
+        bits = builder.or_(
+            any_of(lambda state: _beyond(builder, state[0], 32)),
+            any_of(lambda state: builder.bitcast(state[1], _bits_type(state[1]))),
+        )
+        result = _across_simply(
+            builder, states, joined, bits, 0.0, lambda a, b, _: [builder.fmul(a[0], b[0])]
+        )
+        return _within(builder, result)
+    if fold.operation == "squares" and fold.wide:
+        return _across_simply(
+            builder,
+            states,
+            joined,
+            any_of(lambda state: _differs(builder, state[-1], 1.0)),
+            1.0,
+            lambda a, b, _: _states_added(context, builder, a, b),
+        )
+    return _across(builder, states, joined)
+
+
 @intrinsic
 def across(_context: Any, fold: Any, at: Any, gap: Any, results: Any, result_gap: Any) -> Any:
     """Fold each of GROUPS vectors of states across its lanes: a state for each of them in `results`."""
@@ -408,36 +441,7 @@ def across(_context: Any, fold: Any, at: Any, gap: Any, results: Any, result_gap
             _loaded(builder, _places(builder, f, at, gap, i64(g * f.count), f.count))
             for g in range(GROUPS)
         ]
-
-        def joined(a: list[Any], b: list[Any], lanes: int) -> list[Any]:
-            # Mantissas are brought back once, when the first lanes are joined.
-            normal = 2 * lanes < f.count
-            return _states_joined(context, builder, f, a, b, one_top=True, normal=normal)
-
-        def any_of(bits: Callable[[list[Any]], Any]) -> Any:
-            return _tree(range(GROUPS), lambda g: bits(states[g]), builder.or_)
-
-        if f.operation == "product" and f.lane == _DOUBLE:
-            # The product of 16 mantissas from 2**-32 to 2**32 is a normal double, but two of these need not be.
-            bits = builder.or_(
-                any_of(lambda state: _beyond(builder, state[0], 32)),
-                any_of(lambda state: builder.bitcast(state[1], _bits_type(state[1]))),
-            )
-            result = _across_simply(
-                builder, states, joined, bits, 0.0, lambda a, b, _: [builder.fmul(a[0], b[0])]
-            )
-            result = _within(builder, result)
-        elif f.operation == "squares" and f.wide:
-            result = _across_simply(
-                builder,
-                states,
-                joined,
-                any_of(lambda state: _differs(builder, state[-1], 1.0)),
-                1.0,
-                lambda a, b, _: _states_added(context, builder, a, b),
-            )
-        else:
-            result = _across(builder, states, joined)
+        result = _across_states(context, builder, f, states)
         _stored(builder, _places(builder, f, results, result_gap, i64(0), GROUPS), result)
         return context.get_dummy_value()
 

@@ -13,7 +13,7 @@ from typing import Any
 from llvmlite import ir
 
 from half import _like
-from memory import _shuffled, _splat
+from memory import _in_turn, _interleaved, _splat
 from order_key import Rule, _mirror, _order_key, _rule
 from rank_lanes import _halves, _is_halved, _least, _of_halves
 from ranks import Ranks
@@ -75,9 +75,7 @@ def _rank(builder: Any, bits: Any, position: Any, integer: Any, rule: Rule) -> A
         return _of_halves(builder, key, position)
     if integer.width == 2 * width:
         # One shuffle, in place of two extensions, a shift and a join (0.85 to 0.95 of the time).
-        count = bits.type.count
-        order = [lane + half for lane in range(count) for half in (0, count)]
-        return builder.bitcast(_shuffled(builder, position, key, order), wanted)
+        return builder.bitcast(_interleaved(builder, position, key), wanted)
     low = _splat(builder, integer(integer.width - width), wanted)
     return builder.or_(builder.shl(builder.zext(key, wanted), low), position)
 
@@ -112,13 +110,8 @@ def _parts(builder: Any, ranks: Any, element: Any) -> tuple[Any, Any]:
     vector = ranks.type
     width = vector.element.width
     if width == 2 * element.width:
-        halves = builder.bitcast(ranks, ir.VectorType(element, 2 * vector.count))
-        order = ir.VectorType(ir.IntType(32), vector.count)
-        low, key = (
-            builder.shuffle_vector(
-                halves, halves, ir.Constant(order, list(range(half, 2 * vector.count, 2)))
-            )
-            for half in (0, 1)
+        low, key = _in_turn(
+            builder, builder.bitcast(ranks, ir.VectorType(element, 2 * vector.count))
         )
         return key, low
     low = width - element.width

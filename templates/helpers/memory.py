@@ -68,6 +68,18 @@ def _side_by_side(builder: Any, parts: list[Any]) -> Any:
     return parts[0]
 
 
+def _interleaved(builder: Any, a: Any, b: Any) -> Any:
+    """The lanes of a and b in turn."""
+    lanes = a.type.count
+    return _shuffled(builder, a, b, [lane + which for lane in range(lanes) for which in (0, lanes)])
+
+
+def _in_turn(builder: Any, vector: Any) -> list[Any]:
+    """The two vectors that were interleaved."""
+    lanes = vector.type.count
+    return [_shuffled(builder, vector, vector, list(range(i, lanes, 2))) for i in (0, 1)]
+
+
 def _collected(builder: Any, vectors: list[Any], places: list[int]) -> Any:
     """A vector of what stands at so many `places`, in rising order, counted through all of the vectors; of one, all."""
     lanes = vectors[0].type.count

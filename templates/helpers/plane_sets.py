@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 from batch import BATCH_COLUMNS, BATCH_SIZE, offsets_of
 from compiled import helper, inlined
 from memory import ceildiv, least, split
-from pool_settings import BATCH, LANE_OTHER, LANE_OUT, LANE_WEIGHT, LANES, PITCH, PLANES
+from pool_settings import BATCH, LANE_OTHER, LANE_OUT, LANE_WEIGHT, LANES, PITCH
 from walk import axis_of
 
 
@@ -23,31 +23,32 @@ class PlaneSet(NamedTuple):
 
 
 class PlaneSets(NamedTuple):
-    """The innermost of the batch axes, and how many sets it has: of planes, and of lanes."""
+    """The innermost of the batch axes, planes of a set at most, and how many sets it has: of planes, and of lanes."""
 
     size: Any
+    most: Any
     planes: Any
     lanes: Any
 
 
 @helper
-def plane_sets(how, batch):
-    """What all items have in common: two divisions less for each."""
+def plane_sets(how, batch, most):
+    """What all items have in common, of at most so many planes: two divisions less for each."""
     size = axis_of(batch, how[BATCH] - 1, BATCH_COLUMNS)[BATCH_SIZE]
-    return PlaneSets(size, ceildiv(size, how[PLANES]), ceildiv(how[LANES], how[PITCH]))
+    return PlaneSets(size, most, ceildiv(size, most), ceildiv(how[LANES], how[PITCH]))
 
 
 @inlined
 def plane_set(how, batch, sets, number, item_bytes):
-    """One of the sets of at most PLANES planes and PITCH lanes, whose elements take `item_bytes` in the input."""
-    most, pitch = how[PLANES], how[PITCH]
+    """One of the sets of planes, of PITCH lanes at most, whose elements take `item_bytes` in the input."""
+    pitch = how[PITCH]
     rest, lane = split(number, sets.lanes)
     lane *= pitch
     rest, plane = split(rest, sets.planes)
-    plane *= most
+    plane *= sets.most
     source, out, other, base = offsets_of(batch, how[BATCH], rest * sets.size + plane)
     return PlaneSet(
-        least(most, sets.size - plane),
+        least(sets.most, sets.size - plane),
         least(pitch, how[LANES] - lane),
         source + lane * item_bytes,
         out + lane * how[LANE_OUT],

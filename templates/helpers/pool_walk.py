@@ -353,7 +353,7 @@ def line_chunk(ranks, read_rule, block, store):
         for d in range(inner - 1):
             outers *= axis_of(spatial, d, COLUMNS)[OUT_SIZE]
         blocks, tiles = ceildiv(rows, share), ceildiv(out_n, tile)
-        sets = plane_sets(how, batch)
+        sets = plane_sets(how, batch, most_planes)
         batch_axis = axis_of(batch, how[BATCH] - 1, BATCH_COLUMNS)
         steps = batch_axis[BATCH_STEP], batch_axis[BATCH_OUT], batch_axis[BATCH_OTHER]
         plane_base = batch_axis[BATCH_WEIGHT]

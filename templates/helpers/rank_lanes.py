@@ -11,7 +11,7 @@ from typing import Any
 
 from llvmlite import ir
 
-from memory import _collected, _load, _shuffled, _store
+from memory import _collected, _in_turn, _interleaved, _load, _store
 from ranks import _is_float
 
 _HALF = ir.IntType(64)
@@ -44,9 +44,8 @@ def _load_ranks(builder: Any, pointer: Any, vector: Any) -> Any:
     """Load a vector of ranks of any alignment."""
     if not _is_halved(_held(vector)):
         return _load(builder, pointer, vector)
-    lanes = vector.count
-    pairs = _load(builder, pointer, ir.VectorType(_HALF, 2 * lanes))
-    lower, upper = (_shuffled(builder, pairs, pairs, list(range(i, 2 * lanes, 2))) for i in (0, 1))
+    pairs = _load(builder, pointer, ir.VectorType(_HALF, 2 * vector.count))
+    lower, upper = _in_turn(builder, pairs)
     return _of_halves(builder, upper, lower)
 
 
@@ -54,9 +53,7 @@ def _store_ranks(builder: Any, ranks: Any, pointer: Any) -> None:
     """Store ranks at any alignment."""
     if _is_halved(ranks.type):
         upper, lower = _halves(builder, ranks)
-        lanes = upper.type.count
-        order = [lane + half for lane in range(lanes) for half in (0, lanes)]
-        ranks = _shuffled(builder, lower, upper, order)
+        ranks = _interleaved(builder, lower, upper)
     _store(builder, ranks, pointer)
 
 

@@ -24,6 +24,7 @@ from pool_settings import (
     PAST,
     PITCH,
     PLANE,
+    PLANES,
     ROWS,
     SCRATCH,
     SPATIAL,
@@ -246,7 +247,7 @@ def gradient(dtype, width):
         for d in range(inner):
             rows *= axis_of(spatial, d, COLUMNS)[SIZE]
         tiles, blocks = ceildiv(n, tile), ceildiv(rows, share)
-        sets = plane_sets(how, batch)
+        sets = plane_sets(how, batch, how[PLANES])
         batch_axis = axis_of(batch, how[BATCH] - 1, BATCH_COLUMNS)
         plane_x, plane_out = batch_axis[BATCH_STEP], batch_axis[BATCH_OUT]
         for item in range(begin, end):

@@ -18,7 +18,6 @@ from batch import (
     BATCH_SIZE,
     BATCH_STEP,
     BATCH_WEIGHT,
-    offsets_of,
 )
 from beside import PLACE_BYTES, add_lanes, put_lanes
 from call_chunk import call
@@ -35,6 +34,7 @@ from memory import (
     release,
     split,
 )
+from plane_sets import plane_set, plane_sets
 from pool_line import clear_ranks, copy_element
 from pool_settings import (
     BATCH,
@@ -348,16 +348,14 @@ def gradient(dtype, apart, side_by_side):
         weights, given_steps = axis_of(spatial, 1, WEIGHT), axis_of(spatial, 1, OTHER_STEP)
         out_steps = axis_of(spatial, 1, OUT_STEP)
         size, item_bytes = rank_size(ranks), element_size(ranks)
-        lanes, pitch, given_lane_step = how[LANES], how[PITCH], how[LANE_OTHER]
+        pitch, given_lane_step = how[PITCH], how[LANE_OTHER]
         given_step = axis_of(spatial, inner, COLUMNS)[OTHER_STEP]
-        groups = ceildiv(lanes, pitch)
-        # The planes of an item are along the innermost of the batch axes.
-        batch_axis = axis_of(batch, how[BATCH] - 1, BATCH_COLUMNS)
-        beside, plane_x = batch_axis[BATCH_SIZE], batch_axis[BATCH_STEP]
-        plane_out, plane_given = batch_axis[BATCH_OUT], batch_axis[BATCH_OTHER]
         most_planes = how[SEVERAL]
+        sets = plane_sets(how, batch, most_planes)
+        batch_axis = axis_of(batch, how[BATCH] - 1, BATCH_COLUMNS)
+        plane_x, plane_out = batch_axis[BATCH_STEP], batch_axis[BATCH_OUT]
+        plane_given = batch_axis[BATCH_OTHER]
         out_step = how[OUT_DENSE]
-        sets = ceildiv(beside, most_planes)
         held = most(FOUND, pitch)
         table = 8 * CUT_COLUMNS * axes
         finder_bytes = 8 * (SETTINGS + BATCH_COLUMNS + COLUMNS * axes)
@@ -387,21 +385,13 @@ def gradient(dtype, apart, side_by_side):
             axis[WHOLE], axis[FIRST] = axis_of(spatial, d, COLUMNS)[SIZE], 0
         parts = _cut(blocks, axes, how[BLOCK])
         for item in range(begin, end):
-            outer, number = split(item, parts)
-            block = _take_part(blocks, axes, number)
+            number, part_of_plane = split(item, parts)
+            block = _take_part(blocks, axes, part_of_plane)
             begin_at = _row_of(blocks, axes, weights, zero)
-            group, lane_at = split(outer, groups)
-            lane_at *= pitch
-            rest, plane = split(group, sets)
-            plane *= most_planes
-            several = least(most_planes, beside - plane)
-            columns = least(pitch, lanes - lane_at)
-            x_offset, out_offset, gradient_offset, _ = offsets_of(
-                batch, how[BATCH], rest * beside + plane
-            )
-            source = x + x_offset + lane_at * item_bytes
-            target = out + out_offset + lane_at * how[LANE_OUT]
-            given = gradients + gradient_offset + lane_at * given_lane_step
+            planes = plane_set(how, batch, sets, number, item_bytes)
+            several, columns = planes.count, planes.lanes
+            source, target = x + planes.source, out + planes.out
+            given = gradients + planes.other
             # Where what is given goes, of the first plane, and steps to the next plane and position.
             if apart:
                 base, plane_step, row_bytes = target + begin_at * out_step, plane_out, out_step

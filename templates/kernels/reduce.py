@@ -29,8 +29,9 @@ from compiled import entry, helper, inlined
 from fold import Fold, element_bytes, fetches_runs, fold_lanes, lane_bytes, settles, state_arrays
 from fold_down import fold_down, fold_planes
 from fold_finish import finish, finishes_fast, reduce_planes
+from fold_groups import fold_groups
 from fold_run import fold_run
-from fold_short import fold_short_fresh, fold_short_more, short_row
+from fold_short import fold_short, short_row
 from fold_state import reset
 from folds import (
     FOLD,
@@ -151,8 +152,19 @@ def rows(dtype, operation):
                 for g in range(0, count, GROUPS):
                     some = least(GROUPS, count - g)
                     first_run = address + g * step
-                    fold_short_fresh(fold, rule, states, gap, first_run, n, step, some, short_ahead)
-                    across(fold, states, gap, results + g * lane, result_gap)
+                    fold_groups(
+                        fold,
+                        rule,
+                        states,
+                        gap,
+                        results + g * lane,
+                        result_gap,
+                        first_run,
+                        n,
+                        step,
+                        some,
+                        short_ahead,
+                    )
             else:
                 start, _, left_of_run = run_at(reduced, first, first + n)
                 start += address
@@ -237,7 +249,7 @@ def runs(dtype, operation):
                 position += left
                 address = start + run_offset
                 while left > 0 and settled < count:
-                    fold_short_more(fold, rule, states, gap, address, n, step, count, ahead)
+                    fold_short(fold, rule, states, gap, address, n, step, count, ahead)
                     address += pitch
                     left -= 1
                     while settled < count and is_settled(fold, states + settled * vector):

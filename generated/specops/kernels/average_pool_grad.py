@@ -228,6 +228,18 @@ def _side_by_side(builder: Any, parts: list[Any]) -> Any:
     return parts[0]
 
 
+def _interleaved(builder: Any, a: Any, b: Any) -> Any:
+    """The lanes of a and b in turn."""
+    lanes = a.type.count
+    return _shuffled(builder, a, b, [lane + which for lane in range(lanes) for which in (0, lanes)])
+
+
+def _in_turn(builder: Any, vector: Any) -> list[Any]:
+    """The two vectors that were interleaved."""
+    lanes = vector.type.count
+    return [_shuffled(builder, vector, vector, list(range(i, lanes, 2))) for i in (0, 1)]
+
+
 def _collected(builder: Any, vectors: list[Any], places: list[int]) -> Any:
     """A vector of what stands at so many `places`, in rising order, counted through all of the vectors; of one, all."""
     lanes = vectors[0].type.count
@@ -848,9 +860,8 @@ def _load_ranks(builder: Any, pointer: Any, vector: Any) -> Any:
     """Load a vector of ranks of any alignment."""
     if not _is_halved(_held(vector)):
         return _load(builder, pointer, vector)
-    lanes = vector.count
-    pairs = _load(builder, pointer, ir.VectorType(_HALF, 2 * lanes))
-    lower, upper = (_shuffled(builder, pairs, pairs, list(range(i, 2 * lanes, 2))) for i in (0, 1))
+    pairs = _load(builder, pointer, ir.VectorType(_HALF, 2 * vector.count))
+    lower, upper = _in_turn(builder, pairs)
     return _of_halves(builder, upper, lower)
 
 
@@ -858,9 +869,7 @@ def _store_ranks(builder: Any, ranks: Any, pointer: Any) -> None:
     """Store ranks at any alignment."""
     if _is_halved(ranks.type):
         upper, lower = _halves(builder, ranks)
-        lanes = upper.type.count
-        order = [lane + half for lane in range(lanes) for half in (0, lanes)]
-        ranks = _shuffled(builder, lower, upper, order)
+        ranks = _interleaved(builder, lower, upper)
     _store(builder, ranks, pointer)
 
 
@@ -1761,31 +1770,32 @@ class PlaneSet(NamedTuple):
 
 
 class PlaneSets(NamedTuple):
-    """The innermost of the batch axes, and how many sets it has: of planes, and of lanes."""
+    """The innermost of the batch axes, planes of a set at most, and how many sets it has: of planes, and of lanes."""
 
     size: Any
+    most: Any
     planes: Any
     lanes: Any
 
 
 @helper
-def plane_sets(how, batch):
-    """What all items have in common: two divisions less for each."""
+def plane_sets(how, batch, most):
+    """What all items have in common, of at most so many planes: two divisions less for each."""
     size = axis_of(batch, how[BATCH] - 1, BATCH_COLUMNS)[BATCH_SIZE]
-    return PlaneSets(size, ceildiv(size, how[PLANES]), ceildiv(how[LANES], how[PITCH]))
+    return PlaneSets(size, most, ceildiv(size, most), ceildiv(how[LANES], how[PITCH]))
 
 
 @inlined
 def plane_set(how, batch, sets, number, item_bytes):
-    """One of the sets of at most PLANES planes and PITCH lanes, whose elements take `item_bytes` in the input."""
-    most, pitch = how[PLANES], how[PITCH]
+    """One of the sets of planes, of PITCH lanes at most, whose elements take `item_bytes` in the input."""
+    pitch = how[PITCH]
     rest, lane = split(number, sets.lanes)
     lane *= pitch
     rest, plane = split(rest, sets.planes)
-    plane *= most
+    plane *= sets.most
     source, out, other, base = offsets_of(batch, how[BATCH], rest * sets.size + plane)
     return PlaneSet(
-        least(most, sets.size - plane),
+        least(sets.most, sets.size - plane),
         least(pitch, how[LANES] - lane),
         source + lane * item_bytes,
         out + lane * how[LANE_OUT],
@@ -1993,7 +2003,7 @@ def gradient(dtype, width):
         for d in range(inner):
             rows *= axis_of(spatial, d, COLUMNS)[SIZE]
         tiles, blocks = ceildiv(n, tile), ceildiv(rows, share)
-        sets = plane_sets(how, batch)
+        sets = plane_sets(how, batch, how[PLANES])
         batch_axis = axis_of(batch, how[BATCH] - 1, BATCH_COLUMNS)
         plane_x, plane_out = batch_axis[BATCH_STEP], batch_axis[BATCH_OUT]
         for item in range(begin, end):

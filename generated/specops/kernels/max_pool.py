@@ -243,6 +243,18 @@ def _side_by_side(builder: Any, parts: list[Any]) -> Any:
     return parts[0]
 
 
+def _interleaved(builder: Any, a: Any, b: Any) -> Any:
+    """The lanes of a and b in turn."""
+    lanes = a.type.count
+    return _shuffled(builder, a, b, [lane + which for lane in range(lanes) for which in (0, lanes)])
+
+
+def _in_turn(builder: Any, vector: Any) -> list[Any]:
+    """The two vectors that were interleaved."""
+    lanes = vector.type.count
+    return [_shuffled(builder, vector, vector, list(range(i, lanes, 2))) for i in (0, 1)]
+
+
 def _collected(builder: Any, vectors: list[Any], places: list[int]) -> Any:
     """A vector of what stands at so many `places`, in rising order, counted through all of the vectors; of one, all."""
     lanes = vectors[0].type.count
@@ -943,9 +955,8 @@ def _load_ranks(builder: Any, pointer: Any, vector: Any) -> Any:
     """Load a vector of ranks of any alignment."""
     if not _is_halved(_held(vector)):
         return _load(builder, pointer, vector)
-    lanes = vector.count
-    pairs = _load(builder, pointer, ir.VectorType(_HALF, 2 * lanes))
-    lower, upper = (_shuffled(builder, pairs, pairs, list(range(i, 2 * lanes, 2))) for i in (0, 1))
+    pairs = _load(builder, pointer, ir.VectorType(_HALF, 2 * vector.count))
+    lower, upper = _in_turn(builder, pairs)
     return _of_halves(builder, upper, lower)
 
 
@@ -953,9 +964,7 @@ def _store_ranks(builder: Any, ranks: Any, pointer: Any) -> None:
     """Store ranks at any alignment."""
     if _is_halved(ranks.type):
         upper, lower = _halves(builder, ranks)
-        lanes = upper.type.count
-        order = [lane + half for lane in range(lanes) for half in (0, lanes)]
-        ranks = _shuffled(builder, lower, upper, order)
+        ranks = _interleaved(builder, lower, upper)
     _store(builder, ranks, pointer)
 
 
@@ -1059,9 +1068,7 @@ def _rank(builder: Any, bits: Any, position: Any, integer: Any, rule: Rule) -> A
         return _of_halves(builder, key, position)
     if integer.width == 2 * width:
         # One shuffle, in place of two extensions, a shift and a join (0.85 to 0.95 of the time).
-        count = bits.type.count
-        order = [lane + half for lane in range(count) for half in (0, count)]
-        return builder.bitcast(_shuffled(builder, position, key, order), wanted)
+        return builder.bitcast(_interleaved(builder, position, key), wanted)
     low = _splat(builder, integer(integer.width - width), wanted)
     return builder.or_(builder.shl(builder.zext(key, wanted), low), position)
 
@@ -1096,13 +1103,8 @@ def _parts(builder: Any, ranks: Any, element: Any) -> tuple[Any, Any]:
     vector = ranks.type
     width = vector.element.width
     if width == 2 * element.width:
-        halves = builder.bitcast(ranks, ir.VectorType(element, 2 * vector.count))
-        order = ir.VectorType(ir.IntType(32), vector.count)
-        low, key = (
-            builder.shuffle_vector(
-                halves, halves, ir.Constant(order, list(range(half, 2 * vector.count, 2)))
-            )
-            for half in (0, 1)
+        low, key = _in_turn(
+            builder, builder.bitcast(ranks, ir.VectorType(element, 2 * vector.count))
         )
         return key, low
     low = width - element.width
@@ -2393,31 +2395,32 @@ class PlaneSet(NamedTuple):
 
 
 class PlaneSets(NamedTuple):
-    """The innermost of the batch axes, and how many sets it has: of planes, and of lanes."""
+    """The innermost of the batch axes, planes of a set at most, and how many sets it has: of planes, and of lanes."""
 
     size: Any
+    most: Any
     planes: Any
     lanes: Any
 
 
 @helper
-def plane_sets(how, batch):
-    """What all items have in common: two divisions less for each."""
+def plane_sets(how, batch, most):
+    """What all items have in common, of at most so many planes: two divisions less for each."""
     size = axis_of(batch, how[BATCH] - 1, BATCH_COLUMNS)[BATCH_SIZE]
-    return PlaneSets(size, ceildiv(size, how[PLANES]), ceildiv(how[LANES], how[PITCH]))
+    return PlaneSets(size, most, ceildiv(size, most), ceildiv(how[LANES], how[PITCH]))
 
 
 @inlined
 def plane_set(how, batch, sets, number, item_bytes):
-    """One of the sets of at most PLANES planes and PITCH lanes, whose elements take `item_bytes` in the input."""
-    most, pitch = how[PLANES], how[PITCH]
+    """One of the sets of planes, of PITCH lanes at most, whose elements take `item_bytes` in the input."""
+    pitch = how[PITCH]
     rest, lane = split(number, sets.lanes)
     lane *= pitch
     rest, plane = split(rest, sets.planes)
-    plane *= most
+    plane *= sets.most
     source, out, other, base = offsets_of(batch, how[BATCH], rest * sets.size + plane)
     return PlaneSet(
-        least(most, sets.size - plane),
+        least(sets.most, sets.size - plane),
         least(pitch, how[LANES] - lane),
         source + lane * item_bytes,
         out + lane * how[LANE_OUT],
@@ -3305,7 +3308,7 @@ def line_chunk(ranks, read_rule, block, store):
         for d in range(inner - 1):
             outers *= axis_of(spatial, d, COLUMNS)[OUT_SIZE]
         blocks, tiles = ceildiv(rows, share), ceildiv(out_n, tile)
-        sets = plane_sets(how, batch)
+        sets = plane_sets(how, batch, most_planes)
         batch_axis = axis_of(batch, how[BATCH] - 1, BATCH_COLUMNS)
         steps = batch_axis[BATCH_STEP], batch_axis[BATCH_OUT], batch_axis[BATCH_OTHER]
         plane_base = batch_axis[BATCH_WEIGHT]

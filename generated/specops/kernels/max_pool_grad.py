@@ -155,6 +155,9 @@ def _pipeline(lowering: Any) -> dict[str, Any]:
 _OPTIONS: Any = {"error_model": "numpy", "no_cpython_wrapper": True, "no_cfunc_wrapper": True}
 entry = njit(nogil=True, **_pipeline(_Lowering), **_OPTIONS)
 helper = njit(**_pipeline(_PartLowering), **_OPTIONS)
+# LLVM leaves calls of long helpers where they are. These always become part of their callers: for a short row a call
+# takes up to 0.1 of the time.
+inlined = njit(forceinline=True, **_pipeline(_PartLowering), **_OPTIONS)
 # What those call becomes part of them, too, as Numba hands the option on; but not these.
 separate = njit(forceinline=False, **_pipeline(_PartLowering), **_OPTIONS)
 
@@ -224,6 +227,12 @@ def _side_by_side(builder: Any, parts: list[Any]) -> Any:
         pairs = zip(parts[::2], parts[1::2], strict=True)
         parts = [_shuffled(builder, a, b, order) for a, b in pairs]
     return parts[0]
+
+
+def _interleaved(builder: Any, a: Any, b: Any) -> Any:
+    """The lanes of a and b in turn."""
+    lanes = a.type.count
+    return _shuffled(builder, a, b, [lane + which for lane in range(lanes) for which in (0, lanes)])
 
 
 def _lanes_from(builder: Any, vector: Any, first: int, count: int) -> Any:
@@ -799,9 +808,7 @@ def _store_ranks(builder: Any, ranks: Any, pointer: Any) -> None:
     """Store ranks at any alignment."""
     if _is_halved(ranks.type):
         upper, lower = _halves(builder, ranks)
-        lanes = upper.type.count
-        order = [lane + half for lane in range(lanes) for half in (0, lanes)]
-        ranks = _shuffled(builder, lower, upper, order)
+        ranks = _interleaved(builder, lower, upper)
     _store(builder, ranks, pointer)
 
 
@@ -1388,6 +1395,52 @@ def zero_bytes(_context: Any, address: Any, count: Any) -> Any:
     return types.void(types.int64, types.int64), codegen
 
 
+class PlaneSet(NamedTuple):
+    """Planes of an item, and where the first one is."""
+
+    count: Any
+    lanes: Any  # places of the batch axis that stand side by side
+    source: Any  # offsets in the input, the output and the other array
+    out: Any
+    other: Any
+    base: Any  # index of the first element
+
+
+class PlaneSets(NamedTuple):
+    """The innermost of the batch axes, planes of a set at most, and how many sets it has: of planes, and of lanes."""
+
+    size: Any
+    most: Any
+    planes: Any
+    lanes: Any
+
+
+@helper
+def plane_sets(how, batch, most):
+    """What all items have in common, of at most so many planes: two divisions less for each."""
+    size = axis_of(batch, how[BATCH] - 1, BATCH_COLUMNS)[BATCH_SIZE]
+    return PlaneSets(size, most, ceildiv(size, most), ceildiv(how[LANES], how[PITCH]))
+
+
+@inlined
+def plane_set(how, batch, sets, number, item_bytes):
+    """One of the sets of planes, of PITCH lanes at most, whose elements take `item_bytes` in the input."""
+    pitch = how[PITCH]
+    rest, lane = split(number, sets.lanes)
+    lane *= pitch
+    rest, plane = split(rest, sets.planes)
+    plane *= sets.most
+    source, out, other, base = offsets_of(batch, how[BATCH], rest * sets.size + plane)
+    return PlaneSet(
+        least(sets.most, sets.size - plane),
+        least(pitch, how[LANES] - lane),
+        source + lane * item_bytes,
+        out + lane * how[LANE_OUT],
+        other + lane * how[LANE_OTHER],
+        base + lane * how[LANE_WEIGHT],
+    )
+
+
 FOUND = 1 << 13  # windows whose greatest elements are found together, for the gradient
 MOST_PLACES = 16  # of a window whose gradients, of planes side by side, are given place by place
 
@@ -1660,16 +1713,14 @@ def gradient(dtype, apart, side_by_side):
         weights, given_steps = axis_of(spatial, 1, WEIGHT), axis_of(spatial, 1, OTHER_STEP)
         out_steps = axis_of(spatial, 1, OUT_STEP)
         size, item_bytes = rank_size(ranks), element_size(ranks)
-        lanes, pitch, given_lane_step = how[LANES], how[PITCH], how[LANE_OTHER]
+        pitch, given_lane_step = how[PITCH], how[LANE_OTHER]
         given_step = axis_of(spatial, inner, COLUMNS)[OTHER_STEP]
-        groups = ceildiv(lanes, pitch)
-        # The planes of an item are along the innermost of the batch axes.
-        batch_axis = axis_of(batch, how[BATCH] - 1, BATCH_COLUMNS)
-        beside, plane_x = batch_axis[BATCH_SIZE], batch_axis[BATCH_STEP]
-        plane_out, plane_given = batch_axis[BATCH_OUT], batch_axis[BATCH_OTHER]
         most_planes = how[SEVERAL]
+        sets = plane_sets(how, batch, most_planes)
+        batch_axis = axis_of(batch, how[BATCH] - 1, BATCH_COLUMNS)
+        plane_x, plane_out = batch_axis[BATCH_STEP], batch_axis[BATCH_OUT]
+        plane_given = batch_axis[BATCH_OTHER]
         out_step = how[OUT_DENSE]
-        sets = ceildiv(beside, most_planes)
         held = most(FOUND, pitch)
         table = 8 * CUT_COLUMNS * axes
         finder_bytes = 8 * (SETTINGS + BATCH_COLUMNS + COLUMNS * axes)
@@ -1699,21 +1750,13 @@ def gradient(dtype, apart, side_by_side):
             axis[WHOLE], axis[FIRST] = axis_of(spatial, d, COLUMNS)[SIZE], 0
         parts = _cut(blocks, axes, how[BLOCK])
         for item in range(begin, end):
-            outer, number = split(item, parts)
-            block = _take_part(blocks, axes, number)
+            number, part_of_plane = split(item, parts)
+            block = _take_part(blocks, axes, part_of_plane)
             begin_at = _row_of(blocks, axes, weights, zero)
-            group, lane_at = split(outer, groups)
-            lane_at *= pitch
-            rest, plane = split(group, sets)
-            plane *= most_planes
-            several = least(most_planes, beside - plane)
-            columns = least(pitch, lanes - lane_at)
-            x_offset, out_offset, gradient_offset, _ = offsets_of(
-                batch, how[BATCH], rest * beside + plane
-            )
-            source = x + x_offset + lane_at * item_bytes
-            target = out + out_offset + lane_at * how[LANE_OUT]
-            given = gradients + gradient_offset + lane_at * given_lane_step
+            planes = plane_set(how, batch, sets, number, item_bytes)
+            several, columns = planes.count, planes.lanes
+            source, target = x + planes.source, out + planes.out
+            given = gradients + planes.other
             # Where what is given goes, of the first plane, and steps to the next plane and position.
             if apart:
                 base, plane_step, row_bytes = target + begin_at * out_step, plane_out, out_step

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -67,6 +68,13 @@ def _search(nan: str, axes: Sequence[int], input: Tensor, indices: Tensor) -> Se
     return Search(better="greater", tie="first", nan=nan, axes=axes, input=input, output=indices)
 
 
+def _most_beside(width: int, elements: int, positions: int) -> int:
+    """How many whole planes may lie side by side where these are searched; 0 where none are."""
+    if width == 64 or (elements >= SEARCHED_BESIDE and positions >= POSITIONS_BESIDE[width]):
+        return sys.maxsize
+    return MANY_BESIDE - 1 if elements >= SEARCHED else 0
+
+
 class MaxPool:
     """Greatest element of each window, and where it stands, for fixed types and shape.
 
@@ -105,16 +113,16 @@ class MaxPool:
                 input,
                 output,
             )
-        self._search = None
         self._nan = nan
-        if indices is not None:
-            axes = pooling.whole_axes(window, dilations, start_padding, input, output)
-            few = input.numpy_dtype.itemsize < 8 and math.prod(input.sizes) < SEARCHED
-            if axes and not few:
-                self._search = _search(nan, axes, input, indices)
         self._dtype = input.dtype
         self._column_major = index_order == "column_major"
         width, least, greatest, flip, infinity = keys_of(input.dtype)
+        self._search = None
+        if indices is not None:
+            axes = pooling.whole_axes(window, dilations, start_padding, input, output)
+            self._most_beside = _most_beside(width, math.prod(input.sizes), math.prod(window))
+            if axes and self._most_beside:
+                self._search = _search(nan, axes, input, indices)
         index_bytes = 0
         if indices is not None:
             index_bytes = indices.numpy_dtype.itemsize
@@ -140,9 +148,6 @@ class MaxPool:
         inf = infinity or 0
         self._kind = (width, infinity is not None)
         self._whole = _WHOLE(width)
-        many = math.prod(input.sizes) >= SEARCHED_BESIDE
-        positions = math.prod(window)
-        self._searches_beside = width == 64 or (many and positions >= POSITIONS_BESIDE[width])
         self._rule = (flip, nan_key, inf)
         self._blank = blank ^ flip
         if indices is None and infinity is not None:
@@ -206,7 +211,7 @@ class MaxPool:
                 return walk, _TRANSPOSED(*self._kind), self._line_rule
         if self._search is not None:
             axes = self._windows.axes(strides, out_strides, index_strides)
-            if axes.lane.size < MANY_BESIDE or self._searches_beside:
+            if axes.lane.size <= self._most_beside:
                 return self._windows.planes(axes), self._whole, self._rule
         walk = self._windows.walk(strides, out_strides, index_strides)
         if walk.table is not None:

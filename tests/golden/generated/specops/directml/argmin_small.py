@@ -251,7 +251,7 @@ def argmin_small(
         axis_direction,
         axes,
     )
-    result: np.ndarray = compiled(*inputs, out=out)
+    result: np.ndarray = compiled.run(inputs, out)
     return result
 
 
