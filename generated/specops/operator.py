@@ -104,11 +104,13 @@ class CompiledOperator:
             self._lowered(*inputs, result)
             return result if out is None else out
         results: list[np.ndarray] = []
-        asked = self._several(out)
-        for array, (field, tensor) in zip(asked, self._outputs.items(), strict=True):
+        asked, allocates = self._several(out), False
+        for field, tensor in self._outputs.items():
+            array = asked[len(results)]
+            allocates = allocates or array is None
             results.append(self._result(array, inputs, tuple(results), field, tensor))
         self._lowered(*inputs, *results)
-        return tuple(results) if any(array is None for array in asked) else out
+        return tuple(results) if allocates else out
 
     def warm_up(self) -> None:
         """Compile all that a call may run, so that none waits for it.

@@ -67,8 +67,8 @@ class MaxUnpool:
         plan = self._plans[x.strides, indices.strides, out.strides]
         if plan.alone is not None:
             walk = plan.alone.walk.copy()  # other calls may be under way
-            alone = plan.alone._replace(walk=walk, walk_at=launch.address(walk))
-            pooling.run(alone, x, out, indices, large=self._large)
+            addresses = map(launch.address, (walk, x, out, indices))
+            plan.alone.chunk.run(*addresses, plan.alone.items, self._large)
             if walk[kernel.STRAY] == 0:
                 return
         pooling.run(plan.shared, x, out, indices, large=self._large)
