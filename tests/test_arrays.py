@@ -449,6 +449,19 @@ def test_axes_of_any_form(axis: Any) -> None:
     assert dml.argmax(PAGE, axis).tolist() == [[2], [2], [1]]
 
 
+def test_an_axis_that_changes_the_input() -> None:
+    """What an argument's own code does to an array is seen before a kernel runs."""
+    x = np.ones((1 << 20, 1))
+
+    class Axis:
+        def __index__(self) -> int:
+            x.resize((1, 1 << 20), refcheck=False)
+            return 1
+
+    with pytest.raises(specops.ValidationError, match=r"x: found shape \(1, 1048576\)"):
+        specops.sum(x, Axis())
+
+
 @pytest.mark.parametrize("rank", [0, 64])
 def test_fewest_and_most_dimensions(rank: int) -> None:
     """As NumPy has them, of outputs, too."""

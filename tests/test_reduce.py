@@ -410,6 +410,34 @@ def test_products_of_great_and_small(name: str, n: int, monkeypatch: pytest.Monk
             np.testing.assert_array_equal(run(name, "product", array, (axis,)).ravel(), -1.5)
 
 
+@pytest.mark.parametrize("power", [30, 63, 64, 127, 128, 129, 255])
+def test_products_whose_lanes_are_great_and_small(power: int) -> None:
+    """Short rows in which every second, fourth or eighth lane has none but small factors, and others great ones."""
+    for n, apart in itertools.product((16, 25, 31, 32), (2, 4, 8)):
+        small = np.arange(n) // (apart // 2) % 2 == 0
+        exponents = np.where(small, -power, power - 1)  # what has a mantissa is below 2**power
+        exponents[small.nonzero()[0][: small.sum() - (~small).sum()]] = 0
+        x = np.ldexp(1 + np.random.default_rng(n).random((9, n)) / 64, exponents)
+        expected = [float(math.prod(map(Fraction, row))) for row in x.tolist()]
+        got = run("FLOAT64", "product", x, (1,)).ravel()
+        np.testing.assert_allclose(got, expected, rtol=n * 2.0**-53, atol=0)
+
+
+@pytest.mark.parametrize("function", ["sum", "product", "l2", "max"])
+@pytest.mark.parametrize("n", [12, 16, 31])
+def test_rows_do_not_depend_on_those_beside_them(function: str, n: int) -> None:
+    """Rows that need more operations than others are among them, wherever that is, and rows are few or many."""
+    random = np.random.default_rng(n)
+    x = random.uniform(0.5, 2, (67, n)) * random.choice([-1, 1], (67, n))
+    x[::5, n // 2] = [np.inf, np.nan, 2.0**300, 2.0**-300, 0, 5e-324, -0.0] * 2
+    alone = np.concatenate([run("FLOAT64", function, row[None], (1,)).ravel() for row in x])
+    for count in (1, 2, 7, 8, 9, 20, 67):
+        for first in range(0, 67 - count + 1, 3):
+            some = run("FLOAT64", function, x[first : first + count], (1,)).ravel()
+            expected = alone[first : first + count]
+            np.testing.assert_array_equal(some.view(np.int64), expected.view(np.int64))
+
+
 @pytest.mark.parametrize("groups", [8, 24])
 @pytest.mark.parametrize("name", ["FLOAT64", "FLOAT32", "FLOAT16", "BFLOAT16"])
 def test_products_of_parts(name: str, groups: int, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -430,7 +458,7 @@ def test_products_of_parts(name: str, groups: int, monkeypatch: pytest.MonkeyPat
 @pytest.mark.parametrize("n", [3, 24, 64, 131, 500])
 def test_norms_of_great_and_small(n: int) -> None:
     """Of elements whose squares are too great or too small, or 0, beside others; rows of few and of many vectors."""
-    exponents = [-1050, -700, -300, -250, 0, 250, 300, 500, 1000]
+    exponents = [-1050, -700, -511, -300, -250, 0, 250, 300, 500, 511, 1000]
     pairs = list(itertools.product(exponents, exponents))
     random = np.random.default_rng(n)
     rows = random.uniform(1, 2, (len(pairs), n))

@@ -72,7 +72,7 @@ class Fold:
         self.slow = operation == "exponentials" or (self.bits == 16 and not exact)
         # Whether results take so long that whole vectors of them are made at once: see finishes_fast.
         self.finished_apart = operation == "exponentials"
-        # So few operations for an element that the states of several short runs had better stay in registers.
+        # So few operations for an element that the states of several short runs stay in registers: see fold_groups.
         few = exact or operation in _ADDED
         compared = operation == "greatest" and self.floats
         self.stays = few and self.bits >= (64 if compared else 32)

@@ -33,7 +33,7 @@ class PlaneSets(NamedTuple):
 
 @helper
 def plane_sets(how, batch, most):
-    """What all items have in common, of at most so many planes: two divisions less for each."""
+    """What all items have in common, each of which has so many planes at most: two divisions less for each."""
     size = axis_of(batch, how[BATCH] - 1, BATCH_COLUMNS)[BATCH_SIZE]
     return PlaneSets(size, most, ceildiv(size, most), ceildiv(how[LANES], how[PITCH]))
 

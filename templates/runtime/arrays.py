@@ -121,14 +121,12 @@ def byte_order(dtype: np.dtype, operator: Operator, field: str) -> Violation:
 
 def check(array: np.ndarray, tensor: Tensor, operator: Operator, field: str) -> None:
     """An array must have the described data type and sizes; its strides are its own."""
-    dtype = array.dtype
-    # Most are one object: 0.1 us less than to compare them.
-    if dtype is not tensor.numpy_dtype and (dtype != tensor.numpy_dtype or not dtype.isnative):
-        if native(array.dtype) == tensor.numpy_dtype:
-            raise ValidationError([byte_order(array.dtype, operator, field)])
-        raise operator.refusal(
-            "data_type", field, f"dtype {array.dtype}", f"dtype {tensor.numpy_dtype}"
-        )
+    dtype, described = array.dtype, tensor.numpy_dtype
+    # Most are one object: 0.03 us less than to compare them.
+    if dtype is not described and (dtype != described or not dtype.isnative):
+        if native(dtype) == described:
+            raise ValidationError([byte_order(dtype, operator, field)])
+        raise operator.refusal("data_type", field, f"dtype {dtype}", f"dtype {described}")
     if array.shape != tensor.sizes:
         raise operator.refusal("shape", field, f"shape {array.shape}", f"shape {tensor.sizes}")
 
@@ -163,9 +161,9 @@ def as_output(
                 found,
                 "strides each of which, sorted, steps over all that lies inside it",
             )
-    for other in inputs + outputs:
+    for number, other in enumerate(inputs + outputs):
         if np.may_share_memory(array, other):
-            what = "an input" if any(other is given for given in inputs) else "another output"
+            what = "an input" if number < len(inputs) else "another output"
             found = f"memory shared with {what}"
             raise operator.refusal("overlap", field, found, "memory of its own")
     check(array, tensor, operator, field)

@@ -82,6 +82,14 @@ class CompiledOperator:
             ValidationError: an array does not fit its description, or `out` shares memory with an input.
             SpecopsError: there is no memory for an output, or NUMBA_DISABLE_JIT is set and no kernel can be compiled.
         """
+        return self.run(self.checked(inputs), out)
+
+    def checked(self, inputs: tuple[Any, ...]) -> tuple[np.ndarray, ...]:
+        """The inputs as NumPy arrays over the same memory.
+
+        Raises:
+            ValidationError: one does not fit its description.
+        """
         operator = self._operator
         if len(inputs) != len(self._inputs):
             names = ", ".join(self._inputs)
@@ -92,10 +100,10 @@ class CompiledOperator:
             array = arrays.as_array(inputs[len(given)], operator, field)
             arrays.check(array, tensor, operator, field)
             given.append(array)
-        return self.run(tuple(given), out)
+        return tuple(given)
 
     def run(self, inputs: tuple[np.ndarray, ...], out: Any) -> Any:
-        """As a call, on NumPy arrays that are known to be of the described data types and shapes."""
+        """As a call, without a check of the inputs: of others than `checked` gives, memory beside them is read."""
         if self._only is not None:
             result = self._result(out, inputs, (), *self._only)
             self._lowered(*inputs, result)

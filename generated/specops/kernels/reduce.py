@@ -1410,7 +1410,7 @@ class Fold:
         self.slow = operation == "exponentials" or (self.bits == 16 and not exact)
         # Whether results take so long that whole vectors of them are made at once: see finishes_fast.
         self.finished_apart = operation == "exponentials"
-        # So few operations for an element that the states of several short runs had better stay in registers.
+        # So few operations for an element that the states of several short runs stay in registers: see fold_groups.
         few = exact or operation in _ADDED
         compared = operation == "greatest" and self.floats
         self.stays = few and self.bits >= (64 if compared else 32)
@@ -3167,18 +3167,19 @@ def fold_short(
     return types.void(fold, i64, i64, i64, i64, i64, i64, i64, i64), codegen
 
 
-# Of as many vectors as a short run of products has, each factor from 2**-128 to 2**128: these are normal doubles.
-FACTOR_POWER = 128
+# Factors from 2**-64 to 2**64 are multiplied as they are: eight of them, of two lanes and four vectors, before a product
+# is brought back.
+FACTOR_POWER = 64
 
 
 class _Way(NamedTuple):
     """How a run is folded in registers; the vectors that it comes to on the way are `values`."""
 
-    # Values by the bits of the last vector, and which of its lanes are wanted.
+    # Values of the last vector, by its bits and the lanes that are wanted: others are met elsewhere, or are anything.
     first: Callable[[Any, Any], list[Any]]
     # Values with the bits of another vector.
     more: Callable[[list[Any], Any], list[Any]]
-    # The state, and in which lanes it is not that; None where it always is.
+    # The state, and lanes for which it has to be made in memory; None where there are never any.
     state: Callable[[list[Any]], tuple[list[Any], Any]]
 
 
@@ -3280,10 +3281,11 @@ def _last_vectors(
 
 def _states_of_runs(
     context: Any, builder: Any, fold: Fold, way: _Way, runs: _ShortRuns, ahead: Any
-) -> tuple[list[list[Any]], Any]:
-    """States of GROUPS runs, of which those behind the last are the last one, and whether some are others."""
+) -> list[tuple[list[Any], Any]]:
+    """The state of each of GROUPS runs, and lanes as _Way has them; behind the last run there are any."""
     i64 = runs.n.type
     vector = _vector_of(fold.element, fold.count)
+    size = fold.bits // 8
     starts = []
     address, last = runs.address, builder.sub(runs.count, i64(1))
     for group in range(GROUPS):
@@ -3291,7 +3293,7 @@ def _states_of_runs(
         more = builder.icmp_signed("<", i64(group), last)
         address = builder.add(address, builder.select(more, runs.step, i64(0)))
     before = builder.and_(builder.sub(runs.n, i64(1)), i64(-fold.count))
-    behind = builder.mul(before, i64(fold.bits // 8))
+    behind = builder.mul(before, i64(size))
 
     def fetch(place: Any) -> None:
         with builder.if_then(builder.icmp_signed("!=", ahead, i64(0))):
@@ -3302,19 +3304,17 @@ def _states_of_runs(
         [cgutils.alloca_once_value(builder, value) for value in way.first(bits, wanted)]
         for bits in lasts
     ]
-    for start, variables in zip(starts, values, strict=True):
-        end = builder.add(start, behind)
-        with cgutils.for_range_slice(builder, start, end, i64(VECTOR_BYTES), i64) as (place, _):
+    # Run by run, in the order of memory: all runs vector by vector take 1.1 to 1.3 times as long beyond the caches.
+    for group, (start, variables) in enumerate(zip(starts, values, strict=True)):
+        some = builder.icmp_signed("<", i64(group), runs.count)
+        end = builder.add(start, builder.select(some, behind, i64(0)))
+        strip = cgutils.for_range_slice(builder, start, end, i64(fold.count * size), i64)
+        with strip as (place, _):
             fetch(place)
             bits = _load(builder, _pointer(builder, place), vector)
             _stored(builder, variables, way.more(_loaded(builder, variables), bits))
         fetch(end)
-    states, others = zip(
-        *(way.state(_loaded(builder, variables)) for variables in values), strict=True
-    )
-    if others[0] is None:
-        return list(states), None
-    return list(states), _any(builder, _tree(range(GROUPS), others.__getitem__, builder.or_))
+    return [way.state(_loaded(builder, variables)) for variables in values]
 
 
 @intrinsic
@@ -3349,24 +3349,32 @@ def fold_groups(
             result = _across_states(context, builder, f, states)
             _stored(builder, _places(builder, f, results, result_gap, i64(0), GROUPS), result)
 
-        def in_memory() -> None:
+        def in_memory() -> list[list[Any]]:
             _fold_short(context, builder, f, rule, at, gap, runs, True, ahead)
             groups = range(GROUPS)
             places = [_places(builder, f, at, gap, i64(g * f.count), f.count) for g in groups]
-            finish([_loaded(builder, place) for place in places])
+            return [_loaded(builder, place) for place in places]
 
         if way is None:
-            in_memory()
+            finish(in_memory())
             return context.get_dummy_value()
-        states, others = _states_of_runs(context, builder, f, way, runs, ahead)
-        if others is None:
+        found = _states_of_runs(context, builder, f, way, runs, ahead)
+        states, lanes = [state for state, _ in found], [some for _, some in found]
+        if lanes[0] is None:
             finish(states)
-        else:
-            with builder.if_else(others, likely=False) as (then, otherwise):
-                with then:
-                    in_memory()
-                with otherwise:
-                    finish(states)
+            return context.get_dummy_value()
+        left = _any(builder, _tree(range(GROUPS), lanes.__getitem__, builder.or_))
+        with builder.if_else(left, likely=False) as (then, otherwise):
+            with then:
+                # Of others as they are: what a run comes to does not depend on those beside it.
+                chosen = []
+                for own, some, other in zip(states, lanes, in_memory(), strict=True):
+                    flag = _any(builder, some)
+                    pairs = zip(other, own, strict=True)
+                    chosen.append([builder.select(flag, *pair) for pair in pairs])
+                finish(chosen)
+            with otherwise:
+                finish(states)
         return context.get_dummy_value()
 
     i64 = types.int64

@@ -71,7 +71,7 @@ def _search(nan: str, axes: Sequence[int], input: Tensor, indices: Tensor) -> Se
     return Search(better="greater", tie="first", nan=nan, axes=axes, input=input, output=indices)
 
 
-def _most_beside(width: int, elements: int, positions: int) -> int:
+def _searched_beside(width: int, elements: int, positions: int) -> int:
     """How many whole planes may lie side by side where these are searched; 0 where none are."""
     if width == 64 or (elements >= SEARCHED_BESIDE and positions >= POSITIONS_BESIDE[width]):
         return sys.maxsize
@@ -123,7 +123,7 @@ class MaxPool:
         self._search = None
         if indices is not None:
             axes = pooling.whole_axes(window, dilations, start_padding, input, output)
-            self._most_beside = _most_beside(width, math.prod(input.sizes), math.prod(window))
+            self._most_beside = _searched_beside(width, math.prod(input.sizes), math.prod(window))
             if axes and self._most_beside:
                 self._search = _search(nan, axes, input, indices)
         index_bytes = 0

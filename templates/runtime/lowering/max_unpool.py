@@ -64,8 +64,14 @@ class MaxUnpool:
         plan = self._plans[x.strides, indices.strides, out.strides]
         if plan.alone is not None:
             walk = plan.alone.walk.copy()  # other calls may be under way
-            addresses = map(launch.address, (walk, x, out, indices))
-            plan.alone.chunk.run(*addresses, plan.alone.items, self._large)
+            plan.alone.chunk.run(
+                launch.address(walk),
+                launch.address(x),
+                launch.address(out),
+                launch.address(indices),
+                plan.alone.items,
+                self._large,
+            )
             if walk[kernel.STRAY] == 0:
                 return
         pooling.run(plan.shared, x, out, indices, large=self._large)
