@@ -35,8 +35,8 @@ from memory import _load, _pointer, _prefetch, _splat
 from seldom import _CALM_POWER, _beyond, _unless_zero
 from vectors import _any
 
-# Factors from 2**-64 to 2**64 are multiplied as they are: eight of them, of two lanes and four vectors, before a product
-# is brought back.
+# Factors from 2**-64 to 2**64 are multiplied as they are: eight of them, of two lanes and four vectors, before a
+# product is brought back.
 FACTOR_POWER = 64
 
 

@@ -3167,8 +3167,8 @@ def fold_short(
     return types.void(fold, i64, i64, i64, i64, i64, i64, i64, i64), codegen
 
 
-# Factors from 2**-64 to 2**64 are multiplied as they are: eight of them, of two lanes and four vectors, before a product
-# is brought back.
+# Factors from 2**-64 to 2**64 are multiplied as they are: eight of them, of two lanes and four vectors, before a
+# product is brought back.
 FACTOR_POWER = 64
 
 
