@@ -59,6 +59,8 @@ def _way_of(context: Any, builder: Any, fold: Fold, rule: Any) -> _Way | None:
 
 
 def _by_states(context: Any, builder: Any, fold: Fold, rule: Any) -> _Way:
+    """Values are the state."""
+
     def folded(values: list[Any], bits: Any, wanted: Any = None) -> list[Any]:
         value = _terms(context, builder, fold, rule, bits)
         if wanted is not None:
