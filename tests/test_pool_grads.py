@@ -32,6 +32,7 @@ from pool_draw import DIVISORS, LARGE, USUAL, drawn, random_windows, simple
 from pool_oracle import Windows, average_grad, check_close, max_grad, unpooled
 
 import specops
+from specops import launch
 from specops.lowering import machine, max_pool_grad, max_unpool, pooling
 from specops.lowering.average_pool_grad import AveragePoolGrad
 from specops.lowering.max_pool_grad import MaxPoolGrad
@@ -453,14 +454,14 @@ def test_unpool_of_own_planes(monkeypatch: pytest.MonkeyPatch) -> None:
         indices=packed("INT64", x.shape),
         output=packed("FLOAT32", (2, 3, 3, 3)),
     )
-    runs: list[pooling.Plan] = []
-    run = pooling.run
+    runs: list[launch.Chunk] = []
+    run = launch.Chunk.run
 
-    def noted(plan: pooling.Plan, *rest: Any, **named: Any) -> None:
-        runs.append(plan)
-        run(plan, *rest, **named)
+    def noted(chunk: launch.Chunk, *arguments: Any) -> None:
+        runs.append(chunk)
+        run(chunk, *arguments)
 
-    monkeypatch.setattr(pooling, "run", noted)
+    monkeypatch.setattr(launch.Chunk, "run", noted)
     for indices, passes in ((own, 1), (stray, 2), (own, 1)):
         runs.clear()
         out = np.full((2, 3, 3, 3), 7, np.float32)
