@@ -22,14 +22,13 @@ from fold_state import (
     _blank,
     _loaded,
     _neutral,
-    _places,
     _states_added,
     _stored,
     _summed,
     _terms,
     _terms_folded,
 )
-from folds import GROUPS, _across_states
+from folds import GROUPS, _loaded_vectors, _store_across
 from loops import _tree
 from memory import _load, _pointer, _prefetch, _splat
 from seldom import _CALM_POWER, _beyond, _unless_zero
@@ -212,18 +211,14 @@ def fold_groups(
         _, rule, at, gap, results, result_gap, *runs, ahead = values
         f = fold.fold
         runs = _ShortRuns(*runs)
-        i64 = runs.n.type
         way = _way_of(context, builder, f, _rule_of(builder, f, rule))
 
         def finish(states: list[list[Any]]) -> None:
-            result = _across_states(context, builder, f, states)
-            _stored(builder, _places(builder, f, results, result_gap, i64(0), GROUPS), result)
+            _store_across(context, builder, f, states, results, result_gap)
 
         def in_memory() -> list[list[Any]]:
             _fold_short(context, builder, f, rule, at, gap, runs, True, ahead)
-            groups = range(GROUPS)
-            places = [_places(builder, f, at, gap, i64(g * f.count), f.count) for g in groups]
-            return [_loaded(builder, place) for place in places]
+            return _loaded_vectors(builder, f, at, gap)
 
         if way is None:
             finish(in_memory())

@@ -2497,6 +2497,20 @@ def _across_states(context: Any, builder: Any, fold: Fold, states: list[list[Any
     return _across(builder, states, joined)
 
 
+def _loaded_vectors(builder: Any, fold: Fold, at: Any, gap: Any) -> list[list[Any]]:
+    """GROUPS vectors of states that follow each other from `at` on."""
+    firsts = [at.type(group * fold.count) for group in range(GROUPS)]
+    return [_loaded(builder, _places(builder, fold, at, gap, i, fold.count)) for i in firsts]
+
+
+def _store_across(
+    context: Any, builder: Any, fold: Fold, states: list[list[Any]], results: Any, gap: Any
+) -> None:
+    """Store the states that GROUPS vectors of states come to across their lanes, one for each, from `results` on."""
+    result = _across_states(context, builder, fold, states)
+    _stored(builder, _places(builder, fold, results, gap, results.type(0), GROUPS), result)
+
+
 @intrinsic
 def across(_context: Any, fold: Any, at: Any, gap: Any, results: Any, result_gap: Any) -> Any:
     """Fold each of GROUPS vectors of states across its lanes: a state for each of them in `results`."""
@@ -2504,13 +2518,8 @@ def across(_context: Any, fold: Any, at: Any, gap: Any, results: Any, result_gap
     def codegen(context: Any, builder: Any, _signature: Any, values: Any) -> Any:
         _, at, gap, results, result_gap = values
         f = fold.fold
-        i64 = at.type
-        states = [
-            _loaded(builder, _places(builder, f, at, gap, i64(g * f.count), f.count))
-            for g in range(GROUPS)
-        ]
-        result = _across_states(context, builder, f, states)
-        _stored(builder, _places(builder, f, results, result_gap, i64(0), GROUPS), result)
+        states = _loaded_vectors(builder, f, at, gap)
+        _store_across(context, builder, f, states, results, result_gap)
         return context.get_dummy_value()
 
     i64 = types.int64
@@ -3344,18 +3353,14 @@ def fold_groups(
         _, rule, at, gap, results, result_gap, *runs, ahead = values
         f = fold.fold
         runs = _ShortRuns(*runs)
-        i64 = runs.n.type
         way = _way_of(context, builder, f, _rule_of(builder, f, rule))
 
         def finish(states: list[list[Any]]) -> None:
-            result = _across_states(context, builder, f, states)
-            _stored(builder, _places(builder, f, results, result_gap, i64(0), GROUPS), result)
+            _store_across(context, builder, f, states, results, result_gap)
 
         def in_memory() -> list[list[Any]]:
             _fold_short(context, builder, f, rule, at, gap, runs, True, ahead)
-            groups = range(GROUPS)
-            places = [_places(builder, f, at, gap, i64(g * f.count), f.count) for g in groups]
-            return [_loaded(builder, place) for place in places]
+            return _loaded_vectors(builder, f, at, gap)
 
         if way is None:
             finish(in_memory())

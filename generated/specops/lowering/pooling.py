@@ -64,10 +64,23 @@ def lanes_go_past(kernel: Any, settings: npt.NDArray[np.int64]) -> bool:
     return bool(pitch > 1 and pitch == lanes and lanes % PAST_LANES == 0)
 
 
-def run(plan: Plan, x: Array, out: Array, other: Array | None = None, *, large: bool) -> None:
-    """Run a plan on arrays of the strides that it was made for; `other` is the third that a chunk takes."""
+def run(
+    plan: Plan,
+    x: Array,
+    out: Array,
+    other: Array | None = None,
+    *,
+    large: bool,
+    walk: npt.NDArray[np.int64] | None = None,
+) -> None:
+    """Run a plan on arrays of the strides that it was made for.
+
+    Args:
+        other: the third array that a chunk takes.
+        walk: a copy of the plan's walk, for a chunk that writes to it.
+    """
     plan.chunk.run(
-        plan.walk_at,
+        plan.walk_at if walk is None else launch.address(walk),
         launch.address(x),
         launch.address(out),
         0 if other is None else launch.address(other),

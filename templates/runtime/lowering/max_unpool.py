@@ -64,14 +64,7 @@ class MaxUnpool:
         plan = self._plans[x.strides, indices.strides, out.strides]
         if plan.alone is not None:
             walk = plan.alone.walk.copy()  # other calls may be under way
-            plan.alone.chunk.run(
-                launch.address(walk),
-                launch.address(x),
-                launch.address(out),
-                launch.address(indices),
-                plan.alone.items,
-                self._large,
-            )
+            pooling.run(plan.alone, x, out, indices, large=self._large, walk=walk)
             if walk[kernel.STRAY] == 0:
                 return
         pooling.run(plan.shared, x, out, indices, large=self._large)
