@@ -68,7 +68,8 @@ CODES = {
     "E402": "A template that Jinja cannot read, or a kernel or helpers that Python cannot, or with imports below code.",
     "E403": "A template, or a module that code of the package imports, that is not there.",
     "E404": "A template whose output is not Python, or code or text of the package that is none.",
-    "E405": "A name that a kernel defines twice, such as that of two helpers that are pasted into it.",
+    "E405": "A name that a kernel defines twice, such as that of two helpers that are pasted into it; or two files of"
+    " helpers that have one name.",
     "E406": "A kernel, or helpers, that import what is not there or what kernels may not import; helpers that import"
     " each other in a circle.",
 }  # fmt: skip

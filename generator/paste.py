@@ -15,6 +15,7 @@ from typing import TypeGuard
 
 from generator import import_block
 from generator.diagnostics import Report, suggestion
+from generator.listing import modules_below
 from generator.prune import defined, pruned
 
 
@@ -38,23 +39,37 @@ class Module:
         return Path(self.path).stem
 
 
+def helper_paths(templates: Path) -> list[str]:
+    """Of all helpers, "templates/helpers/walk.py"; those that one family of kernels uses lie in a folder of its own."""
+    folder = templates / "helpers"
+    files = modules_below(folder) if folder.is_dir() else []
+    return [file.relative_to(templates.parent).as_posix() for file in files]
+
+
 class Helpers:
     """The files of templates/helpers; the report tells what is wrong with them."""
 
     def __init__(self, templates: Path, report: Report) -> None:
         self.root = templates.parent
-        folder = templates / "helpers"
-        # Not by glob, which finds nothing in a folder that may not be read.
-        files = folder.iterdir() if folder.is_dir() else ()
-        paths = (f"templates/helpers/{p.name}" for p in files if p.suffix == ".py")
-        modules = [self.read(path, report) for path in sorted(paths)]
-        self.modules = {module.name: module for module in modules if module is not None}
+        modules = [self.read(path, report) for path in helper_paths(templates)]
+        self.modules: dict[str, Module] = {}
+        # By their names, whichever folder they are in: so they are imported.
+        for module in sorted(filter(None, modules), key=lambda module: module.name):
+            self.add(module, report)
         # All of them, each below those that it imports: what a module computes at once is there.
         self.order: list[str] = []
         if None not in modules:  # else others may import what could not be read
             for module in self.modules.values():
                 self.check(module, report)
                 self.arrange(module, (), report)
+
+    def add(self, module: Module, report: Report) -> None:
+        """Take a file of helpers, whose name no other one may have."""
+        other = self.modules.setdefault(module.name, module)
+        if other is not module:
+            message = f"helpers of the name `{module.name}` are in {other.path}, too"
+            span = report.line(self.root, module.path, 1)
+            report.add("E405", message, span, help="rename one: kernels import them by this name")
 
     def read(self, path: str, report: Report) -> Module | None:
         """A kernel or helpers; None where its parts cannot be told apart."""

@@ -7,7 +7,6 @@ given. Values are made when a file is rendered: to lint takes the paths alone.
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache, partial
@@ -18,6 +17,7 @@ from pydantic import BaseModel
 
 from generator import cases, catalogue, decided, page, rule_functions, schema, values
 from generator.lint import Linted
+from generator.listing import files_below, modules_below
 from generator.model import DIALECTS, OperatorSpec, Vocabulary
 from generator.names import description_class, natural
 from generator.resolve import Operator, families
@@ -96,7 +96,7 @@ def clashes(files: Sequence[File]) -> Iterator[tuple[File, str]]:
 def _verbatim(templates: Path) -> Iterator[File]:
     """Real Python below templates/runtime and templates/tests, copied with a header."""
     for folder, target in (("runtime", "specops"), ("tests", "tests")):
-        for path in _files_below(templates / folder):
+        for path in files_below(templates / folder):
             # Hidden files and backups are those of editors and systems.
             if "__pycache__" not in path.parts and path.name[0] != "." and path.name[-1] != "~":
                 name = path.relative_to(templates / folder).as_posix()
@@ -106,23 +106,10 @@ def _verbatim(templates: Path) -> Iterator[File]:
                 yield Written(f"{target}/{name}", (), origin, (), partial(str, text))
 
 
-def _files_below(folder: Path) -> list[Path]:
-    """In order. Raises OSError where a folder cannot be read: what was generated of it is not to be removed."""
-
-    def refuse(error: OSError) -> None:
-        raise error
-
-    paths = [Path(at, name) for at, _, names in os.walk(folder, onerror=refuse) for name in names]
-    return sorted(path for path in paths if path.is_file())
-
-
 def _kernels(templates: Path) -> Iterator[File]:
     """Each kernel; several operators, and several of their `semantics`, may run on one."""
-    for path in _files_below(templates / "kernels"):
-        if path.suffix == ".py" and path.name[0] != ".":
-            yield KernelModule(
-                f"specops/kernels/{path.name}", (), f"templates/kernels/{path.name}", ()
-            )
+    for path in modules_below(templates / "kernels"):
+        yield KernelModule(f"specops/kernels/{path.name}", (), f"templates/kernels/{path.name}", ())
 
 
 def _shared(linted: Linted) -> Iterator[File]:

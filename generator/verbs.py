@@ -26,6 +26,7 @@ from generator.exits import DIFFERENCES, OK, fail
 from generator.lint import Linted
 from generator.model import DIALECTS
 from generator.output import Difference
+from generator.paste import helper_paths
 from generator.plan import File
 
 
@@ -177,8 +178,8 @@ def _known(subject: str, specs: Linted, options: argparse.Namespace) -> str:
     text = explain.origin(files, subject) or explain.helper(files, templates, subject)
     if text is None:
         report = Report()
-        helpers = sorted(f"templates/helpers/{p.name}" for p in templates.glob("helpers/*.py"))
-        known = [*explain.subjects(specs, subject), *paths, *(f.origin for f in files), *helpers]
+        origins = [*(f.origin for f in files), *helper_paths(templates)]
+        known = [*explain.subjects(specs, subject), *paths, *origins]
         help = explain.near_codes(subject) or suggested(subject, known, len(specs.operators))
         report.add("E006", f"nothing is known of `{subject}`", help=help)
         fail(report, options)

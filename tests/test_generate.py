@@ -761,7 +761,7 @@ def test_leftovers_are_tidied(generated: Tree) -> None:
 def test_each_helper_has_a_name_of_its_own() -> None:
     """Whoever reads a kernel need not ask which of two is meant."""
     found: dict[str, list[str]] = {}
-    for path in sorted((PROJECT / "templates" / "helpers").glob("*.py")):
+    for path in sorted((PROJECT / "templates" / "helpers").rglob("*.py")):
         for name in defined(ast.parse(path.read_text(encoding="utf-8"))):
             found.setdefault(name, []).append(path.name)
     assert {name: files for name, files in found.items() if len(files) > 1} == {}
@@ -769,7 +769,7 @@ def test_each_helper_has_a_name_of_its_own() -> None:
 
 def test_an_underscore_tells_what_a_helper_is_for() -> None:
     """Compiled functions that other modules call have none; what is private, or emits code, has one."""
-    paths = [p for d in ("helpers", "kernels") for p in (PROJECT / "templates" / d).glob("*.py")]
+    paths = [p for d in ("helpers", "kernels") for p in (PROJECT / "templates" / d).rglob("*.py")]
     modules = {path: ast.parse(path.read_text(encoding="utf-8")) for path in paths}
     imports = [
         node
@@ -779,7 +779,7 @@ def test_an_underscore_tells_what_a_helper_is_for() -> None:
     ]
     shared = {(node.module, name.name) for node in imports for name in node.names}
     wrong = []
-    for path in sorted((PROJECT / "templates" / "helpers").glob("*.py")):
+    for path in sorted((PROJECT / "templates" / "helpers").rglob("*.py")):
         for node in modules[path].body:
             if isinstance(node, ast.Assign) and isinstance(node.value, ast.Call):
                 maker = ast.unparse(

@@ -38,6 +38,12 @@ from axes import (
     unravel,
     volume_of,
 )
+from column_lanes import (
+    SEARCHED_ROWS,
+    search_planes,
+    search_rows,
+    store_places,
+)
 from column_search import (
     BLOCK_ROWS,
     BYTE_ROWS,
@@ -54,12 +60,6 @@ from column_search import (
 from columns import ROWS_AHEAD, apart_ahead, list_ahead, one_by_one, rows_ahead
 from compiled import entry, helper, inlined
 from few_vectors import few_elements
-from lanes import (
-    SEARCHED_ROWS,
-    search_planes,
-    search_rows,
-    store_places,
-)
 from marks import (
     MORE_PLACES,
     mark_planes,

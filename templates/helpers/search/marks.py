@@ -12,11 +12,11 @@ from numba.core import cgutils
 from numba.extending import intrinsic
 
 from axes import AXIS_STRIDE, axis_entries, axis_entry, run_at, volume_of
+from column_lanes import _place_down
 from compiled import helper
 from few_lanes import _few, _store_few
 from few_vectors import _each_of_few
 from key_run import _lanes
-from lanes import _place_down
 from loops import _cases, _rounds
 from memory import (
     VECTOR_BYTES,

@@ -11,8 +11,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from axes import AXIS_OTHER_STRIDE, axis_entries, axis_entry, run_at, volume_of
+from column_lanes import SEARCHED_ROWS, search_rows_apart
 from compiled import helper, inlined
-from lanes import SEARCHED_ROWS, search_rows_apart
 from memory import item_size, least, load_integer, split
 from preference import is_preferred
 from vectors import prefer_wide_vectors
