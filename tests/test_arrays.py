@@ -5,6 +5,8 @@ from __future__ import annotations
 import array
 import collections
 import copy
+import enum
+import importlib
 import itertools
 import os
 import pickle
@@ -447,6 +449,36 @@ def test_axes_of_any_form(axis: Any) -> None:
     """An integer or a sequence of them, Python's or NumPy's, negative or not."""
     assert specops.argmax(PAGE, axis).tolist() == [2, 2, 1]
     assert dml.argmax(PAGE, axis).tolist() == [[2], [2], [1]]
+
+
+class Sizes(tuple[int, ...]):
+    """As torch.Size is one."""
+
+
+class Member(enum.IntEnum):
+    LAST = 2
+
+
+@pytest.mark.parametrize(
+    "axis",
+    [[1, 2], range(1, 3), np.array([1, 2]), Sizes((1, 2)), (np.int8(1), Member.LAST)],
+    ids=shown,
+)
+def test_axes_that_mean_the_same_are_validated_once(axis: Any) -> None:
+    """Whatever holds them: to validate takes 30 times as long as a small call."""
+    compiled = importlib.import_module("specops.plain.max")._compiled
+    x = np.zeros((4, 3, 5), np.float32)
+    specops.max(x, (1, 2))
+    before = compiled.cache_info()
+    assert specops.max(x, axis).shape == (4,)
+    assert compiled.cache_info() == before._replace(hits=before.hits + 1)
+
+
+@pytest.mark.parametrize("axis", [range(10**30), (True,), [False, True]], ids=shown)
+def test_axes_that_are_none_do_not_pass_for_others(axis: Any) -> None:
+    x = np.zeros((4, 3, 5), np.float32)
+    specops.max(x, (0, 1))
+    assert refused(lambda: specops.max(x, axis)).found == repr(axis)
 
 
 def test_an_axis_that_changes_the_input() -> None:

@@ -255,28 +255,39 @@ def _own_dtype(field: Field, values: Mapping[str, Any]) -> str:
     return str(values[like].dtype) if part else like
 
 
+KEPT = 1024  # compiled operators of a function, one for each shape and each set of arguments: some 6 KB each
+
 Inputs = tuple[tuple[np.dtype, tuple[int, ...]], ...]  # data type and shape of each input array
 
-# Types themselves, for what a class derived from them does when it is hashed or iterated is anyone's guess.
+# Types themselves: a class derived from them may be hashed, iterated or read as a number as it likes.
 _INTEGERS = frozenset({int, *(np.dtype(code).type for code in np.typecodes["AllInteger"])})
 _FLOATS = frozenset(np.dtype(code).type for code in np.typecodes["Float"])
+_SEQUENCES = frozenset({list, tuple, range, np.ndarray})
 _FROZEN = _INTEGERS | _FLOATS | {type(None), str, float, bool, np.bool_, type}
 
 
 def _frozen(value: Any) -> Any:
-    """A value of another type as part of a cache's key; a TypeError where it has no form in which equal means same."""
+    """A value of another type as part of a cache's key; a TypeError where it has no form in which equal means same.
+
+    Axes and sizes as a range, a torch.Size or members of an IntEnum are what they would be as a tuple of integers.
+    """
     kind = type(value)
-    if kind is list or kind is tuple or kind is np.ndarray:
+    if kind is range and value[reading.MAX_ENTRIES :]:
+        raise TypeError("a range may have any number of entries")
+    if kind in _SEQUENCES or (issubclass(kind, tuple) and kind.__iter__ is tuple.__iter__):
         return tuple([v if type(v) is int else _index(v) for v in value])
     if issubclass(kind, np.dtype):
         return value
-    raise TypeError(f"{kind.__name__} is no key")
+    return _index(value)
 
 
 def _index(value: object) -> int:
-    if type(value) in _INTEGERS:
+    kind = type(value)
+    if kind in _INTEGERS:
         return int(value)  # type: ignore[call-overload, no-any-return]
-    raise TypeError(f"{type(value).__name__} is no integer")
+    if issubclass(kind, int) and kind is not bool and kind.__index__ is int.__index__:
+        return int.__index__(value)  # type: ignore[arg-type]
+    raise TypeError(f"{kind.__name__} is no key")
 
 
 def cached(make: Any, inputs: Sequence[np.ndarray], *arguments: Any) -> Any:

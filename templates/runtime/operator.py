@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -15,20 +15,16 @@ from specops.validation import Operator
 
 
 class Lowered(Protocol):
-    """An operator's host side, for fixed data types, shapes and attributes: one of the classes of `lowering`."""
+    """An operator's host side, for fixed data types, shapes and attributes: one of the classes of `lowering`.
+
+    One whose output may lack axes of the input has these as `axes`.
+    """
 
     def __call__(self, *arrays: np.ndarray) -> None:
         """Compute the outputs, the last of the arrays, from the inputs."""
 
     def chunks(self) -> list[launch.Chunk]:
         """All that calls may run."""
-
-
-@runtime_checkable
-class Reducing(Lowered, Protocol):
-    """One whose output may lack axes of the input."""
-
-    axes: frozenset[int]  # those that it lacks, of an output of fewer dimensions
 
 
 class CompiledOperator:
@@ -127,8 +123,7 @@ class CompiledOperator:
     @cached_property
     def _left(self) -> tuple[int | slice, ...]:
         """Of the input, what the axes index that a reduction leaves."""
-        lowered = self._lowered
-        reduced = lowered.axes if isinstance(lowered, Reducing) else frozenset()
+        reduced: frozenset[int] = getattr(self._lowered, "axes", frozenset())
         rank = len(next(iter(self._inputs.values())).sizes)
         return tuple(0 if axis in reduced else slice(None) for axis in range(rank))
 

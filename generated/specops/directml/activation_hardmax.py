@@ -269,7 +269,7 @@ def activation_hardmax(
     return result
 
 
-@lru_cache(maxsize=256, typed=True)
+@lru_cache(maxsize=functions.KEPT, typed=True)
 def _compiled(
     inputs: functions.Inputs,
 ) -> CompiledOperator:

@@ -271,7 +271,7 @@ def activation_softmax(
     return result
 
 
-@lru_cache(maxsize=256, typed=True)
+@lru_cache(maxsize=functions.KEPT, typed=True)
 def _compiled(
     inputs: functions.Inputs,
 ) -> CompiledOperator:

@@ -615,7 +615,7 @@ def lp_pooling(
     return result
 
 
-@lru_cache(maxsize=256, typed=True)
+@lru_cache(maxsize=functions.KEPT, typed=True)
 def _compiled(
     inputs: functions.Inputs,
     window_size: Any,

@@ -782,7 +782,7 @@ def max_pooling1(
     return compiled.run(inputs, out)
 
 
-@lru_cache(maxsize=256, typed=True)
+@lru_cache(maxsize=functions.KEPT, typed=True)
 def _compiled(
     inputs: functions.Inputs,
     window_size: Any,

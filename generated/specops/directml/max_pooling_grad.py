@@ -739,7 +739,7 @@ def max_pooling_grad(
     return result
 
 
-@lru_cache(maxsize=256, typed=True)
+@lru_cache(maxsize=functions.KEPT, typed=True)
 def _compiled(
     inputs: functions.Inputs,
     window_size: Any,

@@ -174,7 +174,7 @@ def max_pool(
     return compiled.run(inputs, out)
 
 
-@lru_cache(maxsize=256, typed=True)
+@lru_cache(maxsize=functions.KEPT, typed=True)
 def _compiled(
     inputs: functions.Inputs,
     kernel_shape: Any,

@@ -126,7 +126,7 @@ def reduce_log_sum_exp(
     return result
 
 
-@lru_cache(maxsize=256, typed=True)
+@lru_cache(maxsize=functions.KEPT, typed=True)
 def _compiled(
     inputs: functions.Inputs,
     axes: Any,

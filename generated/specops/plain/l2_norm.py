@@ -184,7 +184,7 @@ def l2_norm(
     return functions.unwrapped(result) if out is None else result
 
 
-@lru_cache(maxsize=256, typed=True)
+@lru_cache(maxsize=functions.KEPT, typed=True)
 def _compiled(
     inputs: functions.Inputs,
     axis: Any,

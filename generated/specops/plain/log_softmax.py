@@ -177,7 +177,7 @@ def log_softmax(
     return functions.unwrapped(result) if out is None else result
 
 
-@lru_cache(maxsize=256, typed=True)
+@lru_cache(maxsize=functions.KEPT, typed=True)
 def _compiled(
     inputs: functions.Inputs,
     axis: Any,

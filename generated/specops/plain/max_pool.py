@@ -555,7 +555,7 @@ def max_pool(
     return functions.unwrapped(result) if out is None else result
 
 
-@lru_cache(maxsize=256, typed=True)
+@lru_cache(maxsize=functions.KEPT, typed=True)
 def _compiled(
     inputs: functions.Inputs,
     window_size: Any,
