@@ -301,6 +301,34 @@ def test_workers_sleep_and_wake(chunk: launch.Chunk, threads: int) -> None:
             time.sleep(0.01)
 
 
+TURNS: list[int] = []
+
+
+@ctypes.CFUNCTYPE(ctypes.c_int)
+def give_way() -> int:
+    TURNS.append(1)
+    return 0
+
+
+@pytest.mark.parametrize("threads", [2], indirect=True)
+@pytest.mark.parametrize("there", [True, False], ids=["there", "absent"])
+def test_a_waiting_worker_lets_others_have_the_core(
+    chunk: launch.Chunk, threads: int, there: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Else it keeps it from the caller, or other processes. Without such a function of the system it waits as well."""
+    function = ctypes.cast(give_way, ctypes.c_void_p).value
+    monkeypatch.setattr(workers, "_gives_way", lambda: function if there else 0)
+    TURNS.clear()
+    test_workers_sleep_and_wake(chunk, threads)
+    assert bool(TURNS) == there
+    assert len(TURNS) <= 4 * (chunks.SPINS // chunks.TURN)
+
+
+def test_the_system_has_a_function_that_gives_way() -> None:
+    """Linux, macOS and Windows have one."""
+    assert workers._gives_way() != 0
+
+
 def test_a_caller_waits_for_a_worker_that_takes_long(chunk: launch.Chunk, threads: int) -> None:
     """It sleeps meanwhile; whoever has the last item, the result is whole."""
     source = np.arange(ITEMS)

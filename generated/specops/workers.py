@@ -53,6 +53,7 @@ class Workers:
         words = memory[begin // chunks.WORD :]
         self.board = memory.ctypes.data + begin
         words[chunks.ACQUIRE], words[chunks.RELEASE] = _address(_acquire), _address(_release)
+        words[chunks.GIVE_WAY] = _gives_way()
         cores = _cores()
         for worker in range(1, most + 1):
             row = words[chunks.LINE * worker :]
@@ -80,6 +81,16 @@ def _cores() -> int:
             quota, period = map(int, file.read().split())
         cores = min(cores, -(-quota // period))
     return cores
+
+
+def _gives_way() -> int:
+    """The address of what lets other threads have the core; 0 where there is no such function."""
+    windows = os.name == "nt"
+    try:
+        library = ctypes.CDLL("kernel32" if windows else None)
+        return _address(library.SwitchToThread if windows else library.sched_yield)
+    except (OSError, TypeError, AttributeError):
+        return 0
 
 
 def _address(function: Any) -> int:

@@ -92,6 +92,20 @@ def relax(_context: Any) -> Any:
 
 
 @intrinsic
+def give_way(_context: Any, function: Any) -> Any:
+    """Let threads that wait for a core have this one, by the system's own function; not at all where that is 0."""
+
+    def codegen(context: Any, builder: Any, _signature: Any, values: Any) -> Any:
+        (function,) = values
+        kind = ir.FunctionType(ir.IntType(32), [])
+        with builder.if_then(builder.icmp_signed("!=", function, function.type(0))):
+            builder.call(builder.inttoptr(function, kind.as_pointer()), [])
+        return context.get_dummy_value()
+
+    return types.void(types.int64), codegen
+
+
+@intrinsic
 def acquire(_context: Any, function: Any, lock: Any) -> Any:
     """Wait for a lock, by PyThread_acquire_lock."""
 
