@@ -103,6 +103,14 @@ THREADED = [
     Cell("softmax", "float16", (4096, 4096), axes=(0,)),
     Cell("max_pool", "float32", (32, 64, 112, 112), window=(3, 3), strides=(2, 2), padding=(1, 1)),
 ]
+# Calls that a program makes amid other work, large enough for a second thread.
+APART: Calls = {
+    "max 1.5 MB": ("max", "float32", (32, 3, 64, 64), {}),
+    "max 16 MB": ("max", "float32", (4096, 1000), {"axis": 1}),
+    "softmax 1.5 MB": ("softmax", "float32", (384, 1000), {"axis": 1}),
+    "max_pool 3 MB": ("max_pool", "float32", (4, 64, 56, 56), {"window_size": (3, 3)}),
+}
+BUSY = (0, 1, 2)  # other processes meanwhile
 
 
 def measure(*, full: bool) -> dict[str, Any]:
@@ -112,6 +120,7 @@ def measure(*, full: bool) -> dict[str, Any]:
         found["first_call_s"] = _first_calls()
         found["growth"] = {name: _child("growth", name) for name in ("argmax", "softmax")}
         found["two_threads"] = _two_threads()
+        found["apart_us"] = {f"{busy} busy processes": _apart(busy) for busy in BUSY}
         found["extra_mib"] = {name: _child("memory", name)["mib"] for name in MEMORY}
     return found
 
@@ -141,6 +150,11 @@ def lines(found: dict[str, Any]) -> list[str]:
             ]
         out += ["", "Two threads against one:"]
         out += [f"    {v:8.2f}x  {k}" for k, v in found["two_threads"].items()]
+        out += ["", "Calls 2 ms apart, median (mean) in us, on one thread and on two:"]
+        for name in APART:
+            for busy, times in found["apart_us"].items():
+                shown = [f"{t[name]['median']:7.0f} ({t[name]['mean']:7.0f})" for t in times]
+                out.append(f"    {'  '.join(shown)}  {name}, {busy}")
         out += ["", "Peak memory beyond inputs and outputs, two threads:"]
         out += [f"    {v:8.2f} MiB  {k}" for k, v in found["extra_mib"].items()]
     return out
@@ -211,6 +225,17 @@ def _two_threads() -> dict[str, float]:
                     time.sleep(0.03)
             found[cell.name] = statistics.median(times[one]) / statistics.median(times[two])
     return found
+
+
+def _apart(busy: int) -> list[dict[str, dict[str, float]]]:
+    """What calls take beside so many other processes that never wait: on one thread, and on two."""
+    others = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(busy)]
+    try:
+        return [_child("apart", threads) for threads in ("1", "2")]
+    finally:
+        for other in others:
+            other.kill()
+            other.wait()
 
 
 # --- in a process of its own ---
@@ -294,6 +319,27 @@ def growth(operator: str) -> dict[str, float]:
             function(x, axis=0, out=out)
             times.append(time.perf_counter() - begin)
         found[str(1 << exponent)] = statistics.median(times)
+    return found
+
+
+def apart(threads: str) -> dict[str, dict[str, float]]:
+    """Microseconds of calls, each of which comes 2 ms after the one before."""
+    import specops  # noqa: PLC0415
+
+    specops.set_num_threads(int(threads))
+    found = {}
+    for name in APART:
+        call = _call(name, APART)
+        call()
+        times = []
+        for _ in range(300):
+            end = time.perf_counter() + 2e-3
+            while time.perf_counter() < end:
+                pass
+            begin = time.perf_counter()
+            call()
+            times.append((time.perf_counter() - begin) * 1e6)
+        found[name] = {"median": statistics.median(times), "mean": statistics.fmean(times)}
     return found
 
 
