@@ -23,15 +23,16 @@ class Axes(NamedTuple):
 
 
 @inlined
-def two_tables(walk, settings, kept, reduced):
-    """The `settings` numbers a walk begins with, then its tables kept and reduced.
+def two_tables(walk, count, kept, reduced):
+    """The `count` settings a walk begins with, then its tables kept and reduced.
 
     Their ranks are the settings number `kept` and `reduced`.
     """
-    how = integers(walk)
-    kept_at = walk + 8 * settings
-    reduced_at = kept_at + AXIS_BYTES * how[kept]
-    return how, Axes(integers(kept_at), how[kept]), Axes(integers(reduced_at), how[reduced])
+    settings = integers(walk)
+    kept_at = walk + 8 * count
+    reduced_at = kept_at + AXIS_BYTES * settings[kept]
+    kept_axes = Axes(integers(kept_at), settings[kept])
+    return settings, kept_axes, Axes(integers(reduced_at), settings[reduced])
 
 
 @intrinsic

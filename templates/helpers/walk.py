@@ -55,7 +55,7 @@ def lane_types(width, is_float):
 
 
 @helper
-def rule_of(how, at, lane, float_lane):
+def rule_of(settings, at, lane, float_lane):
     """The rule from setting `at` on; see lane_types."""
-    flip, nan_key = narrowed(how[at], lane), narrowed(how[at + 1], lane)
-    return Rule(flip, nan_key, narrowed(how[at + 2], float_lane))
+    flip, nan_key = narrowed(settings[at], lane), narrowed(settings[at + 1], lane)
+    return Rule(flip, nan_key, narrowed(settings[at + 2], float_lane))

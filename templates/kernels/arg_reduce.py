@@ -140,43 +140,44 @@ PAIR_BYTES = 16
 @helper
 def _tables(walk):
     """The settings, then the tables kept, reduced, marks and zeros."""
-    how = integers(walk)
+    settings = integers(walk)
     kept = walk + 8 * SETTINGS
-    reduced = kept + AXIS_BYTES * how[KEPT_RANK]
-    marks = reduced + AXIS_BYTES * how[REDUCED_RANK]
-    zeros = marks + AXIS_BYTES * how[MARKS_RANK]
+    reduced = kept + AXIS_BYTES * settings[KEPT_RANK]
+    marks = reduced + AXIS_BYTES * settings[REDUCED_RANK]
+    zeros = marks + AXIS_BYTES * settings[MARKS_RANK]
     return (
-        how,
-        Axes(integers(kept), how[KEPT_RANK]),
-        Axes(integers(reduced), how[REDUCED_RANK]),
-        Axes(integers(marks), how[MARKS_RANK]),
-        Axes(integers(zeros), how[ZEROS_RANK]),
+        settings,
+        Axes(integers(kept), settings[KEPT_RANK]),
+        Axes(integers(reduced), settings[REDUCED_RANK]),
+        Axes(integers(marks), settings[MARKS_RANK]),
+        Axes(integers(zeros), settings[ZEROS_RANK]),
     )
 
 
 @helper
 def _more_tables(walk):
     """The tables behind these: preferred and beside."""
-    how = integers(walk)
-    rows = how[KEPT_RANK] + how[REDUCED_RANK] + how[MARKS_RANK] + how[ZEROS_RANK]
+    settings = integers(walk)
+    rows = settings[KEPT_RANK] + settings[REDUCED_RANK]
+    rows += settings[MARKS_RANK] + settings[ZEROS_RANK]
     preferred = walk + 8 * SETTINGS + AXIS_BYTES * rows
-    beside = preferred + AXIS_BYTES * how[PREFERRED_RANK]
+    beside = preferred + AXIS_BYTES * settings[PREFERRED_RANK]
     return (
-        Axes(integers(preferred), how[PREFERRED_RANK]),
-        Axes(integers(beside), how[BESIDE_RANK]),
+        Axes(integers(preferred), settings[PREFERRED_RANK]),
+        Axes(integers(beside), settings[BESIDE_RANK]),
     )
 
 
 @inlined
-def _preference(how):
-    ordered, last, late = how[ORDERED] != 0, how[LAST] != 0, how[LATE] != 0
-    return Preference(how[BASE], ordered, last, late, how[CEILING])
+def _preference(settings):
+    ordered, last, late = settings[ORDERED] != 0, settings[LAST] != 0, settings[LATE] != 0
+    return Preference(settings[BASE], ordered, last, late, settings[CEILING])
 
 
 @inlined
-def _preferred(walk, how):
+def _preferred(walk, settings):
     axes, _ = _more_tables(walk)
-    return Preferred(axes, how[PREFERRED_AT], how[PREFERRED_INDEX])
+    return Preferred(axes, settings[PREFERRED_AT], settings[PREFERRED_INDEX])
 
 
 @helper
@@ -327,9 +328,9 @@ def short_rows(width, is_float, one_hot):
     @entry
     def chunk(walk, x, out, partial, begin, end):
         prefer_wide_vectors()
-        how, kept, reduced, marks, zeros = _tables(walk)
-        rule = rule_of(how, RULE, lane, float_lane)
-        width = how[WIDTH]
+        settings, kept, reduced, marks, zeros = _tables(walk)
+        rule = rule_of(settings, RULE, lane, float_lane)
+        width = settings[WIDTH]
         as_pairs = width == PAIR_BYTES
         if as_pairs:
             out = partial
@@ -342,8 +343,8 @@ def short_rows(width, is_float, one_hot):
             zero_count, zero_step = 0, 0
             if zeros.rank > 0:
                 zero_count, zero_step, _ = axis_entries(zeros, zeros.rank - 1)
-            together = how[STORED] == BY_GROUPS and zero_count == n
-            mark = RowMarks(how[MARK], mark_step, zero_count, zero_step, together)
+            together = settings[STORED] == BY_GROUPS and zero_count == n
+            mark = RowMarks(settings[MARK], mark_step, zero_count, zero_step, together)
         size = item_size(rule.flip)
         lanes = VECTOR_BYTES // size
         together = together and step == n * size and transposes(n, rule.flip)
@@ -351,7 +352,7 @@ def short_rows(width, is_float, one_hot):
         places = found + VECTOR_BYTES
         # Rows further on, by their own bytes: by their step, those with gaps take up to twice as long.
         ahead = step * most(bytes_ahead() // (n * size), 1)
-        base, late, blanks = how[BASE], how[LATE] != 0, how[BLANKS] != 0
+        base, late, blanks = settings[BASE], settings[LATE] != 0, settings[BLANKS] != 0
         rows = ShortRows(n, step, out_step, ahead, late, base, weight, blanks, width)
         item = begin
         while item < end:
@@ -385,16 +386,16 @@ def rows(width, is_float, one_hot):
     @entry
     def chunk(walk, x, out, partial, begin, end):
         prefer_wide_vectors()
-        how, kept, reduced, marks, zeros = _tables(walk)
-        rule = rule_of(how, RULE, lane, float_lane)
+        settings, kept, reduced, marks, zeros = _tables(walk)
+        rule = rule_of(settings, RULE, lane, float_lane)
         pairs = integers(partial)
-        if how[WIDTH] == PAIR_BYTES:
+        if settings[WIDTH] == PAIR_BYTES:
             out = partial
-        parts, width, mark = how[PARTS], how[WIDTH], how[MARK]
-        contiguous, dense = how[CONTIGUOUS] != 0, how[PREFERRED_RANK] != 0
-        preference = _preference(how)
-        preferred = _preferred(walk, how)
-        blanks, past = how[BLANKS] != 0, how[PAST] != 0
+        parts, width, mark = settings[PARTS], settings[WIDTH], settings[MARK]
+        contiguous, dense = settings[CONTIGUOUS] != 0, settings[PREFERRED_RANK] != 0
+        preference = _preference(settings)
+        preferred = _preferred(walk, settings)
+        blanks, past = settings[BLANKS] != 0, settings[PAST] != 0
         volume = volume_of(zeros)
         total = volume_of(reduced)
         share = ceildiv(total, parts)
@@ -417,7 +418,7 @@ def rows(width, is_float, one_hot):
                     preference, reduced, x + offset, packed, rule, first, stop
                 )
             target = out + out_offset
-            if one_hot and zeros.rank > 0 and how[STORED] == ZEROS_FIRST:
+            if one_hot and zeros.rank > 0 and settings[STORED] == ZEROS_FIRST:
                 begin_zero, end_zero = volume * part // parts, volume * (part + 1) // parts
                 zero_positions(zeros, target, width, past, begin_zero, end_zero)
             if parts > 1:
@@ -429,7 +430,7 @@ def rows(width, is_float, one_hot):
                 index = _index(best, index, blanks, rule)
                 if not one_hot:
                     store_element(target, index, width)
-                elif how[STORED] == BY_GROUPS:
+                elif settings[STORED] == BY_GROUPS:
                     one_hot_run(target, volume, index, mark, past, rule.flip)
                 else:
                     _store_place(target, index, width, mark, marks)
@@ -453,13 +454,14 @@ def columns(width, is_float, one_hot):
     @entry
     def chunk(walk, x, out, partial, begin, end):
         prefer_wide_vectors()
-        how, kept, reduced, marks, zeros = _tables(walk)
-        rule = rule_of(how, RULE, lane, float_lane)
+        settings, kept, reduced, marks, zeros = _tables(walk)
+        rule = rule_of(settings, RULE, lane, float_lane)
         pairs = integers(partial)
         size = item_size(rule.flip)
-        tile, parts, width, mark = how[TILE], how[PARTS], how[WIDTH], how[MARK]
-        preference, blanks = _preference(how), how[BLANKS] != 0
-        contiguous, overlap = how[CONTIGUOUS] != 0, (how[OVERLAP], how[OVERLAP_INDEX])
+        tile, parts, width, mark = settings[TILE], settings[PARTS], settings[WIDTH], settings[MARK]
+        preference, blanks = _preference(settings), settings[BLANKS] != 0
+        contiguous = settings[CONTIGUOUS] != 0
+        overlap = settings[OVERLAP], settings[OVERLAP_INDEX]
         _, beside_axes = _more_tables(walk)
         beside = volume_of(beside_axes)
         block = BYTE_ROWS if size == 1 else BLOCK_ROWS
@@ -478,20 +480,20 @@ def columns(width, is_float, one_hot):
         whole = groups // across * tiles
         _, row_step, weight = axis_entries(reduced, reduced.rank - 1)
         total = volume_of(reduced)
-        stored, past = how[STORED], how[PAST] != 0
+        stored, past = settings[STORED], settings[PAST] != 0
         volume = volume_of(zeros)
         share = ceildiv(total, parts)
         # Whether the indices of a block that has all rows can be stored as they are found.
         placed = parts == 1 and beside == 1 and reduced.rank == 1
         placed = placed and (stored == BY_ROWS if one_hot else out_step == width)
-        further_apart = apart_ahead(step, size, total) if how[UNCACHED] != 0 else 0
+        further_apart = apart_ahead(step, size, total) if settings[UNCACHED] != 0 else 0
         listed_from = -1  # the first position that is listed
         rows = top_row = 0
         for item in range(begin, end):
             part, outer, column = place_of(item, whole, tiles, tile)
             columns = least(tile, across - column)
             wide = columns * beside
-            singly = how[UNCACHED] != 0 and one_by_one(row_step, wide * size)
+            singly = settings[UNCACHED] != 0 and one_by_one(row_step, wide * size)
             ahead = rows_ahead(wide * size, 1 if singly else SEARCHED_ROWS)
             offset, out_offset = unravel(kept, kept_inner, outer)
             start = x + offset + column * step
@@ -504,7 +506,7 @@ def columns(width, is_float, one_hot):
                 for run in range(volume * part // parts, volume * (part + 1) // parts):
                     zero_offset, _ = unravel(zeros, zeros.rank, run)
                     zero_run_past(
-                        target + zero_offset, columns * how[ZERO_ROWS], out_step, width, past
+                        target + zero_offset, columns * settings[ZERO_ROWS], out_step, width, past
                     )
             first = True
             while position < stop:
@@ -582,7 +584,9 @@ def columns(width, is_float, one_hot):
                     for c in range(columns):
                         index = _index(winners.keys[c], winners.indices[c], blanks, rule)
                         store_integer(rule.flip, places + c * size, index)
-                store_marked(zeros, target, places, columns, how[ZERO_ROWS], mark, past, rule.flip)
+                store_marked(
+                    zeros, target, places, columns, settings[ZERO_ROWS], mark, past, rule.flip
+                )
             elif first:
                 continue  # stored already
             elif parts > 1:
@@ -614,10 +618,10 @@ def planes(width, is_float, one_hot):
     @entry
     def chunk(walk, x, out, _partial, begin, end):
         prefer_wide_vectors()
-        how, kept, reduced, marks, _zeros = _tables(walk)
-        rule = rule_of(how, RULE, lane, float_lane)
-        size, width, blanks = item_size(rule.flip), how[WIDTH], how[BLANKS] != 0
-        past = how[PAST] != 0
+        settings, kept, reduced, marks, _zeros = _tables(walk)
+        rule = rule_of(settings, RULE, lane, float_lane)
+        size, width, blanks = item_size(rule.flip), settings[WIDTH], settings[BLANKS] != 0
+        past = settings[PAST] != 0
         inner = kept.rank - 1
         columns = axis_entry(kept, inner, AXIS_SIZE)
         outer = Axes(kept.entries, inner)
@@ -626,7 +630,7 @@ def planes(width, is_float, one_hot):
         row_bytes = columns * size
         ahead = planes_ahead(n, row_bytes) * step
         one_run = next_out == columns * width
-        together = planes_together(columns, how[LAST_COLUMNS])
+        together = planes_together(columns, settings[LAST_COLUMNS])
         line = aligned(together * row_bytes + VECTOR_BYTES)
         best = allocate(2 * line)
         where = best + line
@@ -634,7 +638,7 @@ def planes(width, is_float, one_hot):
         while item < end:
             offset, out_offset, count = run_at(outer, item, least(item + together, end))
             item += count
-            some = columns_before(item, in_row, columns, how[LAST_COLUMNS])
+            some = columns_before(item, in_row, columns, settings[LAST_COLUMNS])
             start, target = x + offset, out + out_offset
             if one_hot:
                 out_row_step = axis_entry(marks, 0, AXIS_STRIDE)
@@ -644,7 +648,7 @@ def planes(width, is_float, one_hot):
                     out_row_step,
                     weight < 0,
                     blanks,
-                    how[MARK],
+                    settings[MARK],
                     start,
                     count,
                     step,
@@ -664,7 +668,7 @@ def planes(width, is_float, one_hot):
                         stored,
                         best + at,
                         where + at,
-                        how[BASE],
+                        settings[BASE],
                         weight,
                         blanks,
                         width,
@@ -689,8 +693,8 @@ def marked(width):
     @entry
     def chunk(walk, places, out, _partial, begin, end):
         prefer_wide_vectors()
-        how, kept, _reduced, _marks, zeros = _tables(walk)
-        size, tile, past = item_size(flip), how[TILE], how[PAST] != 0
+        settings, kept, _reduced, _marks, zeros = _tables(walk)
+        size, tile, past = item_size(flip), settings[TILE], settings[PAST] != 0
         across = axis_entry(kept, kept.rank - 1, AXIS_SIZE)
         tiles = ceildiv(across, tile)
         some = allocate(aligned(tile * size) + MORE_PLACES)
@@ -703,7 +707,9 @@ def marked(width):
                 place = load_integer(flip, places + offset + column + c * size)
                 store_integer(flip, some + c * size, place)
             target = out + out_offset + column
-            store_marked(zeros, target, some, columns, how[ZERO_ROWS], how[MARK], past, flip)
+            store_marked(
+                zeros, target, some, columns, settings[ZERO_ROWS], settings[MARK], past, flip
+            )
         if past:
             drain_stores()
         release(some)
@@ -714,10 +720,10 @@ def marked(width):
 @entry
 def combine(walk, _x, out, partial, begin, end):
     """Chunk that finds the best part of each group; an item is a group."""
-    how, kept, _reduced, marks, _zeros = _tables(walk)
+    settings, kept, _reduced, marks, _zeros = _tables(walk)
     pairs, groups = integers(partial), volume_of(kept)
-    parts, width, mark, last = how[PARTS], how[WIDTH], how[MARK], how[LAST] != 0
-    blanks, blank, weight = how[BLANKS] != 0, how[RULE + 1], how[PART_WEIGHT]
+    parts, width, mark, last = settings[PARTS], settings[WIDTH], settings[MARK], settings[LAST] != 0
+    blanks, blank, weight = settings[BLANKS] != 0, settings[RULE + 1], settings[PART_WEIGHT]
     step = axis_entry(kept, kept.rank - 1, AXIS_OTHER_STRIDE)
     item = begin
     while item < end:
@@ -743,9 +749,9 @@ def zero(walk, _x, out, _partial, begin, end):
 
     The walk: ZERO_SETTINGS settings, then a table as `zeros`.
     """
-    how = integers(walk)
-    table = Axes(integers(walk + 8 * ZERO_SETTINGS), how[ZERO_RANK])
-    width, past = how[ZERO_WIDTH], how[ZERO_PAST] != 0
+    settings = integers(walk)
+    table = Axes(integers(walk + 8 * ZERO_SETTINGS), settings[ZERO_RANK])
+    width, past = settings[ZERO_WIDTH], settings[ZERO_PAST] != 0
     zero_positions(table, out, width, past, begin, end)
     if past:
         drain_stores()

@@ -113,10 +113,10 @@ def _holder(spatial, holders, axes, number):
 
 
 @helper
-def _add_shares(how, spatial, planes, line, address, n, columns, divisors, scale, ranks):
+def _add_shares(settings, spatial, planes, line, address, n, columns, divisors, scale, ranks):
     """Add what n windows of a row of each plane give to each of their elements, lane by lane."""
-    size, item_bytes, pitch = rank_size(ranks), element_size(ranks), how[PITCH]
-    step = axis_of(spatial, how[SPATIAL] - 1, COLUMNS)[STEP]
+    size, item_bytes, pitch = rank_size(ranks), element_size(ranks), settings[PITCH]
+    step = axis_of(spatial, settings[SPATIAL] - 1, COLUMNS)[STEP]
     if pitch == 1 and step != item_bytes:
         for plane in range(planes.count):
             line_at, start = line + plane * planes.line, address + plane * planes.source
@@ -160,9 +160,9 @@ def _repeat(line, count, shares, n, at, apart, window, pitch, ranks):
 
 
 @helper
-def _give_rows(how, spatial, buffers, part, planes, source, target, low, stop, ranks):
+def _give_rows(settings, spatial, buffers, part, planes, source, target, low, stop, ranks):
     """Store what the elements of a line get, in rows `low` to `stop` - 1 of each plane."""
-    inner, pitch, size = how[SPATIAL] - 1, how[PITCH], rank_size(ranks)
+    inner, pitch, size = settings[SPATIAL] - 1, settings[PITCH], rank_size(ranks)
     axis = axis_of(spatial, inner, COLUMNS)
     window, stride = axis[WINDOW], axis[STRIDE]
     held, line, doubled, rest, divisors, spare = buffers
@@ -190,7 +190,7 @@ def _give_rows(how, spatial, buffers, part, planes, source, target, low, stop, r
                 offset, divisor = _holder(spatial, held, inner, number)
                 given = source + offset
                 _add_shares(
-                    how,
+                    settings,
                     spatial,
                     added,
                     shares,
@@ -211,7 +211,9 @@ def _give_rows(how, spatial, buffers, part, planes, source, target, low, stop, r
                     _move_apart(planes, place, doubled, part.holders, stride, pitch, ranks)
                 finished, pieces = double_lines(doubled, rest, line, in_all, window, pitch, ranks)
         outputs, to = OutputBlock(1, part.count, part.lanes), target + row_out
-        write_lines(how, spatial, outputs, to, finished, planes, pieces, 0, 0, spare, ranks, None)
+        write_lines(
+            settings, spatial, outputs, to, finished, planes, pieces, 0, 0, spare, ranks, None
+        )
 
 
 def gradient(dtype, width):
@@ -226,9 +228,9 @@ def gradient(dtype, width):
 
     @entry
     def chunk(walk, x, out, _other, begin, end):
-        how, batch, spatial = pool_tables(walk)
-        before, buffer = aligned(8 * HOLDER_COLUMNS * how[SPATIAL]), how[BUFFER]
-        memory = allocate(before + how[SCRATCH])
+        settings, batch, spatial = pool_tables(walk)
+        before, buffer = aligned(8 * HOLDER_COLUMNS * settings[SPATIAL]), settings[BUFFER]
+        memory = allocate(before + settings[SCRATCH])
         line = memory + before
         buffers = Buffers(
             holders=integers(memory),
@@ -238,8 +240,8 @@ def gradient(dtype, width):
             divisors=line + 3 * buffer,
             spare=line + 4 * buffer,
         )
-        inner = how[SPATIAL] - 1
-        pitch, tile, share = how[PITCH], how[TILE], how[ROWS]
+        inner = settings[SPATIAL] - 1
+        pitch, tile, share = settings[PITCH], settings[TILE], settings[ROWS]
         axis = axis_of(spatial, inner, COLUMNS)
         n, window, stride = axis[SIZE], axis[WINDOW], axis[STRIDE]
         size, item_bytes = rank_size(ranks), element_size(ranks)
@@ -247,15 +249,15 @@ def gradient(dtype, width):
         for d in range(inner):
             rows *= axis_of(spatial, d, COLUMNS)[SIZE]
         tiles, blocks = ceildiv(n, tile), ceildiv(rows, share)
-        sets = plane_sets(how, batch, how[PLANES])
-        batch_axis = axis_of(batch, how[BATCH] - 1, BATCH_COLUMNS)
+        sets = plane_sets(settings, batch, settings[PLANES])
+        batch_axis = axis_of(batch, settings[BATCH] - 1, BATCH_COLUMNS)
         plane_x, plane_out = batch_axis[BATCH_STEP], batch_axis[BATCH_OUT]
         for item in range(begin, end):
             rest, column = split(item, tiles)
             number, low = split(rest, blocks)
             column *= tile
             low *= share
-            several = plane_set(how, batch, sets, number, item_bytes)
+            several = plane_set(settings, batch, sets, number, item_bytes)
             count = least(tile, n - column)
             start = column + axis[PADDING] - window + 1
             first = ceildiv(most(start, 0), stride)
@@ -265,8 +267,8 @@ def gradient(dtype, width):
             planes = Planes(several.count, line_bytes, plane_x, plane_out, 0, 0)
             source, target = x + several.source, out + several.out + column * axis[OUT_STEP]
             stop = least(low + share, rows)
-            _give_rows(how, spatial, buffers, part, planes, source, target, low, stop, ranks)
-        if how[PAST] != 0:
+            _give_rows(settings, spatial, buffers, part, planes, source, target, low, stop, ranks)
+        if settings[PAST] != 0:
             drain_stores()
         release(memory)
 
@@ -280,22 +282,22 @@ def gradient_whole(dtype, width):
 
     @entry
     def chunk(walk, x, out, _other, begin, end):
-        how, batch, spatial = pool_tables(walk)
-        axis = axis_of(batch, how[BATCH] - 1, BATCH_COLUMNS)
+        settings, batch, spatial = pool_tables(walk)
+        axis = axis_of(batch, settings[BATCH] - 1, BATCH_COLUMNS)
         n, step, out_step = axis[BATCH_SIZE], axis[BATCH_STEP], axis[BATCH_OUT]
-        divisor, planes = divisor_of(spatial, how[SPATIAL], 0), 1
-        for d in range(how[BATCH]):
+        divisor, planes = divisor_of(spatial, settings[SPATIAL], 0), 1
+        for d in range(settings[BATCH]):
             planes *= axis_of(batch, d, BATCH_COLUMNS)[BATCH_SIZE]
-        first, stop = begin * how[ROWS], least(end * how[ROWS], planes)
+        first, stop = begin * settings[ROWS], least(end * settings[ROWS], planes)
         while first < stop:
             row, digit = split(first, n)
             count = least(n - digit, stop - first)
-            x_offset, out_offset, _, _ = offsets_of(batch, how[BATCH] - 1, row)
+            x_offset, out_offset, _, _ = offsets_of(batch, settings[BATCH] - 1, row)
             source, target = x + x_offset + digit * step, out + out_offset + digit * out_step
             for i in range(count):
                 share = share_type(load_float(ranks, source + i * step) / divisor)
                 # Added to 0, as a line is: of -0.0 that is 0.0.
-                set_elements(ranks, target + i * out_step, how[PLANE], share + share_type(0))
+                set_elements(ranks, target + i * out_step, settings[PLANE], share + share_type(0))
             first += count
 
     return chunk
@@ -307,8 +309,8 @@ def gradient_direct(dtype):
 
     @entry
     def chunk(walk, x, out, _other, begin, end):
-        how, batch, spatial = pool_tables(walk)
-        axes, share = how[SPATIAL], how[ROWS]
+        settings, batch, spatial = pool_tables(walk)
+        axes, share = settings[SPATIAL], settings[ROWS]
         memory = allocate(8 * HOLDER_COLUMNS * axes)
         held = integers(memory)
         elements = 1
@@ -318,7 +320,7 @@ def gradient_direct(dtype):
         for item in range(begin, end):
             plane, low = split(item, blocks)
             low *= share
-            x_offset, out_offset, _, _ = offsets_of(batch, how[BATCH], plane)
+            x_offset, out_offset, _, _ = offsets_of(batch, settings[BATCH], plane)
             for row in range(low, least(low + share, elements)):
                 total, out_start, _same = _holders(spatial, axes, row, held)
                 value = 0.0

@@ -77,11 +77,11 @@ from windows import (
 
 
 @helper
-def _address(how, spatial, plane, position):
+def _address(settings, spatial, plane, position):
     """Address of the element at a position of a plane."""
-    if how[DENSE] != 0:
-        return plane + position * how[DENSE]
-    for d in range(how[SPATIAL]):
+    if settings[DENSE] != 0:
+        return plane + position * settings[DENSE]
+    for d in range(settings[SPATIAL]):
         axis = axis_of(spatial, d, COLUMNS)
         digit, position = split(position, axis[WEIGHT])
         plane += digit * axis[STEP]
@@ -102,46 +102,48 @@ def _column_major(spatial, axes, position):
 
 
 @helper
-def _scatter_elements(how, spatial, spare, target, n, ranks):
+def _scatter_elements(settings, spatial, spare, target, n, ranks):
     """Store n elements that scratch memory holds."""
-    step = axis_of(spatial, how[SPATIAL] - 1, COLUMNS)[OUT_STEP]
-    if how[PITCH] > 1:
-        step = how[LANE_OUT]
+    step = axis_of(spatial, settings[SPATIAL] - 1, COLUMNS)[OUT_STEP]
+    if settings[PITCH] > 1:
+        step = settings[LANE_OUT]
     for i in range(n):
         copy_element(target + i * step, spare + i * element_size(ranks), ranks)
 
 
 @helper
 def _scatter_found(
-    how, spatial, spare, plane, plane_step, target, index_target, base, n, blank, ranks
+    settings, spatial, spare, plane, plane_step, target, index_target, base, n, blank, ranks
 ):
     """Store n elements, and their indices, of which scratch memory holds the positions."""
-    axis = axis_of(spatial, how[SPATIAL] - 1, COLUMNS)
-    alone = how[PITCH] == 1
-    step = axis[OUT_STEP] if alone else how[LANE_OUT]
-    index_step = axis[OTHER_STEP] if alone else how[LANE_OTHER]
-    weight = 0 if alone else how[LANE_WEIGHT]
+    axis = axis_of(spatial, settings[SPATIAL] - 1, COLUMNS)
+    alone = settings[PITCH] == 1
+    step = axis[OUT_STEP] if alone else settings[LANE_OUT]
+    index_step = axis[OTHER_STEP] if alone else settings[LANE_OTHER]
+    weight = 0 if alone else settings[LANE_WEIGHT]
     for i in range(n):
         position = load_integer(np.int64(0), spare + i * 8)
         index = -1
         if position < 0:
             store_integer(blank, target + i * step, blank)
         else:
-            element = _address(how, spatial, plane + i * plane_step, position)
+            element = _address(settings, spatial, plane + i * plane_step, position)
             copy_element(target + i * step, element, ranks)
-            if how[COLUMN_MAJOR] != 0:
-                position = _column_major(spatial, how[SPATIAL], position)
+            if settings[COLUMN_MAJOR] != 0:
+                position = _column_major(spatial, settings[SPATIAL], position)
             index = base + i * weight + position
-        store_element(index_target + i * index_step, index, how[WIDTH])
+        store_element(index_target + i * index_step, index, settings[WIDTH])
 
 
 @helper
-def _store_positions(how, spatial, outputs, places, planes, line_at, pieces, _scratch, ranks, rule):
+def _store_positions(
+    settings, spatial, outputs, places, planes, line_at, pieces, _scratch, ranks, rule
+):
     """Store the positions, side by side, of an item's outputs, for the gradient: a quarter less to compile."""
-    inner = how[SPATIAL] - 1
+    inner = settings[SPATIAL] - 1
     axis, row_axis = axis_of(spatial, inner, COLUMNS), axis_of(spatial, inner - 1, COLUMNS)
-    pitch, size = how[PITCH], rank_size(ranks)
-    line, row = how[LINE] * size, row_axis[OTHER_STEP]
+    pitch, size = settings[PITCH], rank_size(ranks)
+    line, row = settings[LINE] * size, row_axis[OTHER_STEP]
     # All lines at once, each of them one run, or one by one, a run for each place.
     turns, turn_line, turn_row = 1, 0, 0
     runs, run_line, run_row, n_run = outputs.rows, line, row, outputs.columns
@@ -175,24 +177,26 @@ def _storing(indexed: bool) -> Any:
     """Store the outputs of an item, whose ranks are yet to be joined of pieces; with their indices if `indexed`."""
 
     @helper
-    def store(how, spatial, outputs, places, planes, line_at, pieces, scratch, ranks, rule):
-        inner, spare = how[SPATIAL] - 1, scratch.spare
+    def store(settings, spatial, outputs, places, planes, line_at, pieces, scratch, ranks, rule):
+        inner, spare = settings[SPATIAL] - 1, scratch.spare
         size, item_bytes = rank_size(ranks), element_size(ranks)
-        pitch, width, line = how[PITCH], how[WIDTH], how[LINE]
+        pitch, width, line = settings[PITCH], settings[WIDTH], settings[LINE]
         axis, row_axis = axis_of(spatial, inner, COLUMNS), axis_of(spatial, inner - 1, COLUMNS)
         stride, out_step, index_step = axis[STRIDE], axis[OUT_STEP], axis[OTHER_STEP]
         row_out, row_index = row_axis[OUT_STEP], row_axis[OTHER_STEP]
-        blank = narrowed(how[BLANK], rule.flip)
+        blank = narrowed(settings[BLANK], rule.flip)
         # Ranks that stand side by side, in the line and in the outputs.
         plain = out_step == item_bytes and (width == 0 or index_step == width)
         if pitch > 1:
-            plain = how[LANE_OUT] == item_bytes and (width == 0 or how[LANE_OTHER] == width)
-        plain = plain and how[COLUMN_MAJOR] == 0
+            plain = settings[LANE_OUT] == item_bytes and (
+                width == 0 or settings[LANE_OTHER] == width
+            )
+        plain = plain and settings[COLUMN_MAJOR] == 0
         # One run of all places, or one of the lanes of each place.
         runs, n_run, along, weight, plane_step = 1, outputs.columns, 0, 0, 0
         if pitch > 1:
             runs, n_run, along = outputs.columns, outputs.lanes, stride * pitch * size
-            weight, plane_step = how[LANE_WEIGHT], item_bytes
+            weight, plane_step = settings[LANE_WEIGHT], item_bytes
             pieces = Pieces(1, pieces.count, pieces.step, pieces.last)
             whole = plain and stride == 1 and outputs.lanes == pitch
             if not indexed and whole and out_step == pitch * item_bytes:
@@ -226,7 +230,7 @@ def _storing(indexed: bool) -> Any:
                     n=n_run,
                     pieces=pieces,
                 )
-                past = direct and how[PAST] != 0
+                past = direct and settings[PAST] != 0
                 if indexed:
                     some_nan = store_found(
                         Destination(to if direct else spare + n_run * 8, planes.out, run_out),
@@ -254,7 +258,7 @@ def _storing(indexed: bool) -> Any:
                 target = to + done * run_out
                 if indexed:
                     _scatter_found(
-                        how,
+                        settings,
                         spatial,
                         spare,
                         places.source + plane * planes.source,
@@ -267,7 +271,7 @@ def _storing(indexed: bool) -> Any:
                         ranks,
                     )
                 else:
-                    _scatter_elements(how, spatial, spare, target, n_run, ranks)
+                    _scatter_elements(settings, spatial, spare, target, n_run, ranks)
                 done += 1
             if some_nan and together > 1:
                 together = 1
@@ -291,14 +295,14 @@ def _store_transposed(_spatial, _tile, target, source, positions, _divisors, _no
 
 
 @helper
-def _store_winner(how, spatial, plane, position, target, index_target, base, flip):
+def _store_winner(settings, spatial, plane, position, target, index_target, base, flip):
     """Store the element at a position of a plane, and its index if indices are wanted."""
-    element = _address(how, spatial, plane, position)
+    element = _address(settings, spatial, plane, position)
     store_integer(flip, target, load_integer(flip, element))
-    if how[WIDTH] != 0:
-        if how[COLUMN_MAJOR] != 0:
-            position = _column_major(spatial, how[SPATIAL], position)
-        store_element(index_target, base + position, how[WIDTH])
+    if settings[WIDTH] != 0:
+        if settings[COLUMN_MAJOR] != 0:
+            position = _column_major(spatial, settings[SPATIAL], position)
+        store_element(index_target, base + position, settings[WIDTH])
 
 
 def direct(width, is_float):
@@ -307,13 +311,13 @@ def direct(width, is_float):
 
     @entry
     def chunk(walk, x, out, indices, begin, end):
-        how, batch, spatial = pool_tables(walk)
-        rule = rule_of(how, RULE, lane, float_lane)
-        blank = narrowed(how[BLANK], lane)
-        axes, share = how[SPATIAL], how[ROWS]
+        settings, batch, spatial = pool_tables(walk)
+        rule = rule_of(settings, RULE, lane, float_lane)
+        blank = narrowed(settings[BLANK], lane)
+        axes, share = settings[SPATIAL], settings[ROWS]
         axis = axis_of(spatial, axes - 1, COLUMNS)
         n, out_step, index_step = axis[OUT_SIZE], axis[OUT_STEP], axis[OTHER_STEP]
-        before = WINNERS_EDGES * edge_bytes(how[EDGE])
+        before = WINNERS_EDGES * edge_bytes(settings[EDGE])
         scratch = allocate(before + 8 * BOX_COLUMNS * axes)
         box = integers(scratch + before)
         outputs = 1
@@ -324,19 +328,19 @@ def direct(width, is_float):
             outer, row = split(item, blocks)
             row *= share
             stop = least(row + share, outputs)
-            x_offset, out_offset, index_offset, base = offsets_of(batch, how[BATCH], outer)
+            x_offset, out_offset, index_offset, base = offsets_of(batch, settings[BATCH], outer)
             plane = x + x_offset
             while row < stop:
                 window = window_of(spatial, axes, row, box)
                 target = out + out_offset + window.out
                 index_target = indices + index_offset + window.other
                 count = 0
-                if how[EDGE] != 0 and window.total > 0:
+                if settings[EDGE] != 0 and window.total > 0:
                     column = row % n
                     count = winners_together(
                         spatial,
                         axes,
-                        how[EDGE],
+                        settings[EDGE],
                         window,
                         column,
                         least(n - column, stop - row),
@@ -347,7 +351,7 @@ def direct(width, is_float):
                     )
                 for i in range(count):
                     _store_winner(
-                        how,
+                        settings,
                         spatial,
                         plane,
                         integers(scratch)[i],
@@ -361,13 +365,15 @@ def direct(width, is_float):
                     continue
                 if window.total == 0:
                     store_integer(rule.flip, target, blank)
-                    if how[WIDTH] != 0:
-                        store_element(index_target, -1, how[WIDTH])
+                    if settings[WIDTH] != 0:
+                        store_element(index_target, -1, settings[WIDTH])
                     continue
                 first = plane + window.offset
                 _key, place = window_winner(first, box, axes, window.total, rule)
                 position = window.position + place
-                _store_winner(how, spatial, plane, position, target, index_target, base, rule.flip)
+                _store_winner(
+                    settings, spatial, plane, position, target, index_target, base, rule.flip
+                )
         release(scratch)
 
     return chunk
@@ -382,18 +388,18 @@ def whole(width):
 
     @entry
     def chunk(walk, x, out, indices, begin, end):
-        how, batch, spatial = pool_tables(walk)
-        share, dense, index_bytes = how[ROWS], how[DENSE], how[WIDTH]
+        settings, batch, spatial = pool_tables(walk)
+        share, dense, index_bytes = settings[ROWS], settings[DENSE], settings[WIDTH]
         # Nothing of the walk is read again for each plane: 0.6 of the time.
-        plain = dense != 0 and how[COLUMN_MAJOR] == 0
-        axis = axis_of(batch, how[BATCH] - 1, BATCH_COLUMNS)
+        plain = dense != 0 and settings[COLUMN_MAJOR] == 0
+        axis = axis_of(batch, settings[BATCH] - 1, BATCH_COLUMNS)
         planes, step, weight = axis[BATCH_SIZE], axis[BATCH_STEP], axis[BATCH_WEIGHT]
         out_step, index_step = axis[BATCH_OUT], axis[BATCH_OTHER]
         blocks = ceildiv(planes, share)
         for item in range(begin, end):
             outer, first = split(item, blocks)
             first *= share
-            offsets = offsets_of(batch, how[BATCH], outer * planes + first)
+            offsets = offsets_of(batch, settings[BATCH], outer * planes + first)
             plane, target, index_target = x + offsets[0], out + offsets[1], indices + offsets[2]
             base = offsets[3]
             for _ in range(least(share, planes - first)):
@@ -402,7 +408,9 @@ def whole(width):
                     store_integer(bits, target, load_integer(bits, plane + position * dense))
                     store_element(index_target, base + position, index_bytes)
                 else:
-                    _store_winner(how, spatial, plane, position, target, index_target, base, bits)
+                    _store_winner(
+                        settings, spatial, plane, position, target, index_target, base, bits
+                    )
                 plane += step
                 target += out_step
                 index_target += index_step
@@ -416,8 +424,8 @@ def _rule_reader(width, is_float):
     lane, float_lane = lane_types(width, is_float)
 
     @helper
-    def read_rule(how):
-        return rule_of(how, RULE, lane, float_lane)
+    def read_rule(settings):
+        return rule_of(settings, RULE, lane, float_lane)
 
     return read_rule
 

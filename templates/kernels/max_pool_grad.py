@@ -150,19 +150,19 @@ def _find_windows(windows, blocks, axes, spatial):
 
 
 @helper
-def _set_finder(finder, how, spatial, windows, planes, plane_step, columns, item_bytes):
+def _set_finder(finder, settings, spatial, windows, planes, plane_step, columns, item_bytes):
     """A walk that finds the positions (without lines the elements, too) of the present windows, packed; its items.
 
     Of so many planes one after the other, each of `columns` side by side.
     """
-    axes = how[SPATIAL]
+    axes = settings[SPATIAL]
     for i in range(SETTINGS):
-        finder[i] = how[i]
+        finder[i] = settings[i]
     finder[BATCH] = 1
     finder[WIDTH] = 8
     finder[LANES], finder[LANE_OUT], finder[LANE_OTHER] = columns, item_bytes, 8
     finder[LANE_WEIGHT] = finder[PAST] = 0
-    at_once = how[PLANES] if planes > 1 else 1
+    at_once = settings[PLANES] if planes > 1 else 1
     finder[PLANES] = at_once
     place = columns
     outputs = 1
@@ -181,7 +181,7 @@ def _set_finder(finder, how, spatial, windows, planes, plane_step, columns, item
     axis[BATCH_SIZE], axis[BATCH_STEP] = planes, plane_step
     axis[BATCH_OUT], axis[BATCH_OTHER] = place * item_bytes, place * 8
     axis[BATCH_WEIGHT] = 0  # positions count anew in each
-    share, tile = how[ROWS], how[TILE]
+    share, tile = settings[ROWS], settings[TILE]
     if tile == 0:  # without lines
         return planes * ceildiv(outputs, share)
     rows = axis_of(windows, axes - 2, CUT_COLUMNS)[COUNT]
@@ -342,26 +342,26 @@ def gradient(dtype, apart, side_by_side):
 
     @entry
     def chunk(walk, x, out, gradients, begin, end):
-        how, batch, spatial = pool_tables(walk)
-        axes = how[SPATIAL]
+        settings, batch, spatial = pool_tables(walk)
+        axes = settings[SPATIAL]
         inner = axes - 1
         weights, given_steps = axis_of(spatial, 1, WEIGHT), axis_of(spatial, 1, OTHER_STEP)
         out_steps = axis_of(spatial, 1, OUT_STEP)
         size, item_bytes = rank_size(ranks), element_size(ranks)
-        pitch, given_lane_step = how[PITCH], how[LANE_OTHER]
+        pitch, given_lane_step = settings[PITCH], settings[LANE_OTHER]
         given_step = axis_of(spatial, inner, COLUMNS)[OTHER_STEP]
-        most_planes = how[SEVERAL]
-        sets = plane_sets(how, batch, most_planes)
-        batch_axis = axis_of(batch, how[BATCH] - 1, BATCH_COLUMNS)
+        most_planes = settings[SEVERAL]
+        sets = plane_sets(settings, batch, most_planes)
+        batch_axis = axis_of(batch, settings[BATCH] - 1, BATCH_COLUMNS)
         plane_x, plane_out = batch_axis[BATCH_STEP], batch_axis[BATCH_OUT]
         plane_given = batch_axis[BATCH_OTHER]
-        out_step = how[OUT_DENSE]
+        out_step = settings[OUT_DENSE]
         held = most(FOUND, pitch)
         table = 8 * CUT_COLUMNS * axes
         finder_bytes = 8 * (SETTINGS + BATCH_COLUMNS + COLUMNS * axes)
-        sum_bytes = most_planes * how[BLOCK] * pitch * size
+        sum_bytes = most_planes * settings[BLOCK] * pitch * size
         sum_bytes = 0 if apart else aligned(sum_bytes + 2 * VECTOR_BYTES)
-        spare_bytes = most(how[BLOCK], pitch) * item_bytes
+        spare_bytes = most(settings[BLOCK], pitch) * item_bytes
         box_bytes = 8 * BOX_COLUMNS * axes
         list_bytes = box_bytes + MOST_PLACES * PLACE_BYTES if side_by_side else 0
         sums = allocate(
@@ -383,12 +383,12 @@ def gradient(dtype, apart, side_by_side):
         for d in range(axes):
             axis = axis_of(blocks, d, CUT_COLUMNS)
             axis[WHOLE], axis[FIRST] = axis_of(spatial, d, COLUMNS)[SIZE], 0
-        parts = _cut(blocks, axes, how[BLOCK])
+        parts = _cut(blocks, axes, settings[BLOCK])
         for item in range(begin, end):
             number, part_of_plane = split(item, parts)
             block = _take_part(blocks, axes, part_of_plane)
             begin_at = _row_of(blocks, axes, weights, zero)
-            planes = plane_set(how, batch, sets, number, item_bytes)
+            planes = plane_set(settings, batch, sets, number, item_bytes)
             several, columns = planes.count, planes.lanes
             source, target = x + planes.source, out + planes.out
             given = gradients + planes.other
@@ -404,9 +404,9 @@ def gradient(dtype, apart, side_by_side):
             for part in range(_cut(windows, axes, held // (several * pitch))):
                 outputs = _take_part(windows, axes, part)
                 items = _set_finder(
-                    finder, how, spatial, windows, several, plane_x, columns, item_bytes
+                    finder, settings, spatial, windows, several, plane_x, columns, item_bytes
                 )
-                call(how[FIND], finder_at, source, values, found, zero, items)
+                call(settings[FIND], finder_at, source, values, found, zero, items)
                 at = found
                 n = axis_of(windows, inner, CUT_COLUMNS)[COUNT]
                 rows = outputs // n
@@ -430,7 +430,7 @@ def gradient(dtype, apart, side_by_side):
             if out_step != 0:
                 n, step = block, out_step
             # Positions as runs of lanes, or all in one run.
-            runs, length, run_out, element_out = n, columns, step, how[LANE_OUT]
+            runs, length, run_out, element_out = n, columns, step, settings[LANE_OUT]
             if pitch == 1:
                 runs, length, element_out = 1, n, step
             elif columns == pitch and element_out == item_bytes and step == pitch * item_bytes:
@@ -450,10 +450,10 @@ def gradient(dtype, apart, side_by_side):
                         length,
                         element_out,
                         spare,
-                        how[PAST] != 0,
+                        settings[PAST] != 0,
                         ranks,
                     )
-        if how[PAST] != 0:
+        if settings[PAST] != 0:
             drain_stores()
         release(sums)
 

@@ -96,15 +96,15 @@ def unpool(width):
 
     @entry
     def chunk(walk, x, out, indices, begin, end):
-        how, given = integers(walk), integers(walk + 8 * SETTINGS)
-        inner, axes, positions = how[GIVEN_AXES] - 1, how[OUT_AXES], how[POSITIONS]
-        table = axis_of(given, how[GIVEN_AXES], BATCH_COLUMNS)
+        settings, given = integers(walk), integers(walk + 8 * SETTINGS)
+        inner, axes, positions = settings[GIVEN_AXES] - 1, settings[OUT_AXES], settings[POSITIONS]
+        table = axis_of(given, settings[GIVEN_AXES], BATCH_COLUMNS)
         axis = axis_of(given, inner, BATCH_COLUMNS)
         n, step, index_step = axis[BATCH_SIZE], axis[BATCH_STEP], axis[BATCH_OTHER]
         total = n
         for d in range(inner):
             total *= axis_of(given, d, BATCH_COLUMNS)[BATCH_SIZE]
-        share, own = how[SHARE], how[GIVEN_SHARE]
+        share, own = settings[SHARE], settings[GIVEN_SHARE]
         together = 1 if own > 0 else end - begin
         stray = False
         for item in range(begin, end, together):
@@ -120,12 +120,14 @@ def unpool(width):
                     step=step,
                     indices=indices + index_offset + digit * index_step,
                     index_step=index_step,
-                    width=how[INDEX_BYTES],
+                    width=settings[INDEX_BYTES],
                     count=least(n - digit, stop - first),
                 )
-                stray |= _put(out, how[OUT_STEP], table, axes, some, low, high, positions, lane)
+                stray |= _put(
+                    out, settings[OUT_STEP], table, axes, some, low, high, positions, lane
+                )
                 first += some.count
         if stray and own > 0:
-            how[STRAY] = 1
+            settings[STRAY] = 1
 
     return chunk

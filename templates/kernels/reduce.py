@@ -114,14 +114,14 @@ def rows(dtype, operation):
     @entry
     def chunk(walk, x, out, partial, begin, end):
         prefer_wide_vectors()
-        how, kept, reduced = two_tables(walk, SETTINGS, KEPT_RANK, REDUCED_RANK)
+        settings, kept, reduced = two_tables(walk, SETTINGS, KEPT_RANK, REDUCED_RANK)
         rule = walk + 8 * RULE
         size, lane = element_bytes(fold), lane_bytes(fold)
         vector = fold_lanes(fold) * lane
         gap, result_gap = GROUPS * vector, SHORT_GROUPS * lane
         states = allocate(state_arrays(fold) * (gap + result_gap))
         results = states + state_arrays(fold) * gap
-        parts = how[PARTS]
+        parts = settings[PARTS]
         groups, total = volume_of(kept), volume_of(reduced)
         share = ceildiv(total, parts)
         _, step, out_step = axis_entries(kept, kept.rank - 1)
@@ -130,7 +130,7 @@ def rows(dtype, operation):
         short = inner == 0 and parts == 1 and n <= short_row(fold)
         short = short and n_step == size
         short_ahead = 0
-        if how[NEAR] == 0 and fetches_runs(fold, n * size):
+        if settings[NEAR] == 0 and fetches_runs(fold, n * size):
             short_ahead = step * most(bytes_ahead() // most(abs(step), 1), 1)
         together = SHORT_GROUPS if short else GROUPS
         settling = settles(fold) and share > SETTLING // size
@@ -213,14 +213,14 @@ def runs(dtype, operation):
     @entry
     def chunk(walk, x, out, partial, begin, end):
         prefer_wide_vectors()
-        how, kept, reduced = two_tables(walk, SETTINGS, KEPT_RANK, REDUCED_RANK)
+        settings, kept, reduced = two_tables(walk, SETTINGS, KEPT_RANK, REDUCED_RANK)
         rule = walk + 8 * RULE
         lane = lane_bytes(fold)
         vector = fold_lanes(fold) * lane
         gap, result_gap = SHORT_GROUPS * vector, SHORT_GROUPS * lane
         states = allocate(state_arrays(fold) * (gap + result_gap))
         results = states + state_arrays(fold) * gap
-        parts, tile = how[PARTS], how[TILE]
+        parts, tile = settings[PARTS], settings[TILE]
         inner = kept.rank - 1
         width, step, out_step = axis_entries(kept, inner)
         tiles = ceildiv(width, tile)
@@ -230,7 +230,7 @@ def runs(dtype, operation):
         positions = Axes(reduced.entries, reduced.rank - 1)
         pitch = axis_entry(reduced, reduced.rank - 2, AXIS_STRIDE)
         # Where nothing is to be fetched ahead, what is read is fetched: no branch for it.
-        ahead = 0 if how[NEAR] != 0 else pitch * most(RUNS_AHEAD // most(pitch, 1), 1)
+        ahead = 0 if settings[NEAR] != 0 else pitch * most(RUNS_AHEAD // most(pitch, 1), 1)
         total = volume_of(positions)
         share = ceildiv(total, parts)
         for item in range(begin, end):
@@ -298,10 +298,11 @@ def columns(dtype, operation):
     @entry
     def chunk(walk, x, out, partial, begin, end):
         prefer_wide_vectors()
-        how, kept, reduced = two_tables(walk, SETTINGS, KEPT_RANK, REDUCED_RANK)
+        settings, kept, reduced = two_tables(walk, SETTINGS, KEPT_RANK, REDUCED_RANK)
         rule = walk + 8 * RULE
         size, lane = element_bytes(fold), lane_bytes(fold)
-        parts, tile, beside, several = how[PARTS], how[TILE], how[BESIDE], how[SEVERAL]
+        parts, tile = settings[PARTS], settings[TILE]
+        beside, several = settings[BESIDE], settings[SEVERAL]
         gap = aligned((tile * beside * several + fold_lanes(fold) + GROUPS) * lane)
         states = allocate(state_arrays(fold) * gap + 8 * (BLOCK_ROWS + ROWS_AHEAD))
         table = states + state_arrays(fold) * gap
@@ -321,8 +322,8 @@ def columns(dtype, operation):
         n, row_step, _ = axis_entries(reduced, reduced.rank - 1)
         total = volume_of(reduced)
         share = ceildiv(total, parts)
-        partial_last = how[LAST] < beside
-        further_apart = apart_ahead(step, size, total) if how[NEAR] == 0 else 0
+        partial_last = settings[LAST] < beside
+        further_apart = apart_ahead(step, size, total) if settings[NEAR] == 0 else 0
         part, outer, column, taken = _tile_of(
             begin, whole, tiles, tile, outers, swapped, several, next_size
         )
@@ -336,8 +337,8 @@ def columns(dtype, operation):
             columns = least(tile, width - column)
             each = columns * beside
             wide = each * taken
-            singly = how[UNCACHED] != 0 and one_by_one(row_step, wide * size)
-            ahead = 0 if how[NEAR] != 0 else rows_ahead(wide * size, 1 if singly else FOLD)
+            singly = settings[UNCACHED] != 0 and one_by_one(row_step, wide * size)
+            ahead = 0 if settings[NEAR] != 0 else rows_ahead(wide * size, 1 if singly else FOLD)
             start = x + offset + column * step
             away = x + next_offset + next_column * step - start
             if partial_last:
@@ -346,15 +347,15 @@ def columns(dtype, operation):
             stop = least(position + share, total)
             first = True
             top_row = 0
-            while how[DOWN] != 0 and position < stop:
-                till = least(stop, position + how[DOWN])
+            while settings[DOWN] != 0 and position < stop:
+                till = least(stop, position + settings[DOWN])
                 row_offset, _, rows = run_at(reduced, position, till)
                 here, further = start + row_offset, ahead * row_step
                 position += rows
                 whole_rows = rows - 1 if partial_last and position % n == 0 else rows
                 fold_down(fold, rule, states, gap, first, here, whole_rows, row_step, wide, further)
                 if whole_rows < rows:
-                    here, some = here + whole_rows * row_step, columns * how[LAST]
+                    here, some = here + whole_rows * row_step, columns * settings[LAST]
                     fold_down(fold, rule, states, gap, False, here, 1, row_step, some, 0)
                 first = False
             while position < stop:
@@ -368,7 +369,7 @@ def columns(dtype, operation):
                     rows += count
                     if partial_last and position % n == 0:
                         rows -= 1
-                        last, some = table + 8 * rows, columns * how[LAST]
+                        last, some = table + 8 * rows, columns * settings[LAST]
                         fold_few(fold, rule, states, gap, False, start, last, 1, some)
                 fresh = first and not partial_last
                 if not contiguous:
@@ -427,7 +428,7 @@ def planes(dtype, operation):
     @entry
     def chunk(walk, x, out, _partial, begin, end):
         prefer_wide_vectors()
-        how, kept, reduced = two_tables(walk, SETTINGS, KEPT_RANK, REDUCED_RANK)
+        settings, kept, reduced = two_tables(walk, SETTINGS, KEPT_RANK, REDUCED_RANK)
         rule = walk + 8 * RULE
         lane = lane_bytes(fold)
         inner = kept.rank - 1
@@ -435,19 +436,19 @@ def planes(dtype, operation):
         outer = Axes(kept.entries, inner)
         in_row, step, next_out = axis_entries(kept, inner - 1)
         n, row_step, _ = axis_entries(reduced, 0)
-        together = planes_together(columns, how[LAST_COLUMNS])
+        together = planes_together(columns, settings[LAST_COLUMNS])
         gap = aligned((together * columns + fold_lanes(fold)) * lane)
         states = allocate(state_arrays(fold) * gap)
         row_bytes = columns * element_bytes(fold)
         ahead = planes_ahead(n, row_bytes) * step
         one_run = next_out == columns * out_step
         straight = out_step == element_bytes(fold) and finishes_fast(fold, columns)
-        past = how[PAST] != 0
+        past = settings[PAST] != 0
         item = begin
         while item < end:
             offset, out_offset, count = run_at(outer, item, least(item + together, end))
             item += count
-            some = columns_before(item, in_row, columns, how[LAST_COLUMNS])
+            some = columns_before(item, in_row, columns, settings[LAST_COLUMNS])
             start, target = x + offset, out + out_offset
             if straight:
                 reduce_planes(
@@ -486,8 +487,8 @@ def combine(dtype, operation):
 
     @entry
     def chunk(walk, _x, out, partial, begin, end):
-        how, kept, _reduced = two_tables(walk, SETTINGS, KEPT_RANK, REDUCED_RANK)
-        lane, groups, parts = lane_bytes(fold), volume_of(kept), how[PARTS]
+        settings, kept, _reduced = two_tables(walk, SETTINGS, KEPT_RANK, REDUCED_RANK)
+        lane, groups, parts = lane_bytes(fold), volume_of(kept), settings[PARTS]
         gap = parts * groups * lane
         first = partial + begin * lane
         for part in range(1, parts):

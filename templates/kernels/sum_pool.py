@@ -39,11 +39,11 @@ TOGETHER = 16  # rows of a window added up one by one; their sums are added to t
 
 @helper
 def _store_averages(
-    how, spatial, outputs, places, planes, line_at, pieces, scratch, ranks, _exponent
+    settings, spatial, outputs, places, planes, line_at, pieces, scratch, ranks, _exponent
 ):
     """Store the outputs of an item, of lines of sums that are to be divided."""
-    inner = how[SPATIAL] - 1
-    size, pitch = rank_size(ranks), how[PITCH]
+    inner = settings[SPATIAL] - 1
+    size, pitch = rank_size(ranks), settings[PITCH]
     # A divisor is the product of its column's and its row's.
     by_column = scratch.divisors
     by_row = by_column + outputs.columns * pitch * size
@@ -54,7 +54,7 @@ def _store_averages(
         counted = by_outer * counted_in_window(spatial, inner - 1, outputs.row + i)
         set_sums(by_row + i * size, 1, counted, ranks)
     write_lines(
-        how,
+        settings,
         spatial,
         OutputBlock(outputs.rows, outputs.columns, outputs.lanes),
         places.out,
@@ -70,14 +70,16 @@ def _store_averages(
 
 
 @helper
-def _store_norms(how, spatial, outputs, places, planes, line_at, pieces, scratch, ranks, exponent):
+def _store_norms(
+    settings, spatial, outputs, places, planes, line_at, pieces, scratch, ranks, exponent
+):
     """Store the outputs of an item, of lines of sums whose roots are wanted.
 
     Where one is not certain to be right, the int64 at the other array is set to 1: `direct` computes those anew. Here
     the code for it would be a fifth of the compilation.
     """
     doubtful = write_lines(
-        how,
+        settings,
         spatial,
         OutputBlock(outputs.rows, outputs.columns, outputs.lanes),
         places.out,
@@ -95,13 +97,13 @@ def _store_norms(how, spatial, outputs, places, planes, line_at, pieces, scratch
 
 
 @helper
-def _nothing(_how):
+def _nothing(_settings):
     return None
 
 
 @helper
-def _exponent_of(how):
-    return how[EXPONENT]
+def _exponent_of(settings):
+    return settings[EXPONENT]
 
 
 def lines(dtype, width, operation):
@@ -160,14 +162,14 @@ def direct(dtype):
 
     @entry
     def chunk(walk, x, out, _other, begin, end):
-        how, batch, spatial = pool_tables(walk)
-        axes, share = how[SPATIAL], how[ROWS]
+        settings, batch, spatial = pool_tables(walk)
+        axes, share = settings[SPATIAL], settings[ROWS]
         inner = axes - 1
         axis = axis_of(spatial, inner, COLUMNS)
         n, out_step = axis[OUT_SIZE], axis[OUT_STEP]
         reals = doubles(walk)
         p, sure_from, sure_to = reals[POWER], reals[SURE_FROM], reals[SURE_TO]
-        before = SUMS_EDGES * edge_bytes(how[EDGE]) + RUN_BYTES
+        before = SUMS_EDGES * edge_bytes(settings[EDGE]) + RUN_BYTES
         scratch = allocate(before + 8 * BOX_COLUMNS * axes)
         box = integers(scratch + before)
         outputs = 1
@@ -178,19 +180,19 @@ def direct(dtype):
             plane, position = split(item, blocks)
             position *= share
             stop = least(position + share, outputs)
-            x_offset, out_offset, _, _ = offsets_of(batch, how[BATCH], plane)
+            x_offset, out_offset, _, _ = offsets_of(batch, settings[BATCH], plane)
             while position < stop:
                 outer, column = split(position, n)
                 beside = least(n - column, stop - position)
                 target = out + out_offset + window_of(spatial, inner, outer, box).out
                 target += column * out_step
                 shared = 0
-                if how[EDGE] != 0:
+                if settings[EDGE] != 0:
                     plane_at = x + x_offset
                     shared = sums_together(
                         spatial,
                         axes,
-                        how[EDGE],
+                        settings[EDGE],
                         position,
                         column,
                         beside,
@@ -210,7 +212,7 @@ def direct(dtype):
                 if shared > 0:
                     position += shared
                     continue
-                if how[EDGE] != 0:
+                if settings[EDGE] != 0:
                     beside = 1  # the next one may share columns again
                 for i in range(beside):
                     place = target + i * out_step

@@ -1257,9 +1257,9 @@ SLACK_BYTES = NEAR_STRIDE * GAP_BYTES
 @helper
 def pool_tables(walk):
     """The settings, and the tables batch and spatial."""
-    how = integers(walk)
+    settings = integers(walk)
     batch = walk + 8 * SETTINGS
-    return how, integers(batch), integers(batch + 8 * BATCH_COLUMNS * how[BATCH])
+    return settings, integers(batch), integers(batch + 8 * BATCH_COLUMNS * settings[BATCH])
 
 
 FLOAT_BITS = {"FLOAT16": 16, "BFLOAT16": 16, "FLOAT32": 32, "FLOAT64": 64}
@@ -1606,7 +1606,7 @@ class OutputBlock(NamedTuple):
 
 @helper
 def write_lines(
-    how,
+    settings,
     spatial,
     outputs,
     target,
@@ -1624,15 +1624,15 @@ def write_lines(
     A divisor is the product of one in the line `by_column` and one in the line `by_row`.
     """
     rows, columns, lanes = outputs
-    inner = how[SPATIAL] - 1
-    size, item_bytes, pitch = rank_size(ranks), element_size(ranks), how[PITCH]
-    line_step, line_out = how[LINE] * size, axis_of(spatial, inner - 1, COLUMNS)[OUT_STEP]
+    inner = settings[SPATIAL] - 1
+    size, item_bytes, pitch = rank_size(ranks), element_size(ranks), settings[PITCH]
+    line_step, line_out = settings[LINE] * size, axis_of(spatial, inner - 1, COLUMNS)[OUT_STEP]
     step = axis_of(spatial, inner, COLUMNS)[OUT_STEP]
     # One run of a line's places for each line, or runs of the lanes of its places.
     runs, n_run, run_out, along, column_step, row_step = rows, columns, line_out, line_step, 0, size
     again = 1
     if pitch > 1:
-        whole = pieces.stride == 1 and lanes == pitch and how[LANE_OUT] == item_bytes
+        whole = pieces.stride == 1 and lanes == pitch and settings[LANE_OUT] == item_bytes
         if whole and step == pitch * item_bytes:
             n_run = columns * pitch
             step = item_bytes
@@ -1640,7 +1640,7 @@ def write_lines(
             again, runs, n_run = rows, columns, lanes
             run_out, along, row_step = step, pieces.stride * pitch * size, 0
             column_step = pitch * size
-            step = how[LANE_OUT]
+            step = settings[LANE_OUT]
         pieces = Pieces(1, pieces.count, pieces.step, pieces.last)
     plain = step == item_bytes
     together = planes.count if plain else 1
@@ -1665,7 +1665,7 @@ def write_lines(
                 RunDivisors(
                     by_column + r * column_step, column_step, scales + r * row_step, row_step
                 ),
-                plain and how[PAST] != 0,
+                plain and settings[PAST] != 0,
                 ranks,
                 exponent,
             )
@@ -1779,28 +1779,28 @@ class PlaneSets(NamedTuple):
 
 
 @helper
-def plane_sets(how, batch, most):
+def plane_sets(settings, batch, most):
     """What all items have in common, each of which has so many planes at most: two divisions less for each."""
-    size = axis_of(batch, how[BATCH] - 1, BATCH_COLUMNS)[BATCH_SIZE]
-    return PlaneSets(size, most, ceildiv(size, most), ceildiv(how[LANES], how[PITCH]))
+    size = axis_of(batch, settings[BATCH] - 1, BATCH_COLUMNS)[BATCH_SIZE]
+    return PlaneSets(size, most, ceildiv(size, most), ceildiv(settings[LANES], settings[PITCH]))
 
 
 @inlined
-def plane_set(how, batch, sets, number, item_bytes):
+def plane_set(settings, batch, sets, number, item_bytes):
     """One of the sets of planes, of PITCH lanes at most, whose elements take `item_bytes` in the input."""
-    pitch = how[PITCH]
+    pitch = settings[PITCH]
     rest, lane = split(number, sets.lanes)
     lane *= pitch
     rest, plane = split(rest, sets.planes)
     plane *= sets.most
-    source, out, other, base = offsets_of(batch, how[BATCH], rest * sets.size + plane)
+    source, out, other, base = offsets_of(batch, settings[BATCH], rest * sets.size + plane)
     return PlaneSet(
         least(sets.most, sets.size - plane),
-        least(pitch, how[LANES] - lane),
+        least(pitch, settings[LANES] - lane),
         source + lane * item_bytes,
-        out + lane * how[LANE_OUT],
-        other + lane * how[LANE_OTHER],
-        base + lane * how[LANE_WEIGHT],
+        out + lane * settings[LANE_OUT],
+        other + lane * settings[LANE_OTHER],
+        base + lane * settings[LANE_WEIGHT],
     )
 
 
@@ -1869,10 +1869,10 @@ def _holder(spatial, holders, axes, number):
 
 
 @helper
-def _add_shares(how, spatial, planes, line, address, n, columns, divisors, scale, ranks):
+def _add_shares(settings, spatial, planes, line, address, n, columns, divisors, scale, ranks):
     """Add what n windows of a row of each plane give to each of their elements, lane by lane."""
-    size, item_bytes, pitch = rank_size(ranks), element_size(ranks), how[PITCH]
-    step = axis_of(spatial, how[SPATIAL] - 1, COLUMNS)[STEP]
+    size, item_bytes, pitch = rank_size(ranks), element_size(ranks), settings[PITCH]
+    step = axis_of(spatial, settings[SPATIAL] - 1, COLUMNS)[STEP]
     if pitch == 1 and step != item_bytes:
         for plane in range(planes.count):
             line_at, start = line + plane * planes.line, address + plane * planes.source
@@ -1916,9 +1916,9 @@ def _repeat(line, count, shares, n, at, apart, window, pitch, ranks):
 
 
 @helper
-def _give_rows(how, spatial, buffers, part, planes, source, target, low, stop, ranks):
+def _give_rows(settings, spatial, buffers, part, planes, source, target, low, stop, ranks):
     """Store what the elements of a line get, in rows `low` to `stop` - 1 of each plane."""
-    inner, pitch, size = how[SPATIAL] - 1, how[PITCH], rank_size(ranks)
+    inner, pitch, size = settings[SPATIAL] - 1, settings[PITCH], rank_size(ranks)
     axis = axis_of(spatial, inner, COLUMNS)
     window, stride = axis[WINDOW], axis[STRIDE]
     held, line, doubled, rest, divisors, spare = buffers
@@ -1946,7 +1946,7 @@ def _give_rows(how, spatial, buffers, part, planes, source, target, low, stop, r
                 offset, divisor = _holder(spatial, held, inner, number)
                 given = source + offset
                 _add_shares(
-                    how,
+                    settings,
                     spatial,
                     added,
                     shares,
@@ -1967,7 +1967,9 @@ def _give_rows(how, spatial, buffers, part, planes, source, target, low, stop, r
                     _move_apart(planes, place, doubled, part.holders, stride, pitch, ranks)
                 finished, pieces = double_lines(doubled, rest, line, in_all, window, pitch, ranks)
         outputs, to = OutputBlock(1, part.count, part.lanes), target + row_out
-        write_lines(how, spatial, outputs, to, finished, planes, pieces, 0, 0, spare, ranks, None)
+        write_lines(
+            settings, spatial, outputs, to, finished, planes, pieces, 0, 0, spare, ranks, None
+        )
 
 
 def gradient(dtype, width):
@@ -1982,9 +1984,9 @@ def gradient(dtype, width):
 
     @entry
     def chunk(walk, x, out, _other, begin, end):
-        how, batch, spatial = pool_tables(walk)
-        before, buffer = aligned(8 * HOLDER_COLUMNS * how[SPATIAL]), how[BUFFER]
-        memory = allocate(before + how[SCRATCH])
+        settings, batch, spatial = pool_tables(walk)
+        before, buffer = aligned(8 * HOLDER_COLUMNS * settings[SPATIAL]), settings[BUFFER]
+        memory = allocate(before + settings[SCRATCH])
         line = memory + before
         buffers = Buffers(
             holders=integers(memory),
@@ -1994,8 +1996,8 @@ def gradient(dtype, width):
             divisors=line + 3 * buffer,
             spare=line + 4 * buffer,
         )
-        inner = how[SPATIAL] - 1
-        pitch, tile, share = how[PITCH], how[TILE], how[ROWS]
+        inner = settings[SPATIAL] - 1
+        pitch, tile, share = settings[PITCH], settings[TILE], settings[ROWS]
         axis = axis_of(spatial, inner, COLUMNS)
         n, window, stride = axis[SIZE], axis[WINDOW], axis[STRIDE]
         size, item_bytes = rank_size(ranks), element_size(ranks)
@@ -2003,15 +2005,15 @@ def gradient(dtype, width):
         for d in range(inner):
             rows *= axis_of(spatial, d, COLUMNS)[SIZE]
         tiles, blocks = ceildiv(n, tile), ceildiv(rows, share)
-        sets = plane_sets(how, batch, how[PLANES])
-        batch_axis = axis_of(batch, how[BATCH] - 1, BATCH_COLUMNS)
+        sets = plane_sets(settings, batch, settings[PLANES])
+        batch_axis = axis_of(batch, settings[BATCH] - 1, BATCH_COLUMNS)
         plane_x, plane_out = batch_axis[BATCH_STEP], batch_axis[BATCH_OUT]
         for item in range(begin, end):
             rest, column = split(item, tiles)
             number, low = split(rest, blocks)
             column *= tile
             low *= share
-            several = plane_set(how, batch, sets, number, item_bytes)
+            several = plane_set(settings, batch, sets, number, item_bytes)
             count = least(tile, n - column)
             start = column + axis[PADDING] - window + 1
             first = ceildiv(most(start, 0), stride)
@@ -2021,8 +2023,8 @@ def gradient(dtype, width):
             planes = Planes(several.count, line_bytes, plane_x, plane_out, 0, 0)
             source, target = x + several.source, out + several.out + column * axis[OUT_STEP]
             stop = least(low + share, rows)
-            _give_rows(how, spatial, buffers, part, planes, source, target, low, stop, ranks)
-        if how[PAST] != 0:
+            _give_rows(settings, spatial, buffers, part, planes, source, target, low, stop, ranks)
+        if settings[PAST] != 0:
             drain_stores()
         release(memory)
 
@@ -2036,22 +2038,22 @@ def gradient_whole(dtype, width):
 
     @entry
     def chunk(walk, x, out, _other, begin, end):
-        how, batch, spatial = pool_tables(walk)
-        axis = axis_of(batch, how[BATCH] - 1, BATCH_COLUMNS)
+        settings, batch, spatial = pool_tables(walk)
+        axis = axis_of(batch, settings[BATCH] - 1, BATCH_COLUMNS)
         n, step, out_step = axis[BATCH_SIZE], axis[BATCH_STEP], axis[BATCH_OUT]
-        divisor, planes = divisor_of(spatial, how[SPATIAL], 0), 1
-        for d in range(how[BATCH]):
+        divisor, planes = divisor_of(spatial, settings[SPATIAL], 0), 1
+        for d in range(settings[BATCH]):
             planes *= axis_of(batch, d, BATCH_COLUMNS)[BATCH_SIZE]
-        first, stop = begin * how[ROWS], least(end * how[ROWS], planes)
+        first, stop = begin * settings[ROWS], least(end * settings[ROWS], planes)
         while first < stop:
             row, digit = split(first, n)
             count = least(n - digit, stop - first)
-            x_offset, out_offset, _, _ = offsets_of(batch, how[BATCH] - 1, row)
+            x_offset, out_offset, _, _ = offsets_of(batch, settings[BATCH] - 1, row)
             source, target = x + x_offset + digit * step, out + out_offset + digit * out_step
             for i in range(count):
                 share = share_type(load_float(ranks, source + i * step) / divisor)
                 # Added to 0, as a line is: of -0.0 that is 0.0.
-                set_elements(ranks, target + i * out_step, how[PLANE], share + share_type(0))
+                set_elements(ranks, target + i * out_step, settings[PLANE], share + share_type(0))
             first += count
 
     return chunk
@@ -2063,8 +2065,8 @@ def gradient_direct(dtype):
 
     @entry
     def chunk(walk, x, out, _other, begin, end):
-        how, batch, spatial = pool_tables(walk)
-        axes, share = how[SPATIAL], how[ROWS]
+        settings, batch, spatial = pool_tables(walk)
+        axes, share = settings[SPATIAL], settings[ROWS]
         memory = allocate(8 * HOLDER_COLUMNS * axes)
         held = integers(memory)
         elements = 1
@@ -2074,7 +2076,7 @@ def gradient_direct(dtype):
         for item in range(begin, end):
             plane, low = split(item, blocks)
             low *= share
-            x_offset, out_offset, _, _ = offsets_of(batch, how[BATCH], plane)
+            x_offset, out_offset, _, _ = offsets_of(batch, settings[BATCH], plane)
             for row in range(low, least(low + share, elements)):
                 total, out_start, _same = _holders(spatial, axes, row, held)
                 value = 0.0

@@ -620,10 +620,10 @@ def lane_types(width, is_float):
 
 
 @helper
-def rule_of(how, at, lane, float_lane):
+def rule_of(settings, at, lane, float_lane):
     """The rule from setting `at` on; see lane_types."""
-    flip, nan_key = narrowed(how[at], lane), narrowed(how[at + 1], lane)
-    return Rule(flip, nan_key, narrowed(how[at + 2], float_lane))
+    flip, nan_key = narrowed(settings[at], lane), narrowed(settings[at + 1], lane)
+    return Rule(flip, nan_key, narrowed(settings[at + 2], float_lane))
 
 
 # Columns of a table, with a row for each axis, outermost first: its size, and what a step along it adds in the input,
@@ -1861,9 +1861,9 @@ SLACK_BYTES = NEAR_STRIDE * GAP_BYTES
 @helper
 def pool_tables(walk):
     """The settings, and the tables batch and spatial."""
-    how = integers(walk)
+    settings = integers(walk)
     batch = walk + 8 * SETTINGS
-    return how, integers(batch), integers(batch + 8 * BATCH_COLUMNS * how[BATCH])
+    return settings, integers(batch), integers(batch + 8 * BATCH_COLUMNS * settings[BATCH])
 
 
 FLOAT_BITS = {"FLOAT16": 16, "BFLOAT16": 16, "FLOAT32": 32, "FLOAT64": 64}
@@ -2179,15 +2179,15 @@ def double_lines(target, rest, source, n, window, unit, ranks):
 
 
 @helper
-def _fold_blocks(how, axis, folded, doubled, several, some, span, low, high, ranks):
+def _fold_blocks(settings, axis, folded, doubled, several, some, span, low, high, ranks):
     """As fold_window_rows, block by block of windows that have a row in common, to lines at `doubled`.
 
     A line has a vector at least: what is written of one beyond `high` is padding, of the next line before `low` too.
     """
     size = rank_size(ranks)
-    line = how[LINE] * size
+    line = settings[LINE] * size
     window, dilation = axis[WINDOW], axis[DILATION]
-    clear_ranks(doubled, several * some * how[LINE], ranks)
+    clear_ranks(doubled, several * some * settings[LINE], ranks)
     for first in range(dilation):
         for row in range(first, some, window * dilation):
             at = row * line + low * size
@@ -2206,14 +2206,14 @@ def _fold_blocks(how, axis, folded, doubled, several, some, span, low, high, ran
 
 
 @helper
-def fold_window_rows(how, axis, scratch, several, some, span, low, high, ranks):
+def fold_window_rows(settings, axis, scratch, several, some, span, low, high, ranks):
     """Fold lines of rows of the input, of several planes, to those of `some` rows of windows.
 
     Of a line the ranks from `low` to `high` - 1 are not padding. Returns where the lines are then, over those that were
     there or beside them.
     """
     folded, doubled, rest = scratch.lines, scratch.doubled, scratch.rest
-    size, line = rank_size(ranks), how[LINE]
+    size, line = rank_size(ranks), settings[LINE]
     window, stride, dilation = axis[WINDOW], axis[STRIDE], axis[DILATION]
     by_blocks = stride == 1 and window >= BLOCK_WINDOW and line * size >= VECTOR_BYTES
     if rest is not None:
@@ -2221,7 +2221,7 @@ def fold_window_rows(how, axis, scratch, several, some, span, low, high, ranks):
         # that of 4096 rows is below half the last place of 16 bits.
         by_blocks = by_blocks and size > element_size(ranks)
     if by_blocks:
-        _fold_blocks(how, axis, folded, doubled, several, some, span, low, high, ranks)
+        _fold_blocks(settings, axis, folded, doubled, several, some, span, low, high, ranks)
         return doubled
     source, pieces = double_lines(
         doubled, rest, folded, several * span, window, dilation * line, ranks
@@ -2404,28 +2404,28 @@ class PlaneSets(NamedTuple):
 
 
 @helper
-def plane_sets(how, batch, most):
+def plane_sets(settings, batch, most):
     """What all items have in common, each of which has so many planes at most: two divisions less for each."""
-    size = axis_of(batch, how[BATCH] - 1, BATCH_COLUMNS)[BATCH_SIZE]
-    return PlaneSets(size, most, ceildiv(size, most), ceildiv(how[LANES], how[PITCH]))
+    size = axis_of(batch, settings[BATCH] - 1, BATCH_COLUMNS)[BATCH_SIZE]
+    return PlaneSets(size, most, ceildiv(size, most), ceildiv(settings[LANES], settings[PITCH]))
 
 
 @inlined
-def plane_set(how, batch, sets, number, item_bytes):
+def plane_set(settings, batch, sets, number, item_bytes):
     """One of the sets of planes, of PITCH lanes at most, whose elements take `item_bytes` in the input."""
-    pitch = how[PITCH]
+    pitch = settings[PITCH]
     rest, lane = split(number, sets.lanes)
     lane *= pitch
     rest, plane = split(rest, sets.planes)
     plane *= sets.most
-    source, out, other, base = offsets_of(batch, how[BATCH], rest * sets.size + plane)
+    source, out, other, base = offsets_of(batch, settings[BATCH], rest * sets.size + plane)
     return PlaneSet(
         least(sets.most, sets.size - plane),
-        least(pitch, how[LANES] - lane),
+        least(pitch, settings[LANES] - lane),
         source + lane * item_bytes,
-        out + lane * how[LANE_OUT],
-        other + lane * how[LANE_OTHER],
-        base + lane * how[LANE_WEIGHT],
+        out + lane * settings[LANE_OUT],
+        other + lane * settings[LANE_OTHER],
+        base + lane * settings[LANE_WEIGHT],
     )
 
 
@@ -2546,14 +2546,14 @@ def packed_chunk(ranks, read_rule, store):
 
     @entry
     def chunk(walk, x, out, _other, begin, end):
-        how, batch, spatial = pool_tables(walk)
-        rule = read_rule(how)
-        size, line, buffer = rank_size(ranks), how[LINE], how[BUFFER]
+        settings, batch, spatial = pool_tables(walk)
+        rule = read_rule(settings)
+        size, line, buffer = rank_size(ranks), settings[LINE], settings[BUFFER]
         spread = allocate(buffers * buffer)
         doubled = spread + buffer
         rest = doubled + buffer if sums else None
-        head = integers(how[TABLE_AT])
-        entries = how[TABLE_AT] + 8 * HEAD
+        head = integers(settings[TABLE_AT])
+        entries = settings[TABLE_AT] + 8 * HEAD
         results = entries + 8 * ENTRY * head[ENTRIES]
         divisors = results + 8 * ENTRY * head[RESULTS]
         axis = axis_of(batch, 0, BATCH_COLUMNS)
@@ -2566,19 +2566,19 @@ def packed_chunk(ranks, read_rule, store):
         # Of the rows of a plane that are kept, to the last window's last: behind what is kept that is padding.
         kept = (row_axis[OUT_SIZE] - 1) * line + (axis[OUT_SIZE] - 1) * axis[STRIDE] + 1 + reach
         for item in range(begin, end):
-            first = least(item * how[PLANES], planes - how[PLANES])
+            first = least(item * settings[PLANES], planes - settings[PLANES])
             _spread_ranks(spread, x + first * step, entries, head[ENTRIES], ranks, rule)
             source, pieces = spread, Pieces(1, window, row_unit, row_reach)
             # Sums of few rows are added one by one, as by lines: results do not depend on the layout.
-            if not sums or how[TALL] != 0:
+            if not sums or settings[TALL] != 0:
                 source, pieces = double_lines(
                     doubled, rest, spread, n + row_reach, window, row_unit, ranks
                 )
-            if how[KEPT] > 0:
-                for plane in range(how[PLANES]):
+            if settings[KEPT] > 0:
+                for plane in range(settings[PLANES]):
                     fold_line(
-                        doubled + plane * how[KEPT] * size,
-                        source + plane * how[PLANE] * size,
+                        doubled + plane * settings[KEPT] * size,
+                        source + plane * settings[PLANE] * size,
                         kept,
                         pieces,
                         ranks,
@@ -2950,17 +2950,17 @@ def transposed_chunk(ranks, read_rule, store):
 
     @entry
     def chunk(walk, x, out, other, begin, end):
-        how, batch, spatial = pool_tables(walk)
-        rule = read_rule(how)
+        settings, batch, spatial = pool_tables(walk)
+        rule = read_rule(settings)
         parts = rank_parts(ranks)
-        lanes, share, tile = size // element_size(ranks), how[ROWS], how[TILE]
+        lanes, share, tile = size // element_size(ranks), settings[ROWS], settings[TILE]
         # A divisor for each output, and for each column. Vectors begin at multiples of their size: 0.8 of the time.
         before = aligned((share + 1) * tile * rank_size(ranks)) if divided else 0
-        part = how[BUFFER]
+        part = settings[BUFFER]
         divisors = allocate(before + 2 * parts * part)
         first = Ranked(divisors + before, part)
         second = Ranked(first.address + parts * part, part)
-        plane_axis = axis_of(batch, how[BATCH] - 1, BATCH_COLUMNS)
+        plane_axis = axis_of(batch, settings[BATCH] - 1, BATCH_COLUMNS)
         planes, step = plane_axis[BATCH_SIZE], plane_axis[BATCH_STEP]
         out_step = plane_axis[BATCH_OUT]
         row_axis, axis = axis_of(spatial, 0, COLUMNS), axis_of(spatial, 1, COLUMNS)
@@ -2974,7 +2974,7 @@ def transposed_chunk(ranks, read_rule, store):
             row, column = split(number, tiles)
             row *= share
             column *= tile
-            x_offset, out_offset, _, _ = offsets_of(batch, how[BATCH] - 1, outer)
+            x_offset, out_offset, _, _ = offsets_of(batch, settings[BATCH] - 1, outer)
             top, down = _windows_part(row_axis, row, least(share, row_axis[OUT_SIZE] - row))
             left, across = _windows_part(axis, column, least(tile, axis[OUT_SIZE] - column))
             # Rows an odd number of vectors apart are in different sets of the caches.
@@ -3126,14 +3126,14 @@ def _rank_apart(planes, lines, rows, fresh, ranks, rule):
 
 
 @helper
-def _rank_lines(how, spatial, box, total, table, planes, lines, rows, block, ranks, rule):
+def _rank_lines(settings, spatial, box, total, table, planes, lines, rows, block, ranks, rule):
     """Rank rows, also more of them than their tables hold."""
-    apart = how[PITCH] == 1 and rows.step != element_size(ranks)
+    apart = settings[PITCH] == 1 and rows.step != element_size(ranks)
     ranked = np.int64(0)
     while ranked < rows.count:
         more = least(rows.count - ranked, TABLE)
         if table > TABLE:
-            axes = how[SPATIAL] - 2
+            axes = settings[SPATIAL] - 2
             _fill_tables(box, spatial, axes, total, ranked, more, rows.offsets, rows.positions)
         done = np.int64(0)
         while done < more:
@@ -3158,12 +3158,24 @@ def _rank_lines(how, spatial, box, total, table, planes, lines, rows, block, ran
 
 @inlined
 def _rank_item(
-    how, spatial, window, table, line_rows, span, lanes, source, planes, scratch, block, ranks, rule
+    settings,
+    spatial,
+    window,
+    table,
+    line_rows,
+    span,
+    lanes,
+    source,
+    planes,
+    scratch,
+    block,
+    ranks,
+    rule,
 ):
     """Rank the lines of an item's planes: alike lines at once, or the runs of one line."""
-    inner = how[SPATIAL] - 1
+    inner = settings[SPATIAL] - 1
     size, item_bytes = rank_size(ranks), element_size(ranks)
-    pitch, line, tall = how[PITCH], how[LINE] * size, how[TALL] != 0
+    pitch, line, tall = settings[PITCH], settings[LINE] * size, settings[TALL] != 0
     step, row_axis = axis_of(spatial, inner, COLUMNS)[STEP], axis_of(spatial, inner - 1, COLUMNS)
     row_step, row_weight = row_axis[STEP], row_axis[WEIGHT]
     places = span.high - span.low
@@ -3171,7 +3183,7 @@ def _rank_item(
     runs, n, along = places, lanes, 0
     if pitch == 1:
         runs, n, along = 1, places, 1
-    elif how[WIDTH] == 0 and lanes == pitch and step == pitch * item_bytes:
+    elif settings[WIDTH] == 0 and lanes == pitch and step == pitch * item_bytes:
         runs, n = 1, places * pitch
     source += window.offset + (span.start + span.low) * step
     # Of lines of nothing but padding nothing is read: not even `source` need be memory of the input.
@@ -3195,7 +3207,7 @@ def _rank_item(
         for p in range(planes.count if inside == 0 and not tall else 0):
             clear_ranks(place + p * planes.line, places * pitch, ranks)
         _rank_lines(
-            how,
+            settings,
             spatial,
             scratch.box,
             window.total,
@@ -3230,12 +3242,12 @@ def _span_of(axis, column, count):
 
 
 @inlined
-def _outer_window(how, spatial, row, scratch):
+def _outer_window(settings, spatial, row, scratch):
     """The window in all axes but the last two, in the tables too, and how many elements make a rank, unless cut."""
-    outer_axes = how[SPATIAL] - 2
+    outer_axes = settings[SPATIAL] - 2
     window = window_of(spatial, outer_axes, row, scratch.box)
     table = window.total
-    if how[TALL] == 0:
+    if settings[TALL] == 0:
         table *= axis_of(spatial, outer_axes, COLUMNS)[WINDOW]
     _fill_tables(
         scratch.box,
@@ -3251,9 +3263,9 @@ def _outer_window(how, spatial, row, scratch):
 
 
 @helper
-def _join_along(how, axis, scratch, lines, planes, rows, columns, ranks):
+def _join_along(settings, axis, scratch, lines, planes, rows, columns, ranks):
     """Join lines of whole windows' rows along the last axis: where they are then, and what pieces are left."""
-    size, pitch, stride = rank_size(ranks), how[PITCH], axis[STRIDE]
+    size, pitch, stride = rank_size(ranks), settings[PITCH], axis[STRIDE]
     in_all = planes.count * (planes.line // size)
     lines, pieces = double_lines(
         scratch.doubled, scratch.rest, lines, in_all, axis[WINDOW], axis[DILATION] * pitch, ranks
@@ -3264,7 +3276,7 @@ def _join_along(how, axis, scratch, lines, planes, rows, columns, ranks):
     fold_line(scratch.doubled, lines, in_all - reach, pieces, ranks)
     for p in range(planes.count):
         place = scratch.doubled + p * planes.line
-        _thin(place, rows, how[LINE] * size, columns, stride, ranks)
+        _thin(place, rows, settings[LINE] * size, columns, stride, ranks)
     return scratch.doubled, Pieces(1, 1, 0, 0)
 
 
@@ -3272,8 +3284,8 @@ def line_chunk(ranks, read_rule, block, store):
     """Chunk that works line by line; an item is ROWS rows of a tile of a plane, or of PITCH planes side by side.
 
     Of small planes an item is several, whose lines are joined as one: 1.1 to 2 times as fast for 13 x 13 elements.
-    Positions are counted from an item's first element. `read_rule(how)` returns what ranks are made by, of `block` rows
-    of a window at once: a Rule of the greatest, p of norms, else None. `store` writes an item's outputs.
+    Positions are counted from an item's first element. `read_rule(settings)` returns what ranks are made by, of
+    `block` rows of a window at once: a Rule of the greatest, p of norms, else None. `store` writes an item's outputs.
     """
     sums = ranks.sums
     buffers = 4 if sums else 2
@@ -3281,10 +3293,11 @@ def line_chunk(ranks, read_rule, block, store):
     @entry
     def chunk(walk, x, out, indices, begin, end):
         prefer_small_code()
-        how, batch, spatial = pool_tables(walk)
-        rule = read_rule(how)
-        buffer, before = how[BUFFER], aligned(8 * (2 * TABLE + BOX_COLUMNS * how[SPATIAL]))
-        memory = allocate(before + how[SCRATCH])
+        settings, batch, spatial = pool_tables(walk)
+        rule = read_rule(settings)
+        buffer = settings[BUFFER]
+        before = aligned(8 * (2 * TABLE + BOX_COLUMNS * settings[SPATIAL]))
+        memory = allocate(before + settings[SCRATCH])
         lines = memory + before
         scratch = Scratch(
             offsets=memory,
@@ -3296,10 +3309,11 @@ def line_chunk(ranks, read_rule, block, store):
             divisors=lines + 3 * buffer if sums else None,
             spare=lines + buffers * buffer,
         )
-        inner = how[SPATIAL] - 1
+        inner = settings[SPATIAL] - 1
         size, item_bytes = rank_size(ranks), element_size(ranks)
-        pitch, tile, share, most_planes = how[PITCH], how[TILE], how[ROWS], how[PLANES]
-        tall, line = how[TALL] != 0, how[LINE]
+        pitch, tile = settings[PITCH], settings[TILE]
+        share, most_planes = settings[ROWS], settings[PLANES]
+        tall, line = settings[TALL] != 0, settings[LINE]
         gap = GAP_BYTES // size if most_planes > 1 else 0
         axis, row_axis = axis_of(spatial, inner, COLUMNS), axis_of(spatial, inner - 1, COLUMNS)
         out_n, rows, row_stride = axis[OUT_SIZE], row_axis[OUT_SIZE], row_axis[STRIDE]
@@ -3308,8 +3322,8 @@ def line_chunk(ranks, read_rule, block, store):
         for d in range(inner - 1):
             outers *= axis_of(spatial, d, COLUMNS)[OUT_SIZE]
         blocks, tiles = ceildiv(rows, share), ceildiv(out_n, tile)
-        sets = plane_sets(how, batch, most_planes)
-        batch_axis = axis_of(batch, how[BATCH] - 1, BATCH_COLUMNS)
+        sets = plane_sets(settings, batch, most_planes)
+        batch_axis = axis_of(batch, settings[BATCH] - 1, BATCH_COLUMNS)
         steps = batch_axis[BATCH_STEP], batch_axis[BATCH_OUT], batch_axis[BATCH_OTHER]
         plane_base = batch_axis[BATCH_WEIGHT]
         last_low, last_high, last_first, last_column, last_outer = -1, -1, -1, -1, -1
@@ -3323,9 +3337,9 @@ def line_chunk(ranks, read_rule, block, store):
             column *= tile
             first *= share
             columns, some = least(tile, out_n - column), least(share, rows - first)
-            several = plane_set(how, batch, sets, number, item_bytes)
+            several = plane_set(settings, batch, sets, number, item_bytes)
             if outer != last_outer:
-                window, table = _outer_window(how, spatial, outer, scratch)
+                window, table = _outer_window(settings, spatial, outer, scratch)
                 last_outer, last_first = outer, -1
             span = _span_of(axis, column, columns)
             line_rows = LineRows(first * row_stride - row_axis[PADDING], some, row_stride)
@@ -3345,7 +3359,7 @@ def line_chunk(ranks, read_rule, block, store):
             source = x + several.source
             planes = Planes(several.count, apart * size, *steps, plane_base)
             _rank_item(
-                how,
+                settings,
                 spatial,
                 window,
                 table,
@@ -3362,12 +3376,14 @@ def line_chunk(ranks, read_rule, block, store):
             joined = lines
             if tall:
                 joined = fold_window_rows(
-                    how, row_axis, scratch, several.count, some, apart, *ends, ranks
+                    settings, row_axis, scratch, several.count, some, apart, *ends, ranks
                 )
                 if joined == lines:
                     last_first = -1  # these lines are to be cleared again
                 planes = Planes(several.count, some * line * size, *steps, plane_base)
-            joined, pieces = _join_along(how, axis, scratch, joined, planes, some, columns, ranks)
+            joined, pieces = _join_along(
+                settings, axis, scratch, joined, planes, some, columns, ranks
+            )
             target, other = out + several.out + window.out, indices + several.other + window.other
             target += first * row_axis[OUT_STEP] + column * axis[OUT_STEP]
             other += first * row_axis[OTHER_STEP] + column * axis[OTHER_STEP]
@@ -3376,8 +3392,8 @@ def line_chunk(ranks, read_rule, block, store):
             outputs = Outputs(
                 outer, first, some, column, columns, several.lanes, new_column, new_place
             )
-            store(how, spatial, outputs, places, planes, joined, pieces, scratch, ranks, rule)
-        if how[PAST] != 0:
+            store(settings, spatial, outputs, places, planes, joined, pieces, scratch, ranks, rule)
+        if settings[PAST] != 0:
             drain_stores()
         release(memory)
 
@@ -3385,11 +3401,11 @@ def line_chunk(ranks, read_rule, block, store):
 
 
 @helper
-def _address(how, spatial, plane, position):
+def _address(settings, spatial, plane, position):
     """Address of the element at a position of a plane."""
-    if how[DENSE] != 0:
-        return plane + position * how[DENSE]
-    for d in range(how[SPATIAL]):
+    if settings[DENSE] != 0:
+        return plane + position * settings[DENSE]
+    for d in range(settings[SPATIAL]):
         axis = axis_of(spatial, d, COLUMNS)
         digit, position = split(position, axis[WEIGHT])
         plane += digit * axis[STEP]
@@ -3410,46 +3426,48 @@ def _column_major(spatial, axes, position):
 
 
 @helper
-def _scatter_elements(how, spatial, spare, target, n, ranks):
+def _scatter_elements(settings, spatial, spare, target, n, ranks):
     """Store n elements that scratch memory holds."""
-    step = axis_of(spatial, how[SPATIAL] - 1, COLUMNS)[OUT_STEP]
-    if how[PITCH] > 1:
-        step = how[LANE_OUT]
+    step = axis_of(spatial, settings[SPATIAL] - 1, COLUMNS)[OUT_STEP]
+    if settings[PITCH] > 1:
+        step = settings[LANE_OUT]
     for i in range(n):
         copy_element(target + i * step, spare + i * element_size(ranks), ranks)
 
 
 @helper
 def _scatter_found(
-    how, spatial, spare, plane, plane_step, target, index_target, base, n, blank, ranks
+    settings, spatial, spare, plane, plane_step, target, index_target, base, n, blank, ranks
 ):
     """Store n elements, and their indices, of which scratch memory holds the positions."""
-    axis = axis_of(spatial, how[SPATIAL] - 1, COLUMNS)
-    alone = how[PITCH] == 1
-    step = axis[OUT_STEP] if alone else how[LANE_OUT]
-    index_step = axis[OTHER_STEP] if alone else how[LANE_OTHER]
-    weight = 0 if alone else how[LANE_WEIGHT]
+    axis = axis_of(spatial, settings[SPATIAL] - 1, COLUMNS)
+    alone = settings[PITCH] == 1
+    step = axis[OUT_STEP] if alone else settings[LANE_OUT]
+    index_step = axis[OTHER_STEP] if alone else settings[LANE_OTHER]
+    weight = 0 if alone else settings[LANE_WEIGHT]
     for i in range(n):
         position = load_integer(np.int64(0), spare + i * 8)
         index = -1
         if position < 0:
             store_integer(blank, target + i * step, blank)
         else:
-            element = _address(how, spatial, plane + i * plane_step, position)
+            element = _address(settings, spatial, plane + i * plane_step, position)
             copy_element(target + i * step, element, ranks)
-            if how[COLUMN_MAJOR] != 0:
-                position = _column_major(spatial, how[SPATIAL], position)
+            if settings[COLUMN_MAJOR] != 0:
+                position = _column_major(spatial, settings[SPATIAL], position)
             index = base + i * weight + position
-        store_element(index_target + i * index_step, index, how[WIDTH])
+        store_element(index_target + i * index_step, index, settings[WIDTH])
 
 
 @helper
-def _store_positions(how, spatial, outputs, places, planes, line_at, pieces, _scratch, ranks, rule):
+def _store_positions(
+    settings, spatial, outputs, places, planes, line_at, pieces, _scratch, ranks, rule
+):
     """Store the positions, side by side, of an item's outputs, for the gradient: a quarter less to compile."""
-    inner = how[SPATIAL] - 1
+    inner = settings[SPATIAL] - 1
     axis, row_axis = axis_of(spatial, inner, COLUMNS), axis_of(spatial, inner - 1, COLUMNS)
-    pitch, size = how[PITCH], rank_size(ranks)
-    line, row = how[LINE] * size, row_axis[OTHER_STEP]
+    pitch, size = settings[PITCH], rank_size(ranks)
+    line, row = settings[LINE] * size, row_axis[OTHER_STEP]
     # All lines at once, each of them one run, or one by one, a run for each place.
     turns, turn_line, turn_row = 1, 0, 0
     runs, run_line, run_row, n_run = outputs.rows, line, row, outputs.columns
@@ -3483,24 +3501,26 @@ def _storing(indexed: bool) -> Any:
     """Store the outputs of an item, whose ranks are yet to be joined of pieces; with their indices if `indexed`."""
 
     @helper
-    def store(how, spatial, outputs, places, planes, line_at, pieces, scratch, ranks, rule):
-        inner, spare = how[SPATIAL] - 1, scratch.spare
+    def store(settings, spatial, outputs, places, planes, line_at, pieces, scratch, ranks, rule):
+        inner, spare = settings[SPATIAL] - 1, scratch.spare
         size, item_bytes = rank_size(ranks), element_size(ranks)
-        pitch, width, line = how[PITCH], how[WIDTH], how[LINE]
+        pitch, width, line = settings[PITCH], settings[WIDTH], settings[LINE]
         axis, row_axis = axis_of(spatial, inner, COLUMNS), axis_of(spatial, inner - 1, COLUMNS)
         stride, out_step, index_step = axis[STRIDE], axis[OUT_STEP], axis[OTHER_STEP]
         row_out, row_index = row_axis[OUT_STEP], row_axis[OTHER_STEP]
-        blank = narrowed(how[BLANK], rule.flip)
+        blank = narrowed(settings[BLANK], rule.flip)
         # Ranks that stand side by side, in the line and in the outputs.
         plain = out_step == item_bytes and (width == 0 or index_step == width)
         if pitch > 1:
-            plain = how[LANE_OUT] == item_bytes and (width == 0 or how[LANE_OTHER] == width)
-        plain = plain and how[COLUMN_MAJOR] == 0
+            plain = settings[LANE_OUT] == item_bytes and (
+                width == 0 or settings[LANE_OTHER] == width
+            )
+        plain = plain and settings[COLUMN_MAJOR] == 0
         # One run of all places, or one of the lanes of each place.
         runs, n_run, along, weight, plane_step = 1, outputs.columns, 0, 0, 0
         if pitch > 1:
             runs, n_run, along = outputs.columns, outputs.lanes, stride * pitch * size
-            weight, plane_step = how[LANE_WEIGHT], item_bytes
+            weight, plane_step = settings[LANE_WEIGHT], item_bytes
             pieces = Pieces(1, pieces.count, pieces.step, pieces.last)
             whole = plain and stride == 1 and outputs.lanes == pitch
             if not indexed and whole and out_step == pitch * item_bytes:
@@ -3534,7 +3554,7 @@ def _storing(indexed: bool) -> Any:
                     n=n_run,
                     pieces=pieces,
                 )
-                past = direct and how[PAST] != 0
+                past = direct and settings[PAST] != 0
                 if indexed:
                     some_nan = store_found(
                         Destination(to if direct else spare + n_run * 8, planes.out, run_out),
@@ -3562,7 +3582,7 @@ def _storing(indexed: bool) -> Any:
                 target = to + done * run_out
                 if indexed:
                     _scatter_found(
-                        how,
+                        settings,
                         spatial,
                         spare,
                         places.source + plane * planes.source,
@@ -3575,7 +3595,7 @@ def _storing(indexed: bool) -> Any:
                         ranks,
                     )
                 else:
-                    _scatter_elements(how, spatial, spare, target, n_run, ranks)
+                    _scatter_elements(settings, spatial, spare, target, n_run, ranks)
                 done += 1
             if some_nan and together > 1:
                 together = 1
@@ -3599,14 +3619,14 @@ def _store_transposed(_spatial, _tile, target, source, positions, _divisors, _no
 
 
 @helper
-def _store_winner(how, spatial, plane, position, target, index_target, base, flip):
+def _store_winner(settings, spatial, plane, position, target, index_target, base, flip):
     """Store the element at a position of a plane, and its index if indices are wanted."""
-    element = _address(how, spatial, plane, position)
+    element = _address(settings, spatial, plane, position)
     store_integer(flip, target, load_integer(flip, element))
-    if how[WIDTH] != 0:
-        if how[COLUMN_MAJOR] != 0:
-            position = _column_major(spatial, how[SPATIAL], position)
-        store_element(index_target, base + position, how[WIDTH])
+    if settings[WIDTH] != 0:
+        if settings[COLUMN_MAJOR] != 0:
+            position = _column_major(spatial, settings[SPATIAL], position)
+        store_element(index_target, base + position, settings[WIDTH])
 
 
 def direct(width, is_float):
@@ -3615,13 +3635,13 @@ def direct(width, is_float):
 
     @entry
     def chunk(walk, x, out, indices, begin, end):
-        how, batch, spatial = pool_tables(walk)
-        rule = rule_of(how, RULE, lane, float_lane)
-        blank = narrowed(how[BLANK], lane)
-        axes, share = how[SPATIAL], how[ROWS]
+        settings, batch, spatial = pool_tables(walk)
+        rule = rule_of(settings, RULE, lane, float_lane)
+        blank = narrowed(settings[BLANK], lane)
+        axes, share = settings[SPATIAL], settings[ROWS]
         axis = axis_of(spatial, axes - 1, COLUMNS)
         n, out_step, index_step = axis[OUT_SIZE], axis[OUT_STEP], axis[OTHER_STEP]
-        before = WINNERS_EDGES * edge_bytes(how[EDGE])
+        before = WINNERS_EDGES * edge_bytes(settings[EDGE])
         scratch = allocate(before + 8 * BOX_COLUMNS * axes)
         box = integers(scratch + before)
         outputs = 1
@@ -3632,19 +3652,19 @@ def direct(width, is_float):
             outer, row = split(item, blocks)
             row *= share
             stop = least(row + share, outputs)
-            x_offset, out_offset, index_offset, base = offsets_of(batch, how[BATCH], outer)
+            x_offset, out_offset, index_offset, base = offsets_of(batch, settings[BATCH], outer)
             plane = x + x_offset
             while row < stop:
                 window = window_of(spatial, axes, row, box)
                 target = out + out_offset + window.out
                 index_target = indices + index_offset + window.other
                 count = 0
-                if how[EDGE] != 0 and window.total > 0:
+                if settings[EDGE] != 0 and window.total > 0:
                     column = row % n
                     count = winners_together(
                         spatial,
                         axes,
-                        how[EDGE],
+                        settings[EDGE],
                         window,
                         column,
                         least(n - column, stop - row),
@@ -3655,7 +3675,7 @@ def direct(width, is_float):
                     )
                 for i in range(count):
                     _store_winner(
-                        how,
+                        settings,
                         spatial,
                         plane,
                         integers(scratch)[i],
@@ -3669,13 +3689,15 @@ def direct(width, is_float):
                     continue
                 if window.total == 0:
                     store_integer(rule.flip, target, blank)
-                    if how[WIDTH] != 0:
-                        store_element(index_target, -1, how[WIDTH])
+                    if settings[WIDTH] != 0:
+                        store_element(index_target, -1, settings[WIDTH])
                     continue
                 first = plane + window.offset
                 _key, place = window_winner(first, box, axes, window.total, rule)
                 position = window.position + place
-                _store_winner(how, spatial, plane, position, target, index_target, base, rule.flip)
+                _store_winner(
+                    settings, spatial, plane, position, target, index_target, base, rule.flip
+                )
         release(scratch)
 
     return chunk
@@ -3690,18 +3712,18 @@ def whole(width):
 
     @entry
     def chunk(walk, x, out, indices, begin, end):
-        how, batch, spatial = pool_tables(walk)
-        share, dense, index_bytes = how[ROWS], how[DENSE], how[WIDTH]
+        settings, batch, spatial = pool_tables(walk)
+        share, dense, index_bytes = settings[ROWS], settings[DENSE], settings[WIDTH]
         # Nothing of the walk is read again for each plane: 0.6 of the time.
-        plain = dense != 0 and how[COLUMN_MAJOR] == 0
-        axis = axis_of(batch, how[BATCH] - 1, BATCH_COLUMNS)
+        plain = dense != 0 and settings[COLUMN_MAJOR] == 0
+        axis = axis_of(batch, settings[BATCH] - 1, BATCH_COLUMNS)
         planes, step, weight = axis[BATCH_SIZE], axis[BATCH_STEP], axis[BATCH_WEIGHT]
         out_step, index_step = axis[BATCH_OUT], axis[BATCH_OTHER]
         blocks = ceildiv(planes, share)
         for item in range(begin, end):
             outer, first = split(item, blocks)
             first *= share
-            offsets = offsets_of(batch, how[BATCH], outer * planes + first)
+            offsets = offsets_of(batch, settings[BATCH], outer * planes + first)
             plane, target, index_target = x + offsets[0], out + offsets[1], indices + offsets[2]
             base = offsets[3]
             for _ in range(least(share, planes - first)):
@@ -3710,7 +3732,9 @@ def whole(width):
                     store_integer(bits, target, load_integer(bits, plane + position * dense))
                     store_element(index_target, base + position, index_bytes)
                 else:
-                    _store_winner(how, spatial, plane, position, target, index_target, base, bits)
+                    _store_winner(
+                        settings, spatial, plane, position, target, index_target, base, bits
+                    )
                 plane += step
                 target += out_step
                 index_target += index_step
@@ -3724,8 +3748,8 @@ def _rule_reader(width, is_float):
     lane, float_lane = lane_types(width, is_float)
 
     @helper
-    def read_rule(how):
-        return rule_of(how, RULE, lane, float_lane)
+    def read_rule(settings):
+        return rule_of(settings, RULE, lane, float_lane)
 
     return read_rule
 

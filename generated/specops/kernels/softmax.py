@@ -542,15 +542,16 @@ class Axes(NamedTuple):
 
 
 @inlined
-def two_tables(walk, settings, kept, reduced):
-    """The `settings` numbers a walk begins with, then its tables kept and reduced.
+def two_tables(walk, count, kept, reduced):
+    """The `count` settings a walk begins with, then its tables kept and reduced.
 
     Their ranks are the settings number `kept` and `reduced`.
     """
-    how = integers(walk)
-    kept_at = walk + 8 * settings
-    reduced_at = kept_at + AXIS_BYTES * how[kept]
-    return how, Axes(integers(kept_at), how[kept]), Axes(integers(reduced_at), how[reduced])
+    settings = integers(walk)
+    kept_at = walk + 8 * count
+    reduced_at = kept_at + AXIS_BYTES * settings[kept]
+    kept_axes = Axes(integers(kept_at), settings[kept])
+    return settings, kept_axes, Axes(integers(reduced_at), settings[reduced])
 
 
 @intrinsic
@@ -2566,11 +2567,11 @@ def short_rows(dtype):
 
     @entry
     def chunk(walk, x, out, _partial, begin, end):
-        how, kept, _reduced = two_tables(walk, SETTINGS, KEPT_RANK, REDUCED_RANK)
+        settings, kept, _reduced = two_tables(walk, SETTINGS, KEPT_RANK, REDUCED_RANK)
         lanes = lane_count(kind)
-        logarithm = how[LOGARITHM] != 0
+        logarithm = settings[LOGARITHM] != 0
         _, step, out_step = axis_entries(kept, kept.rank - 1)
-        n = how[TOTAL]
+        n = settings[TOTAL]
         # Input, output and exponentials of rows that are computed together stay in L1 (0.9 of the time).
         row_bytes = 2 * n * item_size(kind) + (n // lanes + 1) * VECTOR_BYTES
         together = TOGETHER if n <= TOGETHER * lanes else 4
@@ -2610,11 +2611,11 @@ def narrow_rows(dtype):
 
     @entry
     def chunk(walk, x, out, _partial, begin, end):
-        how, kept, _reduced = two_tables(walk, SETTINGS, KEPT_RANK, REDUCED_RANK)
+        settings, kept, _reduced = two_tables(walk, SETTINGS, KEPT_RANK, REDUCED_RANK)
         lanes = lane_count(kind)
-        logarithm = how[LOGARITHM] != 0
+        logarithm = settings[LOGARITHM] != 0
         _, step, out_step = axis_entries(kept, kept.rank - 1)
-        n = how[TOTAL]
+        n = settings[TOTAL]
         ahead = most(row_ahead(step), lanes * step)
         scratch = allocate(n * VECTOR_BYTES + lanes * TABLE_ENTRY)
         table = scratch + n * VECTOR_BYTES
@@ -2656,15 +2657,15 @@ def rows(dtype):
 
     @entry
     def chunk(walk, x, out, partial, begin, end):
-        how, kept, reduced = two_tables(walk, SETTINGS, KEPT_RANK, REDUCED_RANK)
-        past = how[PAST] != 0
-        phase, parts, block, n = how[PHASE], how[PARTS], how[BLOCK], how[TOTAL]
-        logarithm = how[LOGARITHM] != 0
+        settings, kept, reduced = two_tables(walk, SETTINGS, KEPT_RANK, REDUCED_RANK)
+        past = settings[PAST] != 0
+        phase, parts, block, n = settings[PHASE], settings[PARTS], settings[BLOCK], settings[TOTAL]
+        logarithm = settings[LOGARITHM] != 0
         share = ceildiv(n, parts)
         stored = parts == 1 and n <= block and not logarithm
         source = STORED if stored else LOGARITHMS if logarithm else COMPUTED
         advance = VECTOR_BYTES if stored else 0
-        in_place = how[IN_PLACE] != 0
+        in_place = settings[IN_PLACE] != 0
         vectors = 1
         if stored and not in_place:
             # Each run ends in a vector of its own.
@@ -2727,20 +2728,20 @@ class Tile(NamedTuple):
 
 
 @inlined
-def _tile_at(kind, how, kept, x, out, item):
+def _tile_at(kind, settings, kept, x, out, item):
     """A tile by its number. Vectors begin at multiples of their size if rows do (1.2 times as fast).
 
     Not where columns are runs of groups, of which a tile holds whole ones.
     """
     size, vector = item_size(kind), lane_count(kind) * item_size(kind)
-    width = how[TILE]
+    width = settings[TILE]
     inner = kept.rank - 1
     across, step, out_step = axis_entries(kept, inner)
     tiles = ceildiv(across, width)
     outer, number = split(item, tiles)
     offset, out_offset = unravel(kept, inner, outer)
     skew = (x + offset) % vector
-    may_skew = step == size and out_step == size and how[RUN] == 1
+    may_skew = step == size and out_step == size and settings[RUN] == 1
     skew = skew // size if may_skew and skew % size == 0 else 0
     first = most(0, number * width - skew)  # so the first tile's first vector is short
     return Tile(
@@ -2748,7 +2749,7 @@ def _tile_at(kind, how, kept, x, out, item):
         out=out + out_offset + first * out_step,
         columns=(number * width + width - skew if number + 1 < tiles else across) - first,
         head=-skew % lane_count(kind) if number == 0 else 0,
-        group=(outer * (across // how[COPIES]) + first) // how[RUN],
+        group=(outer * (across // settings[COPIES]) + first) // settings[RUN],
     )
 
 
@@ -2762,15 +2763,15 @@ def columns(dtype):
 
     @entry
     def chunk(walk, x, out, partial, begin, end):
-        how, kept, reduced = two_tables(walk, SETTINGS, KEPT_RANK, REDUCED_RANK)
+        settings, kept, reduced = two_tables(walk, SETTINGS, KEPT_RANK, REDUCED_RANK)
         lanes = lane_count(kind)
-        phase, parts, block, n = how[PHASE], how[PARTS], how[BLOCK], how[TOTAL]
-        logarithm, past = how[LOGARITHM] != 0, how[PAST] != 0
-        copies, run = how[COPIES], how[RUN]
+        phase, parts, block, n = settings[PHASE], settings[PARTS], settings[BLOCK], settings[TOTAL]
+        logarithm, past = settings[LOGARITHM] != 0, settings[PAST] != 0
+        copies, run = settings[COPIES], settings[RUN]
         _, step, out_step = axis_entries(kept, kept.rank - 1)
         share = ceildiv(n, parts)
         source = LOGARITHMS if logarithm else COMPUTED
-        state_bytes = (how[TILE] // lanes + 3) * VECTOR_BYTES
+        state_bytes = (settings[TILE] // lanes + 3) * VECTOR_BYTES
         spare_bytes = MEASURED_ROWS * VECTOR_BYTES + 16 * (MEASURED_ROWS + LEAD_ROWS)
         table_bytes = 16 * (least(n, block) + LEAD_ROWS)
         spare = allocate(spare_bytes + 3 * state_bytes + table_bytes)
@@ -2782,7 +2783,7 @@ def columns(dtype):
         tabled = -1
         for item in range(begin, end):
             number, part = split(item, parts)
-            tile = _tile_at(kind, how, kept, x, out, number)
+            tile = _tile_at(kind, settings, kept, x, out, number)
             groups = tile.columns // copies
             pairs = partial + 16 * tile.group * parts
             first = part * share
@@ -2817,8 +2818,8 @@ def columns(dtype):
                 repeat_columns(kind, state + state_bytes, groups, copies)
             # What is fetched meanwhile: the next tile, or rows of this one that the cache did not hold.
             ahead, later = tile.x, table + 16 * WRITE_LEAD_ROWS
-            if how[NEAR] != 0:
-                ahead, later = _tile_at(kind, how, kept, x, out, number + 1).x, table
+            if settings[NEAR] != 0:
+                ahead, later = _tile_at(kind, settings, kept, x, out, number + 1).x, table
             for position in range(first, stop, block):
                 till = least(position + block + LEAD_ROWS, stop)
                 tabled = table_rows_of_tile(reduced, table, tabled, position, till)
@@ -2915,9 +2916,9 @@ def planes(dtype):
 
     @entry
     def chunk(walk, x, out, _partial, begin, end):
-        how, kept, reduced = two_tables(walk, SETTINGS, KEPT_RANK, REDUCED_RANK)
+        settings, kept, reduced = two_tables(walk, SETTINGS, KEPT_RANK, REDUCED_RANK)
         size, lanes = item_size(kind), lane_count(kind)
-        logarithm = how[LOGARITHM] != 0
+        logarithm = settings[LOGARITHM] != 0
         inner = kept.rank - 1
         columns = axis_entry(kept, inner, AXIS_SIZE)
         outer = Axes(kept.entries, inner)
@@ -2932,7 +2933,7 @@ def planes(dtype):
             offset, out_offset, count = run_at(outer, item, end)
             start, target = x + offset, out + out_offset
             item += count
-            last = columns_before(item, in_row, columns, how[LAST_COLUMNS])
+            last = columns_before(item, in_row, columns, settings[LAST_COLUMNS])
             for number in range(1, count + 1):
                 some = last if number == count else columns
                 tail = some % lanes
@@ -2990,8 +2991,8 @@ def planes(dtype):
 @entry
 def combine(walk, _x, _out, partial, begin, end):
     """Chunk that leaves the (top, factor) of each group at its first part; an item is a group."""
-    how = integers(walk)
-    parts, logarithm = how[PARTS], how[LOGARITHM] != 0
+    settings = integers(walk)
+    parts, logarithm = settings[PARTS], settings[LOGARITHM] != 0
     for group in range(begin, end):
         place = 2 * group * parts
         top = load_double(partial, place)

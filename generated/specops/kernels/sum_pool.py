@@ -1638,9 +1638,9 @@ SLACK_BYTES = NEAR_STRIDE * GAP_BYTES
 @helper
 def pool_tables(walk):
     """The settings, and the tables batch and spatial."""
-    how = integers(walk)
+    settings = integers(walk)
     batch = walk + 8 * SETTINGS
-    return how, integers(batch), integers(batch + 8 * BATCH_COLUMNS * how[BATCH])
+    return settings, integers(batch), integers(batch + 8 * BATCH_COLUMNS * settings[BATCH])
 
 
 FLOAT_BITS = {"FLOAT16": 16, "BFLOAT16": 16, "FLOAT32": 32, "FLOAT64": 64}
@@ -1897,7 +1897,7 @@ class OutputBlock(NamedTuple):
 
 @helper
 def write_lines(
-    how,
+    settings,
     spatial,
     outputs,
     target,
@@ -1915,15 +1915,15 @@ def write_lines(
     A divisor is the product of one in the line `by_column` and one in the line `by_row`.
     """
     rows, columns, lanes = outputs
-    inner = how[SPATIAL] - 1
-    size, item_bytes, pitch = rank_size(ranks), element_size(ranks), how[PITCH]
-    line_step, line_out = how[LINE] * size, axis_of(spatial, inner - 1, COLUMNS)[OUT_STEP]
+    inner = settings[SPATIAL] - 1
+    size, item_bytes, pitch = rank_size(ranks), element_size(ranks), settings[PITCH]
+    line_step, line_out = settings[LINE] * size, axis_of(spatial, inner - 1, COLUMNS)[OUT_STEP]
     step = axis_of(spatial, inner, COLUMNS)[OUT_STEP]
     # One run of a line's places for each line, or runs of the lanes of its places.
     runs, n_run, run_out, along, column_step, row_step = rows, columns, line_out, line_step, 0, size
     again = 1
     if pitch > 1:
-        whole = pieces.stride == 1 and lanes == pitch and how[LANE_OUT] == item_bytes
+        whole = pieces.stride == 1 and lanes == pitch and settings[LANE_OUT] == item_bytes
         if whole and step == pitch * item_bytes:
             n_run = columns * pitch
             step = item_bytes
@@ -1931,7 +1931,7 @@ def write_lines(
             again, runs, n_run = rows, columns, lanes
             run_out, along, row_step = step, pieces.stride * pitch * size, 0
             column_step = pitch * size
-            step = how[LANE_OUT]
+            step = settings[LANE_OUT]
         pieces = Pieces(1, pieces.count, pieces.step, pieces.last)
     plain = step == item_bytes
     together = planes.count if plain else 1
@@ -1956,7 +1956,7 @@ def write_lines(
                 RunDivisors(
                     by_column + r * column_step, column_step, scales + r * row_step, row_step
                 ),
-                plain and how[PAST] != 0,
+                plain and settings[PAST] != 0,
                 ranks,
                 exponent,
             )
@@ -2063,15 +2063,15 @@ def double_lines(target, rest, source, n, window, unit, ranks):
 
 
 @helper
-def _fold_blocks(how, axis, folded, doubled, several, some, span, low, high, ranks):
+def _fold_blocks(settings, axis, folded, doubled, several, some, span, low, high, ranks):
     """As fold_window_rows, block by block of windows that have a row in common, to lines at `doubled`.
 
     A line has a vector at least: what is written of one beyond `high` is padding, of the next line before `low` too.
     """
     size = rank_size(ranks)
-    line = how[LINE] * size
+    line = settings[LINE] * size
     window, dilation = axis[WINDOW], axis[DILATION]
-    clear_ranks(doubled, several * some * how[LINE], ranks)
+    clear_ranks(doubled, several * some * settings[LINE], ranks)
     for first in range(dilation):
         for row in range(first, some, window * dilation):
             at = row * line + low * size
@@ -2090,14 +2090,14 @@ def _fold_blocks(how, axis, folded, doubled, several, some, span, low, high, ran
 
 
 @helper
-def fold_window_rows(how, axis, scratch, several, some, span, low, high, ranks):
+def fold_window_rows(settings, axis, scratch, several, some, span, low, high, ranks):
     """Fold lines of rows of the input, of several planes, to those of `some` rows of windows.
 
     Of a line the ranks from `low` to `high` - 1 are not padding. Returns where the lines are then, over those that were
     there or beside them.
     """
     folded, doubled, rest = scratch.lines, scratch.doubled, scratch.rest
-    size, line = rank_size(ranks), how[LINE]
+    size, line = rank_size(ranks), settings[LINE]
     window, stride, dilation = axis[WINDOW], axis[STRIDE], axis[DILATION]
     by_blocks = stride == 1 and window >= BLOCK_WINDOW and line * size >= VECTOR_BYTES
     if rest is not None:
@@ -2105,7 +2105,7 @@ def fold_window_rows(how, axis, scratch, several, some, span, low, high, ranks):
         # that of 4096 rows is below half the last place of 16 bits.
         by_blocks = by_blocks and size > element_size(ranks)
     if by_blocks:
-        _fold_blocks(how, axis, folded, doubled, several, some, span, low, high, ranks)
+        _fold_blocks(settings, axis, folded, doubled, several, some, span, low, high, ranks)
         return doubled
     source, pieces = double_lines(
         doubled, rest, folded, several * span, window, dilation * line, ranks
@@ -2365,28 +2365,28 @@ class PlaneSets(NamedTuple):
 
 
 @helper
-def plane_sets(how, batch, most):
+def plane_sets(settings, batch, most):
     """What all items have in common, each of which has so many planes at most: two divisions less for each."""
-    size = axis_of(batch, how[BATCH] - 1, BATCH_COLUMNS)[BATCH_SIZE]
-    return PlaneSets(size, most, ceildiv(size, most), ceildiv(how[LANES], how[PITCH]))
+    size = axis_of(batch, settings[BATCH] - 1, BATCH_COLUMNS)[BATCH_SIZE]
+    return PlaneSets(size, most, ceildiv(size, most), ceildiv(settings[LANES], settings[PITCH]))
 
 
 @inlined
-def plane_set(how, batch, sets, number, item_bytes):
+def plane_set(settings, batch, sets, number, item_bytes):
     """One of the sets of planes, of PITCH lanes at most, whose elements take `item_bytes` in the input."""
-    pitch = how[PITCH]
+    pitch = settings[PITCH]
     rest, lane = split(number, sets.lanes)
     lane *= pitch
     rest, plane = split(rest, sets.planes)
     plane *= sets.most
-    source, out, other, base = offsets_of(batch, how[BATCH], rest * sets.size + plane)
+    source, out, other, base = offsets_of(batch, settings[BATCH], rest * sets.size + plane)
     return PlaneSet(
         least(sets.most, sets.size - plane),
-        least(pitch, how[LANES] - lane),
+        least(pitch, settings[LANES] - lane),
         source + lane * item_bytes,
-        out + lane * how[LANE_OUT],
-        other + lane * how[LANE_OTHER],
-        base + lane * how[LANE_WEIGHT],
+        out + lane * settings[LANE_OUT],
+        other + lane * settings[LANE_OTHER],
+        base + lane * settings[LANE_WEIGHT],
     )
 
 
@@ -2511,14 +2511,14 @@ def packed_chunk(ranks, read_rule, store):
 
     @entry
     def chunk(walk, x, out, _other, begin, end):
-        how, batch, spatial = pool_tables(walk)
-        rule = read_rule(how)
-        size, line, buffer = rank_size(ranks), how[LINE], how[BUFFER]
+        settings, batch, spatial = pool_tables(walk)
+        rule = read_rule(settings)
+        size, line, buffer = rank_size(ranks), settings[LINE], settings[BUFFER]
         spread = allocate(buffers * buffer)
         doubled = spread + buffer
         rest = doubled + buffer if sums else None
-        head = integers(how[TABLE_AT])
-        entries = how[TABLE_AT] + 8 * HEAD
+        head = integers(settings[TABLE_AT])
+        entries = settings[TABLE_AT] + 8 * HEAD
         results = entries + 8 * ENTRY * head[ENTRIES]
         divisors = results + 8 * ENTRY * head[RESULTS]
         axis = axis_of(batch, 0, BATCH_COLUMNS)
@@ -2531,19 +2531,19 @@ def packed_chunk(ranks, read_rule, store):
         # Of the rows of a plane that are kept, to the last window's last: behind what is kept that is padding.
         kept = (row_axis[OUT_SIZE] - 1) * line + (axis[OUT_SIZE] - 1) * axis[STRIDE] + 1 + reach
         for item in range(begin, end):
-            first = least(item * how[PLANES], planes - how[PLANES])
+            first = least(item * settings[PLANES], planes - settings[PLANES])
             _spread_ranks(spread, x + first * step, entries, head[ENTRIES], ranks, rule)
             source, pieces = spread, Pieces(1, window, row_unit, row_reach)
             # Sums of few rows are added one by one, as by lines: results do not depend on the layout.
-            if not sums or how[TALL] != 0:
+            if not sums or settings[TALL] != 0:
                 source, pieces = double_lines(
                     doubled, rest, spread, n + row_reach, window, row_unit, ranks
                 )
-            if how[KEPT] > 0:
-                for plane in range(how[PLANES]):
+            if settings[KEPT] > 0:
+                for plane in range(settings[PLANES]):
                     fold_line(
-                        doubled + plane * how[KEPT] * size,
-                        source + plane * how[PLANE] * size,
+                        doubled + plane * settings[KEPT] * size,
+                        source + plane * settings[PLANE] * size,
                         kept,
                         pieces,
                         ranks,
@@ -2934,17 +2934,17 @@ def transposed_chunk(ranks, read_rule, store):
 
     @entry
     def chunk(walk, x, out, other, begin, end):
-        how, batch, spatial = pool_tables(walk)
-        rule = read_rule(how)
+        settings, batch, spatial = pool_tables(walk)
+        rule = read_rule(settings)
         parts = rank_parts(ranks)
-        lanes, share, tile = size // element_size(ranks), how[ROWS], how[TILE]
+        lanes, share, tile = size // element_size(ranks), settings[ROWS], settings[TILE]
         # A divisor for each output, and for each column. Vectors begin at multiples of their size: 0.8 of the time.
         before = aligned((share + 1) * tile * rank_size(ranks)) if divided else 0
-        part = how[BUFFER]
+        part = settings[BUFFER]
         divisors = allocate(before + 2 * parts * part)
         first = Ranked(divisors + before, part)
         second = Ranked(first.address + parts * part, part)
-        plane_axis = axis_of(batch, how[BATCH] - 1, BATCH_COLUMNS)
+        plane_axis = axis_of(batch, settings[BATCH] - 1, BATCH_COLUMNS)
         planes, step = plane_axis[BATCH_SIZE], plane_axis[BATCH_STEP]
         out_step = plane_axis[BATCH_OUT]
         row_axis, axis = axis_of(spatial, 0, COLUMNS), axis_of(spatial, 1, COLUMNS)
@@ -2958,7 +2958,7 @@ def transposed_chunk(ranks, read_rule, store):
             row, column = split(number, tiles)
             row *= share
             column *= tile
-            x_offset, out_offset, _, _ = offsets_of(batch, how[BATCH] - 1, outer)
+            x_offset, out_offset, _, _ = offsets_of(batch, settings[BATCH] - 1, outer)
             top, down = _windows_part(row_axis, row, least(share, row_axis[OUT_SIZE] - row))
             left, across = _windows_part(axis, column, least(tile, axis[OUT_SIZE] - column))
             # Rows an odd number of vectors apart are in different sets of the caches.
@@ -3110,14 +3110,14 @@ def _rank_apart(planes, lines, rows, fresh, ranks, rule):
 
 
 @helper
-def _rank_lines(how, spatial, box, total, table, planes, lines, rows, block, ranks, rule):
+def _rank_lines(settings, spatial, box, total, table, planes, lines, rows, block, ranks, rule):
     """Rank rows, also more of them than their tables hold."""
-    apart = how[PITCH] == 1 and rows.step != element_size(ranks)
+    apart = settings[PITCH] == 1 and rows.step != element_size(ranks)
     ranked = np.int64(0)
     while ranked < rows.count:
         more = least(rows.count - ranked, TABLE)
         if table > TABLE:
-            axes = how[SPATIAL] - 2
+            axes = settings[SPATIAL] - 2
             _fill_tables(box, spatial, axes, total, ranked, more, rows.offsets, rows.positions)
         done = np.int64(0)
         while done < more:
@@ -3142,12 +3142,24 @@ def _rank_lines(how, spatial, box, total, table, planes, lines, rows, block, ran
 
 @inlined
 def _rank_item(
-    how, spatial, window, table, line_rows, span, lanes, source, planes, scratch, block, ranks, rule
+    settings,
+    spatial,
+    window,
+    table,
+    line_rows,
+    span,
+    lanes,
+    source,
+    planes,
+    scratch,
+    block,
+    ranks,
+    rule,
 ):
     """Rank the lines of an item's planes: alike lines at once, or the runs of one line."""
-    inner = how[SPATIAL] - 1
+    inner = settings[SPATIAL] - 1
     size, item_bytes = rank_size(ranks), element_size(ranks)
-    pitch, line, tall = how[PITCH], how[LINE] * size, how[TALL] != 0
+    pitch, line, tall = settings[PITCH], settings[LINE] * size, settings[TALL] != 0
     step, row_axis = axis_of(spatial, inner, COLUMNS)[STEP], axis_of(spatial, inner - 1, COLUMNS)
     row_step, row_weight = row_axis[STEP], row_axis[WEIGHT]
     places = span.high - span.low
@@ -3155,7 +3167,7 @@ def _rank_item(
     runs, n, along = places, lanes, 0
     if pitch == 1:
         runs, n, along = 1, places, 1
-    elif how[WIDTH] == 0 and lanes == pitch and step == pitch * item_bytes:
+    elif settings[WIDTH] == 0 and lanes == pitch and step == pitch * item_bytes:
         runs, n = 1, places * pitch
     source += window.offset + (span.start + span.low) * step
     # Of lines of nothing but padding nothing is read: not even `source` need be memory of the input.
@@ -3179,7 +3191,7 @@ def _rank_item(
         for p in range(planes.count if inside == 0 and not tall else 0):
             clear_ranks(place + p * planes.line, places * pitch, ranks)
         _rank_lines(
-            how,
+            settings,
             spatial,
             scratch.box,
             window.total,
@@ -3214,12 +3226,12 @@ def _span_of(axis, column, count):
 
 
 @inlined
-def _outer_window(how, spatial, row, scratch):
+def _outer_window(settings, spatial, row, scratch):
     """The window in all axes but the last two, in the tables too, and how many elements make a rank, unless cut."""
-    outer_axes = how[SPATIAL] - 2
+    outer_axes = settings[SPATIAL] - 2
     window = window_of(spatial, outer_axes, row, scratch.box)
     table = window.total
-    if how[TALL] == 0:
+    if settings[TALL] == 0:
         table *= axis_of(spatial, outer_axes, COLUMNS)[WINDOW]
     _fill_tables(
         scratch.box,
@@ -3235,9 +3247,9 @@ def _outer_window(how, spatial, row, scratch):
 
 
 @helper
-def _join_along(how, axis, scratch, lines, planes, rows, columns, ranks):
+def _join_along(settings, axis, scratch, lines, planes, rows, columns, ranks):
     """Join lines of whole windows' rows along the last axis: where they are then, and what pieces are left."""
-    size, pitch, stride = rank_size(ranks), how[PITCH], axis[STRIDE]
+    size, pitch, stride = rank_size(ranks), settings[PITCH], axis[STRIDE]
     in_all = planes.count * (planes.line // size)
     lines, pieces = double_lines(
         scratch.doubled, scratch.rest, lines, in_all, axis[WINDOW], axis[DILATION] * pitch, ranks
@@ -3248,7 +3260,7 @@ def _join_along(how, axis, scratch, lines, planes, rows, columns, ranks):
     fold_line(scratch.doubled, lines, in_all - reach, pieces, ranks)
     for p in range(planes.count):
         place = scratch.doubled + p * planes.line
-        _thin(place, rows, how[LINE] * size, columns, stride, ranks)
+        _thin(place, rows, settings[LINE] * size, columns, stride, ranks)
     return scratch.doubled, Pieces(1, 1, 0, 0)
 
 
@@ -3256,8 +3268,8 @@ def line_chunk(ranks, read_rule, block, store):
     """Chunk that works line by line; an item is ROWS rows of a tile of a plane, or of PITCH planes side by side.
 
     Of small planes an item is several, whose lines are joined as one: 1.1 to 2 times as fast for 13 x 13 elements.
-    Positions are counted from an item's first element. `read_rule(how)` returns what ranks are made by, of `block` rows
-    of a window at once: a Rule of the greatest, p of norms, else None. `store` writes an item's outputs.
+    Positions are counted from an item's first element. `read_rule(settings)` returns what ranks are made by, of
+    `block` rows of a window at once: a Rule of the greatest, p of norms, else None. `store` writes an item's outputs.
     """
     sums = ranks.sums
     buffers = 4 if sums else 2
@@ -3265,10 +3277,11 @@ def line_chunk(ranks, read_rule, block, store):
     @entry
     def chunk(walk, x, out, indices, begin, end):
         prefer_small_code()
-        how, batch, spatial = pool_tables(walk)
-        rule = read_rule(how)
-        buffer, before = how[BUFFER], aligned(8 * (2 * TABLE + BOX_COLUMNS * how[SPATIAL]))
-        memory = allocate(before + how[SCRATCH])
+        settings, batch, spatial = pool_tables(walk)
+        rule = read_rule(settings)
+        buffer = settings[BUFFER]
+        before = aligned(8 * (2 * TABLE + BOX_COLUMNS * settings[SPATIAL]))
+        memory = allocate(before + settings[SCRATCH])
         lines = memory + before
         scratch = Scratch(
             offsets=memory,
@@ -3280,10 +3293,11 @@ def line_chunk(ranks, read_rule, block, store):
             divisors=lines + 3 * buffer if sums else None,
             spare=lines + buffers * buffer,
         )
-        inner = how[SPATIAL] - 1
+        inner = settings[SPATIAL] - 1
         size, item_bytes = rank_size(ranks), element_size(ranks)
-        pitch, tile, share, most_planes = how[PITCH], how[TILE], how[ROWS], how[PLANES]
-        tall, line = how[TALL] != 0, how[LINE]
+        pitch, tile = settings[PITCH], settings[TILE]
+        share, most_planes = settings[ROWS], settings[PLANES]
+        tall, line = settings[TALL] != 0, settings[LINE]
         gap = GAP_BYTES // size if most_planes > 1 else 0
         axis, row_axis = axis_of(spatial, inner, COLUMNS), axis_of(spatial, inner - 1, COLUMNS)
         out_n, rows, row_stride = axis[OUT_SIZE], row_axis[OUT_SIZE], row_axis[STRIDE]
@@ -3292,8 +3306,8 @@ def line_chunk(ranks, read_rule, block, store):
         for d in range(inner - 1):
             outers *= axis_of(spatial, d, COLUMNS)[OUT_SIZE]
         blocks, tiles = ceildiv(rows, share), ceildiv(out_n, tile)
-        sets = plane_sets(how, batch, most_planes)
-        batch_axis = axis_of(batch, how[BATCH] - 1, BATCH_COLUMNS)
+        sets = plane_sets(settings, batch, most_planes)
+        batch_axis = axis_of(batch, settings[BATCH] - 1, BATCH_COLUMNS)
         steps = batch_axis[BATCH_STEP], batch_axis[BATCH_OUT], batch_axis[BATCH_OTHER]
         plane_base = batch_axis[BATCH_WEIGHT]
         last_low, last_high, last_first, last_column, last_outer = -1, -1, -1, -1, -1
@@ -3307,9 +3321,9 @@ def line_chunk(ranks, read_rule, block, store):
             column *= tile
             first *= share
             columns, some = least(tile, out_n - column), least(share, rows - first)
-            several = plane_set(how, batch, sets, number, item_bytes)
+            several = plane_set(settings, batch, sets, number, item_bytes)
             if outer != last_outer:
-                window, table = _outer_window(how, spatial, outer, scratch)
+                window, table = _outer_window(settings, spatial, outer, scratch)
                 last_outer, last_first = outer, -1
             span = _span_of(axis, column, columns)
             line_rows = LineRows(first * row_stride - row_axis[PADDING], some, row_stride)
@@ -3329,7 +3343,7 @@ def line_chunk(ranks, read_rule, block, store):
             source = x + several.source
             planes = Planes(several.count, apart * size, *steps, plane_base)
             _rank_item(
-                how,
+                settings,
                 spatial,
                 window,
                 table,
@@ -3346,12 +3360,14 @@ def line_chunk(ranks, read_rule, block, store):
             joined = lines
             if tall:
                 joined = fold_window_rows(
-                    how, row_axis, scratch, several.count, some, apart, *ends, ranks
+                    settings, row_axis, scratch, several.count, some, apart, *ends, ranks
                 )
                 if joined == lines:
                     last_first = -1  # these lines are to be cleared again
                 planes = Planes(several.count, some * line * size, *steps, plane_base)
-            joined, pieces = _join_along(how, axis, scratch, joined, planes, some, columns, ranks)
+            joined, pieces = _join_along(
+                settings, axis, scratch, joined, planes, some, columns, ranks
+            )
             target, other = out + several.out + window.out, indices + several.other + window.other
             target += first * row_axis[OUT_STEP] + column * axis[OUT_STEP]
             other += first * row_axis[OTHER_STEP] + column * axis[OTHER_STEP]
@@ -3360,8 +3376,8 @@ def line_chunk(ranks, read_rule, block, store):
             outputs = Outputs(
                 outer, first, some, column, columns, several.lanes, new_column, new_place
             )
-            store(how, spatial, outputs, places, planes, joined, pieces, scratch, ranks, rule)
-        if how[PAST] != 0:
+            store(settings, spatial, outputs, places, planes, joined, pieces, scratch, ranks, rule)
+        if settings[PAST] != 0:
             drain_stores()
         release(memory)
 
@@ -3764,11 +3780,11 @@ TOGETHER = 16  # rows of a window added up one by one; their sums are added to t
 
 @helper
 def _store_averages(
-    how, spatial, outputs, places, planes, line_at, pieces, scratch, ranks, _exponent
+    settings, spatial, outputs, places, planes, line_at, pieces, scratch, ranks, _exponent
 ):
     """Store the outputs of an item, of lines of sums that are to be divided."""
-    inner = how[SPATIAL] - 1
-    size, pitch = rank_size(ranks), how[PITCH]
+    inner = settings[SPATIAL] - 1
+    size, pitch = rank_size(ranks), settings[PITCH]
     # A divisor is the product of its column's and its row's.
     by_column = scratch.divisors
     by_row = by_column + outputs.columns * pitch * size
@@ -3779,7 +3795,7 @@ def _store_averages(
         counted = by_outer * counted_in_window(spatial, inner - 1, outputs.row + i)
         set_sums(by_row + i * size, 1, counted, ranks)
     write_lines(
-        how,
+        settings,
         spatial,
         OutputBlock(outputs.rows, outputs.columns, outputs.lanes),
         places.out,
@@ -3795,14 +3811,16 @@ def _store_averages(
 
 
 @helper
-def _store_norms(how, spatial, outputs, places, planes, line_at, pieces, scratch, ranks, exponent):
+def _store_norms(
+    settings, spatial, outputs, places, planes, line_at, pieces, scratch, ranks, exponent
+):
     """Store the outputs of an item, of lines of sums whose roots are wanted.
 
     Where one is not certain to be right, the int64 at the other array is set to 1: `direct` computes those anew. Here
     the code for it would be a fifth of the compilation.
     """
     doubtful = write_lines(
-        how,
+        settings,
         spatial,
         OutputBlock(outputs.rows, outputs.columns, outputs.lanes),
         places.out,
@@ -3820,13 +3838,13 @@ def _store_norms(how, spatial, outputs, places, planes, line_at, pieces, scratch
 
 
 @helper
-def _nothing(_how):
+def _nothing(_settings):
     return None
 
 
 @helper
-def _exponent_of(how):
-    return how[EXPONENT]
+def _exponent_of(settings):
+    return settings[EXPONENT]
 
 
 def lines(dtype, width, operation):
@@ -3885,14 +3903,14 @@ def direct(dtype):
 
     @entry
     def chunk(walk, x, out, _other, begin, end):
-        how, batch, spatial = pool_tables(walk)
-        axes, share = how[SPATIAL], how[ROWS]
+        settings, batch, spatial = pool_tables(walk)
+        axes, share = settings[SPATIAL], settings[ROWS]
         inner = axes - 1
         axis = axis_of(spatial, inner, COLUMNS)
         n, out_step = axis[OUT_SIZE], axis[OUT_STEP]
         reals = doubles(walk)
         p, sure_from, sure_to = reals[POWER], reals[SURE_FROM], reals[SURE_TO]
-        before = SUMS_EDGES * edge_bytes(how[EDGE]) + RUN_BYTES
+        before = SUMS_EDGES * edge_bytes(settings[EDGE]) + RUN_BYTES
         scratch = allocate(before + 8 * BOX_COLUMNS * axes)
         box = integers(scratch + before)
         outputs = 1
@@ -3903,19 +3921,19 @@ def direct(dtype):
             plane, position = split(item, blocks)
             position *= share
             stop = least(position + share, outputs)
-            x_offset, out_offset, _, _ = offsets_of(batch, how[BATCH], plane)
+            x_offset, out_offset, _, _ = offsets_of(batch, settings[BATCH], plane)
             while position < stop:
                 outer, column = split(position, n)
                 beside = least(n - column, stop - position)
                 target = out + out_offset + window_of(spatial, inner, outer, box).out
                 target += column * out_step
                 shared = 0
-                if how[EDGE] != 0:
+                if settings[EDGE] != 0:
                     plane_at = x + x_offset
                     shared = sums_together(
                         spatial,
                         axes,
-                        how[EDGE],
+                        settings[EDGE],
                         position,
                         column,
                         beside,
@@ -3935,7 +3953,7 @@ def direct(dtype):
                 if shared > 0:
                     position += shared
                     continue
-                if how[EDGE] != 0:
+                if settings[EDGE] != 0:
                     beside = 1  # the next one may share columns again
                 for i in range(beside):
                     place = target + i * out_step

@@ -55,15 +55,15 @@ def double_lines(target, rest, source, n, window, unit, ranks):
 
 
 @helper
-def _fold_blocks(how, axis, folded, doubled, several, some, span, low, high, ranks):
+def _fold_blocks(settings, axis, folded, doubled, several, some, span, low, high, ranks):
     """As fold_window_rows, block by block of windows that have a row in common, to lines at `doubled`.
 
     A line has a vector at least: what is written of one beyond `high` is padding, of the next line before `low` too.
     """
     size = rank_size(ranks)
-    line = how[LINE] * size
+    line = settings[LINE] * size
     window, dilation = axis[WINDOW], axis[DILATION]
-    clear_ranks(doubled, several * some * how[LINE], ranks)
+    clear_ranks(doubled, several * some * settings[LINE], ranks)
     for first in range(dilation):
         for row in range(first, some, window * dilation):
             at = row * line + low * size
@@ -82,14 +82,14 @@ def _fold_blocks(how, axis, folded, doubled, several, some, span, low, high, ran
 
 
 @helper
-def fold_window_rows(how, axis, scratch, several, some, span, low, high, ranks):
+def fold_window_rows(settings, axis, scratch, several, some, span, low, high, ranks):
     """Fold lines of rows of the input, of several planes, to those of `some` rows of windows.
 
     Of a line the ranks from `low` to `high` - 1 are not padding. Returns where the lines are then, over those that were
     there or beside them.
     """
     folded, doubled, rest = scratch.lines, scratch.doubled, scratch.rest
-    size, line = rank_size(ranks), how[LINE]
+    size, line = rank_size(ranks), settings[LINE]
     window, stride, dilation = axis[WINDOW], axis[STRIDE], axis[DILATION]
     by_blocks = stride == 1 and window >= BLOCK_WINDOW and line * size >= VECTOR_BYTES
     if rest is not None:
@@ -97,7 +97,7 @@ def fold_window_rows(how, axis, scratch, several, some, span, low, high, ranks):
         # that of 4096 rows is below half the last place of 16 bits.
         by_blocks = by_blocks and size > element_size(ranks)
     if by_blocks:
-        _fold_blocks(how, axis, folded, doubled, several, some, span, low, high, ranks)
+        _fold_blocks(settings, axis, folded, doubled, several, some, span, low, high, ranks)
         return doubled
     source, pieces = double_lines(
         doubled, rest, folded, several * span, window, dilation * line, ranks

@@ -32,26 +32,26 @@ class PlaneSets(NamedTuple):
 
 
 @helper
-def plane_sets(how, batch, most):
+def plane_sets(settings, batch, most):
     """What all items have in common, each of which has so many planes at most: two divisions less for each."""
-    size = axis_of(batch, how[BATCH] - 1, BATCH_COLUMNS)[BATCH_SIZE]
-    return PlaneSets(size, most, ceildiv(size, most), ceildiv(how[LANES], how[PITCH]))
+    size = axis_of(batch, settings[BATCH] - 1, BATCH_COLUMNS)[BATCH_SIZE]
+    return PlaneSets(size, most, ceildiv(size, most), ceildiv(settings[LANES], settings[PITCH]))
 
 
 @inlined
-def plane_set(how, batch, sets, number, item_bytes):
+def plane_set(settings, batch, sets, number, item_bytes):
     """One of the sets of planes, of PITCH lanes at most, whose elements take `item_bytes` in the input."""
-    pitch = how[PITCH]
+    pitch = settings[PITCH]
     rest, lane = split(number, sets.lanes)
     lane *= pitch
     rest, plane = split(rest, sets.planes)
     plane *= sets.most
-    source, out, other, base = offsets_of(batch, how[BATCH], rest * sets.size + plane)
+    source, out, other, base = offsets_of(batch, settings[BATCH], rest * sets.size + plane)
     return PlaneSet(
         least(sets.most, sets.size - plane),
-        least(pitch, how[LANES] - lane),
+        least(pitch, settings[LANES] - lane),
         source + lane * item_bytes,
-        out + lane * how[LANE_OUT],
-        other + lane * how[LANE_OTHER],
-        base + lane * how[LANE_WEIGHT],
+        out + lane * settings[LANE_OUT],
+        other + lane * settings[LANE_OTHER],
+        base + lane * settings[LANE_WEIGHT],
     )

@@ -183,14 +183,14 @@ def packed_chunk(ranks, read_rule, store):
 
     @entry
     def chunk(walk, x, out, _other, begin, end):
-        how, batch, spatial = pool_tables(walk)
-        rule = read_rule(how)
-        size, line, buffer = rank_size(ranks), how[LINE], how[BUFFER]
+        settings, batch, spatial = pool_tables(walk)
+        rule = read_rule(settings)
+        size, line, buffer = rank_size(ranks), settings[LINE], settings[BUFFER]
         spread = allocate(buffers * buffer)
         doubled = spread + buffer
         rest = doubled + buffer if sums else None
-        head = integers(how[TABLE_AT])
-        entries = how[TABLE_AT] + 8 * HEAD
+        head = integers(settings[TABLE_AT])
+        entries = settings[TABLE_AT] + 8 * HEAD
         results = entries + 8 * ENTRY * head[ENTRIES]
         divisors = results + 8 * ENTRY * head[RESULTS]
         axis = axis_of(batch, 0, BATCH_COLUMNS)
@@ -203,19 +203,19 @@ def packed_chunk(ranks, read_rule, store):
         # Of the rows of a plane that are kept, to the last window's last: behind what is kept that is padding.
         kept = (row_axis[OUT_SIZE] - 1) * line + (axis[OUT_SIZE] - 1) * axis[STRIDE] + 1 + reach
         for item in range(begin, end):
-            first = least(item * how[PLANES], planes - how[PLANES])
+            first = least(item * settings[PLANES], planes - settings[PLANES])
             _spread_ranks(spread, x + first * step, entries, head[ENTRIES], ranks, rule)
             source, pieces = spread, Pieces(1, window, row_unit, row_reach)
             # Sums of few rows are added one by one, as by lines: results do not depend on the layout.
-            if not sums or how[TALL] != 0:
+            if not sums or settings[TALL] != 0:
                 source, pieces = double_lines(
                     doubled, rest, spread, n + row_reach, window, row_unit, ranks
                 )
-            if how[KEPT] > 0:
-                for plane in range(how[PLANES]):
+            if settings[KEPT] > 0:
+                for plane in range(settings[PLANES]):
                     fold_line(
-                        doubled + plane * how[KEPT] * size,
-                        source + plane * how[PLANE] * size,
+                        doubled + plane * settings[KEPT] * size,
+                        source + plane * settings[PLANE] * size,
                         kept,
                         pieces,
                         ranks,

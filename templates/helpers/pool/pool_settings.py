@@ -48,6 +48,6 @@ SLACK_BYTES = NEAR_STRIDE * GAP_BYTES
 @helper
 def pool_tables(walk):
     """The settings, and the tables batch and spatial."""
-    how = integers(walk)
+    settings = integers(walk)
     batch = walk + 8 * SETTINGS
-    return how, integers(batch), integers(batch + 8 * BATCH_COLUMNS * how[BATCH])
+    return settings, integers(batch), integers(batch + 8 * BATCH_COLUMNS * settings[BATCH])

@@ -355,17 +355,17 @@ def transposed_chunk(ranks, read_rule, store):
 
     @entry
     def chunk(walk, x, out, other, begin, end):
-        how, batch, spatial = pool_tables(walk)
-        rule = read_rule(how)
+        settings, batch, spatial = pool_tables(walk)
+        rule = read_rule(settings)
         parts = rank_parts(ranks)
-        lanes, share, tile = size // element_size(ranks), how[ROWS], how[TILE]
+        lanes, share, tile = size // element_size(ranks), settings[ROWS], settings[TILE]
         # A divisor for each output, and for each column. Vectors begin at multiples of their size: 0.8 of the time.
         before = aligned((share + 1) * tile * rank_size(ranks)) if divided else 0
-        part = how[BUFFER]
+        part = settings[BUFFER]
         divisors = allocate(before + 2 * parts * part)
         first = Ranked(divisors + before, part)
         second = Ranked(first.address + parts * part, part)
-        plane_axis = axis_of(batch, how[BATCH] - 1, BATCH_COLUMNS)
+        plane_axis = axis_of(batch, settings[BATCH] - 1, BATCH_COLUMNS)
         planes, step = plane_axis[BATCH_SIZE], plane_axis[BATCH_STEP]
         out_step = plane_axis[BATCH_OUT]
         row_axis, axis = axis_of(spatial, 0, COLUMNS), axis_of(spatial, 1, COLUMNS)
@@ -379,7 +379,7 @@ def transposed_chunk(ranks, read_rule, store):
             row, column = split(number, tiles)
             row *= share
             column *= tile
-            x_offset, out_offset, _, _ = offsets_of(batch, how[BATCH] - 1, outer)
+            x_offset, out_offset, _, _ = offsets_of(batch, settings[BATCH] - 1, outer)
             top, down = _windows_part(row_axis, row, least(share, row_axis[OUT_SIZE] - row))
             left, across = _windows_part(axis, column, least(tile, axis[OUT_SIZE] - column))
             # Rows an odd number of vectors apart are in different sets of the caches.

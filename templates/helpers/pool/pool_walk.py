@@ -171,14 +171,14 @@ def _rank_apart(planes, lines, rows, fresh, ranks, rule):
 
 
 @helper
-def _rank_lines(how, spatial, box, total, table, planes, lines, rows, block, ranks, rule):
+def _rank_lines(settings, spatial, box, total, table, planes, lines, rows, block, ranks, rule):
     """Rank rows, also more of them than their tables hold."""
-    apart = how[PITCH] == 1 and rows.step != element_size(ranks)
+    apart = settings[PITCH] == 1 and rows.step != element_size(ranks)
     ranked = np.int64(0)
     while ranked < rows.count:
         more = least(rows.count - ranked, TABLE)
         if table > TABLE:
-            axes = how[SPATIAL] - 2
+            axes = settings[SPATIAL] - 2
             _fill_tables(box, spatial, axes, total, ranked, more, rows.offsets, rows.positions)
         done = np.int64(0)
         while done < more:
@@ -203,12 +203,24 @@ def _rank_lines(how, spatial, box, total, table, planes, lines, rows, block, ran
 
 @inlined
 def _rank_item(
-    how, spatial, window, table, line_rows, span, lanes, source, planes, scratch, block, ranks, rule
+    settings,
+    spatial,
+    window,
+    table,
+    line_rows,
+    span,
+    lanes,
+    source,
+    planes,
+    scratch,
+    block,
+    ranks,
+    rule,
 ):
     """Rank the lines of an item's planes: alike lines at once, or the runs of one line."""
-    inner = how[SPATIAL] - 1
+    inner = settings[SPATIAL] - 1
     size, item_bytes = rank_size(ranks), element_size(ranks)
-    pitch, line, tall = how[PITCH], how[LINE] * size, how[TALL] != 0
+    pitch, line, tall = settings[PITCH], settings[LINE] * size, settings[TALL] != 0
     step, row_axis = axis_of(spatial, inner, COLUMNS)[STEP], axis_of(spatial, inner - 1, COLUMNS)
     row_step, row_weight = row_axis[STEP], row_axis[WEIGHT]
     places = span.high - span.low
@@ -216,7 +228,7 @@ def _rank_item(
     runs, n, along = places, lanes, 0
     if pitch == 1:
         runs, n, along = 1, places, 1
-    elif how[WIDTH] == 0 and lanes == pitch and step == pitch * item_bytes:
+    elif settings[WIDTH] == 0 and lanes == pitch and step == pitch * item_bytes:
         runs, n = 1, places * pitch
     source += window.offset + (span.start + span.low) * step
     # Of lines of nothing but padding nothing is read: not even `source` need be memory of the input.
@@ -240,7 +252,7 @@ def _rank_item(
         for p in range(planes.count if inside == 0 and not tall else 0):
             clear_ranks(place + p * planes.line, places * pitch, ranks)
         _rank_lines(
-            how,
+            settings,
             spatial,
             scratch.box,
             window.total,
@@ -275,12 +287,12 @@ def _span_of(axis, column, count):
 
 
 @inlined
-def _outer_window(how, spatial, row, scratch):
+def _outer_window(settings, spatial, row, scratch):
     """The window in all axes but the last two, in the tables too, and how many elements make a rank, unless cut."""
-    outer_axes = how[SPATIAL] - 2
+    outer_axes = settings[SPATIAL] - 2
     window = window_of(spatial, outer_axes, row, scratch.box)
     table = window.total
-    if how[TALL] == 0:
+    if settings[TALL] == 0:
         table *= axis_of(spatial, outer_axes, COLUMNS)[WINDOW]
     _fill_tables(
         scratch.box,
@@ -296,9 +308,9 @@ def _outer_window(how, spatial, row, scratch):
 
 
 @helper
-def _join_along(how, axis, scratch, lines, planes, rows, columns, ranks):
+def _join_along(settings, axis, scratch, lines, planes, rows, columns, ranks):
     """Join lines of whole windows' rows along the last axis: where they are then, and what pieces are left."""
-    size, pitch, stride = rank_size(ranks), how[PITCH], axis[STRIDE]
+    size, pitch, stride = rank_size(ranks), settings[PITCH], axis[STRIDE]
     in_all = planes.count * (planes.line // size)
     lines, pieces = double_lines(
         scratch.doubled, scratch.rest, lines, in_all, axis[WINDOW], axis[DILATION] * pitch, ranks
@@ -309,7 +321,7 @@ def _join_along(how, axis, scratch, lines, planes, rows, columns, ranks):
     fold_line(scratch.doubled, lines, in_all - reach, pieces, ranks)
     for p in range(planes.count):
         place = scratch.doubled + p * planes.line
-        _thin(place, rows, how[LINE] * size, columns, stride, ranks)
+        _thin(place, rows, settings[LINE] * size, columns, stride, ranks)
     return scratch.doubled, Pieces(1, 1, 0, 0)
 
 
@@ -317,8 +329,8 @@ def line_chunk(ranks, read_rule, block, store):
     """Chunk that works line by line; an item is ROWS rows of a tile of a plane, or of PITCH planes side by side.
 
     Of small planes an item is several, whose lines are joined as one: 1.1 to 2 times as fast for 13 x 13 elements.
-    Positions are counted from an item's first element. `read_rule(how)` returns what ranks are made by, of `block` rows
-    of a window at once: a Rule of the greatest, p of norms, else None. `store` writes an item's outputs.
+    Positions are counted from an item's first element. `read_rule(settings)` returns what ranks are made by, of
+    `block` rows of a window at once: a Rule of the greatest, p of norms, else None. `store` writes an item's outputs.
     """
     sums = ranks.sums
     buffers = 4 if sums else 2
@@ -326,10 +338,11 @@ def line_chunk(ranks, read_rule, block, store):
     @entry
     def chunk(walk, x, out, indices, begin, end):
         prefer_small_code()
-        how, batch, spatial = pool_tables(walk)
-        rule = read_rule(how)
-        buffer, before = how[BUFFER], aligned(8 * (2 * TABLE + BOX_COLUMNS * how[SPATIAL]))
-        memory = allocate(before + how[SCRATCH])
+        settings, batch, spatial = pool_tables(walk)
+        rule = read_rule(settings)
+        buffer = settings[BUFFER]
+        before = aligned(8 * (2 * TABLE + BOX_COLUMNS * settings[SPATIAL]))
+        memory = allocate(before + settings[SCRATCH])
         lines = memory + before
         scratch = Scratch(
             offsets=memory,
@@ -341,10 +354,11 @@ def line_chunk(ranks, read_rule, block, store):
             divisors=lines + 3 * buffer if sums else None,
             spare=lines + buffers * buffer,
         )
-        inner = how[SPATIAL] - 1
+        inner = settings[SPATIAL] - 1
         size, item_bytes = rank_size(ranks), element_size(ranks)
-        pitch, tile, share, most_planes = how[PITCH], how[TILE], how[ROWS], how[PLANES]
-        tall, line = how[TALL] != 0, how[LINE]
+        pitch, tile = settings[PITCH], settings[TILE]
+        share, most_planes = settings[ROWS], settings[PLANES]
+        tall, line = settings[TALL] != 0, settings[LINE]
         gap = GAP_BYTES // size if most_planes > 1 else 0
         axis, row_axis = axis_of(spatial, inner, COLUMNS), axis_of(spatial, inner - 1, COLUMNS)
         out_n, rows, row_stride = axis[OUT_SIZE], row_axis[OUT_SIZE], row_axis[STRIDE]
@@ -353,8 +367,8 @@ def line_chunk(ranks, read_rule, block, store):
         for d in range(inner - 1):
             outers *= axis_of(spatial, d, COLUMNS)[OUT_SIZE]
         blocks, tiles = ceildiv(rows, share), ceildiv(out_n, tile)
-        sets = plane_sets(how, batch, most_planes)
-        batch_axis = axis_of(batch, how[BATCH] - 1, BATCH_COLUMNS)
+        sets = plane_sets(settings, batch, most_planes)
+        batch_axis = axis_of(batch, settings[BATCH] - 1, BATCH_COLUMNS)
         steps = batch_axis[BATCH_STEP], batch_axis[BATCH_OUT], batch_axis[BATCH_OTHER]
         plane_base = batch_axis[BATCH_WEIGHT]
         last_low, last_high, last_first, last_column, last_outer = -1, -1, -1, -1, -1
@@ -368,9 +382,9 @@ def line_chunk(ranks, read_rule, block, store):
             column *= tile
             first *= share
             columns, some = least(tile, out_n - column), least(share, rows - first)
-            several = plane_set(how, batch, sets, number, item_bytes)
+            several = plane_set(settings, batch, sets, number, item_bytes)
             if outer != last_outer:
-                window, table = _outer_window(how, spatial, outer, scratch)
+                window, table = _outer_window(settings, spatial, outer, scratch)
                 last_outer, last_first = outer, -1
             span = _span_of(axis, column, columns)
             line_rows = LineRows(first * row_stride - row_axis[PADDING], some, row_stride)
@@ -390,7 +404,7 @@ def line_chunk(ranks, read_rule, block, store):
             source = x + several.source
             planes = Planes(several.count, apart * size, *steps, plane_base)
             _rank_item(
-                how,
+                settings,
                 spatial,
                 window,
                 table,
@@ -407,12 +421,14 @@ def line_chunk(ranks, read_rule, block, store):
             joined = lines
             if tall:
                 joined = fold_window_rows(
-                    how, row_axis, scratch, several.count, some, apart, *ends, ranks
+                    settings, row_axis, scratch, several.count, some, apart, *ends, ranks
                 )
                 if joined == lines:
                     last_first = -1  # these lines are to be cleared again
                 planes = Planes(several.count, some * line * size, *steps, plane_base)
-            joined, pieces = _join_along(how, axis, scratch, joined, planes, some, columns, ranks)
+            joined, pieces = _join_along(
+                settings, axis, scratch, joined, planes, some, columns, ranks
+            )
             target, other = out + several.out + window.out, indices + several.other + window.other
             target += first * row_axis[OUT_STEP] + column * axis[OUT_STEP]
             other += first * row_axis[OTHER_STEP] + column * axis[OTHER_STEP]
@@ -421,8 +437,8 @@ def line_chunk(ranks, read_rule, block, store):
             outputs = Outputs(
                 outer, first, some, column, columns, several.lanes, new_column, new_place
             )
-            store(how, spatial, outputs, places, planes, joined, pieces, scratch, ranks, rule)
-        if how[PAST] != 0:
+            store(settings, spatial, outputs, places, planes, joined, pieces, scratch, ranks, rule)
+        if settings[PAST] != 0:
             drain_stores()
         release(memory)
 

@@ -360,7 +360,7 @@ class OutputBlock(NamedTuple):
 
 @helper
 def write_lines(
-    how,
+    settings,
     spatial,
     outputs,
     target,
@@ -378,15 +378,15 @@ def write_lines(
     A divisor is the product of one in the line `by_column` and one in the line `by_row`.
     """
     rows, columns, lanes = outputs
-    inner = how[SPATIAL] - 1
-    size, item_bytes, pitch = rank_size(ranks), element_size(ranks), how[PITCH]
-    line_step, line_out = how[LINE] * size, axis_of(spatial, inner - 1, COLUMNS)[OUT_STEP]
+    inner = settings[SPATIAL] - 1
+    size, item_bytes, pitch = rank_size(ranks), element_size(ranks), settings[PITCH]
+    line_step, line_out = settings[LINE] * size, axis_of(spatial, inner - 1, COLUMNS)[OUT_STEP]
     step = axis_of(spatial, inner, COLUMNS)[OUT_STEP]
     # One run of a line's places for each line, or runs of the lanes of its places.
     runs, n_run, run_out, along, column_step, row_step = rows, columns, line_out, line_step, 0, size
     again = 1
     if pitch > 1:
-        whole = pieces.stride == 1 and lanes == pitch and how[LANE_OUT] == item_bytes
+        whole = pieces.stride == 1 and lanes == pitch and settings[LANE_OUT] == item_bytes
         if whole and step == pitch * item_bytes:
             n_run = columns * pitch
             step = item_bytes
@@ -394,7 +394,7 @@ def write_lines(
             again, runs, n_run = rows, columns, lanes
             run_out, along, row_step = step, pieces.stride * pitch * size, 0
             column_step = pitch * size
-            step = how[LANE_OUT]
+            step = settings[LANE_OUT]
         pieces = Pieces(1, pieces.count, pieces.step, pieces.last)
     plain = step == item_bytes
     together = planes.count if plain else 1
@@ -419,7 +419,7 @@ def write_lines(
                 RunDivisors(
                     by_column + r * column_step, column_step, scales + r * row_step, row_step
                 ),
-                plain and how[PAST] != 0,
+                plain and settings[PAST] != 0,
                 ranks,
                 exponent,
             )
