@@ -25,8 +25,8 @@ from pool_settings import (
     PITCH,
     PLANE,
     PLANES,
-    ROWS,
     SCRATCH,
+    SHARE,
     SPATIAL,
     TILE,
     pool_tables,
@@ -221,7 +221,7 @@ def gradient(dtype, width):
 
     A line has the windows' quotients where their last elements stand, and 0 between: the sum of as many places as a
     window has is what one input element gets. Of planes side by side those of windows that have nothing in common are
-    repeated instead (0.7 to 0.9 of the time). An item is ROWS rows of TILE input elements; of small planes it is
+    repeated instead (0.7 to 0.9 of the time). An item is SHARE rows of TILE input elements; of small planes it is
     several, whose lines are one after the other (0.15 to 0.6 of the time).
     """
     ranks = Sums(dtype, width)
@@ -241,7 +241,7 @@ def gradient(dtype, width):
             spare=line + 4 * buffer,
         )
         inner = settings[SPATIAL] - 1
-        pitch, tile, share = settings[PITCH], settings[TILE], settings[ROWS]
+        pitch, tile, share = settings[PITCH], settings[TILE], settings[SHARE]
         axis = axis_of(spatial, inner, COLUMNS)
         n, window, stride = axis[SIZE], axis[WINDOW], axis[STRIDE]
         size, item_bytes = rank_size(ranks), element_size(ranks)
@@ -276,7 +276,7 @@ def gradient(dtype, width):
 
 
 def gradient_whole(dtype, width):
-    """As `gradient`, where one window holds all elements of a plane, which adjoin; an item is ROWS planes."""
+    """As `gradient`, where one window holds all elements of a plane, which adjoin; an item is SHARE planes."""
     ranks = Sums(dtype, width)
     share_type = np.float32 if width == 32 else np.float64
 
@@ -288,7 +288,7 @@ def gradient_whole(dtype, width):
         divisor, planes = divisor_of(spatial, settings[SPATIAL], 0), 1
         for d in range(settings[BATCH]):
             planes *= axis_of(batch, d, BATCH_COLUMNS)[BATCH_SIZE]
-        first, stop = begin * settings[ROWS], least(end * settings[ROWS], planes)
+        first, stop = begin * settings[SHARE], least(end * settings[SHARE], planes)
         while first < stop:
             row, digit = split(first, n)
             count = least(n - digit, stop - first)
@@ -304,13 +304,13 @@ def gradient_whole(dtype, width):
 
 
 def gradient_direct(dtype):
-    """As `gradient`, element by element, where a line would not fit; an item is ROWS elements."""
+    """As `gradient`, element by element, where a line would not fit; an item is SHARE elements."""
     ranks = Sums(dtype, 64)
 
     @entry
     def chunk(walk, x, out, _other, begin, end):
         settings, batch, spatial = pool_tables(walk)
-        axes, share = settings[SPATIAL], settings[ROWS]
+        axes, share = settings[SPATIAL], settings[SHARE]
         memory = allocate(8 * HOLDER_COLUMNS * axes)
         held = integers(memory)
         elements = 1

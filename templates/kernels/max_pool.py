@@ -51,8 +51,8 @@ from pool_settings import (
     LINE,
     PAST,
     PITCH,
-    ROWS,
     RULE,
+    SHARE,
     SPATIAL,
     WIDTH,
     pool_tables,
@@ -306,7 +306,7 @@ def _store_winner(settings, spatial, plane, position, target, index_target, base
 
 
 def direct(width, is_float):
-    """Chunk that works window by window, where a line or its positions would not fit; an item is ROWS outputs."""
+    """Chunk that works window by window, where a line or its positions would not fit; an item is SHARE outputs."""
     lane, float_lane = lane_types(width, is_float)
 
     @entry
@@ -314,7 +314,7 @@ def direct(width, is_float):
         settings, batch, spatial = pool_tables(walk)
         rule = rule_of(settings, RULE, lane, float_lane)
         blank = narrowed(settings[BLANK], lane)
-        axes, share = settings[SPATIAL], settings[ROWS]
+        axes, share = settings[SPATIAL], settings[SHARE]
         axis = axis_of(spatial, axes - 1, COLUMNS)
         n, out_step, index_step = axis[OUT_SIZE], axis[OUT_STEP], axis[OTHER_STEP]
         before = WINNERS_EDGES * edge_bytes(settings[EDGE])
@@ -382,14 +382,14 @@ def direct(width, is_float):
 def whole(width):
     """Chunk that stores the elements of whole planes, whose positions stand where indices are to be.
 
-    An item is ROWS of them, along the innermost of the batch axes.
+    An item is SHARE of them, along the innermost of the batch axes.
     """
     bits, _ = lane_types(width, False)
 
     @entry
     def chunk(walk, x, out, indices, begin, end):
         settings, batch, spatial = pool_tables(walk)
-        share, dense, index_bytes = settings[ROWS], settings[DENSE], settings[WIDTH]
+        share, dense, index_bytes = settings[SHARE], settings[DENSE], settings[WIDTH]
         # Nothing of the walk is read again for each plane: 0.6 of the time.
         plain = dense != 0 and settings[COLUMN_MAJOR] == 0
         axis = axis_of(batch, settings[BATCH] - 1, BATCH_COLUMNS)
@@ -431,7 +431,7 @@ def _rule_reader(width, is_float):
 
 
 def lines(width, is_float, position_width):
-    """Chunk that works line by line; an item is ROWS rows of a tile of a plane, or of PITCH planes side by side.
+    """Chunk that works line by line; an item is SHARE rows of a tile of a plane, or of PITCH planes side by side.
 
     `position_width`: see Greatest.
     """

@@ -46,8 +46,8 @@ from pool_settings import (
     PAST,
     PITCH,
     PLANES,
-    ROWS,
     SETTINGS,
+    SHARE,
     SPATIAL,
     TILE,
     WIDTH,
@@ -181,7 +181,7 @@ def _set_finder(finder, settings, spatial, windows, planes, plane_step, columns,
     axis[BATCH_SIZE], axis[BATCH_STEP] = planes, plane_step
     axis[BATCH_OUT], axis[BATCH_OTHER] = place * item_bytes, place * 8
     axis[BATCH_WEIGHT] = 0  # positions count anew in each
-    share, tile = settings[ROWS], settings[TILE]
+    share, tile = settings[SHARE], settings[TILE]
     if tile == 0:  # without lines
         return planes * ceildiv(outputs, share)
     rows = axis_of(windows, axes - 2, CUT_COLUMNS)[COUNT]

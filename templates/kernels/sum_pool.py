@@ -17,7 +17,7 @@ from compiled import entry, helper
 from divisors import counted_in_window, divisor_of, set_divisors, set_products
 from memory import allocate, ceildiv, least, release, split, store_integer
 from pool_packed import pack_averages, packed_chunk
-from pool_settings import BATCH, EDGE, OWN, PITCH, ROWS, SPATIAL, pool_tables
+from pool_settings import BATCH, EDGE, OWN, PITCH, SHARE, SPATIAL, pool_tables
 from pool_transposed import transposed_chunk, transposed_sums
 from pool_walk import line_chunk
 from powers import Powers
@@ -154,7 +154,7 @@ def transposed(dtype, width, operation):
 
 
 def direct(dtype):
-    """Chunk that works window by window, for any power, and where a line would not fit; an item is ROWS outputs.
+    """Chunk that works window by window, for any power, and where a line would not fit; an item is SHARE outputs.
 
     Of norms that `lines` has stored, those are left that are sure to be right.
     """
@@ -163,7 +163,7 @@ def direct(dtype):
     @entry
     def chunk(walk, x, out, _other, begin, end):
         settings, batch, spatial = pool_tables(walk)
-        axes, share = settings[SPATIAL], settings[ROWS]
+        axes, share = settings[SPATIAL], settings[SHARE]
         inner = axes - 1
         axis = axis_of(spatial, inner, COLUMNS)
         n, out_step = axis[OUT_SIZE], axis[OUT_STEP]

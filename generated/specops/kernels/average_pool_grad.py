@@ -1226,14 +1226,14 @@ LANE_OUT = 2  # as the columns of a table of batch axes
 LANE_OTHER = 3
 LANE_WEIGHT = 4
 TILE = 5  # lines, transposed: innermost output positions taken together
-ROWS = 6  # in an item; lines, transposed: rows of output positions; direct: positions; planes with one window: planes
+SHARE = 6  # in an item; lines, transposed: rows of output positions; direct: positions; planes with one window: planes
 SCRATCH = 7  # lines: bytes of scratch memory
 DENSE = 8  # bytes from one spatial position to the next, where one stride serves; else 0
 WIDTH = 9  # bytes of an index; 0: no indices are wanted
 COLUMN_MAJOR = 10  # indices count so within the spatial plane
-PLANE = 11  # positions of a spatial plane; packed: ranks of one
+PLANE = 11  # positions of a spatial plane
 LINE = 12  # lines, packed: ranks from one line to the next
-BUFFER = 13  # lines, packed: bytes of all lines; transposed: of one vector of each position
+BUFFER = 13  # lines, packed: bytes of all lines
 TALL = 14  # lines: rows of input become lines first, and these are folded by doubling too; packed: sums by doubling
 BATCH = 15  # lengths of the tables
 SPATIAL = 16
@@ -1241,11 +1241,13 @@ RULE = 17  # of the greatest: flip, nan_key and inf
 BLANK = 20  # the value of a window of nothing but padding
 PLANES = 21  # packed: planes of an item; lines: as well, one after the other, or 1 where an item is a part of one
 TABLE_AT = 22  # packed: the address of the table
-KEPT = 23  # packed: ranks from one plane to the next of the rows that are kept, where not all are; else 0
-PAST = 24  # lines, gradients: outputs, or indices where they are wanted, go past the caches
-EDGE = 25  # direct: see window_group; 0: each window by itself
-OWN = 26  # and further: those that a kernel module has besides
-SETTINGS = 30
+PLANE_PITCH = 23  # packed: ranks from one plane to the next
+KEPT = 24  # packed: the same of the rows that are kept, where not all are; else 0
+PART_BYTES = 25  # transposed: of one vector of each position
+PAST = 26  # lines, gradients: outputs, or indices where they are wanted, go past the caches
+EDGE = 27  # direct: see window_group; 0: each window by itself
+OWN = 28  # and further: those that a kernel module has besides
+SETTINGS = 32
 
 GAP_BYTES = WIDEST * VECTOR_BYTES  # behind each plane's lines: what rank_rows may write there
 # The largest stride of outputs that are picked out of whole vectors of ranks: 0.45 to 0.8 of the time of 3 and 4.
@@ -1977,7 +1979,7 @@ def gradient(dtype, width):
 
     A line has the windows' quotients where their last elements stand, and 0 between: the sum of as many places as a
     window has is what one input element gets. Of planes side by side those of windows that have nothing in common are
-    repeated instead (0.7 to 0.9 of the time). An item is ROWS rows of TILE input elements; of small planes it is
+    repeated instead (0.7 to 0.9 of the time). An item is SHARE rows of TILE input elements; of small planes it is
     several, whose lines are one after the other (0.15 to 0.6 of the time).
     """
     ranks = Sums(dtype, width)
@@ -1997,7 +1999,7 @@ def gradient(dtype, width):
             spare=line + 4 * buffer,
         )
         inner = settings[SPATIAL] - 1
-        pitch, tile, share = settings[PITCH], settings[TILE], settings[ROWS]
+        pitch, tile, share = settings[PITCH], settings[TILE], settings[SHARE]
         axis = axis_of(spatial, inner, COLUMNS)
         n, window, stride = axis[SIZE], axis[WINDOW], axis[STRIDE]
         size, item_bytes = rank_size(ranks), element_size(ranks)
@@ -2032,7 +2034,7 @@ def gradient(dtype, width):
 
 
 def gradient_whole(dtype, width):
-    """As `gradient`, where one window holds all elements of a plane, which adjoin; an item is ROWS planes."""
+    """As `gradient`, where one window holds all elements of a plane, which adjoin; an item is SHARE planes."""
     ranks = Sums(dtype, width)
     share_type = np.float32 if width == 32 else np.float64
 
@@ -2044,7 +2046,7 @@ def gradient_whole(dtype, width):
         divisor, planes = divisor_of(spatial, settings[SPATIAL], 0), 1
         for d in range(settings[BATCH]):
             planes *= axis_of(batch, d, BATCH_COLUMNS)[BATCH_SIZE]
-        first, stop = begin * settings[ROWS], least(end * settings[ROWS], planes)
+        first, stop = begin * settings[SHARE], least(end * settings[SHARE], planes)
         while first < stop:
             row, digit = split(first, n)
             count = least(n - digit, stop - first)
@@ -2060,13 +2062,13 @@ def gradient_whole(dtype, width):
 
 
 def gradient_direct(dtype):
-    """As `gradient`, element by element, where a line would not fit; an item is ROWS elements."""
+    """As `gradient`, element by element, where a line would not fit; an item is SHARE elements."""
     ranks = Sums(dtype, 64)
 
     @entry
     def chunk(walk, x, out, _other, begin, end):
         settings, batch, spatial = pool_tables(walk)
-        axes, share = settings[SPATIAL], settings[ROWS]
+        axes, share = settings[SPATIAL], settings[SHARE]
         memory = allocate(8 * HOLDER_COLUMNS * axes)
         held = integers(memory)
         elements = 1

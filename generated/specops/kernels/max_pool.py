@@ -1830,14 +1830,14 @@ LANE_OUT = 2  # as the columns of a table of batch axes
 LANE_OTHER = 3
 LANE_WEIGHT = 4
 TILE = 5  # lines, transposed: innermost output positions taken together
-ROWS = 6  # in an item; lines, transposed: rows of output positions; direct: positions; planes with one window: planes
+SHARE = 6  # in an item; lines, transposed: rows of output positions; direct: positions; planes with one window: planes
 SCRATCH = 7  # lines: bytes of scratch memory
 DENSE = 8  # bytes from one spatial position to the next, where one stride serves; else 0
 WIDTH = 9  # bytes of an index; 0: no indices are wanted
 COLUMN_MAJOR = 10  # indices count so within the spatial plane
-PLANE = 11  # positions of a spatial plane; packed: ranks of one
+PLANE = 11  # positions of a spatial plane
 LINE = 12  # lines, packed: ranks from one line to the next
-BUFFER = 13  # lines, packed: bytes of all lines; transposed: of one vector of each position
+BUFFER = 13  # lines, packed: bytes of all lines
 TALL = 14  # lines: rows of input become lines first, and these are folded by doubling too; packed: sums by doubling
 BATCH = 15  # lengths of the tables
 SPATIAL = 16
@@ -1845,11 +1845,13 @@ RULE = 17  # of the greatest: flip, nan_key and inf
 BLANK = 20  # the value of a window of nothing but padding
 PLANES = 21  # packed: planes of an item; lines: as well, one after the other, or 1 where an item is a part of one
 TABLE_AT = 22  # packed: the address of the table
-KEPT = 23  # packed: ranks from one plane to the next of the rows that are kept, where not all are; else 0
-PAST = 24  # lines, gradients: outputs, or indices where they are wanted, go past the caches
-EDGE = 25  # direct: see window_group; 0: each window by itself
-OWN = 26  # and further: those that a kernel module has besides
-SETTINGS = 30
+PLANE_PITCH = 23  # packed: ranks from one plane to the next
+KEPT = 24  # packed: the same of the rows that are kept, where not all are; else 0
+PART_BYTES = 25  # transposed: of one vector of each position
+PAST = 26  # lines, gradients: outputs, or indices where they are wanted, go past the caches
+EDGE = 27  # direct: see window_group; 0: each window by itself
+OWN = 28  # and further: those that a kernel module has besides
+SETTINGS = 32
 
 GAP_BYTES = WIDEST * VECTOR_BYTES  # behind each plane's lines: what rank_rows may write there
 # The largest stride of outputs that are picked out of whole vectors of ranks: 0.45 to 0.8 of the time of 3 and 4.
@@ -2578,7 +2580,7 @@ def packed_chunk(ranks, read_rule, store):
                 for plane in range(settings[PLANES]):
                     fold_line(
                         doubled + plane * settings[KEPT] * size,
-                        source + plane * settings[PLANE] * size,
+                        source + plane * settings[PLANE_PITCH] * size,
                         kept,
                         pieces,
                         ranks,
@@ -2942,8 +2944,8 @@ def transposed_chunk(ranks, read_rule, store):
     """Chunk for planes that lie side by side, or whose elements adjoin, as those of their outputs do.
 
     An item is as many planes as a vector has elements, along the innermost of the batch axes, and in these a tile of
-    ROWS and TILE outputs, which is all of a plane whose elements adjoin. Windows begin side by side. The last item of a
-    tile ends with the last plane, and computes some again that the one before has computed. `read_rule` as of
+    SHARE and TILE outputs, which is all of a plane whose elements adjoin. Windows begin side by side. The last item of
+    a tile ends with the last plane, and computes some again that the one before has computed. `read_rule` as of
     line_chunk; `store` stores what joined ranks become.
     """
     size, divided = VECTOR_BYTES, ranks.divided
@@ -2953,10 +2955,10 @@ def transposed_chunk(ranks, read_rule, store):
         settings, batch, spatial = pool_tables(walk)
         rule = read_rule(settings)
         parts = rank_parts(ranks)
-        lanes, share, tile = size // element_size(ranks), settings[ROWS], settings[TILE]
+        lanes, share, tile = size // element_size(ranks), settings[SHARE], settings[TILE]
         # A divisor for each output, and for each column. Vectors begin at multiples of their size: 0.8 of the time.
         before = aligned((share + 1) * tile * rank_size(ranks)) if divided else 0
-        part = settings[BUFFER]
+        part = settings[PART_BYTES]
         divisors = allocate(before + 2 * parts * part)
         first = Ranked(divisors + before, part)
         second = Ranked(first.address + parts * part, part)
@@ -3281,7 +3283,7 @@ def _join_along(settings, axis, scratch, lines, planes, rows, columns, ranks):
 
 
 def line_chunk(ranks, read_rule, block, store):
-    """Chunk that works line by line; an item is ROWS rows of a tile of a plane, or of PITCH planes side by side.
+    """Chunk that works line by line; an item is SHARE rows of a tile of a plane, or of PITCH planes side by side.
 
     Of small planes an item is several, whose lines are joined as one: 1.1 to 2 times as fast for 13 x 13 elements.
     Positions are counted from an item's first element. `read_rule(settings)` returns what ranks are made by, of
@@ -3312,7 +3314,7 @@ def line_chunk(ranks, read_rule, block, store):
         inner = settings[SPATIAL] - 1
         size, item_bytes = rank_size(ranks), element_size(ranks)
         pitch, tile = settings[PITCH], settings[TILE]
-        share, most_planes = settings[ROWS], settings[PLANES]
+        share, most_planes = settings[SHARE], settings[PLANES]
         tall, line = settings[TALL] != 0, settings[LINE]
         gap = GAP_BYTES // size if most_planes > 1 else 0
         axis, row_axis = axis_of(spatial, inner, COLUMNS), axis_of(spatial, inner - 1, COLUMNS)
@@ -3630,7 +3632,7 @@ def _store_winner(settings, spatial, plane, position, target, index_target, base
 
 
 def direct(width, is_float):
-    """Chunk that works window by window, where a line or its positions would not fit; an item is ROWS outputs."""
+    """Chunk that works window by window, where a line or its positions would not fit; an item is SHARE outputs."""
     lane, float_lane = lane_types(width, is_float)
 
     @entry
@@ -3638,7 +3640,7 @@ def direct(width, is_float):
         settings, batch, spatial = pool_tables(walk)
         rule = rule_of(settings, RULE, lane, float_lane)
         blank = narrowed(settings[BLANK], lane)
-        axes, share = settings[SPATIAL], settings[ROWS]
+        axes, share = settings[SPATIAL], settings[SHARE]
         axis = axis_of(spatial, axes - 1, COLUMNS)
         n, out_step, index_step = axis[OUT_SIZE], axis[OUT_STEP], axis[OTHER_STEP]
         before = WINNERS_EDGES * edge_bytes(settings[EDGE])
@@ -3706,14 +3708,14 @@ def direct(width, is_float):
 def whole(width):
     """Chunk that stores the elements of whole planes, whose positions stand where indices are to be.
 
-    An item is ROWS of them, along the innermost of the batch axes.
+    An item is SHARE of them, along the innermost of the batch axes.
     """
     bits, _ = lane_types(width, False)
 
     @entry
     def chunk(walk, x, out, indices, begin, end):
         settings, batch, spatial = pool_tables(walk)
-        share, dense, index_bytes = settings[ROWS], settings[DENSE], settings[WIDTH]
+        share, dense, index_bytes = settings[SHARE], settings[DENSE], settings[WIDTH]
         # Nothing of the walk is read again for each plane: 0.6 of the time.
         plain = dense != 0 and settings[COLUMN_MAJOR] == 0
         axis = axis_of(batch, settings[BATCH] - 1, BATCH_COLUMNS)
@@ -3755,7 +3757,7 @@ def _rule_reader(width, is_float):
 
 
 def lines(width, is_float, position_width):
-    """Chunk that works line by line; an item is ROWS rows of a tile of a plane, or of PITCH planes side by side.
+    """Chunk that works line by line; an item is SHARE rows of a tile of a plane, or of PITCH planes side by side.
 
     `position_width`: see Greatest.
     """

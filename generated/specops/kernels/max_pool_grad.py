@@ -979,14 +979,14 @@ LANE_OUT = 2  # as the columns of a table of batch axes
 LANE_OTHER = 3
 LANE_WEIGHT = 4
 TILE = 5  # lines, transposed: innermost output positions taken together
-ROWS = 6  # in an item; lines, transposed: rows of output positions; direct: positions; planes with one window: planes
+SHARE = 6  # in an item; lines, transposed: rows of output positions; direct: positions; planes with one window: planes
 SCRATCH = 7  # lines: bytes of scratch memory
 DENSE = 8  # bytes from one spatial position to the next, where one stride serves; else 0
 WIDTH = 9  # bytes of an index; 0: no indices are wanted
 COLUMN_MAJOR = 10  # indices count so within the spatial plane
-PLANE = 11  # positions of a spatial plane; packed: ranks of one
+PLANE = 11  # positions of a spatial plane
 LINE = 12  # lines, packed: ranks from one line to the next
-BUFFER = 13  # lines, packed: bytes of all lines; transposed: of one vector of each position
+BUFFER = 13  # lines, packed: bytes of all lines
 TALL = 14  # lines: rows of input become lines first, and these are folded by doubling too; packed: sums by doubling
 BATCH = 15  # lengths of the tables
 SPATIAL = 16
@@ -994,11 +994,13 @@ RULE = 17  # of the greatest: flip, nan_key and inf
 BLANK = 20  # the value of a window of nothing but padding
 PLANES = 21  # packed: planes of an item; lines: as well, one after the other, or 1 where an item is a part of one
 TABLE_AT = 22  # packed: the address of the table
-KEPT = 23  # packed: ranks from one plane to the next of the rows that are kept, where not all are; else 0
-PAST = 24  # lines, gradients: outputs, or indices where they are wanted, go past the caches
-EDGE = 25  # direct: see window_group; 0: each window by itself
-OWN = 26  # and further: those that a kernel module has besides
-SETTINGS = 30
+PLANE_PITCH = 23  # packed: ranks from one plane to the next
+KEPT = 24  # packed: the same of the rows that are kept, where not all are; else 0
+PART_BYTES = 25  # transposed: of one vector of each position
+PAST = 26  # lines, gradients: outputs, or indices where they are wanted, go past the caches
+EDGE = 27  # direct: see window_group; 0: each window by itself
+OWN = 28  # and further: those that a kernel module has besides
+SETTINGS = 32
 
 GAP_BYTES = WIDEST * VECTOR_BYTES  # behind each plane's lines: what rank_rows may write there
 # The largest stride of outputs that are picked out of whole vectors of ranks: 0.45 to 0.8 of the time of 3 and 4.
@@ -1546,7 +1548,7 @@ def _set_finder(finder, settings, spatial, windows, planes, plane_step, columns,
     axis[BATCH_SIZE], axis[BATCH_STEP] = planes, plane_step
     axis[BATCH_OUT], axis[BATCH_OTHER] = place * item_bytes, place * 8
     axis[BATCH_WEIGHT] = 0  # positions count anew in each
-    share, tile = settings[ROWS], settings[TILE]
+    share, tile = settings[SHARE], settings[TILE]
     if tile == 0:  # without lines
         return planes * ceildiv(outputs, share)
     rows = axis_of(windows, axes - 2, CUT_COLUMNS)[COUNT]

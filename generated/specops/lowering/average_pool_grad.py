@@ -94,7 +94,7 @@ class AveragePoolGrad:
         walk = self._windows.direct(axes, grouped=False)
         planes = math.prod(axis.size for axis in walk.batch)
         elements = math.prod(axis.size for axis in walk.spatial)
-        items = planes * ceildiv(elements, int(walk.settings[kernel.ROWS]))
+        items = planes * ceildiv(elements, int(walk.settings[kernel.SHARE]))
         return planned(_DIRECT(self._dtype), items, walk.settings, walk.batch, walk.spatial)
 
     def _by_lines(self, axes: Axes, out_strides: Strides) -> Plan:
@@ -112,7 +112,7 @@ class AveragePoolGrad:
             together = min(pooling.LINE_BYTES // line_bytes, pooling.ITEM_BYTES // plane_bytes)
             together = max(1, min(together, beside))
         settings = self._windows.settings(axes)
-        settings[kernel.PITCH], settings[kernel.TILE], settings[kernel.ROWS] = pitch, tile, share
+        settings[kernel.PITCH], settings[kernel.TILE], settings[kernel.SHARE] = pitch, tile, share
         settings[kernel.PLANES] = together
         settings[kernel.BUFFER] = pooling.line_buffer_bytes(kernel, together * line_bytes)
         spare = max(tile, pitch) * self._item_bytes
@@ -138,6 +138,6 @@ class AveragePoolGrad:
         elements = math.prod(axis.size for axis in axes.spatial)
         share = max(1, pooling.ITEM_BYTES // (elements * self._item_bytes))
         settings = self._windows.settings(axes)
-        settings[kernel.PLANE], settings[kernel.ROWS] = elements, share
+        settings[kernel.PLANE], settings[kernel.SHARE] = elements, share
         items = ceildiv(math.prod(axis.size for axis in axes.batch), share)
         return planned(_WHOLE(self._dtype, self._width), items, settings, axes.batch, axes.spatial)

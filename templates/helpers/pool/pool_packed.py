@@ -30,7 +30,7 @@ from memory import (
 )
 from order_key import _rule
 from pool_line import AHEAD, Pieces, _folded, fold_line
-from pool_settings import BUFFER, KEPT, LINE, PLANE, PLANES, TABLE_AT, TALL, pool_tables
+from pool_settings import BUFFER, KEPT, LINE, PLANE_PITCH, PLANES, TABLE_AT, TALL, pool_tables
 from rank_lanes import _joined, _least
 from ranks import rank_size
 from strips import _vector
@@ -215,7 +215,7 @@ def packed_chunk(ranks, read_rule, store):
                 for plane in range(settings[PLANES]):
                     fold_line(
                         doubled + plane * settings[KEPT] * size,
-                        source + plane * settings[PLANE] * size,
+                        source + plane * settings[PLANE_PITCH] * size,
                         kept,
                         pieces,
                         ranks,

@@ -36,7 +36,7 @@ from memory import (
     split,
 )
 from order_key import _rule
-from pool_settings import BATCH, BUFFER, ROWS, TILE, pool_tables
+from pool_settings import BATCH, PART_BYTES, SHARE, TILE, pool_tables
 from rank_lanes import _joined, _least
 from ranks import Ranks, _rank_parts, element_size, rank_parts, rank_size
 from strips import _place, _vector
@@ -347,8 +347,8 @@ def transposed_chunk(ranks, read_rule, store):
     """Chunk for planes that lie side by side, or whose elements adjoin, as those of their outputs do.
 
     An item is as many planes as a vector has elements, along the innermost of the batch axes, and in these a tile of
-    ROWS and TILE outputs, which is all of a plane whose elements adjoin. Windows begin side by side. The last item of a
-    tile ends with the last plane, and computes some again that the one before has computed. `read_rule` as of
+    SHARE and TILE outputs, which is all of a plane whose elements adjoin. Windows begin side by side. The last item of
+    a tile ends with the last plane, and computes some again that the one before has computed. `read_rule` as of
     line_chunk; `store` stores what joined ranks become.
     """
     size, divided = VECTOR_BYTES, ranks.divided
@@ -358,10 +358,10 @@ def transposed_chunk(ranks, read_rule, store):
         settings, batch, spatial = pool_tables(walk)
         rule = read_rule(settings)
         parts = rank_parts(ranks)
-        lanes, share, tile = size // element_size(ranks), settings[ROWS], settings[TILE]
+        lanes, share, tile = size // element_size(ranks), settings[SHARE], settings[TILE]
         # A divisor for each output, and for each column. Vectors begin at multiples of their size: 0.8 of the time.
         before = aligned((share + 1) * tile * rank_size(ranks)) if divided else 0
-        part = settings[BUFFER]
+        part = settings[PART_BYTES]
         divisors = allocate(before + 2 * parts * part)
         first = Ranked(divisors + before, part)
         second = Ranked(first.address + parts * part, part)

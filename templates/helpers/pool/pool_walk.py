@@ -43,8 +43,8 @@ from pool_settings import (
     PAST,
     PITCH,
     PLANES,
-    ROWS,
     SCRATCH,
+    SHARE,
     SPATIAL,
     TALL,
     TILE,
@@ -326,7 +326,7 @@ def _join_along(settings, axis, scratch, lines, planes, rows, columns, ranks):
 
 
 def line_chunk(ranks, read_rule, block, store):
-    """Chunk that works line by line; an item is ROWS rows of a tile of a plane, or of PITCH planes side by side.
+    """Chunk that works line by line; an item is SHARE rows of a tile of a plane, or of PITCH planes side by side.
 
     Of small planes an item is several, whose lines are joined as one: 1.1 to 2 times as fast for 13 x 13 elements.
     Positions are counted from an item's first element. `read_rule(settings)` returns what ranks are made by, of
@@ -357,7 +357,7 @@ def line_chunk(ranks, read_rule, block, store):
         inner = settings[SPATIAL] - 1
         size, item_bytes = rank_size(ranks), element_size(ranks)
         pitch, tile = settings[PITCH], settings[TILE]
-        share, most_planes = settings[ROWS], settings[PLANES]
+        share, most_planes = settings[SHARE], settings[PLANES]
         tall, line = settings[TALL] != 0, settings[LINE]
         gap = GAP_BYTES // size if most_planes > 1 else 0
         axis, row_axis = axis_of(spatial, inner, COLUMNS), axis_of(spatial, inner - 1, COLUMNS)

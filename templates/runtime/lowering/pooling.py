@@ -278,7 +278,7 @@ class Windows:
         axes = axes.one_by_one()
         settings = self.settings(axes)
         share = max(1, ITEM_BYTES // self._item_bytes)
-        settings[kernel.ROWS] = share
+        settings[kernel.SHARE] = share
         settings[kernel.EDGE] = self._edge(axes.spatial[-1]) if grouped else 0
         windows = math.prod(axis.out_size for axis in axes.spatial)
         planes = math.prod(axis.size for axis in axes.batch)
@@ -289,7 +289,7 @@ class Windows:
         axes = axes.one_by_one()
         settings = self.settings(axes)
         share = min(PLANES_TOGETHER, max(1, axes.batch[-1].size))
-        settings[self._kernel.ROWS] = share
+        settings[self._kernel.SHARE] = share
         *outer, beside = (axis.size for axis in axes.batch)
         items = math.prod(outer) * ceildiv(beside, share)
         return WalkParts(0, settings, axes.batch, axes.spatial, items)
@@ -383,7 +383,7 @@ class Windows:
         table = plane_table(rows, columns, kept, together, lanes, size, self._sums)
         settings = np.zeros(kernel.SETTINGS, np.int64)
         settings[kernel.LINE] = columns.ranks
-        settings[kernel.PLANE] = plane
+        settings[kernel.PLANE_PITCH] = plane
         settings[kernel.PLANES] = together
         settings[kernel.TALL] = self._by_doubling(spatial[-2], rows.out_size)
         settings[kernel.KEPT] = kept * columns.ranks if kept < rows.ranks else 0
@@ -425,7 +425,7 @@ class Windows:
         blocks = ceildiv(out_rows, share) * (rows // max(1, out_rows))
         settings[kernel.PITCH] = pitch
         settings[kernel.TILE] = tile
-        settings[kernel.ROWS] = share
+        settings[kernel.SHARE] = share
         settings[kernel.LINE] = line
         settings[kernel.TALL] = tall
         settings[kernel.PLANES] = together

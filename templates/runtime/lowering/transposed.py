@@ -103,8 +103,8 @@ def transposed_walk(
     if not serves or alone or tile.positions > positions:
         return None
     settings = np.zeros(kernel.SETTINGS, np.int64)
-    settings[kernel.ROWS], settings[kernel.TILE] = tile.share, tile.width
-    settings[kernel.BUFFER] = tile.positions * kernel.VECTOR_BYTES
+    settings[kernel.SHARE], settings[kernel.TILE] = tile.share, tile.width
+    settings[kernel.PART_BYTES] = tile.positions * kernel.VECTOR_BYTES
     settings[kernel.BATCH], settings[kernel.SPATIAL] = len(batch), 2
     return WalkParts(rank_bytes, settings, batch, axes.spatial, items)
 
