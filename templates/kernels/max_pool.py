@@ -155,7 +155,7 @@ def _store_positions(
     for turn in range(turns):
         store_found(
             None,
-            Destination(places.indices + turn * turn_row, planes.indices, run_row),
+            Destination(places.other + turn * turn_row, planes.other, run_row),
             Runs(
                 line=line_at + turn * turn_line,
                 planes=planes.count,
@@ -214,7 +214,7 @@ def _storing(indexed: bool) -> Any:
         while plane < planes.count:
             ranks_at = line_at + plane * planes.line + i * outer_line
             to = places.out + plane * planes.out + i * outer_out_step
-            index_to = places.indices + plane * planes.indices + i * outer_index_step
+            index_to = places.other + plane * planes.other + i * outer_index_step
             base = places.base + plane * planes.base
             # Elements or positions that are not yet outputs go to scratch memory, run by run: those of a NaN too.
             direct = plain
@@ -234,7 +234,7 @@ def _storing(indexed: bool) -> Any:
                 if indexed:
                     some_nan = store_found(
                         Destination(to if direct else spare + n_run * 8, planes.out, run_out),
-                        Destination(index_to if direct else spare, planes.indices, run_index),
+                        Destination(index_to if direct else spare, planes.other, run_index),
                         joined,
                         Indices(
                             base + places.origin if direct else places.origin,

@@ -93,7 +93,7 @@ def _store_norms(
         exponent,
     )
     if doubtful:
-        store_integer(np.int64(0), places.indices, 1)
+        store_integer(np.int64(0), places.other, 1)
 
 
 @helper

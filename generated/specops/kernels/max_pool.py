@@ -1298,7 +1298,7 @@ class Planes(NamedTuple):
     line: Any
     source: Any
     out: Any
-    indices: Any
+    other: Any  # of indices or positions; 0 where there are none
     base: Any  # of the first element's index
 
 
@@ -3065,7 +3065,7 @@ class Places(NamedTuple):
 
     source: Any  # of the plane
     out: Any  # of the item's first output
-    indices: Any
+    other: Any  # of its index or position; of norms, of the doubt that all items share
     base: Any  # index of the plane's first element
     origin: Any
 
@@ -3287,13 +3287,14 @@ def line_chunk(ranks, read_rule, block, store):
 
     Of small planes an item is several, whose lines are joined as one: 1.1 to 2 times as fast for 13 x 13 elements.
     Positions are counted from an item's first element. `read_rule(settings)` returns what ranks are made by, of
-    `block` rows of a window at once: a Rule of the greatest, p of norms, else None. `store` writes an item's outputs.
+    `block` rows of a window at once: a Rule of the greatest, p of norms, else None. `store` writes an item's outputs,
+    and to the other array indices or positions of the greatest, or that a norm is in doubt; for averages there is none.
     """
     sums = ranks.sums
     buffers = 4 if sums else 2
 
     @entry
-    def chunk(walk, x, out, indices, begin, end):
+    def chunk(walk, x, out, other, begin, end):
         prefer_small_code()
         settings, batch, spatial = pool_tables(walk)
         rule = read_rule(settings)
@@ -3386,11 +3387,13 @@ def line_chunk(ranks, read_rule, block, store):
             joined, pieces = _join_along(
                 settings, axis, scratch, joined, planes, some, columns, ranks
             )
-            target, other = out + several.out + window.out, indices + several.other + window.other
+            target = out + several.out + window.out
+            other_target = other + several.other + window.other
             target += first * row_axis[OUT_STEP] + column * axis[OUT_STEP]
-            other += first * row_axis[OTHER_STEP] + column * axis[OTHER_STEP]
+            other_target += first * row_axis[OTHER_STEP] + column * axis[OTHER_STEP]
             origin = window.position + most(line_rows.first, 0) * row_axis[WEIGHT]
-            places = Places(source, target, other, several.base, origin + span.start + span.low)
+            origin += span.start + span.low
+            places = Places(source, target, other_target, several.base, origin)
             outputs = Outputs(
                 outer, first, some, column, columns, several.lanes, new_column, new_place
             )
@@ -3481,7 +3484,7 @@ def _store_positions(
     for turn in range(turns):
         store_found(
             None,
-            Destination(places.indices + turn * turn_row, planes.indices, run_row),
+            Destination(places.other + turn * turn_row, planes.other, run_row),
             Runs(
                 line=line_at + turn * turn_line,
                 planes=planes.count,
@@ -3540,7 +3543,7 @@ def _storing(indexed: bool) -> Any:
         while plane < planes.count:
             ranks_at = line_at + plane * planes.line + i * outer_line
             to = places.out + plane * planes.out + i * outer_out_step
-            index_to = places.indices + plane * planes.indices + i * outer_index_step
+            index_to = places.other + plane * planes.other + i * outer_index_step
             base = places.base + plane * planes.base
             # Elements or positions that are not yet outputs go to scratch memory, run by run: those of a NaN too.
             direct = plain
@@ -3560,7 +3563,7 @@ def _storing(indexed: bool) -> Any:
                 if indexed:
                     some_nan = store_found(
                         Destination(to if direct else spare + n_run * 8, planes.out, run_out),
-                        Destination(index_to if direct else spare, planes.indices, run_index),
+                        Destination(index_to if direct else spare, planes.other, run_index),
                         joined,
                         Indices(
                             base + places.origin if direct else places.origin,

@@ -1198,7 +1198,7 @@ class Planes(NamedTuple):
     line: Any
     source: Any
     out: Any
-    indices: Any
+    other: Any  # of indices or positions; 0 where there are none
     base: Any  # of the first element's index
 
 
@@ -3049,7 +3049,7 @@ class Places(NamedTuple):
 
     source: Any  # of the plane
     out: Any  # of the item's first output
-    indices: Any
+    other: Any  # of its index or position; of norms, of the doubt that all items share
     base: Any  # index of the plane's first element
     origin: Any
 
@@ -3271,13 +3271,14 @@ def line_chunk(ranks, read_rule, block, store):
 
     Of small planes an item is several, whose lines are joined as one: 1.1 to 2 times as fast for 13 x 13 elements.
     Positions are counted from an item's first element. `read_rule(settings)` returns what ranks are made by, of
-    `block` rows of a window at once: a Rule of the greatest, p of norms, else None. `store` writes an item's outputs.
+    `block` rows of a window at once: a Rule of the greatest, p of norms, else None. `store` writes an item's outputs,
+    and to the other array indices or positions of the greatest, or that a norm is in doubt; for averages there is none.
     """
     sums = ranks.sums
     buffers = 4 if sums else 2
 
     @entry
-    def chunk(walk, x, out, indices, begin, end):
+    def chunk(walk, x, out, other, begin, end):
         prefer_small_code()
         settings, batch, spatial = pool_tables(walk)
         rule = read_rule(settings)
@@ -3370,11 +3371,13 @@ def line_chunk(ranks, read_rule, block, store):
             joined, pieces = _join_along(
                 settings, axis, scratch, joined, planes, some, columns, ranks
             )
-            target, other = out + several.out + window.out, indices + several.other + window.other
+            target = out + several.out + window.out
+            other_target = other + several.other + window.other
             target += first * row_axis[OUT_STEP] + column * axis[OUT_STEP]
-            other += first * row_axis[OTHER_STEP] + column * axis[OTHER_STEP]
+            other_target += first * row_axis[OTHER_STEP] + column * axis[OTHER_STEP]
             origin = window.position + most(line_rows.first, 0) * row_axis[WEIGHT]
-            places = Places(source, target, other, several.base, origin + span.start + span.low)
+            origin += span.start + span.low
+            places = Places(source, target, other_target, several.base, origin)
             outputs = Outputs(
                 outer, first, some, column, columns, several.lanes, new_column, new_place
             )
@@ -3836,7 +3839,7 @@ def _store_norms(
         exponent,
     )
     if doubtful:
-        store_integer(np.int64(0), places.indices, 1)
+        store_integer(np.int64(0), places.other, 1)
 
 
 @helper

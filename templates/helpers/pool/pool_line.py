@@ -47,7 +47,7 @@ class Planes(NamedTuple):
     line: Any
     source: Any
     out: Any
-    indices: Any
+    other: Any  # of indices or positions; 0 where there are none
     base: Any  # of the first element's index
 
 
