@@ -42,7 +42,7 @@ import specops
 from specops import directml as dml
 from specops import geometry
 from specops.directml import ArgmaxOperatorDesc, TensorDesc
-from specops.kernels import arg_reduce as kernel
+from specops.kernels import search as kernel
 from specops.lowering import machine, search, search_way
 from specops.lowering.arg_reduce import ArgReduce
 from specops.tensor import packed

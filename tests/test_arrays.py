@@ -1535,7 +1535,7 @@ def test_no_two_kinds_or_versions_share_a_file_of_the_cache(
     common = {p.name for p in warm_cache} & {p.name for p in other.rglob("*.nb?")}
     assert common and all(name.startswith("chunks.") for name in common), common
     package = copied(tmp_path)
-    for name in ("kernels/chunks.py", "kernels/arg_reduce.py"):
+    for name in ("kernels/chunks.py", "kernels/search.py"):
         with open(package / "specops" / name, "a", encoding="utf-8") as file:
             file.write("# another version\n")
     another = tmp_path / "version"

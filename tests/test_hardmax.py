@@ -40,7 +40,7 @@ from oracle import NAN_RULES, hardmax
 
 import specops
 from specops import geometry
-from specops.kernels.arg_reduce import VECTOR_BYTES
+from specops.kernels.search import VECTOR_BYTES
 from specops.lowering import machine, search, search_marks, search_way
 from specops.lowering.hardmax import Hardmax
 from specops.lowering.search_visit import visited

@@ -10,9 +10,9 @@ import pytest
 from draw import numpy_type, values
 
 from specops import geometry
-from specops.kernels import arg_reduce as arg_reduce_kernel
 from specops.kernels import max_pool as kernel  # as of all poolings
 from specops.kernels import reduce as reduce_kernel
+from specops.kernels import search as search_kernel
 from specops.lowering import machine, pooling
 from specops.lowering.arg_reduce import ArgReduce
 from specops.lowering.average_pool import AveragePool
@@ -152,4 +152,4 @@ def test_indices_of_few_rows(
             better="greater", tie="first", nan="ignored", axes=[1], input=given, output=output
         )
 
-    check_few_rows(monkeypatch, x, output, arg_reduce_kernel.PAST, make)
+    check_few_rows(monkeypatch, x, output, search_kernel.PAST, make)

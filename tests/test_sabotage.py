@@ -54,7 +54,7 @@ def test_unharmed_is_green(sabotaged: Tree) -> None:
     assert " passed" in result.out
 
 
-KERNEL = "templates/kernels/arg_reduce.py"
+KERNEL = "templates/kernels/search.py"
 LOWERING = "templates/runtime/lowering/search.py"
 
 # name: (file, old, new, the test that turns red)

@@ -165,7 +165,7 @@ EXPLAINED = {
     "E4": ["E401: ", "\nE406: "],
     "templates/helpers/axes.py": [
         "templates/helpers/axes.py: Tables of axes in",
-        "\n  generated/specops/kernels/arg_reduce.py\n",
+        "\n  generated/specops/kernels/search.py\n",
     ],
     "two_tables": ["templates/helpers/axes.py: Tables of axes in"],
     "generator/model.py": ["generated/spec.schema.json\n  generated/vocabulary.schema.json\n"],

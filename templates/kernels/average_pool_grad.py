@@ -216,7 +216,7 @@ def _give_rows(settings, spatial, buffers, part, planes, source, target, low, st
         )
 
 
-def gradient(dtype, width):
+def lines(dtype, width):
     """Chunk that gives each input element the shares of the windows that hold it, which it adds up as lines.
 
     A line has the windows' quotients where their last elements stand, and 0 between: the sum of as many places as a
@@ -275,8 +275,8 @@ def gradient(dtype, width):
     return chunk
 
 
-def gradient_whole(dtype, width):
-    """As `gradient`, where one window holds all elements of a plane, which adjoin; an item is SHARE planes."""
+def whole(dtype, width):
+    """As `lines`, where one window holds all elements of a plane, which adjoin; an item is SHARE planes."""
     ranks = Sums(dtype, width)
     share_type = np.float32 if width == 32 else np.float64
 
@@ -303,8 +303,8 @@ def gradient_whole(dtype, width):
     return chunk
 
 
-def gradient_direct(dtype):
-    """As `gradient`, element by element, where a line would not fit; an item is SHARE elements."""
+def direct(dtype):
+    """As `lines`, element by element, where a line would not fit; an item is SHARE elements."""
     ranks = Sums(dtype, 64)
 
     @entry

@@ -19,9 +19,9 @@ from specops.lowering.pooling import Array, Axes, Plan, Strides, Windows, planne
 from specops.lowering.sum_pool import sum_width, sum_widths
 from specops.tensor import Tensor
 
-_LINES = launch.chunks_of(kernel.gradient)
-_WHOLE = launch.chunks_of(kernel.gradient_whole)
-_DIRECT = launch.chunks_of(kernel.gradient_direct)
+_LINES = launch.chunks_of(kernel.lines)
+_WHOLE = launch.chunks_of(kernel.whole)
+_DIRECT = launch.chunks_of(kernel.direct)
 
 
 class AveragePoolGrad:

@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from specops import geometry, launch
 from specops.geometry import Axis, evened
-from specops.kernels import arg_reduce as kernel
+from specops.kernels import search as kernel
 from specops.lowering import machine
 from specops.lowering.keys import keys_of
 from specops.lowering.plans import Plans

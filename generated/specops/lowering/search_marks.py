@@ -12,7 +12,7 @@ import numpy as np
 
 from specops import geometry, launch
 from specops.geometry import Axis, ceildiv
-from specops.kernels import arg_reduce as kernel
+from specops.kernels import search as kernel
 from specops.lowering import search_way
 from specops.lowering.search_visit import Visit
 from specops.lowering.search_walk import NO_AXES, Table, walk_of

@@ -1,4 +1,4 @@
-"""The host's side of hardmax: the arg_reduce kernel's search, with a 1 stored where the greatest element stands."""
+"""The host's side of hardmax: a search that stores a 1 where the greatest element stands, and 0 elsewhere."""
 
 from __future__ import annotations
 

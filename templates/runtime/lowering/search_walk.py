@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from specops.kernels import arg_reduce as kernel
+from specops.kernels import search as kernel
 
 Table = npt.NDArray[np.int64]
 

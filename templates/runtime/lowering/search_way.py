@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from specops import geometry
 from specops.geometry import Axis, ceildiv, evened
-from specops.kernels import arg_reduce as kernel
+from specops.kernels import search as kernel
 from specops.lowering import machine
 from specops.lowering.search_visit import Visit
 
